@@ -1,0 +1,2 @@
+//! The `schedlab` command.
+fn main() {}
