@@ -1,1 +1,21 @@
-//! base
+//! Vocabulary that every room shares: identifiers, time and weight newtypes,
+//! CPU masks, the random number generator, metrics and the machine description.
+//!
+//! Nothing here does I/O, reads a clock or allocates behind the caller's back,
+//! and nothing here depends on another crate.
+
+mod cpumask;
+mod ids;
+mod machine;
+mod metric;
+mod prng;
+mod time;
+mod weight;
+
+pub use cpumask::{CpuMask, MAX_CPUS};
+pub use ids::{CpuId, DsqId, TaskId};
+pub use machine::{Costs, Cpu, Machine, MachineError};
+pub use metric::{Better, Metric};
+pub use prng::Prng;
+pub use time::{DurationNs, ParseDurationError, TimeNs};
+pub use weight::{Nice, Policy, Weight};

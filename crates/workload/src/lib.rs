@@ -1,1 +1,22 @@
-//! workload
+//! Workloads as data: a [`Scenario`] names kernel objects, programs and tasks;
+//! a [`Program`] is a list of [`Op`]s; a [`Cursor`] walks it, from state to next
+//! operation. Whoever executes the operations (the simulator, or real processes
+//! on a real kernel) brings CPUs and clocks; nothing here knows either.
+//!
+//! All randomness is drawn when a scenario is built: (workload, parameters,
+//! seed) is one exact program, so schedulers are compared on identical work.
+
+mod cursor;
+mod measure;
+mod program;
+mod scenario;
+
+pub use cursor::Cursor;
+pub use measure::{CounterId, Formula, Measurements, MetricSpec, SpanId, SpanSample};
+pub use program::{
+    Amount, ChannelId, DiskId, LockId, Op, Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef,
+};
+pub use scenario::{
+    Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, ScenarioError, Semaphore,
+    TaskSpec,
+};

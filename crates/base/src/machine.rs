@@ -1,0 +1,234 @@
+//! The machine that is simulated: CPUs, their topology and what things cost.
+
+use crate::{CpuMask, DurationNs, MAX_CPUS};
+use std::fmt;
+
+/// Where one logical CPU sits. Numbers are dense and start at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Physical core; CPUs that share one are SMT siblings.
+    pub core: u32,
+    /// Last-level cache domain.
+    pub llc: u32,
+    /// NUMA node.
+    pub node: u32,
+}
+
+/// What the simulated kernel and the scheduler's code cost. All spans are of
+/// simulated CPU time unless the text says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// One executed BPF instruction, in picoseconds.
+    pub bpf_insn_ps: u64,
+    /// A callback's entry and exit (trampoline, run queue pinning).
+    pub callback: DurationNs,
+    /// A helper or kfunc call besides what it does.
+    pub kfunc: DurationNs,
+    /// Taking and releasing a lock whose cache line is local.
+    pub lock: DurationNs,
+    /// Extra when the lock was last held by another CPU: moving its line.
+    pub lock_transfer: DurationNs,
+    /// Fixed part of the core's `schedule()` outside policy code.
+    pub schedule: DurationNs,
+    /// Register and address space switch between two tasks.
+    pub context_switch: DurationNs,
+    /// Extra of a switch to another address space.
+    pub address_space_switch: DurationNs,
+    /// Fixed part of a wakeup outside policy code.
+    pub wakeup: DurationNs,
+    /// Sending an inter-processor interrupt, paid by the sender.
+    pub ipi_send: DurationNs,
+    /// Latency until the receiver acts on it (not CPU time of the sender).
+    pub ipi_latency: DurationNs,
+    /// Leaving the idle state, before the idle CPU can schedule.
+    pub idle_exit: DurationNs,
+    /// The timer tick's work outside policy code.
+    pub tick: DurationNs,
+    /// Refilling one KiB of working set from the next level.
+    pub cache_refill_per_kib: DurationNs,
+    /// Fixed extra of running on another CPU than last time.
+    pub migration: DurationNs,
+    /// Entry and exit of any system call.
+    pub syscall: DurationNs,
+    /// A pipe read or write besides `syscall` and waiting.
+    pub pipe: DurationNs,
+    /// A socket send or receive besides `syscall` and waiting.
+    pub socket: DurationNs,
+    /// A semaphore, message queue or signal operation besides `syscall`.
+    pub sysv: DurationNs,
+    /// A futex operation besides `syscall`.
+    pub futex: DurationNs,
+    /// `sched_yield` besides `syscall`.
+    pub sched_yield: DurationNs,
+    /// `fork`/`clone`, paid by the parent.
+    pub fork: DurationNs,
+    /// `execve`.
+    pub exec: DurationNs,
+    /// `exit` and being reaped.
+    pub exit: DurationNs,
+    /// Moving one byte through a channel, in picoseconds, in each direction.
+    pub copy_byte_ps: u64,
+}
+
+/// A machine description. Build one with [`Machine::uniform`] or fill the
+/// fields and call [`Machine::validate`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Name, as in `-m NAME`.
+    pub name: String,
+    /// The CPUs by [`crate::CpuId`].
+    pub cpus: Vec<Cpu>,
+    /// Timer frequency in Hz.
+    pub hz: u32,
+    /// Per-core cache that holds a task's warm working set, KiB.
+    pub cache_kib: u32,
+    /// Share of full speed, in percent, that each of two busy SMT siblings has.
+    pub smt_speed_percent: u32,
+    /// Work factor in permille by number of busy CPUs: shared bus and memory
+    /// contention of computing tasks. Entry `n` is for `n + 1` busy CPUs, the last
+    /// one holds beyond; empty means 1000 throughout.
+    pub contention_permille: Vec<u32>,
+    /// What things cost.
+    pub costs: Costs,
+}
+
+/// Why a machine description is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineError(pub String);
+
+impl fmt::Display for MachineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MachineError {}
+
+impl Default for Costs {
+    /// A present-day 3 GHz core; each figure is an assumption of the right order
+    /// (see `machines/modern.toml`, which documents them one by one).
+    fn default() -> Costs {
+        Costs {
+            bpf_insn_ps: 350,
+            callback: DurationNs(15),
+            kfunc: DurationNs(5),
+            lock: DurationNs(10),
+            lock_transfer: DurationNs(60),
+            schedule: DurationNs(250),
+            context_switch: DurationNs(400),
+            address_space_switch: DurationNs(200),
+            wakeup: DurationNs(250),
+            ipi_send: DurationNs(150),
+            ipi_latency: DurationNs(800),
+            idle_exit: DurationNs(1_000),
+            tick: DurationNs(700),
+            cache_refill_per_kib: DurationNs(60),
+            migration: DurationNs(500),
+            syscall: DurationNs(100),
+            pipe: DurationNs(350),
+            socket: DurationNs(700),
+            sysv: DurationNs(250),
+            futex: DurationNs(200),
+            sched_yield: DurationNs(100),
+            fork: DurationNs(60_000),
+            exec: DurationNs(250_000),
+            exit: DurationNs(40_000),
+            copy_byte_ps: 100,
+        }
+    }
+}
+
+impl Machine {
+    /// `count` equal CPUs, one per core, one cache domain and node, HZ 1000,
+    /// default costs.
+    pub fn uniform(name: &str, count: usize) -> Machine {
+        Machine {
+            name: name.to_string(),
+            cpus: (0..count).map(|core| Cpu { core: core as u32, llc: 0, node: 0 }).collect(),
+            hz: 1000,
+            cache_kib: 1024,
+            smt_speed_percent: 60,
+            contention_permille: Vec::new(),
+            costs: Costs::default(),
+        }
+    }
+
+    /// The number of CPUs.
+    pub fn cpu_count(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// All CPUs.
+    pub fn all_cpus(&self) -> CpuMask {
+        CpuMask::first(self.cpu_count())
+    }
+
+    /// The span between two timer ticks.
+    pub fn tick_period(&self) -> DurationNs {
+        DurationNs(1_000_000_000 / u64::from(self.hz))
+    }
+
+    /// The work factor in permille with `busy` computing CPUs.
+    pub fn contention(&self, busy: usize) -> u32 {
+        let last = self.contention_permille.len().saturating_sub(1);
+        self.contention_permille.get(busy.saturating_sub(1).min(last)).copied().unwrap_or(1000)
+    }
+
+    /// The same machine with `count` CPUs: the first ones of the description, or
+    /// more of the kind of the last one (own cores, its cache domain and node).
+    pub fn with_cpus(&self, count: usize) -> Result<Machine, MachineError> {
+        let mut machine = self.clone();
+        machine.cpus.truncate(count);
+        while machine.cpus.len() < count {
+            let next_core = machine.cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(0);
+            let last =
+                *self.cpus.last().ok_or_else(|| MachineError("a machine needs at least one CPU".into()))?;
+            machine.cpus.push(Cpu { core: next_core, ..last });
+        }
+        machine.validate()?;
+        Ok(machine)
+    }
+
+    /// Checks what the simulator relies on.
+    ///
+    /// # Errors
+    /// Names the first field that is out of range and the range.
+    pub fn validate(&self) -> Result<(), MachineError> {
+        let fail = |text: String| Err(MachineError(text));
+        if self.cpus.is_empty() {
+            return fail("cpus: a machine needs at least one CPU".into());
+        }
+        if self.cpus.len() > MAX_CPUS {
+            return fail(format!("cpus: {} CPUs, at most {MAX_CPUS} are supported", self.cpus.len()));
+        }
+        if !(10..=10_000).contains(&self.hz) {
+            return fail(format!("hz: {} is outside 10..10000", self.hz));
+        }
+        if !(1..=100).contains(&self.smt_speed_percent) {
+            return fail(format!("smt_speed_percent: {} is outside 1..100", self.smt_speed_percent));
+        }
+        if self.contention_permille.iter().any(|&permille| !(1000..=100_000).contains(&permille)) {
+            return fail("contention: factors start at 1.0 and stay below 100".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_cpus_are_refused() {
+        let machine = Machine::uniform("none", 0);
+        assert!(machine.validate().unwrap_err().to_string().contains("at least one CPU"));
+        assert!(machine.with_cpus(2).is_err());
+    }
+
+    #[test]
+    fn cpus_can_be_added_and_taken_away() {
+        let machine = Machine::uniform("m", 4);
+        assert_eq!(machine.with_cpus(2).unwrap().cpu_count(), 2);
+        assert_eq!(machine.with_cpus(6).unwrap().cpus[5].core, 5);
+    }
+}

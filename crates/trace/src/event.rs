@@ -1,0 +1,101 @@
+//! Scheduling events, named as the kernel's trace points.
+
+use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
+
+/// Why a task left the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    /// Still runnable: preempted, slice used up or yielded.
+    Runnable,
+    /// Blocked interruptibly.
+    Blocked,
+    /// Blocked uninterruptibly (disk).
+    BlockedIo,
+    /// Gone.
+    Exited,
+}
+
+/// What happened. A missing task (`None`) is the idle task of the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// A task exists. Emitted before any other event of the task.
+    Fork {
+        /// Its creator, when that is a task of the run.
+        parent: Option<TaskId>,
+        /// The new task.
+        child: TaskId,
+    },
+    /// A blocked or new task became runnable and was put on `cpu`.
+    SchedWakeup {
+        /// The wakee.
+        task: TaskId,
+        /// The CPU chosen for it.
+        cpu: CpuId,
+        /// Who woke it, when that was a task.
+        waker: Option<TaskId>,
+    },
+    /// The CPU of the event switches from `prev` to `next`.
+    SchedSwitch {
+        /// Who stops.
+        prev: Option<TaskId>,
+        /// Why it stops; [`TaskState::Runnable`] for the idle task.
+        prev_state: TaskState,
+        /// Who runs.
+        next: Option<TaskId>,
+    },
+    /// A task that is not running changes its CPU.
+    SchedMigrate {
+        /// The task.
+        task: TaskId,
+        /// From where.
+        from: CpuId,
+        /// To where.
+        to: CpuId,
+    },
+    /// The task ended.
+    Exit {
+        /// The task.
+        task: TaskId,
+    },
+    /// The policy was asked to run on this CPU and decided at a cost.
+    Decision {
+        /// BPF instructions executed for it.
+        insns: u32,
+        /// The task chosen, or none.
+        next: Option<TaskId>,
+    },
+    /// A task was inserted into a dispatch queue.
+    DsqInsert {
+        /// The task.
+        task: TaskId,
+        /// The queue.
+        dsq: DsqId,
+    },
+}
+
+/// One event of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// When, on the run's clock. Per CPU the times never go back.
+    pub time: TimeNs,
+    /// Where.
+    pub cpu: CpuId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// Something that takes a run's events in order.
+pub trait Sink {
+    /// Takes one event.
+    fn event(&mut self, event: &Event);
+}
+
+impl Sink for () {
+    fn event(&mut self, _event: &Event) {}
+}
+
+impl Sink for Vec<Event> {
+    fn event(&mut self, event: &Event) {
+        self.push(*event);
+    }
+}

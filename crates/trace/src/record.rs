@@ -1,0 +1,185 @@
+//! The record of one finished run: what every report is made of.
+
+use schedlab_base::{DurationNs, Metric};
+
+/// Where a run took place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The simulator.
+    Sim,
+    /// This machine's kernel.
+    Host,
+    /// A real kernel in a virtual machine.
+    Vm,
+}
+
+impl Backend {
+    /// The name in results: `sim`, `host` or `vm`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Sim => "sim",
+            Backend::Host => "host",
+            Backend::Vm => "vm",
+        }
+    }
+}
+
+/// How the scheduler left, in the kernel's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitKind {
+    /// It stayed to the end and was unloaded.
+    #[default]
+    None,
+    /// `SCX_EXIT_DONE`.
+    Done,
+    /// `SCX_EXIT_UNREG`: unloaded from outside.
+    Unreg,
+    /// `SCX_EXIT_UNREG_BPF`: the scheduler asked for it (`scx_bpf_exit`).
+    UnregBpf,
+    /// `SCX_EXIT_UNREG_KERN`: the kernel asked for it (hotplug).
+    UnregKern,
+    /// `SCX_EXIT_SYSRQ`.
+    Sysrq,
+    /// `SCX_EXIT_ERROR`: a runtime error such as a bad dispatch or a BPF fault.
+    Error,
+    /// `SCX_EXIT_ERROR_BPF`: the scheduler called `scx_bpf_error`.
+    ErrorBpf,
+    /// `SCX_EXIT_ERROR_STALL`: the watchdog found a starved task.
+    ErrorStall,
+}
+
+impl ExitKind {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExitKind::None => "none",
+            ExitKind::Done => "done",
+            ExitKind::Unreg => "unreg",
+            ExitKind::UnregBpf => "unreg_bpf",
+            ExitKind::UnregKern => "unreg_kern",
+            ExitKind::Sysrq => "sysrq",
+            ExitKind::Error => "error",
+            ExitKind::ErrorBpf => "error_bpf",
+            ExitKind::ErrorStall => "error_stall",
+        }
+    }
+
+    /// The kernel's number (`enum scx_exit_kind`), 0 to 1026.
+    pub fn code(self) -> u64 {
+        match self {
+            ExitKind::None => 0,
+            ExitKind::Done => 1,
+            ExitKind::Unreg => 64,
+            ExitKind::UnregBpf => 65,
+            ExitKind::UnregKern => 66,
+            ExitKind::Sysrq => 67,
+            ExitKind::Error => 1024,
+            ExitKind::ErrorBpf => 1025,
+            ExitKind::ErrorStall => 1026,
+        }
+    }
+
+    /// The kind of a kernel number, if known.
+    pub fn from_code(code: u64) -> Option<ExitKind> {
+        use ExitKind::*;
+        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall]
+            .into_iter()
+            .find(|kind| kind.code() == code)
+    }
+
+    /// True when the kernel threw the scheduler out for a fault of its own.
+    pub fn is_ejection(self) -> bool {
+        self.code() >= 1024
+    }
+}
+
+/// How the scheduler left, with its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExitRecord {
+    /// The kind.
+    pub kind: ExitKind,
+    /// The kernel's reason for the kind, or empty.
+    pub reason: String,
+    /// The message of the error, or empty.
+    pub message: String,
+    /// The debug dump, or empty.
+    pub dump: String,
+}
+
+/// One task of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRecord {
+    /// Its name in the workload.
+    pub name: String,
+    /// Its nice value.
+    pub nice: i32,
+    /// CPU time it got.
+    pub cpu_time: DurationNs,
+    /// CPU time over the run's length (one CPU is 1.0).
+    pub share: f64,
+    /// Times it was switched to.
+    pub switches: u64,
+    /// Times it changed its CPU.
+    pub migrations: u64,
+}
+
+/// The workload of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadRecord {
+    /// Its name.
+    pub name: String,
+    /// Effective parameters in display order.
+    pub params: Vec<(String, String)>,
+}
+
+/// One finished run, simulated or real.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// Scheduler as the user named it.
+    pub scheduler: String,
+    /// Settings of tunables, in the order given.
+    pub settings: Vec<(String, String)>,
+    /// What ran.
+    pub workload: WorkloadRecord,
+    /// Machine name.
+    pub machine: String,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Where it ran.
+    pub backend: Backend,
+    /// How long it took, on its own clock.
+    pub duration: DurationNs,
+    /// How the scheduler left.
+    pub exit: ExitRecord,
+    /// The workload's metrics, then the common ones.
+    pub metrics: Vec<Metric>,
+    /// The scheduler's own counters by name, in name order.
+    pub counters: Vec<(String, u64)>,
+    /// The tasks that existed at the start, in order; forked ones are summed up in
+    /// one record named `(forked)` when there are any.
+    pub tasks: Vec<TaskRecord>,
+    /// The hash of the trace; only simulations have one.
+    pub trace_hash: Option<String>,
+}
+
+impl RunRecord {
+    /// The value of the metric `name`.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_round_trip() {
+        for code in [0, 1, 64, 65, 66, 67, 1024, 1025, 1026] {
+            assert_eq!(ExitKind::from_code(code).unwrap().code(), code);
+        }
+        assert_eq!(ExitKind::from_code(5), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What a workload measures of itself, and the figures made of it.
+
+use schedlab_base::{Better, DurationNs, Metric, TimeNs};
+
+/// A counter of the run, shared by all tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CounterId(pub u32);
+
+/// A kind of measured span; each task may have one of each kind open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanId(pub u32);
+
+/// One finished span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanSample {
+    /// When it began, on the run's clock.
+    pub begin: TimeNs,
+    /// When it ended.
+    pub end: TimeNs,
+}
+
+impl SpanSample {
+    /// Its length.
+    pub fn length(&self) -> DurationNs {
+        self.end.since(self.begin)
+    }
+}
+
+/// What an executor has recorded when the run is over.
+#[derive(Clone, Debug, Default)]
+pub struct Measurements {
+    /// Counter values by [`CounterId`].
+    pub counters: Vec<u64>,
+    /// Finished spans by [`SpanId`], in the order of their ends.
+    pub spans: Vec<Vec<SpanSample>>,
+    /// Length of the run.
+    pub elapsed: DurationNs,
+    /// Number of CPUs.
+    pub cpus: usize,
+}
+
+/// How a figure is made of the measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// Units of the counter per second of the span (of the run without a span).
+    Rate {
+        /// What is counted.
+        counter: CounterId,
+        /// Over which time: from the first begin to the last end of this span.
+        over: Option<SpanId>,
+    },
+    /// Time per unit of the counter, in microseconds.
+    TimePerUnitUs {
+        /// What is counted.
+        counter: CounterId,
+        /// Over which time, as above.
+        over: Option<SpanId>,
+        /// Multiply the time by the number of CPUs (CPU time instead of wall time).
+        times_cpus: bool,
+    },
+    /// Mean length of the span's samples, in seconds.
+    MeanSpanSeconds(SpanId),
+    /// From the first begin to the last end, in seconds.
+    MakespanSeconds(SpanId),
+    /// Mean length in milliseconds.
+    MeanSpanMs(SpanId),
+    /// Shortest sample in seconds.
+    MinSpanSeconds(SpanId),
+    /// Longest sample in seconds.
+    MaxSpanSeconds(SpanId),
+    /// The counter's value.
+    Count(CounterId),
+}
+
+/// A figure that a workload reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricSpec {
+    /// Its name in results.
+    pub name: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Which direction is good.
+    pub better: Better,
+    /// How it is made.
+    pub formula: Formula,
+}
+
+impl MetricSpec {
+    /// The figure, or nothing when the run did not get far enough to have one
+    /// (no finished span, nothing counted).
+    pub fn evaluate(&self, m: &Measurements) -> Option<Metric> {
+        let value = self.formula.evaluate(m)?;
+        Some(Metric::new(&self.name, value, self.unit, self.better))
+    }
+}
+
+impl Formula {
+    fn evaluate(&self, m: &Measurements) -> Option<f64> {
+        match *self {
+            Formula::Rate { counter, over } => {
+                let seconds = window(m, over)?;
+                (seconds > 0.0).then(|| count(m, counter) as f64 / seconds)
+            }
+            Formula::TimePerUnitUs { counter, over, times_cpus } => {
+                let units = count(m, counter);
+                let factor = if times_cpus { m.cpus as f64 } else { 1.0 };
+                let seconds = window(m, over)?;
+                (units > 0).then(|| seconds * 1e6 * factor / units as f64)
+            }
+            Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
+            Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
+            Formula::MakespanSeconds(span) => window(m, Some(span)),
+            Formula::MinSpanSeconds(span) => lengths(m, span).min().map(DurationNs::as_secs_f64),
+            Formula::MaxSpanSeconds(span) => lengths(m, span).max().map(DurationNs::as_secs_f64),
+            Formula::Count(counter) => Some(count(m, counter) as f64),
+        }
+    }
+}
+
+fn count(m: &Measurements, counter: CounterId) -> u64 {
+    m.counters.get(counter.0 as usize).copied().unwrap_or(0)
+}
+
+fn samples(m: &Measurements, span: SpanId) -> &[SpanSample] {
+    m.spans.get(span.0 as usize).map_or(&[], Vec::as_slice)
+}
+
+fn lengths(m: &Measurements, span: SpanId) -> impl Iterator<Item = DurationNs> + '_ {
+    samples(m, span).iter().map(SpanSample::length)
+}
+
+fn mean_seconds(m: &Measurements, span: SpanId) -> Option<f64> {
+    let n = samples(m, span).len();
+    let total: f64 = lengths(m, span).map(DurationNs::as_secs_f64).sum();
+    (n > 0).then(|| total / n as f64)
+}
+
+fn window(m: &Measurements, span: Option<SpanId>) -> Option<f64> {
+    let Some(span) = span else { return Some(m.elapsed.as_secs_f64()) };
+    let begin = samples(m, span).iter().map(|s| s.begin).min()?;
+    let end = samples(m, span).iter().map(|s| s.end).max()?;
+    Some((end - begin).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Measurements {
+        let sample = |begin, end| SpanSample { begin: TimeNs(begin), end: TimeNs(end) };
+        Measurements {
+            counters: vec![1000],
+            spans: vec![vec![sample(0, 1_000_000_000), sample(500_000_000, 2_000_000_000)], vec![]],
+            elapsed: DurationNs::from_secs(4),
+            cpus: 2,
+        }
+    }
+
+    #[test]
+    fn formulas() {
+        let m = measured();
+        let (counter, span) = (CounterId(0), SpanId(0));
+        assert_eq!(Formula::Rate { counter, over: Some(span) }.evaluate(&m), Some(500.0));
+        assert_eq!(Formula::Rate { counter, over: None }.evaluate(&m), Some(250.0));
+        assert_eq!(Formula::MeanSpanSeconds(span).evaluate(&m), Some(1.25));
+        assert_eq!(Formula::MakespanSeconds(span).evaluate(&m), Some(2.0));
+        let per_unit = Formula::TimePerUnitUs { counter, over: None, times_cpus: true };
+        assert_eq!(per_unit.evaluate(&m), Some(8000.0));
+    }
+
+    #[test]
+    fn unfinished_runs_have_no_figure() {
+        assert_eq!(Formula::MeanSpanSeconds(SpanId(1)).evaluate(&measured()), None);
+        assert_eq!(Formula::MakespanSeconds(SpanId(9)).evaluate(&measured()), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Task programs: lists of operations with counted loops.
+
+use schedlab_base::DurationNs;
+use std::fmt;
+
+use crate::measure::{CounterId, SpanId};
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The number as an index of the scenario's table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+index!(
+    /// A program of the scenario.
+    ProgramId
+);
+index!(
+    /// A one-directional byte channel of the scenario.
+    ChannelId
+);
+index!(
+    /// A counting semaphore of the scenario.
+    SemId
+);
+index!(
+    /// A lock of the scenario.
+    LockId
+);
+index!(
+    /// A disk of the scenario.
+    DiskId
+);
+index!(
+    /// A task that exists when the scenario starts, by its place in the list.
+    TaskRef
+);
+
+/// How often a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// A fixed number of times; 0 skips the body.
+    Times(u64),
+    /// Until the task or the run ends.
+    Forever,
+}
+
+/// One operation of a task program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Starts a loop that ends at the matching [`Op::EndLoop`]. Free of charge.
+    Loop(Amount),
+    /// Ends the innermost loop. Free of charge.
+    EndLoop,
+    /// Needs that much CPU time.
+    Run(DurationNs),
+    /// Walks a buffer of that many KiB, one cache line at a time; what it costs
+    /// depends on the caches.
+    Touch {
+        /// Size of the buffer walked.
+        kib: u32,
+    },
+    /// Blocks for a fixed time.
+    Sleep(DurationNs),
+    /// Blocks for a request of that service time on a disk with a FIFO queue.
+    Io {
+        /// Which disk.
+        disk: DiskId,
+        /// Service time without queueing.
+        service: DurationNs,
+    },
+    /// Writes bytes; blocks while the channel is full.
+    Send {
+        /// Which channel.
+        channel: ChannelId,
+        /// Message length in bytes, at least 1.
+        bytes: u32,
+    },
+    /// Reads exactly that many bytes; blocks until they are there.
+    Recv {
+        /// Which channel.
+        channel: ChannelId,
+        /// Message length in bytes, at least 1.
+        bytes: u32,
+    },
+    /// Takes one unit of a semaphore; blocks while it is 0.
+    SemWait(SemId),
+    /// Adds units to a semaphore.
+    SemPost {
+        /// Which semaphore.
+        sem: SemId,
+        /// How many units.
+        units: u32,
+    },
+    /// Takes an exclusive lock; waiters are served in order.
+    Lock(LockId),
+    /// Releases a lock that this task holds.
+    Unlock(LockId),
+    /// Gives the CPU away while staying runnable (`sched_yield`).
+    Yield,
+    /// Creates a child process that runs a program.
+    Fork {
+        /// What the child runs.
+        program: ProgramId,
+    },
+    /// Replaces the process image (`execve`); the program goes on.
+    Exec,
+    /// Blocks until one child has ended, and reaps it. Does nothing without children.
+    WaitChild,
+    /// Ends the task; the end of a program does the same.
+    Exit,
+    /// Adds to a counter of the run. Free of charge.
+    Count {
+        /// Which counter.
+        counter: CounterId,
+        /// How much.
+        units: u32,
+    },
+    /// Starts a measured span of this task. Free of charge.
+    SpanBegin(SpanId),
+    /// Ends the span of this task and records its length. Free of charge.
+    SpanEnd(SpanId),
+}
+
+/// A checked list of operations: loops are balanced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    ops: Vec<Op>,
+    /// For each loop op: the index of its partner; otherwise unused.
+    partner: Vec<u32>,
+}
+
+/// The deepest nesting of loops in one program. Chosen: no workload needs more.
+pub(crate) const MAX_LOOP_DEPTH: usize = 8;
+
+/// Why a list of operations is not a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramError(pub String);
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+impl Program {
+    /// Checks a list of operations.
+    ///
+    /// # Errors
+    /// Unbalanced or too deeply nested loops, messages without a byte, and loops
+    /// for ever whose body spends no CPU time and cannot block.
+    pub fn new(ops: Vec<Op>) -> Result<Program, ProgramError> {
+        let mut partner = vec![0; ops.len()];
+        let mut open = Vec::new();
+        let mut depth = 0;
+        for (at, op) in ops.iter().enumerate() {
+            match op {
+                Op::Loop(_) => {
+                    open.push(at);
+                    depth = depth.max(open.len());
+                }
+                Op::EndLoop => {
+                    let start = open
+                        .pop()
+                        .ok_or_else(|| ProgramError(format!("op {at}: loop end without a start")))?;
+                    partner[start] = at as u32;
+                    partner[at] = start as u32;
+                    check_body(&ops[start..at], start)?;
+                }
+                Op::Send { bytes: 0, .. } | Op::Recv { bytes: 0, .. } => {
+                    return Err(ProgramError(format!("op {at}: a message needs at least one byte")));
+                }
+                _ => {}
+            }
+        }
+        if let Some(start) = open.pop() {
+            return Err(ProgramError(format!("op {start}: loop without an end")));
+        }
+        if depth > MAX_LOOP_DEPTH {
+            return Err(ProgramError(format!(
+                "loops nest {depth} deep, at most {MAX_LOOP_DEPTH} are supported"
+            )));
+        }
+        Ok(Program { ops, partner })
+    }
+
+    /// The operations.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The partner of the loop operation at `at`.
+    pub(crate) fn partner(&self, at: usize) -> usize {
+        self.partner[at] as usize
+    }
+}
+
+/// An endless loop must do something that takes time.
+fn check_body(body: &[Op], start: usize) -> Result<(), ProgramError> {
+    let endless = body[0] == Op::Loop(Amount::Forever);
+    let takes_time = |op: &Op| match op {
+        Op::Run(span) => *span > DurationNs::ZERO,
+        Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => false,
+        _ => true,
+    };
+    if endless && !body.iter().any(takes_time) {
+        return Err(ProgramError(format!("op {start}: an endless loop that takes no time")));
+    }
+    Ok(())
+}
+
+/// Writes a program down in order.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramBuilder {
+    ops: Vec<Op>,
+}
+
+impl ProgramBuilder {
+    /// An empty program.
+    pub fn new() -> ProgramBuilder {
+        ProgramBuilder::default()
+    }
+
+    /// Appends one operation.
+    pub fn op(mut self, op: Op) -> ProgramBuilder {
+        self.ops.push(op);
+        self
+    }
+
+    /// Appends `body` as a loop.
+    pub fn repeat(
+        mut self,
+        amount: Amount,
+        body: impl FnOnce(ProgramBuilder) -> ProgramBuilder,
+    ) -> ProgramBuilder {
+        self.ops.push(Op::Loop(amount));
+        let mut built = body(self);
+        built.ops.push(Op::EndLoop);
+        built
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// See [`Program::new`].
+    pub fn build(self) -> Result<Program, ProgramError> {
+        Program::new(self.ops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_programs_are_refused() {
+        let endless =
+            vec![Op::Loop(Amount::Forever), Op::Count { counter: CounterId(0), units: 1 }, Op::EndLoop];
+        for ops in [vec![Op::EndLoop], vec![Op::Loop(Amount::Forever)], endless] {
+            assert!(Program::new(ops).is_err());
+        }
+        let empty = Op::Send { channel: ChannelId(0), bytes: 0 };
+        assert!(Program::new(vec![empty]).is_err());
+    }
+}
