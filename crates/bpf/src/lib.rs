@@ -1,1 +1,3 @@
 //! bpf
+pub mod btf;
+pub mod error;
