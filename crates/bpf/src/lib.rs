@@ -1,3 +1,24 @@
-//! bpf
+//! BPF object files and the user-space machine that runs them. Knows no scheduling.
+//!
+//! Two halves: the loader turns an object file into linked functions and maps; the machine (this list, bottom up)
+//! runs them:
+//!
+//! * [`insn`]: instruction slots as they stand in the file;
+//! * [`memory`]: the guest address space, the only memory that a program can reach;
+//! * [`code`]: functions checked and decoded once;
+//! * [`engine`]: execution with an exact instruction count, and what a host has to offer;
+//! * [`fault`]: why a run ended early, and where.
+
 pub mod btf;
+pub mod code;
+pub mod engine;
 pub mod error;
+pub mod fault;
+pub mod insn;
+pub mod memory;
+
+pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
+pub use engine::{Done, Engine, Host, Interpreter, NoHost, Vm};
+pub use fault::{Access, Fault, FaultKind, Location};
+pub use insn::Insn;
+pub use memory::{GuestAddr, Memory, MemoryError, Perm};

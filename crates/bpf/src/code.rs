@@ -1,0 +1,283 @@
+//! A linked program image, ready to run: functions checked and decoded once into the engine's own form.
+//!
+//! What the linker has to have done to the instructions before it hands them over:
+//!
+//! * a call with source 1 (`BPF_PSEUDO_CALL`) holds the callee's [`FuncId`] in its immediate. Functions are numbered
+//!   in the order of [`CodeBuilder::add_function`], so a linker can number them before it adds any;
+//! * a call with source 2 (`BPF_PSEUDO_KFUNC_CALL`) holds an index that only the host interprets;
+//! * a call with source 0 holds a helper's number;
+//! * a 64-bit immediate load with source 0 holds a plain number (guest addresses are put in already), with source 4
+//!   (`BPF_PSEUDO_FUNC`) a `FuncId` in its low half, which becomes a callable value. All other sources are refused.
+//!
+//! Building refuses every encoding that the kernel's verifier would refuse for its form: unknown opcodes, reserved
+//! fields that are not zero, jumps out of the function or into the middle of a 64-bit immediate load, writes to r10,
+//! shifts by more than the width, functions that can run past their end. It does not follow values as the verifier
+//! does; the engine checks every access when it happens instead.
+
+mod decode;
+
+use crate::insn::Insn;
+use std::collections::BTreeSet;
+use std::fmt;
+
+pub(crate) use decode::{Op, OpCode};
+
+/// Most slots in one function, as the kernel's limit for privileged programs (`BPF_COMPLEXITY_LIMIT_INSNS`).
+pub const MAX_FUNCTION_SLOTS: usize = 1_000_000;
+
+/// The number of a function in its [`Code`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FuncId(pub u32);
+
+/// High half of a function's value. Chosen: beyond every guest address, so that it is never memory.
+const POINTER_TAG: u64 = 0x0b9f_f0c0_0000_0000;
+
+impl FuncId {
+    /// The value by which a program refers to the function (what the 64-bit immediate load with source 4 yields).
+    #[must_use]
+    pub const fn to_pointer(self) -> u64 {
+        POINTER_TAG | self.0 as u64
+    }
+
+    /// The function meant by a program's value, if it has the form of one. Whether the function exists is
+    /// [`Code::function`]'s to say.
+    #[must_use]
+    pub const fn from_pointer(value: u64) -> Option<Self> {
+        if value >> 32 == POINTER_TAG >> 32 { Some(FuncId(value as u32)) } else { None }
+    }
+}
+
+/// What the loader knows about single instructions of a function.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    /// Slots whose access may fail without ending the run, as the kernel's exception table has it for walked kernel
+    /// pointers: a failing load yields 0, a failing store or atomic does nothing.
+    pub probe_mem: BTreeSet<u32>,
+}
+
+/// One function of an image.
+#[derive(Clone, Debug)]
+pub struct Function {
+    name: String,
+    first: u32,
+    op_count: u32,
+    slot_count: u32,
+}
+
+impl Function {
+    /// Its name, as given to the builder.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its length in 8-byte slots.
+    #[must_use]
+    pub fn slot_count(&self) -> u32 {
+        self.slot_count
+    }
+
+    /// Its length in instructions; a 64-bit immediate load is one.
+    #[must_use]
+    pub fn insn_count(&self) -> u32 {
+        self.op_count
+    }
+}
+
+/// A checked and decoded program image. Immutable, and independent of any memory or host.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// The instructions of all functions, one after the other; jump targets are indices into this.
+    pub(crate) ops: Vec<Op>,
+    /// For each of `ops`, its slot in its function.
+    slots: Vec<u32>,
+    functions: Vec<Function>,
+}
+
+impl Code {
+    /// The function with this number.
+    #[must_use]
+    pub fn function(&self, id: FuncId) -> Option<&Function> {
+        self.functions.get(id.0 as usize)
+    }
+
+    /// All functions, by number.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The first function of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<FuncId> {
+        let index = self.functions.iter().position(|function| function.name == name)?;
+        Some(FuncId(index as u32))
+    }
+
+    /// Index of a function's first instruction, if there is such a function.
+    #[inline(always)]
+    pub(crate) fn entry(&self, id: FuncId) -> Option<usize> {
+        self.functions.get(id.0 as usize).map(|function| function.first as usize)
+    }
+
+    /// The function and slot that an index into `ops` belongs to.
+    pub(crate) fn place(&self, index: usize) -> (FuncId, u32) {
+        let after = self.functions.partition_point(|function| function.first as usize <= index);
+        (FuncId(after.saturating_sub(1) as u32), self.slots.get(index).copied().unwrap_or(0))
+    }
+}
+
+/// What is wrong with an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodeErrorKind {
+    /// No such instruction, or a form of it that the machine does not have.
+    UnknownOpcode(Insn),
+    /// An instruction that exists but is not modelled, by name.
+    Unsupported(&'static str),
+    /// A field that has to be zero is not.
+    ReservedField(Insn),
+    /// A register above r10.
+    BadRegister(u8),
+    /// A write to the frame pointer.
+    FramePointerWrite,
+    /// A shift by at least the operand's width.
+    BadShift(i32),
+    /// A jump to a slot outside the function or into the second half of a 64-bit immediate load.
+    BadJump(i64),
+    /// A 64-bit immediate load without its second slot, or with one that is not blank.
+    TornImmediate,
+    /// A source field that the linker should have resolved.
+    UnresolvedSource(u8),
+    /// A call of, or reference to, a function that is not in the image.
+    UnknownFunction(i32),
+    /// The last instruction can go on to the next one.
+    FallsOffEnd,
+    /// A function without instructions, or with more than [`MAX_FUNCTION_SLOTS`].
+    BadLength(usize),
+    /// A mark on a slot that holds no memory access.
+    BadMark,
+}
+
+impl fmt::Display for CodeErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CodeErrorKind::UnknownOpcode(insn) => write!(f, "unknown instruction {insn:?}"),
+            CodeErrorKind::Unsupported(name) => write!(f, "{name} is not supported"),
+            CodeErrorKind::ReservedField(insn) => {
+                write!(f, "reserved field is not zero in {insn:?}")
+            }
+            CodeErrorKind::BadRegister(register) => write!(f, "no register r{register}"),
+            CodeErrorKind::FramePointerWrite => f.write_str("the frame pointer r10 is read-only"),
+            CodeErrorKind::BadShift(by) => write!(f, "shift by {by}"),
+            CodeErrorKind::BadJump(to) => {
+                write!(f, "jump to slot {to}, where no instruction of the function begins")
+            }
+            CodeErrorKind::TornImmediate => f.write_str("64-bit immediate load without a proper second slot"),
+            CodeErrorKind::UnresolvedSource(src) => {
+                write!(f, "source field {src} was not resolved by the linker")
+            }
+            CodeErrorKind::UnknownFunction(id) => write!(f, "no function number {id} in the image"),
+            CodeErrorKind::FallsOffEnd => {
+                f.write_str("the function's last instruction is neither exit nor jump")
+            }
+            CodeErrorKind::BadLength(slots) => {
+                write!(f, "a function of {slots} slots; 1 to {MAX_FUNCTION_SLOTS} are possible")
+            }
+            CodeErrorKind::BadMark => f.write_str("a mark on something that accesses no memory"),
+        }
+    }
+}
+
+/// A function that cannot be run, and the place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeError {
+    /// The function's name.
+    pub function: String,
+    /// The offending slot, counted from the function's start.
+    pub insn: u32,
+    /// What is wrong.
+    pub kind: CodeErrorKind,
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: instruction {}: {}", self.function, self.insn, self.kind)
+    }
+}
+
+impl std::error::Error for CodeError {}
+
+/// Collects functions and makes a [`Code`] of them.
+#[derive(Debug, Default)]
+pub struct CodeBuilder {
+    ops: Vec<Op>,
+    slots: Vec<u32>,
+    functions: Vec<Function>,
+    wide_shifts: bool,
+}
+
+impl CodeBuilder {
+    /// A builder without functions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Accepts shifts by an immediate of at least the operand's width and masks them, as RFC 9669 section 4.1 says;
+    /// the default is the kernel's refusal.
+    #[must_use]
+    pub fn wide_shifts(mut self, accept: bool) -> Self {
+        self.wide_shifts = accept;
+        self
+    }
+
+    /// The number that the next added function will have.
+    #[must_use]
+    pub fn next_id(&self) -> FuncId {
+        FuncId(self.functions.len() as u32)
+    }
+
+    /// Checks and decodes a function; numbers are given in the order of calls, from 0.
+    ///
+    /// # Errors
+    /// The first offending instruction. References to other functions are checked by [`CodeBuilder::build`].
+    pub fn add_function(&mut self, name: &str, insns: &[Insn], marks: &Marks) -> Result<FuncId, CodeError> {
+        let id = self.next_id();
+        let first = self.ops.len();
+        let decoded = decode::function(insns, marks, first, self.wide_shifts);
+        let decoded = decoded.map_err(|(insn, kind)| CodeError { function: name.to_string(), insn, kind })?;
+        self.functions.push(Function {
+            name: name.to_string(),
+            first: first as u32,
+            op_count: decoded.ops.len() as u32,
+            slot_count: insns.len() as u32,
+        });
+        self.ops.extend(decoded.ops);
+        self.slots.extend(decoded.slots);
+        Ok(id)
+    }
+
+    /// Resolves the references between functions.
+    ///
+    /// # Errors
+    /// The first call of, or reference to, a function that was not added.
+    pub fn build(self) -> Result<Code, CodeError> {
+        let mut code = Code { ops: self.ops, slots: self.slots, functions: self.functions };
+        for index in 0..code.ops.len() {
+            if let Some(id) = code.ops[index].callee() {
+                let Some(entry) = code.entry(FuncId(id)) else {
+                    let (func, insn) = code.place(index);
+                    let function = code.functions[func.0 as usize].name.clone();
+                    return Err(CodeError {
+                        function,
+                        insn,
+                        kind: CodeErrorKind::UnknownFunction(id as i32),
+                    });
+                };
+                code.ops[index].link(entry);
+            }
+        }
+        Ok(code)
+    }
+}

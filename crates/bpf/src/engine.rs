@@ -1,0 +1,240 @@
+//! Execution: what a run is given, what it returns, and what it may call.
+//!
+//! One interface, [`Engine`], so that callers do not depend on how code is executed; [`Interpreter`] is the reference.
+//! Every engine counts executed instructions exactly (one for each, a 64-bit immediate load included; callbacks
+//! included; the faulting one included), because simulated time is made of them.
+//!
+//! Differences from the kernel, all deliberate:
+//! * `may_goto` stops a loop after 8,388,608 passes in each function call (the kernel's `BPF_MAX_LOOPS`, counted per call
+//!   as in the kernel's own expansion); newer x86 kernels look at the clock instead, which no deterministic run can.
+//! * Arena pointers cast to address space 0 keep 1 in their high half, where the kernel has 0; NULL is 0 in both.
+//! * A failed arena access reads 0 or is dropped, as in the kernel, and is counted ([`Done::probe_faults`]); but through
+//!   a NULL arena pointer it is a fault, unless marked, since the machine cannot tell it from another NULL.
+//! * Registers r1 to r5 keep their values over calls; verified programs cannot tell.
+
+mod interpret;
+
+use crate::code::{Code, FuncId};
+use crate::fault::{Fault, FaultKind, Location};
+use crate::memory::{FRAME_SIZE, GuestAddr, MAX_FRAMES, Memory};
+
+/// Passes after which `may_goto` leaves its loop (kernel: `BPF_MAX_LOOPS`, 8 Mi).
+pub const MAY_GOTO_LIMIT: u64 = 8 << 20;
+
+/// What programs call out to: helpers, kernel functions, stores into kernel objects.
+///
+/// A host may call back into the program with [`Vm::call`]. A fault that it returns ends the run; the engine adds
+/// place and count.
+pub trait Host {
+    /// Calls helper number `id` with r1 to r5; the result goes to r0.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
+
+    /// Calls the kernel function of this index (the linker's numbering) with r1 to r5; the result goes to r0.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
+
+    /// Decides on a store of the low `size` bytes (1, 2, 4 or 8) of `value` to a page marked
+    /// [`crate::memory::Perm::KERNEL`]; writing it, with [`Memory::write`], is the host's part too.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault>;
+}
+
+/// A host that offers nothing: every call is refused by number, every store to a kernel page by address.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn helper(&mut self, id: u32, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::unsupported(format!("helper {id}")))
+    }
+
+    fn kfunc(&mut self, index: u32, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::unsupported(format!("kernel function {index}")))
+    }
+
+    fn kernel_store(
+        &mut self,
+        addr: GuestAddr,
+        size: u8,
+        _value: u64,
+        _vm: &mut Vm<'_>,
+    ) -> Result<(), Fault> {
+        Err(Fault::unsupported(format!("store of {size} bytes to a kernel object at {addr}")))
+    }
+}
+
+/// What a run that reached its exit leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Register 0 at the exit.
+    pub r0: u64,
+    /// Instructions executed, callbacks included.
+    pub insns: u64,
+    /// Accesses that failed and were skipped: marked ones, and those to unmapped arena pages.
+    pub probe_faults: u64,
+}
+
+/// A way to execute code.
+pub trait Engine {
+    /// Runs a function to its exit with up to five arguments in r1 to r5, spending at most `budget` instructions.
+    ///
+    /// Hosts may run further code in the same memory from within a call; the stack is shared.
+    ///
+    /// # Errors
+    /// The fault, with its place and the number of instructions executed.
+    ///
+    /// # Panics
+    /// If there are more than five arguments.
+    fn run<H: Host>(
+        &mut self,
+        code: &Code,
+        func: FuncId,
+        args: &[u64],
+        mem: &mut Memory,
+        host: &mut H,
+        budget: u64,
+    ) -> Result<Done, Fault>;
+}
+
+/// A caller's state while its callee runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frame {
+    /// Index of the operation to return to.
+    return_to: usize,
+    /// r6 to r9.
+    saved: [u64; 4],
+    /// Passes that the *callee* has left at its `may_goto` instructions.
+    may_goto_left: u64,
+}
+
+/// The reference engine: one pre-decoded operation after the other.
+///
+/// It holds only scratch space, so one serves any number of programs and memories, one run after the other.
+#[derive(Debug)]
+pub struct Interpreter {
+    frames: Box<[Frame]>,
+}
+
+impl Interpreter {
+    /// An interpreter.
+    #[must_use]
+    pub fn new() -> Self {
+        Interpreter { frames: vec![Frame::default(); MAX_FRAMES as usize].into_boxed_slice() }
+    }
+}
+
+impl Default for Interpreter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Engine for Interpreter {
+    fn run<H: Host>(
+        &mut self,
+        code: &Code,
+        func: FuncId,
+        args: &[u64],
+        mem: &mut Memory,
+        host: &mut H,
+        budget: u64,
+    ) -> Result<Done, Fault> {
+        let mut vm = Vm { mem, code, frames: &mut self.frames, at: 0, executed: 0, budget, probe_faults: 0 };
+        match vm.call(func, args, host) {
+            Ok(r0) => Ok(Done { r0, insns: vm.executed, probe_faults: vm.probe_faults }),
+            Err(mut fault) => {
+                fault.set_insns(vm.executed);
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// A run in progress, as its host sees it.
+#[derive(Debug)]
+pub struct Vm<'a> {
+    /// The guest's memory.
+    pub mem: &'a mut Memory,
+    /// The program.
+    pub code: &'a Code,
+    frames: &'a mut [Frame],
+    /// Index of the operation that called the host.
+    at: usize,
+    executed: u64,
+    budget: u64,
+    probe_faults: u64,
+}
+
+impl Vm<'_> {
+    /// Instructions executed so far in this run, callbacks and the one that called the host included.
+    #[must_use]
+    pub fn insns(&self) -> u64 {
+        self.executed
+    }
+
+    /// Instructions that the run may still execute.
+    #[must_use]
+    pub fn budget_left(&self) -> u64 {
+        self.budget.saturating_sub(self.executed)
+    }
+
+    /// The instruction that called the host.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location_of(self.at)
+    }
+
+    /// Calls a function of the program from within a host's call, with up to five arguments in r1 to r5, and returns
+    /// its r0. The callee continues on the same stack and spends the same budget.
+    ///
+    /// # Errors
+    /// The fault that ended the callee; pass it on to end the whole run.
+    ///
+    /// # Panics
+    /// If there are more than five arguments.
+    pub fn call<H: Host>(&mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
+        let frames_used = self.mem.frames_used;
+        let caller = self.at;
+        let result = interpret::call(self, func, args, host);
+        self.mem.frames_used = frames_used;
+        self.at = caller;
+        result
+    }
+
+    /// As [`Vm::call`], through a program's function value (what `bpf_loop` and timers are given).
+    ///
+    /// # Errors
+    /// [`FaultKind::BadCall`] if the value is no function of this program; else as `call`.
+    pub fn call_pointer<H: Host>(&mut self, pointer: u64, args: &[u64], host: &mut H) -> Result<u64, Fault> {
+        let func = FuncId::from_pointer(pointer).ok_or(FaultKind::BadCall { target: pointer })?;
+        self.call(func, args, host)
+    }
+
+    fn location_of(&self, index: usize) -> Location {
+        let (func, insn) = self.code.place(index);
+        let function =
+            self.code.function(func).map(|function| function.name().to_string()).unwrap_or_default();
+        Location { func, function, insn }
+    }
+
+    /// Enters a frame: remembers what its exit restores, and says what its r10 is.
+    #[inline(always)]
+    fn push_frame(&mut self, return_to: usize, saved: [u64; 4]) -> Result<u64, FaultKind> {
+        let depth = self.mem.frames_used;
+        let Some(frame) = self.frames.get_mut(depth as usize) else {
+            return Err(FaultKind::CallDepth { limit: MAX_FRAMES });
+        };
+        *frame = Frame { return_to, saved, may_goto_left: MAY_GOTO_LIMIT };
+        self.mem.frames_used = depth + 1;
+        Ok(Memory::frame_pointer(depth))
+    }
+}
+
+const _: () = assert!(FRAME_SIZE.is_multiple_of(8), "frame pointers stay aligned");

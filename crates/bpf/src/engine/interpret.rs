@@ -1,0 +1,304 @@
+//! The interpreter's loop.
+//!
+//! One `match` over dense operation kinds, registers in a local array, memory checks inline; everything that is rare
+//! (faults, page crossings, kernel pages) leaves the loop's straight path.
+
+use super::{Frame, Host, Vm};
+use crate::code::{FuncId, Op, OpCode};
+use crate::fault::{Access, Fault, FaultKind};
+use crate::insn::op;
+use crate::memory::{ARENA_BASE, GuestAddr, Memory, Store};
+
+/// Registers; sixteen, so that a masked index needs no bounds check. r11 to r15 are never named by code.
+type Registers = [u64; 16];
+
+/// Runs `func` as the bottom frame of a new span of frames, until its exit.
+pub(super) fn call<H: Host>(vm: &mut Vm<'_>, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
+    assert!(args.len() <= 5, "a BPF function takes at most five arguments");
+    let bottom = vm.mem.frames_used;
+    let Some(entry) = vm.code.entry(func) else {
+        return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
+    };
+    let mut regs: Registers = [0; 16];
+    regs[1..=args.len()].copy_from_slice(args);
+    regs[10] = vm.push_frame(0, [0; 4])?;
+    vm.at = entry;
+    match run(vm, &mut regs, entry, bottom, host) {
+        Ok(()) => Ok(regs[0]),
+        Err(fault) => Err(locate(vm, fault, bottom)),
+    }
+}
+
+/// Adds this span's frames to a fault's backtrace: the faulting or calling instruction, then the call sites.
+#[cold]
+fn locate(vm: &Vm<'_>, mut fault: Fault, bottom: u32) -> Fault {
+    fault.push_location(vm.location_of(vm.at));
+    for depth in (bottom + 1..vm.mem.frames_used).rev() {
+        let call_site = vm.frames[depth as usize].return_to.saturating_sub(1);
+        fault.push_location(vm.location_of(call_site));
+    }
+    fault
+}
+
+/// Names the fault of a failed access, or lets it pass where the kernel does: at marked instructions and in the arena.
+#[cold]
+#[inline(never)]
+fn failed(vm: &mut Vm<'_>, decoded: &Op, addr: u64, size: u64, access: Access) -> Result<(), Fault> {
+    if decoded.probe || GuestAddr(addr).is_arena() {
+        vm.probe_faults += 1;
+        return Ok(());
+    }
+    Err(Memory::classify(addr, size, access).into())
+}
+
+/// A store of `N` bytes by the program.
+#[inline(always)]
+fn store<const N: usize, H: Host>(
+    vm: &mut Vm<'_>,
+    decoded: &Op,
+    addr: u64,
+    value: u64,
+    host: &mut H,
+) -> Result<(), Fault> {
+    match vm.mem.store::<N>(addr, value) {
+        Ok(Store::Done) => Ok(()),
+        Ok(Store::Kernel) => host.kernel_store(GuestAddr(addr), N as u8, value, vm),
+        Err(()) => failed(vm, decoded, addr, N as u64, Access::Write),
+    }
+}
+
+/// An atomic read-modify-write of `N` bytes (4 or 8). Nothing runs beside the program, so a load and a store do.
+#[inline(never)]
+fn atomic<const N: usize, H: Host>(
+    vm: &mut Vm<'_>,
+    regs: &mut Registers,
+    decoded: &Op,
+    host: &mut H,
+) -> Result<(), Fault> {
+    let narrow = |value: u64| {
+        if N == 4 { u64::from(value as u32) } else { value }
+    };
+    let addr = regs[usize::from(decoded.dst & 15)].wrapping_add(decoded.off as u64);
+    let operand = narrow(regs[usize::from(decoded.src & 15)]);
+    let Ok(old) = vm.mem.load::<N>(addr) else {
+        return failed(vm, decoded, addr, N as u64, Access::Write);
+    };
+    let operation = decoded.imm as i32;
+    if operation == op::CMPXCHG {
+        let stored = if old == narrow(regs[0]) { operand } else { old };
+        store::<N, H>(vm, decoded, addr, stored, host)?;
+        regs[0] = old;
+        return Ok(());
+    }
+    let new = match operation & !op::FETCH {
+        0x00 => old.wrapping_add(operand),
+        0x40 => old | operand,
+        0x50 => old & operand,
+        0xa0 => old ^ operand,
+        _ => operand,
+    };
+    store::<N, H>(vm, decoded, addr, narrow(new), host)?;
+    if operation & op::FETCH != 0 {
+        regs[usize::from(decoded.src & 15)] = old;
+    }
+    Ok(())
+}
+
+fn div64(a: u64, b: u64) -> u64 {
+    a.checked_div(b).unwrap_or(0)
+}
+
+fn mod64(a: u64, b: u64) -> u64 {
+    a.checked_rem(b).unwrap_or(a)
+}
+
+fn div32(a: u32, b: u32) -> u32 {
+    a.checked_div(b).unwrap_or(0)
+}
+
+fn mod32(a: u32, b: u32) -> u32 {
+    a.checked_rem(b).unwrap_or(a)
+}
+
+fn sdiv64(a: u64, b: u64) -> u64 {
+    if b == 0 { 0 } else { (a as i64).wrapping_div(b as i64) as u64 }
+}
+
+fn smod64(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { (a as i64).wrapping_rem(b as i64) as u64 }
+}
+
+fn sdiv32(a: u32, b: u32) -> u32 {
+    if b == 0 { 0 } else { (a as i32).wrapping_div(b as i32) as u32 }
+}
+
+fn smod32(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
+}
+
+/// Casts of arena pointers between address spaces: the high half names the window, NULL stays NULL.
+fn cast(value: u64) -> u64 {
+    let low = u64::from(value as u32);
+    if low == 0 { 0 } else { ARENA_BASE | low }
+}
+
+/// Executes from operation `pc` until the exit of the frame above `bottom`.
+///
+/// A table, one line for each kind of operation; its length is the instruction set's.
+#[rustfmt::skip]
+fn run<H: Host>(vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32, host: &mut H) -> Result<(), Fault> {
+    let code = vm.code;
+    let ops: &[Op] = &code.ops;
+    let budget = vm.budget;
+    let mut pc = entry;
+    let mut executed = vm.executed;
+    loop {
+        if executed >= budget {
+            (vm.executed, vm.at) = (executed, pc);
+            return Err(FaultKind::Budget { limit: budget }.into());
+        }
+        let o = &ops[pc];
+        pc += 1;
+        executed += 1;
+        // The state that a host and a fault's reader see.
+        macro_rules! sync { () => { (vm.executed, vm.at) = (executed, pc - 1) }; }
+        macro_rules! dst { () => { regs[usize::from(o.dst & 15)] }; }
+        macro_rules! src { () => { regs[usize::from(o.src & 15)] }; }
+        macro_rules! fault { ($e:expr) => {{ sync!(); return Err($e.into()); }}; }
+        macro_rules! ok { ($e:expr) => { match $e { Ok(value) => value, Err(fault) => fault!(fault) } }; }
+        // 64-bit and 32-bit arithmetic: `f` takes and gives the operand's type.
+        macro_rules! alu64 { ($f:expr, $b:expr) => {{ let b: u64 = $b; dst!() = $f(dst!(), b); }}; }
+        macro_rules! alu32 { ($f:expr, $b:expr) => {{ let b: u32 = $b; dst!() = u64::from($f(dst!() as u32, b)); }}; }
+        macro_rules! k64 { ($f:expr) => { alu64!($f, o.imm as u64) }; }
+        macro_rules! x64 { ($f:expr) => { alu64!($f, src!()) }; }
+        macro_rules! k32 { ($f:expr) => { alu32!($f, o.imm as u32) }; }
+        macro_rules! x32 { ($f:expr) => { alu32!($f, src!() as u32) }; }
+        macro_rules! jump_if { ($c:expr) => { if $c { pc = o.off as usize; } }; }
+        macro_rules! jk64 { ($t:ty, $c:expr) => { jump_if!($c(&(dst!() as $t), &(o.imm as $t))) }; }
+        macro_rules! jx64 { ($t:ty, $c:expr) => { jump_if!($c(&(dst!() as $t), &(src!() as $t))) }; }
+        macro_rules! load { ($n:literal, $extend:expr) => {{
+            let addr = src!().wrapping_add(o.off as u64);
+            match vm.mem.load::<$n>(addr) {
+                Ok(value) => dst!() = $extend(value),
+                Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Read)?; dst!() = 0; }
+            }
+        }}; }
+        macro_rules! store { ($n:literal, $value:expr) => {{
+            let addr = dst!().wrapping_add(o.off as u64);
+            let value: u64 = $value;
+            match vm.mem.store::<$n>(addr, value) {
+                Ok(Store::Done) => {}
+                Ok(Store::Kernel) => { sync!(); host.kernel_store(GuestAddr(addr), $n, value, vm)?; executed = vm.executed; }
+                Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Write)?; }
+            }
+        }}; }
+        macro_rules! enter { ($target:expr) => {{
+            regs[10] = ok!(vm.push_frame(pc, [regs[6], regs[7], regs[8], regs[9]]));
+            pc = $target;
+        }}; }
+        use OpCode::*;
+        match o.code {
+            Add64K => k64!(u64::wrapping_add), Add64X => x64!(u64::wrapping_add),
+            Add32K => k32!(u32::wrapping_add), Add32X => x32!(u32::wrapping_add),
+            Sub64K => k64!(u64::wrapping_sub), Sub64X => x64!(u64::wrapping_sub),
+            Sub32K => k32!(u32::wrapping_sub), Sub32X => x32!(u32::wrapping_sub),
+            Mul64K => k64!(u64::wrapping_mul), Mul64X => x64!(u64::wrapping_mul),
+            Mul32K => k32!(u32::wrapping_mul), Mul32X => x32!(u32::wrapping_mul),
+            Div64K => k64!(div64), Div64X => x64!(div64), Div32K => k32!(div32), Div32X => x32!(div32),
+            Mod64K => k64!(mod64), Mod64X => x64!(mod64), Mod32K => k32!(mod32), Mod32X => x32!(mod32),
+            Sdiv64K => k64!(sdiv64), Sdiv64X => x64!(sdiv64), Sdiv32K => k32!(sdiv32), Sdiv32X => x32!(sdiv32),
+            Smod64K => k64!(smod64), Smod64X => x64!(smod64), Smod32K => k32!(smod32), Smod32X => x32!(smod32),
+            Or64K => k64!(|a, b| a | b), Or64X => x64!(|a, b| a | b),
+            Or32K => k32!(|a, b| a | b), Or32X => x32!(|a, b| a | b),
+            And64K => k64!(|a, b| a & b), And64X => x64!(|a, b| a & b),
+            And32K => k32!(|a, b| a & b), And32X => x32!(|a, b| a & b),
+            Xor64K => k64!(|a, b| a ^ b), Xor64X => x64!(|a, b| a ^ b),
+            Xor32K => k32!(|a, b| a ^ b), Xor32X => x32!(|a, b| a ^ b),
+            Lsh64K => k64!(|a: u64, b| a.wrapping_shl(b as u32)), Lsh64X => x64!(|a: u64, b| a.wrapping_shl(b as u32)),
+            Lsh32K => k32!(u32::wrapping_shl), Lsh32X => x32!(u32::wrapping_shl),
+            Rsh64K => k64!(|a: u64, b| a.wrapping_shr(b as u32)), Rsh64X => x64!(|a: u64, b| a.wrapping_shr(b as u32)),
+            Rsh32K => k32!(u32::wrapping_shr), Rsh32X => x32!(u32::wrapping_shr),
+            Arsh64K => k64!(|a, b| (a as i64).wrapping_shr(b as u32) as u64),
+            Arsh64X => x64!(|a, b| (a as i64).wrapping_shr(b as u32) as u64),
+            Arsh32K => k32!(|a, b| (a as i32).wrapping_shr(b) as u32),
+            Arsh32X => x32!(|a, b| (a as i32).wrapping_shr(b) as u32),
+            Mov64K => dst!() = o.imm as u64, Mov64X => dst!() = src!(),
+            Mov32K => dst!() = u64::from(o.imm as u32), Mov32X => dst!() = u64::from(src!() as u32),
+            Neg64 => dst!() = dst!().wrapping_neg(), Neg32 => dst!() = u64::from((dst!() as u32).wrapping_neg()),
+            Movsx8To32 => dst!() = u64::from(src!() as i8 as u32), Movsx16To32 => dst!() = u64::from(src!() as i16 as u32),
+            Movsx8To64 => dst!() = src!() as i8 as u64, Movsx16To64 => dst!() = src!() as i16 as u64,
+            Movsx32To64 => dst!() = src!() as i32 as u64,
+            Zext16 => dst!() = u64::from(dst!() as u16), Swap16 => dst!() = u64::from((dst!() as u16).swap_bytes()),
+            Swap32 => dst!() = u64::from((dst!() as u32).swap_bytes()), Swap64 => dst!() = dst!().swap_bytes(),
+            Cast => dst!() = cast(src!()),
+
+            Ja => pc = o.off as usize,
+            MayGoto => {
+                let left = &mut vm.frames[vm.mem.frames_used as usize - 1].may_goto_left;
+                if *left == 0 { pc = o.off as usize; } else { *left -= 1; }
+            }
+            Jeq64K => jk64!(u64, u64::eq), Jeq64X => jx64!(u64, u64::eq),
+            Jeq32K => jk64!(u32, u32::eq), Jeq32X => jx64!(u32, u32::eq),
+            Jne64K => jk64!(u64, u64::ne), Jne64X => jx64!(u64, u64::ne),
+            Jne32K => jk64!(u32, u32::ne), Jne32X => jx64!(u32, u32::ne),
+            Jgt64K => jk64!(u64, u64::gt), Jgt64X => jx64!(u64, u64::gt),
+            Jgt32K => jk64!(u32, u32::gt), Jgt32X => jx64!(u32, u32::gt),
+            Jge64K => jk64!(u64, u64::ge), Jge64X => jx64!(u64, u64::ge),
+            Jge32K => jk64!(u32, u32::ge), Jge32X => jx64!(u32, u32::ge),
+            Jlt64K => jk64!(u64, u64::lt), Jlt64X => jx64!(u64, u64::lt),
+            Jlt32K => jk64!(u32, u32::lt), Jlt32X => jx64!(u32, u32::lt),
+            Jle64K => jk64!(u64, u64::le), Jle64X => jx64!(u64, u64::le),
+            Jle32K => jk64!(u32, u32::le), Jle32X => jx64!(u32, u32::le),
+            Jsgt64K => jk64!(i64, i64::gt), Jsgt64X => jx64!(i64, i64::gt),
+            Jsgt32K => jk64!(i32, i32::gt), Jsgt32X => jx64!(i32, i32::gt),
+            Jsge64K => jk64!(i64, i64::ge), Jsge64X => jx64!(i64, i64::ge),
+            Jsge32K => jk64!(i32, i32::ge), Jsge32X => jx64!(i32, i32::ge),
+            Jslt64K => jk64!(i64, i64::lt), Jslt64X => jx64!(i64, i64::lt),
+            Jslt32K => jk64!(i32, i32::lt), Jslt32X => jx64!(i32, i32::lt),
+            Jsle64K => jk64!(i64, i64::le), Jsle64X => jx64!(i64, i64::le),
+            Jsle32K => jk64!(i32, i32::le), Jsle32X => jx64!(i32, i32::le),
+            Jset64K => jump_if!(dst!() & o.imm as u64 != 0), Jset64X => jump_if!(dst!() & src!() != 0),
+            Jset32K => jump_if!(dst!() as u32 & o.imm as u32 != 0), Jset32X => jump_if!((dst!() & src!()) as u32 != 0),
+
+            Load8 => load!(1, |v| v), Load16 => load!(2, |v| v), Load32 => load!(4, |v| v), Load64 => load!(8, |v| v),
+            Loads8 => load!(1, |v| v as i8 as u64), Loads16 => load!(2, |v| v as i16 as u64),
+            Loads32 => load!(4, |v| v as i32 as u64),
+            Store8K => store!(1, o.imm as u64), Store8X => store!(1, src!()),
+            Store16K => store!(2, o.imm as u64), Store16X => store!(2, src!()),
+            Store32K => store!(4, o.imm as u64), Store32X => store!(4, src!()),
+            Store64K => store!(8, o.imm as u64), Store64X => store!(8, src!()),
+            Atomic32 => { sync!(); atomic::<4, H>(vm, regs, o, host)?; executed = vm.executed; }
+            Atomic64 => { sync!(); atomic::<8, H>(vm, regs, o, host)?; executed = vm.executed; }
+
+            CallHelper => {
+                sync!();
+                regs[0] = host.helper(o.imm as u32, [regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
+                executed = vm.executed;
+            }
+            CallKfunc => {
+                sync!();
+                regs[0] = host.kfunc(o.imm as u32, [regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
+                executed = vm.executed;
+            }
+            CallLocal => enter!(o.imm as usize),
+            CallReg => {
+                let target = dst!();
+                let entry = FuncId::from_pointer(target).and_then(|func| code.entry(func));
+                enter!(ok!(entry.ok_or(FaultKind::BadCall { target })))
+            }
+            Exit => {
+                let depth = vm.mem.frames_used - 1;
+                vm.mem.frames_used = depth;
+                if depth == bottom {
+                    sync!();
+                    return Ok(());
+                }
+                let Frame { return_to, saved, .. } = vm.frames[depth as usize];
+                [regs[6], regs[7], regs[8], regs[9]] = saved;
+                regs[10] = Memory::frame_pointer(depth - 1);
+                pc = return_to;
+            }
+            FuncPointer => unreachable!("linked by CodeBuilder::build"),
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! The guest address space: everything that a BPF program can address, and nothing else.
+//!
+//! A guest address is a number below [`GUEST_LIMIT`] (8 GiB). Window 0 (high half 0) holds stacks, maps and kernel
+//! objects; window 1 (high half 1) holds the arena, so that the low half of an arena pointer is its offset and casts
+//! between address spaces only set or clear the high half. All of it is one anonymous mapping whose pages cost
+//! nothing until they are touched, with one permission byte for each 4 KiB page. Because every access is an offset
+//! into that mapping, checked against its length, no program reaches memory of the host. Addresses depend only on
+//! the order of calls, never on the host.
+//!
+//! The first 64 KiB are never mapped, so NULL pointers with any member offset fault.
+
+use crate::fault::{Access, Fault, FaultKind};
+use memmap2::{MmapMut, MmapOptions};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::BitOr;
+
+/// Bytes in a page, the unit of permissions.
+pub const PAGE_SIZE: u64 = 4096;
+/// First address above both windows.
+pub const GUEST_LIMIT: u64 = 2 << 32;
+/// First address of window 1, where the arena lives.
+pub const ARENA_BASE: u64 = 1 << 32;
+/// First address that can be mapped; below it are NULL pointers.
+pub const NULL_LIMIT: u64 = 64 << 10;
+/// Bytes of stack that a function has, as in the kernel (`MAX_BPF_STACK`).
+pub const FRAME_SIZE: u64 = 512;
+/// Frames that fit on the stack, over all nested runs and callbacks. Chosen: the kernel allows 8 for each program
+/// (`MAX_CALL_FRAMES`) and programs nest (a trace point inside a kernel function inside a callback).
+pub const MAX_FRAMES: u32 = 64;
+
+const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
+const PAGE_MASK: u64 = PAGE_SIZE - 1;
+const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
+/// The stack region, with unmapped pages on both sides.
+const STACK_BASE: u64 = 0x2_0000;
+const STACK_SIZE: u64 = FRAME_SIZE * MAX_FRAMES as u64;
+/// Where regions begin; the last page of window 0 stays free so that nothing touches the arena.
+const REGION_BASE: u64 = 0x10_0000;
+const REGION_LIMIT: u64 = ARENA_BASE - PAGE_SIZE;
+/// Length from which unmapped pages are given back to the host instead of being overwritten. Chosen.
+const RELEASE_LEN: u64 = 256 << 10;
+
+/// An address in the guest; 0 is NULL.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GuestAddr(pub u64);
+
+impl GuestAddr {
+    /// The NULL pointer.
+    pub const NULL: GuestAddr = GuestAddr(0);
+
+    /// Whether this is NULL itself.
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The address `bytes` further on, wrapping at 2^64 as the machine's addition does.
+    #[must_use]
+    pub const fn offset(self, bytes: u64) -> Self {
+        GuestAddr(self.0.wrapping_add(bytes))
+    }
+
+    /// Whether the address lies in the arena's window.
+    #[must_use]
+    pub const fn is_arena(self) -> bool {
+        self.0 >> 32 == 1
+    }
+}
+
+impl fmt::Display for GuestAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for GuestAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GuestAddr({:#x})", self.0)
+    }
+}
+
+/// What a program may do with a page. A page without any permission is not mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Perm(u8);
+
+impl Perm {
+    /// Not mapped.
+    pub const NONE: Perm = Perm(0);
+    /// The program may load from it.
+    pub const READ: Perm = Perm(1);
+    /// The program may store to it.
+    pub const WRITE: Perm = Perm(2);
+    /// A kernel object: the program's stores go to [`crate::engine::Host::kernel_store`], which decides.
+    pub const KERNEL: Perm = Perm(4);
+    /// Ordinary memory.
+    pub const READ_WRITE: Perm = Perm(3);
+
+    /// Whether all of `other`'s permissions are here.
+    #[must_use]
+    pub const fn contains(self, other: Perm) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Perm {
+    type Output = Perm;
+    fn bitor(self, other: Perm) -> Perm {
+        Perm(self.0 | other.0)
+    }
+}
+
+/// Why memory could not be mapped.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The host did not give the 8 GiB of address space.
+    Reserve(std::io::Error),
+    /// Window 0 has no room for this many bytes.
+    Full {
+        /// Bytes asked for.
+        len: u64,
+    },
+    /// A range that is not page-aligned, empty, below [`NULL_LIMIT`] or beyond [`GUEST_LIMIT`].
+    BadRange {
+        /// First address.
+        addr: GuestAddr,
+        /// Bytes.
+        len: u64,
+    },
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryError::Reserve(e) => write!(
+                f,
+                "cannot reserve 8 GiB of address space: {e}; raise the limit on virtual memory (ulimit -v)"
+            ),
+            MemoryError::Full { len } => {
+                write!(f, "guest memory is full: no room for {len} bytes in 4 GiB")
+            }
+            MemoryError::BadRange { addr, len } => write!(f, "cannot map {len} bytes at {addr}"),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            MemoryError::Reserve(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+/// The guest address space. See the module's text for its layout.
+pub struct Memory {
+    /// Exactly `GUEST_LIMIT` bytes.
+    map: MmapMut,
+    /// Exactly `PAGE_COUNT` permission bytes.
+    perms: Box<[u8]>,
+    /// Next free address of window 0.
+    bump: u64,
+    /// Lengths of the live regions that `map` handed out, by address.
+    regions: BTreeMap<u64, u64>,
+    /// Addresses of unmapped regions by length, reused last in, first out.
+    free: BTreeMap<u64, Vec<u64>>,
+    /// Stack frames in use, over all nested runs.
+    pub(crate) frames_used: u32,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("regions", &self.regions).field("bump", &GuestAddr(self.bump)).finish()
+    }
+}
+
+/// The outcome of a program's store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Store {
+    Done,
+    /// The page belongs to the kernel: the host is to decide.
+    Kernel,
+}
+
+impl Memory {
+    /// An address space with nothing but the stack in it.
+    ///
+    /// # Errors
+    /// [`MemoryError::Reserve`] if the host refuses the address space.
+    pub fn new() -> Result<Self, MemoryError> {
+        let len = usize::try_from(GUEST_LIMIT).map_err(|e| MemoryError::Reserve(std::io::Error::other(e)))?;
+        let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
+        assert_eq!(map.len() as u64, GUEST_LIMIT, "the mapping covers the guest address space");
+        let mut memory = Memory {
+            map,
+            perms: vec![0; PAGE_COUNT].into_boxed_slice(),
+            bump: REGION_BASE,
+            regions: BTreeMap::new(),
+            free: BTreeMap::new(),
+            frames_used: 0,
+        };
+        memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);
+        Ok(memory)
+    }
+
+    /// Maps a zeroed region of at least `len` bytes in window 0 and says where.
+    ///
+    /// Regions are page-granular and have an unmapped page after them. The address depends only on the order and
+    /// sizes of earlier calls; an unmapped region of the same size is reused first.
+    ///
+    /// # Errors
+    /// [`MemoryError::Full`]; [`MemoryError::BadRange`] for no bytes or no permission.
+    pub fn map(&mut self, len: u64, perm: Perm) -> Result<GuestAddr, MemoryError> {
+        if len == 0 || perm == Perm::NONE {
+            return Err(MemoryError::BadRange { addr: GuestAddr::NULL, len });
+        }
+        let full = MemoryError::Full { len };
+        let Some(size) = len.checked_next_multiple_of(PAGE_SIZE) else {
+            return Err(full);
+        };
+        let addr = match self.free.get_mut(&size).and_then(Vec::pop) {
+            Some(addr) => addr,
+            None => {
+                let next = self.bump.checked_add(size).and_then(|end| end.checked_add(PAGE_SIZE));
+                let Some(next) = next.filter(|next| *next <= REGION_LIMIT) else {
+                    return Err(full);
+                };
+                std::mem::replace(&mut self.bump, next)
+            }
+        };
+        self.regions.insert(addr, size);
+        self.set_perms(addr, size, perm);
+        Ok(GuestAddr(addr))
+    }
+
+    /// Maps pages at a given address, usually in the arena's window; pages already mapped change permission only.
+    ///
+    /// # Errors
+    /// [`MemoryError::BadRange`] unless both numbers are page-aligned and the range is mappable.
+    pub fn map_at(&mut self, addr: GuestAddr, len: u64, perm: Perm) -> Result<(), MemoryError> {
+        let aligned = (addr.0 | len) & PAGE_MASK == 0 && len != 0;
+        let inside = addr.0 >= NULL_LIMIT && addr.0.checked_add(len).is_some_and(|end| end <= GUEST_LIMIT);
+        if !aligned || !inside || perm == Perm::NONE {
+            return Err(MemoryError::BadRange { addr, len });
+        }
+        self.set_perms(addr.0, len, perm);
+        Ok(())
+    }
+
+    /// Unmaps every page that the range touches and zeroes it. A whole region from [`Memory::map`] may be reused.
+    pub fn unmap(&mut self, addr: GuestAddr, len: u64) {
+        let start = addr.0 & !PAGE_MASK;
+        let end = addr.0.saturating_add(len).min(GUEST_LIMIT).next_multiple_of(PAGE_SIZE);
+        if start >= end {
+            return;
+        }
+        self.zero_pages(start, end);
+        self.set_perms(start, end - start, Perm::NONE);
+        if self.regions.get(&start).is_some_and(|size| *size == end - start) {
+            self.regions.remove(&start);
+            self.free.entry(end - start).or_default().push(start);
+        }
+    }
+
+    /// Changes the permission of every mapped page that the range touches; `Perm::NONE` is [`Memory::unmap`]'s.
+    ///
+    /// # Panics
+    /// If `perm` is `Perm::NONE`.
+    pub fn protect(&mut self, addr: GuestAddr, len: u64, perm: Perm) {
+        assert_ne!(perm, Perm::NONE, "unmap takes pages away, protect only changes them");
+        let first = (addr.0 >> PAGE_SHIFT) as usize;
+        let end = addr.0.saturating_add(len).min(GUEST_LIMIT).div_ceil(PAGE_SIZE) as usize;
+        for page in self.perms.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
+            *page = perm.0;
+        }
+    }
+
+    /// The permission of the page that holds `addr`.
+    #[must_use]
+    pub fn perm_at(&self, addr: GuestAddr) -> Perm {
+        usize::try_from(addr.0 >> PAGE_SHIFT)
+            .ok()
+            .and_then(|page| self.perms.get(page))
+            .map_or(Perm::NONE, |p| Perm(*p))
+    }
+
+    /// The host's view of `len` mapped bytes.
+    ///
+    /// # Errors
+    /// A fault without a place if any of the pages is not mapped.
+    pub fn slice(&self, addr: GuestAddr, len: u64) -> Result<&[u8], Fault> {
+        self.check_mapped(addr.0, len, Access::Read)?;
+        Ok(&self.map[addr.0 as usize..(addr.0 + len) as usize])
+    }
+
+    /// The host's writable view of `len` mapped bytes, whatever the program may do with them.
+    ///
+    /// # Errors
+    /// A fault without a place if any of the pages is not mapped.
+    pub fn slice_mut(&mut self, addr: GuestAddr, len: u64) -> Result<&mut [u8], Fault> {
+        self.check_mapped(addr.0, len, Access::Write)?;
+        Ok(&mut self.map[addr.0 as usize..(addr.0 + len) as usize])
+    }
+
+    /// Reads one byte.
+    ///
+    /// # Errors
+    /// As [`Memory::slice`]; the same holds for all reads below.
+    pub fn read_u8(&self, addr: GuestAddr) -> Result<u8, Fault> {
+        self.read::<1>(addr).map(u8::from_le_bytes)
+    }
+
+    /// Reads two little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
+    pub fn read_u16(&self, addr: GuestAddr) -> Result<u16, Fault> {
+        self.read::<2>(addr).map(u16::from_le_bytes)
+    }
+
+    /// Reads four little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
+    pub fn read_u32(&self, addr: GuestAddr) -> Result<u32, Fault> {
+        self.read::<4>(addr).map(u32::from_le_bytes)
+    }
+
+    /// Reads eight little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
+    pub fn read_u64(&self, addr: GuestAddr) -> Result<u64, Fault> {
+        self.read::<8>(addr).map(u64::from_le_bytes)
+    }
+
+    /// Writes one byte, whatever the program may do with the page.
+    ///
+    /// # Errors
+    /// As [`Memory::slice_mut`]; the same holds for all writes below.
+    pub fn write_u8(&mut self, addr: GuestAddr, value: u8) -> Result<(), Fault> {
+        self.write(addr, &value.to_le_bytes())
+    }
+
+    /// Writes two little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
+    pub fn write_u16(&mut self, addr: GuestAddr, value: u16) -> Result<(), Fault> {
+        self.write(addr, &value.to_le_bytes())
+    }
+
+    /// Writes four little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
+    pub fn write_u32(&mut self, addr: GuestAddr, value: u32) -> Result<(), Fault> {
+        self.write(addr, &value.to_le_bytes())
+    }
+
+    /// Writes eight little-endian bytes.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
+    pub fn write_u64(&mut self, addr: GuestAddr, value: u64) -> Result<(), Fault> {
+        self.write(addr, &value.to_le_bytes())
+    }
+
+    /// Writes a byte string.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
+    pub fn write(&mut self, addr: GuestAddr, bytes: &[u8]) -> Result<(), Fault> {
+        self.slice_mut(addr, bytes.len() as u64)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read<const N: usize>(&self, addr: GuestAddr) -> Result<[u8; N], Fault> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.slice(addr, N as u64)?);
+        Ok(bytes)
+    }
+
+    /// Checks that a program may access `len` bytes in the given direction; a kernel page counts as writable, since
+    /// its host decides. For helpers that take memory of the program.
+    ///
+    /// # Errors
+    /// The fault that the program's own access would have raised, without a place.
+    pub fn check_program_access(&self, addr: GuestAddr, len: u64, access: Access) -> Result<(), Fault> {
+        let allowed = |perm: u8| match access {
+            Access::Read => perm & Perm::READ.0 != 0,
+            Access::Write => perm & (Perm::WRITE.0 | Perm::KERNEL.0) != 0,
+        };
+        self.check_pages(addr.0, len, access, allowed)
+    }
+
+    fn check_mapped(&self, addr: u64, len: u64, access: Access) -> Result<(), Fault> {
+        self.check_pages(addr, len, access, |perm| perm != 0)
+    }
+
+    fn check_pages(&self, addr: u64, len: u64, access: Access, ok: impl Fn(u8) -> bool) -> Result<(), Fault> {
+        let bad = || Fault::new(Self::classify(addr, len, access));
+        let end = addr.checked_add(len).filter(|end| *end <= GUEST_LIMIT).ok_or_else(bad)?;
+        // An empty range still names a page: a NULL pointer with length 0 stays legal only for the caller to allow.
+        let first = (addr >> PAGE_SHIFT) as usize;
+        let last = (end.max(addr + 1) - 1) >> PAGE_SHIFT;
+        let pages = self.perms.get(first..=last as usize).ok_or_else(bad)?;
+        if pages.iter().all(|perm| ok(*perm)) { Ok(()) } else { Err(bad()) }
+    }
+
+    /// The name of a failed access.
+    #[cold]
+    pub(crate) fn classify(addr: u64, size: u64, access: Access) -> FaultKind {
+        let guest = GuestAddr(addr);
+        if addr < NULL_LIMIT {
+            FaultKind::NullDeref { addr: guest, access }
+        } else if (STACK_BASE - PAGE_SIZE..STACK_BASE).contains(&addr) {
+            FaultKind::StackOverflow { addr: guest }
+        } else {
+            FaultKind::BadAccess { addr: guest, size, access }
+        }
+    }
+
+    fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
+        let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
+        self.perms[pages].fill(perm.0);
+    }
+
+    fn zero_pages(&mut self, start: u64, end: u64) {
+        #[cfg(target_os = "linux")]
+        if end - start >= RELEASE_LEN {
+            let (offset, len) = (start as usize, (end - start) as usize);
+            // SAFETY: the range is page-aligned and inside the private anonymous mapping; dropping such pages makes
+            // them read as zeroes, which is the purpose, and `&mut self` proves that no reference into them lives.
+            let dropped =
+                unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+            if dropped.is_ok() {
+                return;
+            }
+        }
+        for page in start >> PAGE_SHIFT..end >> PAGE_SHIFT {
+            if self.perms[page as usize] != 0 {
+                let at = (page << PAGE_SHIFT) as usize;
+                self.map[at..at + PAGE_SIZE as usize].fill(0);
+            }
+        }
+    }
+
+    /// The first address above the stack of frame number `frame`, which is what its r10 holds.
+    #[inline(always)]
+    pub(crate) fn frame_pointer(frame: u32) -> u64 {
+        STACK_BASE + STACK_SIZE - FRAME_SIZE * u64::from(frame)
+    }
+
+    /// Whether `N` bytes at `addr` lie in one page that has permission `need`.
+    #[inline(always)]
+    fn fast<const N: usize>(&self, addr: u64, need: Perm) -> bool {
+        let in_page = (addr & PAGE_MASK) <= PAGE_SIZE - N as u64;
+        in_page && self.perms.get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
+    }
+
+    /// A program's load of `N` bytes, zero-extended. `Err` carries nothing: the caller names the fault.
+    #[inline(always)]
+    pub(crate) fn load<const N: usize>(&self, addr: u64) -> Result<u64, ()> {
+        if self.fast::<N>(addr, Perm::READ) {
+            let mut bytes = [0; 8];
+            // SAFETY: `fast` found addr's page in the table, so addr < GUEST_LIMIT, and the N bytes end in the same
+            // page, so they lie in the mapping, whose length was checked to be GUEST_LIMIT.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.map.as_ptr().add(addr as usize), bytes.as_mut_ptr(), N)
+            };
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        self.load_slowly(addr, N as u64)
+    }
+
+    /// A program's store of the low `N` bytes of `value`.
+    #[inline(always)]
+    pub(crate) fn store<const N: usize>(&mut self, addr: u64, value: u64) -> Result<Store, ()> {
+        if self.fast::<N>(addr, Perm::WRITE) {
+            let bytes = value.to_le_bytes();
+            // SAFETY: as in `load`; `&mut self` makes the mapping ours alone.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(addr as usize), N)
+            };
+            return Ok(Store::Done);
+        }
+        self.store_slowly(addr, N as u64, value)
+    }
+
+    /// Loads that cross a page, or fail.
+    #[cold]
+    #[inline(never)]
+    fn load_slowly(&self, addr: u64, size: u64) -> Result<u64, ()> {
+        self.check_program_access(GuestAddr(addr), size, Access::Read).map_err(|_| ())?;
+        let mut bytes = [0; 8];
+        let at = addr as usize;
+        bytes[..size as usize].copy_from_slice(&self.map[at..at + size as usize]);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Stores that cross a page, meet a kernel page, or fail.
+    #[cold]
+    #[inline(never)]
+    fn store_slowly(&mut self, addr: u64, size: u64, value: u64) -> Result<Store, ()> {
+        self.check_program_access(GuestAddr(addr), size, Access::Write).map_err(|_| ())?;
+        let last = GuestAddr(addr + size - 1);
+        if self.perm_at(GuestAddr(addr)).contains(Perm::KERNEL) || self.perm_at(last).contains(Perm::KERNEL) {
+            return Ok(Store::Kernel);
+        }
+        let at = addr as usize;
+        self.map[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
+        Ok(Store::Done)
+    }
+}

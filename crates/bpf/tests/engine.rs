@@ -1,0 +1,133 @@
+//! The engine seen from its host: calls, callbacks, counts, faults and their places.
+
+use schedlab_bpf::insn::op;
+use schedlab_bpf::*;
+
+fn code(functions: &[(&str, &[Insn])]) -> Code {
+    let mut builder = CodeBuilder::new();
+    for (name, insns) in functions {
+        builder.add_function(name, insns, &Marks::default()).expect("valid code");
+    }
+    builder.build().expect("linked code")
+}
+
+/// Helper 1 calls the function value in r1 r2 times with (i, r3) and sums the results; helper 2 fails.
+struct Loop;
+
+impl Host for Loop {
+    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        match id {
+            1 => {
+                let mut sum = 0;
+                for i in 0..args[1] {
+                    sum += vm.call_pointer(args[0], &[i, args[2]], self)?;
+                }
+                Ok(sum)
+            }
+            _ => Err(Fault::host(7, "told to")),
+        }
+    }
+    fn kfunc(&mut self, index: u32, _args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        Ok(u64::from(index) * 1000 + vm.insns())
+    }
+    fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        assert_eq!(size, 4);
+        vm.mem.write_u32(addr, value as u32 + 1)
+    }
+}
+
+fn run(code: &Code, args: &[u64], mem: &mut Memory) -> Result<Done, Fault> {
+    let (mut interpreter, mut host) = (Interpreter::new(), Loop);
+    interpreter.run(code, FuncId(0), args, mem, &mut host, 1_000_000)
+}
+
+fn loop_program() -> Code {
+    let callback = Insn::ld_imm64(1, op::PSEUDO_FUNC, 1);
+    let main = [
+        callback[0],
+        callback[1],
+        Insn::alu64_imm(op::MOV, 2, 10),
+        Insn::alu64_imm(op::MOV, 3, 5),
+        Insn::call_helper(1),
+        Insn::exit(),
+    ];
+    let body = [Insn::alu64_reg(op::MOV, 0, 1), Insn::alu64_reg(op::ADD, 0, 2), Insn::exit()];
+    code(&[("main", &main), ("body", &body)])
+}
+
+#[test]
+fn callbacks_share_the_count() {
+    let mut mem = Memory::new().unwrap();
+    let done = run(&loop_program(), &[], &mut mem).unwrap();
+    assert_eq!(done, Done { r0: 45 + 50, insns: 5 + 30, probe_faults: 0 });
+}
+
+#[test]
+fn the_budget_is_exact_also_in_callbacks() {
+    let mut mem = Memory::new().unwrap();
+    let code = loop_program();
+    let mut interpreter = Interpreter::new();
+    let fault = interpreter.run(&code, FuncId(0), &[], &mut mem, &mut Loop, 34).unwrap_err();
+    assert_eq!(*fault.kind(), FaultKind::Budget { limit: 34 });
+    assert_eq!(fault.insns(), 34);
+    assert!(interpreter.run(&code, FuncId(0), &[], &mut mem, &mut Loop, 35).is_ok());
+}
+
+#[test]
+fn a_fault_names_its_place_and_the_way_there() {
+    let mut mem = Memory::new().unwrap();
+    let outer = [Insn::call_local(1), Insn::exit()];
+    let middle = [Insn::alu64_imm(op::MOV, 1, 0), Insn::call_local(2), Insn::exit()];
+    let inner = [Insn::load(op::DW, 0, 1, 24), Insn::exit()];
+    let code = code(&[("outer", &outer), ("middle", &middle), ("inner", &inner)]);
+    let fault = run(&code, &[], &mut mem).unwrap_err();
+    assert_eq!(*fault.kind(), FaultKind::NullDeref { addr: GuestAddr(24), access: Access::Read });
+    let way: Vec<_> = fault.backtrace().iter().map(|at| (at.function.as_str(), at.insn)).collect();
+    assert_eq!(way, [("inner", 0), ("middle", 1), ("outer", 0)]);
+    assert_eq!(fault.insns(), 4);
+    assert_eq!(fault.to_string(), "NULL pointer read at 0x18 (in inner at instruction 0)");
+}
+
+#[test]
+fn kernel_functions_see_the_exact_count_and_kernel_stores_reach_the_host() {
+    let mut mem = Memory::new().unwrap();
+    let object = mem.map(64, Perm::READ | Perm::KERNEL).unwrap();
+    let main = [
+        Insn::store_imm(op::W, 1, 8, 41),
+        Insn::call_kfunc(3),
+        Insn::load(op::W, 1, 1, 8),
+        Insn::alu64_reg(op::ADD, 0, 1),
+        Insn::exit(),
+    ];
+    let done = run(&code(&[("main", &main)]), &[object.0], &mut mem).unwrap();
+    assert_eq!((done.r0, done.insns), (3002 + 42, 5));
+}
+
+#[test]
+fn recursion_ends_in_a_fault_and_leaves_the_stack_usable() {
+    let mut mem = Memory::new().unwrap();
+    let endless = code(&[("main", &[Insn::call_local(0), Insn::exit()])]);
+    for _ in 0..2 {
+        let fault = run(&endless, &[], &mut mem).unwrap_err();
+        assert!(matches!(fault.kind(), FaultKind::CallDepth { .. }));
+    }
+    assert!(run(&loop_program(), &[], &mut mem).is_ok());
+}
+
+#[test]
+fn a_marked_load_reads_zero_and_is_counted() {
+    let mut mem = Memory::new().unwrap();
+    let main = [Insn::load(op::DW, 0, 1, 0), Insn::exit()];
+    let mut builder = CodeBuilder::new();
+    builder.add_function("main", &main, &Marks { probe_mem: [0].into() }).unwrap();
+    let done = run(&builder.build().unwrap(), &[16], &mut mem).unwrap();
+    assert_eq!((done.r0, done.probe_faults), (0, 1));
+}
+
+#[test]
+fn hosts_faults_keep_their_code() {
+    let mut mem = Memory::new().unwrap();
+    let fault = run(&code(&[("main", &[Insn::call_helper(2), Insn::exit()])]), &[], &mut mem).unwrap_err();
+    assert_eq!(*fault.kind(), FaultKind::Host { code: 7, text: "told to".into() });
+    assert_eq!(fault.location().map(|at| at.insn), Some(0));
+}
