@@ -1,0 +1,34 @@
+# schedlab: every goal installs what it misses (scripts/setup) and says so.
+#   make build   the command, target/release/schedlab, with the schedulers in it
+#   make demo    real schedulers compared on the chat workload, in seconds
+#   make test    everything that has to hold: format, lints, tidy, tests, VM
+#   make bench   simulated context switches per second of host CPU time
+
+CARGO ?= cargo
+SCHEDLAB = target/release/schedlab
+DEMO_WORKLOAD ?= chat:rooms=10,messages=20
+
+.PHONY: build demo test bench objects fuzz-smoke clean
+
+build:
+	@scripts/setup build
+	$(CARGO) build --release --locked -p schedlab
+
+objects:
+	@scripts/setup build
+	$(MAKE) -C schedulers
+
+demo: build
+	$(SCHEDLAB) compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 \
+		-m p3-700 -w $(DEMO_WORKLOAD) -c 2,4,8 --runs 3
+
+test:
+	@scripts/setup test
+	scripts/check
+
+bench: build
+	$(CARGO) run --release --locked -p schedlab-scx --example bench
+
+clean:
+	$(CARGO) clean
+	$(MAKE) -C schedulers clean

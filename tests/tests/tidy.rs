@@ -1,0 +1,235 @@
+//! The rules of the tree: dependency direction between rooms, banned types in
+//! the deterministic rooms, file and function length, module headers, and the
+//! maps in the documents against the tree.
+
+use schedlab_tests::{files, root};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+/// Who may depend on whom; the whole list, so that a new room has to be placed.
+const EDGES: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("trace", &["base"]),
+    ("stats", &["base"]),
+    ("workload", &["base"]),
+    ("bpf", &["base"]),
+    ("sim", &["base", "trace", "workload"]),
+    ("scx", &["base", "trace", "workload", "bpf", "sim"]),
+    ("live", &["base", "trace", "workload", "bpf"]),
+    ("report", &["base", "trace", "stats"]),
+    ("cli", &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "live", "report"]),
+];
+
+/// Rooms where a run must be a function of its inputs alone.
+const DETERMINISTIC: &[&str] = &["base", "trace", "stats", "workload", "bpf", "sim", "scx"];
+
+/// Words that have no place there, and what to use instead.
+const BANNED: &[(&str, &str)] = &[
+    ("HashMap", "BTreeMap or an index-keyed table"),
+    ("HashSet", "BTreeSet or a bit set"),
+    ("std::thread", "the cli room runs things in parallel"),
+    ("Instant", "TimeNs of the run's clock"),
+    ("SystemTime", "TimeNs of the run's clock"),
+    ("std::env", "a parameter"),
+    ("std::fs", "bytes handed in by the caller"),
+    ("std::process", "the live room"),
+    ("RandomState", "Prng with a seed"),
+];
+
+const MAX_FILE_LINES: usize = 1000;
+const MAX_FUNCTION_LINES: usize = 70;
+
+/// Functions that may be longer, with the reason. The list may only shrink.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
+
+fn rust_files(dir: &str) -> Vec<PathBuf> {
+    files(&root().join(dir), &["rs"])
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn is_test_file(path: &Path) -> bool {
+    let text = shown(path);
+    text.contains("/tests/") || text.starts_with("tests/") || text.ends_with("/tests.rs")
+}
+
+/// The production part: up to the test module, which comes last in our files.
+fn production(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn report(findings: Vec<String>) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let mut findings = Vec::new();
+    let rooms: BTreeMap<&str, &[&str]> = EDGES.iter().copied().collect();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let dir = entry.unwrap().path();
+        let room = dir.file_name().unwrap().to_str().unwrap().to_string();
+        let Some(allowed) = rooms.get(room.as_str()) else {
+            findings.push(format!("crates/{room}: not in the list of rooms"));
+            continue;
+        };
+        let manifest: toml::Table = fs::read_to_string(dir.join("Cargo.toml")).unwrap().parse().unwrap();
+        for section in ["dependencies", "build-dependencies"] {
+            let Some(table) = manifest.get(section).and_then(|table| table.as_table()) else { continue };
+            for name in table.keys().filter_map(|name| name.strip_prefix("schedlab-")) {
+                if !allowed.contains(&name) {
+                    findings.push(format!("crates/{room}/Cargo.toml: {room} must not depend on {name}"));
+                }
+            }
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn deterministic_rooms_use_nothing_of_the_host() {
+    let mut findings = Vec::new();
+    for room in DETERMINISTIC {
+        for path in rust_files(&format!("crates/{room}/src")) {
+            let text = fs::read_to_string(&path).unwrap();
+            for (number, line) in production(&text).lines().enumerate() {
+                let code = line.split("//").next().unwrap_or("");
+                for (word, instead) in BANNED {
+                    let whole_word = code.match_indices(word).any(|(at, _)| {
+                        let before = code[..at].chars().next_back();
+                        let after = code[at + word.len()..].chars().next();
+                        let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+                        !part(before) && !part(after)
+                    });
+                    if whole_word {
+                        let place = format!("{}:{}", shown(&path), number + 1);
+                        findings.push(format!("{place}: {word} is banned here; use {instead}"));
+                    }
+                }
+            }
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn files_are_one_idea_long_and_say_which() {
+    let mut findings = Vec::new();
+    for path in rust_files("crates").into_iter().chain(rust_files("tests")) {
+        let text = fs::read_to_string(&path).unwrap();
+        if !text.starts_with("//!") && !text.starts_with("#!") {
+            findings.push(format!("{}: no module header (//! ...)", shown(&path)));
+        }
+        let lines = production(&text).lines().count();
+        if lines > MAX_FILE_LINES {
+            findings.push(format!("{}: {lines} lines, at most {MAX_FILE_LINES}", shown(&path)));
+        }
+    }
+    for path in files(&root().join("schedulers"), &["c", "h"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let first_lines: String = text.lines().take(2).collect();
+        if !first_lines.contains("SPDX-License-Identifier: GPL-2.0-only") {
+            findings.push(format!("{}: no SPDX line of the GPL", shown(&path)));
+        }
+        if text.lines().count() > MAX_FILE_LINES {
+            findings.push(format!("{}: over {MAX_FILE_LINES} lines", shown(&path)));
+        }
+    }
+    report(findings);
+}
+
+struct FunctionLengths {
+    path: String,
+    findings: Vec<String>,
+}
+
+impl FunctionLengths {
+    fn check(&mut self, name: &syn::Ident, block: &syn::Block) {
+        let lines = block.span().end().line - block.span().start().line + 1;
+        let excused = LONG_FUNCTIONS.iter().any(|(path, function, _)| self.path == *path && name == function);
+        if lines > MAX_FUNCTION_LINES && !excused {
+            let line = name.span().start().line;
+            self.findings.push(format!(
+                "{}:{line}: fn {name} has {lines} lines, at most {MAX_FUNCTION_LINES}",
+                self.path
+            ));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for FunctionLengths {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.check(&function.sig.ident, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.check(&function.sig.ident, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if module.ident != "tests" {
+            visit::visit_item_mod(self, module);
+        }
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    let mut findings = Vec::new();
+    for path in rust_files("crates").into_iter().filter(|path| !is_test_file(path)) {
+        let text = fs::read_to_string(&path).unwrap();
+        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", shown(&path)));
+        let mut lengths = FunctionLengths { path: shown(&path), findings: Vec::new() };
+        lengths.visit_file(&file);
+        findings.append(&mut lengths.findings);
+    }
+    report(findings);
+}
+
+#[test]
+fn the_map_matches_the_tree() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let mut findings = Vec::new();
+    for dir in ["crates", "schedulers"] {
+        for entry in fs::read_dir(root().join(dir)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            let listed = map.contains(&format!("`{dir}/{name}`"));
+            if path.is_dir() && name != "build" && !listed {
+                findings.push(format!("ARCHITECTURE.md: `{dir}/{name}` is missing"));
+            }
+        }
+    }
+    for place in map.split('`').skip(1).step_by(2).filter(|place| place.contains('/') && !place.contains(' '))
+    {
+        if !root().join(place).exists() {
+            findings.push(format!("ARCHITECTURE.md: `{place}` does not exist"));
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut findings = Vec::new();
+    for path in files(&root(), &["md"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = target.split('#').next().unwrap_or("");
+            if target.is_empty() || target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            if !path.parent().unwrap().join(target).exists() {
+                findings.push(format!("{}: link to {target} leads nowhere", shown(&path)));
+            }
+        }
+    }
+    report(findings);
+}
