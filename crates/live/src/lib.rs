@@ -1,1 +1,6 @@
-//! live
+//! The real kernel: schedulers loaded into it, workloads run on it as processes and threads, its
+//! scheduling observed, and a virtual machine for hosts whose own kernel will not do.
+//!
+//! All privilege of the project is in this crate.
+
+pub mod kernel_image;

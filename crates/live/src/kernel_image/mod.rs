@@ -1,0 +1,311 @@
+//! A stock Linux kernel with sched_ext for the VM: found, fetched once, checked at every use.
+//!
+//! The image comes from the distribution's own package archive through its package client (see
+//! [`apt`]), or from a path that the user gives. It is kept in the cache directory with a SHA-256
+//! beside it; a damaged copy is fetched again, a good one never.
+
+mod apt;
+mod examples;
+
+pub use examples::{ExampleSources, fetch_example_sources};
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// A kernel that QEMU can boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelImage {
+    /// The compressed kernel (`bzImage` format).
+    pub vmlinuz: PathBuf,
+    /// Its build configuration, where known; needed by objects with kconfig externs.
+    pub config: Option<PathBuf>,
+    /// Release as `uname -r` prints it in the VM, read from the image's header.
+    pub release: String,
+}
+
+/// Why no kernel image is to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The given file is not readable.
+    #[error("kernel image {path}: {source}; give a readable bzImage with --kernel PATH")]
+    Unreadable {
+        /// The path as given.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The given file is something else.
+    #[error(
+        "{path} is not a bootable Linux image (bzImage, x86-64); uncompressed vmlinux files do \
+         not boot in QEMU, give arch/x86/boot/bzImage or /boot/vmlinuz-*"
+    )]
+    NotBootable {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The configuration next to the image says that sched_ext is compiled out.
+    #[error(
+        "the kernel {release} has no sched_ext (CONFIG_SCHED_CLASS_EXT is not set in {config}); \
+         give another one with --kernel PATH (6.12 or newer, with that option)"
+    )]
+    NoSchedExt {
+        /// The kernel's release.
+        release: String,
+        /// The file that says so.
+        config: PathBuf,
+    },
+    /// No cache directory can be made.
+    #[error("cache directory {path}: {source}; set SCHEDLAB_CACHE to a writable directory")]
+    Cache {
+        /// The directory tried.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Neither an environment variable nor a home directory says where to keep the image.
+    #[error("no home directory: set SCHEDLAB_CACHE to a writable directory")]
+    NoCacheDir,
+    /// This system has no package client that we can use.
+    #[error(
+        "{missing} is not here, so no kernel can be fetched from this distribution's archive; \
+         give a sched_ext kernel with --kernel PATH"
+    )]
+    NoPackageClient {
+        /// The program or setting that is missing.
+        missing: String,
+    },
+    /// The package client failed.
+    #[error("{command} failed: {detail}; is the package archive reachable? or give --kernel PATH")]
+    Client {
+        /// The command that failed.
+        command: String,
+        /// Its last lines.
+        detail: String,
+    },
+    /// The archive has no kernel with sched_ext in any of the suites tried.
+    #[error("no kernel package with sched_ext in the suites {suites}; give --kernel PATH")]
+    NoCandidate {
+        /// The suites tried, separated by commas.
+        suites: String,
+    },
+}
+
+/// Where fetched files are kept: `$SCHEDLAB_CACHE`, else `$XDG_CACHE_HOME/schedlab`, else
+/// `~/.cache/schedlab`. The directory is made if needed.
+///
+/// # Errors
+/// No home directory, or the directory cannot be made.
+pub fn cache_dir() -> Result<PathBuf, KernelError> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let dir = set("SCHEDLAB_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|d| d.join("schedlab")))
+        .or_else(|| set("HOME").map(|d| d.join(".cache/schedlab")))
+        .ok_or(KernelError::NoCacheDir)?;
+    fs::create_dir_all(&dir)
+        .map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
+    Ok(dir)
+}
+
+/// The image at `path`, checked to be bootable; a configuration beside it (`config`,
+/// `config-RELEASE`) is taken along.
+///
+/// # Errors
+/// Unreadable, not a bzImage, or its configuration says that sched_ext is compiled out.
+pub fn from_path(path: &Path) -> Result<KernelImage, KernelError> {
+    let release = image_release(path)?;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let config = [dir.join(format!("config-{release}")), dir.join("config")]
+        .into_iter()
+        .find(|c| c.is_file());
+    if let Some(config) = &config
+        && !config_has_sched_ext(config)
+    {
+        return Err(KernelError::NoSchedExt { release, config: config.clone() });
+    }
+    Ok(KernelImage { vmlinuz: path.to_path_buf(), config, release })
+}
+
+/// The cached image; `None` when there is none or its checksum does not hold (the copy is then
+/// removed).
+///
+/// # Errors
+/// The cache directory cannot be made.
+pub fn cached() -> Result<Option<KernelImage>, KernelError> {
+    let dir = cache_dir()?.join("kernel");
+    let image = dir.join("vmlinuz");
+    if !image.is_file() {
+        return Ok(None);
+    }
+    let noted = fs::read_to_string(dir.join("vmlinuz.sha256")).unwrap_or_default();
+    let holds = sha256_of(&image).is_ok_and(|sum| noted.split_whitespace().next() == Some(&sum));
+    if !holds {
+        // A copy that was cut short or changed is worth nothing; failing to remove it shows up
+        // again as a failing fetch.
+        let _ = fs::remove_dir_all(&dir);
+        return Ok(None);
+    }
+    from_path(&image).map(Some)
+}
+
+/// The cached image, or else a freshly fetched one. `progress` gets one line per step that takes
+/// time; it is not called when the cache holds the image.
+///
+/// # Errors
+/// See [`KernelError`]; each message says what to do.
+pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, KernelError> {
+    if let Some(image) = cached()? {
+        return Ok(image);
+    }
+    let cache = cache_dir()?;
+    let _lock = lock_cache(&cache)?;
+    // Another process may have fetched it while this one waited.
+    if let Some(image) = cached()? {
+        return Ok(image);
+    }
+    let work = WorkDir::new(&cache, "kernel")?;
+    let found = apt::fetch_kernel(work.path(), progress)?;
+    let ready = work.path().join("ready");
+    let io_error = |source| KernelError::Cache { path: ready.clone(), source };
+    fs::create_dir_all(&ready).map_err(io_error)?;
+    fs::copy(&found.vmlinuz, ready.join("vmlinuz")).map_err(io_error)?;
+    fs::copy(&found.config, ready.join("config")).map_err(io_error)?;
+    fs::write(ready.join("package"), format!("{}\n", found.package)).map_err(io_error)?;
+    let sum = sha256_of(&ready.join("vmlinuz")).map_err(io_error)?;
+    fs::write(ready.join("vmlinuz.sha256"), format!("{sum}  vmlinuz\n")).map_err(io_error)?;
+    let place = cache.join("kernel");
+    let _ = fs::remove_dir_all(&place);
+    fs::rename(&ready, &place).map_err(io_error)?;
+    from_path(&place.join("vmlinuz"))
+}
+
+/// Release string inside a bzImage: the setup header has the magic "HdrS" at 0x202 and, at 0x20e,
+/// the offset of the version text less 0x200 (Linux's boot protocol, x86).
+fn image_release(path: &Path) -> Result<String, KernelError> {
+    let unreadable = |source| KernelError::Unreadable { path: path.to_path_buf(), source };
+    let not_bootable = || KernelError::NotBootable { path: path.to_path_buf() };
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(64 << 10).read_to_end(&mut head).map_err(unreadable)?;
+    if head.get(0x202..0x206) != Some(b"HdrS".as_slice()) {
+        return Err(not_bootable());
+    }
+    let offset = match head.get(0x20e..0x210) {
+        Some(bytes) => usize::from(u16::from_le_bytes([bytes[0], bytes[1]])) + 0x200,
+        None => return Err(not_bootable()),
+    };
+    let text = head.get(offset..).ok_or_else(not_bootable)?;
+    let release: Vec<u8> =
+        text.iter().copied().take_while(|b| b.is_ascii_graphic()).take(128).collect();
+    String::from_utf8(release).map_err(|_| not_bootable())
+}
+
+/// Whether a kernel configuration file turns sched_ext on.
+fn config_has_sched_ext(config: &Path) -> bool {
+    fs::read_to_string(config)
+        .is_ok_and(|text| text.lines().any(|line| line == "CONFIG_SCHED_CLASS_EXT=y"))
+}
+
+/// SHA-256 of a file, in lower-case hex.
+fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Lock file of the cache: held while something is fetched, released when dropped.
+fn lock_cache(cache: &Path) -> Result<File, KernelError> {
+    let path = cache.join("lock");
+    let open = || -> io::Result<File> {
+        let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+        // SAFETY: flock takes a descriptor that is open for the length of the call.
+        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+            0 => Ok(file),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    open().map_err(|source| KernelError::Cache { path: path.clone(), source })
+}
+
+/// A scratch directory inside the cache, removed when dropped.
+struct WorkDir(PathBuf);
+
+impl WorkDir {
+    fn new(cache: &Path, what: &str) -> Result<WorkDir, KernelError> {
+        let path = cache.join(format!("{what}.tmp"));
+        let make = || -> io::Result<()> {
+            if path.exists() {
+                fs::remove_dir_all(&path)?;
+            }
+            fs::create_dir_all(&path)
+        };
+        make().map_err(|source| KernelError::Cache { path: path.clone(), source })?;
+        Ok(WorkDir(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("schedlab-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn fake_image() -> Vec<u8> {
+        let mut image = vec![0u8; 0x1000];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x20e..0x210].copy_from_slice(&0x600u16.to_le_bytes());
+        image[0x800..0x80e].copy_from_slice(b"7.3.4-lab (us)");
+        image
+    }
+
+    #[test]
+    fn release_is_read_from_the_setup_header() {
+        let dir = scratch("release");
+        fs::write(dir.join("vmlinuz"), fake_image()).unwrap();
+        let image = from_path(&dir.join("vmlinuz")).unwrap();
+        assert_eq!(image.release, "7.3.4-lab");
+        assert_eq!(image.config, None);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_config_without_sched_ext_refuses_the_image() {
+        let dir = scratch("config");
+        fs::write(dir.join("vmlinuz"), fake_image()).unwrap();
+        fs::write(dir.join("config"), "# CONFIG_SCHED_CLASS_EXT is not set\n").unwrap();
+        let error = from_path(&dir.join("vmlinuz")).unwrap_err();
+        assert!(matches!(error, KernelError::NoSchedExt { .. }), "{error}");
+        fs::write(dir.join("config"), "CONFIG_SCHED_CLASS_EXT=y\n").unwrap();
+        assert!(from_path(&dir.join("vmlinuz")).unwrap().config.is_some());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn other_files_are_refused_by_name() {
+        let dir = scratch("other");
+        let path = dir.join("vmlinux");
+        fs::write(&path, b"\x7fELF").unwrap();
+        let error = from_path(&path).unwrap_err();
+        assert!(error.to_string().contains("vmlinux is not a bootable"), "{error}");
+        assert!(matches!(from_path(&dir.join("none")), Err(KernelError::Unreadable { .. })));
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
