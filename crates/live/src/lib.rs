@@ -3,4 +3,8 @@
 //!
 //! All privilege of the project is in this crate.
 
+pub mod guest;
 pub mod kernel_image;
+pub mod kernel_log;
+pub mod vm;
+mod wire;

@@ -132,20 +132,14 @@ impl System {
 
 impl Client {
     /// A client for some suites of the system's archive, with fresh lists.
-    pub(super) fn new(
-        dir: &Path,
-        system: &System,
-        suites: &[String],
-    ) -> Result<Client, KernelError> {
+    pub(super) fn new(dir: &Path, system: &System, suites: &[String]) -> Result<Client, KernelError> {
         let io_error = |source| KernelError::Cache { path: dir.to_path_buf(), source };
         for sub in ["lists/partial", "archives/partial", "tree"] {
             fs::create_dir_all(dir.join(sub)).map_err(io_error)?;
         }
         let signed = system.keyring().map(|k| format!("[signed-by={k}] ")).unwrap_or_default();
-        let sources: String = suites
-            .iter()
-            .map(|suite| format!("deb {signed}{} {suite} main\n", system.archive))
-            .collect();
+        let sources: String =
+            suites.iter().map(|suite| format!("deb {signed}{} {suite} main\n", system.archive)).collect();
         fs::write(dir.join("sources.list"), sources).map_err(io_error)?;
         let d = dir.display();
         let settings = format!(
@@ -181,9 +175,7 @@ impl Client {
         output(self.command("apt-get").args(["-q", "download"]).args(packages))?;
         let dir = self.dir.join("archives");
         let wanted = |name: &str| {
-            packages.iter().any(|p| {
-                name.starts_with(&format!("{}_", p.split('=').next().unwrap_or(p)))
-            })
+            packages.iter().any(|p| name.starts_with(&format!("{}_", p.split('=').next().unwrap_or(p))))
         };
         let mut files: Vec<PathBuf> = fs::read_dir(&dir)
             .map_err(|source| KernelError::Cache { path: dir.clone(), source })?
@@ -283,10 +275,8 @@ fn family_of(os_release: &str) -> Option<Family> {
 }
 
 fn os_field(os_release: &str, name: &str) -> Option<String> {
-    let value = os_release
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?
-        .trim_matches('"');
+    let value =
+        os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?.trim_matches('"');
     (!value.is_empty()).then(|| value.to_string())
 }
 
@@ -309,9 +299,7 @@ fn candidates(names: &[String], family: Family, arch: &str) -> Vec<Candidate> {
     };
     let mut found: Vec<Candidate> = Vec::new();
     for name in names {
-        let Some(release) =
-            name.strip_prefix("linux-image-").and_then(|n| n.strip_suffix(&flavour))
-        else {
+        let Some(release) = name.strip_prefix("linux-image-").and_then(|n| n.strip_suffix(&flavour)) else {
             continue;
         };
         if !release.starts_with(|c: char| c.is_ascii_digit()) || release.contains("rc") {
@@ -333,10 +321,7 @@ fn candidates(names: &[String], family: Family, arch: &str) -> Vec<Candidate> {
 
 /// The numbers of a version, in order: `7.3.4+deb13` is 7, 3, 4, 13.
 fn version_of(release: &str) -> Vec<u64> {
-    release
-        .split(|c: char| !c.is_ascii_digit())
-        .filter_map(|number| number.parse().ok())
-        .collect()
+    release.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -378,10 +363,7 @@ mod tests {
             "linux-image-unsigned-6.14.0-24-generic",
         ]);
         let found = candidates(&list, Family::Ubuntu, "amd64");
-        assert_eq!(
-            found[0].packages,
-            ["linux-image-6.14.0-24-generic", "linux-buildinfo-6.14.0-24-generic"]
-        );
+        assert_eq!(found[0].packages, ["linux-image-6.14.0-24-generic", "linux-buildinfo-6.14.0-24-generic"]);
         assert_eq!(found.len(), 2, "kernels before 6.12 and unsigned ones are left out");
     }
 

@@ -22,10 +22,7 @@ pub struct ExampleSources {
 /// Headers for BPF programs of the libbpf that this crate is built with.
 const LIBBPF_HEADERS: [(&str, &str); 5] = [
     ("bpf_helpers.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_helpers.h"))),
-    (
-        "bpf_helper_defs.h",
-        include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_helper_defs.h")),
-    ),
+    ("bpf_helper_defs.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_helper_defs.h"))),
     ("bpf_tracing.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_tracing.h"))),
     ("bpf_core_read.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_core_read.h"))),
     ("bpf_endian.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_endian.h"))),
@@ -36,9 +33,7 @@ const LIBBPF_HEADERS: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// As [`find_or_fetch`]; also where the archive has no `linux-source` of that version.
-pub fn fetch_example_sources(
-    progress: &mut dyn FnMut(&str),
-) -> Result<ExampleSources, KernelError> {
+pub fn fetch_example_sources(progress: &mut dyn FnMut(&str)) -> Result<ExampleSources, KernelError> {
     let image = find_or_fetch(progress)?;
     let cache = cache_dir()?;
     let place = cache.join(format!("examples-{}", image.release));
@@ -91,11 +86,7 @@ impl ExampleSources {
 }
 
 /// Downloads and unpacks; returns the directory that is to be kept.
-fn fetch(
-    work: &Path,
-    release: &str,
-    progress: &mut dyn FnMut(&str),
-) -> Result<PathBuf, KernelError> {
+fn fetch(work: &Path, release: &str, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, KernelError> {
     let system = System::detect()?;
     let numbers: Vec<&str> = release.split(['.', '+', '-']).take(3).collect();
     let series = numbers.iter().take(2).copied().collect::<Vec<_>>().join(".");
@@ -124,11 +115,7 @@ fn fetch(
 }
 
 /// The newest version of `package` whose upstream part is `upstream`, else the newest of all.
-fn newest_of(
-    client: &Client,
-    package: &str,
-    upstream: &str,
-) -> Result<Option<String>, KernelError> {
+fn newest_of(client: &Client, package: &str, upstream: &str) -> Result<Option<String>, KernelError> {
     let versions = client.versions(package)?;
     let same = versions.iter().find(|v| {
         v.strip_prefix(upstream).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -153,14 +140,11 @@ fn keep(work: &Path, tree: &Path, package: &str) -> Result<PathBuf, KernelError>
         command: format!("unpacking {package}"),
         detail: "it holds no source archive".to_string(),
     })?;
-    apt::output(
-        Command::new("tar")
-            .arg("-xf")
-            .arg(&archive)
-            .arg("-C")
-            .arg(&ready)
-            .args(["--strip-components=1", "--wildcards", "*/tools/sched_ext/*"]),
-    )?;
+    apt::output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&ready).args([
+        "--strip-components=1",
+        "--wildcards",
+        "*/tools/sched_ext/*",
+    ]))?;
     match vmlinux {
         Some(header) => drop(fs::copy(header, ready.join("vmlinux.h")).map_err(io_error)?),
         None => dump_types(&ready.join("vmlinux.h"))?,
@@ -179,9 +163,7 @@ fn dump_types(header: &Path) -> Result<(), KernelError> {
         .stdin(Stdio::null())
         .output()
         .map_err(|_| KernelError::NoPackageClient {
-            missing: "bpftool (package bpftool or linux-tools-common), to make vmlinux.h,"
-                .to_string(),
+            missing: "bpftool (package bpftool or linux-tools-common), to make vmlinux.h,".to_string(),
         })?;
-    fs::write(header, done.stdout)
-        .map_err(|source| KernelError::Cache { path: header.to_path_buf(), source })
+    fs::write(header, done.stdout).map_err(|source| KernelError::Cache { path: header.to_path_buf(), source })
 }

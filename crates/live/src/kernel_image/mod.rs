@@ -105,8 +105,7 @@ pub fn cache_dir() -> Result<PathBuf, KernelError> {
         .or_else(|| set("XDG_CACHE_HOME").map(|d| d.join("schedlab")))
         .or_else(|| set("HOME").map(|d| d.join(".cache/schedlab")))
         .ok_or(KernelError::NoCacheDir)?;
-    fs::create_dir_all(&dir)
-        .map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
+    fs::create_dir_all(&dir).map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
     Ok(dir)
 }
 
@@ -118,9 +117,8 @@ pub fn cache_dir() -> Result<PathBuf, KernelError> {
 pub fn from_path(path: &Path) -> Result<KernelImage, KernelError> {
     let release = image_release(path)?;
     let dir = path.parent().unwrap_or(Path::new("."));
-    let config = [dir.join(format!("config-{release}")), dir.join("config")]
-        .into_iter()
-        .find(|c| c.is_file());
+    let config =
+        [dir.join(format!("config-{release}")), dir.join("config")].into_iter().find(|c| c.is_file());
     if let Some(config) = &config
         && !config_has_sched_ext(config)
     {
@@ -198,15 +196,13 @@ fn image_release(path: &Path) -> Result<String, KernelError> {
         None => return Err(not_bootable()),
     };
     let text = head.get(offset..).ok_or_else(not_bootable)?;
-    let release: Vec<u8> =
-        text.iter().copied().take_while(|b| b.is_ascii_graphic()).take(128).collect();
+    let release: Vec<u8> = text.iter().copied().take_while(|b| b.is_ascii_graphic()).take(128).collect();
     String::from_utf8(release).map_err(|_| not_bootable())
 }
 
 /// Whether a kernel configuration file turns sched_ext on.
 fn config_has_sched_ext(config: &Path) -> bool {
-    fs::read_to_string(config)
-        .is_ok_and(|text| text.lines().any(|line| line == "CONFIG_SCHED_CLASS_EXT=y"))
+    fs::read_to_string(config).is_ok_and(|text| text.lines().any(|line| line == "CONFIG_SCHED_CLASS_EXT=y"))
 }
 
 /// SHA-256 of a file, in lower-case hex.

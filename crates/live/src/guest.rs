@@ -1,0 +1,150 @@
+//! Our program as the first process of a VM.
+//!
+//! Mounts what a job needs, runs the job as a child, sends what it left behind to the host, and
+//! powers off. Every failure is sent too: the guest has no other way to speak.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::kernel_log::KernelLog;
+use crate::vm::{GuestJob, JOB_FILE, LOG_PORT, RESULT_PORT, decode_job};
+use crate::wire::{read_records, write_record};
+
+/// Most open files of the job: a chat of 30 rooms needs some thousands.
+const OPEN_FILES: u64 = 1 << 20;
+
+/// True in the first process of a VM that [`crate::vm::run`] started. The program's entry point
+/// asks this before anything else and calls [`main`] if so.
+pub fn is_init() -> bool {
+    std::process::id() == 1 && Path::new(JOB_FILE).is_file()
+}
+
+/// Runs the VM's job and powers off. Does not return.
+pub fn main() -> ! {
+    if let Err(error) = serve() {
+        // Nobody but the console listens any more.
+        let _ = fs::write("/dev/console", format!("schedlab guest: {error}\n"));
+    }
+    power_off()
+}
+
+fn serve() -> io::Result<()> {
+    for (kind, place) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/tmp")] {
+        mount(kind, place)?;
+    }
+    // Not every kernel has these; the job says what it misses.
+    let _ = mount("tracefs", "/sys/kernel/tracing");
+    let _ = mount("bpf", "/sys/fs/bpf");
+    let _ = mount("cgroup2", "/sys/fs/cgroup");
+    let _ = loopback_up();
+    raise_limits();
+    let mut results = open_port(RESULT_PORT)?;
+    write_record(&mut results, "started", b"")?;
+    let job = decode_job(read_records(&fs::read(JOB_FILE)?));
+    let log = KernelLog::from_now();
+    let code = run_job(&job);
+    let (code, stdout) = match code {
+        Ok(done) => done,
+        Err(error) => (127, format!("starting the job: {error}\n").into_bytes()),
+    };
+    write_record(&mut results, "exit", code.to_string().as_bytes())?;
+    write_record(&mut results, "stdout", &stdout)?;
+    for path in &job.collect {
+        if let Ok(data) = fs::read(path) {
+            write_record(&mut results, &format!("file:{path}"), &data)?;
+        }
+    }
+    for message in log.map(KernelLog::messages).unwrap_or_default() {
+        write_record(&mut results, "kernel", message.text.as_bytes())?;
+        if message.is_warning() {
+            write_record(&mut results, "warning", message.text.as_bytes())?;
+        }
+    }
+    write_record(&mut results, "done", b"")?;
+    results.flush()
+}
+
+/// Runs the job's program; its exit code and standard output. Its standard error goes to the
+/// host as it is written.
+fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("schedlab").args(&job.args).current_dir("/tmp").stdin(Stdio::null());
+    command.env("HOME", "/root").env("TMPDIR", "/tmp").stdout(Stdio::piped());
+    command.stderr(open_port(LOG_PORT).map_or_else(|_| Stdio::null(), Stdio::from));
+    let child = command.spawn()?;
+    let done = child.wait_with_output()?;
+    let code = done.status.code().unwrap_or_else(|| 128 + done.status.signal().unwrap_or(0));
+    Ok((code, done.stdout))
+}
+
+fn mount(kind: &str, place: &str) -> io::Result<()> {
+    let _ = fs::create_dir_all(place);
+    let text = |s: &str| CString::new(s).map_err(io::Error::other);
+    let (kind, place) = (text(kind)?, text(place)?);
+    // SAFETY: all pointers are NUL-terminated strings that live across the call, or null.
+    let done = unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Turns the loopback interface on, for TCP channels.
+fn loopback_up() -> io::Result<()> {
+    // SAFETY: ifreq is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l'.cast_signed();
+    request.ifr_name[1] = b'o'.cast_signed();
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: plain system calls; the request outlives them and the descriptor is closed.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let done = libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw mut request);
+        let error = io::Error::last_os_error();
+        libc::close(socket);
+        if done == 0 { Ok(()) } else { Err(error) }
+    }
+}
+
+fn raise_limits() {
+    let _ = fs::write("/proc/sys/fs/nr_open", OPEN_FILES.to_string());
+    let _ = fs::write("/proc/sys/kernel/pid_max", "4194304");
+    let _ = fs::write("/proc/sys/kernel/sem", "32000 1024000000 500 32000");
+    let no_limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    let files = libc::rlimit { rlim_cur: OPEN_FILES, rlim_max: OPEN_FILES };
+    for (which, limit) in [
+        (libc::RLIMIT_NOFILE, files),
+        (libc::RLIMIT_NPROC, no_limit),
+        (libc::RLIMIT_MEMLOCK, no_limit),
+        (libc::RLIMIT_RTPRIO, no_limit),
+    ] {
+        // SAFETY: setrlimit reads one rlimit that lives across the call.
+        unsafe { libc::setrlimit(which, &raw const limit) };
+    }
+}
+
+/// The virtio-serial port with this name; there is no udev that would link it.
+fn open_port(name: &str) -> io::Result<File> {
+    for entry in fs::read_dir("/sys/class/virtio-ports")? {
+        let entry = entry?;
+        let noted = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+        if noted.trim() == name {
+            let device: PathBuf = Path::new("/dev").join(entry.file_name());
+            return File::options().write(true).open(device);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("no virtio port named {name}")))
+}
+
+fn power_off() -> ! {
+    // SAFETY: plain system calls without pointers; reboot does not return when it succeeds.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_POWER_OFF);
+    }
+    std::process::exit(1)
+}

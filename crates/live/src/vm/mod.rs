@@ -1,0 +1,271 @@
+//! A virtual machine that runs our own program on a stock kernel and hands its results back.
+//!
+//! The guest has no disk and no network: its initramfs holds the program that calls
+//! [`run`] (with the shared libraries it is linked with), the files of the job, and nothing else.
+//! `/init` is that program; it recognises its role by [`crate::guest::is_init`]. Results come back over a
+//! virtio-serial port.
+
+mod initramfs;
+mod qemu;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::kernel_image::{KernelError, KernelImage};
+use crate::wire::{Record, write_record};
+
+/// Name of the job's file in the initramfs.
+pub(crate) const JOB_FILE: &str = "/schedlab.job";
+/// Name of the port that results come back over.
+pub(crate) const RESULT_PORT: &str = "schedlab.result";
+/// Name of the port that carries the job's standard error as it is written.
+pub(crate) const LOG_PORT: &str = "schedlab.log";
+
+/// What executes the guest's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accelerator {
+    /// KVM where a boot with it works, else emulation.
+    #[default]
+    Auto,
+    /// KVM, or fail.
+    Kvm,
+    /// QEMU's emulation (TCG), one host thread per CPU.
+    Emulation,
+    /// Emulation with one host thread for all CPUs: slower, but without the races that
+    /// multi-threaded emulation has when code is patched under load (schedulers reloaded).
+    EmulationSingleThread,
+    /// Emulation of one CPU in which guest time advances by 1 ns per instruction executed:
+    /// counts and times are exact and repeatable.
+    InstructionCount,
+}
+
+/// Something to run in a VM.
+#[derive(Clone, Debug)]
+pub struct VmJob {
+    /// The program; the one that is running now without.
+    pub program: Option<PathBuf>,
+    /// Its arguments, without the program's own name.
+    pub args: Vec<String>,
+    /// Files to put into the guest: absolute path and content.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Absolute paths of files to bring back; a missing one is left out of the output.
+    pub collect: Vec<String>,
+    /// Number of CPUs, 1 to 255.
+    pub cpus: u32,
+    /// Memory in MiB; 1024 is enough for small jobs.
+    pub memory_mib: u32,
+    /// Longest time for the job, boot not included.
+    pub timeout: Duration,
+    /// What executes it.
+    pub accelerator: Accelerator,
+    /// The kernel to boot.
+    pub kernel: KernelImage,
+}
+
+impl VmJob {
+    /// A job with 1 CPU, 1 GiB and a minute.
+    pub fn new(kernel: KernelImage, args: Vec<String>) -> VmJob {
+        VmJob {
+            program: None,
+            args,
+            files: Vec::new(),
+            collect: Vec::new(),
+            cpus: 1,
+            memory_mib: 1024,
+            timeout: Duration::from_secs(60),
+            accelerator: Accelerator::Auto,
+            kernel,
+        }
+    }
+}
+
+/// What a job left behind.
+#[derive(Clone, Debug, Default)]
+pub struct VmOutput {
+    /// Exit code of the program; 128 plus the signal's number if a signal ended it.
+    pub exit_code: i32,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// The collected files, in the order asked for.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Kernel messages of level warning or worse that appeared while the job ran.
+    pub kernel_warnings: Vec<String>,
+    /// All kernel messages that appeared while the job ran.
+    pub kernel_log: Vec<String>,
+    /// Last lines of the console.
+    pub console_tail: Vec<String>,
+    /// From starting QEMU to the job's start.
+    pub boot_time: Duration,
+    /// True when KVM executed it.
+    pub kvm: bool,
+}
+
+impl VmOutput {
+    /// The collected file at `path`.
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        self.files.iter().find(|(name, _)| name == path).map(|(_, data)| data.as_slice())
+    }
+}
+
+/// Why a VM gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// QEMU is not installed.
+    #[error("{program} is not installed; install the package {package}")]
+    QemuMissing {
+        /// The program looked for.
+        program: &'static str,
+        /// The package that has it (Debian's and Ubuntu's name).
+        package: &'static str,
+    },
+    /// No kernel to boot.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The job cannot be packed or the VM's files cannot be written.
+    #[error("preparing the VM: {what}: {source}")]
+    Prepare {
+        /// What was being done.
+        what: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The job asks for something that no VM here can give.
+    #[error("{0}")]
+    BadJob(String),
+    /// The kernel did not get as far as our program.
+    #[error(
+        "the VM did not boot {release} ({why}); the end of its console:\n{}",
+        indent(.console)
+    )]
+    Boot {
+        /// The kernel's release.
+        release: String,
+        /// How that was noticed.
+        why: String,
+        /// Last lines of the console, or of QEMU's own messages.
+        console: Vec<String>,
+    },
+    /// The guest's kernel crashed while the job ran.
+    #[error("the guest's kernel crashed:\n{}", indent(.lines))]
+    KernelCrash {
+        /// The lines of its console that say so.
+        lines: Vec<String>,
+    },
+    /// The VM ended without a result, and its kernel did not say why.
+    #[error("the VM ended before the job did; the end of its console:\n{}", indent(.console))]
+    Vanished {
+        /// Last lines of the console.
+        console: Vec<String>,
+    },
+    /// The job took too long.
+    #[error(
+        "the job did not end within {} s and its VM was stopped; give it more time, or less to do.\n{}",
+        .after.as_secs(), indent(.console)
+    )]
+    Timeout {
+        /// The limit.
+        after: Duration,
+        /// Last lines of the console.
+        console: Vec<String>,
+    },
+}
+
+fn indent(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Boots a VM, runs the job in it, and powers it off. `progress` gets one line per step, and the
+/// lines that the job writes to its standard error as they come.
+///
+/// # Errors
+/// See [`VmError`]. A job that ran and failed is no error of this function: look at the exit code.
+pub fn run(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
+    check(job)?;
+    let image = pack(job)?;
+    qemu::run(job, &image, progress)
+}
+
+fn check(job: &VmJob) -> Result<(), VmError> {
+    if !(1..=255).contains(&job.cpus) {
+        return Err(VmError::BadJob(format!("a VM has 1 to 255 CPUs, not {}", job.cpus)));
+    }
+    if job.accelerator == Accelerator::InstructionCount && job.cpus != 1 {
+        return Err(VmError::BadJob("exact instruction counts need a VM with 1 CPU".to_string()));
+    }
+    if job.memory_mib < 256 {
+        return Err(VmError::BadJob(format!("{} MiB are too little for a VM: give 256", job.memory_mib)));
+    }
+    let relative = job.files.iter().map(|f| &f.0).chain(&job.collect).find(|path| !path.starts_with('/'));
+    if let Some(path) = relative {
+        return Err(VmError::BadJob(format!("{path}: guest paths are absolute")));
+    }
+    Ok(())
+}
+
+/// The initramfs of a job and where its libraries are.
+struct Image {
+    archive: Vec<u8>,
+    library_dirs: Vec<String>,
+}
+
+fn pack(job: &VmJob) -> Result<Image, VmError> {
+    let prepare = |what: &str| {
+        let what = what.to_string();
+        move |source| VmError::Prepare { what, source }
+    };
+    let program = match &job.program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe().map_err(prepare("finding the own program"))?,
+    };
+    let bundle =
+        initramfs::Bundle::of(&program).map_err(prepare(&format!("packing {}", program.display())))?;
+    let mut archive = initramfs::Archive::new();
+    archive.file("/init", true, &bundle.program);
+    for (path, data) in &bundle.libraries {
+        archive.file(path, true, data);
+    }
+    for (path, data) in &job.files {
+        archive.file(path, false, data);
+    }
+    if let Some(config) = &job.kernel.config {
+        let data = std::fs::read(config).map_err(prepare(&format!("reading {}", config.display())))?;
+        archive.file(&format!("/boot/config-{}", job.kernel.release), false, &data);
+    }
+    archive.file(JOB_FILE, false, &encode_job(job).map_err(prepare("writing the job"))?);
+    Ok(Image { archive: archive.finish(), library_dirs: bundle.library_dirs })
+}
+
+/// What the guest has to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GuestJob {
+    pub(crate) args: Vec<String>,
+    pub(crate) collect: Vec<String>,
+}
+
+fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for arg in &job.args {
+        write_record(&mut bytes, "arg", arg.as_bytes())?;
+    }
+    for path in &job.collect {
+        write_record(&mut bytes, "collect", path.as_bytes())?;
+    }
+    Ok(bytes)
+}
+
+/// Reads what [`encode_job`] wrote.
+pub(crate) fn decode_job(records: Vec<Record>) -> GuestJob {
+    let mut job = GuestJob::default();
+    for Record { name, data } in records {
+        let text = String::from_utf8_lossy(&data).into_owned();
+        match name.as_str() {
+            "arg" => job.args.push(text),
+            "collect" => job.collect.push(text),
+            _ => {}
+        }
+    }
+    job
+}

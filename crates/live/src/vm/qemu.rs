@@ -1,0 +1,330 @@
+//! QEMU: its command line, its life, and what its end means.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput};
+use crate::kernel_image::cache_dir;
+use crate::wire::{Record, read_records};
+
+/// Time for a boot under emulation. Chosen: 4 s are usual, ten times that on a loaded machine.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// Time for a boot with KVM, which takes about a second where it works.
+const KVM_BOOT_LIMIT: Duration = Duration::from_secs(20);
+/// Time to power off after the last result.
+const OFF_LIMIT: Duration = Duration::from_secs(10);
+/// How often QEMU's files are looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// Lines of the console that an error shows.
+const TAIL: usize = 25;
+
+/// Runs the packed job with the accelerator asked for.
+pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
+    if job.accelerator != Accelerator::Auto {
+        return Machine::start(job, image, job.accelerator)?.run_to_end(job, progress);
+    }
+    let remembered = Verdict::recall();
+    if remembered != Some(false) && usable_kvm() {
+        progress("booting the VM with KVM");
+        match Machine::start(job, image, Accelerator::Kvm)?.run_to_end(job, progress) {
+            Err(VmError::Boot { .. }) => {
+                Verdict::remember(false);
+                progress("KVM is here but does not boot; using emulation");
+            }
+            other => {
+                Verdict::remember(true);
+                return other;
+            }
+        }
+    }
+    progress("booting the VM under emulation");
+    Machine::start(job, image, Accelerator::Emulation)?.run_to_end(job, progress)
+}
+
+/// Whether the device may be opened; only a boot shows whether it works.
+fn usable_kvm() -> bool {
+    File::options().read(true).write(true).open("/dev/kvm").is_ok()
+}
+
+/// What the last attempt with KVM showed, kept until this machine reboots.
+struct Verdict;
+
+impl Verdict {
+    fn file() -> Option<(PathBuf, String)> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some((cache_dir().ok()?.join("kvm"), boot.trim().to_string()))
+    }
+
+    fn recall() -> Option<bool> {
+        let (path, boot) = Verdict::file()?;
+        let text = fs::read_to_string(path).ok()?;
+        let (noted, verdict) = text.trim().split_once(' ')?;
+        (noted == boot).then(|| verdict == "works")
+    }
+
+    fn remember(works: bool) {
+        // Only a shortcut for the next run: failing to write it costs that run a probe.
+        if let Some((path, boot)) = Verdict::file() {
+            let _ = fs::write(path, format!("{boot} {}\n", if works { "works" } else { "fails" }));
+        }
+    }
+}
+
+/// A running QEMU with its scratch directory; both are gone when it is dropped.
+struct Machine {
+    child: Child,
+    dir: PathBuf,
+    started: Instant,
+    accelerator: Accelerator,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A scratch directory that only we can read.
+fn scratch() -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("schedlab-vm-{}-{number}", std::process::id()));
+    if dir.exists() {
+        fs::remove_dir_all(&dir)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(&dir)?;
+    Ok(dir)
+}
+
+fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator) -> Command {
+    let mut command = Command::new("qemu-system-x86_64");
+    command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+    command.args(["-nic", "none", "-smp", &job.cpus.to_string()]);
+    command.args(["-m", &format!("{}M", job.memory_mib)]);
+    match accelerator {
+        Accelerator::Kvm => command.args(["-accel", "kvm", "-cpu", "host"]),
+        Accelerator::EmulationSingleThread => command.args(["-accel", "tcg,thread=single", "-cpu", "max"]),
+        Accelerator::InstructionCount => {
+            command.args(["-accel", "tcg", "-cpu", "max", "-icount", "shift=0,sleep=off"])
+        }
+        _ => command.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
+    };
+    let file = |name: &str| dir.join(name).display().to_string();
+    command.args(["-chardev", &format!("file,id=console,path={}", file("console"))]);
+    command.args(["-serial", "chardev:console", "-device", "virtio-serial-pci"]);
+    for (id, port) in [("result", RESULT_PORT), ("log", LOG_PORT)] {
+        command.args(["-chardev", &format!("file,id={id},path={}", file(id))]);
+        command.args(["-device", &format!("virtserialport,chardev={id},name={port}")]);
+    }
+    // An oops ends the run with its text on the console instead of leaving a wounded guest.
+    let line = format!(
+        "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 rdinit=/init no_timer_check \
+         LD_LIBRARY_PATH={}",
+        image.library_dirs.join(":")
+    );
+    command.arg("-kernel").arg(&job.kernel.vmlinuz);
+    command.arg("-initrd").arg(file("initrd")).args(["-append", &line]);
+    command
+}
+
+impl Machine {
+    fn start(job: &VmJob, image: &Image, accelerator: Accelerator) -> Result<Machine, VmError> {
+        let prepare = |what: &str| {
+            let what = what.to_string();
+            move |source| VmError::Prepare { what, source }
+        };
+        let dir = scratch().map_err(prepare("making a scratch directory"))?;
+        let start = || -> Result<Child, VmError> {
+            fs::write(dir.join("initrd"), &image.archive).map_err(prepare("writing the initramfs"))?;
+            let messages = File::create(dir.join("qemu")).map_err(prepare("making a file"))?;
+            let mut command = qemu_command(job, &dir, image, accelerator);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
+            command.spawn().map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => {
+                    VmError::QemuMissing { program: "qemu-system-x86_64", package: "qemu-system-x86" }
+                }
+                _ => VmError::Prepare { what: "starting qemu-system-x86_64".to_string(), source },
+            })
+        };
+        match start() {
+            Ok(child) => Ok(Machine { child, dir, started: Instant::now(), accelerator }),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// Follows the VM until its results are complete or it is clear that they will not come.
+    fn run_to_end(mut self, job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
+        let mut log = Follower::new(self.dir.join("log"));
+        let boot_time = self.wait_for_boot(job)?;
+        progress(&format!("the guest runs (booted in {:.1} s)", boot_time.as_secs_f64()));
+        let deadline = Instant::now() + job.timeout;
+        loop {
+            log.new_lines(progress);
+            let records = self.records();
+            if records.last().is_some_and(|r| r.name == "done") {
+                self.wait_for_off();
+                log.new_lines(progress);
+                return Ok(self.output(job, records, boot_time));
+            }
+            if self.exited().is_some() {
+                return Err(self.early_end());
+            }
+            if Instant::now() > deadline {
+                return Err(VmError::Timeout { after: job.timeout, console: self.tail("console") });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Waits for the record that our program writes first.
+    fn wait_for_boot(&mut self, job: &VmJob) -> Result<Duration, VmError> {
+        let limit = match self.accelerator {
+            Accelerator::Kvm => KVM_BOOT_LIMIT,
+            _ => BOOT_LIMIT,
+        };
+        loop {
+            let booted = fs::metadata(self.dir.join("result")).is_ok_and(|m| m.len() > 0);
+            if booted {
+                return Ok(self.started.elapsed());
+            }
+            let messages = fs::read_to_string(self.dir.join("qemu")).unwrap_or_default();
+            let why = if let Some(status) = self.exited() {
+                format!("QEMU ended: {status}")
+            } else if messages.contains("KVM internal error") {
+                "KVM internal error".to_string()
+            } else if self.started.elapsed() > limit {
+                format!("nothing heard for {} s", limit.as_secs())
+            } else {
+                std::thread::sleep(POLL);
+                continue;
+            };
+            let mut console = self.tail("qemu");
+            console.extend(self.tail("console"));
+            return Err(VmError::Boot { release: job.kernel.release.clone(), why, console });
+        }
+    }
+
+    fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn wait_for_off(&mut self) {
+        let deadline = Instant::now() + OFF_LIMIT;
+        while self.exited().is_none() && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn records(&self) -> Vec<Record> {
+        read_records(&fs::read(self.dir.join("result")).unwrap_or_default())
+    }
+
+    /// The last lines of one of QEMU's files, control characters removed.
+    fn tail(&self, name: &str) -> Vec<String> {
+        let lines = self.lines(name);
+        lines[lines.len().saturating_sub(TAIL)..].to_vec()
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let bytes = fs::read(self.dir.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>())
+            .filter(|line| !line.trim().is_empty())
+            .collect()
+    }
+
+    /// QEMU ended without a complete result: a crash if the console says so.
+    fn early_end(&self) -> VmError {
+        let lines = self.lines("console");
+        let crash = lines.iter().position(|line| {
+            ["Oops", "BUG:", "Kernel panic", "general protection", "kernel BUG"]
+                .iter()
+                .any(|word| line.contains(word))
+        });
+        match crash {
+            Some(at) => KernelCrashLines(&lines[at..]).into_error(),
+            None => VmError::Vanished { console: self.tail("console") },
+        }
+    }
+
+    fn output(&self, job: &VmJob, records: Vec<Record>, boot_time: Duration) -> VmOutput {
+        let mut output = VmOutput {
+            boot_time,
+            kvm: self.accelerator == Accelerator::Kvm,
+            console_tail: self.tail("console"),
+            stderr: fs::read(self.dir.join("log")).unwrap_or_default(),
+            ..VmOutput::default()
+        };
+        let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+        let mut files = Vec::new();
+        for Record { name, data } in records {
+            match name.as_str() {
+                "exit" => output.exit_code = text(&data).parse().unwrap_or(-1),
+                "stdout" => output.stdout = data,
+                "warning" => output.kernel_warnings.push(text(&data)),
+                "kernel" => output.kernel_log.push(text(&data)),
+                _ => {
+                    if let Some(path) = name.strip_prefix("file:") {
+                        files.push((path.to_string(), data));
+                    }
+                }
+            }
+        }
+        for path in &job.collect {
+            if let Some(at) = files.iter().position(|(name, _)| name == path) {
+                output.files.push(files.swap_remove(at));
+            }
+        }
+        output
+    }
+}
+
+/// The console from the first line of a crash on.
+struct KernelCrashLines<'a>(&'a [String]);
+
+impl KernelCrashLines<'_> {
+    fn into_error(self) -> VmError {
+        VmError::KernelCrash { lines: self.0.iter().take(2 * TAIL).cloned().collect() }
+    }
+}
+
+/// Reads the lines that are appended to a file.
+struct Follower {
+    path: PathBuf,
+    at: u64,
+    partial: String,
+}
+
+impl Follower {
+    fn new(path: PathBuf) -> Follower {
+        Follower { path, at: 0, partial: String::new() }
+    }
+
+    fn new_lines(&mut self, see: &mut dyn FnMut(&str)) {
+        let mut bytes = Vec::new();
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.at))?;
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let Ok(bytes) = read() else { return };
+        self.at += bytes.len() as u64;
+        self.partial.push_str(&String::from_utf8_lossy(&bytes));
+        while let Some(end) = self.partial.find('\n') {
+            let line: String = self.partial.drain(..=end).collect();
+            see(line.trim_end());
+        }
+    }
+}
