@@ -1,1 +1,17 @@
-//! stats
+//! Pure functions on samples: descriptions, intervals and tests.
+//!
+//! Knows no scheduling: a sample is a slice of finite numbers in any order. Every
+//! test says what it assumes, every answer can be "no difference proven", and a
+//! sample that is too small for a question gives an error and never a figure.
+
+mod describe;
+mod effect;
+mod level;
+mod permutation;
+mod student;
+
+pub use describe::{Moments, StatsError, mean, median, quantile, sd};
+pub use effect::hedges_g;
+pub use level::Level;
+pub use permutation::{PermutationTest, permutation_test};
+pub use student::{Interval, TwoSample, Welch, mean_interval, student, welch};
