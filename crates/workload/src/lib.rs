@@ -6,6 +6,8 @@
 //! All randomness is drawn when a scenario is built: (workload, parameters,
 //! seed) is one exact program, so schedulers are compared on identical work.
 
+pub mod catalog;
+
 mod cursor;
 mod measure;
 mod program;

@@ -67,6 +67,8 @@ pub struct TaskSpec {
     pub affinity: Option<CpuMask>,
     /// Working set in KiB that has to be warm in the cache while it computes.
     pub working_set_kib: u32,
+    /// Background load: does not keep the run alive ([`End::ForegroundExit`]).
+    pub background: bool,
 }
 
 /// What forked children inherit or get.
@@ -81,6 +83,9 @@ pub struct ChildSpec {
 pub enum End {
     /// When all tasks have exited.
     AllExit,
+    /// When all tasks that are not [`TaskSpec::background`] have exited; the
+    /// background tasks are then killed.
+    ForegroundExit,
     /// After this long, whatever runs.
     After(DurationNs),
 }

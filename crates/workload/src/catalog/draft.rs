@@ -1,0 +1,126 @@
+//! Assembles a scenario piece by piece.
+
+use schedlab_base::{DurationNs, Nice, Policy};
+
+use crate::measure::{CounterId, MetricSpec, SpanId};
+use crate::program::{ChannelId, DiskId, Program, ProgramBuilder, ProgramId, SemId};
+use crate::scenario::{Channel, ChannelKind, ChildSpec, Disk, End, ProcessId, Scenario, Semaphore, TaskSpec};
+
+use super::params::{CatalogError, Params};
+
+/// A scenario in the making; every method hands out the index of what it adds.
+pub(super) struct Draft {
+    scenario: Scenario,
+    next_process: u32,
+}
+
+impl Draft {
+    pub(super) fn new(name: &str, params: &Params, end: End) -> Draft {
+        let scenario = Scenario {
+            name: name.to_string(),
+            params: params.effective(),
+            programs: Vec::new(),
+            channels: Vec::new(),
+            semaphores: Vec::new(),
+            locks: Vec::new(),
+            disks: Vec::new(),
+            tasks: Vec::new(),
+            child: ChildSpec { working_set_kib: 0 },
+            counters: 0,
+            spans: 0,
+            end,
+            metrics: Vec::new(),
+        };
+        Draft { scenario, next_process: 0 }
+    }
+
+    /// Adds a program. The catalogue only writes balanced ones.
+    pub(super) fn program(&mut self, builder: ProgramBuilder) -> ProgramId {
+        let program: Program = builder.build().expect("the catalogue writes well-formed programs");
+        self.scenario.programs.push(program);
+        ProgramId(self.scenario.programs.len() as u32 - 1)
+    }
+
+    pub(super) fn channel(&mut self, kind: ChannelKind, capacity: u32) -> ChannelId {
+        self.scenario.channels.push(Channel { kind, capacity, peer: None });
+        ChannelId(self.scenario.channels.len() as u32 - 1)
+    }
+
+    /// Both directions of one connection.
+    pub(super) fn connection(&mut self, kind: ChannelKind, capacity: u32) -> (ChannelId, ChannelId) {
+        let (there, back) = (self.channel(kind, capacity), self.channel(kind, capacity));
+        self.scenario.channels[there.index()].peer = Some(back);
+        self.scenario.channels[back.index()].peer = Some(there);
+        (there, back)
+    }
+
+    pub(super) fn semaphore(&mut self, initial: u32) -> SemId {
+        self.scenario.semaphores.push(Semaphore { initial });
+        SemId(self.scenario.semaphores.len() as u32 - 1)
+    }
+
+    pub(super) fn disk(&mut self) -> DiskId {
+        self.scenario.disks.push(Disk {});
+        DiskId(self.scenario.disks.len() as u32 - 1)
+    }
+
+    pub(super) fn counter(&mut self) -> CounterId {
+        self.scenario.counters += 1;
+        CounterId(self.scenario.counters - 1)
+    }
+
+    pub(super) fn span(&mut self) -> SpanId {
+        self.scenario.spans += 1;
+        SpanId(self.scenario.spans - 1)
+    }
+
+    /// A process of its own.
+    pub(super) fn process(&mut self) -> ProcessId {
+        self.next_process += 1;
+        ProcessId(self.next_process - 1)
+    }
+
+    /// A time-sharing task without affinity; nice 0 unless changed through the
+    /// returned reference.
+    pub(super) fn task(&mut self, name: String, process: ProcessId, program: ProgramId) -> &mut TaskSpec {
+        self.scenario.tasks.push(TaskSpec {
+            name,
+            program,
+            process,
+            nice: Nice::ZERO,
+            policy: Policy::Other,
+            affinity: None,
+            working_set_kib: 0,
+            background: false,
+        });
+        self.scenario.tasks.last_mut().expect("just pushed")
+    }
+
+    /// Adds endless CPU hogs, one process each, that do not keep the run alive.
+    pub(super) fn background_hogs(&mut self, count: u32) {
+        use crate::program::{Amount, Op};
+        if count == 0 {
+            return;
+        }
+        let spin = ProgramBuilder::new().repeat(Amount::Forever, |b| b.op(Op::Run(DurationNs::from_ms(1))));
+        let program = self.program(spin);
+        for number in 0..count {
+            let process = self.process();
+            self.task(format!("hog/{number}"), process, program).background = true;
+        }
+    }
+
+    pub(super) fn child_working_set(&mut self, kib: u32) {
+        self.scenario.child = ChildSpec { working_set_kib: kib };
+    }
+
+    pub(super) fn metric(&mut self, metric: MetricSpec) {
+        self.scenario.metrics.push(metric);
+    }
+
+    /// The checked scenario.
+    pub(super) fn finish(self) -> Result<Scenario, CatalogError> {
+        self.scenario.validate().map_err(|error| CatalogError(error.to_string()))?;
+        Ok(self.scenario)
+    }
+}

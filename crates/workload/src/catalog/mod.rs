@@ -1,0 +1,84 @@
+//! The built-in workloads: builders from (parameters, seed) to a [`Scenario`].
+//!
+//! Each workload has one file with its parameter table and its task programs.
+//! Where a default is published, the comment names the document; everything
+//! else is chosen and stays a parameter.
+
+mod chat;
+mod cpuhog;
+mod draft;
+mod params;
+
+pub use params::{CatalogError, ParamInfo, ParamKind};
+
+use crate::scenario::Scenario;
+use params::Params;
+
+/// One built-in workload.
+#[derive(Clone, Copy)]
+pub struct WorkloadInfo {
+    /// Its name, as in `-w NAME`.
+    pub name: &'static str,
+    /// What it does, one line.
+    pub about: &'static str,
+    /// Its parameters in display order.
+    pub params: &'static [ParamInfo],
+    /// Names and units of the figures it reports of itself.
+    pub metrics: &'static [(&'static str, &'static str)],
+    build: fn(&Params, u64) -> Result<Scenario, CatalogError>,
+}
+
+static WORKLOADS: &[WorkloadInfo] = &[chat::CHAT, cpuhog::CPUHOG, chat::VOLANO];
+
+/// The built-in workloads in name order.
+pub fn list() -> &'static [WorkloadInfo] {
+    WORKLOADS
+}
+
+/// Builds the workload of `spec`, which is `NAME` or `NAME:key=value,key=value`.
+/// Missing parameters have their defaults. All random draws come from `seed`.
+///
+/// # Errors
+/// An unknown name or key, a bad value or an impossible combination; the message
+/// names the place and lists what exists.
+pub fn build(spec: &str, seed: u64) -> Result<Scenario, CatalogError> {
+    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    let Some(workload) = WORKLOADS.iter().find(|workload| workload.name == name.trim()) else {
+        let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        return Err(CatalogError(format!(
+            "no workload named '{}'; there are: {} (or give a file: *.toml, *.json)",
+            name.trim(),
+            names.join(", ")
+        )));
+    };
+    (workload.build)(&Params::parse(workload.name, workload.params, rest)?, seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_builds_with_its_defaults_and_is_deterministic() {
+        for workload in list() {
+            let first = build(workload.name, 7).unwrap();
+            assert_eq!(first, build(workload.name, 7).unwrap(), "{}", workload.name);
+            assert_eq!(first.params.len(), workload.params.len());
+            let names: Vec<&str> = first.metrics.iter().map(|metric| metric.name.as_str()).collect();
+            let promised: Vec<&str> = workload.metrics.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, promised, "{}", workload.name);
+            assert!(workload.about.len() < 100 && !workload.about.ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn workloads_are_sorted() {
+        assert!(list().is_sorted_by_key(|workload| workload.name));
+    }
+
+    #[test]
+    fn unknown_workloads_are_refused_with_the_list() {
+        let error = build("nope:x=1", 1).unwrap_err().to_string();
+        assert!(error.contains("'nope'") && error.contains("cpuhog"), "{error}");
+    }
+}
