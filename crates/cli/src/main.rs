@@ -1,2 +1,6 @@
-//! The `schedlab` command.
+//! `schedlab`: a laboratory for Linux CPU schedulers.
+
+mod failure;
+mod machine_file;
+
 fn main() {}

@@ -1,0 +1,252 @@
+//! Machine files: TOML in, [`Machine`] out. The format is described in
+//! `docs/machines.md`; an unknown key, a missing unit and a machine without CPUs are
+//! errors that name file, line and cure.
+
+use crate::failure::Failure;
+use schedlab_base::{Costs, Cpu, DurationNs, Machine};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A machine with the line that `schedlab list machines` shows.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineFile {
+    /// The description to simulate.
+    pub(crate) machine: Machine,
+    /// One line for people.
+    pub(crate) about: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    machine: Section,
+    #[serde(default)]
+    costs: CostsSection,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    name: String,
+    #[serde(default)]
+    about: String,
+    cpus: Cpus,
+    hz: Option<u32>,
+    cache_kib: Option<u32>,
+    smt_speed_percent: Option<u32>,
+    #[serde(default)]
+    contention: Vec<f64>,
+}
+
+/// A count of equal CPUs, a regular topology, or one entry a CPU.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "cpus is a count (8), a topology ({ sockets = 2, cores = 8, smt = 2, llcs = 1, nodes = 1 }) or a \
+                 list of { core, llc, node }"
+)]
+enum Cpus {
+    Count(u32),
+    Topology(Topology),
+    List(Vec<CpuEntry>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Topology {
+    #[serde(default = "one")]
+    sockets: u32,
+    /// Cores of a socket.
+    cores: u32,
+    /// Threads of a core.
+    #[serde(default = "one")]
+    smt: u32,
+    /// Last-level caches of a socket.
+    #[serde(default = "one")]
+    llcs: u32,
+    /// NUMA nodes of a socket.
+    #[serde(default = "one")]
+    nodes: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CpuEntry {
+    core: u32,
+    #[serde(default)]
+    llc: u32,
+    #[serde(default)]
+    node: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A duration with its unit, as in `"2us"`.
+#[derive(Clone, Copy)]
+struct Span(DurationNs);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Span).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Declares the optional keys of `[costs]` once; a cost that is added to
+/// [`Costs`] and forgotten here does not compile.
+macro_rules! costs_section {
+    (ps: $($ps:ident)*; spans: $($span:ident)*) => {
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct CostsSection {
+            $($ps: Option<u64>,)*
+            $($span: Option<Span>,)*
+        }
+
+        impl CostsSection {
+            fn over(&self, base: Costs) -> Costs {
+                Costs {
+                    $($ps: self.$ps.unwrap_or(base.$ps),)*
+                    $($span: self.$span.map_or(base.$span, |span| span.0),)*
+                }
+            }
+        }
+    };
+}
+
+costs_section! {
+    ps: bpf_insn_ps copy_byte_ps;
+    spans: callback kfunc lock lock_transfer schedule context_switch address_space_switch wakeup ipi_send
+        ipi_latency idle_exit tick cache_refill_per_kib migration syscall pipe socket sysv futex
+        sched_yield fork exec exit
+}
+
+/// Reads a machine file from the disk.
+pub(crate) fn read(path: &Path) -> Result<MachineFile, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("machine file {}: {error}", path.display())))?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Reads a machine description; `origin` names it in errors.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
+    let at = |line: usize, what: &str| Failure::usage(format!("machine file {origin}:{line}: {what}"));
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        at(line, &error.message().replace('\n', " "))
+    })?;
+    let section = file.machine;
+    let key_line = |key: &str| {
+        let starts = |line: &str| line.trim_start().starts_with(key);
+        text.lines().position(starts).map_or(1, |index| index + 1)
+    };
+    let mut machine = Machine::uniform(&section.name, 1);
+    machine.cpus = cpus(&section.cpus).map_err(|what| at(key_line("cpus"), &what))?;
+    machine.hz = section.hz.unwrap_or(machine.hz);
+    machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
+    machine.smt_speed_percent = section.smt_speed_percent.unwrap_or(machine.smt_speed_percent);
+    machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
+    machine.costs = file.costs.over(Costs::default());
+    machine.validate().map_err(|error| {
+        let text = error.to_string();
+        at(key_line(text.split(':').next().unwrap_or("")), &text)
+    })?;
+    Ok(MachineFile { machine, about: section.about })
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
+}
+
+fn cpus(cpus: &Cpus) -> Result<Vec<Cpu>, String> {
+    let limit = schedlab_base::MAX_CPUS as u64;
+    let check = |count: u64| match count {
+        0 => Err("cpus: a machine needs at least one CPU; write cpus = 1 or more".to_string()),
+        count if count > limit => Err(format!("cpus: {count} CPUs, at most {limit} are supported")),
+        _ => Ok(()),
+    };
+    match cpus {
+        Cpus::Count(count) => {
+            check(u64::from(*count))?;
+            Ok((0..*count).map(|core| Cpu { core, llc: 0, node: 0 }).collect())
+        }
+        Cpus::List(list) => {
+            check(list.len() as u64)?;
+            Ok(list.iter().map(|cpu| Cpu { core: cpu.core, llc: cpu.llc, node: cpu.node }).collect())
+        }
+        Cpus::Topology(topology) => {
+            let parts = [topology.sockets, topology.cores, topology.smt];
+            check(parts.iter().fold(1u64, |product, &part| product.saturating_mul(u64::from(part))))?;
+            regular(topology)
+        }
+    }
+}
+
+/// CPUs numbered as Linux does: the first thread of every core, then the second
+/// ones.
+fn regular(topology: &Topology) -> Result<Vec<Cpu>, String> {
+    for (key, parts) in [("llcs", topology.llcs), ("nodes", topology.nodes)] {
+        if parts == 0 || topology.cores % parts != 0 {
+            return Err(format!(
+                "cpus: {key} = {parts} does not divide the {} cores of a socket",
+                topology.cores
+            ));
+        }
+    }
+    let cores = topology.sockets * topology.cores;
+    let cpu = |core: u32| {
+        let (socket, place) = (core / topology.cores, core % topology.cores);
+        let part = |parts: u32| socket * parts + place / (topology.cores / parts);
+        Cpu { core, llc: part(topology.llcs), node: part(topology.nodes) }
+    };
+    Ok((0..topology.smt).flat_map(|_| (0..cores).map(cpu)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text, "m.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_full_description() {
+        let text = "[machine]\nname = 'two'\nabout = 'x'\ncpus = { sockets = 2, cores = 2, smt = 2 }\nhz = 100\n\
+                    cache_kib = 512\ncontention = [1.0, 1.05]\n[costs]\nbpf_insn_ps = 1400\nfork = '250us'\n";
+        let machine = parse(text, "m.toml").unwrap().machine;
+        assert_eq!((machine.cpu_count(), machine.hz, machine.cache_kib), (8, 100, 512));
+        assert_eq!(machine.contention_permille, [1000, 1050]);
+        assert_eq!(machine.costs.fork, DurationNs::from_us(250));
+        assert_eq!(machine.costs.bpf_insn_ps, 1400);
+        assert_eq!(machine.cpus[3], Cpu { core: 3, llc: 1, node: 1 });
+        assert_eq!(machine.cpus[5], Cpu { core: 1, llc: 0, node: 0 });
+    }
+
+    #[test]
+    fn zero_cpus_are_refused_in_every_form() {
+        for cpus in ["0", "[]", "{ cores = 0 }", "{ sockets = 0, cores = 4 }"] {
+            let text = error(&format!("[machine]\nname = 'm'\ncpus = {cpus}\n"));
+            assert!(text.contains("m.toml:3: cpus: a machine needs at least one CPU"), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_line_and_cure() {
+        let unknown = error("[machine]\nname = 'm'\ncpus = 1\n[costs]\nforks = '1us'\n");
+        assert!(unknown.contains("m.toml:5:") && unknown.contains("`fork`"), "{unknown}");
+        let unit = error("[machine]\nname = 'm'\ncpus = 1\n[costs]\nfork = '10'\n");
+        assert!(unit.contains("m.toml:5:") && unit.contains("write a number and a unit"), "{unit}");
+        let hz = error("[machine]\nname = 'm'\ncpus = 1\nhz = 5\n");
+        assert!(hz.contains("m.toml:4: hz: 5 is outside"), "{hz}");
+        let odd = error("[machine]\nname = 'm'\ncpus = { cores = 3, llcs = 2 }\n");
+        assert!(odd.contains("m.toml:3:") && odd.contains("does not divide"), "{odd}");
+        let huge = error("[machine]\nname = 'm'\ncpus = 4000000000\n");
+        assert!(huge.contains("at most"), "{huge}");
+        let form = error("[machine]\nname = 'm'\ncpus = 'many'\n");
+        assert!(form.contains("cpus is a count"), "{form}");
+        assert!(error("what").contains("m.toml:1:"));
+    }
+}
