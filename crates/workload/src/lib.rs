@@ -16,7 +16,8 @@ mod scenario;
 pub use cursor::Cursor;
 pub use measure::{CounterId, Formula, Measurements, MetricSpec, SpanId, SpanSample};
 pub use program::{
-    Amount, ChannelId, DiskId, LockId, Op, Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef,
+    Amount, BarrierId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramBuilder,
+    ProgramError, ProgramId, SemId, TaskRef, TimerSlot,
 };
 pub use scenario::{
     Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, ScenarioError, Semaphore,

@@ -58,6 +58,14 @@ pub enum Formula {
         /// Multiply the time by the number of CPUs (CPU time instead of wall time).
         times_cpus: bool,
     },
+    /// Time per unit of one counter minus time per unit of another (the part of it
+    /// that is not measured), both over their spans, in microseconds.
+    TimePerUnitDifferenceUs {
+        /// What is counted, and over which time.
+        whole: (CounterId, SpanId),
+        /// What is taken off.
+        part: (CounterId, SpanId),
+    },
     /// Mean length of the span's samples, in seconds.
     MeanSpanSeconds(SpanId),
     /// From the first begin to the last end, in seconds.
@@ -107,6 +115,9 @@ impl Formula {
                 let seconds = window(m, over)?;
                 (units > 0).then(|| seconds * 1e6 * factor / units as f64)
             }
+            Formula::TimePerUnitDifferenceUs { whole, part } => {
+                Some(unit_us(m, whole.0, whole.1)? - unit_us(m, part.0, part.1)?)
+            }
             Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
             Formula::MakespanSeconds(span) => window(m, Some(span)),
@@ -133,6 +144,12 @@ fn mean_seconds(m: &Measurements, span: SpanId) -> Option<f64> {
     let n = samples(m, span).len();
     let total: f64 = lengths(m, span).map(DurationNs::as_secs_f64).sum();
     (n > 0).then(|| total / n as f64)
+}
+
+fn unit_us(m: &Measurements, counter: CounterId, span: SpanId) -> Option<f64> {
+    let units = count(m, counter);
+    let seconds = window(m, Some(span))?;
+    (units > 0).then(|| seconds * 1e6 / units as f64)
 }
 
 fn window(m: &Measurements, span: Option<SpanId>) -> Option<f64> {

@@ -41,6 +41,18 @@ index!(
     DiskId
 );
 index!(
+    /// A condition variable of the scenario.
+    CondId
+);
+index!(
+    /// A barrier of the scenario.
+    BarrierId
+);
+index!(
+    /// A periodic timer; every task has its own set of them.
+    TimerSlot
+);
+index!(
     /// A task that exists when the scenario starts, by its place in the list.
     TaskRef
 );
@@ -105,6 +117,32 @@ pub enum Op {
     Lock(LockId),
     /// Releases a lock that this task holds.
     Unlock(LockId),
+    /// Releases a lock that this task holds, blocks until the condition is
+    /// signalled, and takes the lock again. No spurious returns.
+    CondWait {
+        /// Which condition variable.
+        cond: CondId,
+        /// The lock given up meanwhile.
+        lock: LockId,
+    },
+    /// Wakes the longest waiter of a condition variable, if there is one.
+    CondSignal(CondId),
+    /// Wakes all waiters of a condition variable.
+    CondBroadcast(CondId),
+    /// Blocks until as many tasks as the barrier has parties have arrived.
+    Barrier(BarrierId),
+    /// Blocks until the next expiry of a periodic timer of this task. The first
+    /// expiry is one period after the task's start, each further one a period after
+    /// the last. An expiry that has passed already does not block.
+    TimerWait {
+        /// Which timer of the task.
+        timer: TimerSlot,
+        /// Its period, which may change from wait to wait.
+        period: DurationNs,
+        /// What happens to an expiry that was missed: true keeps the grid, so the
+        /// task catches up; false starts a new grid at the present.
+        absolute: bool,
+    },
     /// Gives the CPU away while staying runnable (`sched_yield`).
     Yield,
     /// Creates a child process that runs a program.
@@ -141,6 +179,9 @@ pub struct Program {
 
 /// The deepest nesting of loops in one program. Chosen: no workload needs more.
 pub(crate) const MAX_LOOP_DEPTH: usize = 8;
+
+/// The largest number of periodic timers of one task. Chosen.
+pub const MAX_TIMERS: usize = 16;
 
 /// Why a list of operations is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +252,9 @@ fn check_body(body: &[Op], start: usize) -> Result<(), ProgramError> {
     let endless = body[0] == Op::Loop(Amount::Forever);
     let takes_time = |op: &Op| match op {
         Op::Run(span) => *span > DurationNs::ZERO,
+        Op::TimerWait { period, .. } => *period > DurationNs::ZERO,
+        Op::Sleep(span) => *span > DurationNs::ZERO,
+        Op::CondSignal(_) | Op::CondBroadcast(_) | Op::SemPost { .. } => true,
         Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => false,
         _ => true,
     };

@@ -4,7 +4,7 @@ use schedlab_base::{CpuMask, DurationNs, Nice, Policy};
 use std::fmt;
 
 use crate::measure::MetricSpec;
-use crate::program::{ChannelId, LockId, Op, Program, ProgramId};
+use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId};
 
 /// What a channel is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,10 @@ pub struct Scenario {
     pub semaphores: Vec<Semaphore>,
     /// Locks by [`LockId`].
     pub locks: Vec<LockKind>,
+    /// Number of condition variables.
+    pub conds: u32,
+    /// Barriers by [`crate::BarrierId`]: how many tasks each one waits for, at least 1.
+    pub barriers: Vec<u32>,
     /// Disks by [`crate::DiskId`].
     pub disks: Vec<Disk>,
     /// The tasks at the start. They become runnable in this order at time 0,
@@ -135,6 +139,27 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
+    /// A scenario without anything in it, to be filled.
+    pub fn empty(name: &str, end: End) -> Scenario {
+        Scenario {
+            name: name.to_string(),
+            params: Vec::new(),
+            programs: Vec::new(),
+            channels: Vec::new(),
+            semaphores: Vec::new(),
+            locks: Vec::new(),
+            conds: 0,
+            barriers: Vec::new(),
+            disks: Vec::new(),
+            tasks: Vec::new(),
+            child: ChildSpec { working_set_kib: 0 },
+            counters: 0,
+            spans: 0,
+            end,
+            metrics: Vec::new(),
+        }
+    }
+
     /// Checks that every index points at something and that every message fits
     /// its channel. Executors rely on it.
     ///
@@ -173,6 +198,19 @@ impl Scenario {
             }
             Op::SemWait(sem) | Op::SemPost { sem, .. } => known(sem.index(), self.semaphores.len()),
             Op::Lock(lock) | Op::Unlock(lock) => known(lock.index(), self.locks.len()),
+            Op::CondWait { cond, lock } => {
+                known(cond.index(), self.conds as usize)?;
+                known(lock.index(), self.locks.len())
+            }
+            Op::CondSignal(cond) | Op::CondBroadcast(cond) => known(cond.index(), self.conds as usize),
+            Op::Barrier(barrier) => {
+                known(barrier.index(), self.barriers.len())?;
+                if self.barriers[barrier.index()] == 0 {
+                    return Err("a barrier needs at least one party");
+                }
+                Ok(())
+            }
+            Op::TimerWait { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
             Op::Io { disk, .. } => known(disk.index(), self.disks.len()),
             Op::Fork { program } => known(program.index(), self.programs.len()),
             Op::Count { counter, .. } => known(counter.0 as usize, self.counters as usize),

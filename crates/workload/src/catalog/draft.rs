@@ -16,21 +16,8 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(name: &str, params: &Params, end: End) -> Draft {
-        let scenario = Scenario {
-            name: name.to_string(),
-            params: params.effective(),
-            programs: Vec::new(),
-            channels: Vec::new(),
-            semaphores: Vec::new(),
-            locks: Vec::new(),
-            disks: Vec::new(),
-            tasks: Vec::new(),
-            child: ChildSpec { working_set_kib: 0 },
-            counters: 0,
-            spans: 0,
-            end,
-            metrics: Vec::new(),
-        };
+        let mut scenario = Scenario::empty(name, end);
+        scenario.params = params.effective();
         Draft { scenario, next_process: 0 }
     }
 

@@ -7,7 +7,11 @@
 mod chat;
 mod cpuhog;
 mod draft;
+mod draws;
+mod mkbench;
 mod params;
+mod reflex;
+mod yields;
 
 pub use params::{CatalogError, ParamInfo, ParamKind};
 
@@ -28,7 +32,16 @@ pub struct WorkloadInfo {
     build: fn(&Params, u64) -> Result<Scenario, CatalogError>,
 }
 
-static WORKLOADS: &[WorkloadInfo] = &[chat::CHAT, cpuhog::CPUHOG, chat::VOLANO];
+static WORKLOADS: &[WorkloadInfo] = &[
+    chat::CHAT,
+    cpuhog::CPUHOG,
+    reflex::LAT_CTX,
+    yields::LAT_SCHED,
+    mkbench::MKBENCH,
+    yields::PERIODIC,
+    reflex::REFLEX,
+    chat::VOLANO,
+];
 
 /// The built-in workloads in name order.
 pub fn list() -> &'static [WorkloadInfo] {
