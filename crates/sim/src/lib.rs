@@ -1,1 +1,40 @@
-//! sim
+//! Deterministic discrete-event simulation of the Linux scheduling core: CPUs,
+//! tasks, the real-time, fair and sched_ext classes, and what tasks do in the
+//! kernel. No BPF here: a scheduler is anything that implements [`SchedExt`].
+//!
+//! A kernel path (wakeup, schedule, tick, system call) runs on the host at once,
+//! while its costs advance the CPU's local clock; what follows on that CPU
+//! begins at that time. Paths are ordered by the times at which they begin, so
+//! two CPUs may see each other's effects out of order by the length of one path
+//! (about a microsecond). What must not happen out of order waits: locks have
+//! timelines, and a task never runs before the instant it was queued at.
+
+#![allow(dead_code, reason = "skeleton, being filled")]
+
+mod cpu;
+mod dsq;
+mod event;
+mod exec;
+mod fair;
+pub mod flags;
+mod ipc;
+mod kernel;
+mod kfunc;
+mod lock;
+mod ops;
+mod run;
+mod scx;
+mod sim;
+mod task;
+mod trace;
+
+pub use cpu::Cpu;
+pub use dsq::DsqIter;
+pub use exec::TaskExec;
+pub use kernel::{Context, CostTotals, Kernel};
+pub use lock::{SimLockId, TimerId};
+pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
+pub use run::{Class, Config, RunResult, SimError, run};
+pub use scx::EventCounters;
+pub use task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
+pub use trace::SharedSink;

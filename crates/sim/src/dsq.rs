@@ -1,0 +1,64 @@
+//! Dispatch queues: FIFO or ordered by vtime, with iterators that survive removal.
+
+use crate::lock::Timeline;
+use schedlab_base::{CpuId, DsqId, TaskId};
+use std::collections::VecDeque;
+
+/// A queue's place in the kernel's table: local queues first (by CPU), then
+/// global ones (by node), bypass queues (by CPU), then user queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DsqIx(pub(crate) u32);
+
+/// One dispatch queue. Linked through the tasks' `dsq_prev` and `dsq_next`.
+#[derive(Debug)]
+pub(crate) struct Dsq {
+    pub(crate) id: DsqId,
+    pub(crate) nr: u32,
+    pub(crate) seq: u32,
+    pub(crate) head: Option<TaskId>,
+    pub(crate) tail: Option<TaskId>,
+    /// Order of the vtime-ordered tasks, empty for a FIFO.
+    pub(crate) priq: VecDeque<(u64, TaskId)>,
+    /// The CPU of a local queue.
+    pub(crate) local: Option<CpuId>,
+    pub(crate) live: bool,
+    /// Open iterators on it.
+    pub(crate) cursors: u32,
+    pub(crate) lock: Timeline,
+}
+
+impl Dsq {
+    pub(crate) fn new(id: DsqId, local: Option<CpuId>) -> Dsq {
+        Dsq {
+            id,
+            nr: 0,
+            seq: 0,
+            head: None,
+            tail: None,
+            priq: VecDeque::new(),
+            local,
+            live: true,
+            cursors: 0,
+            lock: Timeline::default(),
+        }
+    }
+}
+
+/// An open iterator (`struct bpf_iter_scx_dsq`): a handle of [`crate::Kernel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DsqIter(pub u32);
+
+/// What an iterator remembers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) dsq: Option<DsqIx>,
+    /// The last task given out, moved back when that one leaves the queue.
+    pub(crate) at: Option<TaskId>,
+    pub(crate) started: bool,
+    pub(crate) reverse: bool,
+    /// Tasks queued after the iterator was made are not seen.
+    pub(crate) seq: u32,
+    pub(crate) slice: Option<u64>,
+    pub(crate) vtime: Option<u64>,
+    pub(crate) open: bool,
+}

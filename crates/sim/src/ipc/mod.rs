@@ -1,0 +1,1 @@
+//! Kernel objects that tasks wait on.

@@ -1,0 +1,275 @@
+//! The simulated kernel's state, its clock and costs, and what callbacks may
+//! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
+
+use crate::cpu::Cpu;
+use crate::dsq::{Cursor, Dsq};
+use crate::event::{Event, EventQueue};
+use crate::lock::{SimLockId, Timeline, TimerId};
+use crate::ops::{OpKind, TracePoint, TracePointKind};
+use crate::scx::ScxState;
+use crate::task::{FIRST_PID, Task};
+use crate::trace::Tracer;
+use schedlab_base::{CpuId, DurationNs, Machine, Prng, TaskId, TimeNs};
+use std::collections::VecDeque;
+
+/// Where and when the present kernel path runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its local time, everything charged so far included.
+    pub now: TimeNs,
+    /// The task that runs or was interrupted; nothing is the idle task.
+    pub current: Option<TaskId>,
+    /// The callback that runs, [`OpKind::None`] outside of callbacks.
+    pub op: OpKind,
+    /// The task that the callback is about, where it is about one.
+    pub op_task: Option<TaskId>,
+    /// In an interrupt on top of `current`.
+    pub in_interrupt: bool,
+}
+
+/// What scheduling has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostTotals {
+    /// CPU time of schedule(), wakeups, ticks, interrupts and policy code.
+    pub sched_cost: DurationNs,
+    /// BPF instructions executed.
+    pub bpf_insns: u64,
+    /// Time spent waiting for locks (part of `sched_cost`).
+    pub lock_wait: DurationNs,
+    /// Context switches.
+    pub switches: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TimerState {
+    pub(crate) generation: u32,
+    pub(crate) armed: bool,
+    pub(crate) cpu: CpuId,
+}
+
+/// The simulated kernel, as callbacks of a scheduler see it.
+#[derive(Debug)]
+pub struct Kernel {
+    pub(crate) ctx: Context,
+    pub(crate) machine: Machine,
+    pub(crate) prng: Prng,
+    /// By [`TaskId`]; empty when the task is gone.
+    pub(crate) tasks: Vec<Option<Box<Task>>>,
+    pub(crate) live_tasks: u32,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) nr_nodes: u32,
+    pub(crate) dsqs: Vec<Dsq>,
+    pub(crate) cursors: Vec<Cursor>,
+    pub(crate) queue: EventQueue,
+    pub(crate) locks: Vec<Timeline>,
+    pub(crate) timers: Vec<TimerState>,
+    pub(crate) scx: ScxState,
+    pub(crate) trace: Tracer,
+    pub(crate) totals: CostTotals,
+    pub(crate) dirty_tasks: Vec<TaskId>,
+    pub(crate) dirty_cpus: Vec<CpuId>,
+    /// `ops.dequeue()` calls and trace points that wait for the callback to return.
+    pub(crate) deferred: VecDeque<Deferred>,
+    /// CPUs that run a task, for contention.
+    pub(crate) busy_cpus: u32,
+    /// Costs nothing and waits for nothing: the run is being set up.
+    pub(crate) setup: bool,
+    pub(crate) ps_remainder: u64,
+}
+
+/// A call into the scheduler that has to wait for the present one to return.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deferred {
+    Dequeue(TaskId, u64),
+    Trace(TracePoint),
+}
+
+impl Kernel {
+    /// Where and when the present kernel path runs.
+    pub fn ctx(&self) -> &Context {
+        &self.ctx
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Advances the CPU's local time; counted as scheduling cost.
+    pub fn charge(&mut self, cost: DurationNs) {
+        if !self.setup {
+            self.ctx.now += cost;
+            self.totals.sched_cost += cost;
+        }
+    }
+
+    /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
+    pub fn charge_insns(&mut self, count: u64) {
+        self.totals.bpf_insns += count;
+        let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
+        self.ps_remainder = ps % 1000;
+        self.charge(DurationNs(ps / 1000));
+    }
+
+    /// Makes a lock with a timeline.
+    pub fn lock_new(&mut self) -> SimLockId {
+        self.locks.push(Timeline::default());
+        SimLockId(self.locks.len() as u32 - 1)
+    }
+
+    /// Takes a lock: waits in simulated time while another path holds it, and
+    /// pays the transfer of its cache line.
+    pub fn lock_acquire(&mut self, lock: SimLockId) {
+        let mut timeline = self.locks[lock.0 as usize];
+        self.acquire(&mut timeline);
+        self.locks[lock.0 as usize] = timeline;
+    }
+
+    /// Gives a lock back.
+    pub fn lock_release(&mut self, lock: SimLockId) {
+        let now = self.ctx.now;
+        self.locks[lock.0 as usize].release(now);
+    }
+
+    pub(crate) fn acquire(&mut self, lock: &mut Timeline) {
+        if self.setup {
+            return;
+        }
+        let grant = lock.acquire(self.ctx.now, self.ctx.cpu);
+        let wait = grant.at - self.ctx.now;
+        self.totals.lock_wait += wait;
+        let costs = &self.machine.costs;
+        let transfer = if grant.transfer { costs.lock_transfer } else { DurationNs::ZERO };
+        let cost = wait + costs.lock + transfer;
+        self.charge(cost);
+    }
+
+    /// Arms a timer: it fires once at `at` on the pinned CPU, otherwise on the
+    /// one that armed it. Arming again replaces.
+    pub fn timer_arm(&mut self, timer: TimerId, at: TimeNs, pinned: Option<CpuId>) {
+        let index = timer.0 as usize;
+        if self.timers.len() <= index {
+            self.timers.resize(index + 1, TimerState::default());
+        }
+        let state = &mut self.timers[index];
+        state.generation = state.generation.wrapping_add(1);
+        state.armed = true;
+        state.cpu = pinned.unwrap_or(self.ctx.cpu);
+        let event = Event::Timer { timer: timer.0, generation: state.generation };
+        self.queue.push(at.max(self.ctx.now), event);
+    }
+
+    /// Cancels a timer. True when it was armed.
+    pub fn timer_cancel(&mut self, timer: TimerId) -> bool {
+        self.timers.get_mut(timer.0 as usize).is_some_and(|state| std::mem::take(&mut state.armed))
+    }
+
+    /// 32 random bits from the run's seed.
+    pub fn prandom_u32(&mut self) -> u32 {
+        (self.prng.next_u64() >> 32) as u32
+    }
+
+    /// The task `id`. Panics when it does not exist (any more); use
+    /// [`Kernel::get_task`] for ids from elsewhere.
+    #[inline]
+    pub fn task(&self, id: TaskId) -> &Task {
+        self.tasks[id.index()].as_deref().expect("the task exists")
+    }
+
+    #[inline]
+    pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
+        let task = self.tasks[id.index()].as_deref_mut().expect("the task exists");
+        if !task.dirty {
+            task.dirty = true;
+            self.dirty_tasks.push(id);
+        }
+        task
+    }
+
+    /// The task `id`, if it exists and is not yet gone.
+    pub fn get_task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(id.index())?.as_deref()
+    }
+
+    /// The task with this pid, if it lives.
+    pub fn task_by_pid(&self, pid: i32) -> Option<TaskId> {
+        let id = TaskId(u32::try_from(pid.checked_sub(FIRST_PID)?).ok()?);
+        self.get_task(id).map(|task| task.id)
+    }
+
+    /// The task with this `scx.tid`, if it lives.
+    pub fn task_by_tid(&self, tid: u64) -> Option<TaskId> {
+        let id = TaskId(u32::try_from(tid.checked_sub(1)?).ok()?);
+        self.get_task(id).map(|task| task.id)
+    }
+
+    /// The living tasks in creation order.
+    pub fn live_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter_map(|task| task.as_deref())
+    }
+
+    /// The CPU `cpu`.
+    pub fn cpu(&self, cpu: CpuId) -> &Cpu {
+        &self.cpus[cpu.index()]
+    }
+
+    #[inline]
+    pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
+        &mut self.cpus[cpu.index()]
+    }
+
+    /// Who runs on `cpu`; nothing is the idle task.
+    pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()].curr
+    }
+
+    /// Moves the tasks and CPUs whose visible fields changed since the last call
+    /// to the ends of the two lists; each once, gone tasks included.
+    pub fn take_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
+        for id in self.dirty_tasks.drain(..) {
+            if let Some(task) = self.tasks[id.index()].as_deref_mut() {
+                task.dirty = false;
+            }
+            tasks.push(id);
+        }
+        for id in self.dirty_cpus.drain(..) {
+            self.cpus[id.index()].dirty = false;
+            cpus.push(id);
+        }
+    }
+
+    pub(crate) fn mark_cpu_dirty(&mut self, cpu: CpuId) {
+        let entry = &mut self.cpus[cpu.index()];
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty_cpus.push(cpu);
+        }
+    }
+
+    /// The totals of scheduling costs so far.
+    pub fn totals(&self) -> &CostTotals {
+        &self.totals
+    }
+
+    /// Takes the rq lock of `cpu`.
+    pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
+        let mut lock = self.cpus[cpu.index()].lock;
+        self.acquire(&mut lock);
+        self.cpus[cpu.index()].lock = lock;
+    }
+
+    pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        self.cpus[cpu.index()].lock.release(now);
+    }
+
+    /// Records that a trace point fired, if a program is attached to it. Delivered
+    /// when the core has control next.
+    pub(crate) fn fire(&mut self, kind: TracePointKind, point: impl FnOnce() -> TracePoint) {
+        if self.scx.wants.wants(kind) {
+            self.deferred.push_back(Deferred::Trace(point()));
+        }
+    }
+}

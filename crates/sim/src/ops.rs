@@ -1,0 +1,349 @@
+//! A loaded scheduler as the sched_ext core sees it: the callbacks of
+//! `struct sched_ext_ops` and the trace points that its programs attach to.
+
+use crate::Kernel;
+use crate::lock::TimerId;
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, Weight};
+use schedlab_trace::ExitRecord;
+
+/// A callback of `struct sched_ext_ops`; also what a kfunc is called from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the kernel's callback names")]
+pub enum OpKind {
+    /// No callback: the core itself runs.
+    None = 0,
+    SelectCpu,
+    Enqueue,
+    Dequeue,
+    Dispatch,
+    Tick,
+    Runnable,
+    Running,
+    Stopping,
+    Quiescent,
+    Yield,
+    CoreSchedBefore,
+    SetWeight,
+    SetCpumask,
+    UpdateIdle,
+    CpuAcquire,
+    CpuRelease,
+    InitTask,
+    ExitTask,
+    Enable,
+    Disable,
+    Dump,
+    DumpCpu,
+    DumpTask,
+    CpuOnline,
+    CpuOffline,
+    Init,
+    Exit,
+    /// A BPF timer's function.
+    Timer,
+    /// A program attached to a trace point.
+    Tracing,
+}
+
+/// Which callbacks a scheduler has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpsSet(u64);
+
+impl OpsSet {
+    /// None.
+    pub const EMPTY: OpsSet = OpsSet(0);
+
+    /// The same set with `op`.
+    #[must_use]
+    pub const fn with(self, op: OpKind) -> OpsSet {
+        OpsSet(self.0 | 1 << op as u8)
+    }
+
+    /// True when the scheduler has `op`.
+    pub const fn has(self, op: OpKind) -> bool {
+        self.0 >> op as u8 & 1 != 0
+    }
+}
+
+impl FromIterator<OpKind> for OpsSet {
+    fn from_iter<I: IntoIterator<Item = OpKind>>(ops: I) -> OpsSet {
+        ops.into_iter().fold(OpsSet::EMPTY, OpsSet::with)
+    }
+}
+
+/// The fixed part of `struct sched_ext_ops`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpsInfo {
+    /// `ops.name`.
+    pub name: String,
+    /// `SCX_OPS_*`.
+    pub flags: u64,
+    /// `ops.timeout_ms`; zero stands for the kernel's maximum of 30 s.
+    pub timeout: DurationNs,
+    /// `ops.dispatch_max_batch`; zero stands for 32.
+    pub dispatch_max_batch: u32,
+    /// `ops.exit_dump_len` in bytes; zero stands for 32768.
+    pub exit_dump_len: u32,
+    /// The callbacks that exist.
+    pub present: OpsSet,
+}
+
+/// A trace point that a program can attach to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the kernel's trace point names")]
+pub enum TracePointKind {
+    SchedSwitch,
+    SchedWaking,
+    SchedWakeup,
+    SchedWakeupNew,
+    SchedMigrateTask,
+    SchedProcessFork,
+    SchedProcessExit,
+    SchedProcessExec,
+    SysEnter,
+    SysExit,
+}
+
+/// The trace points with a program attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracePoints(u32);
+
+impl TracePoints {
+    /// None.
+    pub const NONE: TracePoints = TracePoints(0);
+
+    /// The same set with `kind`.
+    #[must_use]
+    pub const fn with(self, kind: TracePointKind) -> TracePoints {
+        TracePoints(self.0 | 1 << kind as u8)
+    }
+
+    /// True when a program is attached to `kind`.
+    pub const fn wants(self, kind: TracePointKind) -> bool {
+        self.0 >> kind as u8 & 1 != 0
+    }
+}
+
+/// A trace point that fired. The CPU, the time and `current` are those of
+/// [`Kernel::ctx`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracePoint {
+    /// `sched_switch`; a missing task is the CPU's idle task.
+    SchedSwitch {
+        /// Preempted, i.e. `prev` is still runnable.
+        preempt: bool,
+        /// Who stops.
+        prev: Option<TaskId>,
+        /// Who runs.
+        next: Option<TaskId>,
+        /// `prev`'s state as the kernel's `__state` bits (0 running, 1
+        /// interruptible, 2 uninterruptible, 0x80 dead).
+        prev_state: u32,
+    },
+    /// `sched_waking`: in the waker's context, before a CPU is selected.
+    SchedWaking {
+        /// The wakee.
+        task: TaskId,
+    },
+    /// `sched_wakeup`: the task is runnable.
+    SchedWakeup {
+        /// The wakee.
+        task: TaskId,
+    },
+    /// `sched_wakeup_new`: a new task is runnable.
+    SchedWakeupNew {
+        /// The new task.
+        task: TaskId,
+    },
+    /// `sched_migrate_task`.
+    SchedMigrateTask {
+        /// The task; its `cpu` is still the old one in the kernel, here the new one.
+        task: TaskId,
+        /// Where it goes.
+        dest: CpuId,
+    },
+    /// `sched_process_fork`.
+    SchedProcessFork {
+        /// The creator, when it is a task of the run.
+        parent: Option<TaskId>,
+        /// The new task.
+        child: TaskId,
+    },
+    /// `sched_process_exit`.
+    SchedProcessExit {
+        /// The task.
+        task: TaskId,
+    },
+    /// `sched_process_exec`.
+    SchedProcessExec {
+        /// The task.
+        task: TaskId,
+    },
+    /// `sys_enter`, in the context of the calling task.
+    SysEnter {
+        /// The call's number (x86-64).
+        nr: i64,
+        /// Its arguments.
+        args: [u64; 6],
+    },
+    /// `sys_exit`.
+    SysExit {
+        /// The call's number (x86-64).
+        nr: i64,
+        /// Its result.
+        ret: i64,
+    },
+}
+
+impl TracePoint {
+    /// Its kind.
+    pub fn kind(&self) -> TracePointKind {
+        match self {
+            TracePoint::SchedSwitch { .. } => TracePointKind::SchedSwitch,
+            TracePoint::SchedWaking { .. } => TracePointKind::SchedWaking,
+            TracePoint::SchedWakeup { .. } => TracePointKind::SchedWakeup,
+            TracePoint::SchedWakeupNew { .. } => TracePointKind::SchedWakeupNew,
+            TracePoint::SchedMigrateTask { .. } => TracePointKind::SchedMigrateTask,
+            TracePoint::SchedProcessFork { .. } => TracePointKind::SchedProcessFork,
+            TracePoint::SchedProcessExit { .. } => TracePointKind::SchedProcessExit,
+            TracePoint::SchedProcessExec { .. } => TracePointKind::SchedProcessExec,
+            TracePoint::SysEnter { .. } => TracePointKind::SysEnter,
+            TracePoint::SysExit { .. } => TracePointKind::SysExit,
+        }
+    }
+}
+
+/// Why sched_ext lost a CPU (`enum scx_cpu_preempt_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreemptReason {
+    /// A real-time task.
+    Rt,
+    /// A deadline task (never here).
+    Dl,
+    /// The stop task (never here).
+    Stop,
+    /// Another class above sched_ext, for example the fair class.
+    Unknown,
+}
+
+/// A loaded scheduler. A callback is called only when [`OpsInfo::present`] has
+/// it; the bodies given here are never reached otherwise.
+///
+/// In every callback `k` is the kernel; the running CPU, its local time and
+/// its current task are [`Kernel::ctx`]. A callback that faults calls
+/// [`Kernel::error`] and returns a neutral value; the core then ejects it.
+///
+/// Nothing that a callback calls on `k` calls back into the scheduler. Where a
+/// kernel would do so (`ops.dequeue()` for a task that a kfunc moves to a local
+/// DSQ, `sched_migrate_task` for the same), the call follows directly after the
+/// callback returns.
+#[allow(unused_variables, reason = "the names document the arguments")]
+pub trait SchedExt {
+    /// The fixed part of the ops.
+    fn info(&self) -> &OpsInfo;
+
+    /// The trace points that have a program attached.
+    fn wants(&self) -> TracePoints {
+        TracePoints::NONE
+    }
+
+    /// `ops.init()`. # Errors: the errno (positive).
+    fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// `ops.exit()`.
+    fn exit(&mut self, k: &mut Kernel, exit: &ExitRecord) {}
+
+    /// `ops.init_task()`. # Errors: the errno (positive).
+    fn init_task(&mut self, k: &mut Kernel, task: TaskId, fork: bool) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// `ops.exit_task()`. Called for every task that was initialised, with or
+    /// without the callback in the object: per-task storage ends here.
+    fn exit_task(&mut self, k: &mut Kernel, task: TaskId, cancelled: bool) {}
+
+    /// `ops.enable()`.
+    fn enable(&mut self, k: &mut Kernel, task: TaskId) {}
+
+    /// `ops.disable()`.
+    fn disable(&mut self, k: &mut Kernel, task: TaskId) {}
+
+    /// `ops.select_cpu()`: the CPU or a bad number (an error then).
+    fn select_cpu(&mut self, k: &mut Kernel, task: TaskId, prev_cpu: CpuId, wake_flags: u64) -> i32 {
+        prev_cpu.0 as i32
+    }
+
+    /// `ops.enqueue()`.
+    fn enqueue(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {}
+
+    /// `ops.dequeue()`.
+    fn dequeue(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {}
+
+    /// `ops.dispatch()`; `prev` only when it is a sched_ext task.
+    fn dispatch(&mut self, k: &mut Kernel, cpu: CpuId, prev: Option<TaskId>) {}
+
+    /// `ops.tick()`.
+    fn tick(&mut self, k: &mut Kernel, task: TaskId) {}
+
+    /// `ops.runnable()`.
+    fn runnable(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {}
+
+    /// `ops.running()`.
+    fn running(&mut self, k: &mut Kernel, task: TaskId) {}
+
+    /// `ops.stopping()`.
+    fn stopping(&mut self, k: &mut Kernel, task: TaskId, runnable: bool) {}
+
+    /// `ops.quiescent()`.
+    fn quiescent(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {}
+
+    /// `ops.yield()`.
+    fn yield_task(&mut self, k: &mut Kernel, from: TaskId, to: Option<TaskId>) -> bool {
+        false
+    }
+
+    /// `ops.core_sched_before()`; core scheduling is not modelled.
+    fn core_sched_before(&mut self, k: &mut Kernel, a: TaskId, b: TaskId) -> bool {
+        false
+    }
+
+    /// `ops.set_weight()`.
+    fn set_weight(&mut self, k: &mut Kernel, task: TaskId, weight: Weight) {}
+
+    /// `ops.set_cpumask()`.
+    fn set_cpumask(&mut self, k: &mut Kernel, task: TaskId, mask: &CpuMask) {}
+
+    /// `ops.update_idle()`.
+    fn update_idle(&mut self, k: &mut Kernel, cpu: CpuId, idle: bool) {}
+
+    /// `ops.cpu_acquire()`.
+    fn cpu_acquire(&mut self, k: &mut Kernel, cpu: CpuId) {}
+
+    /// `ops.cpu_release()`; `task` is who takes the CPU.
+    fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {}
+
+    /// `ops.cpu_online()`; hotplug is not modelled.
+    fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {}
+
+    /// `ops.cpu_offline()`; hotplug is not modelled.
+    fn cpu_offline(&mut self, k: &mut Kernel, cpu: CpuId) {}
+
+    /// `ops.dump()`: text goes to [`Kernel::dump_line`].
+    fn dump(&mut self, k: &mut Kernel, exit: &ExitRecord) {}
+
+    /// `ops.dump_cpu()`.
+    fn dump_cpu(&mut self, k: &mut Kernel, exit: &ExitRecord, cpu: CpuId, idle: bool) {}
+
+    /// `ops.dump_task()`.
+    fn dump_task(&mut self, k: &mut Kernel, exit: &ExitRecord, task: TaskId) {}
+
+    /// A BPF timer that was armed with [`Kernel::timer_arm`] fired.
+    fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {}
+
+    /// An attached trace point fired.
+    fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {}
+}

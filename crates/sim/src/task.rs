@@ -1,0 +1,343 @@
+//! Tasks: the part of `task_struct` that schedulers can see, and what the core
+//! needs to run them.
+
+use crate::dsq::DsqIx;
+use crate::exec::TaskExec;
+use crate::fair::FairEntity;
+use crate::flags::SCX_DSQ_INVALID;
+use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, Policy, TaskId, TimeNs};
+use schedlab_workload::ProcessId;
+
+/// The pid of task 0 of a run; task `n` has this plus `n`. Chosen: above the
+/// pids that a booted system's own processes have.
+pub const FIRST_PID: i32 = 1001;
+
+/// The pid of the shell that started the run's tasks; it is no task of the run.
+pub const SHELL_PID: i32 = 1000;
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Made, not yet woken for the first time.
+    New,
+    /// On a run queue or running.
+    Runnable,
+    /// Blocked in an interruptible sleep (`TASK_INTERRUPTIBLE`).
+    Interruptible,
+    /// Blocked in an uninterruptible sleep (`TASK_UNINTERRUPTIBLE`), e.g. for a disk.
+    Uninterruptible,
+    /// Has exited.
+    Dead,
+}
+
+impl RunState {
+    /// The kernel's `__state` bits.
+    pub fn bits(self) -> u32 {
+        match self {
+            RunState::Runnable => 0,
+            RunState::Interruptible => 1,
+            RunState::Uninterruptible => 2,
+            RunState::Dead => 0x80,
+            RunState::New => 0x800,
+        }
+    }
+
+    /// True for the two sleeping states.
+    pub fn is_blocked(self) -> bool {
+        matches!(self, RunState::Interruptible | RunState::Uninterruptible)
+    }
+}
+
+/// The scheduling class of a task, highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SchedClass {
+    /// `SCHED_FIFO` and `SCHED_RR`.
+    Rt,
+    /// EEVDF.
+    Fair,
+    /// sched_ext.
+    Ext,
+}
+
+/// `p->scx.ops_state` without the queue sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpsState {
+    /// Not with the BPF scheduler.
+    #[default]
+    None,
+    /// Being handed over by `ops.enqueue()`.
+    Queueing,
+    /// With the BPF scheduler.
+    Queued,
+    /// Claimed by a finishing dispatch.
+    Dispatching,
+}
+
+/// `struct sched_ext_entity`.
+#[derive(Clone, Copy, Debug)]
+pub struct ScxEntity {
+    /// `SCX_TASK_*`, state bits included.
+    pub flags: u32,
+    /// 1 to 10000, 100 is nice 0.
+    pub weight: u32,
+    /// Remaining slice in ns; [`crate::flags::SCX_SLICE_INF`] never ends.
+    pub slice: u64,
+    /// Order key of priority queues.
+    pub dsq_vtime: u64,
+    /// The task's id for `scx_bpf_tid_to_task()`, from 1.
+    pub tid: u64,
+    /// Where it stands between core and scheduler.
+    pub ops_state: OpsState,
+    /// Sequence number of the last hand-over; 0 before the first.
+    pub ops_qseq: u32,
+    /// Since when it waits for a CPU.
+    pub runnable_at: TimeNs,
+    /// What `ops.select_cpu()` answered last.
+    pub selected_cpu: i32,
+    pub(crate) ddsp_dsq_id: DsqId,
+    pub(crate) ddsp_enq_flags: u64,
+    pub(crate) ddsp_slice: u64,
+    pub(crate) ddsp_vtime: u64,
+    pub(crate) dsq: Option<DsqIx>,
+    pub(crate) dsq_prev: Option<TaskId>,
+    pub(crate) dsq_next: Option<TaskId>,
+    pub(crate) dsq_seq: u32,
+    pub(crate) on_priq: bool,
+    pub(crate) reenq_cnt: u32,
+    /// Order of becoming runnable, for dumps and bypass.
+    pub(crate) runnable_seq: u64,
+}
+
+impl ScxEntity {
+    pub(crate) fn new(task: TaskId) -> ScxEntity {
+        ScxEntity {
+            flags: crate::flags::SCX_TASK_RESET_RUNNABLE_AT,
+            weight: 100,
+            slice: crate::flags::SCX_SLICE_DFL,
+            dsq_vtime: 0,
+            tid: u64::from(task.0) + 1,
+            ops_state: OpsState::None,
+            ops_qseq: 0,
+            runnable_at: TimeNs::ZERO,
+            selected_cpu: -1,
+            ddsp_dsq_id: SCX_DSQ_INVALID,
+            ddsp_enq_flags: 0,
+            ddsp_slice: 0,
+            ddsp_vtime: 0,
+            dsq: None,
+            dsq_prev: None,
+            dsq_next: None,
+            dsq_seq: 0,
+            on_priq: false,
+            reenq_cnt: 0,
+            runnable_seq: 0,
+        }
+    }
+
+    /// The id of the queue it is on, if any (`p->scx.dsq->id`).
+    pub fn is_on_dsq(&self) -> bool {
+        self.dsq.is_some()
+    }
+}
+
+/// The work a task has in hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Burst {
+    /// Work left of the present burst, in time at full speed.
+    pub(crate) work: DurationNs,
+    /// Cache refill to be paid before the work goes on, in real time.
+    pub(crate) refill: DurationNs,
+}
+
+/// What a task is and has; one per live task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// `pid`: the thread's id, [`FIRST_PID`] plus the id.
+    pub pid: i32,
+    /// `tgid`: the pid of its process's first thread.
+    pub tgid: i32,
+    /// `comm`, NUL padded.
+    pub comm: [u8; 16],
+    /// Its process (address space).
+    pub process: ProcessId,
+    /// Who created it, when that is a task of the run.
+    pub parent: Option<TaskId>,
+    /// `PF_*`.
+    pub flags: u32,
+    /// Its nice value.
+    pub nice: Nice,
+    /// Its scheduling policy.
+    pub policy: Policy,
+    /// Its class at present.
+    pub class: SchedClass,
+    /// The CPUs it may use.
+    pub cpus_allowed: CpuMask,
+    /// Their number.
+    pub nr_cpus_allowed: u32,
+    /// Depth of `migrate_disable()`.
+    pub migration_disabled: u32,
+    /// Where it is in its life.
+    pub state: RunState,
+    /// On a run queue (`on_rq`), running included.
+    pub on_rq: bool,
+    /// Running at present (`on_cpu`).
+    pub on_cpu: bool,
+    /// The CPU whose run queue it is on, or was on last.
+    pub cpu: CpuId,
+    /// CPU time used, as of the last update (tick or switch).
+    pub sum_exec_runtime: DurationNs,
+    /// Since when the running task has not been charged.
+    pub exec_start: TimeNs,
+    /// Voluntary switches.
+    pub nvcsw: u64,
+    /// Involuntary switches.
+    pub nivcsw: u64,
+    /// Changes of CPU.
+    pub nr_migrations: u64,
+    /// When it was made.
+    pub start_time: TimeNs,
+    /// Who woke it last, when that was a task.
+    pub last_waker: Option<TaskId>,
+    /// The sched_ext part.
+    pub scx: ScxEntity,
+    /// Working set in KiB.
+    pub working_set_kib: u32,
+    pub(crate) fair: FairEntity,
+    pub(crate) rt_slice: DurationNs,
+    pub(crate) burst: Burst,
+    pub(crate) ran_on: Option<CpuId>,
+    pub(crate) cache_mark: u64,
+    pub(crate) ready_at: TimeNs,
+    pub(crate) dirty: bool,
+    pub(crate) exec: TaskExec,
+}
+
+/// What a new task starts with.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Its name; the first 15 bytes become `comm`.
+    pub name: String,
+    /// Its process.
+    pub process: ProcessId,
+    /// Nice value.
+    pub nice: Nice,
+    /// Policy.
+    pub policy: Policy,
+    /// The CPUs it may use.
+    pub cpus_allowed: CpuMask,
+    /// Working set in KiB.
+    pub working_set_kib: u32,
+    /// The executor's part.
+    pub exec: TaskExec,
+}
+
+/// The first 15 bytes of a name as `comm`, cut at a character boundary.
+pub(crate) fn comm_of(name: &str) -> [u8; 16] {
+    let mut end = name.len().min(15);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut comm = [0; 16];
+    comm[..end].copy_from_slice(&name.as_bytes()[..end]);
+    comm
+}
+
+impl Task {
+    pub(crate) fn new(id: TaskId, parent: Option<&Task>, spec: NewTask, now: TimeNs) -> Task {
+        let pid = FIRST_PID + id.0 as i32;
+        Task {
+            id,
+            pid,
+            tgid: pid,
+            comm: comm_of(&spec.name),
+            process: spec.process,
+            parent: parent.map(|parent| parent.id),
+            flags: 0,
+            nice: spec.nice,
+            policy: spec.policy,
+            class: SchedClass::Fair,
+            nr_cpus_allowed: spec.cpus_allowed.count() as u32,
+            cpus_allowed: spec.cpus_allowed,
+            migration_disabled: 0,
+            state: RunState::New,
+            on_rq: false,
+            on_cpu: false,
+            cpu: parent.map_or(CpuId(0), |parent| parent.cpu),
+            sum_exec_runtime: DurationNs::ZERO,
+            exec_start: now,
+            nvcsw: 0,
+            nivcsw: 0,
+            nr_migrations: 0,
+            start_time: now,
+            last_waker: None,
+            scx: ScxEntity::new(id),
+            working_set_kib: spec.working_set_kib,
+            fair: FairEntity::default(),
+            rt_slice: DurationNs::ZERO,
+            burst: Burst::default(),
+            ran_on: None,
+            cache_mark: 0,
+            ready_at: now,
+            dirty: false,
+            exec: spec.exec,
+        }
+    }
+
+    /// `comm` as text.
+    pub fn name(&self) -> &str {
+        let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(16);
+        std::str::from_utf8(&self.comm[..end]).unwrap_or("?")
+    }
+
+    /// True once the task has begun to exit.
+    pub fn is_exiting(&self) -> bool {
+        self.flags & crate::flags::PF_EXITING != 0
+    }
+
+    /// True for kernel threads.
+    pub fn is_kthread(&self) -> bool {
+        self.flags & crate::flags::PF_KTHREAD != 0
+    }
+
+    /// True when the task may run on `cpu`.
+    pub fn allows(&self, cpu: CpuId) -> bool {
+        self.cpus_allowed.contains(cpu)
+    }
+
+    /// `static_prio`: 100 to 139.
+    pub fn static_prio(&self) -> i32 {
+        self.nice.static_prio()
+    }
+
+    /// `rt_priority`: 1 to 99, 0 for other policies.
+    pub fn rt_priority(&self) -> u8 {
+        match self.policy {
+            Policy::Fifo(prio) | Policy::Rr(prio) => prio,
+            _ => 0,
+        }
+    }
+
+    /// The fair class's weight (1024 is nice 0, 3 is `SCHED_IDLE`).
+    pub fn load_weight(&self) -> u32 {
+        if self.policy == Policy::Idle { 3 } else { self.nice.load_weight() }
+    }
+
+    /// The sched_ext weight by nice and policy.
+    pub fn scx_weight(&self) -> u32 {
+        if self.policy == Policy::Idle { 1 } else { self.nice.weight().0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comm_is_cut_at_a_character() {
+        assert_eq!(&comm_of("hog/0")[..6], b"hog/0\0");
+        let long = comm_of("abcdefghijklmn\u{e9}");
+        assert_eq!(&long[..], b"abcdefghijklmn\0\0");
+    }
+}

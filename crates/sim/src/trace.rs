@@ -1,0 +1,49 @@
+//! Where the run's events go: hash, summary, checkers and extra sinks.
+
+use schedlab_base::CpuId;
+use schedlab_trace::{Event, EventKind, RunHash, Sink, Summary};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// A sink that the caller keeps a handle of.
+pub type SharedSink = Rc<RefCell<dyn Sink>>;
+
+/// Takes every event of the run.
+pub(crate) struct Tracer {
+    pub(crate) hash: RunHash,
+    pub(crate) summary: Summary,
+    pub(crate) sinks: Vec<SharedSink>,
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracer").field("hash", &self.hash).field("sinks", &self.sinks.len()).finish()
+    }
+}
+
+impl Tracer {
+    pub(crate) fn new(cpus: usize, sinks: Vec<SharedSink>) -> Tracer {
+        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks }
+    }
+
+    pub(crate) fn emit(&mut self, event: &Event) {
+        self.hash.event(event);
+        self.summary.event(event);
+        for sink in &self.sinks {
+            sink.borrow_mut().event(event);
+        }
+    }
+}
+
+impl crate::Kernel {
+    /// Emits an event at the present CPU and time.
+    pub(crate) fn emit(&mut self, kind: EventKind) {
+        self.emit_on(self.ctx.cpu, kind);
+    }
+
+    /// Emits an event of `cpu` at the present time.
+    pub(crate) fn emit_on(&mut self, cpu: CpuId, kind: EventKind) {
+        self.trace.emit(&Event { time: self.ctx.now, cpu, kind });
+    }
+}
