@@ -58,7 +58,7 @@ fn serve() -> io::Result<()> {
             write_record(&mut results, &format!("file:{path}"), &data)?;
         }
     }
-    for message in log.map(KernelLog::messages).unwrap_or_default() {
+    for message in log.as_ref().map(KernelLog::messages).unwrap_or_default() {
         write_record(&mut results, "kernel", message.text.as_bytes())?;
         if message.is_warning() {
             write_record(&mut results, "warning", message.text.as_bytes())?;

@@ -34,12 +34,12 @@ impl KernelLog {
         Ok(KernelLog(file))
     }
 
-    /// The messages since then, oldest first.
-    pub fn messages(mut self) -> Vec<KernelMessage> {
+    /// The messages since then, oldest first. Later calls continue where this one ended.
+    pub fn messages(&self) -> Vec<KernelMessage> {
         let mut messages = Vec::new();
         let mut record = [0u8; 8192];
         loop {
-            match self.0.read(&mut record) {
+            match (&self.0).read(&mut record) {
                 Ok(0) => return messages,
                 Ok(length) => messages.extend(parse(&String::from_utf8_lossy(&record[..length]))),
                 // Overwritten before it was read: the next read continues at the oldest one left.

@@ -6,5 +6,7 @@
 pub mod guest;
 pub mod kernel_image;
 pub mod kernel_log;
+pub mod load;
+mod machine;
 pub mod vm;
 mod wire;

@@ -1,0 +1,137 @@
+//! How a scheduler left: from the record that it keeps itself, or from the kernel's log.
+
+use schedlab_trace::{ExitKind, ExitRecord};
+
+use super::btf::{Kind, Variable};
+use super::raw::Object;
+use super::settings::section_map;
+
+/// The scheduler's counters: numbers of its `.bss` whose names start with `nr_`, in name order.
+pub(super) fn counters(object: &Object) -> Vec<(String, u64)> {
+    let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
+    let mut counters: Vec<(String, u64)> = variables
+        .iter()
+        .filter(|v| v.section == ".bss" && v.name.starts_with("nr_") && v.size <= 8)
+        .filter(|v| matches!(v.kind, Kind::Int { .. }))
+        .filter_map(|v| Some((v.name.clone(), number(&read(object, v)?))))
+        .collect();
+    counters.sort();
+    counters
+}
+
+/// How it left, from its own record if it keeps one that is filled in, else from the log.
+pub(super) fn record(object: &Object, log: &[String]) -> ExitRecord {
+    let from_log = from_log(log);
+    match own_record(object) {
+        Some(own) if own.kind != ExitKind::None => ExitRecord {
+            message: if own.message.is_empty() { from_log.message } else { own.message },
+            reason: if own.reason.is_empty() { from_log.reason } else { own.reason },
+            ..own
+        },
+        _ => from_log,
+    }
+}
+
+/// Schedulers record their exit in a structure with the members `kind`, `reason` and `msg`; the
+/// debug dump is in a variable with that name and `_dump`.
+fn own_record(object: &Object) -> Option<ExitRecord> {
+    let variables = object.btf()?.variables();
+    let (variable, members) = variables.iter().find_map(|v| match &v.kind {
+        Kind::Struct { members } => {
+            let has = |name: &str| members.iter().any(|m| m.0 == name);
+            (has("kind") && has("reason") && has("msg")).then_some((v, members))
+        }
+        _ => None,
+    })?;
+    let bytes = read(object, variable)?;
+    let member = |name: &str| {
+        let (_, offset, size) = members.iter().find(|m| m.0 == name)?;
+        bytes.get(*offset..offset.checked_add(*size)?)
+    };
+    let kind = ExitKind::from_code(number(member("kind")?)).unwrap_or(ExitKind::Error);
+    let dump_map = object.maps().find(|m| m.name() == format!(".data.{}_dump", variable.name));
+    let dump = dump_map.and_then(|map| (0..=15).rev().find_map(|bits| map.read(0, 1 << bits)));
+    Some(ExitRecord {
+        kind,
+        reason: string(member("reason")?),
+        message: string(member("msg")?),
+        dump: dump.map(|bytes| string(&bytes)).unwrap_or_default(),
+    })
+}
+
+/// The kernel's words for the kinds (Linux 7.3, `scx_exit_reason`).
+const REASONS: [(&str, ExitKind); 7] = [
+    ("unregistered from user space", ExitKind::Unreg),
+    ("unregistered from BPF", ExitKind::UnregBpf),
+    ("unregistered from the main kernel", ExitKind::UnregKern),
+    ("disabled by sysrq-S", ExitKind::Sysrq),
+    ("runtime error", ExitKind::Error),
+    ("scx_bpf_error", ExitKind::ErrorBpf),
+    ("runnable task stall", ExitKind::ErrorStall),
+];
+
+/// Two lines of the kernel's log: `sched_ext: BPF scheduler "o1" disabled (runtime error)` and,
+/// for errors, `sched_ext: o1: what was wrong`.
+fn from_log(log: &[String]) -> ExitRecord {
+    let mut record = ExitRecord::default();
+    for line in log {
+        let Some(text) = line.strip_prefix("sched_ext: ") else { continue };
+        if let Some((head, reason)) = text.split_once("disabled (") {
+            let reason = reason.trim_end_matches(')');
+            let known = REASONS.iter().find(|(words, _)| *words == reason);
+            record.kind = known.map_or(ExitKind::Error, |(_, kind)| *kind);
+            record.reason = reason.to_string();
+            record.message = head.split('"').nth(1).unwrap_or_default().to_string();
+        } else if record.kind.is_ejection()
+            && let Some(message) = text.strip_prefix(&format!("{}: ", record.message))
+        {
+            record.message = message.to_string();
+            return record;
+        }
+    }
+    record.message.clear();
+    record
+}
+
+fn read(object: &Object, variable: &Variable) -> Option<Vec<u8>> {
+    section_map(object, variable.section)?.read(variable.offset, variable.size)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+fn string(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim_end().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn the_log_names_kind_and_message() {
+        let log = lines(
+            "sched_ext: BPF scheduler \"o1\" enabled\n\
+             sched_ext: BPF scheduler \"o1\" disabled (runnable task stall)\n\
+             sched_ext: o1: hog[77] failed to run for 30.1s\n",
+        );
+        let record = from_log(&log);
+        assert_eq!(record.kind, ExitKind::ErrorStall);
+        assert_eq!(record.reason, "runnable task stall");
+        assert_eq!(record.message, "hog[77] failed to run for 30.1s");
+    }
+
+    #[test]
+    fn a_plain_unload_has_no_message() {
+        let log = lines("sched_ext: BPF scheduler \"o1\" disabled (unregistered from user space)\n");
+        let record = from_log(&log);
+        assert_eq!((record.kind, record.message.as_str()), (ExitKind::Unreg, ""));
+        assert_eq!(from_log(&[]), ExitRecord::default());
+    }
+}

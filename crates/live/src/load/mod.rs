@@ -1,0 +1,378 @@
+//! Schedulers: a BPF object is opened, its variables set, loaded, attached, watched, and taken
+//! out again.
+//!
+//! The kernel gives the machine back to its own scheduler when the attachment is closed. That
+//! happens when [`LoadedScheduler`] is dropped (on return, error or panic), and, because the
+//! attachment is a file descriptor of this process alone, however else the process ends.
+
+mod btf;
+mod exit;
+mod raw;
+pub mod sched_ext;
+mod settings;
+mod verifier;
+
+pub(crate) use raw::RingBuffer;
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use schedlab_trace::{ExitKind, ExitRecord};
+
+use crate::kernel_log::KernelLog;
+use raw::{Link, Object};
+
+/// A scheduler to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerObject {
+    /// Name for messages: a file name or a shipped scheduler's name.
+    pub name: String,
+    /// Content of the object file.
+    pub bytes: Vec<u8>,
+    /// Values for its variables, by name, as text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Why a scheduler does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The running kernel has no sched_ext.
+    #[error(
+        "this kernel ({release}) has no sched_ext: it takes Linux 6.12 or newer with \
+         CONFIG_SCHED_CLASS_EXT=y; use --vm to run in a virtual machine with such a kernel"
+    )]
+    NoSchedExt {
+        /// Release of the running kernel.
+        release: String,
+    },
+    /// Loading takes privilege.
+    #[error("loading a scheduler takes root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN); use sudo, or --vm")]
+    NotPrivileged,
+    /// Another scheduler is in charge.
+    #[error("the scheduler \"{name}\" is in charge of this machine already; stop it first")]
+    Busy {
+        /// Its name.
+        name: String,
+    },
+    /// Not an object that libbpf opens.
+    #[error("{name}: not a usable BPF object: {}", .words.join("; "))]
+    Open {
+        /// The object's name.
+        name: String,
+        /// What libbpf said.
+        words: Vec<String>,
+    },
+    /// The object defines no scheduler.
+    #[error("{name}: no sched_ext_ops in it, so there is no scheduler to load")]
+    NoScheduler {
+        /// The object's name.
+        name: String,
+    },
+    /// A setting names nothing.
+    #[error("no variable {name}; this scheduler has: {}", .known.join(", "))]
+    UnknownVariable {
+        /// The name given.
+        name: String,
+        /// What can be set, in name order.
+        known: Vec<String>,
+    },
+    /// A setting's value does not fit its variable.
+    #[error("{name}={value}: {why}")]
+    BadValue {
+        /// The variable.
+        name: String,
+        /// The value given.
+        value: String,
+        /// What it takes.
+        why: String,
+    },
+    /// The kernel's verifier refused a program.
+    #[error(
+        "{name}: the kernel's verifier refuses {program}; the end of its log:\n{}",
+        .lines.iter().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
+    )]
+    Verifier {
+        /// The object's name.
+        name: String,
+        /// The program refused.
+        program: String,
+        /// The last lines of the verifier's log, the decisive one last.
+        lines: Vec<String>,
+    },
+    /// The kernel refused the object before the verifier saw it.
+    #[error("{name}: the kernel does not load it ({source}): {}", .words.join("; "))]
+    Load {
+        /// The object's name.
+        name: String,
+        /// The kernel's reason.
+        source: io::Error,
+        /// What libbpf and the kernel's log said.
+        words: Vec<String>,
+    },
+    /// The kernel loaded the object but did not let it take over.
+    #[error("{name}: attaching {what} failed ({source}): {}", .words.join("; "))]
+    Attach {
+        /// The object's name.
+        name: String,
+        /// What was being attached.
+        what: String,
+        /// The kernel's reason.
+        source: io::Error,
+        /// What libbpf and the kernel's log said.
+        words: Vec<String>,
+    },
+}
+
+/// What the verifier made of one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramReport {
+    /// Its name.
+    pub name: String,
+    /// Instructions that the verifier walked through.
+    pub verified_insns: u32,
+    /// Instructions that it consists of in the kernel.
+    pub insns: u32,
+}
+
+/// How a run with a scheduler ended and what it counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchedulerEnd {
+    /// How it left; kind none when it stayed until it was unloaded.
+    pub exit: ExitRecord,
+    /// Its counters (`nr_*` of its data), in name order.
+    pub counters: Vec<(String, u64)>,
+    /// The kernel's counters of unusual events, in the kernel's order.
+    pub events: Vec<(String, u64)>,
+}
+
+/// A scheduler in charge of this machine; the machine is given back when it is dropped.
+pub struct LoadedScheduler {
+    // Fields are dropped in order: hooks and the scheduler go before their object.
+    hooks: Vec<Link>,
+    ops: Vec<Link>,
+    object: Object,
+    name: String,
+    ops_name: String,
+    sequence: Option<u64>,
+    log: Option<KernelLog>,
+}
+
+/// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
+/// and load some tenths of a second.
+const DISABLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Checks that this machine can run a scheduler now.
+///
+/// # Errors
+/// No sched_ext, no privilege, or another scheduler in charge.
+pub fn check_machine() -> Result<(), LoadError> {
+    if !sched_ext::is_supported() {
+        return Err(LoadError::NoSchedExt { release: crate::machine::kernel_release() });
+    }
+    // SAFETY: plain query.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(LoadError::NotPrivileged);
+    }
+    match sched_ext::current_scheduler() {
+        Some(name) if sched_ext::state().as_deref() != Some("disabled") => Err(LoadError::Busy { name }),
+        _ => Ok(()),
+    }
+}
+
+/// Opens an object, sets its variables, and has the kernel verify and load it.
+fn prepare(scheduler: &SchedulerObject) -> Result<Object, LoadError> {
+    let name = scheduler.name.clone();
+    drop(raw::take_messages());
+    let object = Object::open(&scheduler.bytes, &identifier(&name)).map_err(|source| {
+        let mut words = verifier::words(&raw::take_messages());
+        if words.is_empty() {
+            words.push(source.to_string());
+        }
+        LoadError::Open { name: name.clone(), words }
+    })?;
+    settings::apply(&object, &scheduler.settings)?;
+    if let Err(source) = object.load() {
+        let messages = raw::take_messages();
+        return Err(match verifier::refusal(&messages) {
+            Some((program, lines)) => LoadError::Verifier { name, program, lines },
+            None => LoadError::Load { name, source, words: verifier::words(&messages) },
+        });
+    }
+    Ok(object)
+}
+
+/// A name that the kernel takes: letters, digits, underscores.
+fn identifier(name: &str) -> String {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let name = name.split('.').next().unwrap_or(name);
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// Has the running kernel's verifier judge an object without attaching anything.
+///
+/// # Errors
+/// As [`load`], except that it does not matter whether another scheduler is in charge.
+pub fn verify(scheduler: &SchedulerObject) -> Result<Vec<ProgramReport>, LoadError> {
+    match check_machine() {
+        Ok(()) | Err(LoadError::Busy { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let object = prepare(scheduler)?;
+    Ok(reports(&object))
+}
+
+fn reports(object: &Object) -> Vec<ProgramReport> {
+    object
+        .programs()
+        .filter_map(|program| {
+            let (verified_insns, insns) = program.sizes()?;
+            Some(ProgramReport { name: program.name(), verified_insns, insns })
+        })
+        .collect()
+}
+
+/// Puts a scheduler in charge of this machine.
+///
+/// # Errors
+/// See [`LoadError`]; after an error the machine is as before.
+pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
+    check_machine()?;
+    let log = KernelLog::from_now().ok();
+    let object = prepare(scheduler)?;
+    let name = scheduler.name.clone();
+    let mut loaded = LoadedScheduler {
+        hooks: Vec::new(),
+        ops: Vec::new(),
+        object,
+        name: name.clone(),
+        ops_name: String::new(),
+        sequence: None,
+        log,
+    };
+    loaded.attach()?;
+    if loaded.ops.is_empty() {
+        return Err(LoadError::NoScheduler { name });
+    }
+    loaded.ops_name = sched_ext::current_scheduler().unwrap_or_default();
+    loaded.sequence = sched_ext::enable_sequence();
+    Ok(loaded)
+}
+
+impl LoadedScheduler {
+    /// Attaches the scheduler, then its hooks: a hook may rely on what the scheduler set up.
+    fn attach(&mut self) -> Result<(), LoadError> {
+        for map in self.object.maps().filter(raw::Map::is_struct_ops) {
+            match map.attach_struct_ops() {
+                Ok(link) => self.ops.push(link),
+                Err(source) => return Err(self.attach_error(map.name(), source)),
+            }
+        }
+        for program in self.object.programs().filter(raw::Program::is_hook) {
+            match program.attach() {
+                Ok(link) => self.hooks.push(link),
+                Err(source) => return Err(self.attach_error(program.name(), source)),
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_error(&self, what: String, source: io::Error) -> LoadError {
+        let mut words = verifier::words(&raw::take_messages());
+        words.extend(self.kernel_words());
+        LoadError::Attach { name: self.name.clone(), what, source, words }
+    }
+
+    /// What the kernel's log has said about sched_ext since the load.
+    fn kernel_words(&self) -> Vec<String> {
+        let messages = self.log.as_ref().map(KernelLog::messages).unwrap_or_default();
+        messages.into_iter().map(|m| m.text).filter(|t| t.contains("sched_ext")).collect()
+    }
+
+    /// The name that the scheduler gives itself.
+    pub fn ops_name(&self) -> &str {
+        &self.ops_name
+    }
+
+    /// False once the kernel has thrown it out or something else has replaced it.
+    pub fn is_in_charge(&self) -> bool {
+        sched_ext::state().as_deref() == Some("enabled")
+            && sched_ext::current_scheduler().as_deref() == Some(&self.ops_name)
+            && sched_ext::enable_sequence() == self.sequence
+    }
+
+    /// The present values of its counters, in name order.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        exit::counters(&self.object)
+    }
+
+    /// What the verifier made of its programs.
+    pub fn programs(&self) -> Vec<ProgramReport> {
+        reports(&self.object)
+    }
+
+    /// Descriptors that keep the scheduler in charge; forked processes close them.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self.ops.iter().chain(&self.hooks).map(Link::fd).collect()
+    }
+
+    /// Takes the scheduler out and tells how it left.
+    pub fn unload(mut self) -> SchedulerEnd {
+        let stayed = self.is_in_charge();
+        let events = sched_ext::events();
+        self.hooks.clear();
+        self.ops.clear();
+        // The kernel disables in the background; its log line and ops.exit come at the end.
+        let disabled = || sched_ext::state().is_none_or(|state| state == "disabled");
+        let waited = sched_ext::wait_until(DISABLE_LIMIT, disabled);
+        let mut exit = exit::record(&self.object, &self.kernel_words());
+        if stayed && !exit.kind.is_ejection() {
+            exit = ExitRecord::default();
+        } else if !stayed && exit.kind == ExitKind::None {
+            exit.kind = ExitKind::Unreg;
+        }
+        if waited.is_err() && exit.message.is_empty() {
+            exit.message = "the kernel did not finish taking the scheduler out".to_string();
+        }
+        SchedulerEnd { exit, counters: exit::counters(&self.object), events }
+    }
+}
+
+/// A BPF object of our own that only watches: loaded and attached until dropped.
+pub(crate) struct Observer {
+    _links: Vec<Link>,
+    object: Object,
+}
+
+impl Observer {
+    /// Loads and attaches all programs of an object.
+    pub(crate) fn start(scheduler: &SchedulerObject) -> Result<Observer, LoadError> {
+        let object = prepare(scheduler)?;
+        let mut links = Vec::new();
+        for program in object.programs().filter(raw::Program::is_hook) {
+            links.push(program.attach().map_err(|source| LoadError::Attach {
+                name: scheduler.name.clone(),
+                what: program.name(),
+                source,
+                words: verifier::words(&raw::take_messages()),
+            })?);
+        }
+        Ok(Observer { _links: links, object })
+    }
+
+    /// Opens the ring buffer `name`.
+    pub(crate) fn ring_buffer<'a>(
+        &self,
+        name: &str,
+        consumer: Box<dyn FnMut(&[u8]) + 'a>,
+    ) -> io::Result<RingBuffer<'a>> {
+        let map = self.object.maps().find(|map| map.name() == name);
+        let map = map.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no map {name}")))?;
+        RingBuffer::new(map.fd(), consumer)
+    }
+
+    /// The object's counters.
+    pub(crate) fn counters(&self) -> Vec<(String, u64)> {
+        exit::counters(&self.object)
+    }
+}

@@ -1,0 +1,306 @@
+//! libbpf behind types that cannot leak: an open object, its maps, programs and links.
+//!
+//! All calls into libbpf are in this file. Messages that libbpf would print are collected.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::io;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, Once, PoisonError};
+
+use libbpf_sys as sys;
+
+use super::btf::Btf;
+
+/// Warnings and verifier logs of libbpf since they were last taken.
+static MESSAGES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// Most bytes of messages kept: verifier logs are read from their end.
+const MESSAGES_MAX: usize = 64 << 20;
+
+unsafe extern "C" {
+    fn vsnprintf(to: *mut c_char, size: usize, format: *const c_char, args: *mut sys::__va_list_tag)
+    -> c_int;
+}
+
+/// Receives what libbpf prints.
+unsafe extern "C" fn collect(
+    level: sys::libbpf_print_level,
+    format: *const c_char,
+    args: *mut sys::__va_list_tag,
+) -> c_int {
+    if level != sys::LIBBPF_WARN {
+        return 0;
+    }
+    let mut text = vec![0u8; 1024];
+    for _ in 0..2 {
+        // SAFETY: libbpf passes a valid format with its arguments; reading them spends the list,
+        // so each attempt gets a copy, which for this type is a second valid list.
+        let length = unsafe {
+            let mut copy = *args;
+            vsnprintf(text.as_mut_ptr().cast(), text.len(), format, &raw mut copy)
+        };
+        let Ok(length) = usize::try_from(length) else { return 0 };
+        if length < text.len() {
+            text.truncate(length);
+            break;
+        }
+        text.resize(length + 1, 0);
+    }
+    let mut messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    if messages.len() + text.len() > MESSAGES_MAX {
+        messages.clear();
+    }
+    messages.extend_from_slice(&text);
+    0
+}
+
+/// Takes the collected messages.
+pub(super) fn take_messages() -> String {
+    let mut messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&std::mem::take(&mut *messages)).into_owned()
+}
+
+/// An object file that libbpf has opened; closed when dropped.
+pub(super) struct Object(NonNull<sys::bpf_object>);
+
+/// A map of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Map<'a>(*mut sys::bpf_map, PhantomData<&'a Object>);
+
+/// A program of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Program<'a>(*mut sys::bpf_program, PhantomData<&'a Object>);
+
+/// An attachment; dropping it detaches.
+pub(super) struct Link(NonNull<sys::bpf_link>);
+
+impl Object {
+    /// Opens an object from its bytes.
+    pub(super) fn open(bytes: &[u8], name: &str) -> io::Result<Object> {
+        static ONCE: Once = Once::new();
+        // SAFETY: the callback is a valid function for the whole life of the process.
+        ONCE.call_once(|| unsafe {
+            sys::libbpf_set_print(Some(collect));
+        });
+        let name = CString::new(name).map_err(io::Error::other)?;
+        let options = sys::bpf_object_open_opts {
+            sz: size_of::<sys::bpf_object_open_opts>() as sys::size_t,
+            object_name: name.as_ptr(),
+            ..Default::default()
+        };
+        // SAFETY: bytes, name and options live across the call; libbpf copies what it keeps.
+        let object = unsafe {
+            sys::bpf_object__open_mem(bytes.as_ptr().cast(), bytes.len() as sys::size_t, &raw const options)
+        };
+        NonNull::new(object).map(Object).ok_or_else(io::Error::last_os_error)
+    }
+
+    /// Loads all programs and maps into the kernel.
+    pub(super) fn load(&self) -> io::Result<()> {
+        // SAFETY: the object is open.
+        check(unsafe { sys::bpf_object__load(self.0.as_ptr()) })
+    }
+
+    /// The object's own types.
+    pub(super) fn btf(&self) -> Option<Btf<'_>> {
+        // SAFETY: the object is open; its BTF lives as long as it does.
+        unsafe { Btf::borrowed(sys::bpf_object__btf(self.0.as_ptr())) }
+    }
+
+    pub(super) fn maps(&self) -> impl Iterator<Item = Map<'_>> {
+        let mut at = ptr::null_mut();
+        std::iter::from_fn(move || {
+            // SAFETY: the object is open and `at` is null or one of its maps.
+            at = unsafe { sys::bpf_object__next_map(self.0.as_ptr(), at) };
+            (!at.is_null()).then_some(Map(at, PhantomData))
+        })
+    }
+
+    pub(super) fn programs(&self) -> impl Iterator<Item = Program<'_>> {
+        let mut at = ptr::null_mut();
+        std::iter::from_fn(move || {
+            // SAFETY: the object is open and `at` is null or one of its programs.
+            at = unsafe { sys::bpf_object__next_program(self.0.as_ptr(), at) };
+            (!at.is_null()).then_some(Program(at, PhantomData))
+        })
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // SAFETY: the object is open and not used afterwards.
+        unsafe { sys::bpf_object__close(self.0.as_ptr()) }
+    }
+}
+
+impl Map<'_> {
+    pub(super) fn name(&self) -> String {
+        // SAFETY: the map lives as long as its object; the name is NUL-terminated.
+        unsafe { text(sys::bpf_map__name(self.0)) }
+    }
+
+    pub(super) fn is_struct_ops(&self) -> bool {
+        // SAFETY: the map lives as long as its object.
+        unsafe { sys::bpf_map__type(self.0) == sys::BPF_MAP_TYPE_STRUCT_OPS }
+    }
+
+    /// Sets the size of a map's value; only before loading.
+    pub(super) fn set_value_size(&self, size: u32) -> io::Result<()> {
+        // SAFETY: the map lives as long as its object.
+        check(unsafe { sys::bpf_map__set_value_size(self.0, size) })
+    }
+
+    /// Copies `data` to `offset` of the map's initial value; only before loading.
+    pub(super) fn write_initial(&self, offset: usize, data: &[u8]) -> bool {
+        let Some((start, size)) = self.value() else { return false };
+        if offset.checked_add(data.len()).is_none_or(|end| end > size) {
+            return false;
+        }
+        // SAFETY: the value is `size` bytes long, checked above, and `data` is not part of it.
+        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), start.add(offset), data.len()) };
+        true
+    }
+
+    /// A copy of `size` bytes of the map's value: before loading the initial one, afterwards (for
+    /// sections that the kernel lets us see) the present one.
+    pub(super) fn read(&self, offset: usize, size: usize) -> Option<Vec<u8>> {
+        let (start, length) = self.value()?;
+        if offset.checked_add(size)? > length {
+            return None;
+        }
+        // BPF programs may write at the same time, so bytes are read one by one, volatile.
+        // SAFETY: the value is `length` bytes long, checked above.
+        Some((0..size).map(|i| unsafe { start.add(offset + i).read_volatile() }).collect())
+    }
+
+    fn value(&self) -> Option<(*mut u8, usize)> {
+        let mut size: sys::size_t = 0;
+        // SAFETY: the map lives as long as its object; the size is written before it returns.
+        let start = unsafe { sys::bpf_map__initial_value(self.0, &raw mut size) };
+        (!start.is_null()).then_some((start.cast(), size as usize))
+    }
+
+    /// Makes a struct_ops map effective.
+    pub(super) fn attach_struct_ops(&self) -> io::Result<Link> {
+        // SAFETY: the map belongs to a loaded object.
+        let link = unsafe { sys::bpf_map__attach_struct_ops(self.0) };
+        NonNull::new(link).map(Link).ok_or_else(io::Error::last_os_error)
+    }
+
+    /// The kernel's handle of a loaded map.
+    pub(super) fn fd(&self) -> c_int {
+        // SAFETY: the map lives as long as its object.
+        unsafe { sys::bpf_map__fd(self.0) }
+    }
+}
+
+impl Program<'_> {
+    pub(super) fn name(&self) -> String {
+        // SAFETY: the program lives as long as its object; the name is NUL-terminated.
+        unsafe { text(sys::bpf_program__name(self.0)) }
+    }
+
+    /// Whether it hooks into something by itself, apart from struct_ops.
+    pub(super) fn is_hook(&self) -> bool {
+        // SAFETY: the program lives as long as its object.
+        let kind = unsafe { sys::bpf_program__type(self.0) };
+        [
+            sys::BPF_PROG_TYPE_TRACING,
+            sys::BPF_PROG_TYPE_RAW_TRACEPOINT,
+            sys::BPF_PROG_TYPE_TRACEPOINT,
+            sys::BPF_PROG_TYPE_KPROBE,
+            sys::BPF_PROG_TYPE_LSM,
+        ]
+        .contains(&kind)
+    }
+
+    pub(super) fn attach(&self) -> io::Result<Link> {
+        // SAFETY: the program belongs to a loaded object.
+        let link = unsafe { sys::bpf_program__attach(self.0) };
+        NonNull::new(link).map(Link).ok_or_else(io::Error::last_os_error)
+    }
+
+    /// Instructions that the verifier processed, and instructions in the kernel.
+    pub(super) fn sizes(&self) -> Option<(u32, u32)> {
+        let mut info = sys::bpf_prog_info::default();
+        let mut size = size_of::<sys::bpf_prog_info>() as u32;
+        // SAFETY: the program lives as long as its object; info and size are written only.
+        let failed = unsafe {
+            sys::bpf_prog_get_info_by_fd(sys::bpf_program__fd(self.0), &raw mut info, &raw mut size)
+        };
+        (failed == 0).then_some((info.verified_insns, info.xlated_prog_len / 8))
+    }
+}
+
+impl Link {
+    pub(super) fn fd(&self) -> c_int {
+        // SAFETY: the link is attached until it is dropped.
+        unsafe { sys::bpf_link__fd(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // SAFETY: the link is valid and not used afterwards.
+        unsafe { sys::bpf_link__destroy(self.0.as_ptr()) };
+    }
+}
+
+/// Receives records of a ring buffer; closed when dropped.
+pub(crate) struct RingBuffer<'a> {
+    ring: NonNull<sys::ring_buffer>,
+    _consumer: Box<Consumer<'a>>,
+}
+
+type Consumer<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+
+unsafe extern "C" fn consume(context: *mut c_void, data: *mut c_void, size: sys::size_t) -> c_int {
+    // SAFETY: the context is the boxed consumer of the ring buffer that calls, which outlives it;
+    // the data is a record of that size which is stable until this returns.
+    unsafe {
+        let consumer = &mut *context.cast::<Consumer<'_>>();
+        consumer(std::slice::from_raw_parts(data.cast::<u8>(), size as usize));
+    }
+    0
+}
+
+impl<'a> RingBuffer<'a> {
+    pub(super) fn new(map_fd: c_int, consumer: Consumer<'a>) -> io::Result<RingBuffer<'a>> {
+        let mut consumer = Box::new(consumer);
+        let context: *mut Consumer<'a> = &raw mut *consumer;
+        // SAFETY: the context is kept next to the ring buffer and outlives it.
+        let ring = unsafe { sys::ring_buffer__new(map_fd, Some(consume), context.cast(), ptr::null()) };
+        match NonNull::new(ring) {
+            Some(ring) => Ok(RingBuffer { ring, _consumer: consumer }),
+            None => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Hands all records that are there to the consumer.
+    pub(crate) fn drain(&self) {
+        // SAFETY: the ring buffer is open.
+        unsafe { sys::ring_buffer__consume(self.ring.as_ptr()) };
+    }
+}
+
+impl Drop for RingBuffer<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the ring buffer is open and not used afterwards.
+        unsafe { sys::ring_buffer__free(self.ring.as_ptr()) }
+    }
+}
+
+fn check(code: c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) }
+}
+
+/// # Safety
+/// `from` is null or a NUL-terminated string.
+pub(super) unsafe fn text(from: *const c_char) -> String {
+    if from.is_null() {
+        return String::new();
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
+}

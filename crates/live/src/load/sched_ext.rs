@@ -1,0 +1,58 @@
+//! What `/sys/kernel/sched_ext` says.
+
+use std::fs;
+use std::io;
+
+const ROOT: &str = "/sys/kernel/sched_ext";
+
+fn read(name: &str) -> Option<String> {
+    Some(fs::read_to_string(format!("{ROOT}/{name}")).ok()?.trim().to_string())
+}
+
+/// True where the running kernel has sched_ext.
+pub fn is_supported() -> bool {
+    read("state").is_some()
+}
+
+/// `enabled`, `disabled`, or a state on the way; `None` without sched_ext.
+pub fn state() -> Option<String> {
+    read("state")
+}
+
+/// Name of the scheduler in charge, if one is.
+pub fn current_scheduler() -> Option<String> {
+    read("root/ops").filter(|name| !name.is_empty())
+}
+
+/// The kernel's counters of unusual events of the scheduler in charge, by name.
+pub fn events() -> Vec<(String, u64)> {
+    let text = read("root/events").unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let (name, count) = line.split_once(' ')?;
+            Some((name.to_string(), count.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// Number of enables so far; tells two loads of one scheduler apart.
+pub(super) fn enable_sequence() -> Option<u64> {
+    read("enable_seq")?.parse().ok()
+}
+
+/// Tasks that were refused their place in the sched_ext class (`init_task` failed).
+pub fn rejected_count() -> Option<u64> {
+    read("nr_rejected")?.parse().ok()
+}
+
+/// Waits until `condition` holds, at most `limit`.
+pub(crate) fn wait_until(limit: std::time::Duration, condition: impl Fn() -> bool) -> io::Result<()> {
+    let deadline = std::time::Instant::now() + limit;
+    while !condition() {
+        if std::time::Instant::now() > deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Values for a scheduler's variables: from the user by name, from the kernel by convention.
+
+use super::LoadError;
+use super::btf::{Btf, Kind, Variable};
+use super::raw::Object;
+
+/// Room for the debug dump of an ejected scheduler, as the kernel's own tools have it.
+const DUMP_SIZE: u32 = 32 << 10;
+
+/// Sets the variables that the user has named, then those that every loader fills in.
+pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<(), LoadError> {
+    let Some(btf) = object.btf() else {
+        return match settings.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(unknown(name, &[])),
+        };
+    };
+    let variables = btf.variables();
+    for (name, value) in settings {
+        let variable = variables.iter().find(|v| v.name == *name).ok_or_else(|| unknown(name, &variables))?;
+        let bytes = encode(variable, value).map_err(|why| LoadError::BadValue {
+            name: name.clone(),
+            value: value.clone(),
+            why,
+        })?;
+        write(object, variable, &bytes);
+    }
+    let free: Vec<&Variable> = variables
+        .iter()
+        .filter(|v| v.section == ".rodata" && settings.iter().all(|(name, _)| *name != v.name))
+        .collect();
+    fill_kernel_enums(object, &free);
+    fill_cpu_counts(object, &free);
+    fill_dump_room(object, &free);
+    Ok(())
+}
+
+fn unknown(name: &str, variables: &[Variable]) -> LoadError {
+    let mut known: Vec<String> = variables
+        .iter()
+        .filter(|v| v.section == ".rodata" && !v.name.starts_with("__") && v.kind != Kind::Other)
+        .filter(|v| !matches!(v.kind, Kind::Text | Kind::Struct { .. }))
+        .map(|v| v.name.clone())
+        .collect();
+    known.sort();
+    LoadError::UnknownVariable { name: name.to_string(), known }
+}
+
+/// The compatibility headers of sched_ext read the kernel's constants from variables called
+/// `__NAME`, which a loader has to fill in; one that this kernel does not know stays 0.
+fn fill_kernel_enums(object: &Object, variables: &[&Variable]) {
+    if variables.iter().all(|v| !v.name.starts_with("__SCX_")) {
+        return;
+    }
+    let Some(kernel) = Btf::of_kernel() else { return };
+    let known = kernel.enumerators_with("SCX_");
+    for variable in variables {
+        let Some(name) = variable.name.strip_prefix("__") else { continue };
+        if let Some((_, value)) = known.iter().find(|(n, _)| n == name) {
+            write(object, variable, &value.to_le_bytes()[..variable.size.min(8)]);
+        }
+    }
+}
+
+/// Names under which schedulers of the kernel's tree ask for the number of CPUs.
+const CPU_COUNTS: [&str; 4] = ["nr_cpu_ids", "nr_cpus", "nr_cpus_possible", "nr_cpus_onln"];
+
+fn fill_cpu_counts(object: &Object, variables: &[&Variable]) {
+    for variable in variables.iter().filter(|v| CPU_COUNTS.contains(&v.name.as_str())) {
+        let unset = section_read(object, variable).is_some_and(|b| b.iter().all(|b| *b == 0));
+        if unset && variable.size <= 8 {
+            // SAFETY: plain query.
+            let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+            write(object, variable, &count.to_le_bytes()[..variable.size]);
+        }
+    }
+}
+
+/// Schedulers that record their exit have a buffer `X_dump` in a section of its own and its
+/// length in `X_dump_len`.
+fn fill_dump_room(object: &Object, variables: &[&Variable]) {
+    for variable in variables {
+        let Some(name) = variable.name.strip_suffix("_len") else { continue };
+        let wanted = format!(".data.{name}");
+        let map = object.maps().find(|map| map.name().ends_with(&wanted));
+        if map.is_some_and(|map| map.set_value_size(DUMP_SIZE).is_ok()) {
+            write(object, variable, &DUMP_SIZE.to_le_bytes()[..variable.size.min(4)]);
+        }
+    }
+}
+
+/// The map that holds a section; libbpf names it after the object and the section.
+pub(super) fn section_map<'a>(object: &'a Object, section: &str) -> Option<super::raw::Map<'a>> {
+    object.maps().find(|map| {
+        let name = map.name();
+        name == section || name.strip_suffix(section).is_some_and(|head| !head.contains('.'))
+    })
+}
+
+fn section_read(object: &Object, variable: &Variable) -> Option<Vec<u8>> {
+    section_map(object, variable.section)?.read(variable.offset, variable.size)
+}
+
+fn write(object: &Object, variable: &Variable, bytes: &[u8]) {
+    let written =
+        section_map(object, variable.section).is_some_and(|map| map.write_initial(variable.offset, bytes));
+    assert!(written, "{} lies outside of its section", variable.name);
+}
+
+/// The bytes of a value given as text.
+fn encode(variable: &Variable, value: &str) -> Result<Vec<u8>, String> {
+    let number = match &variable.kind {
+        Kind::Bool => match value {
+            "true" | "yes" | "on" | "1" => 1,
+            "false" | "no" | "off" | "0" => 0,
+            _ => return Err("it is a yes or no: give true or false".to_string()),
+        },
+        Kind::Int { .. } => parse_number(value).ok_or("it is a whole number")?,
+        Kind::Enum { enumerators, .. } => enumerators
+            .iter()
+            .find(|(name, _)| name == value)
+            .map(|(_, number)| i128::from(*number))
+            .or_else(|| parse_number(value))
+            .ok_or_else(|| {
+                let names: Vec<&str> = enumerators.iter().map(|(n, _)| n.as_str()).collect();
+                format!("it is one of {}", names.join(", "))
+            })?,
+        _ => return Err("only numbers, booleans and enumerations can be set".to_string()),
+    };
+    let signed = matches!(variable.kind, Kind::Int { signed: true } | Kind::Enum { signed: true, .. });
+    let bits = 8 * variable.size.min(8) as u32;
+    let (low, high) =
+        if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+    if number < low || number > high {
+        return Err(format!("it is {low} to {high}"));
+    }
+    Ok(number.to_le_bytes()[..variable.size.min(8)].to_vec())
+}
+
+fn parse_number(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => i128::from_str_radix(hex, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(size: usize, kind: Kind) -> Variable {
+        Variable { name: "x".to_string(), section: ".rodata", offset: 0, size, kind }
+    }
+
+    #[test]
+    fn values_fit_their_types() {
+        let byte = variable(1, Kind::Int { signed: false });
+        assert_eq!(encode(&byte, "255"), Ok(vec![255]));
+        assert_eq!(encode(&byte, "0x10"), Ok(vec![16]));
+        assert_eq!(encode(&byte, "256"), Err("it is 0 to 255".to_string()));
+        let signed = variable(4, Kind::Int { signed: true });
+        assert_eq!(encode(&signed, "-2"), Ok(vec![0xfe, 0xff, 0xff, 0xff]));
+        let wide = variable(8, Kind::Int { signed: false });
+        assert_eq!(encode(&wide, "18446744073709551615"), Ok(vec![0xff; 8]));
+        assert!(encode(&wide, "-1").is_err());
+    }
+
+    #[test]
+    fn enumerators_go_by_name_or_number() {
+        let enumerators = vec![("PROFILE_D1".to_string(), 0), ("PROFILE_RH8".to_string(), 1)];
+        let profile = variable(4, Kind::Enum { enumerators, signed: false });
+        assert_eq!(encode(&profile, "PROFILE_RH8"), Ok(vec![1, 0, 0, 0]));
+        assert_eq!(encode(&profile, "1"), Ok(vec![1, 0, 0, 0]));
+        assert_eq!(encode(&profile, "rh8"), Err("it is one of PROFILE_D1, PROFILE_RH8".to_string()));
+        assert_eq!(encode(&variable(1, Kind::Bool), "true"), Ok(vec![1]));
+        assert!(encode(&variable(1, Kind::Bool), "maybe").is_err());
+    }
+}
