@@ -15,12 +15,14 @@
 //! does; the engine checks every access when it happens instead.
 
 mod decode;
+mod raw;
 
 use crate::insn::Insn;
 use std::collections::BTreeSet;
 use std::fmt;
 
 pub(crate) use decode::{Op, OpCode};
+pub use raw::from_slots;
 
 /// Most slots in one function, as the kernel's limit for privileged programs (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_FUNCTION_SLOTS: usize = 1_000_000;
