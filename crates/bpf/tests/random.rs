@@ -1,0 +1,83 @@
+//! Random bytes as programs: the machine refuses or runs them, within the budget, and never panics.
+
+mod support;
+
+use schedlab_bpf::insn::op;
+use schedlab_bpf::{Engine, FaultKind, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
+use support::{Failure, Machine, Prng, generate};
+
+const BUDGET: u64 = 5_000;
+
+#[test]
+fn random_bytes_end_in_a_refusal_a_fault_or_a_result() {
+    let mut machine = Machine::new();
+    let mut prng = Prng::new(1);
+    for _ in 0..20_000 {
+        let count = 1 + prng.below(12);
+        let slots: Vec<Insn> = (0..count).map(|_| Insn::from_bytes(prng.next().to_le_bytes())).collect();
+        let _ = machine.run(&slots, &[1; 16], BUDGET);
+    }
+}
+
+/// Fields that mostly make valid instructions, so that programs get past the checks and run.
+fn plausible(prng: &mut Prng, count: u64) -> Insn {
+    let code = match prng.below(8) {
+        0 => op::CALL_K,
+        1 => op::STX | op::ATOMIC | prng.pick(&[op::W, op::DW]),
+        _ => prng.next() as u8,
+    };
+    let jump = matches!(code & 7, op::JMP | op::JMP32);
+    let register_form = code & op::X != 0 && !matches!(code & 7, op::LD | op::LDX | op::ST | op::STX);
+    let near = prng.below(2 * count) as i32 - count as i32;
+    Insn {
+        code,
+        dst: prng.below(11) as u8,
+        src: if register_form || matches!(code & 7, op::LDX | op::STX) { prng.below(11) as u8 } else { 0 },
+        off: if jump || !matches!(code & 7, op::ALU | op::ALU64) { near as i16 } else { 0 },
+        imm: if register_form || matches!(code & 7, op::LDX) { 0 } else { near },
+    }
+}
+
+#[test]
+fn plausible_programs_end_in_a_refusal_a_fault_or_a_result() {
+    let mut machine = Machine::new();
+    let mut prng = Prng::new(2);
+    let (mut ran, mut faulted) = (0, 0);
+    for _ in 0..60_000 {
+        let count = 2 + prng.below(6);
+        let mut slots: Vec<Insn> = (0..count).map(|_| plausible(&mut prng, count)).collect();
+        slots.push(Insn::exit());
+        match machine.run(&slots, &[0xa5; 64], BUDGET) {
+            Ok(_) => ran += 1,
+            Err(Failure::Fault(fault)) => {
+                assert!(fault.insns() <= BUDGET && fault.location().is_some(), "{fault:?}");
+                faulted += 1;
+            }
+            Err(Failure::Refused(_)) => {}
+        }
+    }
+    assert!(ran > 200 && faulted > 200, "{ran} ran and {faulted} faulted: the generator proves little");
+}
+
+#[test]
+fn every_budget_is_kept_exactly_and_does_not_change_the_run() {
+    let mut prng = Prng::new(3);
+    let slots = generate::program(&mut prng, 30);
+    let code = code::from_slots("test", &slots, false).expect("valid");
+    let mut mem = Memory::new().expect("address space");
+    let addr = mem.map(generate::MEMORY_LEN as u64, Perm::READ_WRITE).expect("room");
+    let mut interpreter = Interpreter::new();
+    let mut run = |budget| interpreter.run(&code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, budget);
+    let needed = run(1 << 20).expect("runs").insns;
+    for budget in 0..needed {
+        let fault = run(budget);
+        // The input changes from run to run, so shorter ways to the end exist; what is counted is never above.
+        match fault {
+            Err(fault) => {
+                assert_eq!(*fault.kind(), FaultKind::Budget { limit: budget });
+                assert_eq!(fault.insns(), budget);
+            }
+            Ok(done) => assert!(done.insns <= budget),
+        }
+    }
+}
