@@ -1,1 +1,21 @@
-//! report
+//! Results as tables, JSON, CSV, HTML and Perfetto traces: the only room that
+//! knows output formats. Nothing here measures; comparisons are made by `stats`.
+
+mod comparison;
+mod csv;
+mod format;
+mod html;
+mod json;
+mod ministat;
+mod perfetto;
+mod table;
+mod units;
+
+pub use comparison::{Cell, Comparison, Sample, Verdict, compare, scheduler_label};
+pub use csv::to_csv;
+pub use format::{number, signed};
+pub use html::{HtmlPage, to_html};
+pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
+pub use ministat::ministat;
+pub use perfetto::PerfettoSink;
+pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};

@@ -1,0 +1,479 @@
+//! Runs and comparisons as JSON and back. The schema is `docs/results.md`; field
+//! order and formatting are fixed, so equal runs give equal bytes.
+
+use crate::comparison::{Cell, Comparison, Sample, Verdict};
+use crate::units::unit;
+use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_stats::Moments;
+use schedlab_trace::{Backend, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The number of the schema that is written, and the only one that is read.
+pub const SCHEMA: u32 = 1;
+
+/// What a result file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// The runs, in the order in which they were asked for.
+    pub runs: Vec<RunRecord>,
+    /// What they say about each other.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Why a result file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError(pub String);
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// A JSON object that keeps the order of its keys.
+struct Pairs<V>(Vec<(String, V)>);
+
+impl<V: Serialize> Serialize for Pairs<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<V>, D::Error> {
+        struct InOrder<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for InOrder<V> {
+            type Value = Pairs<V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<V>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+impl<V> Default for Pairs<V> {
+    fn default() -> Pairs<V> {
+        Pairs(Vec::new())
+    }
+}
+
+/// A parameter: a number where its text is one in canonical form, else the text.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl Value {
+    fn from_text(text: &str) -> Value {
+        if let Ok(int) = text.parse::<i64>()
+            && int.to_string() == text
+        {
+            return Value::Int(int);
+        }
+        match text.parse::<f64>() {
+            Ok(float) if float.is_finite() && float.to_string() == text => Value::Float(float),
+            _ => Value::Text(text.to_string()),
+        }
+    }
+
+    fn into_text(self) -> String {
+        match self {
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Text(text) => text,
+        }
+    }
+}
+
+fn values(pairs: &[(String, String)]) -> Pairs<Value> {
+    Pairs(pairs.iter().map(|(name, text)| (name.clone(), Value::from_text(text))).collect())
+}
+
+fn texts(pairs: Pairs<Value>) -> Vec<(String, String)> {
+    pairs.0.into_iter().map(|(name, value)| (name, value.into_text())).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    schedlab: Header,
+    #[serde(default)]
+    runs: Vec<Run>,
+    #[serde(default)]
+    comparisons: Vec<Compared>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    version: String,
+    schema: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Workload {
+    name: String,
+    #[serde(default)]
+    params: Pairs<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Run {
+    scheduler: String,
+    #[serde(default)]
+    settings: Pairs<Value>,
+    workload: Workload,
+    machine: String,
+    cpus: usize,
+    seed: u64,
+    backend: String,
+    duration_ns: u64,
+    exit: Exit,
+    metrics: Pairs<Figure>,
+    #[serde(default)]
+    counters: Pairs<u64>,
+    #[serde(default)]
+    tasks: Vec<Task>,
+    #[serde(default)]
+    trace_hash: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Exit {
+    kind: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    dump: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Figure {
+    value: Option<f64>,
+    unit: String,
+    better: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Task {
+    name: String,
+    nice: i32,
+    cpu_time_ns: u64,
+    share: f64,
+    switches: u64,
+    migrations: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Compared {
+    workload: Workload,
+    machine: String,
+    cpus: usize,
+    backend: String,
+    metric: String,
+    unit: String,
+    better: String,
+    confidence_percent: f64,
+    baseline: Side,
+    candidate: Side,
+    difference: f64,
+    difference_half_width: Option<f64>,
+    difference_percent: Option<f64>,
+    p_welch: Option<f64>,
+    p_permutation: Option<f64>,
+    hedges_g: Option<f64>,
+    verdict: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Side {
+    scheduler: String,
+    runs: usize,
+    mean: f64,
+    sd: f64,
+    half_width: Option<f64>,
+    values: Vec<f64>,
+}
+
+/// Writes a result file, with a newline at its end.
+pub fn to_json(document: &Document) -> String {
+    let file = File {
+        schedlab: Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA },
+        runs: document.runs.iter().map(run_out).collect(),
+        comparisons: document.comparisons.iter().map(comparison_out).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
+    text.push('\n');
+    text
+}
+
+/// Reads a result file. Fields that this version does not know are passed over.
+///
+/// # Errors
+/// Broken JSON, another schema, a missing field or an unknown name, with its place.
+pub fn from_json(text: &str) -> Result<Document, JsonError> {
+    let file: File = serde_json::from_str(text).map_err(|error| JsonError(error.to_string()))?;
+    if file.schedlab.schema != SCHEMA {
+        return Err(JsonError(format!(
+            "schema {} (written by schedlab {}), this version reads schema {SCHEMA}",
+            file.schedlab.schema, file.schedlab.version
+        )));
+    }
+    let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
+    let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
+    Ok(Document { runs, comparisons })
+}
+
+fn better_name(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+        Better::Neither => "neither",
+    }
+}
+
+fn better_in(name: &str) -> Result<Better, JsonError> {
+    [Better::Higher, Better::Lower, Better::Neither]
+        .into_iter()
+        .find(|better| better_name(*better) == name)
+        .ok_or_else(|| JsonError(format!("better '{name}': higher, lower or neither")))
+}
+
+fn backend_in(name: &str) -> Result<Backend, JsonError> {
+    [Backend::Sim, Backend::Host, Backend::Vm]
+        .into_iter()
+        .find(|backend| backend.name() == name)
+        .ok_or_else(|| JsonError(format!("backend '{name}': sim, host or vm")))
+}
+
+fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
+    const KNOWN: [u64; 9] = [0, 1, 64, 65, 66, 67, 1024, 1025, 1026];
+    let kind = KNOWN
+        .into_iter()
+        .filter_map(ExitKind::from_code)
+        .find(|kind| kind.name() == exit.kind)
+        .ok_or_else(|| JsonError(format!("unknown exit kind '{}'", exit.kind)))?;
+    Ok(ExitRecord { kind, reason: exit.reason, message: exit.message, dump: exit.dump })
+}
+
+fn run_out(run: &RunRecord) -> Run {
+    let figure = |metric: &Metric| Figure {
+        value: metric.value.is_finite().then_some(metric.value),
+        unit: metric.unit.to_string(),
+        better: better_name(metric.better).to_string(),
+    };
+    Run {
+        scheduler: run.scheduler.clone(),
+        settings: values(&run.settings),
+        workload: workload_out(&run.workload),
+        machine: run.machine.clone(),
+        cpus: run.cpus,
+        seed: run.seed,
+        backend: run.backend.name().to_string(),
+        duration_ns: run.duration.0,
+        exit: Exit {
+            kind: run.exit.kind.name().to_string(),
+            reason: run.exit.reason.clone(),
+            message: run.exit.message.clone(),
+            dump: run.exit.dump.clone(),
+        },
+        metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
+        counters: Pairs(run.counters.clone()),
+        tasks: run.tasks.iter().map(task_out).collect(),
+        trace_hash: run.trace_hash.clone(),
+    }
+}
+
+fn workload_out(workload: &WorkloadRecord) -> Workload {
+    Workload { name: workload.name.clone(), params: values(&workload.params) }
+}
+
+fn workload_in(workload: Workload) -> WorkloadRecord {
+    WorkloadRecord { name: workload.name, params: texts(workload.params) }
+}
+
+fn task_out(task: &TaskRecord) -> Task {
+    Task {
+        name: task.name.clone(),
+        nice: task.nice,
+        cpu_time_ns: task.cpu_time.0,
+        share: task.share,
+        switches: task.switches,
+        migrations: task.migrations,
+    }
+}
+
+fn task_in(task: Task) -> TaskRecord {
+    TaskRecord {
+        name: task.name,
+        nice: task.nice,
+        cpu_time: DurationNs(task.cpu_time_ns),
+        share: task.share,
+        switches: task.switches,
+        migrations: task.migrations,
+    }
+}
+
+fn run_in(run: Run) -> Result<RunRecord, JsonError> {
+    let mut metrics = Vec::with_capacity(run.metrics.0.len());
+    for (name, figure) in run.metrics.0 {
+        let value = figure.value.unwrap_or(f64::NAN);
+        metrics.push(Metric::new(&name, value, unit(&figure.unit), better_in(&figure.better)?));
+    }
+    Ok(RunRecord {
+        scheduler: run.scheduler,
+        settings: texts(run.settings),
+        workload: workload_in(run.workload),
+        machine: run.machine,
+        cpus: run.cpus,
+        seed: run.seed,
+        backend: backend_in(&run.backend)?,
+        duration: DurationNs(run.duration_ns),
+        exit: exit_in(run.exit)?,
+        metrics,
+        counters: run.counters.0,
+        tasks: run.tasks.into_iter().map(task_in).collect(),
+        trace_hash: run.trace_hash,
+    })
+}
+
+fn side_out(sample: &Sample) -> Side {
+    Side {
+        scheduler: sample.scheduler.clone(),
+        runs: sample.moments.count,
+        mean: sample.moments.mean,
+        sd: sample.moments.sd,
+        half_width: sample.half_width,
+        values: sample.values.clone(),
+    }
+}
+
+fn side_in(side: Side) -> Sample {
+    Sample {
+        scheduler: side.scheduler,
+        moments: Moments { count: side.runs, mean: side.mean, sd: side.sd },
+        half_width: side.half_width,
+        values: side.values,
+    }
+}
+
+fn comparison_out(comparison: &Comparison) -> Compared {
+    Compared {
+        workload: workload_out(&comparison.cell.workload),
+        machine: comparison.cell.machine.clone(),
+        cpus: comparison.cell.cpus,
+        backend: comparison.cell.backend.name().to_string(),
+        metric: comparison.metric.clone(),
+        unit: comparison.unit.to_string(),
+        better: better_name(comparison.better).to_string(),
+        confidence_percent: comparison.level_percent,
+        baseline: side_out(&comparison.baseline),
+        candidate: side_out(&comparison.candidate),
+        difference: comparison.difference,
+        difference_half_width: comparison.half_width,
+        difference_percent: comparison.percent,
+        p_welch: comparison.p_welch,
+        p_permutation: comparison.p_permutation,
+        hedges_g: comparison.effect,
+        verdict: comparison.verdict.name().to_string(),
+    }
+}
+
+fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
+    let verdict = Verdict::from_name(&compared.verdict)
+        .ok_or_else(|| JsonError(format!("unknown verdict '{}'", compared.verdict)))?;
+    Ok(Comparison {
+        cell: Cell {
+            workload: workload_in(compared.workload),
+            machine: compared.machine,
+            cpus: compared.cpus,
+            backend: backend_in(&compared.backend)?,
+        },
+        metric: compared.metric,
+        unit: unit(&compared.unit),
+        better: better_in(&compared.better)?,
+        level_percent: compared.confidence_percent,
+        baseline: side_in(compared.baseline),
+        candidate: side_in(compared.candidate),
+        difference: compared.difference,
+        half_width: compared.difference_half_width,
+        percent: compared.difference_percent,
+        p_welch: compared.p_welch,
+        p_permutation: compared.p_permutation,
+        effect: compared.hedges_g,
+        verdict,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{compare, tests::run};
+    use schedlab_stats::Level;
+
+    fn document() -> Document {
+        let runs =
+            vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
+        Document { comparisons: compare(&runs, Level::P95), runs }
+    }
+
+    #[test]
+    fn documents_survive_the_round_trip() {
+        let document = document();
+        let text = to_json(&document);
+        assert_eq!(from_json(&text).unwrap(), document);
+        assert_eq!(to_json(&from_json(&text).unwrap()), text);
+    }
+
+    #[test]
+    fn the_contract_names_are_there() {
+        let text = to_json(&document());
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schedlab"]["schema"], 1);
+        let run = &value["runs"][0];
+        assert_eq!(run["workload"]["params"]["rooms"], 3);
+        assert_eq!(run["workload"]["params"]["fanout"], "a<b");
+        assert_eq!(run["metrics"]["throughput"]["unit"], "messages/s");
+        assert_eq!(run["metrics"]["throughput"]["better"], "higher");
+        assert_eq!(run["tasks"][0]["share"], 0.4);
+        assert_eq!(run["exit"]["kind"], "none");
+        assert_eq!(run["duration_ns"], 5_000_000);
+    }
+
+    #[test]
+    fn broken_files_are_refused_with_their_place() {
+        let error = |text: &str| from_json(text).unwrap_err().to_string();
+        assert!(error("{").contains("line 1"));
+        assert!(error("{\"schedlab\":{\"version\":\"9\",\"schema\":9}}").contains("schema 9"));
+        let text = to_json(&document()).replace("\"sim\"", "\"moon\"");
+        assert!(error(&text).contains("backend 'moon'"));
+        assert!(
+            error("{\"schedlab\":{\"version\":\"1\",\"schema\":1},\"runs\":[{}]}").contains("missing field")
+        );
+    }
+}

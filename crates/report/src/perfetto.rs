@@ -1,0 +1,294 @@
+//! A Perfetto trace, streamed from the run's events: scheduler events in the ftrace
+//! form, which ui.perfetto.dev shows as one track a CPU and one a task.
+//!
+//! The messages are declared by hand with the field numbers of Perfetto's
+//! `trace_packet.proto`, `ftrace_event.proto` and `sched.proto`; only the fields that are
+//! written here exist.
+
+use prost::Message;
+use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_trace::{Event, EventKind, Sink, TaskState};
+use std::io::{self, Write};
+
+#[derive(Clone, PartialEq, Message)]
+struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    packet: Vec<TracePacket>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TracePacket {
+    #[prost(uint64, optional, tag = "8")]
+    timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "1")]
+    ftrace_events: Option<FtraceEventBundle>,
+    #[prost(message, optional, tag = "2")]
+    process_tree: Option<ProcessTree>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProcessTree {
+    #[prost(message, repeated, tag = "1")]
+    processes: Vec<Process>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Process {
+    #[prost(int32, optional, tag = "1")]
+    pid: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    ppid: Option<i32>,
+    #[prost(string, repeated, tag = "3")]
+    cmdline: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FtraceEventBundle {
+    #[prost(uint32, optional, tag = "1")]
+    cpu: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    event: Vec<FtraceEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FtraceEvent {
+    #[prost(uint64, optional, tag = "1")]
+    timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "2")]
+    pid: Option<u32>,
+    #[prost(message, optional, tag = "4")]
+    sched_switch: Option<SchedSwitch>,
+    #[prost(message, optional, tag = "20")]
+    sched_waking: Option<SchedWaking>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SchedSwitch {
+    #[prost(string, optional, tag = "1")]
+    prev_comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    prev_pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    prev_prio: Option<i32>,
+    #[prost(int64, optional, tag = "4")]
+    prev_state: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    next_comm: Option<String>,
+    #[prost(int32, optional, tag = "6")]
+    next_pid: Option<i32>,
+    #[prost(int32, optional, tag = "7")]
+    next_prio: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SchedWaking {
+    #[prost(string, optional, tag = "1")]
+    comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    prio: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    success: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    target_cpu: Option<i32>,
+}
+
+/// Pids in the trace: the first task is 1000, so that none looks like a system
+/// process. Chosen.
+const FIRST_PID: i32 = 1000;
+
+/// The priority shown for every task: nice 0 in the kernel's scale.
+const PRIO: i32 = 120;
+
+/// Takes a run's events and writes them as they come; memory stays constant. A write
+/// error stops the output and is told by [`PerfettoSink::finish`].
+#[derive(Debug)]
+pub struct PerfettoSink<W: Write> {
+    out: W,
+    names: Vec<String>,
+    buffer: Vec<u8>,
+    failed: Option<io::Error>,
+    events: u64,
+}
+
+impl<W: Write> PerfettoSink<W> {
+    /// Starts a trace of tasks whose first ones have `names`; forked tasks are named
+    /// by their number.
+    pub fn new(out: W, names: Vec<String>) -> PerfettoSink<W> {
+        let mut sink = PerfettoSink { out, names, buffer: Vec::new(), failed: None, events: 0 };
+        let processes = (0..sink.names.len()).map(|index| sink.process(TaskId(index as u32), None)).collect();
+        let tree = TracePacket {
+            timestamp: Some(0),
+            process_tree: Some(ProcessTree { processes }),
+            ..sink.packet()
+        };
+        sink.write(tree);
+        sink
+    }
+
+    /// Flushes, and gives the number of scheduler events written.
+    ///
+    /// # Errors
+    /// The first write error of the whole trace.
+    pub fn finish(mut self) -> io::Result<u64> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.out.flush()?;
+        Ok(self.events)
+    }
+
+    fn packet(&self) -> TracePacket {
+        TracePacket { trusted_packet_sequence_id: Some(1), ..TracePacket::default() }
+    }
+
+    fn name(&self, task: TaskId) -> String {
+        self.names.get(task.index()).cloned().unwrap_or_else(|| format!("forked/{}", task.0))
+    }
+
+    fn process(&self, task: TaskId, parent: Option<TaskId>) -> Process {
+        Process { pid: Some(pid(task)), ppid: Some(parent.map_or(1, pid)), cmdline: vec![self.name(task)] }
+    }
+
+    fn write(&mut self, packet: TracePacket) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.buffer.clear();
+        let trace = Trace { packet: vec![packet] };
+        let encoded = trace.encode(&mut self.buffer).map_err(io::Error::other);
+        if let Err(error) = encoded.and_then(|()| self.out.write_all(&self.buffer)) {
+            self.failed = Some(error);
+        }
+    }
+
+    fn ftrace(&mut self, cpu: CpuId, event: FtraceEvent) {
+        let bundle = FtraceEventBundle { cpu: Some(cpu.0), event: vec![event] };
+        let packet = TracePacket { ftrace_events: Some(bundle), ..self.packet() };
+        self.events += 1;
+        self.write(packet);
+    }
+
+    fn comm(&self, task: Option<TaskId>, cpu: CpuId) -> String {
+        task.map_or_else(|| format!("swapper/{}", cpu.0), |task| self.name(task))
+    }
+
+    fn switch(&mut self, event: &Event, prev: Option<TaskId>, state: TaskState, next: Option<TaskId>) {
+        let switch = SchedSwitch {
+            prev_comm: Some(self.comm(prev, event.cpu)),
+            prev_pid: Some(prev.map_or(0, pid)),
+            prev_prio: Some(PRIO),
+            prev_state: Some(state_bits(state)),
+            next_comm: Some(self.comm(next, event.cpu)),
+            next_pid: Some(next.map_or(0, pid)),
+            next_prio: Some(PRIO),
+        };
+        let pid = prev.map_or(0, pid) as u32;
+        self.ftrace(event.cpu, FtraceEvent { sched_switch: Some(switch), ..at(event.time, pid) });
+    }
+
+    fn waking(&mut self, event: &Event, task: TaskId, cpu: CpuId, waker: Option<TaskId>) {
+        let waking = SchedWaking {
+            comm: Some(self.name(task)),
+            pid: Some(pid(task)),
+            prio: Some(PRIO),
+            success: Some(1),
+            target_cpu: Some(cpu.0 as i32),
+        };
+        let pid = waker.map_or(0, pid) as u32;
+        self.ftrace(event.cpu, FtraceEvent { sched_waking: Some(waking), ..at(event.time, pid) });
+    }
+}
+
+fn at(time: TimeNs, pid: u32) -> FtraceEvent {
+    FtraceEvent { timestamp: Some(time.0), pid: Some(pid), ..FtraceEvent::default() }
+}
+
+fn pid(task: TaskId) -> i32 {
+    FIRST_PID.saturating_add(i32::try_from(task.0).unwrap_or(i32::MAX))
+}
+
+/// The kernel's `prev_state` bits: 0 runnable, 1 interruptible, 2 uninterruptible,
+/// 16 dead.
+fn state_bits(state: TaskState) -> i64 {
+    match state {
+        TaskState::Runnable => 0,
+        TaskState::Blocked => 1,
+        TaskState::BlockedIo => 2,
+        TaskState::Exited => 16,
+    }
+}
+
+impl<W: Write> Sink for PerfettoSink<W> {
+    fn event(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
+            EventKind::SchedWakeup { task, cpu, waker } => self.waking(event, task, cpu, waker),
+            EventKind::Fork { parent, child } if child.index() >= self.names.len() => {
+                let processes = vec![self.process(child, parent)];
+                let packet = TracePacket {
+                    timestamp: Some(event.time.0),
+                    process_tree: Some(ProcessTree { processes }),
+                    ..self.packet()
+                };
+                self.write(packet);
+            }
+            EventKind::Fork { .. }
+            | EventKind::SchedMigrate { .. }
+            | EventKind::Exit { .. }
+            | EventKind::Decision { .. }
+            | EventKind::DsqInsert { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events() -> [Event; 3] {
+        let at = |time, kind| Event { time: TimeNs(time), cpu: CpuId(1), kind };
+        let (a, b) = (TaskId(0), TaskId(1));
+        [
+            at(3, EventKind::Fork { parent: Some(a), child: b }),
+            at(5, EventKind::SchedWakeup { task: b, cpu: CpuId(1), waker: Some(a) }),
+            at(9, EventKind::SchedSwitch { prev: Some(a), prev_state: TaskState::Blocked, next: Some(b) }),
+        ]
+    }
+
+    #[test]
+    fn packets_decode_to_what_happened() {
+        let mut bytes = Vec::new();
+        let mut sink = PerfettoSink::new(&mut bytes, vec!["hog/0".to_string()]);
+        events().iter().for_each(|event| sink.event(event));
+        assert_eq!(sink.finish().unwrap(), 2);
+        let trace = Trace::decode(bytes.as_slice()).unwrap();
+        assert_eq!(trace.packet.len(), 4);
+        let switch = trace.packet[3].ftrace_events.as_ref().unwrap();
+        assert_eq!(switch.cpu, Some(1));
+        let event = &switch.event[0];
+        assert_eq!(event.timestamp, Some(9));
+        let switch = event.sched_switch.as_ref().unwrap();
+        assert_eq!((switch.prev_pid, switch.prev_state, switch.next_pid), (Some(1000), Some(1), Some(1001)));
+        assert_eq!(switch.next_comm.as_deref(), Some("forked/1"));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::Error::from(io::ErrorKind::StorageFull))
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut sink = PerfettoSink::new(Full, Vec::new());
+        events().iter().for_each(|event| sink.event(event));
+        assert_eq!(sink.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

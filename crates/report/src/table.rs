@@ -1,0 +1,238 @@
+//! Text tables for the terminal.
+
+use crate::comparison::{Comparison, Sample, scheduler_label};
+use crate::format::{number, signed};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use schedlab_base::Better;
+use schedlab_trace::{RunRecord, TaskRecord, WorkloadRecord};
+
+/// A table with a header line; `right` names the columns that hold numbers.
+pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.to_vec());
+    let widths = widths(header, rows);
+    table.add_row(widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>());
+    for row in rows {
+        table.add_row(row.clone());
+    }
+    for &column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let mut text: String = table.to_string().lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    text.shrink_to_fit();
+    text
+}
+
+fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+    (0..header.len())
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+        })
+        .collect()
+}
+
+/// `chat:rooms=10,messages=50`.
+pub(crate) fn workload_text(workload: &WorkloadRecord) -> String {
+    let params: Vec<String> = workload.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if params.is_empty() { workload.name.clone() } else { format!("{}:{}", workload.name, params.join(",")) }
+}
+
+/// Two lines that say what ran where, how long and how it ended.
+pub fn run_summary(run: &RunRecord) -> String {
+    let plural = if run.cpus == 1 { "" } else { "s" };
+    let mut text = format!(
+        "{} on {} ({} CPU{plural}, {}): {}, seed {}\n",
+        scheduler_label(run),
+        run.machine,
+        run.cpus,
+        run.backend.name(),
+        workload_text(&run.workload),
+        run.seed
+    );
+    text.push_str(&format!(
+        "ran {:.6} s, scheduler exit: {}",
+        run.duration.as_secs_f64(),
+        run.exit.kind.name()
+    ));
+    for part in [&run.exit.reason, &run.exit.message] {
+        if !part.is_empty() {
+            text.push_str(&format!(", {part}"));
+        }
+    }
+    if let Some(hash) = &run.trace_hash {
+        text.push_str(&format!(", trace {hash}"));
+    }
+    text.push('\n');
+    text
+}
+
+/// The metrics of one run.
+pub fn metrics_table(run: &RunRecord) -> String {
+    let rows: Vec<Vec<String>> = run
+        .metrics
+        .iter()
+        .map(|metric| vec![metric.name.clone(), number(metric.value), unit_text(metric.unit).to_string()])
+        .collect();
+    table(&["metric", "value", "unit"], &[1], &rows)
+}
+
+fn unit_text(unit: &str) -> &str {
+    if unit == "1" { "" } else { unit }
+}
+
+/// The tasks of one run, at most `limit` of them by CPU time; the rest is summed up in
+/// a last line.
+pub fn tasks_table(run: &RunRecord, limit: usize) -> String {
+    let mut order: Vec<&TaskRecord> = run.tasks.iter().collect();
+    if order.len() > limit {
+        order.sort_by_key(|task| std::cmp::Reverse(task.cpu_time));
+    }
+    let mut rows: Vec<Vec<String>> = order.iter().take(limit).map(|task| task_row(task)).collect();
+    if order.len() > limit {
+        let rest = &order[limit..];
+        rows.push(vec![
+            format!("({} more)", rest.len()),
+            String::new(),
+            number(rest.iter().map(|task| task.cpu_time.as_secs_f64()).sum::<f64>() * 1e3),
+            format!("{:.4}", rest.iter().map(|task| task.share).sum::<f64>()),
+            rest.iter().map(|task| task.switches).sum::<u64>().to_string(),
+            rest.iter().map(|task| task.migrations).sum::<u64>().to_string(),
+        ]);
+    }
+    let header = ["task", "nice", "CPU ms", "share", "switches", "migrations"];
+    table(&header, &[1, 2, 3, 4, 5], &rows)
+}
+
+fn task_row(task: &TaskRecord) -> Vec<String> {
+    vec![
+        task.name.clone(),
+        task.nice.to_string(),
+        number(task.cpu_time.as_secs_f64() * 1e3),
+        format!("{:.4}", task.share),
+        task.switches.to_string(),
+        task.migrations.to_string(),
+    ]
+}
+
+/// The scheduler's own counters.
+pub fn counters_table(run: &RunRecord) -> String {
+    let rows: Vec<Vec<String>> =
+        run.counters.iter().map(|(name, value)| vec![name.clone(), value.to_string()]).collect();
+    table(&["counter", "value"], &[1], &rows)
+}
+
+/// One table a workload and metric, the baseline first in every group of lines.
+pub fn comparison_table(comparisons: &[Comparison]) -> String {
+    let mut text = String::new();
+    let mut left: Vec<&Comparison> = comparisons.iter().collect();
+    while let Some(&first) = left.first() {
+        let same = |other: &&Comparison| {
+            other.metric == first.metric
+                && other.cell.workload == first.cell.workload
+                && other.cell.machine == first.cell.machine
+                && other.cell.backend == first.cell.backend
+        };
+        let (group, rest): (Vec<&Comparison>, Vec<&Comparison>) = left.iter().partition(|c| same(c));
+        text.push_str(&group_table(&group));
+        text.push('\n');
+        left = rest;
+    }
+    text.truncate(text.trim_end().len());
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn group_table(group: &[&Comparison]) -> String {
+    let first = group[0];
+    let direction = match first.better {
+        Better::Higher => ", higher is better",
+        Better::Lower => ", lower is better",
+        Better::Neither => "",
+    };
+    let unit = if first.unit == "1" { String::new() } else { format!(" in {}", first.unit) };
+    let mut text = format!(
+        "{}{unit} of {} on {} ({}){direction}; intervals at {} %\n\n",
+        first.metric,
+        workload_text(&first.cell.workload),
+        first.cell.machine,
+        first.cell.backend.name(),
+        first.level_percent
+    );
+    let mut rows = Vec::new();
+    let mut last = None;
+    for comparison in group {
+        let cpus = comparison.cell.cpus;
+        if last != Some(cpus) {
+            let tail = [String::new(), "baseline".to_string()];
+            rows.push(sample_row(cpus, &comparison.baseline, tail));
+            last = Some(cpus);
+        }
+        let tail = [change(comparison), comparison.verdict.name().to_string()];
+        rows.push(sample_row(cpus, &comparison.candidate, tail));
+    }
+    let header = ["CPUs", "scheduler", "runs", "mean", "+/-", "sd", "change", "verdict"];
+    text.push_str(&table(&header, &[0, 2, 3, 4, 5, 6], &rows));
+    text
+}
+
+fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {
+    let [change, verdict] = tail;
+    vec![
+        cpus.to_string(),
+        sample.scheduler.clone(),
+        sample.moments.count.to_string(),
+        number(sample.moments.mean),
+        sample.half_width.map_or_else(|| "-".to_string(), number),
+        if sample.moments.count > 1 { number(sample.moments.sd) } else { "-".to_string() },
+        change,
+        verdict,
+    ]
+}
+
+fn change(comparison: &Comparison) -> String {
+    match comparison.percent {
+        Some(percent) => format!("{percent:+.1}%"),
+        None => signed(comparison.difference),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{compare, tests::run};
+    use schedlab_stats::Level;
+
+    #[test]
+    fn columns_line_up_without_trailing_blanks() {
+        let text =
+            table(&["name", "n"], &[1], &[vec!["a".into(), "10".into()], vec!["long".into(), "7".into()]]);
+        assert_eq!(text, "name   n\n----  --\na     10\nlong   7\n");
+    }
+
+    #[test]
+    fn a_comparison_names_runs_spread_and_verdict() {
+        let runs = [run("vanilla", 1, 10.0), run("vanilla", 2, 11.0), run("o1", 1, 30.0), run("o1", 2, 31.0)];
+        let text = comparison_table(&compare(&runs, Level::P95));
+        assert!(
+            text.starts_with("throughput in messages/s of chat:rooms=3,fanout=a<b on modern (sim), higher")
+        );
+        assert!(text.contains("baseline") && text.contains("+190.5%") && text.contains("better"), "{text}");
+    }
+
+    #[test]
+    fn long_task_lists_are_summed_up() {
+        let mut one = run("o1", 1, 1.0);
+        one.tasks = vec![one.tasks[0].clone(); 5];
+        assert!(tasks_table(&one, 2).contains("(3 more)"));
+        assert!(run_summary(&one).contains("seed 1"));
+    }
+}
