@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * compat.h - names that differ between kernel versions.
+ *
+ * Everything is decided when the object is loaded: a function that the kernel
+ * lacks is a weak symbol with address 0, a missing member answers false to
+ * bpf_core_field_exists(), and the verifier drops the branch. So one object
+ * serves 6.12 and everything after it.
+ *
+ * Tasks are found by pid, not by scx_bpf_tid_to_task(): the latter needs the
+ * ops flag SCX_OPS_TID_TO_TASK, which is part of the object's data and makes
+ * older kernels refuse the whole object.
+ */
+#ifndef SCHEDLAB_COMPAT_H
+#define SCHEDLAB_COMPAT_H
+
+#include "kernel.h"
+
+/* relocation kinds of the compiler's __builtin_preserve_*() */
+enum {
+	BPF_FIELD_EXISTS = 2,
+	BPF_TYPE_SIZE = 1,
+	BPF_ENUMVAL_VALUE = 1,
+};
+
+#define bpf_core_field_exists(field) __builtin_preserve_field_info(field, BPF_FIELD_EXISTS)
+#define bpf_core_type_size(type) __builtin_preserve_type_info(*(typeof(type) *)0, BPF_TYPE_SIZE)
+#define bpf_ksym_exists(sym) (!!(sym))
+
+/* The running kernel's value of an enumerator. */
+#define scx_enum(type, name) \
+	((u64)__builtin_preserve_enum_value(*(typeof(enum type) *)name, BPF_ENUMVAL_VALUE))
+
+#define ENQ_FLAG_WAKEUP scx_enum(scx_enq_flags, SCX_ENQ_WAKEUP)
+#define ENQ_FLAG_PREEMPT scx_enum(scx_enq_flags, SCX_ENQ_PREEMPT)
+#define DEQ_FLAG_SLEEP scx_enum(scx_deq_flags, SCX_DEQ_SLEEP)
+#define WAKE_FLAG_SYNC scx_enum(scx_wake_flags, SCX_WAKE_SYNC)
+#define KICK_IDLE scx_enum(scx_kick_flags, SCX_KICK_IDLE)
+#define KICK_PREEMPT scx_enum(scx_kick_flags, SCX_KICK_PREEMPT)
+#define DSQ_LOCAL scx_enum(scx_dsq_id_flags, SCX_DSQ_LOCAL)
+#define SLICE_DFL scx_enum(scx_public_consts, SCX_SLICE_DFL)
+#define TASK_FLAG_QUEUED scx_enum(scx_ent_flags, SCX_TASK_QUEUED)
+
+/* The part of a name after ___ is not compared with the kernel's. */
+bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
+				   u64 enq_flags) __ksym __weak;
+void scx_bpf_dsq_insert___mid(struct task_struct *p, u64 dsq_id, u64 slice,
+			      u64 enq_flags) __ksym __weak;
+void scx_bpf_dispatch___old(struct task_struct *p, u64 dsq_id, u64 slice,
+			    u64 enq_flags) __ksym __weak;
+bool scx_bpf_task_set_slice___new(struct task_struct *p, u64 slice) __ksym __weak;
+
+/* Hands @p to the kernel: 6.19 insert___v2, 6.13 insert, 6.12 dispatch. */
+static __always_inline void dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___new))
+		scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);
+	else if (bpf_ksym_exists(scx_bpf_dsq_insert___mid))
+		scx_bpf_dsq_insert___mid(p, dsq_id, slice, enq_flags);
+	else
+		scx_bpf_dispatch___old(p, dsq_id, slice, enq_flags);
+}
+
+/* Sets what is left of @p's slice, in ns; older kernels let us write the member. */
+static __always_inline void set_slice(struct task_struct *p, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
+		scx_bpf_task_set_slice___new(p, slice);
+	else
+		p->scx.slice = slice;
+}
+
+/* Is the blocking task @p in uninterruptible sleep (waiting for a disk, say)? */
+static __always_inline bool sleeps_uninterruptibly(struct task_struct *p)
+{
+	if (!bpf_core_field_exists(p->__state))
+		return false;
+	return p->__state & TASK_UNINTERRUPTIBLE;
+}
+
+#endif

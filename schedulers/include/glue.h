@@ -1,0 +1,821 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * glue.h - makes a struct sched_ext_ops of a policy's verbs (see types.h).
+ *
+ * No dispatch queue of the kernel ever holds a waiting task of ours: waiting
+ * tasks are in our custody, linked on run queues in the arena, and ops.dispatch
+ * hands over one at a time.
+ *
+ * Who may change what. The kernel's run queue lock of a task is held in every
+ * callback about it, so these callbacks alone change its state and the queue it
+ * is linked on, with two exceptions that any CPU may do under the lock of the
+ * task's queue: pick it (READY to PICKED), and move it (queue number RQ_MOVING
+ * in between; callbacks wait for the end of that). A pick that was overtaken by
+ * such a callback is harmless: the kernel drops the hand-over, because the
+ * task's queue sequence has changed.
+ */
+#ifndef SCHEDLAB_GLUE_H
+#define SCHEDLAB_GLUE_H
+
+#include "types.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* Charge a whole tick to whoever runs at a tick, as the kernels of the day did,
+ * instead of counting run time. Default off: tests want exact accounts. */
+const volatile bool tick_sampling = false;
+
+u64 nr_wakeups;		/* tasks that became ready after blocking */
+u64 nr_forks;		/* tasks that became ready for the first time */
+u64 nr_requeues;	/* tasks that became ready after being preempted */
+u64 nr_bypasses;	/* kernel threads handed straight to their CPU */
+u64 nr_picks;		/* picks that chose another task than the running one */
+u64 nr_keeps;		/* picks that chose the running task again */
+u64 nr_idles;		/* picks that found nothing and left the CPU idle */
+u64 nr_walks;		/* walks over all tasks that a pick asked for */
+u64 nr_lost_picks;	/* picked tasks that no longer exist */
+u64 nr_cancels;		/* picked tasks whose CPU mask changed meanwhile */
+u64 nr_idle_kicks;	/* idle CPUs told to look for work */
+u64 nr_preempt_kicks;	/* CPUs told to preempt their task */
+u64 nr_follows;		/* running tasks found linked on another CPU's queue */
+u64 nr_moves;		/* tasks moved to another queue */
+u64 nr_ticks;		/* ticks of the policy charged to tasks */
+u64 nr_yields;		/* calls of sched_yield() */
+
+u32 nr_cpus = 1;	/* CPU numbers are below this */
+static u64 last_id;	/* last task_base::id given out */
+static u64 idle_mask[MASK_WORDS];
+static struct rq __arena *rqs;
+static struct cpu __arena *cpus;
+static struct task __arena *free_tasks;
+static struct list_head __arena *all_tasks;
+
+struct task_slot {
+	struct task __arena *task;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_slot);
+} task_slots SEC(".maps");
+
+/* Why the scheduler was unloaded; loaders know this record by its name. */
+struct user_exit_info {
+	int kind;
+	s64 exit_code;
+	char reason[128];
+	char msg[1024];
+};
+struct user_exit_info uei SEC(".data");
+
+#ifdef POLICY_GLOBAL_RQ
+#define rq_of(cpu) ((u32)0 * (cpu))
+#else
+#define rq_of(cpu) ((u32)(cpu))
+#endif
+
+#ifdef POLICY_PUSHES
+#define PUSHES true
+#else
+#define PUSHES false
+#endif
+
+static __always_inline rq_t *rq_nr(u32 nr)
+{
+	return &rqs[nr];
+}
+
+static __always_inline cpu_t *cpu_nr(u32 cpu)
+{
+	return &cpus[cpu];
+}
+
+/* Descriptor of @p, or NULL. */
+static __always_inline task_t *task_of(struct task_struct *p)
+{
+	struct task_slot *slot;
+
+	use_arena();
+	slot = bpf_task_storage_get(&task_slots, p, NULL, 0);
+	return slot ? slot->task : NULL;
+}
+
+/*
+ * Kernel threads are not the policies' business: behind a strict priority they
+ * would starve, and the machine with them.
+ */
+static __always_inline bool is_ours(struct task_struct *p)
+{
+	return !(p->flags & PF_KTHREAD);
+}
+
+static __always_inline bool cpu_allowed(task_t *p, u32 cpu)
+{
+	return test_bit(cpu, p->base.allowed);
+}
+
+/* May @cpu, which @prev is about to leave, run @p now? */
+static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev)
+{
+	return p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu));
+}
+
+/* ---- idle CPUs ---- */
+
+static __always_inline bool cpu_idle(u32 cpu)
+{
+	return cpu_nr(cpu)->idle_since;
+}
+
+static __always_inline void set_idle(u32 cpu, u64 now)
+{
+	cpu_nr(cpu)->idle_since = now;
+	__sync_fetch_and_or(&idle_mask[cpu / 64 % MASK_WORDS], 1ull << (cpu % 64));
+}
+
+static __always_inline void clear_idle(u32 cpu)
+{
+	if (!cpu_idle(cpu))
+		return;
+	WRITE_ONCE(cpu_nr(cpu)->idle_since, 0);
+	__sync_fetch_and_and(&idle_mask[cpu / 64 % MASK_WORDS], ~(1ull << (cpu % 64)));
+}
+
+/* Tells @cpu to look for work, if it is idle. */
+static __always_inline void kick_idle(u32 cpu)
+{
+	count(nr_idle_kicks);
+	scx_bpf_kick_cpu(cpu, KICK_IDLE);
+}
+
+/* ---- locking ---- */
+
+/* Locks queue @nr and sets its clock. NULL: no such queue. */
+static __always_inline struct lock *lock_rq(u32 nr, u64 now)
+{
+	struct lock *lock = lock_nr(nr);
+
+	if (lock)
+		rq_nr(nr)->base.clock = now;
+	return lock;
+}
+
+/* Locks the queue that @p is linked on, whose number goes to *@nr. NULL: none. */
+static __always_inline struct lock *lock_task_rq(task_t *p, u64 now, u32 *nr)
+{
+	struct lock *lock;
+	s32 rq;
+
+	while (can_loop) {
+		rq = READ_ONCE(p->base.rq);
+		if (rq == RQ_NONE)
+			return NULL;
+		if (rq == RQ_MOVING)
+			continue;
+		lock = lock_rq(rq, now);
+		if (!lock)
+			return NULL;
+		if (READ_ONCE(p->base.rq) == rq) {
+			*nr = rq;
+			return lock;
+		}
+		unlock(lock);
+	}
+	return NULL;
+}
+
+/* ---- run time and ticks ---- */
+
+/*
+ * How much early a tick of ours is counted at a tick of the kernel, as a share
+ * of its length. A task starts to run a little after a tick of the kernel, so
+ * at the tick where its slice should end it is short of it by the time that the
+ * switch took; without this it would run until the next one.
+ */
+#define EARLY_SHIFT 3
+
+/*
+ * Charges @p for what it ran until its run time was @sum, and counts whole
+ * ticks; the rest is kept with the task. @early ns missing to a tick are
+ * forgiven. True: the policy wants to reschedule.
+ */
+static __always_inline bool charge(rq_t *rq, task_t *p, u64 sum, u64 early)
+{
+	s64 ran = sum - p->base.charged, tick = tick_length();
+	bool resched = false;
+
+	p->base.charged = sum;
+	p->base.ran += ran;
+	if (tick_sampling)
+		return false;
+	p->base.partial += ran;
+	while (p->base.partial + (s64)early >= tick && can_loop) {
+		p->base.partial -= min(p->base.partial, tick);
+		count(nr_ticks);
+		if (task_tick(rq, p))
+			resched = true;
+	}
+	return resched;
+}
+
+/* tick_sampling: one tick for each multiple of its length since the last look. */
+static __always_inline bool sample(rq_t *rq, task_t *p, cpu_t *cpu, u64 now)
+{
+	u64 tick = tick_length(), n = now / tick - cpu->sampled / tick;
+	bool resched = false;
+
+	cpu->sampled = now;
+	while (n && can_loop) {
+		n--;
+		count(nr_ticks);
+		if (task_tick(rq, p))
+			resched = true;
+	}
+	return resched;
+}
+
+/* ns that @p may run until its slice ends. */
+static __always_inline u64 slice_ns(task_t *p)
+{
+	s64 left = (s64)ticks_left(p) * (s64)tick_length() - p->base.partial;
+
+	if (tick_sampling)
+		left += tick_length();
+	return left > 0 ? left : 1;
+}
+
+/* ---- linking ---- */
+
+/* Takes @p off its queue, if it is linked. */
+static __noinline int unlink_task(task_t *p, u64 now, u32 reason)
+{
+	struct lock *lock;
+	u32 nr = 0;
+
+	use_arena();
+	lock = lock_task_rq(p, now, &nr);
+	if (!lock)
+		return 0;
+	dequeue_task(rq_nr(nr), p, reason);
+	p->base.rq = RQ_NONE;
+	unlock(lock);
+	return 0;
+}
+
+/*
+ * Links @p on the queue of @cpu if it is not linked, sets its state, and asks
+ * the policy who has to reschedule: that CPU or NO_CPU is returned.
+ */
+static __noinline s32 link_task(task_t *p, s32 cpu, u64 now, u32 reason, u32 state)
+{
+	u32 nr = rq_of(cpu);
+	struct lock *lock;
+	s32 target = NO_CPU;
+	rq_t *rq;
+
+	use_arena();
+	lock = lock_rq(nr, now);
+	if (!lock)
+		return NO_CPU;
+	rq = rq_nr(nr);
+	if (reason != ENQ_PREEMPTED) {
+		enqueue_task(rq, p, reason);
+		p->base.rq = nr;
+	}
+	p->base.state = state;
+	if (state == TASK_READY)
+		target = wakeup_preempt(rq, p, cpu, reason);
+	unlock(lock);
+	return target;
+}
+
+/* Is @p, which is linked, on a queue that a task of @cpu may be on? */
+static __always_inline bool linked_well(task_t *p, s32 cpu)
+{
+#ifdef POLICY_GLOBAL_RQ
+	return true;
+#else
+	return p->base.rq == cpu || cpu_allowed(p, p->base.rq);
+#endif
+}
+
+/* Wakes @target for a task of @cpu. The kernel itself wakes @cpu for a waking task. */
+static __always_inline void kick(s32 target, s32 cpu, u32 reason)
+{
+	if (target < 0)
+		return;
+	if (!cpu_idle(target)) {
+		count(nr_preempt_kicks);
+		scx_bpf_kick_cpu(target, KICK_PREEMPT);
+	} else if (target != cpu || reason > ENQ_NEW) {
+		kick_idle(target);
+	}
+}
+
+/* ---- becoming ready ---- */
+
+SEC("struct_ops/select_cpu")
+s32 glue_select_cpu(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	s32 prev_cpu = ctx[1], this_cpu;
+	bool sync = ctx[2] & WAKE_FLAG_SYNC;
+	task_t *t = task_of(p);
+
+	if (!t)
+		return prev_cpu;
+	this_cpu = bpf_get_smp_processor_id();
+	t->base.waker_cpu = sync ? this_cpu : -1;
+#ifdef POLICY_SELECTS_CPU
+	if (!is_ours(p) || t->base.fresh)
+		return prev_cpu;
+	return select_task_rq(t, prev_cpu, this_cpu, sync, bpf_ktime_get_ns());
+#else
+	return prev_cpu;
+#endif
+}
+
+/* Why ops.enqueue is called for @p, which is not linked. */
+static __always_inline u32 enqueue_reason(task_t *p, u64 enq_flags)
+{
+	if (p->base.fresh) {
+		p->base.fresh = false;
+		count(nr_forks);
+		return ENQ_NEW;
+	}
+	if (enq_flags & ENQ_FLAG_WAKEUP) {
+		count(nr_wakeups);
+		return ENQ_WAKE;
+	}
+	return ENQ_JOINED;
+}
+
+/*
+ * @p comes into our custody: after a wakeup, a fork, losing its CPU, or a
+ * change of nice, CPU mask or class. After the latter but the last it is still
+ * linked, and stays where it is unless its new mask forbids that.
+ */
+SEC("struct_ops/enqueue")
+void glue_enqueue(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	u64 enq_flags = ctx[1];
+	s32 cpu = scx_bpf_task_cpu(p);
+	task_t *t = task_of(p);
+	u32 reason;
+
+	if (!t || !is_ours(p)) {
+		if (enq_flags & ENQ_FLAG_WAKEUP)
+			enq_flags |= ENQ_FLAG_PREEMPT;
+		count(nr_bypasses);
+		dsq_insert(p, DSQ_LOCAL, SLICE_DFL, enq_flags);
+		return;
+	}
+	t->base.pid = p->pid;
+	t->base.mm = (u64)p->mm;
+	if (t->base.rq == RQ_NONE) {
+		reason = enqueue_reason(t, enq_flags);
+	} else if (!linked_well(t, cpu)) {
+		unlink_task(t, bpf_ktime_get_ns(), DEQ_MOVED);
+		reason = ENQ_MOVED;
+	} else {
+		bool preempted = t->base.state == TASK_STOPPED;
+
+		count(nr_requeues);
+		if (!PUSHES || !preempted) {
+			t->base.state = TASK_READY;
+			if (!preempted && cpu_idle(cpu))
+				kick_idle(cpu);
+			return;
+		}
+		reason = ENQ_PREEMPTED;
+	}
+	kick(link_task(t, cpu, bpf_ktime_get_ns(), reason, TASK_READY), cpu, reason);
+	t->base.waker_cpu = -1;
+}
+
+/* ---- giving a CPU something to run ---- */
+
+/* One pass through the scheduler on a CPU. */
+struct pass {
+	u64 now;	/* in: ns */
+	u64 sum;	/* in: run time of the task that is put, ns */
+	u64 slice;	/* out: ns that the chosen task may run */
+	s32 pid;	/* out: the chosen task */
+	bool idle;	/* in: the CPU will be idle if nothing is found */
+};
+
+enum outcome {
+	CHOSE_NONE,
+	CHOSE_PREV,
+	CHOSE_OTHER,
+	CHOSE_WALK,	/* recalculate_task() all tasks first */
+};
+
+/*
+ * schedule() of the old days: puts @prev (NULL: it blocked, or is none of ours)
+ * and picks. That the CPU is going to be idle is noted under the lock, so that
+ * a task which becomes ready from then on kicks this CPU.
+ */
+static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
+{
+	u32 nr = rq_of(cpu), outcome = CHOSE_NONE;
+	cpu_t *c = cpu_nr(cpu);
+	rq_t *rq = rq_nr(nr);
+	struct lock *lock;
+	task_t *next;
+
+	use_arena();
+	lock = lock_rq(nr, pass->now);
+	if (!lock)
+		return CHOSE_NONE;
+	if (prev) {
+		charge(rq, prev, pass->sum, 0);
+		put_prev_task(rq, prev, prev->base.ran);
+		WRITE_ONCE(prev->base.ran, 0);
+	}
+	next = pick_next_task(rq, cpu, prev);
+	if (rq->base.walk_tasks) {
+		rq->base.walk_tasks = false;
+		outcome = CHOSE_WALK;
+	} else if (next) {
+		set_next_task(rq, next, cpu);
+		c->curr = next;
+		c->exec = next;
+		c->mm = next->base.mm;
+		pass->slice = slice_ns(next);
+		pass->pid = next->base.pid;
+		outcome = CHOSE_PREV;
+		if (next != prev) {
+			next->base.state = TASK_PICKED;
+			outcome = CHOSE_OTHER;
+		}
+	} else {
+		WRITE_ONCE(c->curr, NULL);
+		WRITE_ONCE(c->exec, NULL);
+		if (pass->idle)
+			set_idle(cpu, pass->now);
+	}
+	unlock(lock);
+	return outcome;
+}
+
+#ifdef POLICY_WALKS_TASKS
+static __noinline int recalculate_all(void)
+{
+	struct lock *lock;
+	list_t *pos;
+
+	use_arena();
+	count(nr_walks);
+	lock = lock_nr(LOCK_TASKS);
+	if (!lock)
+		return 0;
+	list_for_each(pos, all_tasks)
+		recalculate_task(list_entry(pos, struct task, base.all));
+	unlock(lock);
+	return 0;
+}
+#endif
+
+/*
+ * Hands the chosen task to the kernel. The insert comes first, as it records
+ * the task's queue sequence: a change of the CPU mask before the test fails the
+ * test, one after it changes the sequence and the kernel drops the task.
+ */
+static __always_inline bool hand_over(s32 cpu, struct pass *pass)
+{
+	struct task_struct *p = bpf_task_from_pid(pass->pid);
+	bool allowed;
+	task_t *t;
+
+	if (!p) {
+		count(nr_lost_picks);
+		return false;
+	}
+	dsq_insert(p, DSQ_LOCAL, pass->slice, 0);
+	allowed = bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+	if (!allowed) {
+		scx_bpf_dispatch_cancel();
+		count(nr_cancels);
+		t = task_of(p);
+		if (t && t->base.state == TASK_PICKED)
+			t->base.state = TASK_READY;
+	}
+	bpf_task_release(p);
+	return allowed;
+}
+
+/* How often ops.dispatch tries again after a pick that came to nothing. */
+#define MAX_TRIES 8
+
+SEC("struct_ops/dispatch")
+void glue_dispatch(u64 *ctx)
+{
+	s32 cpu = ctx[0];
+	struct task_struct *prev = (void *)ctx[1];
+	struct pass pass = { .now = bpf_ktime_get_ns(), .idle = true };
+	bool balanced __unused = false;
+	task_t *t = NULL;
+	u32 i;
+
+	if (prev && prev->scx.flags & TASK_FLAG_QUEUED) {
+		pass.idle = false;
+		pass.sum = prev->se.sum_exec_runtime;
+		if (is_ours(prev))
+			t = task_of(prev);
+		if (t && t->base.rq != (s32)rq_of(cpu))
+			t = NULL;
+	}
+	for (i = zero; i < MAX_TRIES && can_loop; i++) {
+		switch (choose(cpu, t, &pass)) {
+		case CHOSE_PREV:
+			if (prev)
+				set_slice(prev, pass.slice);
+			count(nr_keeps);
+			return;
+		case CHOSE_OTHER:
+			if (!hand_over(cpu, &pass))
+				break;
+			count(nr_picks);
+			return;
+#ifdef POLICY_WALKS_TASKS
+		case CHOSE_WALK:
+			recalculate_all();
+			break;
+#endif
+		default:
+#ifdef POLICY_BALANCES
+			if (pass.idle && !balanced) {
+				balanced = true;
+				if (balance_newidle(cpu, pass.now))
+					break;
+			}
+#endif
+			count(nr_idles);
+			return;
+		}
+	}
+}
+
+/* The kernel says that @cpu went idle (known from ops.dispatch) or is not any more. */
+SEC("struct_ops/update_idle")
+void glue_update_idle(u64 *ctx)
+{
+	s32 cpu = ctx[0];
+	bool idle = ctx[1];
+
+	use_arena();
+	if (!idle)
+		clear_idle(cpu);
+}
+
+/* ---- running ---- */
+
+SEC("struct_ops/running")
+void glue_running(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	s32 cpu = scx_bpf_task_cpu(p);
+	task_t *t = task_of(p);
+	cpu_t *c = cpu_nr(cpu);
+	u64 now;
+
+	if (!t)
+		return;
+	if (cpu_idle(cpu)) {
+		if (tick_sampling)
+			c->sampled = bpf_ktime_get_ns();
+		clear_idle(cpu);
+	}
+	if (!is_ours(p)) {
+		WRITE_ONCE(c->curr, NULL);
+		WRITE_ONCE(c->exec, NULL);
+		return;
+	}
+	t->base.charged = p->se.sum_exec_runtime;
+	if (t->base.rq == (s32)rq_of(cpu)) {
+		t->base.state = TASK_RUNNING;
+	} else {
+		/* it did not come through our dispatch, or not on this CPU */
+		count(nr_follows);
+		now = bpf_ktime_get_ns();
+		unlink_task(t, now, DEQ_MOVED);
+		link_task(t, cpu, now, ENQ_MOVED, TASK_RUNNING);
+	}
+	if (c->exec != t) {
+		c->curr = t;
+		c->exec = t;
+		c->mm = t->base.mm;
+	}
+}
+
+/* ops.dispatch may have chosen the next task already, or is yet to come. */
+SEC("struct_ops/stopping")
+void glue_stopping(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	bool runnable = ctx[1];
+	s32 cpu = scx_bpf_task_cpu(p);
+	task_t *t = task_of(p);
+	cpu_t *c = cpu_nr(cpu);
+
+	if (!t || !is_ours(p))
+		return;
+	if (c->exec == t) {
+		WRITE_ONCE(c->curr, NULL);
+		WRITE_ONCE(c->exec, NULL);
+	}
+	t->base.state = runnable ? TASK_STOPPED : TASK_NONE;
+}
+
+/* Tick of the kernel while @p runs. */
+SEC("struct_ops/tick")
+void glue_tick(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = bpf_ktime_get_ns(), sum = p->se.sum_exec_runtime, slice;
+	u32 nr = rq_of(cpu);
+	task_t *t = task_of(p);
+	struct lock *lock;
+	bool resched;
+	rq_t *rq;
+
+	if (!t || !is_ours(p) || t->base.rq != (s32)nr)
+		return;
+	lock = lock_rq(nr, now);
+	if (!lock)
+		return;
+	rq = rq_nr(nr);
+	resched = charge(rq, t, sum, tick_length() >> EARLY_SHIFT);
+	if (tick_sampling)
+		resched = sample(rq, t, cpu_nr(cpu), now);
+	slice = slice_ns(t);
+	unlock(lock);
+	set_slice(p, resched ? 0 : slice);
+#ifdef POLICY_BALANCES
+	balance_tick(cpu, now);
+#endif
+}
+
+SEC("struct_ops/yield")
+bool glue_yield(u64 *ctx)
+{
+	struct task_struct *from = (void *)ctx[0];
+	task_t *t = task_of(from);
+	struct lock *lock;
+	bool resched;
+	u32 nr = 0;
+
+	if (!t || !is_ours(from))
+		goto reschedule;
+	count(nr_yields);
+	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
+	if (!lock)
+		goto reschedule;
+	resched = yield_task(rq_nr(nr), t);
+	unlock(lock);
+	if (!resched)
+		return false;
+reschedule:
+	set_slice(from, 0);
+	return false;
+}
+
+/* ---- blocking ---- */
+
+/*
+ * Without SLEEP in the flags @p is only off for a moment, while something about
+ * it is changed: it stays linked.
+ */
+SEC("struct_ops/quiescent")
+void glue_quiescent(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	u64 deq_flags = ctx[1], sum = p->se.sum_exec_runtime;
+	task_t *t = task_of(p);
+	struct lock *lock;
+	u32 nr = 0;
+	rq_t *rq;
+
+	if (!t || !is_ours(p))
+		return;
+	t->base.state = TASK_NONE;
+	if (!(deq_flags & DEQ_FLAG_SLEEP))
+		return;
+	t->base.uninterruptible = sleeps_uninterruptibly(p);
+	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
+	if (!lock)
+		return;
+	rq = rq_nr(nr);
+	charge(rq, t, sum, 0);
+	put_prev_task(rq, t, t->base.ran);
+	WRITE_ONCE(t->base.ran, 0);
+	dequeue_task(rq, t, DEQ_SLEEP);
+	t->base.rq = RQ_NONE;
+	unlock(lock);
+}
+
+/* ---- changes of nice, CPU mask, class ---- */
+
+SEC("struct_ops/set_weight")
+void glue_set_weight(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	s32 nice = p->static_prio - NICE_TO_STATIC_PRIO(0), old;
+	task_t *t = task_of(p);
+	struct lock *lock;
+	bool resched;
+	u32 nr = 0;
+
+	if (!t || t->base.nice == nice)
+		return;
+	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
+	old = t->base.nice;
+	t->base.nice = nice;
+	if (!lock) {
+		prio_changed(NULL, t, old);
+		return;
+	}
+	resched = prio_changed(rq_nr(nr), t, old);
+	unlock(lock);
+	if (resched) {
+		count(nr_preempt_kicks);
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
+	}
+}
+
+/* Copies the words that this kernel's masks have. */
+static __always_inline void copy_mask(task_t *t, const struct cpumask *mask)
+{
+#define COPY_WORD(n)                                                          \
+	do {                                                                  \
+		if (bpf_core_type_size(struct cpumask) > (n) * sizeof(u64))   \
+			WRITE_ONCE(t->base.allowed[n], mask->bits[n]);        \
+		else                                                          \
+			WRITE_ONCE(t->base.allowed[n], 0);                    \
+	} while (0)
+	COPY_WORD(0);
+	COPY_WORD(1);
+	COPY_WORD(2);
+	COPY_WORD(3);
+	COPY_WORD(4);
+	COPY_WORD(5);
+	COPY_WORD(6);
+	COPY_WORD(7);
+#undef COPY_WORD
+}
+
+SEC("struct_ops/set_cpumask")
+void glue_set_cpumask(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	const struct cpumask *mask = (void *)ctx[1];
+	task_t *t = task_of(p);
+
+	if (t)
+		copy_mask(t, mask);
+}
+
+/* @p leaves for another class. */
+SEC("struct_ops/disable")
+void glue_disable(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	task_t *t = task_of(p);
+
+	if (!t)
+		return;
+	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
+	t->base.state = TASK_NONE;
+}
+
+#include "task.h"
+
+#define SCHED_OPS(policy)                                \
+	SEC(".struct_ops.link")                          \
+	struct sched_ext_ops policy##_ops = {            \
+		.select_cpu = (void *)glue_select_cpu,   \
+		.enqueue = (void *)glue_enqueue,         \
+		.dispatch = (void *)glue_dispatch,       \
+		.tick = (void *)glue_tick,               \
+		.running = (void *)glue_running,         \
+		.stopping = (void *)glue_stopping,       \
+		.quiescent = (void *)glue_quiescent,     \
+		.yield = (void *)glue_yield,             \
+		.set_weight = (void *)glue_set_weight,   \
+		.set_cpumask = (void *)glue_set_cpumask, \
+		.update_idle = (void *)glue_update_idle, \
+		.init_task = (void *)glue_init_task,     \
+		.exit_task = (void *)glue_exit_task,     \
+		.disable = (void *)glue_disable,         \
+		.init = (void *)glue_init,               \
+		.exit = (void *)glue_exit,               \
+		.timeout_ms = 30000,                     \
+		.name = #policy,                         \
+	}
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * types.h - what the glue and a policy share: descriptors, flags, verbs.
+ *
+ * A policy file includes this header, defines `struct task` and `struct rq`
+ * (first members `struct task_base base` and `struct rq_base base`), includes
+ * glue.h, defines the verbs declared at the end of this file and closes with
+ * SCHED_OPS(name). Switches, defined before glue.h is included:
+ *
+ *   POLICY_GLOBAL_RQ    one run queue for all CPUs instead of one per CPU
+ *   POLICY_PUSHES       wakeup_preempt() is also asked for a preempted task
+ *   POLICY_WALKS_TASKS  recalculate_task() exists
+ *   POLICY_SELECTS_CPU  select_task_rq() exists
+ *   POLICY_BALANCES     balance_tick(), balance_newidle(), pick_movable() exist
+ */
+#ifndef SCHEDLAB_TYPES_H
+#define SCHEDLAB_TYPES_H
+
+#include "base.h"
+
+typedef struct task __arena task_t;
+typedef struct rq __arena rq_t;
+typedef struct cpu __arena cpu_t;
+
+/* task_base::rq when it is no queue's number */
+#define RQ_NONE (-1)	/* not linked */
+#define RQ_MOVING (-2)	/* between two queues: wait */
+
+/*
+ * A task is linked on a run queue from its wakeup until it blocks, also while
+ * it runs, as in the kernels that the policies come from. Apart from that:
+ */
+enum task_state {
+	TASK_NONE,	/* not ours to dispatch: blocked, or with the kernel */
+	TASK_READY,	/* in our custody, may be picked */
+	TASK_PICKED,	/* picked, on its way to the kernel */
+	TASK_RUNNING,	/* on a CPU */
+	TASK_STOPPED,	/* taken off its CPU while runnable; ops.enqueue follows */
+};
+
+/*
+ * The glue's part of a task's descriptor. Who may write, besides ops.init_task:
+ *   K  callbacks that hold the kernel's run queue lock of this task
+ *   Q  whoever holds the lock of the queue it is linked on
+ *   T  holders of LOCK_TASKS
+ *   S  holders of LOCK_SLAB
+ */
+struct task_base {
+	u64 allowed[MASK_WORDS];	/* K: copy of its CPU mask */
+	struct list_head all;		/* T: list of all tasks; S: free list (next) */
+	task_t *parent;			/* who forked it; valid while parent_id matches */
+	u64 parent_id;
+	u64 id;				/* unique over all tasks, 0: descriptor is free */
+	u64 mm;				/* K: address space, compared and nothing else */
+	u64 charged;			/* K: sum_exec_runtime up to which it is charged */
+	u64 ran;			/* Q: ns since it was last put by put_prev_task() */
+	s64 partial;			/* Q: ns of the policy's tick not yet counted */
+	s32 rq;				/* K or Q: queue it is linked on, RQ_NONE, RQ_MOVING */
+	s32 pid;			/* K */
+	s32 nice;			/* K: -20..19 */
+	s32 waker_cpu;			/* K: CPU of a synchronous waker, else -1 */
+	u32 state;			/* K, and READY to PICKED by Q */
+	bool fresh;			/* K: has never been enqueued */
+	bool uninterruptible;		/* K: how it sleeps or slept last */
+};
+
+/* The glue's part of a run queue. All of it under the queue's lock. */
+struct rq_base {
+	u64 clock;			/* ns, set by whoever took the lock */
+	u32 nr;				/* number of this queue */
+	bool walk_tasks;		/* pick_next_task() wants recalculate_task() called */
+};
+
+/*
+ * What the policies see of a CPU. curr and exec change under the lock of the
+ * CPU's queue in ops.dispatch, and in that CPU's running and stopping.
+ * The rank of the CPU is that of curr, the time goes to exec. They are one
+ * task unless a blocked task has somebody else run on its behalf.
+ */
+struct cpu {
+	task_t *curr;			/* whose priority counts; NULL: no task of ours */
+	task_t *exec;			/* who runs */
+	u64 idle_since;			/* ns, 0 if it is not idle */
+	u64 mm;				/* address space of the last task of ours */
+	u64 sampled;			/* ns, when tick sampling last looked */
+	u64 pad[3];
+};
+
+/* Why enqueue_task() or wakeup_preempt() is called; one of these. */
+enum enqueue_reason {
+	ENQ_WAKE,	/* woke up */
+	ENQ_NEW,	/* was forked and runs for the first time */
+	ENQ_PREEMPTED,	/* was running; is linked already (POLICY_PUSHES) */
+	ENQ_MOVED,	/* comes from another queue */
+	ENQ_JOINED,	/* comes from another scheduling class */
+};
+
+/*
+ * Why dequeue_task() is called. A task whose nice or CPU mask is changed stays
+ * linked, so it is "saved" and goes back where it was without any call.
+ */
+enum dequeue_reason {
+	DEQ_SLEEP,	/* blocks */
+	DEQ_MOVED,	/* goes to another queue */
+	DEQ_EXIT,	/* exits or leaves for another scheduling class */
+};
+
+/* wakeup_preempt(): nobody has to reschedule */
+#define NO_CPU (-1)
+
+/*
+ * The verbs. All but init_rq, init_task, select_task_rq and the balance_ pair
+ * run with the lock of @rq held: no helper, no kfunc, loops by can_loop only.
+ */
+
+/* Sets up queue @rq; @cpu is the CPU it belongs to (0 for the global one). */
+static void init_rq(rq_t *rq, u32 cpu);
+/* Sets up a task that exists already or is about to be forked; base is valid. */
+static void init_task(task_t *p);
+/* Shares the slice of @parent with its new @child. True: reschedule the parent. */
+static bool task_fork(task_t *parent, task_t *child);
+/* @child exits: gives back to @parent what it has left. */
+static void task_exit(task_t *parent, task_t *child);
+/* Links @p. */
+static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason);
+/* Unlinks @p. */
+static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason);
+/* Chooses among the tasks with can_run(p, cpu, prev); NULL: none. Stays linked. */
+static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev);
+/* @p was picked by @cpu and is going to run there (on). */
+static void set_next_task(rq_t *rq, task_t *p, u32 cpu);
+/* The scheduler is entered on @p's CPU, after @p ran for @ran ns. */
+static void put_prev_task(rq_t *rq, task_t *p, u64 ran);
+/* @p has run for one more tick of the policy. True: reschedule. */
+static bool task_tick(rq_t *rq, task_t *p);
+/* @p gives the CPU up. True: reschedule. */
+static bool yield_task(rq_t *rq, task_t *p);
+/* CPU that has to reschedule because @p became ready, or NO_CPU. */
+static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason);
+/* base.nice changed; @rq is NULL if @p is not linked. True: reschedule its CPU. */
+static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice);
+/* Ticks of the policy until @p's slice ends. */
+static u32 ticks_left(task_t *p);
+/* Length of a tick of the policy, in ns. */
+static u64 tick_length(void);
+#ifdef POLICY_WALKS_TASKS
+/* Once per task on the list of all tasks, under LOCK_TASKS alone. */
+static void recalculate_task(task_t *p);
+#endif
+#ifdef POLICY_SELECTS_CPU
+/* CPU whose queue the waking @p goes to; @waker is -1 unless the wakeup is synchronous. */
+static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now);
+#endif
+#ifdef POLICY_BALANCES
+/* Tick on @cpu. May call move_tasks() and kick_idle(). */
+static void balance_tick(u32 cpu, u64 now);
+/* @cpu has nothing to run. True: move_tasks() brought something. */
+static bool balance_newidle(u32 cpu, u64 now);
+/* A task of @src that may move to @cpu, or NULL; @idle: @cpu has nothing to run. */
+static task_t *pick_movable(rq_t *src, u32 cpu, bool idle);
+#endif
+
+#endif
