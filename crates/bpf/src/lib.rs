@@ -11,11 +11,14 @@
 
 pub mod btf;
 pub mod code;
+mod core_relo;
 pub mod engine;
 pub mod error;
 pub mod fault;
 pub mod insn;
+pub mod maps;
 pub mod memory;
+pub mod object;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 pub use engine::{Done, Engine, Host, Interpreter, NoHost, Vm};

@@ -1,0 +1,531 @@
+//! BPF maps in guest memory: every kind that a scheduler uses, with the kernel's flags, errors and limits.
+//!
+//! Values live in guest memory at addresses that depend only on the order of operations; keys are kept on the host
+//! side too, where look-ups compare them. A map is known to programs by the address of its handle, a 64-byte kernel
+//! object; the table finds the map from that address by arithmetic.
+//!
+//! Iteration is in order of insertion. Differences from the kernel: an LRU map evicts the element that was used
+//! least recently of all, where the kernel approximates that per CPU.
+
+mod arena;
+mod hash;
+mod ring;
+mod special;
+mod storage;
+
+pub use storage::CREATE as STORAGE_CREATE;
+
+pub use arena::Arena;
+pub use special::{Special, SpecialKind};
+
+use crate::btf::Btf;
+use crate::code::FuncId;
+use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
+use crate::object::{MapDef, MapType};
+use hash::HashStore;
+use ring::Ring;
+use storage::Storage;
+
+/// Number of a map in its [`MapTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapId(pub u32);
+
+/// A kernel error number, positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// Operation not permitted.
+    pub const EPERM: Errno = Errno(1);
+    /// No such entry.
+    pub const ENOENT: Errno = Errno(2);
+    /// Too big, or full.
+    pub const E2BIG: Errno = Errno(7);
+    /// Out of memory.
+    pub const ENOMEM: Errno = Errno(12);
+    /// Bad address.
+    pub const EFAULT: Errno = Errno(14);
+    /// In use.
+    pub const EBUSY: Errno = Errno(16);
+    /// Exists already.
+    pub const EEXIST: Errno = Errno(17);
+    /// Invalid argument.
+    pub const EINVAL: Errno = Errno(22);
+    /// Not supported for this kind of map (the kernel's own number, 524 in kernel space; programs see 95).
+    pub const EOPNOTSUPP: Errno = Errno(95);
+
+    /// What a program sees in r0.
+    pub fn to_r0(self) -> u64 {
+        i64::from(-self.0) as u64
+    }
+}
+
+/// Update flag: only create (`BPF_NOEXIST`).
+pub const NOEXIST: u64 = 1;
+/// Update flag: only replace (`BPF_EXIST`).
+pub const EXIST: u64 = 2;
+/// Update flag: under the value's lock (`BPF_F_LOCK`); means nothing where nothing runs at the same time.
+pub const LOCK: u64 = 4;
+
+/// Bytes between two map handles.
+const HANDLE_STRIDE: u64 = 64;
+/// Most maps in one table (chosen; an object has tens).
+const MAX_MAPS: u64 = 1024;
+/// Most bytes that one map may take (chosen: half of a guest address window).
+const MAX_MAP_BYTES: u64 = 2 << 30;
+
+/// One map.
+#[derive(Debug, Clone)]
+pub struct Map {
+    name: String,
+    kind: MapType,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+    /// Parts of a value that the kernel owns: locks, timers, kernel pointers.
+    special: Vec<Special>,
+    store: Store,
+}
+
+#[derive(Debug, Clone)]
+enum Store {
+    Array { base: GuestAddr, stride: u64 },
+    PercpuArray { base: GuestAddr, stride: u64, cpu_stride: u64 },
+    Hash(HashStore),
+    Queue { base: GuestAddr, stride: u64, head: u32, len: u32, lifo: bool },
+    Ring(Ring),
+    Storage(Storage),
+    Programs(Vec<Option<FuncId>>),
+    MapArray(Vec<Option<MapId>>),
+    Arena,
+    StructOps,
+}
+
+/// All maps of one loaded object.
+#[derive(Debug, Clone)]
+pub struct MapTable {
+    maps: Vec<Map>,
+    handles: GuestAddr,
+    /// Where callbacks and timers find a key that is stored nowhere else (array indices).
+    scratch: GuestAddr,
+    nr_cpus: u32,
+    /// The arena, if a map declares one.
+    pub arena: Option<Arena>,
+}
+
+impl MapTable {
+    /// An empty table for a machine with `nr_cpus` possible CPUs.
+    ///
+    /// # Errors
+    /// Guest memory is full.
+    pub fn new(mem: &mut Memory, nr_cpus: u32) -> Result<MapTable, MemoryError> {
+        let handles = mem.map(HANDLE_STRIDE * MAX_MAPS, Perm::READ)?;
+        mem.protect(handles, HANDLE_STRIDE * MAX_MAPS, Perm::KERNEL);
+        let scratch = mem.map(64, Perm::READ)?;
+        Ok(MapTable { maps: Vec::new(), handles, scratch, nr_cpus: nr_cpus.max(1), arena: None })
+    }
+
+    /// Possible CPUs, which per-CPU maps have values for.
+    pub fn nr_cpus(&self) -> u32 {
+        self.nr_cpus
+    }
+
+    /// Creates a map; `types` describes its value.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the declaration or what is not modelled.
+    pub fn create(&mut self, def: &MapDef, types: &Btf, mem: &mut Memory) -> Result<MapId, String> {
+        if self.maps.len() as u64 >= MAX_MAPS {
+            return Err(format!("more than {MAX_MAPS} maps"));
+        }
+        let store = self.make_store(def, mem)?;
+        let special = def.value_type.map_or(Vec::new(), |ty| special::find(types, ty));
+        self.maps.push(Map {
+            name: def.name.clone(),
+            kind: def.map_type,
+            key_size: def.key_size,
+            value_size: def.value_size,
+            max_entries: def.max_entries,
+            flags: def.flags,
+            special,
+            store,
+        });
+        Ok(MapId(self.maps.len() as u32 - 1))
+    }
+
+    /// A data section as a map of one value at `base`.
+    pub(crate) fn add_section(&mut self, name: &str, base: GuestAddr, size: u32) -> MapId {
+        self.maps.push(Map {
+            name: name.to_string(),
+            kind: MapType::ARRAY,
+            key_size: 4,
+            value_size: size,
+            max_entries: 1,
+            flags: 0,
+            special: Vec::new(),
+            store: Store::Array { base, stride: u64::from(size) },
+        });
+        MapId(self.maps.len() as u32 - 1)
+    }
+
+    fn make_store(&mut self, def: &MapDef, mem: &mut Memory) -> Result<Store, String> {
+        let (entries, stride) = (u64::from(def.max_entries), u64::from(def.value_size).next_multiple_of(8));
+        let cpus = u64::from(self.nr_cpus);
+        let wants = |key: bool, value: bool, entries: bool| check_sizes(def, key, value, entries);
+        match def.map_type {
+            MapType::ARRAY => {
+                wants(true, true, true)?;
+                let base = room(mem, entries, stride)?;
+                Ok(Store::Array { base, stride })
+            }
+            MapType::PERCPU_ARRAY => {
+                wants(true, true, true)?;
+                let base = room(mem, entries * cpus, stride)?;
+                Ok(Store::PercpuArray { base, stride, cpu_stride: entries * stride })
+            }
+            MapType::HASH | MapType::LRU_HASH | MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH => {
+                wants(true, true, true)?;
+                let percpu = matches!(def.map_type, MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH);
+                let lru = matches!(def.map_type, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH);
+                let copies = if percpu { self.nr_cpus } else { 1 };
+                Ok(Store::Hash(HashStore::new(def.key_size, def.value_size, copies, def.max_entries, lru)))
+            }
+            MapType::HASH_OF_MAPS => {
+                wants(true, false, true)?;
+                Ok(Store::Hash(HashStore::new(def.key_size, 8, 1, def.max_entries, false)))
+            }
+            MapType::ARRAY_OF_MAPS => {
+                wants(true, false, true)?;
+                Ok(Store::MapArray(vec![None; def.max_entries as usize]))
+            }
+            MapType::PROG_ARRAY => Ok(Store::Programs(vec![None; def.max_entries as usize])),
+            MapType::QUEUE | MapType::STACK => {
+                wants(false, true, true)?;
+                let base = room(mem, entries, stride)?;
+                Ok(Store::Queue { base, stride, head: 0, len: 0, lifo: def.map_type == MapType::STACK })
+            }
+            MapType::RINGBUF => Ok(Store::Ring(Ring::new(def.max_entries, mem)?)),
+            MapType::TASK_STORAGE | MapType::CGRP_STORAGE => {
+                wants(false, true, false)?;
+                Ok(Store::Storage(Storage::new(def.value_size)))
+            }
+            MapType::ARENA => {
+                self.arena = Some(Arena::new(def.max_entries, self.arena.is_some())?);
+                Ok(Store::Arena)
+            }
+            MapType::STRUCT_OPS => Ok(Store::StructOps),
+            other => Err(format!("maps of type {} ({}) are not modelled", other.name(), other.0)),
+        }
+    }
+
+    /// The map of this number.
+    pub fn get(&self, id: MapId) -> Option<&Map> {
+        self.maps.get(id.0 as usize)
+    }
+
+    fn get_mut(&mut self, id: MapId) -> Option<&mut Map> {
+        self.maps.get_mut(id.0 as usize)
+    }
+
+    /// The map of this name.
+    pub fn find(&self, name: &str) -> Option<MapId> {
+        self.iter().find(|(_, m)| m.name == name).map(|(id, _)| id)
+    }
+
+    /// All maps with their numbers, data sections included.
+    pub fn iter(&self) -> impl Iterator<Item = (MapId, &Map)> {
+        (0u32..).map(MapId).zip(self.maps.iter())
+    }
+
+    /// The value by which programs refer to the map.
+    pub fn handle(&self, id: MapId) -> GuestAddr {
+        self.handles.offset(HANDLE_STRIDE * u64::from(id.0))
+    }
+
+    /// The map that a program's value refers to.
+    #[inline]
+    pub fn by_handle(&self, value: u64) -> Option<MapId> {
+        let distance = value.wrapping_sub(self.handles.0);
+        let index = distance / HANDLE_STRIDE;
+        (distance % HANDLE_STRIDE == 0 && index < self.maps.len() as u64).then_some(MapId(index as u32))
+    }
+
+    /// A key for callbacks on array maps, put where programs can read it.
+    pub(crate) fn scratch_key(&self, index: u32, mem: &mut Memory) -> GuestAddr {
+        mem.write(self.scratch, &index.to_le_bytes()).expect("the scratch page stays mapped");
+        self.scratch
+    }
+
+    /// Looks up a value as a program on `cpu` does: its address, or NULL.
+    ///
+    /// For a map of maps this is the inner map's handle.
+    pub fn lookup(&mut self, id: MapId, key: &[u8], cpu: u32, mem: &Memory) -> Option<GuestAddr> {
+        let nr_cpus = self.nr_cpus;
+        let handles = self.handles;
+        let map = self.maps.get_mut(id.0 as usize)?;
+        match &mut map.store {
+            Store::Array { base, stride } => {
+                let index = index_of(key).filter(|&i| i < map.max_entries)?;
+                Some(base.offset(u64::from(index) * *stride))
+            }
+            Store::PercpuArray { base, stride, cpu_stride } => {
+                let index = index_of(key).filter(|&i| i < map.max_entries && cpu < nr_cpus)?;
+                Some(base.offset(u64::from(cpu) * *cpu_stride + u64::from(index) * *stride))
+            }
+            Store::Hash(hash) => {
+                let slot = hash.find(key)?;
+                hash.touch(slot);
+                let at = hash.value(slot, if hash.copies() > 1 { cpu } else { 0 })?;
+                if map.kind == MapType::HASH_OF_MAPS {
+                    mem.read_u64(at).ok().map(GuestAddr)
+                } else {
+                    Some(at)
+                }
+            }
+            Store::MapArray(slots) => {
+                let inner = (*slots.get(index_of(key)? as usize)?)?;
+                Some(handles.offset(HANDLE_STRIDE * u64::from(inner.0)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets a value as a program on `cpu` does; kernel-owned parts of it (locks, timers, pointers) keep their content.
+    ///
+    /// # Errors
+    /// The kernel's: `E2BIG` (full, or index out of range), `EEXIST`, `ENOENT`, `EINVAL`.
+    pub fn update(
+        &mut self,
+        id: MapId,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        cpu: u32,
+        mem: &mut Memory,
+    ) -> Result<(), Errno> {
+        let nr_cpus = self.nr_cpus;
+        let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
+        if flags & !LOCK > EXIST || value.len() != map.value_size as usize {
+            return Err(Errno::EINVAL);
+        }
+        match &mut map.store {
+            Store::Array { .. } | Store::PercpuArray { .. } => {
+                let index = index_of(key).ok_or(Errno::EINVAL)?;
+                if index >= map.max_entries {
+                    return Err(Errno::E2BIG);
+                }
+                if flags & NOEXIST != 0 {
+                    return Err(Errno::EEXIST);
+                }
+                let at = match &map.store {
+                    Store::PercpuArray { base, stride, cpu_stride } if cpu < nr_cpus => {
+                        base.offset(u64::from(cpu) * cpu_stride + u64::from(index) * stride)
+                    }
+                    Store::Array { base, stride } => base.offset(u64::from(index) * stride),
+                    _ => return Err(Errno::EINVAL),
+                };
+                special::store(at, value, &map.special, mem);
+                Ok(())
+            }
+            Store::Hash(hash) => {
+                if map.kind == MapType::HASH_OF_MAPS {
+                    return Err(Errno::EINVAL);
+                }
+                let (slot, _) = hash.claim(key, flags & !LOCK, mem)?;
+                let copy = if hash.copies() > 1 { cpu } else { 0 };
+                let at = hash.value(slot, copy).ok_or(Errno::EINVAL)?;
+                special::store(at, value, &map.special, mem);
+                Ok(())
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// Removes an element.
+    ///
+    /// # Errors
+    /// `ENOENT` if there is none, `EINVAL` for arrays.
+    pub fn delete(&mut self, id: MapId, key: &[u8], mem: &mut Memory) -> Result<(), Errno> {
+        let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
+        match &mut map.store {
+            Store::Hash(hash) => hash.remove(key, mem),
+            Store::Array { .. } | Store::PercpuArray { .. } => Err(Errno::EINVAL),
+            Store::MapArray(slots) => {
+                let index = index_of(key).ok_or(Errno::EINVAL)?;
+                let slot = slots.get_mut(index as usize).ok_or(Errno::E2BIG)?;
+                slot.take().map(|_| ()).ok_or(Errno::ENOENT)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// Puts an inner map into a map of maps.
+    ///
+    /// # Errors
+    /// `E2BIG`, `EINVAL` as for values.
+    pub fn set_inner(&mut self, id: MapId, key: &[u8], inner: MapId, mem: &mut Memory) -> Result<(), Errno> {
+        let handle = self.handle(inner);
+        match &mut self.get_mut(id).ok_or(Errno::EINVAL)?.store {
+            Store::MapArray(slots) => {
+                let index = index_of(key).ok_or(Errno::EINVAL)?;
+                *slots.get_mut(index as usize).ok_or(Errno::E2BIG)? = Some(inner);
+                Ok(())
+            }
+            Store::Hash(hash) => {
+                let (slot, _) = hash.claim(key, 0, mem)?;
+                let at = hash.value(slot, 0).ok_or(Errno::EINVAL)?;
+                mem.write_u64(at, handle.0).map_err(|_| Errno::EFAULT)
+            }
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Puts a program into a program array.
+    pub(crate) fn set_program(&mut self, id: MapId, index: u32, program: FuncId) -> Result<(), Errno> {
+        match &mut self.get_mut(id).ok_or(Errno::EINVAL)?.store {
+            Store::Programs(slots) => {
+                *slots.get_mut(index as usize).ok_or(Errno::E2BIG)? = Some(program);
+                Ok(())
+            }
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The program in a slot of a program array.
+    pub fn program(&self, id: MapId, index: u32) -> Option<FuncId> {
+        match &self.get(id)?.store {
+            Store::Programs(slots) => *slots.get(index as usize)?,
+            _ => None,
+        }
+    }
+
+    /// The elements at this moment, as (key, address of the value on `cpu`), in order of insertion (index for arrays).
+    pub fn elements(&self, id: MapId, cpu: u32) -> Vec<(Vec<u8>, GuestAddr)> {
+        let Some(map) = self.get(id) else {
+            return Vec::new();
+        };
+        let cpu = cpu.min(self.nr_cpus - 1);
+        let index_key = |i: u32| i.to_le_bytes().to_vec();
+        match &map.store {
+            Store::Array { base, stride } => {
+                (0..map.max_entries).map(|i| (index_key(i), base.offset(u64::from(i) * stride))).collect()
+            }
+            Store::PercpuArray { base, stride, cpu_stride } => (0..map.max_entries)
+                .map(|i| (index_key(i), base.offset(u64::from(cpu) * cpu_stride + u64::from(i) * stride)))
+                .collect(),
+            Store::Hash(hash) => {
+                let copy = if hash.copies() > 1 { cpu } else { 0 };
+                let entry = |slot| Some((hash.key(slot).to_vec(), hash.value(slot, copy)?));
+                hash.slots().filter_map(entry).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The number of elements now; `max_entries` for arrays.
+    pub fn len(&self, id: MapId) -> u32 {
+        match self.get(id).map(|m| (&m.store, m.max_entries)) {
+            Some((Store::Hash(hash), _)) => hash.len(),
+            Some((Store::Queue { len, .. }, _)) => *len,
+            Some((Store::Storage(storage), _)) => storage.len(),
+            Some((_, max)) => max,
+            None => 0,
+        }
+    }
+
+    /// The map that owns the value at this address (for timers and other parts of values), with the value's start and
+    /// where its key can be read.
+    pub(crate) fn owner_of(&self, addr: u64, mem: &mut Memory) -> Option<(MapId, GuestAddr, GuestAddr)> {
+        for (id, map) in self.iter() {
+            let (value, key) = match &map.store {
+                Store::Array { base, stride } => {
+                    let distance = addr.wrapping_sub(base.0);
+                    if distance >= stride * u64::from(map.max_entries) {
+                        continue;
+                    }
+                    let index = distance / stride;
+                    (base.offset(index * stride), self.scratch_key(index as u32, mem))
+                }
+                Store::Hash(hash) => match hash.owner_of(addr) {
+                    Some(found) => found,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            return Some((id, value, key));
+        }
+        None
+    }
+}
+
+impl Map {
+    /// Name of its variable, or of its data section.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Kind.
+    pub fn kind(&self) -> MapType {
+        self.kind
+    }
+
+    /// Bytes in a key.
+    pub fn key_size(&self) -> u32 {
+        self.key_size
+    }
+
+    /// Bytes in a value.
+    pub fn value_size(&self) -> u32 {
+        self.value_size
+    }
+
+    /// Most entries.
+    pub fn max_entries(&self) -> u32 {
+        self.max_entries
+    }
+
+    /// `BPF_F_...` flags.
+    pub fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    /// Kernel-owned parts of a value.
+    pub fn special(&self) -> &[Special] {
+        &self.special
+    }
+}
+
+/// What each kind of map must declare; the kernel refuses the same.
+fn check_sizes(def: &MapDef, key: bool, value: bool, entries: bool) -> Result<(), String> {
+    let array_key = matches!(def.map_type, MapType::ARRAY | MapType::PERCPU_ARRAY | MapType::ARRAY_OF_MAPS);
+    if key && def.key_size == 0 {
+        return Err("the key has no size".into());
+    }
+    if array_key && def.key_size != 4 {
+        return Err(format!("an array has keys of 4 bytes, not {}", def.key_size));
+    }
+    // 512 is the kernel's MAX_BPF_STACK, the longest key that a program could build.
+    if def.key_size > 512 {
+        return Err(format!("keys of {} bytes, the limit is 512", def.key_size));
+    }
+    if value && def.value_size == 0 {
+        return Err("the value has no size".into());
+    }
+    if entries && def.max_entries == 0 {
+        return Err("max_entries is 0".into());
+    }
+    if u64::from(def.value_size.max(def.key_size).max(8)) * u64::from(def.max_entries) > MAX_MAP_BYTES {
+        return Err(format!("needs more than {MAX_MAP_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+fn room(mem: &mut Memory, entries: u64, stride: u64) -> Result<GuestAddr, String> {
+    let bytes = entries.checked_mul(stride).ok_or("the size is beyond 2^64")?;
+    mem.map(bytes, Perm::READ_WRITE).map_err(|e| e.to_string())
+}
+
+fn index_of(key: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(key.try_into().ok()?))
+}

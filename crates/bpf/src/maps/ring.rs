@@ -1,0 +1,168 @@
+//! Ring buffers and queues: programs write, the host reads (or other programs, for queues).
+
+use super::{EXIST, Errno, MapId, MapTable, Store};
+use crate::memory::{GuestAddr, Memory, Perm};
+use std::collections::VecDeque;
+
+/// Bytes before each record in the kernel's ring (`BPF_RINGBUF_HDR_SZ`); they count against its size.
+const HEADER: u64 = 8;
+
+#[derive(Debug, Clone)]
+pub(super) struct Ring {
+    size: u64,
+    /// Twice `size`, so that a record is never cut in two at the end.
+    base: GuestAddr,
+    produced: u64,
+    consumed: u64,
+    records: VecDeque<Record>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    at: GuestAddr,
+    len: u64,
+    end: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Busy,
+    Ready,
+    Discarded,
+}
+
+impl Ring {
+    pub(super) fn new(bytes: u32, mem: &mut Memory) -> Result<Ring, String> {
+        if !bytes.is_power_of_two() || bytes % 4096 != 0 {
+            return Err(format!(
+                "a ring buffer of {bytes} bytes; it has to be a power of two of whole pages"
+            ));
+        }
+        let size = u64::from(bytes);
+        let base = mem.map(size * 2, Perm::READ_WRITE).map_err(|e| e.to_string())?;
+        Ok(Ring { size, base, produced: 0, consumed: 0, records: VecDeque::new() })
+    }
+
+    fn reserve(&mut self, len: u64) -> Option<GuestAddr> {
+        let total = len.checked_add(HEADER)?.next_multiple_of(8);
+        if total > self.size || self.produced - self.consumed + total > self.size {
+            return None;
+        }
+        let at = self.base.offset(self.produced % self.size + HEADER);
+        self.produced += total;
+        self.records.push_back(Record { at, len, end: self.produced, state: State::Busy });
+        Some(at)
+    }
+}
+
+impl MapTable {
+    fn ring(&mut self, id: MapId) -> Option<&mut Ring> {
+        match &mut self.get_mut(id)?.store {
+            Store::Ring(ring) => Some(ring),
+            _ => None,
+        }
+    }
+
+    /// Room for a record of `len` bytes in a ring buffer, zeroed; `None` if it is full.
+    pub fn ring_reserve(&mut self, id: MapId, len: u64, mem: &mut Memory) -> Option<GuestAddr> {
+        let at = self.ring(id)?.reserve(len)?;
+        mem.slice_mut(at, len).ok()?.fill(0);
+        Some(at)
+    }
+
+    /// Hands a reserved record (in whichever ring buffer it is) to the reader, or drops it.
+    ///
+    /// # Errors
+    /// `EINVAL` if no record is reserved at this address.
+    pub fn ring_finish(&mut self, at: GuestAddr, discard: bool) -> Result<(), Errno> {
+        for map in &mut self.maps {
+            if let Store::Ring(ring) = &mut map.store
+                && let Some(record) = ring.records.iter_mut().find(|r| r.at == at && r.state == State::Busy)
+            {
+                record.state = if discard { State::Discarded } else { State::Ready };
+                return Ok(());
+            }
+        }
+        Err(Errno::EINVAL)
+    }
+
+    /// Takes the finished records out of a ring buffer, oldest first, up to the first one still being written.
+    pub fn ring_drain(&mut self, id: MapId, mem: &Memory) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        let Some(ring) = self.ring(id) else {
+            return out;
+        };
+        while let Some(record) = ring.records.front().copied().filter(|r| r.state != State::Busy) {
+            if record.state == State::Ready
+                && let Ok(bytes) = mem.slice(record.at, record.len)
+            {
+                out.push(bytes.to_vec());
+            }
+            ring.consumed = record.end;
+            ring.records.pop_front();
+        }
+        out
+    }
+
+    /// Unread bytes, size, reader's and writer's position of a ring buffer (`bpf_ringbuf_query`).
+    pub fn ring_query(&mut self, id: MapId) -> Option<[u64; 4]> {
+        let ring = self.ring(id)?;
+        Some([ring.produced - ring.consumed, ring.size, ring.consumed, ring.produced])
+    }
+
+    /// Appends to a queue or stack; with `EXIST` a full one loses its oldest element.
+    ///
+    /// # Errors
+    /// `E2BIG` if full, `EINVAL` for other flags or kinds of map.
+    pub fn push(&mut self, id: MapId, value: &[u8], flags: u64, mem: &mut Memory) -> Result<(), Errno> {
+        let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
+        let Store::Queue { base, stride, head, len, .. } = &mut map.store else {
+            return Err(Errno::EINVAL);
+        };
+        if flags & !EXIST != 0 || value.len() != map.value_size as usize {
+            return Err(Errno::EINVAL);
+        }
+        if *len == map.max_entries {
+            if flags != EXIST {
+                return Err(Errno::E2BIG);
+            }
+            *head = (*head + 1) % map.max_entries;
+            *len -= 1;
+        }
+        let index = (u64::from(*head) + u64::from(*len)) % u64::from(map.max_entries);
+        mem.write(base.offset(index * *stride), value).map_err(|_| Errno::EFAULT)?;
+        *len += 1;
+        Ok(())
+    }
+
+    /// The next element of a queue (oldest) or stack (newest), removed if `take`.
+    ///
+    /// # Errors
+    /// `ENOENT` if empty, `EINVAL` for other kinds of map.
+    pub fn pop(&mut self, id: MapId, take: bool, mem: &Memory) -> Result<Vec<u8>, Errno> {
+        let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
+        let Store::Queue { base, stride, head, len, lifo } = &mut map.store else {
+            return Err(Errno::EINVAL);
+        };
+        if *len == 0 {
+            return Err(Errno::ENOENT);
+        }
+        let entries = map.max_entries;
+        let index = if *lifo {
+            (u64::from(*head) + u64::from(*len) - 1) % u64::from(entries)
+        } else {
+            u64::from(*head)
+        };
+        let bytes =
+            mem.slice(base.offset(index * *stride), u64::from(map.value_size)).map_err(|_| Errno::EFAULT)?;
+        let out = bytes.to_vec();
+        if take {
+            *len -= 1;
+            if !*lifo {
+                *head = (*head + 1) % entries;
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,134 @@
+//! Values attached to an owner (a task, a cgroup), found by the owner's small integer in constant time.
+
+use super::{Errno, Map, MapId, MapTable, Store, special};
+use crate::memory::{GuestAddr, Memory, Perm};
+
+/// Create the value if there is none (`BPF_LOCAL_STORAGE_GET_F_CREATE`).
+pub const CREATE: u64 = 1;
+/// Elements per piece of guest memory.
+const CHUNK: u32 = 64;
+/// Largest owner number (chosen: above the kernel's largest pid, 2^22).
+const MAX_OWNER: u32 = 1 << 23;
+
+#[derive(Debug, Clone)]
+pub(super) struct Storage {
+    stride: u64,
+    /// By owner: element number plus 1, 0 for none.
+    by_owner: Vec<u32>,
+    free: Vec<u32>,
+    next: u32,
+    chunks: Vec<GuestAddr>,
+    len: u32,
+}
+
+impl Storage {
+    pub(super) fn new(value_size: u32) -> Storage {
+        Storage {
+            stride: u64::from(value_size).next_multiple_of(8),
+            by_owner: Vec::new(),
+            free: Vec::new(),
+            next: 0,
+            chunks: Vec::new(),
+            len: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    #[inline]
+    fn find(&self, owner: u32) -> Option<GuestAddr> {
+        match self.by_owner.get(owner as usize) {
+            Some(&n) if n != 0 => Some(self.address(n - 1)),
+            _ => None,
+        }
+    }
+
+    fn address(&self, slot: u32) -> GuestAddr {
+        self.chunks[(slot / CHUNK) as usize].offset(u64::from(slot % CHUNK) * self.stride)
+    }
+
+    fn create(&mut self, owner: u32, mem: &mut Memory) -> Option<GuestAddr> {
+        if owner > MAX_OWNER {
+            return None;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                if self.next as usize == self.chunks.len() * CHUNK as usize {
+                    self.chunks.push(mem.map(self.stride * u64::from(CHUNK), Perm::READ_WRITE).ok()?);
+                }
+                self.next += 1;
+                self.next - 1
+            }
+        };
+        if self.by_owner.len() <= owner as usize {
+            self.by_owner.resize(owner as usize + 1, 0);
+        }
+        self.by_owner[owner as usize] = slot + 1;
+        self.len += 1;
+        let at = self.address(slot);
+        mem.slice_mut(at, self.stride).ok()?.fill(0);
+        Some(at)
+    }
+
+    fn remove(&mut self, owner: u32) -> bool {
+        match self.by_owner.get_mut(owner as usize).map(std::mem::take) {
+            Some(n) if n != 0 => {
+                self.free.push(n - 1);
+                self.len -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl MapTable {
+    /// The value that `owner` has in a storage map; with `create`, made (from `init`, else zero) if there is none.
+    #[inline]
+    pub fn storage_get(
+        &mut self,
+        id: MapId,
+        owner: u32,
+        create: bool,
+        init: Option<&[u8]>,
+        mem: &mut Memory,
+    ) -> Option<GuestAddr> {
+        let Map { store: Store::Storage(storage), special, .. } = self.maps.get_mut(id.0 as usize)? else {
+            return None;
+        };
+        if let Some(at) = storage.find(owner) {
+            return Some(at);
+        }
+        if !create {
+            return None;
+        }
+        let at = storage.create(owner, mem)?;
+        if let Some(init) = init {
+            special::store(at, init, special, mem);
+        }
+        Some(at)
+    }
+
+    /// Removes the value that `owner` has.
+    ///
+    /// # Errors
+    /// `ENOENT` if it has none.
+    pub fn storage_delete(&mut self, id: MapId, owner: u32) -> Result<(), Errno> {
+        match self.maps.get_mut(id.0 as usize).map(|m| &mut m.store) {
+            Some(Store::Storage(storage)) => storage.remove(owner).then_some(()).ok_or(Errno::ENOENT),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Removes what a vanished owner has in all storage maps of this kind, as the kernel does when a task is freed.
+    pub fn storage_owner_gone(&mut self, kind: super::MapType, owner: u32) {
+        for map in self.maps.iter_mut().filter(|m| m.kind == kind) {
+            if let Store::Storage(storage) = &mut map.store {
+                storage.remove(owner);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A BPF object file as data: its programs, maps, variables, struct_ops tables and what it wants from the kernel.
+//!
+//! Nothing here depends on a kernel; joining an object to one is `link`.
+
+mod data;
+pub(crate) mod elf;
+mod maps;
+mod program;
+
+pub use data::{Extern, ExternKind, StructOpsVar, Variable};
+pub use maps::{MapDef, MapType};
+pub(crate) use data::{ARENA_SECTION, is_data_section};
+pub(crate) use program::{CodeSection, FunctionDef};
+pub use program::{Program, ProgramKind};
+
+use crate::btf::Btf;
+use crate::btf::ext::BtfExt;
+use crate::error::LoadError;
+use elf::Elf;
+
+/// One parsed object file.
+#[derive(Debug, Clone)]
+pub struct Object {
+    pub(crate) file: String,
+    pub(crate) elf: Elf,
+    pub(crate) btf: Btf,
+    pub(crate) ext: BtfExt,
+    pub(crate) code: Vec<CodeSection>,
+    programs: Vec<Program>,
+    maps: Vec<MapDef>,
+    variables: Vec<Variable>,
+    externs: Vec<Extern>,
+    struct_ops: Vec<StructOpsVar>,
+}
+
+impl Object {
+    /// Reads an object file; `name` is used in messages only.
+    ///
+    /// # Errors
+    /// `NotAnObject` for other files, `Malformed` for damaged ones, `Unsupported` for old or foreign conventions.
+    /// Never panics, whatever the bytes.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Object, LoadError> {
+        Self::parse_unnamed(bytes)
+            .map(|o| Object { file: name.to_string(), ..o })
+            .map_err(|e| e.in_file(name))
+    }
+
+    fn parse_unnamed(bytes: &[u8]) -> Result<Object, LoadError> {
+        let elf = Elf::parse(bytes)?;
+        let Some((_, btf_section)) = elf.section(".BTF") else {
+            return Err(LoadError::unsupported(
+                "ELF sections",
+                "there is no .BTF section",
+                "compile with -g, and do not strip the object (llvm-strip -g keeps .BTF)",
+            ));
+        };
+        let btf = Btf::parse(&btf_section.data)?;
+        let ext = match elf.section(".BTF.ext") {
+            Some((_, s)) => BtfExt::parse(&s.data, &btf)?,
+            None => BtfExt::default(),
+        };
+        if elf.section("maps").is_some() {
+            return Err(LoadError::unsupported(
+                "section maps",
+                "maps are declared in the old way",
+                "declare them in SEC(\".maps\") with BTF (__uint, __type)",
+            ));
+        }
+        let code = program::code_sections(&elf)?;
+        let programs = program::programs(&elf, &code)?;
+        let maps = maps::read(&elf, &btf)?;
+        let variables = data::variables(&elf, &btf);
+        let externs = data::externs(&elf, &btf)?;
+        let struct_ops = data::struct_ops(&elf, &btf)?;
+        Ok(Object {
+            file: String::new(),
+            elf,
+            btf,
+            ext,
+            code,
+            programs,
+            maps,
+            variables,
+            externs,
+            struct_ops,
+        })
+    }
+
+    /// The name given to [`Object::parse`].
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The object's own types.
+    pub fn btf(&self) -> &Btf {
+        &self.btf
+    }
+
+    /// Entry points, in order of section and place.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Declared maps, in order of declaration; data sections are not among them.
+    pub fn maps(&self) -> &[MapDef] {
+        &self.maps
+    }
+
+    /// Global and static variables of all data sections, in order of section and place.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.variables.iter()
+    }
+
+    /// The variable of this name; a global one wins over statics of the same name.
+    pub fn variable(&self, name: &str) -> Option<&Variable> {
+        let named = |v: &&Variable| v.name == name;
+        self.variables.iter().filter(named).find(|v| v.global).or_else(|| self.variables.iter().find(named))
+    }
+
+    /// What the object expects to find: kernel functions, kernel variables, kernel configuration.
+    pub fn externs(&self) -> &[Extern] {
+        &self.externs
+    }
+
+    /// The struct_ops tables, such as a scheduler's `sched_ext_ops`.
+    pub fn struct_ops(&self) -> &[StructOpsVar] {
+        &self.struct_ops
+    }
+
+    /// The text of the `license` section.
+    pub fn license(&self) -> String {
+        let bytes = self.elf.section("license").map_or(&[][..], |(_, s)| &s.data);
+        let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// The source line of an instruction, as `file:line`, where the object carries line information.
+    pub(crate) fn source_line(&self, section: &str, insn: usize) -> Option<String> {
+        let lines = self.ext.lines.get(section)?;
+        let offset = insn as u64 * 8;
+        let last = lines.iter().rfind(|l| u64::from(l.insn_off) <= offset)?;
+        let file = self.btf.string(last.file);
+        let short = file.rsplit('/').next().unwrap_or(file);
+        Some(format!("{short}:{}", last.line))
+    }
+}
