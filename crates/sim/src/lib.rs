@@ -31,6 +31,7 @@ mod trace;
 pub use cpu::Cpu;
 pub use dsq::DsqIter;
 pub use exec::TaskExec;
+pub use ipc::{Descriptor, descriptor, resolve};
 pub use kernel::{Context, CostTotals, Kernel};
 pub use lock::{SimLockId, TimerId};
 pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
