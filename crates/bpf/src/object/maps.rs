@@ -42,6 +42,12 @@ impl MapType {
     /// `ARENA`.
     pub const ARENA: MapType = MapType(33);
 
+    /// Whether a map of this kind must be given a number of entries: storage and struct_ops maps have none, and data
+    /// sections bring theirs along.
+    pub fn needs_entries(self) -> bool {
+        !matches!(self, MapType::TASK_STORAGE | MapType::CGRP_STORAGE | MapType::STRUCT_OPS | MapType(24 | 28))
+    }
+
     /// The kernel's name of this number, without `BPF_MAP_TYPE_`.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 35] = [

@@ -117,6 +117,26 @@ impl Object {
         self.variables.iter().filter(named).find(|v| v.global).or_else(|| self.variables.iter().find(named))
     }
 
+    /// The number that a variable of at most 8 bytes has in the file (zero-extended); `None` for larger ones.
+    pub fn initial_number(&self, variable: &Variable) -> Option<u64> {
+        let (_, section) = self.elf.section(&variable.section)?;
+        let len = usize::try_from(variable.size).ok().filter(|&len| (1..=8).contains(&len))?;
+        let from = usize::try_from(variable.offset).ok()?;
+        let mut word = [0u8; 8];
+        // A section without content (.bss) is all zeros.
+        if let Some(bytes) = section.data.get(from..from.checked_add(len)?) {
+            word[..len].copy_from_slice(bytes);
+        }
+        Some(u64::from_le_bytes(word))
+    }
+
+    /// Gives a map its number of entries, as loaders do for maps whose size depends on the machine; false without
+    /// such a map.
+    pub fn set_max_entries(&mut self, map: &str, max_entries: u32) -> bool {
+        let found = self.maps.iter_mut().find(|m| m.name == map);
+        found.map(|m| m.max_entries = max_entries).is_some()
+    }
+
     /// What the object expects to find: kernel functions, kernel variables, kernel configuration.
     pub fn externs(&self) -> &[Extern] {
         &self.externs
