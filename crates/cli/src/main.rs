@@ -1,6 +1,78 @@
 //! `schedlab`: a laboratory for Linux CPU schedulers.
+//!
+//! Five steps: am I a VM's first process; parse; run a subcommand; tell its failure;
+//! exit with its code.
 
+mod args;
+mod commands;
 mod failure;
 mod machine_file;
+mod output;
+mod scheduler;
+mod shipped;
 
-fn main() {}
+use args::{Cli, Command};
+use clap::Parser;
+use failure::{Code, Failure};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if schedlab_live::guest::is_init() {
+        schedlab_live::guest::main();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return parse_failure(&error),
+    };
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.text.is_empty() {
+                output::error(&failure.to_string());
+            }
+            ExitCode::from(failure.code as u8)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    match &cli.command {
+        Command::List(args) => commands::list(args, cli.verbose),
+        Command::Stat(args) => commands::stat(args),
+        Command::Completions(args) => commands::completions(args),
+        Command::Man(args) => commands::man(args),
+    }
+}
+
+/// Help and version are results; anything else is one line.
+fn parse_failure(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Colours only where the terminal and NO_COLOR allow; a closed pipe is silent.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::help_as_error(&error.render().to_string());
+            ExitCode::from(Code::Usage as u8)
+        }
+        _ => {
+            output::error(&one_line(&error.render().to_string()));
+            ExitCode::from(Code::Usage as u8)
+        }
+    }
+}
+
+/// The parser's message without its headings: what is wrong, and what helps.
+fn one_line(text: &str) -> String {
+    let parts: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .map(|line| line.strip_prefix("error: ").unwrap_or(line))
+        .map(|line| line.strip_prefix("tip: ").unwrap_or(line))
+        .collect();
+    format!("{} (see schedlab --help)", parts.join("; "))
+}

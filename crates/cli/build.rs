@@ -1,0 +1,139 @@
+//! Compiles the shipped schedulers and puts them, with the machine files, into the
+//! command, so that one file is all that has to be copied anywhere (into a VM too).
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let (schedulers, machines) = (root.join("schedulers"), root.join("machines"));
+    for path in [&schedulers, &machines] {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let mut code = String::new();
+    code.push_str(
+        "/// Name, what it is, tunables with their comments, and object file of each shipped scheduler.\n",
+    );
+    code.push_str("pub(crate) static SCHEDULERS: &[Shipped] = &[\n");
+    let objects = out.join("schedulers");
+    let names = names(&schedulers);
+    if !names.is_empty() {
+        compile(&schedulers, &objects);
+    }
+    for name in &names {
+        let source = read(&schedulers.join(name).join(format!("{name}.bpf.c")));
+        let object = objects.join(format!("{name}.bpf.o"));
+        let headers = headers(&schedulers);
+        let tunables = tunables(&source).into_iter().chain(headers.iter().flat_map(|h| tunables(h)));
+        let tunables: Vec<(String, String)> = tunables.collect();
+        writeln!(
+            code,
+            "    Shipped {{ name: {name:?}, about: {:?}, tunables: &{tunables:?}, object: include_bytes!({object:?}) }},",
+            about(&source, name)
+        )
+        .expect("a string takes all");
+    }
+    code.push_str("];\n/// The shipped machine files: name and text.\n");
+    code.push_str("pub(crate) static MACHINES: &[(&str, &str)] = &[\n");
+    for path in files(&machines, "toml") {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let path = path.canonicalize().unwrap_or(path);
+        writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");
+    }
+    code.push_str("];\n");
+    fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");
+}
+
+/// Folders with a policy of the same name in them, in name order.
+fn names(schedulers: &Path) -> Vec<String> {
+    let mut names: Vec<String> = entries(schedulers)
+        .into_iter()
+        .filter_map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
+        .filter(|name| schedulers.join(name).join(format!("{name}.bpf.c")).is_file())
+        .collect();
+    names.sort();
+    names
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).map_or_else(|_| Vec::new(), |list| list.flatten().map(|e| e.path()).collect())
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = entries(folder);
+    files.retain(|path| path.extension().is_some_and(|e| e == extension));
+    files.sort();
+    files
+}
+
+fn headers(schedulers: &Path) -> Vec<String> {
+    files(&schedulers.join("include"), "h").iter().map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())))
+}
+
+/// Runs the schedulers' own Makefile, which knows the flags, with another target
+/// folder.
+fn compile(schedulers: &Path, objects: &Path) {
+    let mut make = Command::new("make");
+    make.arg("-s").arg("-C").arg(schedulers).arg(format!("out={}", objects.display()));
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+        make.env_remove(name);
+    }
+    match make.output() {
+        Err(error) => stop(&format!("cannot run make ({error}); install it (apt-get install make)")),
+        Ok(done) if !done.status.success() => stop(&format!(
+            "compiling the schedulers failed; clang 19 or newer is needed (`scripts/setup build` installs it):\n{}",
+            String::from_utf8_lossy(&done.stderr)
+        )),
+        Ok(_) => {}
+    }
+}
+
+fn stop(text: &str) -> ! {
+    eprintln!("error: {text}");
+    std::process::exit(1)
+}
+
+/// The first sentence of the header comment, after `NAME - `; a long one up to its colon.
+fn about(source: &str, name: &str) -> String {
+    let Some((_, rest)) = source.split_once(&format!("{name} - ")) else { return String::new() };
+    let rest = rest.split("*/").next().unwrap_or("");
+    let words: Vec<&str> = rest.split_whitespace().filter(|word| *word != "*").collect();
+    let end = words.iter().position(|word| word.ends_with('.')).map_or(words.len(), |last| last + 1);
+    let sentence = words[..end].join(" ");
+    let short = if sentence.len() > 80 { sentence.split(':').next().unwrap_or("") } else { &sentence };
+    short.trim_end_matches('.').to_string()
+}
+
+/// The `const volatile` variables of a source with the comment in front of each.
+fn tunables(source: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut comment = Vec::new();
+    let mut inside = false;
+    for line in source.lines() {
+        let text = line.trim();
+        if let Some(declaration) = text.strip_prefix("const volatile ") {
+            let name = declaration.split(['=', ';', '[']).next().unwrap_or("").trim();
+            let name = name.rsplit([' ', '*']).next().unwrap_or("").to_string();
+            found.push((name, comment.join(" ")));
+            comment.clear();
+        } else if inside || text.starts_with("/*") {
+            if !inside {
+                comment.clear();
+            }
+            inside = !text.ends_with("*/");
+            comment
+                .push(text.trim_start_matches(['/', '*', ' ']).trim_end_matches(['/', '*', ' ']).to_string());
+        } else if !text.is_empty() {
+            comment.clear();
+        }
+    }
+    found
+}

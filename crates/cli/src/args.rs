@@ -1,0 +1,257 @@
+//! The command line: what the flags are called and what their help says.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use schedlab_base::DurationNs;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// A laboratory for Linux CPU schedulers: the same sched_ext object runs in a deterministic
+/// simulation and on a real kernel
+#[derive(Debug, Parser)]
+#[command(
+    name = "schedlab",
+    version,
+    arg_required_else_help = true,
+    propagate_version = false,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  schedlab list                                       what can be named below
+  schedlab sim -s o1 -w chat:rooms=10,messages=50 -c 8
+  schedlab compare -s vanilla,o1 -w chat -c 2,4,8 --runs 5
+  schedlab reproduce kravetz --quick                  published figures beside measured ones
+  schedlab stat before.txt after.txt
+
+Exit codes: 0 done; 1 a comparison or check failed; 2 usage or input error; 3 inconclusive;
+4 the scheduler was ejected; 5 the environment lacks something (named, with the cure)."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// No progress and no notes on standard error
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more: all metrics, counters, costs, messages of the scheduler
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Names of schedulers, workloads and machines
+    List(ListArgs),
+    /// Two or more samples compared, ministat style
+    Stat(StatArgs),
+    /// Shell completions
+    Completions(CompletionsArgs),
+    /// Manual pages
+    Man(ManArgs),
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab list               everything, one line each
+  schedlab list workloads -v  parameters with defaults, metrics with units
+  schedlab list schedulers -v tunables, as --set takes them")]
+pub(crate) struct ListArgs {
+    /// Only these
+    #[arg(value_enum)]
+    pub(crate) what: Option<ListKind>,
+}
+
+/// What `list` can be limited to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListKind {
+    /// What `-s` takes
+    Schedulers,
+    /// What `-w` takes
+    Workloads,
+    /// What `-m` takes
+    Machines,
+}
+
+/// Where results go besides standard output.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub(crate) struct ResultArgs {
+    /// All results as JSON; `-` writes them to standard output in place of the tables
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+    /// One line a run and metric
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) csv: Option<PathBuf>,
+    /// A report as one self-contained page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// What is simulated.
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)
+    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
+    pub(crate) workload: String,
+    /// Machine: NAME or FILE.toml
+    #[arg(short, long, value_name = "NAME|FILE", default_value = crate::shipped::DEFAULT_MACHINE)]
+    pub(crate) machine: String,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// End a run after this much of its own time (500ms, 2s)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<DurationNs>,
+    /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
+    #[arg(long = "set", value_name = "VAR=VALUE")]
+    pub(crate) settings: Vec<String>,
+}
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab sim -s o1 -w chat:rooms=10,messages=50 -c 8
+  schedlab sim -s vanilla --set profile=tsss -w cpuhog:ntasks=2,nice=0/5 -c 1 --duration 10s
+  schedlab sim -s ./mine.bpf.o -w reflex -m p3-700 --perfetto trace.pftrace
+  schedlab sim -s eevdf -w mkbench -c 4 --json - | jq '.runs[0].metrics'
+
+The same command with the same seed gives the same bytes on every host. A scheduler that is
+ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
+pub(crate) struct SimArgs {
+    /// Scheduler: a shipped name, an object file (*.bpf.o), or eevdf
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub(crate) scheduler: String,
+    #[command(flatten)]
+    pub(crate) setup: SetupArgs,
+    /// Number of CPUs; the machine's own without
+    #[arg(short, long, value_name = "N")]
+    pub(crate) cpus: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+    /// A trace for ui.perfetto.dev, written while it runs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) perfetto: Option<PathBuf>,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab compare -s vanilla,o1 -w chat:rooms=10,messages=20 -m p3-700 -c 2,4,8 --runs 5
+  schedlab compare -s eevdf,./mine.bpf.o -w reflex:tasks=16 -c 4 --html report.html
+  schedlab compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 -w mkbench
+
+The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
+Results do not depend on --jobs.")]
+pub(crate) struct CompareArgs {
+    /// Schedulers, the baseline first
+    #[arg(
+        short,
+        long = "schedulers",
+        alias = "scheduler",
+        value_name = "A,B,..",
+        value_delimiter = ',',
+        required = true
+    )]
+    pub(crate) schedulers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) setup: SetupArgs,
+    /// Numbers of CPUs; the machine's own without
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cpus: Vec<NonZeroUsize>,
+    /// Runs of each scheduler and CPU count
+    #[arg(long, value_name = "N", default_value = "3")]
+    pub(crate) runs: NonZeroUsize,
+    /// Runs at the same time; the host's CPUs without
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(long, value_name = "PERCENT", default_value = "95")]
+    pub(crate) confidence: schedlab_stats::Level,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+}
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab reproduce kravetz --quick     smaller workloads, half the rows: a minute or two
+  schedlab reproduce kravetz --html kravetz.html
+
+The rules of the verdicts are in docs/reproduction.md. Exit code 0 when at least 75 % of the rows
+agree, else 1.")]
+pub(crate) struct ReproduceArgs {
+    /// The document
+    #[arg(value_enum)]
+    pub(crate) document: DocumentName,
+    /// Smaller workloads and fewer rows
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Runs of each row and scheduler
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) runs: NonZeroUsize,
+    /// Seed of the first run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Runs at the same time; the host's CPUs without
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+}
+
+/// Documents whose figures can be reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentName {
+    /// Kravetz, "[patch] O(1) scheduler": mkbench, chat, reflex on 2, 4, 8 CPUs
+    Kravetz,
+}
+
+/// Arguments of `stat`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab stat before.txt after.txt              one number a line; blank lines and # are skipped
+  schedlab stat runs.csv:before runs.csv:after    columns of a CSV file
+  schedlab stat a.json:throughput b.json:throughput --confidence 99
+  seq 10 20 | schedlab stat base.txt -            - is standard input
+
+The first sample is the reference. Exit code 0 whether or not a difference is proven.")]
+pub(crate) struct StatArgs {
+    /// FILE, FILE.csv:COLUMN, FILE.json:METRIC or -
+    #[arg(value_name = "SAMPLE", required = true)]
+    pub(crate) samples: Vec<String>,
+    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(short, long, value_name = "PERCENT", default_value = "95")]
+    pub(crate) confidence: schedlab_stats::Level,
+    /// Width of the plot in columns
+    #[arg(long, value_name = "N", default_value_t = 74, value_parser = clap::value_parser!(u16).range(20..=1000))]
+    pub(crate) width: u16,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab completions bash > /etc/bash_completion.d/schedlab
+  schedlab completions zsh > ~/.zfunc/_schedlab")]
+pub(crate) struct CompletionsArgs {
+    /// Whose
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab man | man -l -                  read the page of the whole command
+  schedlab man /usr/local/share/man/man1   one page a command")]
+pub(crate) struct ManArgs {
+    /// Write all pages into this folder, which has to exist
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: Option<PathBuf>,
+}

@@ -1,0 +1,103 @@
+//! `list`: what can be named on the command line.
+
+use crate::args::{ListArgs, ListKind};
+use crate::failure::Failure;
+use crate::output;
+use crate::scheduler::FAIR;
+use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
+use schedlab_base::Machine;
+use schedlab_workload::catalog;
+
+/// Prints the lists.
+pub(crate) fn list(args: &ListArgs, verbose: bool) -> Result<(), Failure> {
+    let mut text = String::new();
+    let all = [ListKind::Schedulers, ListKind::Workloads, ListKind::Machines];
+    for kind in all {
+        if args.what.is_some_and(|only| only != kind) {
+            continue;
+        }
+        let (heading, entries) = match kind {
+            ListKind::Schedulers => ("Schedulers (-s)", schedulers(verbose)),
+            ListKind::Workloads => ("Workloads (-w)", workloads(verbose)),
+            ListKind::Machines => ("Machines (-m)", machines()?),
+        };
+        if args.what.is_none() {
+            text.push_str(&format!("{}{heading}\n", if text.is_empty() { "" } else { "\n" }));
+        }
+        let indent = if args.what.is_none() { "  " } else { "" };
+        text.push_str(&lines(&entries, indent));
+    }
+    output::print(&text)
+}
+
+/// A name, a line about it, and what belongs to it.
+struct Entry {
+    name: String,
+    about: String,
+    details: Vec<(String, String)>,
+}
+
+fn lines(entries: &[Entry], indent: &str) -> String {
+    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for entry in entries {
+        text.push_str(format!("{indent}{:width$}  {}", entry.name, entry.about).trim_end());
+        text.push('\n');
+        let width = entry.details.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, about) in &entry.details {
+            text.push_str(format!("{indent}    {name:width$}  {about}").trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn schedulers(verbose: bool) -> Vec<Entry> {
+    let own = Entry {
+        name: FAIR.to_string(),
+        about: "the kernel's own fair class, the baseline and the fall-back".to_string(),
+        details: Vec::new(),
+    };
+    let shipped = SCHEDULERS.iter().map(|shipped| Entry {
+        name: shipped.name.to_string(),
+        about: shipped.about.to_string(),
+        details: if verbose {
+            let tunable = |(name, about): &(&str, &str)| (format!("--set {name}"), (*about).to_string());
+            shipped.tunables.iter().map(tunable).collect()
+        } else {
+            Vec::new()
+        },
+    });
+    std::iter::once(own).chain(shipped).collect()
+}
+
+fn workloads(verbose: bool) -> Vec<Entry> {
+    let entry = |workload: &catalog::WorkloadInfo| {
+        let mut details = Vec::new();
+        if verbose {
+            for param in workload.params {
+                let unit = if param.unit.is_empty() { String::new() } else { format!(" ({})", param.unit) };
+                details.push((format!("{}={}", param.name, param.default), format!("{}{unit}", param.about)));
+            }
+            for (name, unit) in workload.metrics {
+                details.push((format!("-> {name}"), format!("in {unit}")));
+            }
+        }
+        Entry { name: workload.name.to_string(), about: workload.about.to_string(), details }
+    };
+    catalog::list().iter().map(entry).collect()
+}
+
+fn machines() -> Result<Vec<Entry>, Failure> {
+    let entry = |(name, file): (&str, crate::machine_file::MachineFile)| {
+        let default = if name == DEFAULT_MACHINE { " (default)" } else { "" };
+        let about = format!("{}; {}{default}", shape(&file.machine), file.about);
+        Entry { name: name.to_string(), about, details: Vec::new() }
+    };
+    Ok(shipped::machines()?.into_iter().map(entry).collect())
+}
+
+fn shape(machine: &Machine) -> String {
+    let plural = if machine.cpu_count() == 1 { "" } else { "s" };
+    format!("{} CPU{plural}, {} Hz", machine.cpu_count(), machine.hz)
+}

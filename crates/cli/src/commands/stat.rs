@@ -1,0 +1,119 @@
+//! `stat`: samples read from text, CSV and result files, compared.
+
+use crate::args::StatArgs;
+use crate::failure::Failure;
+use crate::output;
+use schedlab_report::{from_json, ministat};
+use std::io::Read;
+use std::path::Path;
+
+/// Prints the comparison.
+pub(crate) fn stat(args: &StatArgs) -> Result<(), Failure> {
+    if args.samples.iter().filter(|name| *name == "-").count() > 1 {
+        return Err(Failure::usage("stat: standard input (-) can be one sample only"));
+    }
+    let samples: Vec<(String, Vec<f64>)> =
+        args.samples.iter().map(|name| Ok((name.clone(), read(name)?))).collect::<Result<_, Failure>>()?;
+    let text = ministat(&samples, args.confidence, usize::from(args.width)).map_err(Failure::usage)?;
+    output::print(&text)
+}
+
+/// Reads a sample: a file of its own, or a column or metric of a file.
+fn read(name: &str) -> Result<Vec<f64>, Failure> {
+    if name == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+        return plain(&text, "-");
+    }
+    if let Some((file, field)) =
+        name.rsplit_once(':').filter(|(file, _)| !Path::new(name).exists() && !file.is_empty())
+    {
+        let text = content(file)?;
+        return if text.trim_start().starts_with('{') {
+            metric(&text, file, field)
+        } else {
+            column(&text, file, field)
+        };
+    }
+    let text = content(name)?;
+    if text.trim_start().starts_with('{') {
+        let cure = format!("stat {name}: a result file has many metrics; name one, as in {name}:throughput");
+        return Err(Failure::usage(cure));
+    }
+    plain(&text, name)
+}
+
+fn content(file: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("stat {file}: {error}")))
+}
+
+fn plain(text: &str, file: &str) -> Result<Vec<f64>, Failure> {
+    let lines =
+        text.lines().enumerate().map(|(index, line)| (index, line.split('#').next().unwrap_or("").trim()));
+    let values: Vec<f64> = lines
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(index, line)| {
+            number(line).ok_or_else(|| {
+                Failure::usage(format!(
+                    "stat {file}:{}: '{line}' is not a number; for a column of a CSV file write {file}:COLUMN",
+                    index + 1
+                ))
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    not_empty(values, file)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+fn not_empty(values: Vec<f64>, name: &str) -> Result<Vec<f64>, Failure> {
+    if values.is_empty() {
+        return Err(Failure::usage(format!("stat {name}: no numbers in it")));
+    }
+    Ok(values)
+}
+
+fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let bad = |error: csv::Error| Failure::usage(format!("stat {file}: {error}"));
+    let header = reader.headers().map_err(bad)?.clone();
+    let Some(index) = header.iter().position(|name| name == column) else {
+        let known: Vec<&str> = header.iter().collect();
+        return Err(Failure::usage(format!(
+            "stat {file}: no column '{column}'; it has: {}",
+            known.join(", ")
+        )));
+    };
+    let mut values = Vec::new();
+    for (row, record) in reader.records().enumerate() {
+        let record = record.map_err(bad)?;
+        match record.get(index).unwrap_or("") {
+            "" => {}
+            field => values.push(number(field).ok_or_else(|| {
+                Failure::usage(format!("stat {file}:{}: '{field}' is not a number", row + 2))
+            })?),
+        }
+    }
+    not_empty(values, &format!("{file}:{column}"))
+}
+
+fn metric(text: &str, file: &str, name: &str) -> Result<Vec<f64>, Failure> {
+    let document = from_json(text).map_err(|error| Failure::usage(format!("stat {file}: {error}")))?;
+    let values: Vec<f64> =
+        document.runs.iter().filter_map(|run| run.metric(name)).filter(|v| v.is_finite()).collect();
+    if values.is_empty() {
+        let mut known: Vec<&str> =
+            document.runs.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(Failure::usage(format!(
+            "stat {file}: no metric '{name}' in its runs; they have: {}",
+            known.join(", ")
+        )));
+    }
+    Ok(values)
+}

@@ -1,0 +1,102 @@
+//! Where results go: standard output, files, and nothing else prints.
+
+use crate::failure::{Code, Failure};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes results to standard output. A reader that went away ends the command
+/// silently and successfully.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { code: Code::Done, text: String::new() };
+        }
+        Failure::environment(format!("standard output: {error}"))
+    })
+}
+
+/// Tells the user something that is not a result.
+pub(crate) fn note(text: &str) {
+    let mut err = io::stderr().lock();
+    // Nobody is left to tell when this fails.
+    let _ = writeln!(err, "schedlab: {}", text.replace('\n', " "));
+}
+
+/// Tells why the command stops, on one line.
+pub(crate) fn error(text: &str) {
+    // Nobody is left to tell when this fails.
+    let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", text.replace('\n', " "));
+}
+
+/// Help for a command line without a command.
+pub(crate) fn help_as_error(text: &str) {
+    let _ = write!(io::stderr().lock(), "{text}");
+}
+
+/// A file that results are written to; `-` is standard output.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The option that names it, for messages.
+    option: &'static str,
+    path: PathBuf,
+}
+
+impl Target {
+    /// Checks early, before any work is done, that the path can be a file.
+    pub(crate) fn new(option: &'static str, path: &Path) -> Result<Target, Failure> {
+        let target = Target { option, path: path.to_path_buf() };
+        if target.is_stdout() {
+            return Ok(target);
+        }
+        if path.is_dir() {
+            return Err(Failure::usage(format!("{option} {}: it is a folder; name a file", path.display())));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_some_and(|folder| !folder.is_dir()) {
+            let text = format!("{option} {}: its folder does not exist; make it first", path.display());
+            return Err(Failure::usage(text));
+        }
+        Ok(target)
+    }
+
+    /// True for `-`.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// Writes everything, or says why not: a path that cannot be written is an input
+    /// error, a full disk one of the environment.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.is_stdout() {
+            return print(text);
+        }
+        std::fs::write(&self.path, text).map_err(|error| self.failure(&error))
+    }
+
+    /// Opens it for a result that is written while it is made.
+    pub(crate) fn create(&self) -> Result<Box<dyn Write>, Failure> {
+        if self.is_stdout() {
+            return Ok(Box::new(io::stdout()));
+        }
+        let file = std::fs::File::create(&self.path).map_err(|error| self.failure(&error))?;
+        Ok(Box::new(io::BufWriter::with_capacity(1 << 18, file)))
+    }
+
+    /// The error of writing it.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        let text = format!("{} {}: {error}", self.option, self.path.display());
+        let wrong_path = [
+            io::ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::IsADirectory,
+            io::ErrorKind::NotADirectory,
+            io::ErrorKind::InvalidFilename,
+        ];
+        if wrong_path.contains(&error.kind()) {
+            Failure::usage(format!("{text}; name a file that you may write"))
+        } else {
+            Failure::environment(format!("{text}; free some room or name another file"))
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Schedulers by name: shipped ones, object files, and the kernel's own.
+
+use crate::failure::Failure;
+use crate::shipped::SCHEDULERS;
+use schedlab_bpf::btf::Kind;
+use schedlab_bpf::object::Object;
+use std::borrow::Cow;
+
+/// The name of the kernel's own fair class.
+pub(crate) const FAIR: &str = "eevdf";
+
+/// A scheduler as the user named it, with its settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduler {
+    /// As the user named it.
+    pub(crate) name: String,
+    /// The object file; nothing for the fair class.
+    pub(crate) object: Option<Cow<'static, [u8]>>,
+    /// `--set` values in the order given, as the object spells them.
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+impl Scheduler {
+    /// Finds a scheduler by name or path.
+    ///
+    /// # Errors
+    /// An unknown name, an unreadable file.
+    pub(crate) fn find(name: &str) -> Result<Scheduler, Failure> {
+        let found = |object| Scheduler { name: name.to_string(), object, settings: Vec::new() };
+        if name == FAIR {
+            return Ok(found(None));
+        }
+        if let Some(shipped) = SCHEDULERS.iter().find(|shipped| shipped.name == name) {
+            return Ok(found(Some(Cow::Borrowed(shipped.object))));
+        }
+        if name.ends_with(".o") || name.contains('/') {
+            let bytes = std::fs::read(name)
+                .map_err(|error| Failure::usage(format!("scheduler object {name}: {error}")))?;
+            return Ok(found(Some(Cow::Owned(bytes))));
+        }
+        let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
+        Err(Failure::usage(format!(
+            "no scheduler named '{name}'; there are: {}, {FAIR} (or give an object file: *.bpf.o)",
+            names.join(", ")
+        )))
+    }
+
+    /// Finds the schedulers of a list and gives them the values of `--set`. A value is
+    /// `VARIABLE=VALUE` for all of them or `SCHEDULER:VARIABLE=VALUE` for one.
+    ///
+    /// # Errors
+    /// An unknown scheduler, a setting of another form or for a scheduler that is not in
+    /// the list, or any setting of the fair class.
+    pub(crate) fn find_all(names: &[String], settings: &[String]) -> Result<Vec<Scheduler>, Failure> {
+        let mut schedulers: Vec<Scheduler> =
+            names.iter().map(|name| Scheduler::find(name)).collect::<Result<_, _>>()?;
+        for setting in settings {
+            let (scope, variable, value) = split_setting(setting)?;
+            let mut taken = false;
+            for scheduler in &mut schedulers {
+                if scope.is_none_or(|scope| scope == scheduler.name) {
+                    scheduler.set(variable, value)?;
+                    taken = true;
+                }
+            }
+            if let (false, Some(scope)) = (taken, scope) {
+                return Err(Failure::usage(format!(
+                    "--set {setting}: '{scope}' is not among the schedulers of this command"
+                )));
+            }
+        }
+        Ok(schedulers)
+    }
+
+    /// Adds a setting, spelled as the object spells it: an enumerator may be shortened,
+    /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
+    fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
+        let Some(bytes) = &self.object else {
+            return Err(Failure::usage(format!(
+                "--set {variable}={value}: {FAIR} is the kernel's own class and has no tunables; \
+                 write SCHEDULER:{variable}={value} to set another scheduler's"
+            )));
+        };
+        // Another error of the object is told when it is loaded.
+        let value = Object::parse(&self.name, bytes)
+            .ok()
+            .and_then(|object| enumerator(&object, variable, value))
+            .unwrap_or_else(|| value.to_string());
+        self.settings.retain(|(name, _)| name != variable);
+        self.settings.push((variable.to_string(), value));
+        Ok(())
+    }
+}
+
+fn split_setting(setting: &str) -> Result<(Option<&str>, &str, &str), Failure> {
+    let form =
+        || Failure::usage(format!("--set {setting}: write VARIABLE=VALUE or SCHEDULER:VARIABLE=VALUE"));
+    let (left, value) = setting.split_once('=').ok_or_else(form)?;
+    let (scope, variable) = match left.rsplit_once(':') {
+        Some((scope, variable)) => (Some(scope), variable),
+        None => (None, left),
+    };
+    if variable.is_empty() || value.is_empty() || scope.is_some_and(str::is_empty) {
+        return Err(form());
+    }
+    Ok((scope, variable, value))
+}
+
+/// The full name of an enumerator that the user gave in short, if there is exactly
+/// one.
+fn enumerator(object: &Object, variable: &str, value: &str) -> Option<String> {
+    let btf = object.btf();
+    let (Kind::Enum(values) | Kind::Enum64(values)) = btf.resolved(object.variable(variable)?.ty?) else {
+        return None;
+    };
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['.', '-'], "_");
+    let wanted = plain(value);
+    let mut matches = values.values.iter().map(|known| btf.enumerator_name(known)).filter(|known| {
+        let known = plain(known);
+        known == wanted || known.strip_suffix(&wanted).is_some_and(|head| head.ends_with('_'))
+    });
+    let first = matches.next()?.to_string();
+    matches.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_two_forms() {
+        assert_eq!(split_setting("a=1"), Ok((None, "a", "1")));
+        assert_eq!(split_setting("./x.bpf.o:a=b=c"), Ok((Some("./x.bpf.o"), "a", "b=c")));
+        for bad in ["a", "=1", "a=", ":a=1", "o1:=2"] {
+            assert!(split_setting(bad).unwrap_err().text.contains("write VARIABLE=VALUE"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn unknown_schedulers_are_refused_with_the_list() {
+        let text = Scheduler::find("cfs").unwrap_err().text;
+        assert!(text.contains("'cfs'") && text.contains("eevdf") && text.contains("*.bpf.o"), "{text}");
+        assert!(Scheduler::find("./none.bpf.o").unwrap_err().text.contains("./none.bpf.o"));
+    }
+
+    #[test]
+    fn the_fair_class_has_no_tunables() {
+        let one = ["eevdf".to_string()];
+        let text = Scheduler::find_all(&one, &["x=1".to_string()]).unwrap_err().text;
+        assert!(text.contains("no tunables"), "{text}");
+        let text = Scheduler::find_all(&one, &["o9:x=1".to_string()]).unwrap_err().text;
+        assert!(text.contains("'o9' is not among"), "{text}");
+    }
+}
