@@ -22,8 +22,9 @@ const CAPACITY_MESSAGES: u32 = 160;
 /// Most users of a scenario. Chosen: four threads each, so 80,000 tasks.
 const MAX_USERS: u32 = 20_000;
 
-/// Working set of a thread in KiB: its stack, the socket and the message. Chosen.
-const WORKING_SET_KIB: u32 = 8;
+/// Working set of a thread in KiB: the lines of its stack, the socket and the message
+/// that it touches per turn. Chosen.
+const WORKING_SET_KIB: u32 = 2;
 
 const fn count(name: &'static str, default: &'static str, max: u64, about: &'static str) -> ParamInfo {
     ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min: 1, max } }

@@ -22,7 +22,7 @@ const TOKEN: u32 = 4;
 const PIPE_CAPACITY: u32 = 65_536;
 
 /// Working set of a token passer besides its array, KiB. Chosen.
-const WORKING_SET_KIB: u32 = 4;
+const WORKING_SET_KIB: u32 = 1;
 
 /// Uncounted hops at the start, as a fraction of all: 1 %.
 const WARM_UP_DIVISOR: u64 = 100;
