@@ -23,7 +23,7 @@ enum Patch {
 }
 
 /// Assembles a program; errors name the line.
-pub fn assemble(text: &str) -> Result<Vec<Insn>, String> {
+pub(crate) fn assemble(text: &str) -> Result<Vec<Insn>, String> {
     let mut slots = Vec::new();
     let mut labels = BTreeMap::new();
     let mut patches = Vec::new();
@@ -272,7 +272,7 @@ fn immediate(text: &str) -> Option<i32> {
 }
 
 /// A number in base 10 or 16, perhaps negative, as 64 bits.
-pub fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let value = match digits.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok()?,

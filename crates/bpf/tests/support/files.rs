@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// What a program must do.
 #[derive(Clone, Debug)]
-pub enum Expect {
+pub(crate) enum Expect {
     Result(u64),
     Fault(String),
     Refused(String),
@@ -28,19 +28,19 @@ pub enum Expect {
 
 /// One test of a file.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     /// `file: name`.
-    pub name: String,
-    pub memory: Vec<u8>,
-    pub slots: Vec<Insn>,
-    pub expect: Expect,
-    pub after: Option<Vec<u8>>,
-    pub kernel: Kernel,
+    pub(crate) name: String,
+    pub(crate) memory: Vec<u8>,
+    pub(crate) slots: Vec<Insn>,
+    pub(crate) expect: Expect,
+    pub(crate) after: Option<Vec<u8>>,
+    pub(crate) kernel: Kernel,
 }
 
 /// What the kernel does with a program that the machine runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kernel {
+pub(crate) enum Kernel {
     Agrees,
     /// For a reason that the file states.
     Refuses,
@@ -48,7 +48,7 @@ pub enum Kernel {
 }
 
 /// All cases of the folder `tests/conformance`, in the order of file names.
-pub fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
     let entries = std::fs::read_dir(&folder).expect("tests/conformance");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("entry").path()).collect();

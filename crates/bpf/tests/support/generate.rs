@@ -7,9 +7,17 @@ use schedlab_bpf::Insn;
 use schedlab_bpf::insn::op;
 
 /// Numbers that a program is given and leaves: registers r0 to r9, then the stack's slots from the lowest.
-pub const CELLS: usize = REGISTERS + STACK_SLOTS;
-/// Bytes of the memory that holds them.
-pub const MEMORY_LEN: usize = CELLS * 8;
+pub(crate) const CELLS: usize = REGISTERS + STACK_SLOTS;
+/// Bytes of the memory that holds them, and a zero behind them.
+pub(crate) const MEMORY_LEN: usize = (CELLS + 1) * 8;
+
+/// Memory with random cells.
+pub(crate) fn memory(prng: &mut Prng) -> Vec<u8> {
+    let cells = (0..CELLS).flat_map(|_| prng.value().to_le_bytes());
+    cells.chain([0; 8]).collect()
+}
+/// Slots that give registers and stack their numbers.
+pub(crate) const PROLOGUE_LEN: usize = 3 + 2 * STACK_SLOTS + REGISTERS;
 const REGISTERS: usize = 10;
 /// 8-byte slots of stack that the body uses; the memory's address is kept below them.
 const STACK_SLOTS: usize = 8;
@@ -19,11 +27,14 @@ const SAVED_ADDRESS: i16 = -STACK_BYTES - 8;
 const SAVED_R1: i16 = SAVED_ADDRESS - 8;
 /// The loop counter's slot, out of the body's reach.
 const COUNTER: i16 = SAVED_R1 - 8;
+/// A slot that holds a 0 which the verifier does not know, and one in which `launder` keeps a register.
+const HIDDEN_ZERO: i16 = COUNTER - 8;
+const LAUNDER_SAVED: i16 = HIDDEN_ZERO - 8;
 
 const SIZES: [(u8, i16); 4] = [(op::B, 1), (op::H, 2), (op::W, 4), (op::DW, 8)];
 
 /// A program with about `length` random instructions, in the kernel's encoding.
-pub fn program(prng: &mut Prng, length: usize) -> Vec<Insn> {
+pub(crate) fn program(prng: &mut Prng, length: usize) -> Vec<Insn> {
     let mut slots = prologue();
     // Three stretches: straight, looped, straight.
     let part = length / 3;
@@ -52,6 +63,7 @@ pub fn program(prng: &mut Prng, length: usize) -> Vec<Insn> {
 
 fn prologue() -> Vec<Insn> {
     let mut slots = vec![Insn::store(op::DW, 10, SAVED_ADDRESS, 1)];
+    slots.extend([Insn::load(op::DW, 0, 1, CELLS as i16 * 8), Insn::store(op::DW, 10, HIDDEN_ZERO, 0)]);
     for slot in 0..STACK_SLOTS as i16 {
         slots.push(Insn::load(op::DW, 0, 1, (REGISTERS as i16 + slot) * 8));
         slots.push(Insn::store(op::DW, 10, -STACK_BYTES + slot * 8, 0));
@@ -59,6 +71,7 @@ fn prologue() -> Vec<Insn> {
     for register in [0, 2, 3, 4, 5, 6, 7, 8, 9, 1] {
         slots.push(Insn::load(op::DW, register, 1, i16::from(register) * 8));
     }
+    assert_eq!(slots.len(), PROLOGUE_LEN);
     slots
 }
 
@@ -92,10 +105,8 @@ fn leaf(prng: &mut Prng, slots: &mut Vec<Insn>) {
     ]);
     slots.extend([Insn::alu64_imm(op::MUL, 9, prng.next() as i32), Insn::load(op::DW, 7, 10, -8)]);
     slots.extend([Insn::alu64_reg(op::ADD, 0, 7), Insn::alu64_reg(op::XOR, 0, 9), Insn::exit()]);
-    for slot in 0..start as usize {
-        if slots[slot].code == op::CALL_K {
-            slots[slot].imm = (start - slot as i64 - 1) as i32;
-        }
+    for (slot, insn) in slots.iter_mut().enumerate().filter(|(_, insn)| insn.code == op::CALL_K) {
+        insn.imm = (start - slot as i64 - 1) as i32;
     }
 }
 
@@ -157,13 +168,33 @@ fn random_insn(prng: &mut Prng, slots: &mut Vec<Insn>) {
             let (size, off) = place(prng);
             slots.push(Insn::store_imm(size, 10, off, immediate(prng)));
         }
-        13 | 14 => slots.push(atomic(prng, src)),
+        13 | 14 => {
+            let insn = atomic(prng, src);
+            slots.push(insn);
+            if insn.imm & op::FETCH != 0 {
+                launder(if insn.imm == op::CMPXCHG { 0 } else { src }, slots);
+            }
+        }
         _ => {
             // A call leaves r1 to r5 unknown to the verifier: give them numbers again.
             slots.push(Insn::call_local(0));
             slots.extend((1..=5).map(|register| Insn::alu64_reg(op::MOV, register, 0)));
         }
     }
+}
+
+/// Makes the verifier forget what it knows of a register, without changing it.
+///
+/// Needed after atomics that fetch: before April 2026 (fix "bpf: Fix incorrect pruning due to atomic fetch precision
+/// tracking") the kernel's verifier does not trace a fetched value's precision back to the stack, so where a branch on
+/// it is decided on one path, it may drop the branch for another path and miscompile the program. This generator found
+/// it on 6.18.44: seed 101566 without this function.
+fn launder(register: u8, slots: &mut Vec<Insn>) {
+    let other = (register + 1) % REGISTERS as u8;
+    slots.push(Insn::store(op::DW, 10, LAUNDER_SAVED, other));
+    slots.push(Insn::load(op::DW, other, 10, HIDDEN_ZERO));
+    slots.push(Insn::alu64_reg(op::ADD, register, other));
+    slots.push(Insn::load(op::DW, other, 10, LAUNDER_SAVED));
 }
 
 fn arithmetic(prng: &mut Prng, dst: u8, src: u8) -> Insn {

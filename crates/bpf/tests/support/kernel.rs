@@ -59,20 +59,20 @@ fn bpf<T>(command: libc::c_long, attr: &mut T) -> Result<i32, Error> {
 }
 
 /// A program that the kernel accepted.
-pub struct Loaded {
+pub(crate) struct Loaded {
     fd: OwnedFd,
     memory_len: usize,
 }
 
 /// Why the kernel did not accept a program: the error, and the end of the verifier's log.
 #[derive(Debug)]
-pub struct Refusal {
-    pub error: Error,
-    pub log: String,
+pub(crate) struct Refusal {
+    pub(crate) error: Error,
+    pub(crate) log: String,
 }
 
 /// Loads a program that will be given memory of this length.
-pub fn load(slots: &[Insn], memory_len: usize) -> Result<Loaded, Refusal> {
+pub(crate) fn load(slots: &[Insn], memory_len: usize) -> Result<Loaded, Refusal> {
     let result_at = memory_len.next_multiple_of(8) as i16;
     let mut wrapped = vec![
         Insn::alu64_reg(op::MOV, 6, 1),
@@ -116,7 +116,7 @@ pub fn load(slots: &[Insn], memory_len: usize) -> Result<Loaded, Refusal> {
 
 impl Loaded {
     /// Runs the program with r1 = address and r2 = length of a copy of this memory.
-    pub fn run(&self, memory: &[u8]) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, memory: &[u8]) -> Result<Outcome, Error> {
         assert_eq!(memory.len(), self.memory_len, "the memory that the program was loaded for");
         let result_at = memory.len().next_multiple_of(8);
         let mut context = memory.to_vec();
@@ -135,7 +135,7 @@ impl Loaded {
 }
 
 /// Whether the kernel runs the simplest program; if not, why, for people.
-pub fn available() -> Result<(), String> {
+pub(crate) fn available() -> Result<(), String> {
     let program = [Insn::alu64_imm(op::MOV, 0, 42), Insn::exit()];
     let loaded =
         load(&program, 0).map_err(|refusal| format!("BPF_PROG_LOAD: {} {}", refusal.error, refusal.log))?;

@@ -3,26 +3,26 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-pub mod asm;
-pub mod files;
-pub mod generate;
-pub mod kernel;
-pub mod reference;
+mod asm;
+pub(crate) mod files;
+pub(crate) mod generate;
+pub(crate) mod kernel;
+pub(crate) mod reference;
 
 use schedlab_bpf::{CodeError, Engine, Fault, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
 
 /// What one program did, on either engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// r0.
-    pub r0: u64,
+    pub(crate) r0: u64,
     /// The memory that r1 pointed to, afterwards.
-    pub memory: Vec<u8>,
+    pub(crate) memory: Vec<u8>,
 }
 
 /// Why the machine did not finish a program.
 #[derive(Clone, Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Refused before it ran.
     Refused(CodeError),
     /// Ended early.
@@ -30,18 +30,18 @@ pub enum Failure {
 }
 
 /// A machine that runs one program after the other, keeping its address space.
-pub struct Machine {
+pub(crate) struct Machine {
     mem: Memory,
     interpreter: Interpreter,
 }
 
 impl Machine {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Machine { mem: Memory::new().expect("8 GiB of address space"), interpreter: Interpreter::new() }
     }
 
     /// Runs a program in the kernel's encoding with r1 = address and r2 = length of the memory (0 if empty).
-    pub fn run(&mut self, slots: &[Insn], memory: &[u8], budget: u64) -> Result<Outcome, Failure> {
+    pub(crate) fn run(&mut self, slots: &[Insn], memory: &[u8], budget: u64) -> Result<Outcome, Failure> {
         let code = code::from_slots("test", slots, false).map_err(Failure::Refused)?;
         let mut args = [0, 0];
         let len = memory.len() as u64;
@@ -63,14 +63,14 @@ impl Machine {
 
 /// A small deterministic random source (xorshift64*, Vigna 2016), so that tests need no other crate.
 #[derive(Clone, Debug)]
-pub struct Prng(u64);
+pub(crate) struct Prng(u64);
 
 impl Prng {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Prng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -78,16 +78,16 @@ impl Prng {
     }
 
     /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         (self.next() >> 16) % limit
     }
 
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 
     /// A value that is often near an edge of some width.
-    pub fn value(&mut self) -> u64 {
+    pub(crate) fn value(&mut self) -> u64 {
         match self.below(4) {
             0 => self.next(),
             1 => self.below(16),

@@ -4,7 +4,7 @@ use schedlab_bpf::Insn;
 use schedlab_bpf::insn::op;
 
 /// Values at the edges of every width.
-pub const EDGES: [u64; 24] = [
+pub(crate) const EDGES: [u64; 24] = [
     0,
     1,
     2,
@@ -32,10 +32,11 @@ pub const EDGES: [u64; 24] = [
 ];
 
 /// Immediates at the edges.
-pub const IMMEDIATES: [i32; 14] = [0, 1, 2, 3, 7, 31, 63, 0x7f, 0x80, 0x7fff_ffff, -1, -2, -128, i32::MIN];
+pub(crate) const IMMEDIATES: [i32; 14] =
+    [0, 1, 2, 3, 7, 31, 63, 0x7f, 0x80, 0x7fff_ffff, -1, -2, -128, i32::MIN];
 
 /// All two-operand arithmetic: operation and offset.
-pub const ARITHMETIC: [(u8, i16); 14] = [
+pub(crate) const ARITHMETIC: [(u8, i16); 14] = [
     (op::ADD, 0),
     (op::SUB, 0),
     (op::MUL, 0),
@@ -53,7 +54,7 @@ pub const ARITHMETIC: [(u8, i16); 14] = [
 ];
 
 /// All one-operand arithmetic and sign-extending moves (dst is also the source): opcode byte, offset, immediate.
-pub const UNARY: [(u8, i16, i32); 16] = [
+pub(crate) const UNARY: [(u8, i16, i32); 16] = [
     (op::ALU64 | op::NEG, 0, 0),
     (op::ALU | op::NEG, 0, 0),
     (op::ALU | op::END, 0, 16),
@@ -73,7 +74,7 @@ pub const UNARY: [(u8, i16, i32); 16] = [
 ];
 
 /// All comparisons.
-pub const COMPARISONS: [u8; 11] =
+pub(crate) const COMPARISONS: [u8; 11] =
     [op::JEQ, op::JGT, op::JGE, op::JSET, op::JNE, op::JSGT, op::JSGE, op::JLT, op::JLE, op::JSLT, op::JSLE];
 
 fn modulus(bits: u32) -> i128 {
@@ -88,7 +89,7 @@ fn readings(value: u64, bits: u32) -> (i128, i128) {
 }
 
 /// The result of `dst OP operand` at 32 or 64 bits (section 4.1); the operand is already extended to 64 bits.
-pub fn arithmetic(operation: u8, off: i16, bits: u32, dst: u64, operand: u64) -> u64 {
+pub(crate) fn arithmetic(operation: u8, off: i16, bits: u32, dst: u64, operand: u64) -> u64 {
     let (a, signed_a) = readings(dst, bits);
     let (b, signed_b) = readings(operand, bits);
     let shift = b % i128::from(bits);
@@ -137,7 +138,7 @@ pub fn arithmetic(operation: u8, off: i16, bits: u32, dst: u64, operand: u64) ->
 }
 
 /// The result of one of [`UNARY`] on `value` (sections 4.1 and 4.2).
-pub fn unary(code: u8, off: i16, imm: i32, value: u64) -> u64 {
+pub(crate) fn unary(code: u8, off: i16, imm: i32, value: u64) -> u64 {
     let wide = code & 7 == op::ALU64;
     let bits = if wide { 64 } else { 32 };
     match (code & 0xf0, off) {
@@ -154,7 +155,7 @@ pub fn unary(code: u8, off: i16, imm: i32, value: u64) -> u64 {
 }
 
 /// Whether a comparison jumps (section 4.3).
-pub fn comparison(operation: u8, bits: u32, dst: u64, operand: u64) -> bool {
+pub(crate) fn comparison(operation: u8, bits: u32, dst: u64, operand: u64) -> bool {
     let (a, signed_a) = readings(dst, bits);
     let (b, signed_b) = readings(operand, bits);
     match operation {
@@ -176,15 +177,15 @@ pub fn comparison(operation: u8, bits: u32, dst: u64, operand: u64) -> bool {
 /// One instruction, the program around it, and what it must give for each pair of operands.
 ///
 /// The program loads r0 and r2 from the memory's first and second 8 bytes, so that the kernel's verifier knows neither.
-pub struct Table {
-    pub name: String,
-    pub slots: Vec<Insn>,
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) slots: Vec<Insn>,
     /// First operand, second operand, r0.
-    pub rows: Vec<(u64, u64, u64)>,
+    pub(crate) rows: Vec<(u64, u64, u64)>,
 }
 
 /// Every arithmetic and comparison instruction in every form, over all edge values.
-pub fn tables() -> Vec<Table> {
+pub(crate) fn tables() -> Vec<Table> {
     let mut tables = Vec::new();
     for (bits, class, jump_class) in [(64, op::ALU64, op::JMP), (32, op::ALU, op::JMP32)] {
         for (operation, off) in ARITHMETIC {
