@@ -95,6 +95,8 @@ impl Perm {
     pub const KERNEL: Perm = Perm(4);
     /// Ordinary memory.
     pub const READ_WRITE: Perm = Perm(3);
+    /// Every bit: what a host needs one of.
+    const ANY: Perm = Perm(7);
 
     /// Whether all of `other`'s permissions are here.
     #[must_use]
@@ -335,25 +337,25 @@ impl Memory {
     /// # Errors
     /// As [`Memory::slice_mut`]; the same holds for all writes below.
     pub fn write_u8(&mut self, addr: GuestAddr, value: u8) -> Result<(), Fault> {
-        self.write(addr, &value.to_le_bytes())
+        self.write_number(addr, value.to_le_bytes())
     }
 
     /// Writes two little-endian bytes.
     #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
     pub fn write_u16(&mut self, addr: GuestAddr, value: u16) -> Result<(), Fault> {
-        self.write(addr, &value.to_le_bytes())
+        self.write_number(addr, value.to_le_bytes())
     }
 
     /// Writes four little-endian bytes.
     #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
     pub fn write_u32(&mut self, addr: GuestAddr, value: u32) -> Result<(), Fault> {
-        self.write(addr, &value.to_le_bytes())
+        self.write_number(addr, value.to_le_bytes())
     }
 
     /// Writes eight little-endian bytes.
     #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
     pub fn write_u64(&mut self, addr: GuestAddr, value: u64) -> Result<(), Fault> {
-        self.write(addr, &value.to_le_bytes())
+        self.write_number(addr, value.to_le_bytes())
     }
 
     /// Writes a byte string.
@@ -363,7 +365,14 @@ impl Memory {
         Ok(())
     }
 
+    fn write_number<const N: usize>(&mut self, addr: GuestAddr, bytes: [u8; N]) -> Result<(), Fault> {
+        if self.poke(addr.0, Perm::ANY, bytes) { Ok(()) } else { self.write(addr, &bytes) }
+    }
+
     fn read<const N: usize>(&self, addr: GuestAddr) -> Result<[u8; N], Fault> {
+        if let Some(bytes) = self.peek(addr.0, Perm::ANY) {
+            return Ok(bytes);
+        }
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.slice(addr, N as u64)?);
         Ok(bytes)
@@ -440,37 +449,54 @@ impl Memory {
         STACK_BASE + STACK_SIZE - FRAME_SIZE * u64::from(frame)
     }
 
-    /// Whether `N` bytes at `addr` lie in one page that has permission `need`.
+    /// Whether `N` bytes at `addr` lie in one page that has one of the permissions `need`.
     #[inline(always)]
     fn fast<const N: usize>(&self, addr: u64, need: Perm) -> bool {
         let in_page = (addr & PAGE_MASK) <= PAGE_SIZE - N as u64;
         in_page && self.perms.get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
     }
 
+    /// `N` bytes that lie in one page with permission `need`; `None` if they do not.
+    #[inline(always)]
+    fn peek<const N: usize>(&self, addr: u64, need: Perm) -> Option<[u8; N]> {
+        if !self.fast::<N>(addr, need) {
+            return None;
+        }
+        let mut bytes = [0; N];
+        // SAFETY: `fast` found addr's page in the table, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
+        // they lie in the mapping, whose length was checked to be GUEST_LIMIT.
+        unsafe { std::ptr::copy_nonoverlapping(self.map.as_ptr().add(addr as usize), bytes.as_mut_ptr(), N) };
+        Some(bytes)
+    }
+
+    /// Writes bytes that lie in one page with permission `need`; false if they do not.
+    #[inline(always)]
+    fn poke<const N: usize>(&mut self, addr: u64, need: Perm, bytes: [u8; N]) -> bool {
+        if !self.fast::<N>(addr, need) {
+            return false;
+        }
+        // SAFETY: as in `peek`; `&mut self` makes the mapping ours alone.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(addr as usize), N) };
+        true
+    }
+
     /// A program's load of `N` bytes, zero-extended. `Err` carries nothing: the caller names the fault.
     #[inline(always)]
     pub(crate) fn load<const N: usize>(&self, addr: u64) -> Result<u64, ()> {
-        if self.fast::<N>(addr, Perm::READ) {
-            let mut bytes = [0; 8];
-            // SAFETY: `fast` found addr's page in the table, so addr < GUEST_LIMIT, and the N bytes end in the same
-            // page, so they lie in the mapping, whose length was checked to be GUEST_LIMIT.
-            unsafe {
-                std::ptr::copy_nonoverlapping(self.map.as_ptr().add(addr as usize), bytes.as_mut_ptr(), N)
-            };
-            return Ok(u64::from_le_bytes(bytes));
-        }
-        self.load_slowly(addr, N as u64)
+        let Some(low) = self.peek::<N>(addr, Perm::READ) else {
+            return self.load_slowly(addr, N as u64);
+        };
+        let mut bytes = [0; 8];
+        bytes[..N].copy_from_slice(&low);
+        Ok(u64::from_le_bytes(bytes))
     }
 
     /// A program's store of the low `N` bytes of `value`.
     #[inline(always)]
     pub(crate) fn store<const N: usize>(&mut self, addr: u64, value: u64) -> Result<Store, ()> {
-        if self.fast::<N>(addr, Perm::WRITE) {
-            let bytes = value.to_le_bytes();
-            // SAFETY: as in `load`; `&mut self` makes the mapping ours alone.
-            unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(addr as usize), N)
-            };
+        let mut low = [0; N];
+        low.copy_from_slice(&value.to_le_bytes()[..N]);
+        if self.poke(addr, Perm::WRITE, low) {
             return Ok(Store::Done);
         }
         self.store_slowly(addr, N as u64, value)
@@ -499,5 +525,86 @@ impl Memory {
         let at = addr as usize;
         self.map[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
         Ok(Store::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory::new().expect("8 GiB of address space")
+    }
+
+    #[test]
+    fn regions_do_not_touch_and_addresses_repeat() {
+        let (mut one, mut two) = (memory(), memory());
+        for len in [1, 4096, 4097, 100_000] {
+            let addr = one.map(len, Perm::READ_WRITE).unwrap();
+            assert_eq!(addr, two.map(len, Perm::READ_WRITE).unwrap());
+            let end = len.next_multiple_of(PAGE_SIZE);
+            assert!(one.write_u8(addr.offset(end - 1), 1).is_ok());
+            assert!(one.write_u8(addr.offset(end), 1).is_err(), "a guard page follows");
+        }
+    }
+
+    #[test]
+    fn unmapped_regions_are_zeroed_and_reused() {
+        let mut mem = memory();
+        for len in [5000, RELEASE_LEN] {
+            let addr = mem.map(len, Perm::READ_WRITE).unwrap();
+            mem.write_u64(addr.offset(4092), 0x1122_3344_5566_7788).unwrap();
+            mem.unmap(addr, len);
+            let fault = mem.read_u8(addr).unwrap_err();
+            let bad = FaultKind::BadAccess { addr, size: 1, access: Access::Read };
+            assert_eq!(*fault.kind(), bad);
+            assert_eq!(mem.map(len, Perm::READ).unwrap(), addr, "same size, same place");
+            assert_eq!(mem.read_u64(addr.offset(4092)).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn every_host_access_is_checked_on_both_of_its_pages() {
+        let mut mem = memory();
+        let addr = mem.map(PAGE_SIZE, Perm::READ).unwrap();
+        let last = addr.offset(PAGE_SIZE - 4);
+        assert!(mem.write_u32(last, 7).is_ok(), "hosts may write what programs only read");
+        assert!(mem.read_u64(last).is_err() && mem.write_u64(last, 1).is_err());
+        assert_eq!(mem.slice(addr, PAGE_SIZE).unwrap().len(), 4096);
+        assert!(mem.slice(addr, PAGE_SIZE + 1).is_err());
+        for (at, len) in [(GUEST_LIMIT, 0), (GUEST_LIMIT - 1, 2), (u64::MAX, 1), (u64::MAX, u64::MAX), (0, 0)]
+        {
+            assert!(mem.slice(GuestAddr(at), len).is_err(), "{at:#x} {len}");
+        }
+    }
+
+    #[test]
+    fn programs_keep_to_permissions_across_pages() {
+        let mut mem = memory();
+        let base = GuestAddr(ARENA_BASE);
+        mem.map_at(base, PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        mem.map_at(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ).unwrap();
+        let edge = base.0 + PAGE_SIZE - 4;
+        assert_eq!(mem.store::<8>(edge, 1), Err(()));
+        mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ_WRITE);
+        assert_eq!(mem.store::<8>(edge, 0x1122_3344_5566_7788), Ok(Store::Done));
+        assert_eq!(mem.load::<8>(edge), Ok(0x1122_3344_5566_7788));
+        mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ | Perm::KERNEL);
+        assert_eq!(mem.store::<8>(edge, 5), Ok(Store::Kernel));
+        assert_eq!(mem.load::<8>(edge), Ok(0x1122_3344_5566_7788), "the store was the host's to do");
+    }
+
+    #[test]
+    fn impossible_ranges_are_refused() {
+        let mut mem = memory();
+        assert!(matches!(mem.map(5 << 30, Perm::READ), Err(MemoryError::Full { .. })));
+        assert!(matches!(mem.map(u64::MAX, Perm::READ), Err(MemoryError::Full { .. })));
+        assert!(mem.map(0, Perm::READ).is_err() && mem.map(1, Perm::NONE).is_err());
+        for (addr, len) in
+            [(0, PAGE_SIZE), (ARENA_BASE + 1, PAGE_SIZE), (GUEST_LIMIT, PAGE_SIZE), (ARENA_BASE, 0)]
+        {
+            assert!(mem.map_at(GuestAddr(addr), len, Perm::READ).is_err(), "{addr:#x} {len}");
+        }
+        mem.unmap(GuestAddr(u64::MAX), u64::MAX);
     }
 }

@@ -31,12 +31,32 @@ pub(crate) enum OpCode {
     FuncPointer,
 }
 
+/// A register's number as an index into sixteen. An enumeration and not a number, because the compiler then knows its
+/// range and indexes without a check; r11 to r15 exist for that only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[rustfmt::skip]
+pub(crate) enum Reg { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14, R15 }
+
+impl Reg {
+    #[rustfmt::skip]
+    const ALL: [Reg; 16] = [
+        Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5, Reg::R6, Reg::R7,
+        Reg::R8, Reg::R9, Reg::R10, Reg::R11, Reg::R12, Reg::R13, Reg::R14, Reg::R15,
+    ];
+
+    /// The register of this number; numbers were checked before.
+    fn new(number: u8) -> Reg {
+        Reg::ALL[usize::from(number & 15)]
+    }
+}
+
 /// One decoded instruction, 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Op {
     pub(crate) code: OpCode,
-    pub(crate) dst: u8,
-    pub(crate) src: u8,
+    pub(crate) dst: Reg,
+    pub(crate) src: Reg,
     /// A failing access is skipped.
     pub(crate) probe: bool,
     /// Jumps: index of the target among all operations. Accesses: the displacement.
@@ -146,8 +166,8 @@ fn one(insn: &Insn, second: Option<&Insn>, wide_shifts: bool) -> Result<Op, Fail
 fn plain(code: OpCode, insn: &Insn) -> Op {
     Op {
         code,
-        dst: insn.dst,
-        src: insn.src,
+        dst: Reg::new(insn.dst),
+        src: Reg::new(insn.src),
         probe: false,
         off: i32::from(insn.off),
         imm: i64::from(insn.imm),
@@ -174,7 +194,7 @@ fn immediate64(insn: &Insn, second: Option<&Insn>) -> Result<Op, Fail> {
     let blank = |second: &&Insn| second.code == 0 && second.dst == 0 && second.src == 0 && second.off == 0;
     let high = second.filter(blank).ok_or(Fail::TornImmediate)?.imm;
     let mut decoded = plain(OpCode::Mov64K, insn);
-    decoded.src = 0;
+    decoded.src = Reg::R0;
     match insn.src {
         0 => decoded.imm = (u64::from(high as u32) << 32 | u64::from(insn.imm as u32)) as i64,
         op::PSEUDO_FUNC => {
@@ -251,7 +271,7 @@ fn byte_order(insn: &Insn, wide: bool, big: bool) -> Result<Op, Fail> {
         _ => return Err(Fail::UnknownOpcode(*insn)),
     };
     let mut decoded = plain(code, insn);
-    decoded.src = insn.dst;
+    decoded.src = decoded.dst;
     Ok(decoded)
 }
 
@@ -329,7 +349,7 @@ fn call(insn: &Insn, register: bool) -> Result<Op, Fail> {
         let holder = if insn.imm == 0 { i32::from(insn.dst) } else { insn.imm };
         let valid = u8::try_from(holder).ok().filter(|holder| *holder < REG_COUNT);
         let dst = valid.ok_or(Fail::BadRegister(holder.clamp(0, 255) as u8))?;
-        return Ok(Op { dst, imm: 0, ..plain(OpCode::CallReg, insn) });
+        return Ok(Op { dst: Reg::new(dst), imm: 0, ..plain(OpCode::CallReg, insn) });
     }
     // The offset of a kernel function's call picks a module's BTF; the linker folds it into its index.
     require(insn.dst == 0 && insn.off == 0, insn)?;

@@ -9,7 +9,7 @@ use crate::fault::{Access, Fault, FaultKind};
 use crate::insn::op;
 use crate::memory::{ARENA_BASE, GuestAddr, Memory, Store};
 
-/// Registers; sixteen, so that a masked index needs no bounds check. r11 to r15 are never named by code.
+/// Registers; sixteen, one for each `Reg`, so that indexing needs no check.
 type Registers = [u64; 16];
 
 /// Runs `func` as the bottom frame of a new span of frames, until its exit.
@@ -78,8 +78,8 @@ fn atomic<const N: usize, H: Host>(
     let narrow = |value: u64| {
         if N == 4 { u64::from(value as u32) } else { value }
     };
-    let addr = regs[usize::from(decoded.dst & 15)].wrapping_add(decoded.off as u64);
-    let operand = narrow(regs[usize::from(decoded.src & 15)]);
+    let addr = regs[decoded.dst as usize].wrapping_add(decoded.off as u64);
+    let operand = narrow(regs[decoded.src as usize]);
     let Ok(old) = vm.mem.load::<N>(addr) else {
         return failed(vm, decoded, addr, N as u64, Access::Write);
     };
@@ -99,7 +99,7 @@ fn atomic<const N: usize, H: Host>(
     };
     store::<N, H>(vm, decoded, addr, narrow(new), host)?;
     if operation & op::FETCH != 0 {
-        regs[usize::from(decoded.src & 15)] = old;
+        regs[decoded.src as usize] = old;
     }
     Ok(())
 }
@@ -157,13 +157,17 @@ fn run<H: Host>(vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32
             (vm.executed, vm.at) = (executed, pc);
             return Err(FaultKind::Budget { limit: budget }.into());
         }
-        let o = &ops[pc];
+        // SAFETY: every value that `pc` takes is an index into `ops`. It starts at a function's entry and goes on to the
+        // next operation, to a jump's target, to a callee's entry or behind a call; decoding has put all targets on
+        // operations of the same function and lets no function end in anything but an exit or a jump, and linking
+        // has put callees on entries. `Code` does not change after that.
+        let o = unsafe { ops.get_unchecked(pc) };
         pc += 1;
         executed += 1;
         // The state that a host and a fault's reader see.
         macro_rules! sync { () => { (vm.executed, vm.at) = (executed, pc - 1) }; }
-        macro_rules! dst { () => { regs[usize::from(o.dst & 15)] }; }
-        macro_rules! src { () => { regs[usize::from(o.src & 15)] }; }
+        macro_rules! dst { () => { regs[o.dst as usize] }; }
+        macro_rules! src { () => { regs[o.src as usize] }; }
         macro_rules! fault { ($e:expr) => {{ sync!(); return Err($e.into()); }}; }
         macro_rules! ok { ($e:expr) => { match $e { Ok(value) => value, Err(fault) => fault!(fault) } }; }
         // 64-bit and 32-bit arithmetic: `f` takes and gives the operand's type.
