@@ -150,6 +150,19 @@ static __always_inline void kick_idle(u32 cpu)
 	scx_bpf_kick_cpu(cpu, KICK_IDLE);
 }
 
+/* The first idle CPU after @cpu, coming round to it, or NO_CPU. */
+static __always_inline s32 next_idle_cpu(u32 cpu)
+{
+	u32 i, word = cpu / 64 % MASK_WORDS;
+	u64 mask = idle_mask[word] & ~((2ull << (cpu % 64)) - 1);
+
+	for (i = zero; !mask && i < MASK_WORDS && can_loop; i++) {
+		word = (word + 1) % MASK_WORDS;
+		mask = idle_mask[word];
+	}
+	return mask ? (s32)(word * 64 + __builtin_ctzll(mask)) : NO_CPU;
+}
+
 /* ---- locking ---- */
 
 /* Locks queue @nr and sets its clock. NULL: no such queue. */
@@ -300,6 +313,59 @@ static __always_inline bool linked_well(task_t *p, s32 cpu)
 	return p->base.rq == cpu || cpu_allowed(p, p->base.rq);
 #endif
 }
+
+#ifdef POLICY_BALANCES
+/* Moves one task of @src to the queue of CPU @dst; false if there is none. */
+static __always_inline bool move_task(u32 src, u32 dst, u64 now, bool any)
+{
+	struct lock *lock = lock_rq(src, now);
+	task_t *p;
+
+	if (!lock)
+		return false;
+	p = pick_movable(rq_nr(src), dst, any);
+	if (p) {
+		dequeue_task(rq_nr(src), p, DEQ_MOVED);
+		p->base.rq = RQ_MOVING;
+	}
+	unlock(lock);
+	if (!p)
+		return false;
+	lock = lock_rq(dst, now);
+	if (!lock)
+		return false;
+	enqueue_task(rq_nr(dst), p, ENQ_MOVED);
+	p->base.rq = dst;
+	if (wakeup_preempt(rq_nr(dst), p, dst, ENQ_MOVED) == NO_CPU) {
+		unlock(lock);
+		return true;
+	}
+	unlock(lock);
+	if (!cpu_idle(dst)) {
+		count(nr_preempt_kicks);
+		scx_bpf_kick_cpu(dst, KICK_PREEMPT);
+	}
+	return true;
+}
+
+/*
+ * Moves up to @nr waiting tasks from queue @src to that of CPU @dst, which is
+ * the calling one. @any: those too that the policy thinks are better left where
+ * they are. Returns how many.
+ */
+static __noinline u32 move_tasks(u32 src, u32 dst, u64 now, u32 nr, bool any)
+{
+	u32 moved;
+
+	use_arena();
+	for (moved = zero; moved < nr && can_loop; moved++) {
+		if (!move_task(src, dst, now, any))
+			break;
+		count(nr_moves);
+	}
+	return moved;
+}
+#endif
 
 /* Wakes @target for a task of @cpu. The kernel itself wakes @cpu for a waking task. */
 static __always_inline void kick(s32 target, s32 cpu, u32 reason)

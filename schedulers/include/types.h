@@ -156,8 +156,8 @@ static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 
 static void balance_tick(u32 cpu, u64 now);
 /* @cpu has nothing to run. True: move_tasks() brought something. */
 static bool balance_newidle(u32 cpu, u64 now);
-/* A task of @src that may move to @cpu, or NULL; @idle: @cpu has nothing to run. */
-static task_t *pick_movable(rq_t *src, u32 cpu, bool idle);
+/* A task of @src that may move to @cpu, or NULL; @any: however unwise. */
+static task_t *pick_movable(rq_t *src, u32 cpu, bool any);
 #endif
 
 #endif

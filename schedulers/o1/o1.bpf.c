@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * o1 - Ingo Molnar's O(1) scheduler, as it was in early 2002, in Red Hat 8.0
+ * and in Linux 2.6.10.
+ *
+ * Each CPU has two arrays of 140 lists, one list per priority, with a bitmap of
+ * those that are not empty. The first task of the first list of the active
+ * array runs. A task whose slice is used up gets a new one at once and goes to
+ * the expired array; when the active array is empty the two swap. So neither a
+ * pick nor an expiry looks at more than one task, however many there are.
+ *
+ * A task's priority is its nice value, moved by how much it sleeps; how that is
+ * estimated, and whether a task that sleeps much may stay in the active array
+ * when its slice ends, is what the three profiles differ in most (estimator.h).
+ * Tasks change their queue when they wake up, and when a CPU with less to do
+ * pulls them (balance.h).
+ *
+ * README.md has a worked example, sources, tunables and limits.
+ */
+#define POLICY_SELECTS_CPU
+#define POLICY_BALANCES
+#include "../include/types.h"
+
+enum profile {
+	PROFILE_D1,	/* patch D1 and 2.5.2-pre10, January 2002 */
+	PROFILE_RH8,	/* 2.4.18-14 of Red Hat 8.0, autumn 2002 */
+	PROFILE_2_6_10,	/* Linux 2.6.10, December 2004 */
+};
+
+/* Generation of the scheduler; enum, default PROFILE_2_6_10. */
+const volatile enum profile profile = PROFILE_2_6_10;
+/* Length of a clock tick; ns, 100000..100000000; 0: 1 ms in 2.6.10, 10 ms before. */
+const volatile u64 tick_ns = 0;
+/* Sleep that earns the full bonus; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
+const volatile u64 max_sleep_ns = 0;
+/* Per runnable task, how long the expired array may wait for tasks that stay
+ * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
+const volatile u64 starvation_limit_ns = 0;
+/* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
+const volatile u32 child_penalty = 95;
+/* Share of its bonus that a parent keeps when it forks; percent, 0..100; 100. */
+const volatile u32 parent_penalty = 100;
+/* Share of the time spent waiting in the queue that counts as sleep; percent; 30. 2.6.10 only. */
+const volatile u32 on_runqueue_weight = 30;
+/* Weight of a parent's own average against that of an exiting child; 1..100; 3. */
+const volatile u32 exit_weight = 3;
+/* Priorities that a task must have earned to be interactive, at nice 0; 0..5; 2. */
+const volatile u32 interactive_delta = 2;
+/* 2.6.10: tasks build up credit for sleeping, without which bonuses are lost fast; on.
+ * Off is what 2.6.11 did. */
+const volatile bool interactive_credit = true;
+/* 2.6.10: interactive tasks of one priority take turns every so often; ns; 5 ms at full bonus. */
+const volatile u64 granularity_ns = 5000000;
+/* 2.6.10: the above is multiplied by the number of CPUs; on. */
+const volatile bool ncpus_in_gran = true;
+/* A task that ran less than this long ago is too warm to be pulled by a busy CPU;
+ * ns; 0: 2.5 ms in 2.6.10, 10 ms before. */
+const volatile u64 cache_hot_ns = 0;
+/* 2.6.10: load of another CPU against this one's that makes it busier; percent; 125. */
+const volatile u32 imbalance_pct = 125;
+/* 2.6.10: CPUs with consecutive numbers that share a core; a waking task whose CPU is
+ * busy takes an idle one among them; 1..64; 1: none do. */
+const volatile u32 smt_siblings = 1;
+
+u64 nr_array_switches;	/* times the active array was empty and the two swapped */
+u64 nr_expired;		/* slices that ended in the expired array */
+u64 nr_stayed_active;	/* slices that ended in the active array: interactive tasks */
+u64 nr_starving;	/* slices of interactive tasks that expired, or others would starve */
+u64 nr_round_robins;	/* interactive tasks that gave way to their equals within a slice */
+u64 nr_preemptions;	/* ready tasks with a better priority than the running one */
+u64 nr_no_preemptions;	/* ready tasks that have to wait */
+u64 nr_sync_wakeups;	/* woken tasks that wait because their waker is about to sleep */
+u64 nr_wake_prev;	/* woken tasks queued where they ran last */
+u64 nr_wake_affine;	/* woken tasks queued on their waker's CPU */
+u64 nr_wake_sibling;	/* woken tasks queued on an idle CPU of the same core */
+u64 nr_child_first;	/* children queued before their parent */
+u64 nr_scanned;		/* tasks that balancing looked at */
+u64 nr_too_warm;	/* tasks not pulled because they ran a moment ago */
+u64 nr_newidle_pulls;	/* pulls by a CPU with nothing to run */
+u64 nr_periodic_pulls;	/* pulls by a busy CPU */
+u64 nr_balanced;	/* looks at the other CPUs that found no reason to pull */
+u64 nr_failed_pulls;	/* busier CPUs of which no task could be pulled */
+u64 nr_idle_nudges;	/* idle CPUs told by a busy one that there is work */
+
+#define MS 1000000ull
+#define SEC_NS (1000 * MS)
+
+/* Priorities 0..99 are real time, which other classes do here; nice 0 is 120. */
+#define MAX_RT_PRIO 100
+#define MAX_PRIO 140
+
+struct prio_array {
+	u32 nr_active;
+	u64 bitmap[BITMAP_WORDS(MAX_PRIO)];
+	struct list_head queue[MAX_PRIO];
+};
+
+typedef struct prio_array __arena array_t;
+
+struct task {
+	struct task_base base;
+	struct list_head run_list;
+	array_t *array;		/* that it is queued in, NULL: none */
+	s32 prio;		/* 100..139, index of its list */
+	s32 static_prio;	/* 120 + nice */
+	s32 time_slice;		/* ticks left */
+	s32 credit;		/* 2.6.10: -101..101 */
+	s32 activated;		/* 2.6.10: -1 uninterruptible sleep, 1 woken, 0 otherwise */
+	bool first_time_slice;	/* its slice came from its parent */
+	bool expired;		/* was queued in the expired array when it was unlinked */
+	bool child_first;	/* has just been queued before its parent */
+	u64 sleep_avg;		/* ns; 2.6.10 and rh8 */
+	u64 timestamp;		/* ns, when it was put, queued or switched to */
+	u64 last_ran;		/* ns, when it was put */
+	u64 hist_slot;		/* d1: second that sleep_hist was brought up to */
+	u64 hist_tick;		/* d1: tick of that */
+	u32 sleep_hist[4];	/* d1: ticks slept in this second and the three before it */
+};
+
+/*
+ * A CPU's search for another one to pull from. In the arena, not on the stack:
+ * the verifier would follow every path that leads to a maximum.
+ */
+struct pull {
+	u64 most;	/* load or length found so far */
+	u64 total;	/* load of all CPUs */
+	s32 from;	/* whose that is, NO_CPU: nobody's */
+	u32 amount;	/* tasks to pull */
+};
+
+struct rq {
+	struct rq_base base;
+	array_t *active, *expired;
+	u32 nr_running;			/* queued tasks, the running one included */
+	s32 best_expired_prio;		/* best static_prio in expired, 140: none */
+	u64 expired_since;		/* tick of the first expiry since the swap, 0: none */
+	u64 load;			/* 2.6.10: tasks * 128, averaged */
+	u64 load_updated;		/* ns */
+	u64 next_balance;		/* ns */
+	u64 balance_interval;		/* ns */
+	u32 balance_failed;
+	struct pull pull;		/* by its CPU only */
+	u16 prev_running[MAX_CPUS];	/* d1, rh8: queue lengths at the last look */
+	struct prio_array arrays[2];
+};
+
+#include "../include/glue.h"
+
+static u64 tick_length(void)
+{
+	if (tick_ns)
+		return tick_ns;
+	return profile == PROFILE_2_6_10 ? MS : 10 * MS;
+}
+
+/* The clock of @rq in ticks, as jiffies were. */
+static __always_inline u64 jiffies(rq_t *rq)
+{
+	return rq->base.clock / tick_length();
+}
+
+static u32 ticks_left(task_t *p)
+{
+	return p->time_slice;
+}
+
+/* ---- the arrays ---- */
+
+static __always_inline void array_add(task_t *p, array_t *array)
+{
+	list_add_tail(&p->run_list, &array->queue[p->prio]);
+	set_bit(p->prio, array->bitmap);
+	array->nr_active++;
+	p->array = array;
+}
+
+static __always_inline void array_del(task_t *p)
+{
+	array_t *array = p->array;
+
+	array->nr_active--;
+	list_del(&p->run_list);
+	if (list_empty(&array->queue[p->prio]))
+		clear_bit(p->prio, array->bitmap);
+	WRITE_ONCE(p->array, NULL);
+}
+
+/* To the tail of its list, which may be another one by now. */
+static __always_inline void requeue(task_t *p, array_t *array, s32 prio)
+{
+	array_del(p);
+	p->prio = prio;
+	array_add(p, array);
+}
+
+#include "estimator.h"
+
+static void init_rq(rq_t *rq, u32 cpu)
+{
+	u32 i;
+
+	rq->active = &rq->arrays[0];
+	rq->expired = &rq->arrays[1];
+	rq->best_expired_prio = MAX_PRIO;
+	rq->balance_interval = MS;
+	for (i = zero; i < MAX_PRIO && can_loop; i++) {
+		list_init(&rq->arrays[0].queue[i]);
+		list_init(&rq->arrays[1].queue[i]);
+	}
+}
+
+static void init_task(task_t *p)
+{
+	u32 i;
+
+	p->static_prio = NICE_TO_STATIC_PRIO(p->base.nice);
+	WRITE_ONCE(p->array, NULL);
+	WRITE_ONCE(p->credit, 0);
+	WRITE_ONCE(p->activated, 0);
+	WRITE_ONCE(p->first_time_slice, false);
+	WRITE_ONCE(p->expired, false);
+	WRITE_ONCE(p->child_first, false);
+	WRITE_ONCE(p->sleep_avg, 0);
+	WRITE_ONCE(p->timestamp, 0);
+	WRITE_ONCE(p->last_ran, 0);
+	WRITE_ONCE(p->hist_slot, 0);
+	WRITE_ONCE(p->hist_tick, 0);
+	for (i = zero; i < ARRAY_SIZE(p->sleep_hist) && can_loop; i++)
+		p->sleep_hist[i] = 0;
+	p->prio = effective_prio(p, 0);
+	p->time_slice = task_timeslice(p);
+}
+
+/* ---- birth and death ---- */
+
+/* Parent and child share what is left, so that nobody gains by forking. */
+static bool task_fork(task_t *parent, task_t *child)
+{
+	child->time_slice = (parent->time_slice + 1) >> 1;
+	child->first_time_slice = true;
+	inherit_average(parent, child);
+	parent->time_slice >>= 1;
+	if (parent->time_slice)
+		return false;
+	parent->time_slice = 1;
+	return task_tick(rq_nr(parent->base.rq), parent);
+}
+
+static void task_exit(task_t *parent, task_t *child)
+{
+	s32 cap = task_timeslice(child);
+
+	if (child->first_time_slice)
+		parent->time_slice = min(parent->time_slice + child->time_slice, cap);
+	if (profile != PROFILE_D1 && child->sleep_avg < parent->sleep_avg)
+		parent->sleep_avg = (exit_weight * parent->sleep_avg + child->sleep_avg) /
+				    (exit_weight + 1);
+}
+
+/*
+ * 2.6: a child with an address space of its own runs before its parent, which
+ * would otherwise copy pages that the child is about to throw away.
+ */
+static __always_inline bool queue_before_parent(rq_t *rq, task_t *p)
+{
+	task_t *parent = p->base.parent;
+
+	if (profile != PROFILE_2_6_10 || !parent || parent->base.id != p->base.parent_id)
+		return false;
+	if (parent->base.rq != (s32)rq->base.nr || !parent->array || parent->base.mm == p->base.mm)
+		return false;
+	p->prio = parent->prio;
+	list_add_tail(&p->run_list, &parent->run_list);
+	p->array = parent->array;
+	p->array->nr_active++;
+	p->child_first = true;
+	count(nr_child_first);
+	return true;
+}
+
+/* ---- queueing ---- */
+
+static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
+{
+	rq->nr_running++;
+	if (reason == ENQ_NEW && queue_before_parent(rq, p))
+		return;
+	if (reason == ENQ_WAKE)
+		credit_sleep(rq, p);
+	if (reason != ENQ_MOVED)
+		p->prio = effective_prio(p, jiffies(rq));
+	array_add(p, reason == ENQ_MOVED && p->expired ? rq->expired : rq->active);
+}
+
+static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
+{
+	rq->nr_running--;
+	p->expired = p->array == rq->expired;
+	array_del(p);
+}
+
+/* First task of @array, in order of priority, that @cpu may run. */
+static __always_inline task_t *first_task(array_t *array, u32 cpu, task_t *prev)
+{
+	list_t *pos;
+	task_t *p;
+	u32 prio;
+
+	for (prio = find_next_bit(array->bitmap, MAX_PRIO, 0); prio < MAX_PRIO && can_loop;
+	     prio = find_next_bit(array->bitmap, MAX_PRIO, prio + 1)) {
+		list_for_each(pos, &array->queue[prio]) {
+			p = list_entry(pos, struct task, run_list);
+			if (can_run(p, cpu, prev))
+				return p;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * All but a few tasks on the queue may be picked: the exceptions are the one
+ * that runs and those that the kernel holds for a moment. So the first one or
+ * two tasks looked at will do.
+ */
+static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
+{
+	array_t *array = rq->active;
+	task_t *next;
+
+	if (!array->nr_active) {
+		rq->active = rq->expired;
+		rq->expired = array;
+		WRITE_ONCE(rq->expired_since, 0);
+		rq->best_expired_prio = MAX_PRIO;
+		if (rq->active->nr_active)
+			count(nr_array_switches);
+	}
+	next = first_task(rq->active, cpu, prev);
+	return next ?: first_task(rq->expired, cpu, prev);
+}
+
+static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
+{
+	if (profile == PROFILE_2_6_10)
+		credit_wait(rq, p);
+	p->timestamp = rq->base.clock;
+}
+
+static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
+{
+	if (profile == PROFILE_2_6_10)
+		charge_run(p, ran);
+	p->timestamp = rq->base.clock;
+	p->last_ran = rq->base.clock;
+}
+
+/* ---- the tick ---- */
+
+/* Have tasks waited in the expired array for too long, or a better one than @p? */
+static __always_inline bool expired_starving(rq_t *rq, task_t *p)
+{
+	u64 limit = starvation_limit() / tick_length();
+
+	if (rq->expired_since && jiffies(rq) - rq->expired_since >= limit * rq->nr_running + 1)
+		return true;
+	return profile == PROFILE_2_6_10 && p->static_prio > rq->best_expired_prio;
+}
+
+/* The slice is used up: a new one, and to the array where @p belongs. */
+static __always_inline void expire(rq_t *rq, task_t *p)
+{
+	array_t *array = rq->expired;
+
+	array_del(p);
+	p->prio = effective_prio(p, jiffies(rq));
+	p->time_slice = task_timeslice(p);
+	p->first_time_slice = false;
+	if (!rq->expired_since)
+		rq->expired_since = jiffies(rq);
+	if (!task_interactive(p)) {
+		count(nr_expired);
+	} else if (profile != PROFILE_D1 && expired_starving(rq, p)) {
+		count(nr_starving);
+	} else {
+		count(nr_stayed_active);
+		array = rq->active;
+	}
+	if (array == rq->expired)
+		rq->best_expired_prio = min(rq->best_expired_prio, p->static_prio);
+	array_add(p, array);
+}
+
+/* 2.6: an interactive task gives way to its equals every granularity. */
+static __always_inline bool round_robin(rq_t *rq, task_t *p)
+{
+	u32 gran;
+
+	if (!task_interactive(p))
+		return false;
+	gran = granularity_ticks(p);
+	if ((u32)(task_timeslice(p) - p->time_slice) % gran || (u32)p->time_slice < gran)
+		return false;
+	requeue(p, rq->active, effective_prio(p, jiffies(rq)));
+	count(nr_round_robins);
+	return true;
+}
+
+static bool task_tick(rq_t *rq, task_t *p)
+{
+	if (!p->array)
+		return false;
+	if (p->array != rq->active)
+		return true;
+	if (profile == PROFILE_RH8)
+		p->sleep_avg -= min(p->sleep_avg, tick_length());
+	if (--p->time_slice <= 0) {
+		expire(rq, p);
+		return true;
+	}
+	if (profile == PROFILE_D1) {
+		/* in again, so that the estimator sees that it runs */
+		requeue(p, rq->active, effective_prio(p, jiffies(rq)));
+		return false;
+	}
+	return profile == PROFILE_2_6_10 && round_robin(rq, p);
+}
+
+/* ---- yield ---- */
+
+/* rh8: behind the next task of its list, or down to the next list in use. */
+static __always_inline void step_back(rq_t *rq, task_t *p)
+{
+	array_t *array = p->array;
+	list_t *next = p->run_list.next, *head = &array->queue[p->prio];
+	u32 prio;
+
+	if (head->next != &p->run_list || head->prev != &p->run_list) {
+		list_del(&p->run_list);
+		if (next == head)
+			next = head->prev;
+		list_add(&p->run_list, next);
+		return;
+	}
+	prio = find_next_bit(array->bitmap, MAX_PRIO, p->prio + 1);
+	if (prio < MAX_PRIO)
+		requeue(p, array, prio);
+}
+
+static bool yield_task(rq_t *rq, task_t *p)
+{
+	switch (profile) {
+	case PROFILE_D1:
+		requeue(p, p->array, p->prio);
+		break;
+	case PROFILE_RH8:
+		step_back(rq, p);
+		break;
+	default:
+		requeue(p, rq->expired, p->prio);
+	}
+	return true;
+}
+
+/* ---- preemption ---- */
+
+static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
+{
+	task_t *curr = cpu_nr(cpu)->curr;
+
+	if (cpu_idle(cpu))
+		return cpu;
+	if (p->child_first) {
+		p->child_first = false;
+		return cpu;
+	}
+	if (!curr || p->prio >= curr->prio) {
+		count(nr_no_preemptions);
+		return NO_CPU;
+	}
+	if (reason == ENQ_WAKE && profile != PROFILE_D1 && p->base.waker_cpu == cpu) {
+		count(nr_sync_wakeups);
+		return NO_CPU;
+	}
+	count(nr_preemptions);
+	return cpu;
+}
+
+/* Stays in its array; the bonus moves along with the nice value. */
+static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice)
+{
+	s32 delta = p->base.nice - old_nice, prio;
+
+	p->static_prio += delta;
+	prio = min(max(p->prio + delta, MAX_RT_PRIO), MAX_PRIO - 1);
+	if (!rq || !p->array) {
+		p->prio = prio;
+		return false;
+	}
+	requeue(p, p->array, prio);
+	return true;
+}
+
+#include "balance.h"
+
+SCHED_OPS(o1);
