@@ -3,6 +3,7 @@
 //!
 //! All privilege of the project is in this crate.
 
+pub mod exec;
 pub mod guest;
 pub mod kernel_image;
 pub mod kernel_log;
@@ -10,3 +11,13 @@ pub mod load;
 mod machine;
 pub mod vm;
 mod wire;
+
+/// Takes on the role that this process was started for, if it is not an ordinary one: the first
+/// process of a VM, or a task of a workload that has replaced its process image. A program that
+/// uses this crate calls it first in `main`. Returns in an ordinary process only.
+pub fn enter() {
+    if guest::is_init() {
+        guest::main();
+    }
+    exec::continue_if_asked();
+}

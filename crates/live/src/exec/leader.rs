@@ -1,0 +1,333 @@
+//! The process that starts a run's tasks, waits for its end, and collects what they did.
+//!
+//! It stands between the caller and the tasks so that whatever happens to either, no task is left:
+//! it adopts orphans, dies with its caller, and takes the tasks' process group with it.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::time::Duration;
+
+use schedlab_workload::{End, Scenario, TaskSpec};
+
+use super::channels::Objects;
+use super::shared::{Shared, UNKNOWN};
+use super::spin::SpinRate;
+use super::system::{self, exit_now, now_ns};
+use super::task::{Context, Doing, Failure, KernelFigures, Task};
+
+/// Stack of a task that is a thread. Chosen: programs need a few hundred bytes.
+const STACK: usize = 64 << 10;
+
+/// Process group that the handler below kills.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// Ends the tasks and then this process.
+extern "C" fn end_all(_signal: libc::c_int) {
+    let group = GROUP.load(SeqCst);
+    // SAFETY: kill and _exit are safe in a signal handler.
+    unsafe {
+        if group > 0 {
+            libc::kill(-group, libc::SIGKILL);
+        }
+        libc::_exit(2);
+    }
+}
+
+/// A process of the run and the tasks in it.
+struct Process {
+    pid: i32,
+    tasks: Vec<usize>,
+    running: bool,
+}
+
+/// Runs a scenario; the exit code says whether shared memory holds results (0) or a failure (1).
+pub(super) fn lead(scenario: &Scenario, shared: &Shared, rate: Option<SpinRate>, close: &[RawFd]) -> i32 {
+    become_leader(close);
+    let result = Objects::new(scenario)
+        .map_err(|e| Failure(Doing::Objects, e))
+        .and_then(|objects| conduct(scenario, shared, &objects, rate));
+    match result {
+        Ok(()) if shared.header().failed.load(Acquire) == 0 => 0,
+        Ok(()) => 1,
+        Err(failure) => {
+            let errno = failure.1.raw_os_error().unwrap_or(0);
+            shared.fail(usize::MAX >> 32, failure.0 as u32, errno);
+            1
+        }
+    }
+}
+
+fn become_leader(close: &[RawFd]) {
+    // What keeps the scheduler loaded must be open in the caller alone.
+    for &fd in close {
+        // SAFETY: descriptors of the caller that this process does not use.
+        unsafe { libc::close(fd) };
+    }
+    let handler: extern "C" fn(libc::c_int) = end_all;
+    // SAFETY: plain system calls; the handler is safe for signals; sets are initialised by the calls.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+        // System V objects of a namespace of our own are gone with its last process.
+        libc::unshare(libc::CLONE_NEWIPC);
+        let set = signal_set();
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// The signals that the leader waits for: a child has ended, the caller wants an end.
+fn signal_set() -> libc::sigset_t {
+    // SAFETY: initialised by sigemptyset.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigaddset(&raw mut set, libc::SIGUSR1);
+        set
+    }
+}
+
+/// Ends all tasks when dropped.
+struct TaskGroup {
+    anchor: i32,
+}
+
+impl TaskGroup {
+    /// A process group, held open by a process that only sleeps.
+    fn new(shared: &Shared) -> Result<TaskGroup, Failure> {
+        let anchor = fork().map_err(|e| Failure(Doing::Spawn, e))?;
+        if anchor == 0 {
+            // SAFETY: plain system calls.
+            unsafe {
+                libc::setpgid(0, 0);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                loop {
+                    libc::pause();
+                }
+            }
+        }
+        // SAFETY: plain system call; the child does the same, whoever comes first.
+        unsafe { libc::setpgid(anchor, anchor) };
+        GROUP.store(anchor, SeqCst);
+        shared.header().group.store(anchor.cast_unsigned(), Release);
+        Ok(TaskGroup { anchor })
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: plain system call on a group of our own children.
+        unsafe { libc::kill(-self.anchor, signal) };
+    }
+}
+
+impl Drop for TaskGroup {
+    fn drop(&mut self) {
+        self.signal(libc::SIGKILL);
+        // SAFETY: plain system call; ends when there is no child left.
+        while system::retry(|| unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } as isize).is_ok() {}
+        GROUP.store(0, SeqCst);
+    }
+}
+
+fn conduct(
+    scenario: &Scenario,
+    shared: &Shared,
+    objects: &Objects,
+    rate: Option<SpinRate>,
+) -> Result<(), Failure> {
+    let rate = rate.unwrap_or_else(SpinRate::measure);
+    shared.header().spin_rate.store(rate.0, Relaxed);
+    let context = Context {
+        shared,
+        programs: &scenario.programs,
+        channels: &objects.channels,
+        sets: &objects.sets,
+        barriers: &scenario.barriers,
+        spans: scenario.spans as usize,
+        rate,
+    };
+    let foreground = scenario.tasks.iter().filter(|task| !task.background).count();
+    shared.header().foreground.store(foreground as u32, Relaxed);
+    shared.header().leader.store(std::process::id(), Relaxed);
+    let group = TaskGroup::new(shared)?;
+    let mut processes = spawn_all(scenario, context, &group)?;
+    wait_until_ready(scenario, shared, &mut processes);
+    become_punctual();
+    let header = shared.header();
+    header.begin.store(now_ns(), Relaxed);
+    header.go.store(1, Release);
+    system::futex_wake(&header.go, i32::MAX);
+    wait_for_end(scenario.end, shared, &mut processes);
+    header.end.store(now_ns(), Relaxed);
+    // Stopped tasks have their figures settled and change nothing any more.
+    group.signal(libc::SIGSTOP);
+    for process in processes.iter().filter(|p| p.running) {
+        for &task in &process.tasks {
+            collect(shared, process, task);
+        }
+    }
+    Ok(())
+}
+
+/// The end of a run is measured by this process: it runs before anything that is measured. Tasks
+/// do not inherit that; without privilege it stays as it is.
+fn become_punctual() {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: reads one sched_param.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameter)
+    };
+}
+
+fn fork() -> io::Result<i32> {
+    // SAFETY: this process has one thread; the child goes on with a copy of everything.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(pid),
+    }
+}
+
+/// Starts the processes in the order of their first tasks.
+fn spawn_all(scenario: &Scenario, context: Context<'_>, group: &TaskGroup) -> Result<Vec<Process>, Failure> {
+    let mut processes: Vec<Process> = Vec::new();
+    let mut place: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
+    for (number, task) in scenario.tasks.iter().enumerate() {
+        let at = *place.entry(task.process.0).or_insert(processes.len());
+        if at == processes.len() {
+            processes.push(Process { pid: 0, tasks: Vec::new(), running: true });
+        }
+        processes[at].tasks.push(number);
+    }
+    for process in &mut processes {
+        let pid = fork().map_err(|e| Failure(Doing::Spawn, e))?;
+        if pid == 0 {
+            run_process(scenario, context, &process.tasks, group.anchor);
+        }
+        // SAFETY: as in TaskGroup::new.
+        unsafe { libc::setpgid(pid, group.anchor) };
+        process.pid = pid;
+    }
+    Ok(processes)
+}
+
+/// A process of the run, from fork to exit.
+fn run_process(scenario: &Scenario, context: Context<'_>, tasks: &[usize], group: i32) -> ! {
+    // SAFETY: plain system calls; the set is initialised.
+    unsafe {
+        libc::setpgid(0, group);
+        libc::signal(libc::SIGTERM, libc::SIG_DFL);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let set = signal_set();
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+    }
+    std::thread::scope(|scope| {
+        for &number in &tasks[1..] {
+            let started = std::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, move || run_task(&scenario.tasks[number], context, number));
+            if let Err(error) = started {
+                context.shared.fail(number, Doing::Spawn as u32, error.raw_os_error().unwrap_or(0));
+                exit_now(1);
+            }
+        }
+        run_task(&scenario.tasks[tasks[0]], context, tasks[0]);
+    });
+    exit_now(0)
+}
+
+fn run_task(spec: &TaskSpec, context: Context<'_>, number: usize) {
+    let mut task = Task::new(context, number, spec.program.index());
+    if let Err(failure) = task.wait_at_gate(spec) {
+        task.fail(&failure);
+        exit_now(1);
+    }
+    task.background = spec.background;
+    if task.run_and_record() != 0 {
+        exit_now(1);
+    }
+}
+
+/// Waits until all tasks are at the gate, or something fails.
+fn wait_until_ready(scenario: &Scenario, shared: &Shared, processes: &mut [Process]) {
+    let header = shared.header();
+    while (header.ready.load(Acquire) as usize) < scenario.tasks.len() && !is_over(shared) {
+        wait_for_signal(Some(Duration::from_millis(2)));
+        reap(shared, processes);
+    }
+}
+
+fn is_over(shared: &Shared) -> bool {
+    shared.header().failed.load(Acquire) != 0 || shared.header().stop.load(Acquire) != 0
+}
+
+fn wait_for_end(end: End, shared: &Shared, processes: &mut [Process]) {
+    let begin = shared.header().begin.load(Relaxed);
+    let deadline = match end {
+        End::AllExit | End::ForegroundExit => None,
+        End::After(length) => Some(begin + length.0),
+    };
+    loop {
+        reap(shared, processes);
+        let foreground = shared.header().foreground.load(Acquire);
+        let done = match end {
+            End::ForegroundExit => foreground == 0,
+            End::AllExit | End::After(_) => processes.iter().all(|process| !process.running),
+        };
+        if done || is_over(shared) {
+            return;
+        }
+        let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(now_ns())));
+        if left == Some(Duration::ZERO) {
+            return;
+        }
+        wait_for_signal(left);
+    }
+}
+
+fn wait_for_signal(limit: Option<Duration>) {
+    let set = signal_set();
+    let time = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(limit.subsec_nanos().cast_signed()),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: reads the set and the time, or waits without limit; wants no information.
+    unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), time) };
+}
+
+/// Takes note of children that have ended; orphans of tasks are among them.
+fn reap(shared: &Shared, processes: &mut [Process]) {
+    loop {
+        let mut status = 0;
+        // SAFETY: writes the status.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        if pid <= 0 {
+            return;
+        }
+        let Some(process) = processes.iter_mut().find(|process| process.pid == pid) else { continue };
+        process.running = false;
+        if status != 0 {
+            shared.fail(process.tasks[0], Doing::Crash as u32, 0);
+        }
+    }
+}
+
+/// Reads what the kernel knows of a task that has not ended.
+fn collect(shared: &Shared, process: &Process, task: usize) {
+    let slot = shared.slot(task);
+    if slot.ended.load(Acquire) != 0 {
+        return;
+    }
+    let tid = slot.tid.load(Relaxed);
+    let figures = KernelFigures::read(&format!("/proc/{}/task/{tid}", process.pid));
+    let exact = (process.tasks.len() == 1).then(|| system::process_cpu_ns(process.pid)).flatten();
+    slot.cpu_ns.store(exact.or(figures.cpu_ns).unwrap_or(0), Relaxed);
+    slot.voluntary.store(figures.voluntary.unwrap_or(0), Relaxed);
+    slot.involuntary.store(figures.involuntary.unwrap_or(0), Relaxed);
+    slot.delay_ns.store(figures.delay_ns.unwrap_or(UNKNOWN), Relaxed);
+    slot.migrations.store(figures.migrations.unwrap_or(UNKNOWN), Relaxed);
+}

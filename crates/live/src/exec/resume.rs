@@ -1,0 +1,326 @@
+//! A task that replaces its process image and goes on.
+//!
+//! Before `execve` it writes down where it is into a memory file; the new image, which is the same
+//! program again, finds the file's number in its arguments and continues. All numbers are u64,
+//! little-endian.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use schedlab_base::DurationNs;
+use schedlab_workload::{
+    Amount, BarrierId, ChannelId, CondId, CounterId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramId,
+    SemId, SpanId, TimerSlot,
+};
+
+use super::channels::{Ends, keep_open, memory_file};
+use super::shared::{Counts, Shared};
+use super::spin::SpinRate;
+use super::system;
+use super::task::{Context, Task};
+
+/// Name under which a continued task is started.
+const NAME: &str = "schedlab-task";
+
+/// Replaces the process image; returns only when that fails.
+pub(super) fn exec(task: &Task<'_>) -> io::Error {
+    let attempt = || -> io::Result<std::convert::Infallible> {
+        let words = encode(task);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let state = memory_file(&bytes)?;
+        keep_open(task.context.shared.fd());
+        for ends in task.context.channels {
+            keep_open(ends.read);
+            keep_open(ends.write);
+        }
+        let name = CString::new(NAME)?;
+        let number = CString::new(state.to_string())?;
+        let args = [name.as_ptr(), number.as_ptr(), std::ptr::null()];
+        // SAFETY: path and arguments are NUL-terminated, the list ends with null.
+        unsafe { libc::execv(c"/proc/self/exe".as_ptr(), args.as_ptr()) };
+        Err(io::Error::last_os_error())
+    };
+    match attempt() {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+/// Continues the task that this process was started for; returns if it was started for
+/// something else.
+pub(crate) fn continue_if_asked() {
+    let mut args = std::env::args();
+    if args.next().as_deref() != Some(NAME) {
+        return;
+    }
+    let code = args.next().and_then(|arg| arg.parse().ok()).and_then(go_on);
+    system::exit_now(code.unwrap_or(1));
+}
+
+fn go_on(state: RawFd) -> Option<i32> {
+    // SAFETY: the number was given to us by the image before this one, which left it open for us.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(state) });
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    drop(file);
+    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    let state = State::decode(&mut Words(words.into_iter()))?;
+    system::set_name(&state.name);
+    // SAFETY: as above.
+    let fd = unsafe { OwnedFd::from_raw_fd(state.shared_fd) };
+    let shared = Shared::map(fd, state.counts).ok()?;
+    let context = Context {
+        shared: &shared,
+        programs: &state.programs,
+        channels: &state.channels,
+        sets: &state.sets,
+        barriers: &state.barriers,
+        spans: state.open.len(),
+        rate: state.rate,
+    };
+    let mut task = Task::new(context, state.slot, state.program);
+    task.skip(state.steps);
+    task.open = state.open;
+    task.timers = state.timers;
+    task.background = state.background;
+    Some(task.run_and_record())
+}
+
+/// Everything that a task needs to go on.
+struct State {
+    shared_fd: RawFd,
+    counts: Counts,
+    rate: SpinRate,
+    name: String,
+    slot: usize,
+    program: usize,
+    steps: u64,
+    background: bool,
+    timers: [u64; MAX_TIMERS],
+    barriers: Vec<u32>,
+    open: Vec<u64>,
+    channels: Vec<Ends>,
+    sets: Vec<i32>,
+    programs: Vec<Program>,
+}
+
+fn encode(task: &Task<'_>) -> Vec<u64> {
+    let context = &task.context;
+    let counts = context.shared.counts();
+    let name = own_name();
+    let mut words = vec![
+        context.shared.fd() as u64,
+        counts.tasks as u64,
+        counts.counters as u64,
+        counts.locks as u64,
+        counts.disks as u64,
+        counts.conds as u64,
+        counts.barriers as u64,
+        context.rate.0,
+        u64::from_le_bytes(*name.first_chunk().unwrap_or(&[0; 8])),
+        u64::from_le_bytes(*name.last_chunk().unwrap_or(&[0; 8])),
+        task.slot as u64,
+        task.program as u64,
+        task.steps,
+        u64::from(task.background),
+    ];
+    words.extend(task.timers);
+    words.push(context.barriers.len() as u64);
+    words.extend(context.barriers.iter().map(|parties| u64::from(*parties)));
+    words.push(task.open.len() as u64);
+    words.extend(&task.open);
+    words.push(context.channels.len() as u64);
+    words.extend(context.channels.iter().flat_map(|ends| [ends.read as u64, ends.write as u64]));
+    words.push(context.sets.len() as u64);
+    words.extend(context.sets.iter().map(|set| *set as u64));
+    words.push(context.programs.len() as u64);
+    for program in context.programs {
+        words.push(program.ops().len() as u64);
+        words.extend(program.ops().iter().flat_map(encode_op));
+    }
+    words
+}
+
+/// This thread's name, padded with NULs.
+fn own_name() -> [u8; 16] {
+    let mut name = [0u8; 16];
+    // SAFETY: writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// Reader of encoded numbers; every read may find the end.
+struct Words(std::vec::IntoIter<u64>);
+
+impl Words {
+    fn size(&mut self) -> Option<usize> {
+        usize::try_from(self.0.next()?).ok()
+    }
+
+    fn number(&mut self) -> Option<i32> {
+        i32::try_from(self.0.next()?).ok()
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let values: Vec<u64> = (0..N).map_while(|_| self.0.next()).collect();
+        values.try_into().ok()
+    }
+
+    /// A counted list.
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Words) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.size()?;
+        (0..count).map(|_| read(self)).collect()
+    }
+}
+
+impl State {
+    fn decode(words: &mut Words) -> Option<State> {
+        let shared_fd = words.number()?;
+        let counts = Counts {
+            tasks: words.size()?,
+            counters: words.size()?,
+            locks: words.size()?,
+            disks: words.size()?,
+            conds: words.size()?,
+            barriers: words.size()?,
+        };
+        let rate = SpinRate(words.0.next()?);
+        let name = [words.0.next()?.to_le_bytes(), words.0.next()?.to_le_bytes()].concat();
+        let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_string();
+        Some(State {
+            shared_fd,
+            counts,
+            rate,
+            name,
+            slot: words.size()?,
+            program: words.size()?,
+            steps: words.0.next()?,
+            background: words.0.next()? != 0,
+            timers: words.array()?,
+            barriers: words.list(|w| u32::try_from(w.0.next()?).ok())?,
+            open: words.list(|w| w.0.next())?,
+            channels: words.list(|w| Some(Ends { read: w.number()?, write: w.number()? }))?,
+            sets: words.list(Words::number)?,
+            programs: words.list(|w| {
+                let ops = w.list(decode_op)?;
+                Program::new(ops).ok()
+            })?,
+        })
+    }
+}
+
+/// An operation as its number and two arguments.
+fn encode_op(op: &Op) -> [u64; 3] {
+    match *op {
+        Op::Loop(Amount::Times(times)) => [0, times, 0],
+        Op::Loop(Amount::Forever) => [1, 0, 0],
+        Op::EndLoop => [2, 0, 0],
+        Op::Run(span) => [3, span.0, 0],
+        Op::Touch { kib } => [4, kib.into(), 0],
+        Op::Sleep(span) => [5, span.0, 0],
+        Op::Io { disk, service } => [6, disk.0.into(), service.0],
+        Op::Send { channel, bytes } => [7, channel.0.into(), bytes.into()],
+        Op::Recv { channel, bytes } => [8, channel.0.into(), bytes.into()],
+        Op::SemWait(sem) => [9, sem.0.into(), 0],
+        Op::SemPost { sem, units } => [10, sem.0.into(), units.into()],
+        Op::Lock(lock) => [11, lock.0.into(), 0],
+        Op::Unlock(lock) => [12, lock.0.into(), 0],
+        Op::Yield => [13, 0, 0],
+        Op::Fork { program } => [14, program.0.into(), 0],
+        Op::Exec => [15, 0, 0],
+        Op::WaitChild => [16, 0, 0],
+        Op::Exit => [17, 0, 0],
+        Op::Count { counter, units } => [18, counter.0.into(), units.into()],
+        Op::SpanBegin(span) => [19, span.0.into(), 0],
+        Op::SpanEnd(span) => [20, span.0.into(), 0],
+        Op::CondWait { cond, lock } => [21, cond.0.into(), lock.0.into()],
+        Op::CondSignal(cond) => [22, cond.0.into(), 0],
+        Op::CondBroadcast(cond) => [23, cond.0.into(), 0],
+        Op::Barrier(barrier) => [24, barrier.0.into(), 0],
+        Op::TimerWait { timer, period, absolute: false } => [25, timer.0.into(), period.0],
+        Op::TimerWait { timer, period, absolute: true } => [26, timer.0.into(), period.0],
+    }
+}
+
+fn decode_op(words: &mut Words) -> Option<Op> {
+    let (number, a, b) = (words.0.next()?, words.0.next()?, words.0.next()?);
+    let short = |value: u64| u32::try_from(value).ok();
+    Some(match number {
+        0 => Op::Loop(Amount::Times(a)),
+        1 => Op::Loop(Amount::Forever),
+        2 => Op::EndLoop,
+        3 => Op::Run(DurationNs(a)),
+        4 => Op::Touch { kib: short(a)? },
+        5 => Op::Sleep(DurationNs(a)),
+        6 => Op::Io { disk: DiskId(short(a)?), service: DurationNs(b) },
+        7 => Op::Send { channel: ChannelId(short(a)?), bytes: short(b)? },
+        8 => Op::Recv { channel: ChannelId(short(a)?), bytes: short(b)? },
+        9 => Op::SemWait(SemId(short(a)?)),
+        10 => Op::SemPost { sem: SemId(short(a)?), units: short(b)? },
+        11 => Op::Lock(LockId(short(a)?)),
+        12 => Op::Unlock(LockId(short(a)?)),
+        13 => Op::Yield,
+        14 => Op::Fork { program: ProgramId(short(a)?) },
+        15 => Op::Exec,
+        16 => Op::WaitChild,
+        17 => Op::Exit,
+        18 => Op::Count { counter: CounterId(short(a)?), units: short(b)? },
+        19 => Op::SpanBegin(SpanId(short(a)?)),
+        20 => Op::SpanEnd(SpanId(short(a)?)),
+        21 => Op::CondWait { cond: CondId(short(a)?), lock: LockId(short(b)?) },
+        22 => Op::CondSignal(CondId(short(a)?)),
+        23 => Op::CondBroadcast(CondId(short(a)?)),
+        24 => Op::Barrier(BarrierId(short(a)?)),
+        25 | 26 => {
+            Op::TimerWait { timer: TimerSlot(short(a)?), period: DurationNs(b), absolute: number == 26 }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_survive_coding() {
+        let ops = [
+            Op::Loop(Amount::Times(7)),
+            Op::Loop(Amount::Forever),
+            Op::EndLoop,
+            Op::Run(DurationNs(5)),
+            Op::Touch { kib: 6 },
+            Op::Sleep(DurationNs(7)),
+            Op::Io { disk: DiskId(1), service: DurationNs(2) },
+            Op::Send { channel: ChannelId(3), bytes: 4 },
+            Op::Recv { channel: ChannelId(3), bytes: 4 },
+            Op::SemWait(SemId(1)),
+            Op::SemPost { sem: SemId(1), units: 2 },
+            Op::Lock(LockId(1)),
+            Op::Unlock(LockId(2)),
+            Op::Yield,
+            Op::Fork { program: ProgramId(2) },
+            Op::Exec,
+            Op::WaitChild,
+            Op::Exit,
+            Op::Count { counter: CounterId(1), units: 3 },
+            Op::SpanBegin(SpanId(0)),
+            Op::SpanEnd(SpanId(9)),
+            Op::CondWait { cond: CondId(1), lock: LockId(2) },
+            Op::CondSignal(CondId(1)),
+            Op::CondBroadcast(CondId(3)),
+            Op::Barrier(BarrierId(4)),
+            Op::TimerWait { timer: TimerSlot(1), period: DurationNs(9), absolute: true },
+            Op::TimerWait { timer: TimerSlot(2), period: DurationNs(8), absolute: false },
+        ];
+        let words: Vec<u64> = ops.iter().flat_map(encode_op).collect();
+        let mut words = Words(words.into_iter());
+        for op in ops {
+            assert_eq!(decode_op(&mut words), Some(op));
+        }
+        assert_eq!(decode_op(&mut words), None);
+        assert_eq!(decode_op(&mut Words(vec![99, 0, 0].into_iter())), None);
+    }
+}

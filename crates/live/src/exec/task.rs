@@ -1,0 +1,413 @@
+//! One task: walks its program and makes the system calls that the operations stand for.
+
+use std::io;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use schedlab_workload::{Cursor, MAX_TIMERS, Op, Program, TaskSpec};
+
+use super::channels::{Ends, place_of};
+use super::resume;
+use super::shared::{Shared, UNKNOWN};
+use super::spin::SpinRate;
+use super::system::{self, exit_now, now_ns};
+
+/// Stride of a buffer walk in bytes: the cache line of the machines that we know.
+const LINE: usize = 64;
+
+/// What was being done when something failed; kept as a number in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Doing {
+    Objects = 1,
+    Spawn,
+    Policy,
+    Affinity,
+    Send,
+    Receive,
+    Semaphore,
+    Fork,
+    Exec,
+    Wait,
+    /// A task's process ended in a way that no operation asks for.
+    Crash,
+}
+
+impl Doing {
+    const ALL: [Doing; 11] = [
+        Doing::Objects,
+        Doing::Spawn,
+        Doing::Policy,
+        Doing::Affinity,
+        Doing::Send,
+        Doing::Receive,
+        Doing::Semaphore,
+        Doing::Fork,
+        Doing::Exec,
+        Doing::Wait,
+        Doing::Crash,
+    ];
+
+    pub(super) fn from_number(number: u32) -> Option<Doing> {
+        Doing::ALL.into_iter().find(|doing| *doing as u32 == number)
+    }
+
+    /// In words, to follow the name of a task.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Doing::Objects => "making pipes, sockets and semaphores",
+            Doing::Spawn => "starting tasks",
+            Doing::Policy => "setting nice value and policy (real-time and negative nice take root)",
+            Doing::Affinity => "setting the affinity (does this machine have these CPUs?)",
+            Doing::Send => "sending",
+            Doing::Receive => "receiving",
+            Doing::Semaphore => "using a semaphore",
+            Doing::Fork => "forking",
+            Doing::Exec => "replacing the process image",
+            Doing::Wait => "waiting for a child",
+            Doing::Crash => "running (its process was killed or crashed)",
+        }
+    }
+}
+
+/// A failed operation.
+pub(super) struct Failure(pub(super) Doing, pub(super) io::Error);
+
+/// What all tasks of a run have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) programs: &'a [Program],
+    pub(super) channels: &'a [Ends],
+    pub(super) sets: &'a [i32],
+    /// Parties of each barrier.
+    pub(super) barriers: &'a [u32],
+    pub(super) spans: usize,
+    pub(super) rate: SpinRate,
+}
+
+/// A task's own state.
+pub(super) struct Task<'a> {
+    pub(super) context: Context<'a>,
+    /// Index of its figures; the number of tasks for a forked one.
+    pub(super) slot: usize,
+    pub(super) program: usize,
+    /// Whether the run may end without it.
+    pub(super) background: bool,
+    cursor: Cursor,
+    /// Operations taken from the cursor, by which it is found again after an exec.
+    pub(super) steps: u64,
+    /// Begin of each open span, else 0.
+    pub(super) open: Vec<u64>,
+    /// Last expiry of each periodic timer, its start at first; monotonic, ns.
+    pub(super) timers: [u64; MAX_TIMERS],
+    message: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Task<'a> {
+    /// A task at the beginning of a program.
+    pub(super) fn new(context: Context<'a>, slot: usize, program: usize) -> Task<'a> {
+        let (mut message, mut buffer) = (0, 0);
+        for op in context.programs[program].ops() {
+            match *op {
+                Op::Send { bytes, .. } | Op::Recv { bytes, .. } => message = message.max(bytes as usize),
+                Op::Touch { kib } => buffer = buffer.max(kib as usize * 1024),
+                _ => {}
+            }
+        }
+        Task {
+            context,
+            slot,
+            program,
+            background: false,
+            cursor: Cursor::start(),
+            steps: 0,
+            open: vec![0; context.spans],
+            timers: [now_ns(); MAX_TIMERS],
+            message: vec![0x5a; message],
+            buffer: vec![0; buffer],
+        }
+    }
+
+    /// Puts a fresh task where another one of the same program was after `steps` operations.
+    pub(super) fn skip(&mut self, steps: u64) {
+        for _ in 0..steps {
+            self.cursor.next(&self.context.programs[self.program]);
+        }
+        self.steps = steps;
+    }
+
+    /// Takes the properties that the scenario gives, then waits for the start.
+    pub(super) fn wait_at_gate(&mut self, spec: &TaskSpec) -> Result<(), Failure> {
+        system::set_name(&spec.name);
+        if let Some(mask) = &spec.affinity {
+            system::set_affinity(mask).map_err(|e| Failure(Doing::Affinity, e))?;
+        }
+        system::set_policy(spec.policy, spec.nice.get()).map_err(|e| Failure(Doing::Policy, e))?;
+        let header = self.context.shared.header();
+        self.context.shared.slot(self.slot).tid.store(system::thread_id(), Relaxed);
+        header.ready.fetch_add(1, std::sync::atomic::Ordering::Release);
+        system::futex_wake(&header.ready, 1);
+        while header.go.load(Acquire) == 0 {
+            system::futex_wait(&header.go, 0);
+        }
+        self.timers = [header.begin.load(Relaxed); MAX_TIMERS];
+        Ok(())
+    }
+
+    /// Runs to the end of the program.
+    pub(super) fn run(&mut self) -> Result<(), Failure> {
+        let programs = self.context.programs;
+        loop {
+            let op = self.cursor.next(&programs[self.program]);
+            self.steps += 1;
+            if op == Op::Exit {
+                return Ok(());
+            }
+            self.step(op)?;
+        }
+    }
+
+    fn step(&mut self, op: Op) -> Result<(), Failure> {
+        let shared = self.context.shared;
+        match op {
+            Op::Run(span) => self.context.rate.run(span.0),
+            Op::Touch { kib } => self.touch(kib as usize * 1024),
+            Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
+            Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0),
+            Op::Send { channel, bytes } => {
+                let ends = self.context.channels[channel.index()];
+                let message = &self.message[..bytes as usize];
+                system::write_all(ends.write, message).map_err(|e| Failure(Doing::Send, e))?;
+            }
+            Op::Recv { channel, bytes } => {
+                let ends = self.context.channels[channel.index()];
+                let message = &mut self.message[..bytes as usize];
+                system::read_all(ends.read, message).map_err(|e| Failure(Doing::Receive, e))?;
+            }
+            Op::SemWait(sem) => self.semaphore(sem.index(), -1)?,
+            Op::SemPost { sem, units } => {
+                for part in parts(units) {
+                    self.semaphore(sem.index(), part)?;
+                }
+            }
+            Op::Lock(lock) => system::lock(&shared.lock(lock.index()).state),
+            Op::Unlock(lock) => system::unlock(&shared.lock(lock.index()).state),
+            Op::CondWait { cond, lock } => {
+                let (cond, lock) = (shared.cond(cond.index()), &shared.lock(lock.index()).state);
+                let ticket = system::cond_enter(&cond.extra);
+                system::unlock(lock);
+                system::cond_wait(&cond.state, ticket);
+                system::lock(lock);
+            }
+            Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
+                let word = shared.cond(cond.index());
+                system::cond_serve(&word.state, &word.extra, matches!(op, Op::CondBroadcast(_)));
+            }
+            Op::Barrier(barrier) => {
+                let (word, parties) =
+                    (shared.barrier(barrier.index()), self.context.barriers[barrier.index()]);
+                system::barrier(&word.state, &word.extra, parties);
+            }
+            Op::TimerWait { timer, period, absolute } => {
+                self.wait_for_timer(timer.index(), period.0, absolute);
+            }
+            // SAFETY: plain system call.
+            Op::Yield => drop(unsafe { libc::sched_yield() }),
+            Op::Fork { program } => self.fork(program.index())?,
+            Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
+            Op::WaitChild => wait_for_child()?,
+            Op::Count { counter, units } => {
+                let place = shared.counter(self.slot, counter.0 as usize);
+                place.fetch_add(u64::from(units), Relaxed);
+            }
+            Op::SpanBegin(span) => self.open[span.0 as usize] = now_ns(),
+            Op::SpanEnd(span) => {
+                let begin = std::mem::take(&mut self.open[span.0 as usize]);
+                if begin != 0 {
+                    shared.add_span(span.0, begin, now_ns());
+                }
+            }
+            Op::Loop(_) | Op::EndLoop | Op::Exit => {}
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, bytes: usize) {
+        for line in self.buffer[..bytes].chunks_mut(LINE) {
+            line[0] = line[0].wrapping_add(1);
+        }
+        std::hint::black_box(&mut self.buffer);
+    }
+
+    fn wait_for_timer(&mut self, timer: usize, period_ns: u64, absolute: bool) {
+        let expiry = self.timers[timer] + period_ns;
+        let now = now_ns();
+        if now < expiry {
+            system::sleep_until(expiry);
+        }
+        self.timers[timer] = if now < expiry || absolute { expiry } else { now };
+    }
+
+    /// The disk serves requests in the order in which they come, each for its service time.
+    fn wait_for_disk(&self, disk: usize, service_ns: u64) {
+        let idle_from = &self.context.shared.disk(disk).extra;
+        let now = now_ns();
+        let mut seen = idle_from.load(Relaxed);
+        loop {
+            let done = seen.max(now) + service_ns;
+            match idle_from.compare_exchange_weak(seen, done, Relaxed, Relaxed) {
+                Ok(_) => return system::sleep_until(done),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    fn semaphore(&self, semaphore: usize, change: i16) -> Result<(), Failure> {
+        let (set, number) = place_of(semaphore);
+        system::semop(self.context.sets[set], number, change).map_err(|e| Failure(Doing::Semaphore, e))
+    }
+
+    fn fork(&self, program: usize) -> Result<(), Failure> {
+        // SAFETY: the child uses only what this task could use, and never returns from here.
+        match unsafe { libc::fork() } {
+            -1 => Err(Failure(Doing::Fork, io::Error::last_os_error())),
+            0 => {
+                let slot = self.context.shared.counts().tasks;
+                let mut child = Task::new(self.context, slot, program);
+                let code = child.run_and_record();
+                exit_now(code)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs to the end, leaves figures or the failure in shared memory; the exit code.
+    pub(super) fn run_and_record(&mut self) -> i32 {
+        match self.run() {
+            Ok(()) => {
+                self.record();
+                0
+            }
+            Err(failure) => {
+                self.fail(&failure);
+                1
+            }
+        }
+    }
+
+    pub(super) fn fail(&self, failure: &Failure) {
+        let errno = failure.1.raw_os_error().unwrap_or(0);
+        self.context.shared.fail(self.slot, failure.0 as u32, errno);
+    }
+
+    /// Leaves this thread's figures in its slot; forked tasks add up in theirs.
+    fn record(&self) {
+        let shared = self.context.shared;
+        let slot = shared.slot(self.slot);
+        let (voluntary, involuntary) = system::thread_switches();
+        slot.cpu_ns.fetch_add(system::thread_cpu_ns(), Relaxed);
+        slot.voluntary.fetch_add(voluntary, Relaxed);
+        slot.involuntary.fetch_add(involuntary, Relaxed);
+        if self.slot == shared.counts().tasks {
+            shared.header().forked.fetch_add(1, Relaxed);
+            return;
+        }
+        let figures = KernelFigures::read("/proc/thread-self");
+        slot.delay_ns.store(figures.delay_ns.unwrap_or(UNKNOWN), Relaxed);
+        slot.migrations.store(figures.migrations.unwrap_or(UNKNOWN), Relaxed);
+        slot.ended.store(1, std::sync::atomic::Ordering::Release);
+        if !self.background
+            && shared.header().foreground.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1
+        {
+            // The last one that the leader may be waiting for.
+            // SAFETY: plain system call; the leader lives until its tasks are gone.
+            unsafe { libc::kill(shared.header().leader.load(Relaxed).cast_signed(), libc::SIGUSR1) };
+        }
+    }
+}
+
+/// What the kernel keeps of a task in its `/proc` directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KernelFigures {
+    pub(super) cpu_ns: Option<u64>,
+    pub(super) delay_ns: Option<u64>,
+    pub(super) migrations: Option<u64>,
+    pub(super) voluntary: Option<u64>,
+    pub(super) involuntary: Option<u64>,
+}
+
+impl KernelFigures {
+    /// Reads `schedstat` (CPU time and run delay in ns), `sched` and `status` of a directory.
+    pub(super) fn read(dir: &str) -> KernelFigures {
+        let text = |name: &str| std::fs::read_to_string(format!("{dir}/{name}")).unwrap_or_default();
+        let schedstat = text("schedstat");
+        let mut numbers = schedstat.split_whitespace().map(|word| word.parse().ok());
+        let (cpu_ns, delay_ns) = (numbers.next().flatten(), numbers.next().flatten());
+        let status = text("status");
+        KernelFigures {
+            cpu_ns,
+            delay_ns,
+            migrations: field(&text("sched"), "se.nr_migrations"),
+            voluntary: field(&status, "voluntary_ctxt_switches"),
+            involuntary: field(&status, "nonvoluntary_ctxt_switches"),
+        }
+    }
+}
+
+/// The number of a line `name : number`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().parse().ok())?
+    })
+}
+
+/// One change of a semaphore is at most its largest value, 32767.
+fn parts(units: u32) -> impl Iterator<Item = i16> {
+    let mut left = units;
+    std::iter::from_fn(move || {
+        let part = left.min(32767);
+        left -= part;
+        (part > 0).then_some(part as i16)
+    })
+}
+
+/// Waits for one child of this thread; without children there is nothing to wait for.
+fn wait_for_child() -> Result<(), Failure> {
+    // SAFETY: the status is not asked for.
+    let done =
+        system::retry(|| unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WNOTHREAD) } as isize);
+    match done {
+        Ok(_) => Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(()),
+        Err(error) => Err(Failure(Doing::Wait, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_fields_are_found() {
+        let text = "hog (12, #threads: 1)\n---\nse.nr_migrations   :   17\nx : y\n";
+        assert_eq!(field(text, "se.nr_migrations"), Some(17));
+        assert_eq!(field(text, "x"), None);
+    }
+
+    #[test]
+    fn large_posts_are_split() {
+        assert_eq!(parts(70_000).map(i64::from).sum::<i64>(), 70_000);
+        assert_eq!(parts(0).count(), 0);
+    }
+
+    #[test]
+    fn every_number_has_its_words() {
+        for doing in Doing::ALL {
+            assert_eq!(Doing::from_number(doing as u32), Some(doing));
+            assert!(!doing.words().is_empty());
+        }
+        assert_eq!(Doing::from_number(0), None);
+    }
+}

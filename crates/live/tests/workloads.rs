@@ -1,0 +1,217 @@
+//! Workloads as real processes on the machine that runs the tests, without privilege.
+//!
+//! Not under the usual harness: a task that replaces its process image becomes this program again.
+
+use std::process::ExitCode;
+
+use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_live::exec::{self, ExecError, ExecOptions, ExecOutcome};
+use schedlab_workload::{
+    Amount, BarrierId, Channel, ChannelId, ChannelKind, ChildSpec, CondId, CounterId, Disk, DiskId, End,
+    LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, Semaphore, SpanId, TaskSpec,
+    TimerSlot, catalog,
+};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("chat_counts_every_message", chat_counts_every_message),
+    ("hogs_share_and_end_on_time", hogs_share_and_end_on_time),
+    ("forked_children_exec_and_go_on", forked_children_exec_and_go_on),
+    ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
+    ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
+    ("the_caller_can_end_a_run", the_caller_can_end_a_run),
+    ("failures_name_the_task", failures_name_the_task),
+    ("nothing_is_left_behind", nothing_is_left_behind),
+];
+
+#[allow(clippy::print_stdout, reason = "a test program reports")]
+fn main() -> ExitCode {
+    schedlab_live::enter();
+    let filter = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')).unwrap_or_default();
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    println!("test result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run(scenario: &Scenario) -> Result<ExecOutcome, ExecError> {
+    exec::run(scenario, &ExecOptions::default(), &mut || true)
+}
+
+fn task(name: &str, program: u32, process: u32) -> TaskSpec {
+    TaskSpec {
+        name: name.to_string(),
+        program: ProgramId(program),
+        process: ProcessId(process),
+        nice: Nice::ZERO,
+        policy: Policy::Other,
+        affinity: None,
+        working_set_kib: 0,
+        background: false,
+    }
+}
+
+fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
+    Scenario {
+        name: "test".to_string(),
+        params: Vec::new(),
+        programs: programs.into_iter().map(|p| p.build().unwrap()).collect(),
+        channels: Vec::new(),
+        semaphores: Vec::new(),
+        locks: Vec::new(),
+        conds: 0,
+        barriers: Vec::new(),
+        disks: Vec::new(),
+        tasks,
+        child: ChildSpec { working_set_kib: 0 },
+        counters: 1,
+        spans: 1,
+        end: End::AllExit,
+        metrics: Vec::new(),
+    }
+}
+
+const COUNT: Op = Op::Count { counter: CounterId(0), units: 1 };
+
+fn chat_counts_every_message() {
+    let chat = catalog::build("chat:rooms=1,messages=5", 1).unwrap();
+    let outcome = run(&chat).unwrap();
+    // 20 users send 5 messages, each of which 19 others receive.
+    assert_eq!(outcome.measurements.counters[0], 20 * 5 * 20);
+    assert_eq!(outcome.tasks.len(), chat.tasks.len());
+    assert!(outcome.tasks.iter().all(|t| t.cpu_time > DurationNs::ZERO));
+}
+
+fn hogs_share_and_end_on_time() {
+    let busy =
+        ProgramBuilder::new().repeat(Amount::Forever, |b| b.op(Op::Run(DurationNs::from_ms(1))).op(COUNT));
+    let mut hogs = scenario(vec![busy], vec![task("hog/0", 0, 0), task("hog/1", 0, 1)]);
+    hogs.end = End::After(DurationNs::from_ms(500));
+    let outcome = run(&hogs).unwrap();
+    let elapsed = outcome.measurements.elapsed;
+    assert!(elapsed >= DurationNs::from_ms(500) && elapsed < DurationNs::from_ms(900), "{elapsed:?}");
+    for hog in &outcome.tasks {
+        assert!(hog.cpu_time > DurationNs::from_ms(50) && hog.cpu_time <= elapsed, "{hog:?}");
+    }
+    assert!(outcome.measurements.counters[0] > 50);
+}
+
+fn forked_children_exec_and_go_on() {
+    let parent = ProgramBuilder::new().repeat(Amount::Times(3), |b| {
+        b.op(Op::SpanBegin(SpanId(0)))
+            .op(Op::Fork { program: ProgramId(1) })
+            .op(Op::WaitChild)
+            .op(Op::SpanEnd(SpanId(0)))
+    });
+    let child = ProgramBuilder::new().op(COUNT).op(Op::Exec).op(Op::Run(DurationNs::from_ms(2))).op(COUNT);
+    let outcome = run(&scenario(vec![parent, child], vec![task("parent", 0, 0)])).unwrap();
+    assert_eq!(outcome.measurements.counters[0], 6);
+    assert_eq!(outcome.measurements.spans[0].len(), 3);
+    let forked = outcome.tasks.last().unwrap();
+    assert_eq!(forked.name, "(forked)");
+    assert!(forked.cpu_time > DurationNs::from_ms(3), "{forked:?}");
+}
+
+fn a_task_keeps_spans_and_counters_over_exec() {
+    let program = ProgramBuilder::new().op(Op::SpanBegin(SpanId(0))).repeat(Amount::Times(3), |b| {
+        b.op(Op::Exec).op(COUNT).op(Op::Send { channel: ChannelId(0), bytes: 8 })
+    });
+    let program = program
+        .op(Op::Recv { channel: ChannelId(0), bytes: 24 })
+        .op(Op::SemPost { sem: SemId(0), units: 40_000 })
+        .op(Op::SpanEnd(SpanId(0)));
+    let mut one = scenario(vec![program], vec![task("self", 0, 0)]);
+    one.channels = vec![Channel { kind: ChannelKind::Pipe, capacity: 4096, peer: None }];
+    one.semaphores = vec![Semaphore { initial: 0 }];
+    // 40,000 units are more than one semaphore can hold, so the program must fail at the post.
+    let error = run(&one).unwrap_err().to_string();
+    assert!(error.contains("task self, using a semaphore"), "{error}");
+    one.programs[0] = ProgramBuilder::new()
+        .op(Op::SpanBegin(SpanId(0)))
+        .repeat(Amount::Times(3), |b| {
+            b.op(Op::Exec).op(COUNT).op(Op::Send { channel: ChannelId(0), bytes: 8 })
+        })
+        .op(Op::Recv { channel: ChannelId(0), bytes: 24 })
+        .op(Op::SpanEnd(SpanId(0)))
+        .build()
+        .unwrap();
+    let outcome = run(&one).unwrap();
+    assert_eq!(outcome.measurements.counters[0], 3);
+    assert_eq!(outcome.measurements.spans[0].len(), 1);
+}
+
+fn conditions_barriers_timers_and_disks() {
+    let (cond, lock) = (CondId(0), LockId(0));
+    // The lock is held from the waiter's ticket to its wait, so the signal cannot come too early:
+    // the signaller passes the barrier only after the waiter has, and then needs the lock.
+    let waiter = ProgramBuilder::new()
+        .op(Op::Lock(lock))
+        .op(Op::Barrier(BarrierId(0)))
+        .op(Op::CondWait { cond, lock })
+        .op(COUNT)
+        .op(Op::Unlock(lock));
+    let signaller = ProgramBuilder::new()
+        .op(Op::Barrier(BarrierId(0)))
+        .op(Op::Lock(lock))
+        .op(Op::CondSignal(cond))
+        .op(Op::Unlock(lock));
+    let timer = TimerSlot(0);
+    let wait = Op::TimerWait { timer, period: DurationNs::from_ms(10), absolute: true };
+    let periodic = ProgramBuilder::new()
+        .op(Op::SpanBegin(SpanId(0)))
+        .repeat(Amount::Times(5), |b| b.op(wait))
+        .repeat(Amount::Times(3), |b| b.op(Op::Io { disk: DiskId(0), service: DurationNs::from_ms(5) }))
+        .op(Op::SpanEnd(SpanId(0)));
+    let endless = ProgramBuilder::new().repeat(Amount::Forever, |b| b.op(Op::Sleep(DurationNs::from_ms(5))));
+    let tasks =
+        vec![task("waiter", 0, 0), task("signaller", 1, 0), task("periodic", 2, 1), task("idle", 3, 2)];
+    let mut all = scenario(vec![waiter, signaller, periodic, endless], tasks);
+    (all.conds, all.barriers, all.locks) = (1, vec![2], vec![LockKind::Futex]);
+    all.disks = vec![Disk {}];
+    all.tasks[3].background = true;
+    all.end = End::ForegroundExit;
+    let outcome = run(&all).unwrap();
+    assert_eq!(outcome.measurements.counters[0], 1);
+    let length = outcome.measurements.spans[0][0].length();
+    assert!(length >= DurationNs::from_ms(64) && length < DurationNs::from_ms(600), "{length:?}");
+}
+
+fn the_caller_can_end_a_run() {
+    let sleeper = ProgramBuilder::new().op(Op::Sleep(DurationNs::from_secs(100)));
+    let outcome =
+        exec::run(&scenario(vec![sleeper], vec![task("s", 0, 0)]), &ExecOptions::default(), &mut || false)
+            .unwrap();
+    assert!(outcome.stopped_early);
+    assert!(outcome.measurements.elapsed < DurationNs::from_secs(20));
+}
+
+fn failures_name_the_task() {
+    let bad = ProgramBuilder::new().op(Op::Run(DurationNs::from_ms(1)));
+    let mut one = scenario(vec![bad], vec![task("far", 0, 0)]);
+    one.tasks[0].affinity = Some(schedlab_base::CpuMask::single(schedlab_base::CpuId(900)));
+    let error = run(&one).unwrap_err().to_string();
+    assert!(error.contains("task far, setting the affinity"), "{error}");
+    let exec = ProgramBuilder::new().op(Op::Exec);
+    let two = scenario(vec![exec], vec![task("a", 0, 0), task("b", 0, 0)]);
+    assert!(matches!(run(&two), Err(ExecError::NotPossible { .. })));
+}
+
+fn nothing_is_left_behind() {
+    let child = ProgramBuilder::new().op(Op::Sleep(DurationNs::from_secs(100)));
+    let parent = ProgramBuilder::new()
+        .op(Op::Fork { program: ProgramId(1) })
+        .op(Op::Fork { program: ProgramId(1) })
+        .op(Op::Run(DurationNs::from_ms(50)));
+    let mut orphans = scenario(vec![parent, child], vec![task("leftover-parent", 0, 0)]);
+    orphans.end = End::ForegroundExit;
+    run(&orphans).unwrap();
+    let left = std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.trim() == "leftover-parent")
+    });
+    assert!(!left, "a forked task outlives its run");
+}
