@@ -75,6 +75,8 @@ pub enum Op {
     EndLoop,
     /// Needs that much CPU time.
     Run(DurationNs),
+    /// Computes until that much time has passed since it began, on the CPU or not.
+    RunFor(DurationNs),
     /// Walks a buffer of that many KiB, one cache line at a time; what it costs
     /// depends on the caches.
     Touch {
@@ -252,7 +254,7 @@ impl Program {
 fn check_body(body: &[Op], partner: &[u32], start: usize) -> Result<(), ProgramError> {
     let repeats = !matches!(body[0], Op::Loop(Amount::Times(0 | 1)));
     let takes_time = |op: &Op| match op {
-        Op::Run(span) => *span > DurationNs::ZERO,
+        Op::Run(span) | Op::RunFor(span) => *span > DurationNs::ZERO,
         Op::TimerWait { period, .. } => *period > DurationNs::ZERO,
         Op::Sleep(span) => *span > DurationNs::ZERO,
         Op::CondSignal(_) | Op::CondBroadcast(_) | Op::SemPost { .. } => true,

@@ -7,10 +7,10 @@ pub(crate) mod elf;
 mod maps;
 mod program;
 
-pub(crate) use data::{ARENA_SECTION, is_data_section};
 pub use data::{Extern, ExternKind, StructOpsVar, Variable};
 pub use maps::{MapDef, MapType};
-pub(crate) use program::CodeSection;
+pub(crate) use data::{ARENA_SECTION, is_data_section};
+pub(crate) use program::{CodeSection, FunctionDef};
 pub use program::{Program, ProgramKind};
 
 use crate::btf::Btf;

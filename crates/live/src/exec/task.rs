@@ -69,6 +69,9 @@ impl Doing {
     }
 }
 
+/// How often [`Op::RunFor`] looks at the clock.
+const RUN_FOR_CHUNK_NS: u64 = 1_000;
+
 /// A failed operation.
 pub(super) struct Failure(pub(super) Doing, pub(super) io::Error);
 
@@ -172,6 +175,12 @@ impl<'a> Task<'a> {
         let shared = self.context.shared;
         match op {
             Op::Run(span) => self.context.rate.run(span.0),
+            Op::RunFor(span) => {
+                let end = now_ns() + span.0;
+                while now_ns() < end {
+                    self.context.rate.run(RUN_FOR_CHUNK_NS);
+                }
+            }
             Op::Touch { kib } => self.touch(kib as usize * 1024),
             Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
             Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0),

@@ -53,6 +53,8 @@ enum Phase {
     Enter(Op),
     /// It blocked in the call and has been woken.
     Resume(Op),
+    /// In [`Op::RunFor`] until that instant.
+    Until(TimeNs),
     /// The system call with this number returns this.
     Leave(i64, i64),
 }
@@ -167,6 +169,7 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Fetch => fetch(sim, task),
             Phase::Enter(op) => call::enter(sim, cpu, task, op),
             Phase::Resume(op) => call::resume(sim, cpu, task, op),
+            Phase::Until(end) => run_until(sim, task, end),
             Phase::Leave(nr, ret) => {
                 sim.sys_exit(nr, ret);
                 None
@@ -184,6 +187,10 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let op = exec.cursor.next(&sim.exec.scenario.programs[exec.program.index()]);
     match op {
         Op::Run(span) => (span > DurationNs::ZERO).then_some(Step::Compute(span)),
+        Op::RunFor(span) => {
+            let end = sim.k.ctx().now + span;
+            run_until(sim, task, end)
+        }
         Op::Touch { kib } => Some(burst(touch_cost(sim, kib))),
         Op::Count { counter, units } => {
             sim.exec.counters[counter.0 as usize] += u64::from(units);
@@ -205,6 +212,19 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
         }
         op => Some(call::begin(sim, task, op)),
     }
+}
+
+/// Computes until `end`, looking at the clock now and then: the task may be
+/// preempted meanwhile.
+fn run_until<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, end: TimeNs) -> Option<Step> {
+    /// Chosen: fine enough for milliseconds, coarse enough to be cheap.
+    const CHUNK: DurationNs = DurationNs::from_us(50);
+    let left = end.since(sim.k.ctx().now);
+    if left == DurationNs::ZERO {
+        return None;
+    }
+    state(sim, task).phase = Phase::Until(end);
+    Some(Step::Compute(left.min(CHUNK)))
 }
 
 /// Walking a warm buffer costs an eighth of refilling it (chosen: a line that is

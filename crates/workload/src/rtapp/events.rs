@@ -1,0 +1,187 @@
+//! Events of a phase, in order.
+
+use super::{
+    Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, amount, fault,
+    integer, micros, object, text,
+};
+use crate::program::MAX_TIMERS;
+
+/// Events that are modelled, for messages.
+const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
+                      resume, yield, mem, iorun, fork";
+
+/// What a written byte of `iorun` occupies the disk for, in picoseconds: 200 MB/s. Chosen.
+const IO_BYTE_PS: u64 = 5_000;
+
+/// Reads the events of one task.
+pub(super) struct Reader<'a> {
+    pub(super) shared: &'a mut Shared,
+    pub(super) task: &'a str,
+    pub(super) timers: BTreeMap<String, TimerSlot>,
+    pub(super) ops: Vec<Op>,
+}
+
+/// Counts `instances` more parties for every barrier that the program of task
+/// `number` names.
+pub(super) fn count_parties(shared: &mut Shared, before: &[u32], number: usize, instances: u32) {
+    let ops = shared.scenario.programs[number].ops();
+    let barriers: Vec<u32> = (0..shared.scenario.barriers.len() as u32)
+        .map(|barrier| u32::from(ops.contains(&Op::Barrier(BarrierId(barrier)))))
+        .collect();
+    for (barrier, named) in barriers.into_iter().enumerate() {
+        shared.scenario.barriers[barrier] =
+            before.get(barrier).copied().unwrap_or(0).saturating_add(named * instances);
+    }
+}
+
+impl Reader<'_> {
+    /// One phase: its loop and its events.
+    pub(super) fn phase(&mut self, node: &Node, path: &str) -> Outcome<()> {
+        let entries = object(node, path)?;
+        let mut times = Amount::Times(1);
+        let mut events = Vec::new();
+        for entry in entries {
+            match entry.0.as_str() {
+                "loop" => times = amount(&entry.1, &format!("{path}.loop"))?,
+                "cpus" | "policy" | "priority" | "nodes_membind" | "taskgroup" => {
+                    let text = "changing it per phase is not modelled; set it for the task";
+                    return fault(&entry.1, &format!("{path}.{}", entry.0), text);
+                }
+                _ => events.push(entry),
+            }
+        }
+        if times == Amount::Times(1) {
+            return self.events(&events, path);
+        }
+        self.ops.push(Op::Loop(times));
+        self.events(&events, path)?;
+        self.ops.push(Op::EndLoop);
+        Ok(())
+    }
+
+    /// Events in the order in which they are written.
+    pub(super) fn events(&mut self, events: &[&(String, Node)], path: &str) -> Outcome<()> {
+        events.iter().try_for_each(|(key, node)| self.event(key, node, &format!("{path}.{key}")))
+    }
+
+    /// One event. As in rt-app the key may have a suffix (`run0`, `lock_a`).
+    fn event(&mut self, key: &str, node: &Node, path: &str) -> Outcome<()> {
+        let is = |name: &str| key.starts_with(name);
+        if is("runtime") {
+            let span = micros(node, path)?;
+            self.ops.push(Op::RunFor(span));
+        } else if is("run") {
+            let span = micros(node, path)?;
+            self.ops.push(Op::Run(span));
+        } else if is("sleep") {
+            let span = micros(node, path)?;
+            self.ops.push(Op::Sleep(span));
+        } else if is("timer") {
+            self.timer(node, path)?;
+        } else if is("mem") {
+            let kib = bytes(node, path)?.div_ceil(1024);
+            self.ops.push(Op::Touch { kib: kib as u32 });
+        } else if is("iorun") {
+            let service = DurationNs(bytes(node, path)? * IO_BYTE_PS / 1000);
+            let disk = self.shared.disk();
+            self.ops.push(Op::Io { disk, service });
+        } else if is("yield") {
+            self.ops.push(Op::Yield);
+        } else if is("fork") {
+            self.fork(node, path)?;
+        } else {
+            return self.synchronisation(key, node, path);
+        }
+        Ok(())
+    }
+
+    /// Locks, condition variables and barriers.
+    fn synchronisation(&mut self, key: &str, node: &Node, path: &str) -> Outcome<()> {
+        let is = |name: &str| key.starts_with(name);
+        if is("lock") || is("unlock") {
+            let lock = self.shared.lock(text(node, path)?);
+            self.ops.push(if is("lock") { Op::Lock(lock) } else { Op::Unlock(lock) });
+        } else if is("wait") || is("sync") {
+            let cond = self.shared.cond(member(node, path, "ref")?);
+            let lock = self.shared.lock(member(node, path, "mutex")?);
+            if is("sync") {
+                self.ops.push(Op::CondSignal(cond));
+            }
+            self.ops.push(Op::CondWait { cond, lock });
+        } else if is("signal") || is("broad") {
+            let cond = self.shared.cond(reference(node, path)?);
+            self.ops.push(if is("signal") { Op::CondSignal(cond) } else { Op::CondBroadcast(cond) });
+        } else if is("barrier") {
+            let barrier = self.shared.barrier(reference(node, path)?);
+            self.ops.push(Op::Barrier(barrier));
+        } else if is("suspend") || is("resume") {
+            // rt-app builds both of a mutex and a condition variable named after the task.
+            let name = if is("suspend") { self.task } else { text(node, path)? };
+            if !self.shared.programs.contains_key(name) {
+                return fault(node, path, format!("there is no task '{name}'"));
+            }
+            let hidden = format!("task {name}");
+            let (lock, cond) = (self.shared.lock(&hidden), self.shared.cond(&hidden));
+            let inner = if is("suspend") { Op::CondWait { cond, lock } } else { Op::CondBroadcast(cond) };
+            self.ops.extend([Op::Lock(lock), inner, Op::Unlock(lock)]);
+        } else {
+            return fault(node, path, format!("the event '{key}' is not modelled; there are: {EVENTS}"));
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, node: &Node, path: &str) -> Outcome<()> {
+        let name = member(node, path, "ref")?.to_string();
+        let entries = object(node, path)?;
+        let find = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, node)| node);
+        let Some(period) = find("period") else { return fault(node, path, "\"period\" is missing") };
+        let period = micros(period, &format!("{path}.period"))?;
+        let absolute = match find("mode") {
+            None => false,
+            Some(mode) => match text(mode, &format!("{path}.mode"))? {
+                "absolute" => true,
+                "relative" => false,
+                _ => return fault(mode, &format!("{path}.mode"), "relative or absolute is expected"),
+            },
+        };
+        let next = TimerSlot(self.timers.len() as u32);
+        let timer = *self.timers.entry(name).or_insert(next);
+        if timer.index() >= MAX_TIMERS {
+            return fault(node, path, format!("a task has at most {MAX_TIMERS} timers"));
+        }
+        self.ops.push(Op::TimerWait { timer, period, absolute });
+        Ok(())
+    }
+
+    fn fork(&mut self, node: &Node, path: &str) -> Outcome<()> {
+        let name = reference(node, path)?;
+        let Some(&program) = self.shared.programs.get(name) else {
+            return fault(node, path, format!("there is no task '{name}'"));
+        };
+        self.ops.push(Op::Fork { program });
+        Ok(())
+    }
+}
+
+fn bytes(node: &Node, path: &str) -> Outcome<u64> {
+    match integer(node, path)? {
+        bytes @ 0..=0xff_ffff_ffff => Ok(bytes as u64),
+        _ => fault(node, path, "bytes from 0 to a tebibyte are expected"),
+    }
+}
+
+/// The string `key` of an object.
+fn member<'a>(node: &'a Node, path: &str, key: &str) -> Outcome<&'a str> {
+    match object(node, path)?.iter().find(|(name, _)| name == key) {
+        Some((_, node)) => text(node, &format!("{path}.{key}")),
+        None => fault(node, path, format!("\"{key}\" is missing")),
+    }
+}
+
+/// A name, plain or as `{ "ref": name }`.
+fn reference<'a>(node: &'a Node, path: &str) -> Outcome<&'a str> {
+    match &node.value {
+        Value::Object(_) => member(node, path, "ref"),
+        _ => text(node, path),
+    }
+}

@@ -1,0 +1,412 @@
+//! rt-app's JSON workload files as scenarios.
+//!
+//! Threads of one process run phases of events. What is not modelled (deadline
+//! scheduling, task groups, utilisation clamps, policies that change per phase) is
+//! refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
+//! same CPU work here unless the task is preempted: `run` is fixed work, `runtime`
+//! fixed elapsed time. Timers belong to a task each, also where several tasks name the same
+//! one.
+
+mod events;
+mod json;
+
+use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
+use crate::program::{Amount, BarrierId, CondId, LockId, Op, Program, ProgramBuilder, ProgramId, TimerSlot};
+use crate::scenario::{Disk, End, LockKind, ProcessId, Scenario, TaskSpec};
+use json::{Node, Value};
+
+/// Why an rt-app file is refused: names file, line and JSON path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtAppError(pub String);
+
+impl fmt::Display for RtAppError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RtAppError {}
+
+/// What is wrong at a place: its line, the path to it, and the words.
+struct Fault {
+    line: usize,
+    path: String,
+    text: String,
+}
+
+type Outcome<T> = Result<T, Fault>;
+
+fn fault<T>(node: &Node, path: &str, text: impl Into<String>) -> Outcome<T> {
+    Err(Fault { line: node.line, path: path.to_string(), text: text.into() })
+}
+
+/// Most instances of one task. Chosen.
+const MAX_INSTANCES: i64 = 10_000;
+
+/// Reads an rt-app file. `origin` names it in errors; `duration` is the caller's,
+/// which goes before the file's. The run ends when all tasks have ended or after the
+/// duration.
+///
+/// # Errors
+/// Bad JSON, unknown or unmodelled keys, bad values, and endless tasks without
+/// any duration; the message names file, line, JSON path and cure.
+pub fn parse(text: &str, origin: &str, duration: Option<DurationNs>) -> Result<Scenario, RtAppError> {
+    let document =
+        json::parse(text).map_err(|(line, text)| RtAppError(format!("{origin}:{line}: {text}")))?;
+    read(&document, origin, duration)
+        .map_err(|fault| RtAppError(format!("{origin}:{}: {}: {}", fault.line, fault.path, fault.text)))
+}
+
+/// What the tasks of a file share.
+struct Shared {
+    scenario: Scenario,
+    locks: BTreeMap<String, LockId>,
+    conds: BTreeMap<String, CondId>,
+    barriers: BTreeMap<String, BarrierId>,
+    loops: CounterId,
+    loop_span: SpanId,
+    /// Tasks of the file by name.
+    programs: BTreeMap<String, ProgramId>,
+    /// Some task never ends by itself.
+    endless: bool,
+}
+
+impl Shared {
+    fn lock(&mut self, name: &str) -> LockId {
+        let locks = &mut self.scenario.locks;
+        *self.locks.entry(name.to_string()).or_insert_with(|| {
+            locks.push(LockKind::Futex);
+            LockId(locks.len() as u32 - 1)
+        })
+    }
+
+    fn cond(&mut self, name: &str) -> CondId {
+        let conds = &mut self.scenario.conds;
+        *self.conds.entry(name.to_string()).or_insert_with(|| {
+            *conds += 1;
+            CondId(*conds - 1)
+        })
+    }
+
+    fn barrier(&mut self, name: &str) -> BarrierId {
+        let barriers = &mut self.scenario.barriers;
+        *self.barriers.entry(name.to_string()).or_insert_with(|| {
+            barriers.push(0);
+            BarrierId(barriers.len() as u32 - 1)
+        })
+    }
+
+    fn disk(&mut self) -> crate::program::DiskId {
+        if self.scenario.disks.is_empty() {
+            self.scenario.disks.push(Disk {});
+        }
+        crate::program::DiskId(0)
+    }
+}
+
+/// Keys of `global` that change nothing that is modelled.
+const IGNORED_GLOBAL: &[&str] = &[
+    "calibration",
+    "lock_pages",
+    "logdir",
+    "log_basename",
+    "log_size",
+    "logsize",
+    "gnuplot",
+    "ftrace",
+    "frag",
+    "io_device",
+    "mem_buffer_size",
+    "cumulative_slack",
+    "pi_enabled",
+];
+
+fn object<'a>(node: &'a Node, path: &str) -> Outcome<&'a [(String, Node)]> {
+    match &node.value {
+        Value::Object(entries) => Ok(entries),
+        _ => fault(node, path, "an object { ... } is expected"),
+    }
+}
+
+fn integer(node: &Node, path: &str) -> Outcome<i64> {
+    if let Value::Number(text) = &node.value
+        && let Ok(number) = text.parse()
+    {
+        return Ok(number);
+    }
+    fault(node, path, "a whole number is expected")
+}
+
+fn text<'a>(node: &'a Node, path: &str) -> Outcome<&'a str> {
+    match &node.value {
+        Value::Text(text) => Ok(text),
+        _ => fault(node, path, "a string is expected"),
+    }
+}
+
+/// Microseconds up to a year.
+fn micros(node: &Node, path: &str) -> Outcome<DurationNs> {
+    match integer(node, path)? {
+        us @ 0..=31_536_000_000_000 => Ok(DurationNs::from_us(us as u64)),
+        _ => fault(node, path, "microseconds from 0 to a year are expected"),
+    }
+}
+
+fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<Scenario> {
+    let mut shared = Shared {
+        scenario: Scenario::empty("rt-app", End::AllExit),
+        locks: BTreeMap::new(),
+        conds: BTreeMap::new(),
+        barriers: BTreeMap::new(),
+        loops: CounterId(0),
+        loop_span: SpanId(0),
+        programs: BTreeMap::new(),
+        endless: false,
+    };
+    shared.scenario.counters = 1;
+    shared.scenario.spans = 1;
+    shared.scenario.params = vec![("file".into(), origin.into())];
+    let mut default_policy = Policy::Other;
+    let mut file_duration = None;
+    let mut tasks = None;
+    for (key, node) in object(document, "document")? {
+        match key.as_str() {
+            "global" => (file_duration, default_policy) = global(node)?,
+            "tasks" => tasks = Some(node),
+            // Every name that is used exists; the section only declares types.
+            "resources" => {}
+            _ => return fault(node, key, "unknown section; there are: global, tasks, resources"),
+        }
+    }
+    let Some(tasks) = tasks else { return fault(document, "tasks", "the section is missing") };
+    read_tasks(&mut shared, tasks, default_policy)?;
+    shared.scenario.end = match duration.or(file_duration) {
+        Some(limit) => End::After(limit),
+        None if shared.endless => {
+            return fault(
+                tasks,
+                "global.duration",
+                "a task without end needs a duration: set it in the \
+                file (seconds) or give --duration",
+            );
+        }
+        None => End::AllExit,
+    };
+    finish(shared, tasks)
+}
+
+fn finish(mut shared: Shared, tasks: &Node) -> Outcome<Scenario> {
+    let (loops, span) = (shared.loops, shared.loop_span);
+    let metric = |name: &str, unit, better, formula| MetricSpec { name: name.into(), unit, better, formula };
+    shared.scenario.metrics = vec![
+        metric("loop_time", "ms", Better::Lower, Formula::MeanSpanMs(span)),
+        metric("loops", "loops", Better::Higher, Formula::Count(loops)),
+    ];
+    match shared.scenario.validate() {
+        Ok(()) => Ok(shared.scenario),
+        Err(error) => fault(tasks, "tasks", error.to_string()),
+    }
+}
+
+/// The duration (none when endless) and the default policy.
+fn global(node: &Node) -> Outcome<(Option<DurationNs>, Policy)> {
+    let (mut duration, mut policy) = (None, Policy::Other);
+    for (key, node) in object(node, "global")? {
+        let path = format!("global.{key}");
+        match key.as_str() {
+            "duration" => {
+                duration = match integer(node, &path)? {
+                    -1 => None,
+                    seconds @ 1..=31_536_000 => Some(DurationNs::from_secs(seconds as u64)),
+                    _ => return fault(node, &path, "seconds from 1 to a year, or -1, are expected"),
+                }
+            }
+            "default_policy" => policy = policy_of(node, &path)?,
+            _ if IGNORED_GLOBAL.contains(&key.as_str()) => {}
+            _ => {
+                return fault(
+                    node,
+                    &path,
+                    format!(
+                        "unknown or not modelled; there are: duration, default_policy, and ignored: {}",
+                        IGNORED_GLOBAL.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+    Ok((duration, policy))
+}
+
+/// A policy with rt-app's default real-time priority, 10.
+fn policy_of(node: &Node, path: &str) -> Outcome<Policy> {
+    const DEFAULT_RT_PRIORITY: u8 = 10;
+    match text(node, path)? {
+        "SCHED_OTHER" => Ok(Policy::Other),
+        "SCHED_BATCH" => Ok(Policy::Batch),
+        "SCHED_IDLE" => Ok(Policy::Idle),
+        "SCHED_FIFO" => Ok(Policy::Fifo(DEFAULT_RT_PRIORITY)),
+        "SCHED_RR" => Ok(Policy::Rr(DEFAULT_RT_PRIORITY)),
+        other => fault(
+            node,
+            path,
+            format!(
+                "'{other}' is not modelled; there are: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR"
+            ),
+        ),
+    }
+}
+
+/// The part of a task's object that is no event.
+struct Settings {
+    instances: u32,
+    policy: Policy,
+    nice: Nice,
+    affinity: Option<CpuMask>,
+    delay: DurationNs,
+    amount: Amount,
+}
+
+fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outcome<()> {
+    let entries = object(tasks, "tasks")?;
+    for (number, (name, node)) in entries.iter().enumerate() {
+        if shared.programs.insert(name.clone(), ProgramId(number as u32)).is_some() {
+            return fault(node, &format!("tasks.{name}"), "the task exists already");
+        }
+    }
+    for (number, (name, node)) in entries.iter().enumerate() {
+        let path = format!("tasks.{name}");
+        let settings = settings(node, &path, default_policy)?;
+        let before = shared.scenario.barriers.clone();
+        let program = task_program(shared, (name, node), &path, &settings)?;
+        shared.scenario.programs.push(program);
+        events::count_parties(shared, &before, number, settings.instances);
+        for instance in 0..settings.instances {
+            shared.scenario.tasks.push(TaskSpec {
+                name: if settings.instances == 1 { name.clone() } else { format!("{name}/{instance}") },
+                program: ProgramId(number as u32),
+                process: ProcessId(0),
+                nice: settings.nice,
+                policy: settings.policy,
+                affinity: settings.affinity,
+                working_set_kib: 0,
+                background: false,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings> {
+    let mut settings = Settings {
+        instances: 1,
+        policy: default_policy,
+        nice: Nice::ZERO,
+        affinity: None,
+        delay: DurationNs::ZERO,
+        amount: Amount::Forever,
+    };
+    let mut priority = None;
+    for (key, node) in object(node, path)? {
+        let path = format!("{path}.{key}");
+        match key.as_str() {
+            "instance" => match integer(node, &path)? {
+                count @ 0..=MAX_INSTANCES => settings.instances = count as u32,
+                _ => return fault(node, &path, format!("0 to {MAX_INSTANCES} instances are supported")),
+            },
+            "loop" => settings.amount = amount(node, &path)?,
+            "policy" => settings.policy = policy_of(node, &path)?,
+            "priority" => priority = Some((node, path, integer(node, "priority")?)),
+            "cpus" => settings.affinity = Some(cpus(node, &path)?),
+            "delay" => settings.delay = micros(node, &path)?,
+            _ => {}
+        }
+    }
+    if let Some((node, path, value)) = priority {
+        set_priority(&mut settings, node, &path, value)?;
+    }
+    Ok(settings)
+}
+
+/// A nice value for time-sharing policies, a real-time priority for the others.
+fn set_priority(settings: &mut Settings, node: &Node, path: &str, value: i64) -> Outcome<()> {
+    let realtime = u8::try_from(value).ok().filter(|prio| (1..=99).contains(prio));
+    match (settings.policy, realtime, Nice::new(value)) {
+        (Policy::Fifo(_), Some(prio), _) => settings.policy = Policy::Fifo(prio),
+        (Policy::Rr(_), Some(prio), _) => settings.policy = Policy::Rr(prio),
+        (Policy::Fifo(_) | Policy::Rr(_), None, _) => {
+            return fault(node, path, "a real-time priority is 1 to 99");
+        }
+        (_, _, Some(nice)) => settings.nice = nice,
+        _ => return fault(node, path, "a nice value is -20 to 19"),
+    }
+    Ok(())
+}
+
+/// A loop count; -1 is endless.
+fn amount(node: &Node, path: &str) -> Outcome<Amount> {
+    match integer(node, path)? {
+        -1 => Ok(Amount::Forever),
+        times @ 0.. => Ok(Amount::Times(times as u64)),
+        _ => fault(node, path, "a count, or -1 for endless, is expected"),
+    }
+}
+
+fn cpus(node: &Node, path: &str) -> Outcome<CpuMask> {
+    let Value::List(items) = &node.value else { return fault(node, path, "a list [0, 1] is expected") };
+    let mut mask = CpuMask::EMPTY;
+    for item in items {
+        let cpu = integer(item, path)?;
+        if !(0..MAX_CPUS as i64).contains(&cpu) {
+            return fault(item, path, format!("CPU {cpu} is outside 0..{}", MAX_CPUS - 1));
+        }
+        mask.set(CpuId(cpu as u32));
+    }
+    if mask.is_empty() { fault(node, path, "at least one CPU is needed") } else { Ok(mask) }
+}
+
+/// Keys of a task that [`settings`] has read, or that only a task may have.
+const TASK_KEYS: &[&str] = &["instance", "loop", "policy", "priority", "cpus", "delay", "phases"];
+
+fn task_program(
+    shared: &mut Shared,
+    (name, node): (&str, &Node),
+    path: &str,
+    settings: &Settings,
+) -> Outcome<Program> {
+    let entries = object(node, path)?;
+    let phases: Vec<&Node> =
+        entries.iter().filter(|(key, _)| key == "phases").map(|(_, node)| node).collect();
+    let events: Vec<&(String, Node)> =
+        entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).collect();
+    let mut reader = events::Reader { shared, task: name, timers: BTreeMap::new(), ops: Vec::new() };
+    match phases.as_slice() {
+        [] => reader.events(&events, path)?,
+        [phases] if events.is_empty() => {
+            for (phase, node) in object(phases, &format!("{path}.phases"))? {
+                reader.phase(node, &format!("{path}.phases.{phase}"))?;
+            }
+        }
+        _ => return fault(node, path, "a task has either events or one object of phases"),
+    }
+    let body = reader.ops;
+    shared.endless |= settings.instances > 0
+        && (settings.amount == Amount::Forever || body.contains(&Op::Loop(Amount::Forever)));
+    let (loops, span) = (shared.loops, shared.loop_span);
+    let mut builder = ProgramBuilder::new();
+    if settings.delay > DurationNs::ZERO {
+        builder = builder.op(Op::Sleep(settings.delay));
+    }
+    let builder = builder.repeat(settings.amount, |b| {
+        let b = body.into_iter().fold(b.op(Op::SpanBegin(span)), ProgramBuilder::op);
+        b.op(Op::SpanEnd(span)).op(Op::Count { counter: loops, units: 1 })
+    });
+    builder.build().or_else(|error| fault(node, path, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;
