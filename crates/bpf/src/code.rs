@@ -4,7 +4,8 @@
 //!
 //! * a call with source 1 (`BPF_PSEUDO_CALL`) holds the callee's [`FuncId`] in its immediate. Functions are numbered
 //!   in the order of [`CodeBuilder::add_function`], so a linker can number them before it adds any;
-//! * a call with source 2 (`BPF_PSEUDO_KFUNC_CALL`) holds an index that only the host interprets;
+//! * a call with source 2 (`BPF_PSEUDO_KFUNC_CALL`) holds an index that only the host interprets, and no offset (in the
+//!   kernel it picks a module);
 //! * a call with source 0 holds a helper's number;
 //! * a 64-bit immediate load with source 0 holds a plain number (guest addresses are put in already), with source 4
 //!   (`BPF_PSEUDO_FUNC`) a `FuncId` in its low half, which becomes a callable value. All other sources are refused.

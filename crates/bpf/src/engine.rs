@@ -12,6 +12,21 @@
 //!   a NULL arena pointer it is a fault, unless marked, since the machine cannot tell it from another NULL.
 //! * Registers r1 to r5 keep their values over calls; verified programs cannot tell.
 
+//!
+//! ```
+//! use schedlab_bpf::insn::op;
+//! use schedlab_bpf::{CodeBuilder, Engine, Insn, Interpreter, Marks, Memory, NoHost};
+//!
+//! let mut builder = CodeBuilder::new();
+//! let double = [Insn::alu64_reg(op::MOV, 0, 1), Insn::alu64_reg(op::ADD, 0, 1), Insn::exit()];
+//! let func = builder.add_function("double", &double, &Marks::default())?;
+//! let code = builder.build()?;
+//! let mut mem = Memory::new()?;
+//! let done = Interpreter::new().run(&code, func, &[21], &mut mem, &mut NoHost, 1_000_000)?;
+//! assert_eq!((done.r0, done.insns), (42, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 mod interpret;
 
 use crate::code::{Code, FuncId};

@@ -131,3 +131,62 @@ fn hosts_faults_keep_their_code() {
     assert_eq!(*fault.kind(), FaultKind::Host { code: 7, text: "told to".into() });
     assert_eq!(fault.location().map(|at| at.insn), Some(0));
 }
+
+/// A host that, in its helper, runs another program on the same memory, as a trace point inside a kernel function does.
+struct Nesting<'a> {
+    inner: &'a Code,
+    insns: u64,
+}
+
+impl Host for Nesting<'_> {
+    fn helper(&mut self, _id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        let done = Interpreter::new().run(self.inner, FuncId(0), &args[..1], vm.mem, &mut NoHost, 100)?;
+        self.insns += done.insns;
+        Ok(done.r0)
+    }
+    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        NoHost.kfunc(index, args, vm)
+    }
+    fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        NoHost.kernel_store(addr, size, value, vm)
+    }
+}
+
+#[test]
+fn a_program_run_inside_a_helper_has_its_own_stack_frames_and_count() {
+    let inner = code(&[(
+        "inner",
+        &[
+            Insn::store(op::DW, 10, -8, 1),
+            Insn::load(op::DW, 0, 10, -8),
+            Insn::alu64_imm(op::ADD, 0, 1),
+            Insn::exit(),
+        ],
+    )]);
+    let outer = code(&[(
+        "outer",
+        &[
+            Insn::store_imm(op::DW, 10, -8, 40),
+            Insn::alu64_imm(op::MOV, 1, 1),
+            Insn::call_helper(1),
+            Insn::load(op::DW, 1, 10, -8),
+            Insn::alu64_reg(op::ADD, 0, 1),
+            Insn::exit(),
+        ],
+    )]);
+    let (mut mem, mut host) = (Memory::new().unwrap(), Nesting { inner: &inner, insns: 0 });
+    let done = Interpreter::new().run(&outer, FuncId(0), &[], &mut mem, &mut host, 100).unwrap();
+    assert_eq!((done.r0, done.insns, host.insns), (42, 6, 4));
+}
+
+#[test]
+fn atomics_on_kernel_pages_are_the_hosts_to_store() {
+    let mut mem = Memory::new().unwrap();
+    let object = mem.map(64, Perm::READ | Perm::KERNEL).unwrap();
+    mem.write_u32(object, 10).unwrap();
+    let add = Insn::new(op::STX | op::ATOMIC | op::W, 1, 2, 0, op::FETCH);
+    let main = [Insn::alu64_imm(op::MOV, 2, 5), add, Insn::alu64_reg(op::MOV, 0, 2), Insn::exit()];
+    let done = run(&code(&[("main", &main)]), &[object.0], &mut mem).unwrap();
+    // The host of these tests stores one more than it is told.
+    assert_eq!((done.r0, mem.read_u32(object).unwrap()), (10, 16));
+}

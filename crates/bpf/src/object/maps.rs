@@ -45,7 +45,10 @@ impl MapType {
     /// Whether a map of this kind must be given a number of entries: storage and struct_ops maps have none, and data
     /// sections bring theirs along.
     pub fn needs_entries(self) -> bool {
-        !matches!(self, MapType::TASK_STORAGE | MapType::CGRP_STORAGE | MapType::STRUCT_OPS | MapType(24 | 28))
+        !matches!(
+            self,
+            MapType::TASK_STORAGE | MapType::CGRP_STORAGE | MapType::STRUCT_OPS | MapType(24 | 28)
+        )
     }
 
     /// The kernel's name of this number, without `BPF_MAP_TYPE_`.

@@ -7,9 +7,9 @@ pub(crate) mod elf;
 mod maps;
 mod program;
 
+pub(crate) use data::{ARENA_SECTION, is_data_section};
 pub use data::{Extern, ExternKind, StructOpsVar, Variable};
 pub use maps::{MapDef, MapType};
-pub(crate) use data::{ARENA_SECTION, is_data_section};
 pub(crate) use program::{CodeSection, FunctionDef};
 pub use program::{Program, ProgramKind};
 
