@@ -4,7 +4,7 @@ use super::Resolution;
 use crate::insn::{Insn, op};
 
 /// The helper number that libbpf puts into an instruction whose CO-RE record has no answer (it reads "bad relo").
-pub(crate) const POISON_CALL: i32 = 0x0bad_2310;
+const POISON_CALL: i32 = 0x0bad_2310;
 
 /// What became of the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

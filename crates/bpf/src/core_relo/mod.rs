@@ -7,7 +7,7 @@ mod apply;
 mod compat;
 mod spec;
 
-pub(crate) use apply::{Outcome, POISON_CALL, apply};
+pub(crate) use apply::{Outcome, apply};
 pub(crate) use compat::types_are_compat;
 
 use crate::btf::ext::CoreRecord;

@@ -78,7 +78,7 @@ impl HashStore {
         (chunk as usize, slot - FIRST_CHUNK * ((1 << chunk) - 1))
     }
 
-    fn element(&self, slot: u32) -> GuestAddr {
+    pub(super) fn element(&self, slot: u32) -> GuestAddr {
         let (chunk, within) = Self::chunk_of(slot);
         self.chunks[chunk].offset(u64::from(within) * self.element_bytes())
     }

@@ -423,6 +423,22 @@ impl MapTable {
         }
     }
 
+    /// As [`MapTable::lookup`] for hash maps, without marking the element as used.
+    pub(crate) fn peek(&self, id: MapId, key: &[u8], cpu: u32) -> Option<GuestAddr> {
+        match &self.get(id)?.store {
+            Store::Hash(hash) => hash.value(hash.find(key)?, if hash.copies() > 1 { cpu } else { 0 }),
+            _ => None,
+        }
+    }
+
+    /// Where the key of an element of a hash map is in guest memory.
+    pub(crate) fn key_address(&self, id: MapId, key: &[u8]) -> Option<GuestAddr> {
+        match &self.get(id)?.store {
+            Store::Hash(hash) => Some(hash.element(hash.find(key)?)),
+            _ => None,
+        }
+    }
+
     /// The number of elements now; `max_entries` for arrays.
     pub fn len(&self, id: MapId) -> u32 {
         match self.get(id).map(|m| (&m.store, m.max_entries)) {

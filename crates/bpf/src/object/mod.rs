@@ -10,7 +10,7 @@ mod program;
 pub(crate) use data::{ARENA_SECTION, is_data_section};
 pub use data::{Extern, ExternKind, StructOpsVar, Variable};
 pub use maps::{MapDef, MapType};
-pub(crate) use program::{CodeSection, FunctionDef};
+pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
 
 use crate::btf::Btf;

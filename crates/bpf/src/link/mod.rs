@@ -1,0 +1,317 @@
+//! Joining an object to a kernel: an [`Object`], a [`KernelModel`] and [`Settings`] become an [`Image`] that runs.
+//!
+//! The order is libbpf's: settings into data sections, externs, maps, then for each function that a loaded program
+//! can reach its CO-RE records and its references. What no program can reach, and branches that constants rule out
+//! (read-only variables, unresolved weak symbols, `bpf_core_field_exists`), are not required to resolve: as in the
+//! kernel, whose verifier prunes them. Reaching such an instruction all the same ends the program with its name.
+
+mod code;
+mod externs;
+mod flow;
+mod sections;
+mod settings;
+mod struct_ops;
+mod walked;
+
+pub use settings::Settings;
+pub use struct_ops::StructOps;
+
+use crate::btf::{Btf, TypeId};
+use crate::code::{Code, FuncId};
+use crate::error::{LoadError, LoadErrorKind};
+use crate::insn::Insn;
+use crate::maps::{MapId, MapTable};
+use crate::memory::{GuestAddr, Memory};
+use crate::object::{MapDef, Object, ProgramKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an object is loaded against: the kernel as far as objects can see it.
+#[derive(Debug, Clone, Default)]
+pub struct KernelModel {
+    /// The kernel's types: structs that CO-RE looks into, enumerations, prototypes of kernel functions.
+    pub btf: Btf,
+    /// Kernel functions that the host implements, by name.
+    pub kfuncs: BTreeSet<String>,
+    /// Helpers that the host implements beyond [`crate::helpers`]' own, by number.
+    pub helpers: BTreeSet<u32>,
+    /// Kernel variables: where they are in guest memory (per-CPU ones: the template that `bpf_per_cpu_ptr` knows).
+    pub ksyms: BTreeMap<String, GuestAddr>,
+    /// Kernel configuration, by full name (`CONFIG_HZ`).
+    pub kconfig: BTreeMap<String, KconfigValue>,
+    /// `LINUX_KERNEL_VERSION`: major << 16 | minor << 8 | patch.
+    pub version: u32,
+    /// Possible CPUs.
+    pub nr_cpus: u32,
+}
+
+/// A kernel configuration value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KconfigValue {
+    /// `y`.
+    Yes,
+    /// `n`, or not set.
+    No,
+    /// `m`.
+    Module,
+    /// A number.
+    Number(u64),
+    /// A string, without quotes.
+    Text(String),
+}
+
+/// An object joined to a kernel, with its data and maps in guest memory.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// All functions, ready to run.
+    pub code: Code,
+    /// The functions again as linked instructions, by [`FuncId`]: for listings and comparisons.
+    pub functions: Vec<ImageFunction>,
+    /// Kernel functions that the code calls; a call's index points here.
+    pub kfuncs: Vec<KfuncRef>,
+    /// struct_ops tables, such as the scheduler's operations.
+    pub struct_ops: Vec<StructOps>,
+    /// Entry points that were loaded.
+    pub programs: Vec<ImageProgram>,
+    /// Global variables by name (statics too, where no global has their name).
+    pub variables: BTreeMap<String, ImageVariable>,
+    /// What helpers work on.
+    pub runtime: Runtime,
+    /// The object's types, for reading variables.
+    pub types: Btf,
+}
+
+/// What generic helpers work on while the image runs.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    /// All maps, data sections included.
+    pub maps: MapTable,
+    /// Reasons for instructions that must not run, by number (see [`TRAP_BASE`]).
+    pub traps: Vec<String>,
+    /// Timers that were initialised, by address of their `struct bpf_timer`.
+    pub(crate) timers: BTreeMap<u64, crate::helpers::Timer>,
+    /// State of interrupts as `bpf_local_irq_save` has it.
+    pub(crate) irq_depth: u32,
+}
+
+/// Helper number of the first instruction that must not run; number n says why in `Runtime::traps[n]`.
+///
+/// Chosen: far above every helper, below 2^31.
+pub const TRAP_BASE: u32 = 0x7bad_0000;
+
+/// A function of the image.
+#[derive(Debug, Clone)]
+pub struct ImageFunction {
+    /// Name in C.
+    pub name: String,
+    /// Section in the object file.
+    pub section: String,
+    /// First slot in that section.
+    pub start: usize,
+    /// As handed to the machine.
+    pub insns: Vec<Insn>,
+    /// Slots whose faulting loads yield 0.
+    pub probe_mem: BTreeSet<u32>,
+}
+
+/// A kernel function that the code calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KfuncRef {
+    /// Name in the kernel: the extern's without its flavour.
+    pub name: String,
+    /// Prototype in the object's types.
+    pub proto: Option<TypeId>,
+    /// The kernel may lack it.
+    pub weak: bool,
+}
+
+/// An entry point of the image.
+#[derive(Debug, Clone)]
+pub struct ImageProgram {
+    /// Name of the function.
+    pub name: String,
+    /// Section, without `?`.
+    pub section: String,
+    /// What it attaches to.
+    pub kind: ProgramKind,
+    /// The function.
+    pub func: FuncId,
+}
+
+/// A variable of the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageVariable {
+    /// Where it is.
+    pub addr: GuestAddr,
+    /// Bytes.
+    pub size: u64,
+    /// Type in [`Image::types`].
+    pub ty: Option<TypeId>,
+}
+
+/// Links an object against a kernel; its data and maps are put into `mem`.
+///
+/// The same arguments and a fresh `mem` give the same image, byte for byte and address for address.
+///
+/// # Errors
+/// Names file, place, problem and cure: an unknown setting, a kernel function, helper, map type or field that a
+/// reachable instruction needs and the kernel does not have, or a contradiction inside the file.
+pub fn link(
+    object: &Object,
+    kernel: &KernelModel,
+    settings: &Settings,
+    mem: &mut Memory,
+) -> Result<Image, LoadError> {
+    Linker::run(object, kernel, settings, mem).map_err(|e| e.in_file(object.file()))
+}
+
+/// Everything known while linking.
+struct Linker<'a> {
+    object: &'a Object,
+    kernel: &'a KernelModel,
+    maps: MapTable,
+    /// Map of each entry of `object.maps()`.
+    map_ids: Vec<MapId>,
+    /// By ELF section index.
+    sections: BTreeMap<usize, sections::Placed>,
+    /// By name.
+    externs: BTreeMap<String, externs::Resolved>,
+    kfuncs: Vec<KfuncRef>,
+    traps: Vec<String>,
+}
+
+impl<'a> Linker<'a> {
+    fn run(
+        object: &'a Object,
+        kernel: &'a KernelModel,
+        settings: &Settings,
+        mem: &mut Memory,
+    ) -> Result<Image, LoadError> {
+        let maps = MapTable::new(mem, kernel.nr_cpus).map_err(|e| memory("maps", &e))?;
+        let mut linker = Linker {
+            object,
+            kernel,
+            maps,
+            map_ids: Vec::new(),
+            sections: BTreeMap::new(),
+            externs: BTreeMap::new(),
+            kfuncs: Vec::new(),
+            traps: Vec::new(),
+        };
+        linker.create_maps(mem)?;
+        linker.place_sections(mem)?;
+        linker.fill_enum_variables(mem)?;
+        settings.apply(object, |name| linker.variable_address(name), mem)?;
+        linker.resolve_externs(mem)?;
+        linker.protect_read_only(mem);
+        let tables = linker.check_struct_ops()?;
+        let linked = code::link_code(&mut linker, &tables, mem)?;
+        linker.fill_map_slots(&linked, mem)?;
+        linker.finish(tables, linked)
+    }
+
+    /// Creates the declared maps and, for maps of maps, the inner ones that they name.
+    fn create_maps(&mut self, mem: &mut Memory) -> Result<(), LoadError> {
+        for def in self.object.maps() {
+            let id = self.maps.create(def, self.object.btf(), mem).map_err(|problem| {
+                let cure = "use a map type and size that the simulator models (docs list them)";
+                LoadError::unsupported(format!("section .maps, map `{}`", def.name), problem, cure)
+            })?;
+            self.map_ids.push(id);
+        }
+        Ok(())
+    }
+
+    fn map_named(&self, name: &str) -> Option<(&'a MapDef, MapId)> {
+        let index = self.object.maps().iter().position(|m| m.name == name)?;
+        Some((&self.object.maps()[index], self.map_ids[index]))
+    }
+
+    /// Fills the slots that declarations give: inner maps, programs of a program array.
+    fn fill_map_slots(&mut self, linked: &code::Linked, mem: &mut Memory) -> Result<(), LoadError> {
+        for (def, &id) in self.object.maps().iter().zip(&self.map_ids.clone()) {
+            for (slot, target) in &def.slots {
+                let key = slot.to_le_bytes();
+                let done = match (self.map_named(target), linked.by_name.get(target)) {
+                    (Some((_, inner)), _) => self.maps.set_inner(id, &key, inner, mem),
+                    (None, Some(&func)) => self.maps.set_program(id, *slot, func),
+                    // A program that is not loaded leaves its slot empty.
+                    (None, None) => Ok(()),
+                };
+                if let Err(error) = done {
+                    let place = format!("section .maps, map `{}`", def.name);
+                    let problem = format!("slot {slot} cannot hold `{target}` (errno {})", error.0);
+                    return Err(LoadError::malformed(place, problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, tables: Vec<struct_ops::Checked>, linked: code::Linked) -> Result<Image, LoadError> {
+        let mut variables = BTreeMap::new();
+        for variable in self.object.variables() {
+            let Some(addr) = self.variable_address(&variable.name) else {
+                continue;
+            };
+            let place = ImageVariable { addr, size: variable.size, ty: variable.ty };
+            if variable.global || !variables.contains_key(&variable.name) {
+                variables.insert(variable.name.clone(), place);
+            }
+        }
+        let programs = self.object.programs().iter().filter_map(|p| {
+            let func = *linked.by_name.get(&p.name)?;
+            Some(ImageProgram {
+                name: p.name.clone(),
+                section: p.section.clone(),
+                kind: p.kind.clone(),
+                func,
+            })
+        });
+        let struct_ops = tables.into_iter().map(|t| t.finish(&linked.by_name)).collect();
+        Ok(Image {
+            programs: programs.collect(),
+            code: linked.code,
+            functions: linked.functions,
+            kfuncs: self.kfuncs,
+            struct_ops,
+            variables,
+            runtime: Runtime { maps: self.maps, traps: self.traps, timers: BTreeMap::new(), irq_depth: 0 },
+            types: self.object.btf().clone(),
+        })
+    }
+
+    /// A call that ends the program with this reason.
+    fn trap(&mut self, reason: String) -> Insn {
+        let index = self.traps.iter().position(|t| *t == reason).unwrap_or_else(|| {
+            self.traps.push(reason);
+            self.traps.len() - 1
+        });
+        Insn::call_helper((TRAP_BASE + index as u32) as i32)
+    }
+}
+
+/// Guest memory is full.
+fn memory(what: &str, error: &dyn std::fmt::Display) -> LoadError {
+    LoadError::new(LoadErrorKind::Memory, what, error.to_string(), "declare smaller maps and arrays")
+}
+
+impl Image {
+    /// The struct_ops table of this type.
+    pub fn struct_ops_of(&self, type_name: &str) -> Option<&StructOps> {
+        self.struct_ops.iter().find(|s| s.type_name == type_name)
+    }
+
+    /// Reads a variable, or an element or member of one (`counts[3]`, `state.x`), as a number.
+    ///
+    /// # Errors
+    /// A sentence: no such variable, or not a number.
+    pub fn read_variable(&self, path: &str, mem: &Memory) -> Result<u64, String> {
+        let name = settings::root_of(path);
+        let variable = self.variables.get(name).ok_or_else(|| format!("there is no variable `{name}`"))?;
+        let ty = variable.ty.ok_or_else(|| format!("the type of `{name}` is not known"))?;
+        let at = self.types.at_path(ty, &path[name.len()..])?;
+        let size = self.types.size_of(at.ty).unwrap_or(0);
+        let bytes = mem.slice(variable.addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
+        settings::number_of(&self.types, &at, bytes).ok_or_else(|| format!("`{path}` is no number"))
+    }
+}
