@@ -1,0 +1,154 @@
+//! What generic helpers ask of the simulated kernel: time, identity, locks, timers, output.
+
+use crate::join::Join;
+use schedlab_base::CpuId;
+use schedlab_bpf::helpers::Env;
+use schedlab_bpf::link::Runtime;
+use schedlab_bpf::{Fault, GuestAddr, Vm};
+use schedlab_sim::TimerId;
+
+/// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
+const PREEMPT_OFF: u32 = 1;
+const IN_INTERRUPT: u32 = 1 << 24;
+
+impl Env for Join<'_> {
+    fn runtime(&mut self) -> &mut Runtime {
+        &mut self.state.runtime
+    }
+
+    fn cpu(&self) -> u32 {
+        self.k.ctx().cpu.0
+    }
+
+    fn now_ns(&mut self, vm: &Vm<'_>) -> u64 {
+        self.settle(vm.insns());
+        self.k.ctx().now.0
+    }
+
+    fn random_u32(&mut self) -> u32 {
+        self.k.prandom_u32()
+    }
+
+    fn current_task(&mut self) -> u64 {
+        let ctx = *self.k.ctx();
+        match ctx.current.and_then(|task| self.state.tasks.known(task)) {
+            Some(addr) => addr.0,
+            None => self.state.tasks.idle(ctx.cpu).0,
+        }
+    }
+
+    fn current_pid_tgid(&mut self) -> u64 {
+        let task = self.k.ctx().current.and_then(|task| self.k.get_task(task));
+        task.map_or(0, |task| (task.tgid as u64) << 32 | u64::from(task.pid as u32))
+    }
+
+    fn current_comm(&mut self) -> [u8; 16] {
+        let task = self.k.ctx().current.and_then(|task| self.k.get_task(task));
+        task.map_or(*b"swapper\0\0\0\0\0\0\0\0\0", |task| task.comm)
+    }
+
+    fn task_pt_regs(&mut self, task: u64) -> u64 {
+        let addr = GuestAddr(task);
+        self.state.tasks.slot_of_pointer(addr).map_or(0, |_| self.state.tasks.regs(addr).0)
+    }
+
+    #[inline]
+    fn task_owner(&mut self, task: u64) -> Option<u32> {
+        self.state.tasks.slot_of_pointer(GuestAddr(task))
+    }
+
+    fn cgroup_owner(&mut self, cgroup: u64) -> Option<u32> {
+        (self.state.tasks.cgroup().0 == cgroup).then_some(1)
+    }
+
+    fn per_cpu_address(&mut self, variable: u64, cpu: u32) -> Option<u64> {
+        self.state.cpus.per_cpu(GuestAddr(variable), CpuId(cpu)).map(|addr| addr.0)
+    }
+
+    fn lock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.settle(vm.insns());
+        if self.state.locks.acquire(lock, self.k) {
+            return Ok(());
+        }
+        Err(Fault::host(0, format!("deadlock: the lock at {lock} is held by this program")))
+    }
+
+    fn unlock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.settle(vm.insns());
+        if self.state.locks.release(lock, self.k) {
+            return Ok(());
+        }
+        Err(Fault::host(0, format!("the lock at {lock} is not held")))
+    }
+
+    fn timer_start(&mut self, timer: GuestAddr, expires_ns: u64) {
+        let id = self.state.timers.id(timer);
+        self.k.timer_arm(id, schedlab_base::TimeNs(expires_ns), None);
+    }
+
+    fn timer_cancel(&mut self, timer: GuestAddr) -> bool {
+        let id = self.state.timers.id(timer);
+        self.k.timer_cancel(id)
+    }
+
+    fn trace(&mut self, text: &str) {
+        self.state.messages.push(text);
+    }
+
+    fn jiffies(&mut self, vm: &Vm<'_>) -> u64 {
+        self.now_ns(vm) / self.k.machine().tick_period().0
+    }
+
+    fn numa_node(&self) -> u32 {
+        self.k.cpu(self.k.ctx().cpu).node
+    }
+}
+
+/// The value of a CPU's `__preempt_count`.
+pub(crate) fn preempt_count(in_interrupt: bool) -> u32 {
+    PREEMPT_OFF | if in_interrupt { IN_INTERRUPT } else { 0 }
+}
+
+/// Timers by number: the simulated kernel knows them so, programs by address.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    addresses: Vec<GuestAddr>,
+}
+
+impl Timers {
+    /// The number of the timer at an address; a new one the first time. Objects have few, so a scan does.
+    pub(crate) fn id(&mut self, addr: GuestAddr) -> TimerId {
+        let known = self.addresses.iter().position(|known| *known == addr);
+        TimerId(known.unwrap_or_else(|| {
+            self.addresses.push(addr);
+            self.addresses.len() - 1
+        }) as u32)
+    }
+
+    /// Where the timer of this number lies.
+    pub(crate) fn address(&self, id: TimerId) -> Option<GuestAddr> {
+        self.addresses.get(id.0 as usize).copied()
+    }
+}
+
+/// Messages that are kept. Chosen: what a person would read.
+const MAX_MESSAGES: usize = 1000;
+/// Longest message kept, as the kernel's trace buffer line.
+const MAX_MESSAGE_LEN: usize = 1024;
+
+/// What programs printed with `bpf_printk()`: the first ones, and how many in all.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    pub(crate) lines: Vec<String>,
+    pub(crate) count: u64,
+}
+
+impl Messages {
+    fn push(&mut self, text: &str) {
+        self.count += 1;
+        if self.lines.len() < MAX_MESSAGES {
+            let line = text.trim_end_matches('\n');
+            self.lines.push(line.chars().take(MAX_MESSAGE_LEN).collect());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A running program's view of the kernel: calls that leave the BPF machine arrive here.
+//!
+//! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
+//! the simulated CPU; after it, what it changed of tasks and CPUs is written into guest memory.
+
+use crate::kfunc::{self, Callee, write_mask};
+use crate::mirror::Field;
+use crate::state::State;
+use schedlab_base::{CpuId, TaskId};
+use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
+use schedlab_sim::{Kernel, OpKind};
+use schedlab_trace::ExitKind;
+
+/// The simulated kernel joined to a loaded object, for the length of one program run.
+pub(crate) struct Join<'k> {
+    /// The kernel.
+    pub(crate) k: &'k mut Kernel,
+    /// What belongs to the loaded object.
+    pub(crate) state: &'k mut State,
+    /// Instructions of this run that are charged already.
+    pub(crate) charged: u64,
+    /// Groups of kernel functions that the running callback may call.
+    pub(crate) allowed: u8,
+}
+
+impl Join<'_> {
+    /// Charges what was executed since the last time.
+    #[inline]
+    pub(crate) fn settle(&mut self, executed: u64) {
+        self.k.charge_insns(executed - self.charged);
+        self.charged = executed;
+    }
+
+    /// Writes changed tasks and CPUs into guest memory.
+    #[inline]
+    pub(crate) fn sync(&mut self, mem: &mut Memory) -> Result<(), Fault> {
+        self.state.sync(self.k, mem)
+    }
+
+    /// Number of CPUs.
+    pub(crate) fn nr_cpus(&self) -> usize {
+        self.state.nr_cpus
+    }
+
+    /// The task that a pointer means; nothing for one that is gone, or of the system.
+    ///
+    /// # Errors
+    /// A pointer that is no task's: verified programs cannot have one, except NULL by a missing check.
+    pub(crate) fn task_of(&self, pointer: u64) -> Result<Option<TaskId>, Fault> {
+        let addr = GuestAddr(pointer);
+        if !self.state.tasks.is_task_pointer(addr) {
+            return Err(Fault::host(
+                0,
+                format!("kernel function called with {addr}, which is no task_struct"),
+            ));
+        }
+        Ok(self.state.tasks.task_at(addr).filter(|task| self.k.get_task(*task).is_some()))
+    }
+
+    /// As [`Join::task_of`] where the kernel itself reports a NULL task.
+    pub(crate) fn task_or_error(&mut self, pointer: u64, function: &str) -> Option<TaskId> {
+        let task =
+            self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some());
+        if task.is_none() {
+            let what = if pointer == 0 {
+                "called with NULL task".into()
+            } else {
+                format!("{function}: no such task")
+            };
+            self.k.error(ExitKind::Error, what);
+        }
+        task
+    }
+
+    /// True for an idle task or another one that is not of the run.
+    pub(crate) fn is_system_task(&self, pointer: u64) -> bool {
+        let addr = GuestAddr(pointer);
+        self.state.tasks.slot_of_pointer(addr).is_some() && self.state.tasks.task_at(addr).is_none()
+    }
+
+    /// Where a member of the task at `pointer` lies.
+    pub(crate) fn task_member(&self, pointer: u64, offset: u64) -> Result<GuestAddr, Fault> {
+        let addr = GuestAddr(pointer);
+        if self.state.tasks.is_task_pointer(addr) {
+            return Ok(addr.offset(offset));
+        }
+        Err(Fault::host(0, format!("kernel function called with {addr}, which is no task_struct")))
+    }
+
+    /// The pointer to a task, 0 for none.
+    pub(crate) fn task_pointer(&mut self, task: Option<TaskId>, mem: &mut Memory) -> Result<u64, Fault> {
+        match task {
+            Some(task) => Ok(self.state.tasks.pointer(task, self.k, mem)?.0),
+            None => Ok(0),
+        }
+    }
+
+    /// The pointer to the task that runs on a CPU, its idle task included.
+    pub(crate) fn curr_pointer(&mut self, cpu: CpuId, mem: &mut Memory) -> Result<u64, Fault> {
+        match self.k.curr(cpu) {
+            Some(task) => Ok(self.state.tasks.pointer(task, self.k, mem)?.0),
+            None => Ok(self.state.tasks.idle(cpu).0),
+        }
+    }
+
+    /// A CPU argument; a bad one is an error of the scheduler, as the kernel's `scx_cpu_valid()`.
+    pub(crate) fn cpu_or_error(&mut self, arg: u64) -> Option<CpuId> {
+        let cpu = arg as u32;
+        if (cpu as usize) < self.state.nr_cpus {
+            return Some(CpuId(cpu));
+        }
+        self.k.error(ExitKind::Error, format!("invalid CPU {}", cpu as i32));
+        None
+    }
+
+    /// True in callbacks that run under a run queue's lock.
+    pub(crate) fn holds_rq_lock(&self) -> bool {
+        use OpKind::{
+            Dequeue, Disable, Dispatch, Enable, Enqueue, Quiescent, Runnable, Running, SetCpumask, SetWeight,
+            Stopping, Tick, UpdateIdle, Yield,
+        };
+        matches!(
+            self.k.ctx().op,
+            Enqueue
+                | Dequeue
+                | Dispatch
+                | Tick
+                | Runnable
+                | Running
+                | Stopping
+                | Quiescent
+                | Yield
+                | SetWeight
+                | SetCpumask
+                | UpdateIdle
+                | Enable
+                | Disable
+                | OpKind::CpuAcquire
+                | OpKind::CpuRelease
+        )
+    }
+
+    /// The CPU whose run queue a callback is about.
+    pub(crate) fn rq_cpu(&self) -> CpuId {
+        let ctx = self.k.ctx();
+        ctx.op_task.map_or(ctx.cpu, |task| self.k.task_cpu(task))
+    }
+
+    /// True in the dump callbacks.
+    pub(crate) fn in_dump(&self) -> bool {
+        matches!(self.k.ctx().op, OpKind::Dump | OpKind::DumpCpu | OpKind::DumpTask)
+    }
+
+    /// Passes complete lines of the dump on; all of it when `all`.
+    pub(crate) fn flush_dump(&mut self, all: bool) {
+        let text = &mut self.state.dump_text;
+        while let Some(end) = text.find('\n') {
+            self.k.dump_line(&text[..end]);
+            text.drain(..=end);
+        }
+        if all && !text.is_empty() {
+            self.k.dump_line(text);
+            text.clear();
+        }
+    }
+
+    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing); `node` -1 is all nodes.
+    pub(crate) fn idle_mask_pointer(&mut self, mem: &mut Memory, smt: bool, node: i32) -> Result<u64, Fault> {
+        let mut mask = if smt { self.k.idle_smtmask() } else { self.k.idle_cpumask() };
+        if node >= 0 {
+            for cpu in 0..self.state.nr_cpus {
+                if self.k.machine().cpus[cpu].node != node as u32 {
+                    mask.clear(CpuId(cpu as u32));
+                }
+            }
+        }
+        let at = self.state.cpus.idle_mask(smt);
+        write_mask(mem, at, &mask)?;
+        Ok(at.0)
+    }
+
+    /// The kernel's verifier does not let this happen; with its words.
+    #[cold]
+    fn forbidden(&self, name: &str) -> Fault {
+        let op = self.k.ctx().op;
+        Fault::host(
+            0,
+            format!("calling kernel function {name} is not allowed from {}", crate::callbacks::op_name(op)),
+        )
+    }
+}
+
+impl Host for Join<'_> {
+    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.k.charge(self.state.kfunc_cost);
+        schedlab_bpf::helpers::call(id, args, vm, self)
+    }
+
+    #[inline]
+    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        let Some(&callee) = self.state.kfuncs.get(index as usize) else {
+            return Err(Fault::unsupported(format!("kernel function number {index}")));
+        };
+        self.settle(vm.insns());
+        self.k.charge(self.state.kfunc_cost);
+        let own = match callee {
+            Callee::Own(own) => own,
+            Callee::Generic(generic) => return generic.call(args, vm, self),
+        };
+        if own.groups != 0 && own.groups & self.allowed == 0 {
+            return Err(self.forbidden(own.name()));
+        }
+        let result = (own.run)(self, args, vm)?;
+        self.sync(vm.mem)?;
+        Ok(result)
+    }
+
+    fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.settle(vm.insns());
+        match self.state.tasks.field(addr, size) {
+            Some(Field::Slice(task)) => {
+                self.k.task_set_slice(task, value);
+            }
+            Some(Field::DsqVtime(task)) => {
+                self.k.task_set_dsq_vtime(task, value);
+            }
+            Some(Field::Disallow(_)) if self.k.ctx().op == OpKind::InitTask => {
+                return vm.mem.write_u8(addr, value as u8);
+            }
+            _ => return Err(self.state.refuse_store(addr, size)),
+        }
+        self.sync(vm.mem)
+    }
+}
+
+/// Groups that a callback's program may call.
+pub(crate) fn allowed_of(op: OpKind) -> u8 {
+    match op {
+        // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
+        OpKind::Timer => kfunc::group::UNLOCKED,
+        op => kfunc::allowed(op),
+    }
+}

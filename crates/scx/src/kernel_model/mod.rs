@@ -1,0 +1,43 @@
+//! The simulated kernel as its types describe it: what a real kernel says in `/sys/kernel/btf/vmlinux`.
+//!
+//! Objects are relocated (CO-RE) to these types when they are loaded, so the layout can be our own; values of
+//! enumerations are the kernel's. `reader` turns declarations into BTF, `types` and `enums` are the declarations, and
+//! `offsets` holds the places of the members that the simulator fills in.
+
+mod enums;
+mod offsets;
+mod reader;
+mod types;
+
+pub(crate) use offsets::{Offsets, RqAt, TaskAt};
+
+use reader::Reader;
+use schedlab_bpf::btf::Btf;
+
+/// The types of the simulated kernel, with a function for each of `prototypes` (C declarations of kernel functions).
+pub(crate) fn build<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
+    let mut reader = Reader::new();
+    reader.read(enums::ENUMS);
+    reader.read(types::TYPES);
+    reader.read(types::SCX_TYPES);
+    reader.read(types::TRACE_POINTS);
+    for prototype in prototypes {
+        reader.read(prototype);
+    }
+    reader.into_builder().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_declarations_can_be_read() {
+        let btf = build(std::iter::empty());
+        let task = btf.find_struct("task_struct").unwrap();
+        assert!(btf.member(task, "scx").is_some());
+        assert_eq!(btf.enum_value("SCX_DSQ_LOCAL_ON"), Some(0xc000_0000_0000_0000));
+        assert_eq!(btf.enum_value("SCX_SLICE_DFL"), Some(20_000_000));
+        assert_eq!(btf.enum_value("SCX_EXIT_ERROR_STALL"), Some(1026));
+    }
+}

@@ -1,0 +1,234 @@
+//! Where the members lie that the simulator fills in.
+
+use schedlab_bpf::btf::Btf;
+
+/// Declares a struct of offsets in bytes, read from the types by path.
+macro_rules! offsets {
+    ($(#[$doc:meta])* $name:ident of $structure:literal { $($field:ident = $path:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: u64,)*
+            /// Bytes of the whole structure.
+            pub(crate) size: u64,
+        }
+
+        impl $name {
+            fn new(btf: &Btf) -> $name {
+                $name {
+                    $($field: at(btf, $structure, $path),)*
+                    size: size(btf, $structure),
+                }
+            }
+        }
+    };
+}
+
+fn at(btf: &Btf, structure: &str, path: &str) -> u64 {
+    let root =
+        btf.find_struct(structure).unwrap_or_else(|| panic!("the kernel model has no struct {structure}"));
+    let member =
+        btf.at_path(root, path).unwrap_or_else(|error| panic!("struct {structure}, {path}: {error}"));
+    member.offset()
+}
+
+fn size(btf: &Btf, structure: &str) -> u64 {
+    btf.find_struct(structure).and_then(|id| btf.size_of(id)).unwrap_or(0)
+}
+
+offsets! {
+    /// Members of `task_struct`.
+    TaskAt of "task_struct" {
+        cpu = ".thread_info.cpu",
+        state = ".__state",
+        flags = ".flags",
+        slice = ".scx.slice",
+        dsq_vtime = ".scx.dsq_vtime",
+        scx_flags = ".scx.flags",
+        scx_weight = ".scx.weight",
+        tid = ".scx.tid",
+        sticky_cpu = ".scx.sticky_cpu",
+        holding_cpu = ".scx.holding_cpu",
+        selected_cpu = ".scx.selected_cpu",
+        runnable_cpu = ".scx.runnable_cpu",
+        ops_state = ".scx.ops_state",
+        runnable_at = ".scx.runnable_at",
+        disallow = ".scx.disallow",
+        pid = ".pid",
+        tgid = ".tgid",
+        on_cpu = ".on_cpu",
+        on_rq = ".on_rq",
+        recent_used_cpu = ".recent_used_cpu",
+        wake_cpu = ".wake_cpu",
+        prio = ".prio",
+        static_prio = ".static_prio",
+        normal_prio = ".normal_prio",
+        rt_priority = ".rt_priority",
+        policy = ".policy",
+        nr_cpus_allowed = ".nr_cpus_allowed",
+        cpus_ptr = ".cpus_ptr",
+        cpus_mask = ".cpus_mask",
+        mm = ".mm",
+        active_mm = ".active_mm",
+        sum_exec_runtime = ".se.sum_exec_runtime",
+        exec_start = ".se.exec_start",
+        load_weight = ".se.load.weight",
+        nr_migrations = ".se.nr_migrations",
+        se_on_rq = ".se.on_rq",
+        nvcsw = ".nvcsw",
+        nivcsw = ".nivcsw",
+        utime = ".utime",
+        start_time = ".start_time",
+        start_boottime = ".start_boottime",
+        real_parent = ".real_parent",
+        parent = ".parent",
+        group_leader = ".group_leader",
+        migration_disabled = ".migration_disabled",
+        thread_pid = ".thread_pid",
+        signal = ".signal",
+        real_cred = ".real_cred",
+        cred = ".cred",
+        cgroups = ".cgroups",
+        sched_task_group = ".sched_task_group",
+        exit_state = ".exit_state",
+        stack = ".stack",
+        comm = ".comm",
+    }
+}
+
+offsets! {
+    /// Members of `rq`.
+    RqAt of "rq" {
+        nr_running = ".nr_running",
+        cpu = ".cpu",
+        online = ".online",
+        cpu_capacity = ".cpu_capacity",
+        curr = ".curr",
+        idle = ".idle",
+        nr_switches = ".nr_switches",
+        clock = ".clock",
+        clock_task = ".clock_task",
+        scx_nr_running = ".scx.nr_running",
+        scx_flags = ".scx.flags",
+        scx_clock = ".scx.clock",
+    }
+}
+
+offsets! {
+    /// Members of `scx_exit_info`.
+    ExitInfoAt of "scx_exit_info" {
+        kind = ".kind",
+        exit_cpu = ".exit_cpu",
+        exit_code = ".exit_code",
+        reason = ".reason",
+        msg = ".msg",
+        dump = ".dump",
+    }
+}
+
+offsets! {
+    /// Members of `scx_dump_ctx`.
+    DumpCtxAt of "scx_dump_ctx" {
+        kind = ".kind",
+        exit_code = ".exit_code",
+        reason = ".reason",
+        at_ns = ".at_ns",
+        at_jiffies = ".at_jiffies",
+    }
+}
+
+offsets! {
+    /// Members of `pt_regs`, x86-64.
+    PtRegsAt of "pt_regs" {
+        orig_ax = ".orig_ax",
+        ax = ".ax",
+        di = ".di",
+        si = ".si",
+        dx = ".dx",
+        r10 = ".r10",
+        r8 = ".r8",
+        r9 = ".r9",
+    }
+}
+
+offsets! {
+    /// Members of `cgroup` and of what hangs on it.
+    CgroupAt of "cgroup" {
+        kn = ".kn",
+        self_cgroup = ".self.cgroup",
+        self_id = ".self.id",
+        subsys = ".subsys",
+        ancestors = ".ancestors",
+    }
+}
+
+/// All offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offsets {
+    pub(crate) task: TaskAt,
+    pub(crate) rq: RqAt,
+    pub(crate) exit_info: ExitInfoAt,
+    pub(crate) dump_ctx: DumpCtxAt,
+    pub(crate) regs: PtRegsAt,
+    pub(crate) cgroup: CgroupAt,
+    /// `pid.numbers[0].nr`, and the size of `pid`.
+    pub(crate) pid_nr: u64,
+    pub(crate) pid_size: u64,
+    /// `css_set.dfl_cgrp`.
+    pub(crate) css_set_dfl_cgrp: u64,
+    pub(crate) css_set_size: u64,
+    /// Size of `signal_struct`.
+    pub(crate) signal_size: u64,
+    /// `cred`, all zero but the count: everything runs as root.
+    pub(crate) cred_size: u64,
+    /// `kernfs_node.id`.
+    pub(crate) kernfs_id: u64,
+    pub(crate) kernfs_size: u64,
+    /// `task_group.scx.weight` and the css inside.
+    pub(crate) task_group_weight: u64,
+    pub(crate) task_group_css_cgroup: u64,
+    pub(crate) task_group_size: u64,
+    pub(crate) mm_size: u64,
+}
+
+impl Offsets {
+    /// Reads the offsets from the kernel model's types.
+    ///
+    /// # Panics
+    /// If a member is missing: the list and the types contradict each other.
+    pub(crate) fn new(btf: &Btf) -> Offsets {
+        Offsets {
+            task: TaskAt::new(btf),
+            rq: RqAt::new(btf),
+            exit_info: ExitInfoAt::new(btf),
+            dump_ctx: DumpCtxAt::new(btf),
+            regs: PtRegsAt::new(btf),
+            cgroup: CgroupAt::new(btf),
+            pid_nr: at(btf, "pid", ".numbers[0].nr"),
+            pid_size: size(btf, "pid"),
+            css_set_dfl_cgrp: at(btf, "css_set", ".dfl_cgrp"),
+            css_set_size: size(btf, "css_set"),
+            signal_size: size(btf, "signal_struct"),
+            cred_size: size(btf, "cred"),
+            kernfs_id: at(btf, "kernfs_node", ".id"),
+            kernfs_size: size(btf, "kernfs_node"),
+            task_group_weight: at(btf, "task_group", ".scx.weight"),
+            task_group_css_cgroup: at(btf, "task_group", ".css.cgroup"),
+            task_group_size: size(btf, "task_group"),
+            mm_size: size(btf, "mm_struct"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_member_exists() {
+        let btf = super::super::build(std::iter::empty());
+        let offsets = Offsets::new(&btf);
+        assert!(offsets.task.size > offsets.task.comm);
+        assert!(offsets.task.size <= 1024, "a task slot holds the task and more: {}", offsets.task.size);
+    }
+}

@@ -1,0 +1,293 @@
+//! The types of the simulated kernel, as text for [`super::reader::Reader`].
+//!
+//! Names and meanings are those of Linux 7.3; the layout is our own, and only members that have a value here exist: an
+//! object that reads another one finds out through CO-RE, as on a kernel that lacks it. Members that are always zero
+//! are marked.
+
+/// Base names, and the structs that stand for kernel objects.
+pub(super) const TYPES: &str = "
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long u64;
+typedef char s8;
+typedef short s16;
+typedef int s32;
+typedef long s64;
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long __u64;
+typedef int __s32;
+typedef long __s64;
+typedef _Bool bool;
+typedef unsigned long size_t;
+typedef int pid_t;
+typedef long ktime_t;
+typedef struct { int counter; } atomic_t;
+typedef struct { s64 counter; } atomic64_t;
+typedef atomic64_t atomic_long_t;
+typedef struct refcount_struct { atomic_t refs; } refcount_t;
+typedef struct { u32 val; } kuid_t;
+typedef struct { u32 val; } kgid_t;
+
+struct list_head { struct list_head *next; struct list_head *prev; };
+struct cpumask { unsigned long bits[16]; };
+typedef struct cpumask cpumask_t;
+struct bpf_cpumask { cpumask_t cpumask; refcount_t usage; };
+
+struct pt_regs {
+    unsigned long r15; unsigned long r14; unsigned long r13; unsigned long r12;
+    unsigned long bp; unsigned long bx; unsigned long r11; unsigned long r10;
+    unsigned long r9; unsigned long r8; unsigned long ax; unsigned long cx;
+    unsigned long dx; unsigned long si; unsigned long di; unsigned long orig_ax;
+    unsigned long ip; unsigned long cs; unsigned long flags; unsigned long sp; unsigned long ss;
+};
+
+struct thread_info { unsigned long flags; u32 status; u32 cpu; };
+struct load_weight { unsigned long weight; u32 inv_weight; };
+struct sched_avg { u64 last_update_time; unsigned long load_avg; unsigned long runnable_avg; unsigned long util_avg; };
+struct sched_entity {
+    u64 sum_exec_runtime; u64 exec_start; u64 prev_sum_exec_runtime; u64 vruntime;
+    struct load_weight load;
+    u64 deadline; s64 vlag; u64 slice; u64 nr_migrations;
+    unsigned char on_rq; unsigned char sched_delayed;
+    int depth; struct sched_entity *parent;
+    struct sched_avg avg;
+};
+struct sched_rt_entity { unsigned int time_slice; unsigned short on_rq; };
+struct sched_info { unsigned long pcount; u64 run_delay; u64 last_arrival; u64 last_queued; };
+
+struct scx_dispatch_q { u32 nr; u32 seq; u64 id; };
+struct scx_dsq_list_node { struct list_head node; u32 flags; u32 priv; };
+struct sched_ext_entity {
+    u64 slice; u64 dsq_vtime;
+    u32 flags; u32 weight;
+    u64 tid;
+    struct scx_dispatch_q *dsq;
+    u32 dsq_seq; u32 dsq_flags;
+    s32 sticky_cpu; s32 holding_cpu; s32 selected_cpu; s32 runnable_cpu;
+    u32 kf_mask; u32 ops_qseq;
+    struct task_struct *kf_tasks[2];
+    atomic_long_t ops_state;
+    unsigned long runnable_at;
+    u64 core_sched_at;
+    u64 ddsp_dsq_id; u64 ddsp_enq_flags;
+    struct scx_dsq_list_node dsq_list;
+    bool disallow;
+};
+
+struct upid { int nr; void *ns; };
+struct pid { refcount_t count; unsigned int level; struct upid numbers[1]; };
+struct cred { atomic_long_t usage; kuid_t uid; kgid_t gid; kuid_t suid; kgid_t sgid; kuid_t euid; kgid_t egid; kuid_t fsuid; kgid_t fsgid; };
+struct signal_struct { refcount_t sigcnt; atomic_t live; int nr_threads; int group_exit_code; unsigned int flags; struct pid *pids[4]; };
+struct mm_struct { atomic_t mm_count; atomic_t mm_users; struct task_struct *owner; unsigned long total_vm; };
+
+struct kernfs_node { u64 id; const char *name; struct kernfs_node *__parent; };
+struct cgroup_subsys_state { struct cgroup *cgroup; int id; unsigned int flags; u64 serial_nr; struct cgroup_subsys_state *parent; };
+struct scx_task_group { u32 flags; u32 weight; u64 bw_period_us; u64 bw_quota_us; u64 bw_burst_us; bool idle; };
+struct task_group { struct cgroup_subsys_state css; int idle; unsigned long shares; struct scx_task_group scx; };
+struct cgroup {
+    struct cgroup_subsys_state self; unsigned long flags; int level; int max_depth; int nr_descendants;
+    struct kernfs_node *kn; struct cgroup_subsys_state *subsys[16]; struct cgroup *ancestors[1];
+};
+struct css_set { struct cgroup_subsys_state *subsys[16]; struct cgroup *dfl_cgrp; };
+
+struct task_struct {
+    struct thread_info thread_info;
+    unsigned int __state; unsigned int flags;
+    struct sched_ext_entity scx;
+    pid_t pid; pid_t tgid;
+    u8 on_cpu; u8 on_rq; u8 is_blocked; u8 __pad;
+    int recent_used_cpu; int wake_cpu;
+    int prio; int static_prio; int normal_prio; unsigned int rt_priority; unsigned int policy;
+    int nr_cpus_allowed;
+    const cpumask_t *cpus_ptr; cpumask_t *user_cpus_ptr;
+    struct mm_struct *mm; struct mm_struct *active_mm;
+    struct sched_entity se;
+    cpumask_t cpus_mask;
+    unsigned long nvcsw; unsigned long nivcsw;
+    u64 utime; u64 stime;
+    u64 start_time; u64 start_boottime;
+    struct task_struct *real_parent; struct task_struct *parent; struct task_struct *group_leader;
+    struct task_struct *last_wakee; unsigned int wakee_flips;
+    unsigned short migration_disabled; unsigned short migration_flags;
+    struct pid *thread_pid;
+    struct signal_struct *signal;
+    const struct cred *real_cred; const struct cred *cred;
+    struct css_set *cgroups;
+    struct task_group *sched_task_group;
+    struct sched_rt_entity rt;
+    struct sched_info sched_info;
+    int exit_state; int exit_code; int exit_signal; int rcu_read_lock_nesting;
+    unsigned int in_execve : 1; unsigned int in_iowait : 1; unsigned int sched_reset_on_fork : 1; unsigned int frozen : 1;
+    void *stack;
+    char comm[16];
+};
+
+struct scx_rq {
+    struct scx_dispatch_q local_dsq;
+    u32 nr_running; u32 cpuperf_target; bool in_select_cpu; bool cpu_released; u32 flags; u64 clock;
+};
+struct rq {
+    unsigned int nr_running; int cpu; int online;
+    unsigned long cpu_capacity;
+    union { struct task_struct *donor; struct task_struct *curr; };
+    struct task_struct *idle; struct task_struct *stop;
+    u64 nr_switches; u64 clock; u64 clock_task;
+    struct scx_rq scx;
+};
+
+struct linux_binprm { const char *filename; int argc; };
+";
+
+/// The interface of sched_ext: arguments of callbacks and kernel functions, and the callback tables.
+pub(super) const SCX_TYPES: &str = "
+struct scx_init_task_args { bool fork; struct cgroup *cgroup; };
+struct scx_exit_task_args { bool cancelled; };
+struct scx_enable_args { const struct scx_cmask *cmask; };
+struct scx_cpu_acquire_args { };
+struct scx_cpu_release_args { enum scx_cpu_preempt_reason reason; struct task_struct *task; };
+struct scx_exit_info {
+    enum scx_exit_kind kind; s32 exit_cpu; s64 exit_code; u64 flags; const char *reason;
+    unsigned long *bt; u32 bt_len; char *msg; char *dump;
+};
+struct scx_dump_ctx { enum scx_exit_kind kind; s64 exit_code; const char *reason; u64 at_ns; u64 at_jiffies; };
+struct scx_cgroup_init_args { u32 weight; u64 bw_period_us; u64 bw_quota_us; u64 bw_burst_us; bool sched_idle; };
+struct scx_cid_topo {
+    s32 core_cid; s32 core_idx; s32 llc_cid; s32 llc_idx; s32 node_cid; s32 node_idx; s32 shard_cid; s32 shard_idx;
+};
+struct scx_cmask { u32 base; u32 nr_cids; u32 alloc_words; u64 bits[0]; };
+struct scx_sub_attach_args { struct sched_ext_ops *ops; char *cgroup_path; };
+struct scx_sub_detach_args { struct sched_ext_ops *ops; char *cgroup_path; };
+struct scx_bpf_dsq_insert_vtime_args { u64 dsq_id; u64 slice; u64 vtime; u64 enq_flags; };
+struct scx_bpf_select_cpu_and_args { s32 prev_cpu; u64 wake_flags; u64 flags; };
+struct scx_event_stats {
+    s64 SCX_EV_SELECT_CPU_FALLBACK; s64 SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE; s64 SCX_EV_DISPATCH_KEEP_LAST;
+    s64 SCX_EV_ENQ_SKIP_EXITING; s64 SCX_EV_ENQ_SKIP_MIGRATION_DISABLED; s64 SCX_EV_REENQ_IMMED;
+    s64 SCX_EV_REENQ_REPEAT; s64 SCX_EV_REFILL_SLICE_DFL; s64 SCX_EV_SLICE_CLAMPED; s64 SCX_EV_SLICE_DENIED;
+    s64 SCX_EV_BYPASS_DURATION; s64 SCX_EV_BYPASS_DISPATCH; s64 SCX_EV_BYPASS_ACTIVATE; s64 SCX_EV_INSERT_NOT_OWNED;
+    s64 SCX_EV_SUB_BYPASS_DISPATCH; s64 SCX_EV_SUB_FORCED_ADMIT; s64 SCX_EV_SUB_PREEMPT_DENIED;
+    s64 SCX_EV_SUB_KICK_DENIED; s64 SCX_EV_SUB_REENQ_DENIED; s64 SCX_EV_SUB_CIDPERF_DENIED; s64 SCX_EV_SUB_RESCUE;
+};
+struct bpf_iter_scx_dsq { u64 __opaque[6]; };
+struct bpf_iter_num { u64 __opaque[1]; };
+struct bpf_iter_task { u64 __opaque[3]; };
+struct bpf_iter_bits { u64 __opaque[2]; };
+struct bpf_spin_lock { u32 val; };
+struct bpf_res_spin_lock { u32 val; };
+struct bpf_timer { u64 __opaque[2]; };
+struct bpf_refcount { u32 __opaque[1]; };
+struct bpf_list_head { u64 __opaque[2]; };
+struct bpf_list_node { u64 __opaque[3]; };
+struct bpf_rb_root { u64 __opaque[2]; };
+struct bpf_rb_node { u64 __opaque[4]; };
+
+struct sched_ext_ops {
+    s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+    void (*enqueue)(struct task_struct *p, u64 enq_flags);
+    void (*dequeue)(struct task_struct *p, u64 deq_flags);
+    void (*dispatch)(s32 cpu, struct task_struct *prev);
+    void (*tick)(struct task_struct *p);
+    void (*runnable)(struct task_struct *p, u64 enq_flags);
+    void (*running)(struct task_struct *p);
+    void (*stopping)(struct task_struct *p, bool runnable);
+    void (*quiescent)(struct task_struct *p, u64 deq_flags);
+    bool (*yield)(struct task_struct *from, struct task_struct *to);
+    bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
+    void (*set_weight)(struct task_struct *p, u32 weight);
+    void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
+    void (*update_idle)(s32 cpu, bool idle);
+    s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+    void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+    void (*enable)(struct task_struct *p);
+    void (*disable)(struct task_struct *p);
+    void (*dump)(struct scx_dump_ctx *ctx);
+    void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
+    void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+    s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+    void (*cgroup_exit)(struct cgroup *cgrp);
+    s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
+    void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
+    void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
+    s32 (*sub_attach)(struct scx_sub_attach_args *args);
+    void (*sub_detach)(struct scx_sub_detach_args *args);
+    void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
+    void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
+    void (*cpu_online)(s32 cpu);
+    void (*cpu_offline)(s32 cpu);
+    s32 (*init_cids)(void);
+    s32 (*init)(void);
+    void (*exit)(struct scx_exit_info *info);
+    u32 dispatch_max_batch; u64 flags; u32 timeout_ms; u32 exit_dump_len; u64 hotplug_seq;
+    u32 cid_shard_size; u32 rescue_bandwidth_ppt; u32 rescue_quantum_us; u64 sub_cgroup_id;
+    char name[128]; void *priv;
+    void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
+    void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
+};
+struct sched_ext_ops_cid {
+    s32 (*select_cid)(struct task_struct *p, s32 prev_cid, u64 wake_flags);
+    void (*enqueue)(struct task_struct *p, u64 enq_flags);
+    void (*dequeue)(struct task_struct *p, u64 deq_flags);
+    void (*dispatch)(s32 cid, struct task_struct *prev);
+    void (*tick)(struct task_struct *p);
+    void (*runnable)(struct task_struct *p, u64 enq_flags);
+    void (*running)(struct task_struct *p);
+    void (*stopping)(struct task_struct *p, bool runnable);
+    void (*quiescent)(struct task_struct *p, u64 deq_flags);
+    bool (*yield)(struct task_struct *from, struct task_struct *to);
+    bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
+    void (*set_weight)(struct task_struct *p, u32 weight);
+    void (*set_cmask)(struct task_struct *p, const struct scx_cmask *cmask);
+    void (*update_idle)(s32 cid, bool idle);
+    s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+    void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+    void (*enable)(struct task_struct *p, struct scx_enable_args *args);
+    void (*disable)(struct task_struct *p);
+    void (*dump)(struct scx_dump_ctx *ctx);
+    void (*dump_cid)(struct scx_dump_ctx *ctx, s32 cid, bool idle);
+    void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+    s32 (*cpuctl_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+    void (*cpuctl_exit)(struct cgroup *cgrp);
+    s32 (*cpuctl_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cpuctl_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cpuctl_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cpuctl_set_weight)(struct cgroup *cgrp, u32 weight);
+    void (*cpuctl_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
+    void (*cpuctl_set_idle)(struct cgroup *cgrp, bool idle);
+    s32 (*sub_attach)(struct scx_sub_attach_args *args);
+    void (*sub_detach)(struct scx_sub_detach_args *args);
+    void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
+    void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
+    void (*cid_online)(s32 cid);
+    void (*cid_offline)(s32 cid);
+    s32 (*init_cids)(void);
+    s32 (*init)(void);
+    void (*exit)(struct scx_exit_info *info);
+    u32 dispatch_max_batch; u64 flags; u32 timeout_ms; u32 exit_dump_len; u64 hotplug_seq;
+    u32 cid_shard_size; u32 rescue_bandwidth_ppt; u32 rescue_quantum_us; u64 sub_cgroup_id;
+    char name[128]; void *priv;
+};
+struct bpf_struct_ops_common_value { refcount_t refcnt; int state; };
+struct bpf_struct_ops_sched_ext_ops { struct bpf_struct_ops_common_value common; struct sched_ext_ops data; };
+struct bpf_struct_ops_sched_ext_ops_cid { struct bpf_struct_ops_common_value common; struct sched_ext_ops_cid data; };
+";
+
+/// Trace points with typed arguments, and the function that objects hook to learn of the scheduler's registration.
+pub(super) const TRACE_POINTS: &str = "
+typedef void (*btf_trace_sched_switch)(void *data, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state);
+typedef void (*btf_trace_sched_waking)(void *data, struct task_struct *p);
+typedef void (*btf_trace_sched_wakeup)(void *data, struct task_struct *p);
+typedef void (*btf_trace_sched_wakeup_new)(void *data, struct task_struct *p);
+typedef void (*btf_trace_sched_migrate_task)(void *data, struct task_struct *p, int dest_cpu);
+typedef void (*btf_trace_sched_process_fork)(void *data, struct task_struct *parent, struct task_struct *child);
+typedef void (*btf_trace_sched_process_exec)(void *data, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm);
+typedef void (*btf_trace_sched_process_exit)(void *data, struct task_struct *p, bool group_dead);
+typedef void (*btf_trace_sys_enter)(void *data, struct pt_regs *regs, long id);
+typedef void (*btf_trace_sys_exit)(void *data, struct pt_regs *regs, long ret);
+int bpf_scx_reg(void *kdata, void *link);
+void bpf_scx_unreg(void *kdata, void *link);
+";

@@ -1,0 +1,150 @@
+//! Kernel functions: a table of name, prototype, who may call it, and what it does.
+//!
+//! The prototype is the only place where a function's name and arguments are written; it also becomes the function's
+//! BTF. A function that is not in the table does not exist in the simulated kernel: the loader refuses an object that
+//! needs it, and one that only asks for it (`bpf_ksym_exists`) is told no, as on an older kernel.
+
+mod cid;
+mod cpu;
+mod cpumask;
+mod dsq;
+mod exit;
+mod idle;
+mod iter;
+mod task;
+
+pub(crate) use cid::{Cids, fill_cmask};
+pub(crate) use cpumask::{read_mask, write_mask};
+
+use crate::join::Join;
+use schedlab_bpf::helpers::GenericKfunc;
+use schedlab_bpf::{Fault, GuestAddr, Vm};
+use schedlab_sim::OpKind;
+
+/// What a kernel function does: the joined kernel, r1 to r5, the machine; returns r0.
+pub(crate) type Run = fn(&mut Join<'_>, [u64; 5], &mut Vm<'_>) -> Result<u64, Fault>;
+
+/// A kernel function.
+#[derive(Clone, Copy)]
+pub(crate) struct Kfunc {
+    /// Its C prototype, ending in a semicolon.
+    pub(crate) prototype: &'static str,
+    /// Groups that it belongs to; 0 is "no restriction".
+    pub(crate) groups: u8,
+    /// What it does.
+    pub(crate) run: Run,
+}
+
+/// Groups of context-sensitive functions (the kernel's `enum scx_kf_allow_flags`, kernel/sched/ext/ext.c, 7.3).
+pub(crate) mod group {
+    /// Where no run queue is locked.
+    pub(crate) const UNLOCKED: u8 = 1;
+    /// `ops.cpu_release()`.
+    pub(crate) const CPU_RELEASE: u8 = 1 << 2;
+    /// `ops.dispatch()`.
+    pub(crate) const DISPATCH: u8 = 1 << 3;
+    /// Where a task may be inserted.
+    pub(crate) const ENQUEUE: u8 = 1 << 4;
+    /// Where a CPU may be selected.
+    pub(crate) const SELECT_CPU: u8 = 1 << 5;
+}
+
+/// The groups that a callback may call (the kernel's `scx_kf_allow_flags[]`).
+pub(crate) fn allowed(op: OpKind) -> u8 {
+    use group::{CPU_RELEASE, DISPATCH, ENQUEUE, SELECT_CPU, UNLOCKED};
+    match op {
+        OpKind::SelectCpu | OpKind::Enqueue => SELECT_CPU | ENQUEUE,
+        OpKind::Dispatch => ENQUEUE | DISPATCH,
+        OpKind::CpuRelease => CPU_RELEASE,
+        OpKind::InitTask
+        | OpKind::Dump
+        | OpKind::CpuOnline
+        | OpKind::CpuOffline
+        | OpKind::Init
+        | OpKind::Exit => UNLOCKED,
+        _ => 0,
+    }
+}
+
+/// A function that may be called from everywhere.
+const fn kfunc(prototype: &'static str, run: Run) -> Kfunc {
+    Kfunc { prototype, groups: 0, run }
+}
+
+/// A function of some groups only.
+const fn grouped(groups: u8, prototype: &'static str, run: Run) -> Kfunc {
+    Kfunc { prototype, groups, run }
+}
+
+impl Kfunc {
+    /// The function's name: the word before the parameters.
+    pub(crate) fn name(&self) -> &'static str {
+        let head = self.prototype.split('(').next().unwrap_or_default();
+        head.rsplit([' ', '*']).next().unwrap_or_default()
+    }
+}
+
+/// A kernel function that an object calls.
+#[derive(Clone, Copy)]
+pub(crate) enum Callee {
+    /// One of this module.
+    Own(&'static Kfunc),
+    /// One that has nothing to do with scheduling.
+    Generic(GenericKfunc),
+}
+
+/// The kernel function of this name.
+pub(crate) fn find(name: &str) -> Option<Callee> {
+    let own = all().find(|kfunc| kfunc.name() == name).map(Callee::Own);
+    own.or_else(|| GenericKfunc::from_name(name).map(Callee::Generic))
+}
+
+/// All kernel functions of this module, in a fixed order.
+pub(crate) fn all() -> impl Iterator<Item = &'static Kfunc> {
+    let tables = [
+        dsq::TABLE,
+        idle::TABLE,
+        cpu::TABLE,
+        cid::TABLE,
+        task::TABLE,
+        exit::TABLE,
+        iter::TABLE,
+        cpumask::TABLE,
+    ];
+    tables.into_iter().flatten()
+}
+
+/// An argument as a guest address.
+fn arg_addr(arg: u64) -> GuestAddr {
+    GuestAddr(arg)
+}
+
+/// An argument of type s32.
+fn arg_i32(arg: u64) -> i32 {
+    arg as u32 as i32
+}
+
+/// A negated error number as r0.
+fn errno(number: i32) -> u64 {
+    i64::from(-number) as u64
+}
+
+/// A signed result as r0: results narrower than 64 bits are sign-extended, which every reader of the narrow type accepts.
+fn signed(value: i32) -> u64 {
+    i64::from(value) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_prototypes_readable() {
+        let names: Vec<_> = all().map(Kfunc::name).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(names.contains(&"scx_bpf_dsq_insert___v2") && names.contains(&"bpf_cpumask_create"));
+        let btf = crate::kernel_model::build(all().map(|kfunc| kfunc.prototype));
+        assert!(names.iter().all(|name| btf.find_func(name).is_some()));
+    }
+}

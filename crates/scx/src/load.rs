@@ -1,0 +1,245 @@
+//! From an object file to a scheduler: the object is joined to the simulated kernel's types, functions and machine.
+
+use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
+use crate::guest::Guest;
+use crate::kernel_model;
+use crate::kfunc;
+use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps};
+use crate::settings;
+use crate::state::KernelState;
+use schedlab_base::{DurationNs, Machine};
+use schedlab_bpf::engine::Interpreter;
+use schedlab_bpf::error::{LoadError, LoadErrorKind};
+use schedlab_bpf::helpers::GenericKfunc;
+use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
+use schedlab_bpf::object::{Object, ProgramKind};
+use schedlab_bpf::{FuncId, GuestAddr, Memory};
+use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
+use schedlab_sim::{OpKind, OpsInfo, OpsSet, TracePoints};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The kernel that objects believe to run on: 7.3.4, as `LINUX_KERNEL_VERSION` encodes it.
+const KERNEL_VERSION: u32 = 7 << 16 | 3 << 8 | 4;
+
+/// What loading may depend on besides the object.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// `--set` values in the order given; later ones win.
+    pub settings: Vec<(String, String)>,
+    /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
+    pub budget: u64,
+}
+
+impl Default for LoadOptions {
+    fn default() -> LoadOptions {
+        LoadOptions { settings: Vec::new(), budget: DEFAULT_BUDGET }
+    }
+}
+
+/// The simulated kernel of a machine as objects see it.
+pub(crate) fn kernel(machine: &Machine) -> KernelModel {
+    let own = kfunc::all().map(|kfunc| kfunc.name());
+    let names = own.chain(GenericKfunc::NAMES).map(str::to_string);
+    let kconfig = [
+        ("CONFIG_HZ", KconfigValue::Number(u64::from(machine.hz))),
+        ("CONFIG_NR_CPUS", KconfigValue::Number(schedlab_base::MAX_CPUS as u64)),
+        ("CONFIG_SMP", KconfigValue::Yes),
+        ("CONFIG_NUMA", KconfigValue::Yes),
+        ("CONFIG_SCHED_CLASS_EXT", KconfigValue::Yes),
+        ("CONFIG_PREEMPT_RCU", KconfigValue::Yes),
+        ("CONFIG_CC_VERSION_TEXT", KconfigValue::Text("schedlab".into())),
+        ("CONFIG_LOCALVERSION", KconfigValue::Text("-schedlab".into())),
+    ];
+    KernelModel {
+        btf: kernel_model::build(kfunc::all().map(|kfunc| kfunc.prototype)),
+        kfuncs: names.collect(),
+        helpers: BTreeSet::new(),
+        ksyms: BTreeMap::new(),
+        kconfig: kconfig.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        version: KERNEL_VERSION,
+        nr_cpus: machine.cpu_count() as u32,
+    }
+}
+
+fn memory_error(error: &dyn std::fmt::Display) -> LoadError {
+    LoadError::new(
+        LoadErrorKind::Memory,
+        "guest memory",
+        error.to_string(),
+        "give the process more address space (ulimit -v)",
+    )
+}
+
+impl BpfScheduler {
+    /// Loads the object file `bytes` as a scheduler for `machine`; `name` is used in messages only.
+    ///
+    /// # Errors
+    /// Names the file, the place and the cure: not an object, no scheduler in it, something that it needs and the
+    /// simulated kernel does not have, a setting that does not fit.
+    pub fn load(
+        name: &str,
+        bytes: &[u8],
+        options: &LoadOptions,
+        machine: &Machine,
+    ) -> Result<BpfScheduler, LoadError> {
+        let mut object = Object::parse(name, bytes)?;
+        load(&mut object, options, machine).map_err(|error| error.in_file(name))
+    }
+}
+
+fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
+    let nr_cpus = machine.cpu_count();
+    let settings = settings::prepare(object, &options.settings, nr_cpus)?;
+    let mut mem = Memory::new().map_err(|error| memory_error(&error))?;
+    let mut kernel = kernel(machine);
+    let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
+    kernel.ksyms = state.ksyms();
+    let mut image = link::link(object, &kernel, &settings, &mut mem)?;
+    let table = take_ops(&mut image)?;
+    let cid_form = table.type_name == "sched_ext_ops_cid";
+    let ops = callbacks(&table, cid_form);
+    let info = ops_info(&table, &ops)?;
+    let (tracing, wants) = tracing(&image)?;
+    let cmask = if cid_form { arena_room(&mut image, &mut mem)? } else { GuestAddr::NULL };
+    let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
+    let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
+        .map_err(|error| memory_error(&error))?;
+    let names = settings::counter_names(object);
+    let counters =
+        names.into_iter().filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr)));
+    let counters = counters.collect();
+    let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
+    if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
+        state.keep_preempt_count();
+    }
+    Ok(BpfScheduler {
+        info,
+        wants,
+        engine: Interpreter::new(),
+        image,
+        mem,
+        state,
+        guest,
+        ops,
+        tracing,
+        extra: extra_ops(&table),
+        budget: options.budget,
+        callback_cost: machine.costs.callback,
+        cid_form,
+        counters,
+    })
+}
+
+/// The one table of scheduler operations.
+fn take_ops(image: &mut Image) -> Result<StructOps, LoadError> {
+    let is_scheduler =
+        |table: &StructOps| matches!(table.type_name.as_str(), "sched_ext_ops" | "sched_ext_ops_cid");
+    let mut tables: Vec<StructOps> = image.struct_ops.drain(..).filter(is_scheduler).collect();
+    let place = "section .struct_ops.link";
+    match (tables.pop(), tables.len()) {
+        (Some(table), 0) => Ok(table),
+        (Some(_), more) => Err(LoadError::new(
+            LoadErrorKind::Unsupported,
+            place,
+            format!("{} schedulers in one object", more + 1),
+            "keep one struct sched_ext_ops",
+        )),
+        (None, _) => Err(LoadError::new(
+            LoadErrorKind::Unresolved,
+            place,
+            "there is no scheduler in this object",
+            "define a struct sched_ext_ops in SEC(\".struct_ops.link\")",
+        )),
+    }
+}
+
+fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
+    let mut ops = [None; OP_COUNT];
+    for (kind, cpu_name, cid_name) in OPS {
+        let name = if cid_form { cid_name } else { cpu_name };
+        ops[kind as usize] = table.functions.get(name).copied();
+    }
+    ops
+}
+
+fn extra_ops(table: &StructOps) -> ExtraOps {
+    let find = |names: [&str; 2]| names.iter().find_map(|name| table.functions.get(*name).copied());
+    ExtraOps {
+        cgroup_init: find(["cgroup_init", "cpuctl_init"]),
+        cgroup_exit: find(["cgroup_exit", "cpuctl_exit"]),
+        init_cids: find(["init_cids", "init_cids"]),
+        sub_ecaps_updated: find(["sub_ecaps_updated", "sub_ecaps_updated"]),
+    }
+}
+
+/// The fixed part of the ops, held against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).
+fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsInfo, LoadError> {
+    let number = |name: &str| table.scalars.get(name).copied().unwrap_or(0);
+    let place = format!("struct_ops `{}`", table.var_name);
+    let refuse =
+        |problem: String, cure: &str| Err(LoadError::new(LoadErrorKind::Malformed, &place, problem, cure));
+    let name = table.strings.get("name").cloned().unwrap_or_default();
+    if name.is_empty() {
+        return refuse("the scheduler has no name".into(), "set .name");
+    }
+    let flags = number("flags");
+    if flags & !SCX_OPS_ALL_FLAGS != 0 {
+        return refuse(
+            format!("unknown flags {:#x}", flags & !SCX_OPS_ALL_FLAGS),
+            "use the SCX_OPS_* of this kernel",
+        );
+    }
+    let timeout_ms = number("timeout_ms");
+    if timeout_ms > SCX_WATCHDOG_MAX_TIMEOUT_SECS * 1000 {
+        return refuse(format!("timeout_ms {timeout_ms} is above 30000"), "the watchdog waits 30 s at most");
+    }
+    let present: OpsSet =
+        OPS.iter().map(|(kind, ..)| *kind).filter(|kind| ops[*kind as usize].is_some()).collect();
+    // Tasks end through `exit_task` whether the object has it or not (see `SchedExt::exit_task`).
+    Ok(OpsInfo {
+        name,
+        flags,
+        timeout: DurationNs::from_ms(timeout_ms),
+        dispatch_max_batch: number("dispatch_max_batch") as u32,
+        exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
+        present: if ops[OpKind::Init as usize].is_none() { present.with(OpKind::Init) } else { present },
+    })
+}
+
+/// Tracing programs by trace point.
+fn tracing(image: &Image) -> Result<(Vec<Vec<FuncId>>, TracePoints), LoadError> {
+    let mut programs = vec![Vec::new(); TRACE_POINTS.len()];
+    let mut wants = TracePoints::NONE;
+    for program in &image.programs {
+        let (ProgramKind::TpBtf(target) | ProgramKind::RawTp(target)) = &program.kind else { continue };
+        match TRACE_POINTS.iter().find(|(_, name)| name == target) {
+            Some((kind, _)) => {
+                programs[*kind as usize].push(program.func);
+                wants = wants.with(*kind);
+            }
+            None => {
+                let known: Vec<&str> = TRACE_POINTS.iter().map(|(_, name)| *name).collect();
+                return Err(LoadError::new(
+                    LoadErrorKind::Unsupported,
+                    format!("program `{}`", program.name),
+                    format!("trace point `{target}` is not modelled"),
+                    format!("modelled are {}", known.join(", ")),
+                ));
+            }
+        }
+    }
+    Ok((programs, wants))
+}
+
+/// A page of the arena for masks that the kernel hands to a cid-form scheduler.
+fn arena_room(image: &mut Image, mem: &mut Memory) -> Result<GuestAddr, LoadError> {
+    let page = image.runtime.maps.arena.as_mut().and_then(|arena| arena.alloc(None, 1, mem));
+    page.ok_or_else(|| {
+        LoadError::new(
+            LoadErrorKind::Unresolved,
+            "struct sched_ext_ops_cid",
+            "a cid-form scheduler needs an arena with a free page",
+            "declare a map of type BPF_MAP_TYPE_ARENA",
+        )
+    })
+}

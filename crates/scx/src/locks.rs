@@ -1,0 +1,66 @@
+//! Locks of programs: which simulated lock stands for the word at a guest address.
+
+use schedlab_bpf::GuestAddr;
+use schedlab_sim::{Kernel, SimLockId};
+use std::collections::BTreeMap;
+
+/// Entries of the direct-mapped cache. Chosen: a scheduler has a lock or two for each CPU.
+const CACHE: usize = 256;
+/// An empty entry's address: no lock lies at NULL.
+const NOWHERE: u64 = 0;
+
+/// The locks that programs have used so far.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    by_addr: BTreeMap<u64, SimLockId>,
+    cache: Box<[(u64, SimLockId)]>,
+    /// Locks that the running program holds, in order of taking.
+    held: Vec<u64>,
+}
+
+impl Locks {
+    pub(crate) fn new() -> Locks {
+        Locks {
+            by_addr: BTreeMap::new(),
+            cache: vec![(NOWHERE, SimLockId(0)); CACHE].into_boxed_slice(),
+            held: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn id(&mut self, addr: GuestAddr, k: &mut Kernel) -> SimLockId {
+        // Locks are at least 4 bytes; those of an array are often 4 to 64 apart.
+        let entry = &mut self.cache[(addr.0 >> 2 ^ addr.0 >> 10) as usize % CACHE];
+        if entry.0 != addr.0 {
+            *entry = (addr.0, *self.by_addr.entry(addr.0).or_insert_with(|| k.lock_new()));
+        }
+        entry.1
+    }
+
+    /// Takes the lock at an address; false if the running program holds it already.
+    pub(crate) fn acquire(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
+        if self.held.contains(&addr.0) {
+            return false;
+        }
+        self.held.push(addr.0);
+        let id = self.id(addr, k);
+        k.lock_acquire(id);
+        true
+    }
+
+    /// Gives the lock at an address back; false if the running program does not hold it.
+    pub(crate) fn release(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
+        let Some(place) = self.held.iter().rposition(|held| *held == addr.0) else { return false };
+        self.held.remove(place);
+        let id = self.id(addr, k);
+        k.lock_release(id);
+        true
+    }
+
+    /// The program has ended: gives back what a faulting one still held.
+    pub(crate) fn release_all(&mut self, k: &mut Kernel) {
+        while let Some(addr) = self.held.last().copied() {
+            self.release(GuestAddr(addr), k);
+        }
+    }
+}

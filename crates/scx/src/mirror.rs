@@ -1,0 +1,602 @@
+//! Kernel objects in guest memory: tasks, run queues, masks, the root cgroup.
+//!
+//! A program reads them like any kernel memory, so they have to hold what the simulated kernel knows whenever a
+//! program runs: before each callback, and after each kernel function that changed something, the tasks and CPUs that
+//! the kernel reports as dirty are written again. All of it lies in pages that programs can only read; their stores
+//! are decided one by one ([`Tasks::store_field`]).
+//!
+//! A task's place (its slot) is given back when the task is gone and goes to a later task. A pointer that a program
+//! keeps beyond that finds a dead task's remains, then another task, as with memory under RCU that was not protected.
+
+use crate::kernel_model::{Offsets, RqAt, TaskAt};
+use crate::kfunc::write_mask;
+use schedlab_base::{CpuId, CpuMask, Policy, TaskId};
+use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
+use schedlab_sim::Kernel;
+use schedlab_sim::{RunState, SHELL_PID, Task};
+use schedlab_workload::ProcessId;
+use std::collections::BTreeMap;
+
+/// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
+const MAX_TASKS: u32 = 1 << 16;
+/// Bytes from one address space object to the next.
+const MM_STRIDE: u64 = 64;
+/// `PF_IDLE`, the flag of idle tasks.
+const PF_IDLE: u32 = 2;
+/// A slot that nobody has.
+const FREE: u32 = u32::MAX;
+/// A slot of a task that is none of the run's: an idle task or the shell.
+const SYSTEM: u32 = u32::MAX - 1;
+
+/// Pages that programs may read and whose stores the kernel decides on.
+pub(crate) fn kernel_perm() -> Perm {
+    Perm::READ | Perm::KERNEL
+}
+
+/// What a store to a task would change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// `p->scx.slice`.
+    Slice(TaskId),
+    /// `p->scx.dsq_vtime`.
+    DsqVtime(TaskId),
+    /// `p->scx.disallow`.
+    Disallow(TaskId),
+}
+
+/// The tasks of the run and of the system, by slot.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    at: TaskAt,
+    /// Where pid, signal and saved registers lie in a slot.
+    pid: u64,
+    signal: u64,
+    regs: u64,
+    base: GuestAddr,
+    stride: u64,
+    /// Words of a mask that can be other than zero.
+    mask_words: usize,
+    /// By task id: the slot, or `FREE`.
+    slot_of: Vec<u32>,
+    /// By slot: the task id, `FREE` or `SYSTEM`.
+    owner: Vec<u32>,
+    /// By slot: the process whose address space the task uses.
+    processes: Vec<Option<ProcessId>>,
+    free: Vec<u32>,
+    mms: Mms,
+    shared: Shared,
+    /// Number of idle tasks, which have the first slots; the shell follows.
+    nr_cpus: u32,
+    pid_nr: u64,
+}
+
+/// Objects that all tasks point at.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    cred: GuestAddr,
+    css_set: GuestAddr,
+    task_group: GuestAddr,
+    cgroup: GuestAddr,
+}
+
+/// Address spaces: one object for each process that lives.
+#[derive(Debug)]
+struct Mms {
+    base: GuestAddr,
+    by_process: BTreeMap<ProcessId, (u32, u32)>,
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl Mms {
+    fn acquire(&mut self, process: ProcessId) -> GuestAddr {
+        let slot = match self.by_process.get_mut(&process) {
+            Some((slot, users)) => {
+                *users += 1;
+                *slot
+            }
+            None => {
+                let slot = self.free.pop().unwrap_or_else(|| {
+                    self.next += 1;
+                    self.next - 1
+                });
+                self.by_process.insert(process, (slot, 1));
+                slot
+            }
+        };
+        self.base.offset(u64::from(slot) * MM_STRIDE)
+    }
+
+    fn release(&mut self, process: ProcessId) {
+        if let Some((slot, users)) = self.by_process.get_mut(&process) {
+            *users -= 1;
+            if *users == 0 {
+                self.free.push(*slot);
+                self.by_process.remove(&process);
+            }
+        }
+    }
+}
+
+/// Little-endian stores into the host's view of an object.
+struct Object<'a>(&'a mut [u8]);
+
+impl Object<'_> {
+    fn u64(&mut self, at: u64, value: u64) {
+        self.0[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn u32(&mut self, at: u64, value: u32) {
+        self.0[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn u16(&mut self, at: u64, value: u16) {
+        self.0[at as usize..at as usize + 2].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn u8(&mut self, at: u64, value: u8) {
+        self.0[at as usize] = value;
+    }
+
+    fn bytes(&mut self, at: u64, bytes: &[u8]) {
+        self.0[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl Tasks {
+    /// Maps room for the tasks and makes those of the system.
+    pub(crate) fn new(mem: &mut Memory, offsets: &Offsets, nr_cpus: usize) -> Result<Tasks, MemoryError> {
+        let pid = offsets.task.size.next_multiple_of(8);
+        let signal = (pid + offsets.pid_size).next_multiple_of(8);
+        let regs = (signal + offsets.signal_size).next_multiple_of(8);
+        let stride = (regs + offsets.regs.size).next_power_of_two();
+        let base = mem.map(stride * u64::from(MAX_TASKS), kernel_perm())?;
+        let mms = Mms {
+            base: mem.map(MM_STRIDE * u64::from(MAX_TASKS), kernel_perm())?,
+            by_process: BTreeMap::new(),
+            free: Vec::new(),
+            next: 0,
+        };
+        assert!(offsets.mm_size <= MM_STRIDE, "an mm_struct fits its stride");
+        let shared = Shared::new(mem, offsets)?;
+        let mut tasks = Tasks {
+            at: offsets.task,
+            pid,
+            signal,
+            regs,
+            base,
+            stride,
+            mask_words: nr_cpus.div_ceil(64),
+            slot_of: Vec::new(),
+            owner: Vec::new(),
+            processes: Vec::new(),
+            free: Vec::new(),
+            mms,
+            shared,
+            nr_cpus: nr_cpus as u32,
+            pid_nr: offsets.pid_nr,
+        };
+        for cpu in 0..tasks.nr_cpus {
+            tasks.add_system(mem, &format!("swapper/{cpu}"), 0, cpu);
+        }
+        tasks.add_system(mem, "sh", SHELL_PID, 0);
+        Ok(tasks)
+    }
+
+    fn address(&self, slot: u32) -> GuestAddr {
+        self.base.offset(u64::from(slot) * self.stride)
+    }
+
+    /// The idle task of a CPU.
+    pub(crate) fn idle(&self, cpu: CpuId) -> GuestAddr {
+        self.address(cpu.0)
+    }
+
+    /// The shell, parent of all tasks that have none in the run.
+    pub(crate) fn shell(&self) -> GuestAddr {
+        self.address(self.nr_cpus)
+    }
+
+    /// The saved registers of a task at this address.
+    pub(crate) fn regs(&self, task: GuestAddr) -> GuestAddr {
+        task.offset(self.regs)
+    }
+
+    /// The slot that an address lies in, and the distance from its start.
+    fn slot_at(&self, addr: GuestAddr) -> Option<(u32, u64)> {
+        let distance = addr.0.wrapping_sub(self.base.0);
+        let slot = distance / self.stride;
+        (slot < self.owner.len() as u64).then_some((slot as u32, distance % self.stride))
+    }
+
+    /// The number of the slot of a task pointer: small, and unique among living tasks.
+    pub(crate) fn slot_of_pointer(&self, addr: GuestAddr) -> Option<u32> {
+        self.slot_at(addr)
+            .filter(|(slot, within)| *within == 0 && self.owner[*slot as usize] != FREE)
+            .map(|(slot, _)| slot)
+    }
+
+    /// The task that a pointer means: nothing for one that is gone or belongs to the system.
+    pub(crate) fn task_at(&self, addr: GuestAddr) -> Option<TaskId> {
+        let (slot, within) = self.slot_at(addr)?;
+        let owner = self.owner[slot as usize];
+        (within == 0 && owner < SYSTEM).then_some(TaskId(owner))
+    }
+
+    /// True for a pointer to a slot, whoever has it.
+    pub(crate) fn is_task_pointer(&self, addr: GuestAddr) -> bool {
+        self.slot_at(addr).is_some_and(|(_, within)| within == 0)
+    }
+
+    /// The slot of a task, if it has one.
+    pub(crate) fn slot(&self, task: TaskId) -> Option<u32> {
+        self.slot_of.get(task.index()).copied().filter(|slot| *slot != FREE)
+    }
+
+    /// The address of a task that is known to programs.
+    #[inline]
+    pub(crate) fn known(&self, task: TaskId) -> Option<GuestAddr> {
+        self.slot(task).map(|slot| self.address(slot))
+    }
+
+    /// The address of a task; makes it known if it is not.
+    ///
+    /// # Errors
+    /// When more tasks live than there are slots.
+    pub(crate) fn pointer(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(addr) = self.known(task) {
+            return Ok(addr);
+        }
+        match k.get_task(task).filter(|task| task.state != RunState::Dead) {
+            Some(task) => self.add(task, k, mem),
+            // Gone already, and its slot given back: whoever asks finds its parent, the shell.
+            None => Ok(self.shell()),
+        }
+    }
+
+    fn claim(&mut self, owner: u32) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            self.owner[slot as usize] = owner;
+            return Some(slot);
+        }
+        let slot = self.owner.len() as u32;
+        (slot < MAX_TASKS).then(|| {
+            self.owner.push(owner);
+            self.processes.push(None);
+            slot
+        })
+    }
+
+    fn add(&mut self, task: &Task, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        let leader = match task.tgid == task.pid {
+            true => None,
+            false => k.task_by_pid(task.tgid).and_then(|leader| self.known(leader)),
+        };
+        let parent = task.parent.and_then(|parent| self.known(parent)).unwrap_or(self.address(self.nr_cpus));
+        let slot = self
+            .claim(task.id.0)
+            .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
+        if self.slot_of.len() <= task.id.index() {
+            self.slot_of.resize(task.id.index() + 1, FREE);
+        }
+        self.slot_of[task.id.index()] = slot;
+        let addr = self.address(slot);
+        let mut mm = GuestAddr::NULL;
+        if !task.is_kthread() {
+            mm = self.mms.acquire(task.process);
+            self.processes[slot as usize] = Some(task.process);
+        }
+        let at = self.at;
+        self.write_fixed(mem, addr, task.pid, task.tgid)?;
+        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        object.u64(at.tid, task.scx.tid);
+        object.u64(at.mm, mm.0);
+        object.u64(at.active_mm, mm.0);
+        object.u64(at.real_parent, parent.0);
+        object.u64(at.parent, parent.0);
+        object.u64(at.group_leader, leader.unwrap_or(addr).0);
+        object.u64(at.start_time, task.start_time.0);
+        object.u64(at.start_boottime, task.start_time.0);
+        self.refresh(task, addr, mem)?;
+        Ok(addr)
+    }
+
+    /// The members that every task has and that never change.
+    fn write_fixed(&self, mem: &mut Memory, addr: GuestAddr, pid: i32, tgid: i32) -> Result<(), Fault> {
+        let at = self.at;
+        let whole = mem.slice_mut(addr, self.stride)?;
+        whole.fill(0);
+        let mut object = Object(whole);
+        object.u32(at.pid, pid as u32);
+        object.u32(at.tgid, tgid as u32);
+        object.u64(at.cpus_ptr, addr.offset(at.cpus_mask).0);
+        object.u64(at.thread_pid, addr.offset(self.pid).0);
+        object.u64(at.signal, addr.offset(self.signal).0);
+        object.u64(at.stack, addr.offset(self.regs).0);
+        object.u64(at.cred, self.shared.cred.0);
+        object.u64(at.real_cred, self.shared.cred.0);
+        object.u64(at.cgroups, self.shared.css_set.0);
+        object.u64(at.sched_task_group, self.shared.task_group.0);
+        object.u32(at.sticky_cpu, u32::MAX);
+        object.u32(at.holding_cpu, u32::MAX);
+        object.u32(self.pid + self.pid_nr, pid as u32);
+        Ok(())
+    }
+
+    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32, cpu: u32) {
+        let slot = self.claim(SYSTEM).expect("the system's tasks have room");
+        let addr = self.address(slot);
+        let at = self.at;
+        self.write_fixed(mem, addr, pid, pid).expect("slots are mapped");
+        let mut object = Object(mem.slice_mut(addr, at.size).expect("slots are mapped"));
+        object.bytes(at.comm, name.as_bytes());
+        object.u32(at.cpu, cpu);
+        object.u64(at.group_leader, addr.0);
+        let first = self.base.0;
+        object.u64(at.parent, first);
+        object.u64(at.real_parent, first);
+        object.u32(at.static_prio, 120);
+        object.u32(at.nr_cpus_allowed, if pid == 0 { 1 } else { self.nr_cpus });
+        let allowed =
+            if pid == 0 { CpuMask::single(CpuId(cpu)) } else { CpuMask::first(self.nr_cpus as usize) };
+        if pid == 0 {
+            object.u32(at.flags, PF_IDLE | schedlab_sim::flags::PF_KTHREAD);
+            object.u32(at.prio, 120);
+        }
+        write_mask(mem, addr.offset(at.cpus_mask), &allowed).expect("slots are mapped");
+    }
+
+    /// Writes what can change of a task.
+    #[inline]
+    pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        let at = &self.at;
+        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        object.u32(at.cpu, task.cpu.0);
+        object.u32(at.state, task.state.bits());
+        object.u32(at.flags, task.flags);
+        object.u64(at.slice, task.scx.slice);
+        object.u64(at.dsq_vtime, task.scx.dsq_vtime);
+        object.u32(at.scx_flags, task.scx.flags);
+        object.u32(at.scx_weight, task.scx.weight);
+        object.u32(at.selected_cpu, task.scx.selected_cpu as u32);
+        object.u64(at.runnable_at, task.scx.runnable_at.0);
+        object.u32(at.runnable_cpu, if task.on_rq { task.cpu.0 } else { u32::MAX });
+        object.u64(at.ops_state, task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2);
+        object.u8(at.on_cpu, u8::from(task.on_cpu));
+        object.u8(at.on_rq, u8::from(task.on_rq));
+        object.u8(at.se_on_rq, u8::from(task.on_rq));
+        object.u32(at.recent_used_cpu, task.cpu.0);
+        object.u32(at.wake_cpu, task.cpu.0);
+        object.u64(at.sum_exec_runtime, task.sum_exec_runtime.0);
+        object.u64(at.utime, task.sum_exec_runtime.0);
+        object.u64(at.exec_start, task.exec_start.0);
+        object.u64(at.nr_migrations, task.nr_migrations);
+        object.u64(at.nvcsw, task.nvcsw);
+        object.u64(at.nivcsw, task.nivcsw);
+        object.u16(at.migration_disabled, task.migration_disabled as u16);
+        object.bytes(at.comm, &task.comm);
+        self.refresh_attributes(task, &mut object);
+        Ok(())
+    }
+
+    /// Priority and affinity.
+    fn refresh_attributes(&self, task: &Task, object: &mut Object<'_>) {
+        let at = &self.at;
+        let rt = u32::from(task.rt_priority());
+        // MAX_RT_PRIO - 1 - rt_priority for real-time tasks, as the kernel's `__normal_prio()`.
+        let prio = if rt > 0 { 99 - rt } else { task.static_prio() as u32 };
+        object.u32(at.prio, prio);
+        object.u32(at.normal_prio, prio);
+        object.u32(at.static_prio, task.static_prio() as u32);
+        object.u32(at.rt_priority, rt);
+        object.u32(at.policy, policy_number(task.policy));
+        object.u64(at.load_weight, u64::from(task.load_weight()) << 10);
+        object.u32(at.nr_cpus_allowed, task.nr_cpus_allowed);
+        let words = task.cpus_allowed.words();
+        for (index, word) in words.iter().take(self.mask_words).enumerate() {
+            object.u64(at.cpus_mask + index as u64 * 8, *word);
+        }
+        object.u32(at.exit_state, if task.state == RunState::Dead { 0x20 } else { 0 });
+    }
+
+    /// Gives a dead task's slot back; returns which it was.
+    pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
+        let slot = self.slot(task)?;
+        self.slot_of[task.index()] = FREE;
+        self.owner[slot as usize] = FREE;
+        self.free.push(slot);
+        if let Some(process) = self.processes[slot as usize].take() {
+            self.mms.release(process);
+        }
+        Some(slot)
+    }
+
+    /// The root cgroup.
+    pub(crate) fn cgroup(&self) -> GuestAddr {
+        self.shared.cgroup
+    }
+
+    /// The field that a store of `size` bytes at `addr` would change, if programs may change it.
+    pub(crate) fn field(&self, addr: GuestAddr, size: u8) -> Option<Field> {
+        let (slot, within) = self.slot_at(addr)?;
+        let owner = self.owner[slot as usize];
+        if owner >= SYSTEM {
+            return None;
+        }
+        let task = TaskId(owner);
+        match (within, size) {
+            (at, 8) if at == self.at.slice => Some(Field::Slice(task)),
+            (at, 8) if at == self.at.dsq_vtime => Some(Field::DsqVtime(task)),
+            (at, 1) if at == self.at.disallow => Some(Field::Disallow(task)),
+            _ => None,
+        }
+    }
+
+    /// The distance of an address from the start of its task.
+    pub(crate) fn offset_in_task(&self, addr: GuestAddr) -> Option<u64> {
+        self.slot_at(addr).map(|(_, within)| within)
+    }
+
+    /// Whether a program set `p->scx.disallow`.
+    pub(crate) fn disallow_at(&self, addr: GuestAddr) -> GuestAddr {
+        addr.offset(self.at.disallow)
+    }
+}
+
+/// `SCHED_*` numbers (include/uapi/linux/sched.h). Tasks that sched_ext runs keep the policy that they asked for.
+fn policy_number(policy: Policy) -> u32 {
+    match policy {
+        Policy::Other => 0,
+        Policy::Fifo(_) => 1,
+        Policy::Rr(_) => 2,
+        Policy::Batch => 3,
+        Policy::Idle => 5,
+    }
+}
+
+impl Shared {
+    fn new(mem: &mut Memory, offsets: &Offsets) -> Result<Shared, MemoryError> {
+        let mut place = |size: u64| mem.map(size, kernel_perm());
+        let shared = Shared {
+            cred: place(offsets.cred_size)?,
+            css_set: place(offsets.css_set_size)?,
+            task_group: place(offsets.task_group_size)?,
+            cgroup: place(offsets.cgroup.size)?,
+        };
+        let kernfs = place(offsets.kernfs_size)?;
+        let cgroup = shared.cgroup;
+        let at = offsets.cgroup;
+        let words = [
+            (shared.css_set.offset(offsets.css_set_dfl_cgrp), cgroup.0),
+            (shared.task_group.offset(offsets.task_group_css_cgroup), cgroup.0),
+            (cgroup.offset(at.kn), kernfs.0),
+            (cgroup.offset(at.self_cgroup), cgroup.0),
+            (cgroup.offset(at.ancestors), cgroup.0),
+            // The cpu controller, `cpu_cgrp_id`.
+            (cgroup.offset(at.subsys + 8), shared.task_group.0),
+            // The root cgroup's inode number.
+            (kernfs.offset(offsets.kernfs_id), 1),
+        ];
+        for (addr, value) in words {
+            mem.write_u64(addr, value).expect("just mapped");
+        }
+        mem.write_u32(shared.task_group.offset(offsets.task_group_weight), 100).expect("just mapped");
+        mem.write_u32(cgroup.offset(at.self_id), 1).expect("just mapped");
+        Ok(shared)
+    }
+}
+
+/// Run queues, and the masks that programs can point at.
+#[derive(Debug)]
+pub(crate) struct Cpus {
+    at: RqAt,
+    rqs: GuestAddr,
+    stride: u64,
+    all: GuestAddr,
+    idle: GuestAddr,
+    idle_smt: GuestAddr,
+    /// What programs hold as the addresses of per-CPU variables.
+    runqueues: GuestAddr,
+    preempt_count: GuestAddr,
+    /// One word for each CPU.
+    preempt_counts: GuestAddr,
+}
+
+impl Cpus {
+    /// Maps and fills them.
+    pub(crate) fn new(
+        mem: &mut Memory,
+        offsets: &Offsets,
+        nr_cpus: usize,
+        tasks: &Tasks,
+    ) -> Result<Cpus, MemoryError> {
+        let at = offsets.rq;
+        let stride = at.size.next_multiple_of(64);
+        let rqs = mem.map(stride * nr_cpus as u64, kernel_perm())?;
+        let mask_bytes = (schedlab_base::MAX_CPUS / 8) as u64;
+        let masks = mem.map(mask_bytes * 3, kernel_perm())?;
+        // Templates of per-CPU variables are only ever compared; a page each keeps them apart from everything.
+        let templates = mem.map(128, kernel_perm())?;
+        let cpus = Cpus {
+            at,
+            rqs,
+            stride,
+            all: masks,
+            idle: masks.offset(mask_bytes),
+            idle_smt: masks.offset(mask_bytes * 2),
+            runqueues: templates,
+            preempt_count: templates.offset(64),
+            preempt_counts: mem.map(4 * nr_cpus as u64, kernel_perm())?,
+        };
+        write_mask(mem, cpus.all, &CpuMask::first(nr_cpus)).expect("just mapped");
+        for cpu in 0..nr_cpus as u32 {
+            let mut object = Object(mem.slice_mut(cpus.rq(CpuId(cpu)), at.size).expect("just mapped"));
+            object.u32(at.cpu, cpu);
+            object.u32(at.online, 1);
+            object.u64(at.cpu_capacity, 1024);
+            object.u64(at.curr, tasks.idle(CpuId(cpu)).0);
+            object.u64(at.idle, tasks.idle(CpuId(cpu)).0);
+            object.u32(at.scx_flags, 1);
+        }
+        Ok(cpus)
+    }
+
+    /// Kernel variables that programs can refer to by name.
+    pub(crate) fn ksyms(&self) -> [(&'static str, GuestAddr); 2] {
+        [("runqueues", self.runqueues), ("__preempt_count", self.preempt_count)]
+    }
+
+    /// Where a per-CPU variable is for a CPU.
+    pub(crate) fn per_cpu(&self, variable: GuestAddr, cpu: CpuId) -> Option<GuestAddr> {
+        if variable == self.runqueues {
+            return Some(self.rq(cpu));
+        }
+        (variable == self.preempt_count).then(|| self.preempt_counts.offset(u64::from(cpu.0) * 4))
+    }
+
+    /// Sets a CPU's `__preempt_count`.
+    pub(crate) fn set_preempt_count(&self, cpu: CpuId, count: u32, mem: &mut Memory) -> Result<(), Fault> {
+        mem.write_u32(self.preempt_counts.offset(u64::from(cpu.0) * 4), count)
+    }
+
+    /// The run queue of a CPU.
+    pub(crate) fn rq(&self, cpu: CpuId) -> GuestAddr {
+        self.rqs.offset(u64::from(cpu.0) * self.stride)
+    }
+
+    /// The mask of all CPUs.
+    pub(crate) fn all_mask(&self) -> GuestAddr {
+        self.all
+    }
+
+    /// Where copies of the idle masks go.
+    pub(crate) fn idle_mask(&self, smt: bool) -> GuestAddr {
+        if smt { self.idle_smt } else { self.idle }
+    }
+
+    /// Writes what can change of a run queue.
+    pub(crate) fn refresh(
+        &self,
+        k: &Kernel,
+        cpu: CpuId,
+        tasks: &mut Tasks,
+        mem: &mut Memory,
+    ) -> Result<(), Fault> {
+        let from = k.cpu(cpu);
+        let curr = match from.curr {
+            Some(task) if k.get_task(task).is_some() => tasks.pointer(task, k, mem)?,
+            _ => tasks.idle(cpu),
+        };
+        let now = k.ctx().now.0;
+        let at = self.at;
+        let mut object = Object(mem.slice_mut(self.rq(cpu), at.size)?);
+        object.u64(at.curr, curr.0);
+        object.u32(at.nr_running, from.nr_running);
+        object.u32(at.scx_nr_running, from.scx_nr_running);
+        object.u64(at.nr_switches, from.nr_switches);
+        object.u64(at.clock, now);
+        object.u64(at.clock_task, now);
+        object.u64(at.scx_clock, now);
+        Ok(())
+    }
+}

@@ -1,0 +1,479 @@
+//! A loaded sched_ext object as a scheduler of the simulation.
+
+use crate::callbacks::OP_COUNT;
+use crate::guest::Guest;
+use crate::join::{Join, allowed_of};
+use crate::state::State;
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, Weight};
+use schedlab_bpf::engine::{Engine, Interpreter};
+use schedlab_bpf::link::Image;
+use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
+use schedlab_sim::{
+    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
+};
+use schedlab_trace::{ExitKind, ExitRecord};
+
+/// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
+/// hundred instructions each, a hundred times over; the kernel itself has no such limit, but a watchdog.
+pub const DEFAULT_BUDGET: u64 = 50_000_000;
+
+/// A scheduler made of a BPF object file.
+pub struct BpfScheduler {
+    pub(crate) info: OpsInfo,
+    pub(crate) wants: TracePoints,
+    pub(crate) engine: Interpreter,
+    /// Code and variables; its runtime has moved to the state.
+    pub(crate) image: Image,
+    pub(crate) mem: Memory,
+    pub(crate) state: State,
+    pub(crate) guest: Guest,
+    /// By [`OpKind`].
+    pub(crate) ops: [Option<FuncId>; OP_COUNT],
+    /// By [`TracePointKind`]: the programs attached, in order of the object.
+    pub(crate) tracing: Vec<Vec<FuncId>>,
+    pub(crate) extra: ExtraOps,
+    pub(crate) budget: u64,
+    pub(crate) callback_cost: DurationNs,
+    pub(crate) cid_form: bool,
+    /// Counters and where they are, by name.
+    pub(crate) counters: Vec<(String, GuestAddr)>,
+}
+
+/// Callbacks that the simulated core does not know, called here around those that it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ExtraOps {
+    pub(crate) cgroup_init: Option<FuncId>,
+    pub(crate) cgroup_exit: Option<FuncId>,
+    pub(crate) init_cids: Option<FuncId>,
+    pub(crate) sub_ecaps_updated: Option<FuncId>,
+}
+
+impl std::fmt::Debug for BpfScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BpfScheduler")
+            .field("info", &self.info)
+            .field("wants", &self.wants)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BpfScheduler {
+    /// The scheduler's own counters (64-bit globals named `nr_*`) as they are now, in order of name.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
+        self.counters.iter().filter_map(read).collect()
+    }
+
+    /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
+    pub fn messages(&self) -> (&[String], u64) {
+        (&self.state.messages.lines, self.state.messages.count)
+    }
+
+    /// A global variable, or an element or member of one (`counts[3]`), as a number.
+    ///
+    /// # Errors
+    /// A sentence: no such variable, or not a number.
+    pub fn variable(&self, path: &str) -> Result<u64, String> {
+        self.image.read_variable(path, &self.mem)
+    }
+
+    /// Runs one program with the arguments that a kernel's trampoline would store; 0 after a fault.
+    #[inline]
+    fn run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> u64 {
+        k.charge(self.callback_cost);
+        match self.try_run(k, func, op, args) {
+            Ok(r0) => r0,
+            Err(fault) => {
+                self.report(k, &fault);
+                0
+            }
+        }
+    }
+
+    #[inline]
+    fn try_run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
+        self.state.prepare(k, &mut self.mem)?;
+        let context = self.guest.context(args, &mut self.mem)?;
+        self.enter(k, func, op, &[context.0])
+    }
+
+    /// Runs a function with `args` in its registers.
+    #[inline]
+    fn enter(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
+        let mut join = Join { k, state: &mut self.state, charged: 0, allowed: allowed_of(op) };
+        let outcome = self.engine.run(&self.image.code, func, args, &mut self.mem, &mut join, self.budget);
+        let executed = match &outcome {
+            Ok(done) => done.insns,
+            Err(fault) => fault.insns(),
+        };
+        join.settle(executed);
+        match outcome {
+            Ok(done) => Ok(done.r0),
+            Err(fault) => {
+                self.state.locks.release_all(k);
+                Err(fault)
+            }
+        }
+    }
+
+    /// A fault ends the scheduler: the kernel's verifier would have refused the program, or its watchdog found it.
+    #[cold]
+    fn report(&mut self, k: &mut Kernel, fault: &Fault) {
+        let place = fault.backtrace().last().map_or("?", |outermost| outermost.function.as_str());
+        let text = match fault.kind() {
+            FaultKind::Budget { limit } => {
+                format!("BPF program ran too long: {place} executed more than {limit} instructions")
+            }
+            _ => format!("BPF program {place}: {fault}"),
+        };
+        k.error(ExitKind::Error, text);
+    }
+
+    #[inline]
+    fn call(&mut self, k: &mut Kernel, op: OpKind, args: &[u64]) -> u64 {
+        match self.ops[op as usize] {
+            Some(func) => self.run(k, func, op, args),
+            None => 0,
+        }
+    }
+
+    /// As [`BpfScheduler::call`] with a task as the first argument.
+    #[inline]
+    fn call_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId, second: u64) -> u64 {
+        let Some(func) = self.ops[op as usize] else { return 0 };
+        match self.task(k, task) {
+            Some(pointer) => self.run(k, func, op, &[pointer, second]),
+            None => 0,
+        }
+    }
+
+    /// The pointer to a task; an error of the run when there is no room for it.
+    #[inline]
+    fn task(&mut self, k: &mut Kernel, task: TaskId) -> Option<u64> {
+        match self.state.tasks.pointer(task, k, &mut self.mem) {
+            Ok(addr) => Some(addr.0),
+            Err(fault) => {
+                self.report(k, &fault);
+                None
+            }
+        }
+    }
+
+    /// A task or NULL.
+    fn optional(&mut self, k: &mut Kernel, task: Option<TaskId>) -> Option<u64> {
+        task.map_or(Some(0), |task| self.task(k, task))
+    }
+
+    /// How the scheduler numbers a CPU.
+    #[inline]
+    fn cpu_number(&self, cpu: CpuId) -> u64 {
+        if self.cid_form { u64::from(self.state.cids.cid(cpu)) } else { u64::from(cpu.0) }
+    }
+
+    /// The result of an init callback: 0 or a negative errno.
+    fn outcome(r0: u64) -> Result<(), i32> {
+        match r0 as u32 as i32 {
+            0 => Ok(()),
+            error => Err(error
+                .checked_neg()
+                .filter(|errno| *errno > 0)
+                .unwrap_or(schedlab_sim::flags::errno::EINVAL)),
+        }
+    }
+
+    /// Calls the callbacks of the root cgroup that follow `ops.init()` in the kernel's enable path.
+    fn init_cgroup(&mut self, k: &mut Kernel) -> Result<(), i32> {
+        let Some(func) = self.extra.cgroup_init else { return Ok(()) };
+        let args = [self.state.tasks.cgroup().0, self.guest.cgroup_init_args.0];
+        let r0 = self.run(k, func, OpKind::Init, &args);
+        Self::outcome(r0)
+    }
+
+    /// Hands the dump callbacks their context.
+    fn dump_context(&mut self, k: &Kernel, exit: &ExitRecord) -> u64 {
+        self.guest.write_dump_context(&self.state.offsets, exit, k, self.state.exit_code, &mut self.mem)
+    }
+
+    fn end_dump(&mut self, k: &mut Kernel) {
+        Join { k, state: &mut self.state, charged: 0, allowed: 0 }.flush_dump(true);
+    }
+
+    /// Runs the programs attached to a trace point.
+    fn trace(&mut self, k: &mut Kernel, kind: TracePointKind, args: &[u64]) {
+        for index in 0..self.tracing[kind as usize].len() {
+            let func = self.tracing[kind as usize][index];
+            self.run(k, func, OpKind::Tracing, args);
+        }
+    }
+
+    /// Writes what the current task's saved registers hold in a system call and returns where they are.
+    fn write_regs(
+        &mut self,
+        k: &mut Kernel,
+        nr: i64,
+        args: Option<[u64; 6]>,
+        ret: Option<i64>,
+    ) -> Option<u64> {
+        let current = k.ctx().current?;
+        let task = self.task(k, current)?;
+        let regs = self.state.tasks.regs(GuestAddr(task));
+        let at = self.state.offsets.regs;
+        // As at entry: `ax` is -ENOSYS (38) until the call returns.
+        let mut words = vec![(at.orig_ax, nr as u64), (at.ax, ret.unwrap_or(-38) as u64)];
+        if let Some(args) = args {
+            words.extend([at.di, at.si, at.dx, at.r10, at.r8, at.r9].into_iter().zip(args));
+        }
+        for (offset, value) in words {
+            self.mem.write_u64(regs.offset(offset), value).ok()?;
+        }
+        Some(regs.0)
+    }
+}
+
+impl SchedExt for BpfScheduler {
+    fn info(&self) -> &OpsInfo {
+        &self.info
+    }
+
+    fn wants(&self) -> TracePoints {
+        self.wants
+    }
+
+    fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
+        if let Some(func) = self.extra.init_cids {
+            let r0 = self.run(k, func, OpKind::Init, &[]);
+            Self::outcome(r0)?;
+        }
+        let r0 = self.call(k, OpKind::Init, &[]);
+        Self::outcome(r0)?;
+        if let Some(func) = self.extra.sub_ecaps_updated {
+            for cid in 0..self.state.nr_cpus as u64 {
+                // The root scheduler holds all capabilities (`__SCX_CAP_ALL`) from the start.
+                self.run(k, func, OpKind::Dispatch, &[cid, 0, 15]);
+            }
+        }
+        self.init_cgroup(k)
+    }
+
+    fn exit(&mut self, k: &mut Kernel, exit: &ExitRecord) {
+        if let Some(func) = self.extra.cgroup_exit {
+            let root = self.state.tasks.cgroup().0;
+            self.run(k, func, OpKind::Exit, &[root]);
+        }
+        let info =
+            self.guest.write_exit_info(&self.state.offsets, exit, k, self.state.exit_code, &mut self.mem);
+        self.call(k, OpKind::Exit, &[info]);
+    }
+
+    fn init_task(&mut self, k: &mut Kernel, task: TaskId, fork: bool) -> Result<(), i32> {
+        let Some(pointer) = self.task(k, task) else { return Err(schedlab_sim::flags::errno::ENOMEM) };
+        let cgroup = self.state.tasks.cgroup();
+        let args = self.guest.write_init_task_args(fork, cgroup, &mut self.mem);
+        let r0 = self.call(k, OpKind::InitTask, &[pointer, args]);
+        Self::outcome(r0)?;
+        let disallow = self.state.tasks.disallow_at(GuestAddr(pointer));
+        if self.mem.read_u8(disallow).is_ok_and(|flag| flag != 0) {
+            self.report(k, &Fault::unsupported("p->scx.disallow"));
+            return Err(schedlab_sim::flags::errno::EINVAL);
+        }
+        Ok(())
+    }
+
+    fn exit_task(&mut self, k: &mut Kernel, task: TaskId, cancelled: bool) {
+        if self.ops[OpKind::ExitTask as usize].is_some()
+            && let Some(pointer) = self.task(k, task)
+        {
+            let args = self.guest.write_exit_task_args(cancelled, &mut self.mem);
+            self.call(k, OpKind::ExitTask, &[pointer, args]);
+        }
+        self.state.forget_task(task);
+    }
+
+    fn enable(&mut self, k: &mut Kernel, task: TaskId) {
+        let args = self.guest.enable_args.0;
+        self.call_task(k, OpKind::Enable, task, args);
+    }
+
+    fn disable(&mut self, k: &mut Kernel, task: TaskId) {
+        self.call_task(k, OpKind::Disable, task, 0);
+    }
+
+    fn select_cpu(&mut self, k: &mut Kernel, task: TaskId, prev_cpu: CpuId, wake_flags: u64) -> i32 {
+        let (Some(func), Some(pointer)) = (self.ops[OpKind::SelectCpu as usize], self.task(k, task)) else {
+            return prev_cpu.0 as i32;
+        };
+        let args = [pointer, self.cpu_number(prev_cpu), wake_flags];
+        let chosen = self.run(k, func, OpKind::SelectCpu, &args) as u32 as i32;
+        if !self.cid_form {
+            return chosen;
+        }
+        self.state.cids.cpu(chosen).map_or(-1, |cpu| cpu.0 as i32)
+    }
+
+    fn enqueue(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {
+        self.call_task(k, OpKind::Enqueue, task, enq_flags);
+    }
+
+    fn dequeue(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {
+        self.call_task(k, OpKind::Dequeue, task, deq_flags);
+    }
+
+    fn dispatch(&mut self, k: &mut Kernel, cpu: CpuId, prev: Option<TaskId>) {
+        if let Some(prev) = self.optional(k, prev) {
+            let cpu = self.cpu_number(cpu);
+            self.call(k, OpKind::Dispatch, &[cpu, prev]);
+        }
+    }
+
+    fn tick(&mut self, k: &mut Kernel, task: TaskId) {
+        self.call_task(k, OpKind::Tick, task, 0);
+    }
+
+    fn runnable(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {
+        self.call_task(k, OpKind::Runnable, task, enq_flags);
+    }
+
+    fn running(&mut self, k: &mut Kernel, task: TaskId) {
+        self.call_task(k, OpKind::Running, task, 0);
+    }
+
+    fn stopping(&mut self, k: &mut Kernel, task: TaskId, runnable: bool) {
+        self.call_task(k, OpKind::Stopping, task, u64::from(runnable));
+    }
+
+    fn quiescent(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {
+        self.call_task(k, OpKind::Quiescent, task, deq_flags);
+    }
+
+    fn yield_task(&mut self, k: &mut Kernel, from: TaskId, to: Option<TaskId>) -> bool {
+        match self.optional(k, to) {
+            Some(to) => self.call_task(k, OpKind::Yield, from, to) & 1 != 0,
+            None => false,
+        }
+    }
+
+    fn core_sched_before(&mut self, k: &mut Kernel, a: TaskId, b: TaskId) -> bool {
+        match self.task(k, b) {
+            Some(b) => self.call_task(k, OpKind::CoreSchedBefore, a, b) & 1 != 0,
+            None => false,
+        }
+    }
+
+    fn set_weight(&mut self, k: &mut Kernel, task: TaskId, weight: Weight) {
+        self.call_task(k, OpKind::SetWeight, task, u64::from(weight.0));
+    }
+
+    fn set_cpumask(&mut self, k: &mut Kernel, task: TaskId, mask: &CpuMask) {
+        if self.ops[OpKind::SetCpumask as usize].is_none() {
+            return;
+        }
+        let argument = match self.cid_form {
+            true => self.guest.write_cmask(&self.state.cids, mask, &mut self.mem),
+            false => self.guest.write_cpumask(mask, &mut self.mem),
+        };
+        self.call_task(k, OpKind::SetCpumask, task, argument);
+    }
+
+    fn update_idle(&mut self, k: &mut Kernel, cpu: CpuId, idle: bool) {
+        let cpu = self.cpu_number(cpu);
+        self.call(k, OpKind::UpdateIdle, &[cpu, u64::from(idle)]);
+    }
+
+    fn cpu_acquire(&mut self, k: &mut Kernel, cpu: CpuId) {
+        let args = self.guest.scratch.0;
+        self.call(k, OpKind::CpuAcquire, &[u64::from(cpu.0), args]);
+    }
+
+    fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {
+        if let Some(task) = self.optional(k, task) {
+            let args = self.guest.write_release_args(reason, task, &mut self.mem);
+            self.call(k, OpKind::CpuRelease, &[u64::from(cpu.0), args]);
+        }
+    }
+
+    fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {
+        let cpu = self.cpu_number(cpu);
+        self.call(k, OpKind::CpuOnline, &[cpu]);
+    }
+
+    fn cpu_offline(&mut self, k: &mut Kernel, cpu: CpuId) {
+        let cpu = self.cpu_number(cpu);
+        self.call(k, OpKind::CpuOffline, &[cpu]);
+    }
+
+    fn dump(&mut self, k: &mut Kernel, exit: &ExitRecord) {
+        let context = self.dump_context(k, exit);
+        self.call(k, OpKind::Dump, &[context]);
+        self.end_dump(k);
+    }
+
+    fn dump_cpu(&mut self, k: &mut Kernel, exit: &ExitRecord, cpu: CpuId, idle: bool) {
+        let (context, cpu) = (self.dump_context(k, exit), self.cpu_number(cpu));
+        self.call(k, OpKind::DumpCpu, &[context, cpu, u64::from(idle)]);
+        self.end_dump(k);
+    }
+
+    fn dump_task(&mut self, k: &mut Kernel, exit: &ExitRecord, task: TaskId) {
+        if let Some(pointer) = self.task(k, task) {
+            let context = self.dump_context(k, exit);
+            self.call(k, OpKind::DumpTask, &[context, pointer]);
+            self.end_dump(k);
+        }
+    }
+
+    fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
+        let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
+        k.charge(self.callback_cost);
+        let ready = self.state.prepare(k, &mut self.mem);
+        let done = ready.and_then(|()| self.enter(k, due.func, OpKind::Timer, &due.args));
+        self.state.timer_done(timer);
+        if let Err(fault) = done {
+            self.report(k, &fault);
+        }
+    }
+
+    fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {
+        let kind = point.kind();
+        if self.tracing[kind as usize].is_empty() {
+            return;
+        }
+        if let Some(args) = self.trace_args(k, point) {
+            self.trace(k, kind, &args);
+        }
+    }
+}
+
+impl BpfScheduler {
+    /// The typed arguments of a trace point (kernel: include/trace/events/sched.h, syscalls.h).
+    fn trace_args(&mut self, k: &mut Kernel, point: &TracePoint) -> Option<[u64; 4]> {
+        let idle = self.state.tasks.idle(k.ctx().cpu).0;
+        let mut or_idle = |k: &mut Kernel, task: Option<TaskId>| match task {
+            Some(task) => self.task(k, task),
+            None => Some(idle),
+        };
+        Some(match *point {
+            TracePoint::SchedSwitch { preempt, prev, next, prev_state } => {
+                [u64::from(preempt), or_idle(k, prev)?, or_idle(k, next)?, u64::from(prev_state)]
+            }
+            TracePoint::SchedWaking { task }
+            | TracePoint::SchedWakeup { task }
+            | TracePoint::SchedWakeupNew { task } => [self.task(k, task)?, 0, 0, 0],
+            TracePoint::SchedMigrateTask { task, dest } => [self.task(k, task)?, u64::from(dest.0), 0, 0],
+            TracePoint::SchedProcessFork { parent, child } => {
+                let shell = self.state.tasks.shell().0;
+                let parent = match parent {
+                    Some(parent) => self.task(k, parent)?,
+                    None => shell,
+                };
+                [parent, self.task(k, child)?, 0, 0]
+            }
+            TracePoint::SchedProcessExit { task } => [self.task(k, task)?, 1, 0, 0],
+            TracePoint::SchedProcessExec { task } => {
+                let pid = k.task(task).pid;
+                [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]
+            }
+            TracePoint::SysEnter { nr, args } => [self.write_regs(k, nr, Some(args), None)?, nr as u64, 0, 0],
+            TracePoint::SysExit { nr, ret } => [self.write_regs(k, nr, None, Some(ret))?, ret as u64, 0, 0],
+        })
+    }
+}

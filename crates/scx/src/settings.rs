@@ -1,0 +1,203 @@
+//! What a user-space loader would have filled in: `--set`, and names that loaders fill by convention.
+//!
+//! * `__SCX_NAME` in `.rodata` is the kernel's enumerator `SCX_NAME` (the linker fills these);
+//! * `nr_cpu_ids`, `nr_cpus`, `nr_cpus_onln`, `nr_cpus_online`, `nr_cpus_possible`, `nr_online_cpus`,
+//!   `nr_possible_cpus` in `.rodata` are the number of CPUs;
+//! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
+//! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
+//! * `VAR=VALUE` sets a `const volatile` variable: numbers, `true` and `false`, enumerators in any case, whole or by
+//!   their last words, with `.` for `_` (`profile=2.6.10` for `PROFILE_2_6_10`), elements as `a[0]=1`.
+
+use schedlab_bpf::btf::{Btf, Enum, Kind};
+use schedlab_bpf::error::{LoadError, LoadErrorKind};
+use schedlab_bpf::link::Settings;
+use schedlab_bpf::object::{Object, Variable};
+use schedlab_sim::flags::SCX_SLICE_DFL;
+
+const CPU_COUNTS: [&str; 7] = [
+    "nr_cpu_ids",
+    "nr_cpus",
+    "nr_cpus_onln",
+    "nr_cpus_online",
+    "nr_cpus_possible",
+    "nr_online_cpus",
+    "nr_possible_cpus",
+];
+
+/// Longest prefix of counters' names.
+const COUNTER_PREFIX: &str = "nr_";
+
+/// A variable that `--set` can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tunable {
+    /// Its name.
+    pub name: String,
+    /// Its type as C writes it.
+    pub type_name: String,
+    /// Its value before any setting: a number, an enumerator, or empty for arrays and structs.
+    pub default: String,
+    /// The values it can take, for enumerations.
+    pub values: Vec<String>,
+}
+
+/// True for a `const volatile` global that is not one that loaders fill.
+fn is_tunable(variable: &Variable) -> bool {
+    let filled = variable.name.starts_with("__") || variable.name == "uei_dump_len";
+    variable.global && variable.section.starts_with(".rodata") && !filled
+}
+
+/// The variables that `--set` can change, by name.
+pub(crate) fn tunables(object: &Object) -> Vec<Tunable> {
+    let mut tunables: Vec<Tunable> = object
+        .variables()
+        .filter(|variable| is_tunable(variable))
+        .map(|variable| describe(object, variable))
+        .collect();
+    tunables.sort_by(|a, b| a.name.cmp(&b.name));
+    tunables
+}
+
+fn describe(object: &Object, variable: &Variable) -> Tunable {
+    let btf = object.btf();
+    let number = object.initial_number(variable);
+    let (mut default, mut values) = (number.map_or(String::new(), |number| number.to_string()), Vec::new());
+    let type_name =
+        variable.ty.map_or(String::new(), |ty| btf.spell(ty).replace("const ", "").replace("volatile ", ""));
+    if let Some(enumeration) = variable.ty.and_then(|ty| enumeration(btf, ty)) {
+        values = enumeration.values.iter().map(|value| btf.enumerator_name(value).to_string()).collect();
+        let named = enumeration.values.iter().find(|value| Some(value.value) == number);
+        if let Some(value) = named {
+            default = btf.enumerator_name(value).to_string();
+        }
+    }
+    if variable.ty.is_some_and(|ty| matches!(btf.resolved(ty), Kind::Int(int) if int.is_bool)) {
+        default = (number == Some(1)).to_string();
+    }
+    Tunable { name: variable.name.clone(), type_name, default, values }
+}
+
+fn enumeration(btf: &Btf, ty: schedlab_bpf::btf::TypeId) -> Option<&Enum> {
+    match btf.resolved(ty) {
+        Kind::Enum(enumeration) | Kind::Enum64(enumeration) => Some(enumeration),
+        _ => None,
+    }
+}
+
+/// Counters: global 64-bit `nr_*` variables outside `.rodata`, by name.
+pub(crate) fn counter_names(object: &Object) -> Vec<String> {
+    let is_counter = |variable: &&Variable| {
+        variable.global
+            && variable.size == 8
+            && variable.name.starts_with(COUNTER_PREFIX)
+            && !variable.section.starts_with(".rodata")
+    };
+    let mut names: Vec<String> =
+        object.variables().filter(is_counter).map(|variable| variable.name.clone()).collect();
+    names.sort();
+    names
+}
+
+fn refuse(setting: &str, problem: String, cure: String) -> LoadError {
+    LoadError::new(LoadErrorKind::Setting, format!("setting `{setting}`"), problem, cure)
+}
+
+/// Applies the settings of map sizes to the object and turns the others, and the conventions, into the linker's form.
+pub(crate) fn prepare(
+    object: &mut Object,
+    settings: &[(String, String)],
+    nr_cpus: usize,
+) -> Result<Settings, LoadError> {
+    let mut out = Settings::new();
+    for name in CPU_COUNTS {
+        if object.variable(name).is_some_and(|variable| is_tunable(variable) && variable.size <= 8) {
+            out.set(name, &nr_cpus.to_string());
+        }
+    }
+    let slice = object.variable("slice_ns").filter(|variable| is_tunable(variable));
+    if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
+        out.set("slice_ns", &SCX_SLICE_DFL.to_string());
+    }
+    for (name, value) in settings {
+        match name.strip_prefix("map.") {
+            Some(rest) => resize_map(object, name, rest, value)?,
+            None => {
+                let value = check(object, name, value)?;
+                out.set(name, &value);
+            }
+        }
+    }
+    refuse_empty_maps(object)?;
+    Ok(out)
+}
+
+fn resize_map(object: &mut Object, setting: &str, rest: &str, value: &str) -> Result<(), LoadError> {
+    let known: Vec<&str> = object.maps().iter().map(|map| map.name.as_str()).collect();
+    let cure = format!("write map.NAME.max_entries=N; maps: {}", known.join(", "));
+    let Some(map) = rest.strip_suffix(".max_entries") else {
+        return Err(refuse(setting, "of a map only max_entries can be set".into(), cure));
+    };
+    let Ok(count) = value.parse::<u32>() else {
+        return Err(refuse(setting, format!("`{value}` is no number of entries"), cure));
+    };
+    if object.set_max_entries(map, count) {
+        return Ok(());
+    }
+    Err(refuse(setting, format!("there is no map `{map}`"), cure))
+}
+
+/// A map whose size its loader would have set: says how to.
+fn refuse_empty_maps(object: &Object) -> Result<(), LoadError> {
+    let empty = object.maps().iter().find(|map| map.max_entries == 0 && map.map_type.needs_entries());
+    let Some(map) = empty else { return Ok(()) };
+    Err(LoadError::new(
+        LoadErrorKind::Setting,
+        format!("section .maps, map `{}`", map.name),
+        "max_entries is 0: the scheduler's own loader sets it",
+        format!("add --set map.{}.max_entries=N", map.name),
+    ))
+}
+
+/// The variable must be a tunable; enumerators are brought into the form that the object has.
+fn check(object: &Object, name: &str, value: &str) -> Result<String, LoadError> {
+    let root = &name[..name.find(['[', '.']).unwrap_or(name.len())];
+    let setting = format!("{name}={value}");
+    let names: Vec<String> = tunables(object).into_iter().map(|tunable| tunable.name).collect();
+    let variable = object.variable(root).filter(|variable| is_tunable(variable));
+    let Some((variable, ty)) = variable.and_then(|variable| Some((variable, variable.ty?))) else {
+        let known = if names.is_empty() { "this object has none".into() } else { names.join(", ") };
+        return Err(refuse(&setting, format!("there is no tunable `{root}`"), format!("tunables: {known}")));
+    };
+    debug_assert!(is_tunable(variable), "only tunables come here");
+    let btf = object.btf();
+    let at = btf
+        .at_path(ty, &name[root.len()..])
+        .map_err(|problem| refuse(&setting, problem, "name an element (a[0]) or a member (a.b)".into()))?;
+    match enumeration(btf, at.ty) {
+        Some(enumeration) => enumerator(btf, enumeration, value).map_err(|known| {
+            refuse(
+                &setting,
+                format!("`{value}` is none of its values"),
+                format!("values: {}", known.join(", ")),
+            )
+        }),
+        None => Ok(value.to_string()),
+    }
+}
+
+/// The enumerator that a text means: its name, or the end of it after a `_`; case and `.` or `-` for `_` do not count.
+fn enumerator(btf: &Btf, enumeration: &Enum, text: &str) -> Result<String, Vec<String>> {
+    let wanted = text.to_ascii_uppercase().replace(['.', '-'], "_");
+    let names: Vec<&str> = enumeration.values.iter().map(|value| btf.enumerator_name(value)).collect();
+    let upper = |name: &&&str| name.to_ascii_uppercase();
+    let ends = |name: &&&str| upper(name).strip_suffix(&wanted).is_some_and(|head| head.ends_with('_'));
+    let exact = names.iter().find(|name| upper(name) == wanted);
+    // The shortest name that ends so: `2_6` means PROFILE_2_6, not PROFILE_X_2_6.
+    let by_end = || names.iter().filter(ends).min_by_key(|name| name.len());
+    if let Some(name) = exact.or_else(by_end) {
+        return Ok((*name).to_string());
+    }
+    match text.parse::<i64>() {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) => Err(names.iter().map(|name| (*name).to_string()).collect()),
+    }
+}

@@ -1,0 +1,226 @@
+//! What belongs to a loaded object besides its code and memory.
+
+use crate::helpers::{Messages, Timers, preempt_count};
+use crate::kernel_model::Offsets;
+use crate::kfunc::{self, Callee, Cids};
+use crate::locks::Locks;
+use crate::mirror::{Cpus, Tasks};
+use crate::pool::Cpumasks;
+use schedlab_base::{CpuId, DurationNs, Machine, TaskId};
+use schedlab_bpf::btf::Btf;
+use schedlab_bpf::helpers::TimerCall;
+use schedlab_bpf::link::{KfuncRef, Runtime};
+use schedlab_bpf::object::MapType;
+use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
+use schedlab_sim::{Kernel, TimerId};
+use std::collections::BTreeMap;
+
+/// The joined object's state.
+pub(crate) struct State {
+    /// Where members of kernel objects lie.
+    pub(crate) offsets: Offsets,
+    /// The kernel's types, for messages about members.
+    pub(crate) btf: Btf,
+    /// Tasks in guest memory.
+    pub(crate) tasks: Tasks,
+    /// Run queues and masks in guest memory.
+    pub(crate) cpus: Cpus,
+    /// Masks that programs made.
+    pub(crate) cpumasks: Cpumasks,
+    /// By CPU: where `bpf_cpumask_any_distribute()` goes on.
+    pub(crate) distribute_from: Vec<u32>,
+    /// Locks that programs use.
+    pub(crate) locks: Locks,
+    /// By the linker's number.
+    pub(crate) kfuncs: Vec<Callee>,
+    /// CPUs by topological number.
+    pub(crate) cids: Cids,
+    /// `ops.flags`.
+    pub(crate) ops_flags: u64,
+    /// Cost of a call that leaves the program.
+    pub(crate) kfunc_cost: DurationNs,
+    /// Members of `struct scx_event_stats`, in order.
+    pub(crate) event_names: Vec<String>,
+    /// Number of CPUs.
+    pub(crate) nr_cpus: usize,
+    /// Maps, timers and the like of the object.
+    pub(crate) runtime: Runtime,
+    /// Timers by number.
+    pub(crate) timers: Timers,
+    /// What programs printed.
+    pub(crate) messages: Messages,
+    /// The object reads `__preempt_count`, so that it has to be kept.
+    reads_preempt_count: bool,
+    /// The code of `scx_bpf_exit()`, 0 without one.
+    pub(crate) exit_code: i64,
+    /// Text of the dump that has no line end yet.
+    pub(crate) dump_text: String,
+    /// Scratch for [`State::sync`].
+    dirty_tasks: Vec<TaskId>,
+    dirty_cpus: Vec<CpuId>,
+}
+
+/// The kernel's side of a state: all that does not depend on the object.
+pub(crate) struct KernelState {
+    pub(crate) offsets: Offsets,
+    btf: Btf,
+    tasks: Tasks,
+    cpus: Cpus,
+    nr_cpus: usize,
+}
+
+impl KernelState {
+    /// Puts the kernel's objects into guest memory.
+    pub(crate) fn new(mem: &mut Memory, btf: &Btf, machine: &Machine) -> Result<KernelState, MemoryError> {
+        let offsets = Offsets::new(btf);
+        let nr_cpus = machine.cpu_count();
+        let tasks = Tasks::new(mem, &offsets, nr_cpus)?;
+        let cpus = Cpus::new(mem, &offsets, nr_cpus, &tasks)?;
+        Ok(KernelState { offsets, btf: btf.clone(), tasks, cpus, nr_cpus })
+    }
+
+    /// Kernel variables by name.
+    pub(crate) fn ksyms(&self) -> BTreeMap<String, GuestAddr> {
+        self.cpus.ksyms().into_iter().map(|(name, addr)| (name.to_string(), addr)).collect()
+    }
+
+    /// Joins a linked object to it.
+    ///
+    /// # Panics
+    /// If the linker let a kernel function through that does not exist.
+    pub(crate) fn join(
+        self,
+        machine: &Machine,
+        runtime: Runtime,
+        kfuncs: &[KfuncRef],
+        ops_flags: u64,
+    ) -> State {
+        let callee = |wanted: &KfuncRef| {
+            kfunc::find(&wanted.name).expect("the linker resolves only what the model has")
+        };
+        let btf = self.btf;
+        let events = btf.find_struct("scx_event_stats");
+        let events = events.map_or(&[][..], |events| btf.members(events));
+        let event_names = events.iter().map(|member| btf.member_name(member).to_string()).collect();
+        let mask = btf.find_struct("bpf_cpumask").expect("the model has bpf_cpumask");
+        let usage = btf.member(mask, "usage").map_or(0, |member| member.offset());
+        let mask_size = btf.size_of(mask).unwrap_or(0);
+        State {
+            offsets: self.offsets,
+            tasks: self.tasks,
+            cpus: self.cpus,
+            cpumasks: Cpumasks::new(mask_size, usage),
+            distribute_from: vec![0; self.nr_cpus],
+            locks: Locks::new(),
+            kfuncs: kfuncs.iter().map(callee).collect(),
+            cids: Cids::new(machine),
+            ops_flags,
+            kfunc_cost: machine.costs.kfunc,
+            event_names,
+            nr_cpus: self.nr_cpus,
+            runtime,
+            timers: Timers::default(),
+            messages: Messages::default(),
+            reads_preempt_count: false,
+            exit_code: 0,
+            dump_text: String::new(),
+            btf,
+            dirty_tasks: Vec::new(),
+            dirty_cpus: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Keeps `__preempt_count` for objects that read it.
+    pub(crate) fn keep_preempt_count(&mut self) {
+        self.reads_preempt_count = true;
+    }
+
+    /// Makes guest memory ready for a program: changes since the last one, the current task.
+    #[inline]
+    pub(crate) fn prepare(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        self.sync(k, mem)?;
+        if let Some(current) = k.ctx().current {
+            self.tasks.pointer(current, k, mem)?;
+        }
+        if self.reads_preempt_count {
+            let ctx = k.ctx();
+            self.cpus.set_preempt_count(ctx.cpu, preempt_count(ctx.in_interrupt), mem)?;
+        }
+        Ok(())
+    }
+
+    /// A task has left the scheduler: its storage and its place end.
+    pub(crate) fn forget_task(&mut self, task: TaskId) {
+        if let Some(slot) = self.tasks.remove(task) {
+            self.runtime.maps.storage_owner_gone(MapType::TASK_STORAGE, slot);
+        }
+    }
+
+    /// What to run for a timer that is due.
+    pub(crate) fn timer_due(&mut self, timer: TimerId, mem: &mut Memory) -> Option<TimerCall> {
+        TimerCall::of(self.timers.address(timer)?, &mut self.runtime, mem)
+    }
+
+    /// The timer's function has returned.
+    pub(crate) fn timer_done(&mut self, timer: TimerId) {
+        if let Some(addr) = self.timers.address(timer) {
+            TimerCall::finished(addr, &mut self.runtime);
+        }
+    }
+
+    /// Writes the tasks and CPUs that changed into guest memory.
+    #[inline]
+    pub(crate) fn sync(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        k.take_dirty(&mut self.dirty_tasks, &mut self.dirty_cpus);
+        if !self.dirty_tasks.is_empty() {
+            for id in self.dirty_tasks.drain(..) {
+                // A task that no program has seen yet is written when one does.
+                let Some(addr) = self.tasks.known(id) else { continue };
+                match k.get_task(id) {
+                    Some(task) => self.tasks.refresh(task, addr, mem)?,
+                    None => {
+                        self.tasks.remove(id);
+                    }
+                }
+            }
+        }
+        for index in 0..self.dirty_cpus.len() {
+            let cpu = self.dirty_cpus[index];
+            self.cpus.refresh(k, cpu, &mut self.tasks, mem)?;
+        }
+        self.dirty_cpus.clear();
+        Ok(())
+    }
+
+    /// Why a store to a kernel object is refused: names the field.
+    #[cold]
+    pub(crate) fn refuse_store(&self, addr: GuestAddr, size: u8) -> Fault {
+        let Some(offset) = self.tasks.offset_in_task(addr) else {
+            return Fault::host(
+                0,
+                format!("store of {size} bytes to a kernel object at {addr}, which is read-only"),
+            );
+        };
+        let field = self.btf.find_struct("task_struct").and_then(|task| self.member_at(task, offset));
+        let field = field.unwrap_or_else(|| format!("offset {offset}"));
+        Fault::host(
+            0,
+            format!("store to task_struct.{field}: programs may only set scx.slice and scx.dsq_vtime"),
+        )
+    }
+
+    /// The path of the member at a distance from the start of a struct.
+    fn member_at(&self, ty: schedlab_bpf::btf::TypeId, offset: u64) -> Option<String> {
+        let member =
+            self.btf.members(ty).iter().rfind(|member| u64::from(member.bit_offset) / 8 <= offset)?;
+        let inner = offset - u64::from(member.bit_offset) / 8;
+        let name = self.btf.member_name(member).to_string();
+        match self.member_at(member.ty, inner) {
+            Some(rest) if name.is_empty() => Some(rest),
+            Some(rest) => Some(format!("{name}.{rest}")),
+            None => Some(name),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Loading: what is accepted, what is refused and how.
+
+mod common;
+
+use schedlab_base::Machine;
+use schedlab_scx::{BpfScheduler, LoadError, LoadErrorKind, LoadOptions};
+use schedlab_sim::{OpKind, SchedExt};
+
+fn load(name: &str, settings: &[(&str, &str)]) -> Option<Result<BpfScheduler, LoadError>> {
+    let bytes = common::object(name)?;
+    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let options = LoadOptions { settings, ..LoadOptions::default() };
+    Some(BpfScheduler::load(name, &bytes, &options, &Machine::uniform("test", 4)))
+}
+
+#[test]
+fn a_small_scheduler_loads() {
+    let Some(loaded) = load("fifo", &[]) else { return };
+    let scheduler = loaded.unwrap();
+    assert_eq!(scheduler.info().name, "lab");
+    assert!(scheduler.info().present.has(OpKind::Enqueue) && !scheduler.info().present.has(OpKind::Tick));
+    assert_eq!(scheduler.counters(), [("nr_dispatched".to_string(), 0), ("nr_enqueued".to_string(), 0)]);
+}
+
+#[test]
+fn an_unknown_kernel_function_is_refused_by_name() {
+    let Some(loaded) = load("unknown_kfunc", &[]) else { return };
+    let error = loaded.unwrap_err().to_string();
+    assert!(error.contains("scx_bpf_read_minds") && error.contains("unknown_kfunc"), "{error}");
+    assert!(error.contains("lab_enqueue"), "names the program: {error}");
+}
+
+#[test]
+fn settings_reach_their_variables() {
+    let values = [("profile", "2.6.10"), ("slice", "7000000"), ("loud", "true"), ("weights[2]", "9")];
+    let Some(loaded) = load("parts", &values) else { return };
+    let scheduler = loaded.unwrap();
+    let value = |path: &str| scheduler.variable(path).unwrap();
+    assert_eq!((value("profile"), value("slice"), value("loud")), (1, 7_000_000, 1));
+    assert_eq!((value("weights[2]"), value("weights[3]"), value("nr_cpu_ids")), (9, 4, 4));
+}
+
+#[test]
+fn bad_settings_are_refused_with_the_cure() {
+    let cases = [
+        (("slyce", "1"), "tunables: loud, nr_cpu_ids, period_ns, profile, slice, weights"),
+        (("profile", "medium"), "values: PROFILE_SLOW, PROFILE_FAST_2_6_10"),
+        (("slice", "soon"), "`soon`"),
+        (("weights[4]", "1"), "array of 4"),
+        (("map.ticks.max_entries", "many"), "number of entries"),
+        (("map.clocks.max_entries", "3"), "maps: ticks, entries, storage"),
+    ];
+    for (setting, expected) in cases {
+        let Some(loaded) = load("parts", &[setting]) else { return };
+        let error = loaded.unwrap_err();
+        assert_eq!(error.kind, LoadErrorKind::Setting, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    let machine = Machine::uniform("test", 1);
+    for bytes in [&b""[..], b"#!/bin/sh\n", &[0x7f, b'E', b'L', b'F']] {
+        let error = BpfScheduler::load("x.o", bytes, &LoadOptions::default(), &machine).unwrap_err();
+        assert!(error.to_string().starts_with("x.o: "), "{error}");
+    }
+}

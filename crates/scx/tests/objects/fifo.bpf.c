@@ -1,0 +1,3 @@
+/* One queue, first in, first out. */
+#include "lab.h"
+SCHEDULER
