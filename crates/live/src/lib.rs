@@ -9,6 +9,9 @@ pub mod kernel_image;
 pub mod kernel_log;
 pub mod load;
 mod machine;
+mod observe;
+pub mod session;
+pub mod signals;
 pub mod vm;
 mod wire;
 

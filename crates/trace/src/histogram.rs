@@ -48,6 +48,19 @@ impl Histogram {
         self.max = self.max.max(value.0);
     }
 
+    /// A histogram that was counted elsewhere with the same buckets: index `i < 64`
+    /// holds the value `i`; above, 64 buckets per power of two. Missing buckets are
+    /// empty, those beyond the range are left out. `max` is the exact largest value.
+    pub fn from_counts(counts: &[u64], max: DurationNs) -> Histogram {
+        let mut histogram = Histogram::default();
+        for (to, from) in histogram.counts.iter_mut().zip(counts) {
+            *to = *from;
+        }
+        histogram.total = histogram.counts.iter().sum();
+        histogram.max = max.0;
+        histogram
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.total
@@ -86,6 +99,16 @@ mod tests {
             let bound = upper(bucket(value));
             assert!(bound >= value && bound - value <= value / 64, "{value} {bound}");
         }
+    }
+
+    #[test]
+    fn counts_from_elsewhere_are_the_same() {
+        let mut here = Histogram::default();
+        [3, 64, 65, 1_000_000].map(|v| here.record(DurationNs(v)));
+        let there = Histogram::from_counts(&here.counts, here.max());
+        assert_eq!(there.count(), 4);
+        assert_eq!(there.quantile(750), here.quantile(750));
+        assert_eq!(there.max(), DurationNs(1_000_000));
     }
 
     #[test]

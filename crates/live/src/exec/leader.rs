@@ -16,6 +16,7 @@ use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, exit_now, now_ns};
 use super::task::{Context, Doing, Failure, KernelFigures, Task};
+use super::{ExecOptions, Window};
 
 /// Stack of a task that is a thread. Chosen: programs need a few hundred bytes.
 const STACK: usize = 64 << 10;
@@ -43,11 +44,16 @@ struct Process {
 }
 
 /// Runs a scenario; the exit code says whether shared memory holds results (0) or a failure (1).
-pub(super) fn lead(scenario: &Scenario, shared: &Shared, rate: Option<SpinRate>, close: &[RawFd]) -> i32 {
-    become_leader(close);
+pub(super) fn lead(
+    scenario: &Scenario,
+    shared: &Shared,
+    options: &ExecOptions,
+    window: Option<&dyn Window>,
+) -> i32 {
+    become_leader(&options.close);
     let result = Objects::new(scenario)
         .map_err(|e| Failure(Doing::Objects, e))
-        .and_then(|objects| conduct(scenario, shared, &objects, rate));
+        .and_then(|objects| conduct(scenario, shared, &objects, options.spin_rate, window));
     match result {
         Ok(()) if shared.header().failed.load(Acquire) == 0 => 0,
         Ok(()) => 1,
@@ -138,6 +144,7 @@ fn conduct(
     shared: &Shared,
     objects: &Objects,
     rate: Option<SpinRate>,
+    window: Option<&dyn Window>,
 ) -> Result<(), Failure> {
     let rate = rate.unwrap_or_else(SpinRate::measure);
     shared.header().spin_rate.store(rate.0, Relaxed);
@@ -153,16 +160,26 @@ fn conduct(
     let foreground = scenario.tasks.iter().filter(|task| !task.background).count();
     shared.header().foreground.store(foreground as u32, Relaxed);
     shared.header().leader.store(std::process::id(), Relaxed);
+    if let Some(window) = window {
+        window.follow(std::process::id());
+    }
     let group = TaskGroup::new(shared)?;
     let mut processes = spawn_all(scenario, context, &group)?;
     wait_until_ready(scenario, shared, &mut processes);
     become_punctual();
     let header = shared.header();
-    header.begin.store(now_ns(), Relaxed);
+    let begin = now_ns();
+    header.begin.store(begin, Relaxed);
+    if let Some(window) = window {
+        window.open(begin);
+    }
     header.go.store(1, Release);
     system::futex_wake(&header.go, i32::MAX);
     wait_for_end(scenario.end, shared, &mut processes);
     header.end.store(now_ns(), Relaxed);
+    if let Some(window) = window {
+        window.close();
+    }
     // Stopped tasks have their figures settled and change nothing any more.
     group.signal(libc::SIGSTOP);
     for process in processes.iter().filter(|p| p.running) {

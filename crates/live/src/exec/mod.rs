@@ -84,6 +84,16 @@ pub struct ExecOptions {
     pub close: Vec<RawFd>,
 }
 
+/// Something that watches a run from its leader: called in the leader's process.
+pub(crate) trait Window {
+    /// The leader with this process id is about to start tasks.
+    fn follow(&self, leader: u32);
+    /// The run begins at this time of the monotonic clock, ns.
+    fn open(&self, begin_ns: u64);
+    /// The run is over.
+    fn close(&self);
+}
+
 /// What one task did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFigures {
@@ -114,6 +124,8 @@ pub struct ExecOutcome {
     pub tasks: Vec<TaskFigures>,
     /// True when the caller ended it.
     pub stopped_early: bool,
+    /// When it began, on the monotonic clock.
+    pub begin: TimeNs,
 }
 
 /// Runs a scenario. `go_on` is asked every tenth of a second; when it says no, the run ends.
@@ -123,6 +135,16 @@ pub struct ExecOutcome {
 pub fn run(
     scenario: &Scenario,
     options: &ExecOptions,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<ExecOutcome, ExecError> {
+    run_watched(scenario, options, None, go_on)
+}
+
+/// As [`run`], seen through a window.
+pub(crate) fn run_watched(
+    scenario: &Scenario,
+    options: &ExecOptions,
+    window: Option<&dyn Window>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<ExecOutcome, ExecError> {
     scenario.validate()?;
@@ -140,7 +162,7 @@ pub fn run(
     // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(system("starting the run")(io::Error::last_os_error())),
-        0 => system::exit_now(leader::lead(scenario, &shared, options.spin_rate, &options.close)),
+        0 => system::exit_now(leader::lead(scenario, &shared, options, window)),
         pid => pid,
     };
     let stopped_early = Leader { pid, shared: &shared }.follow(go_on);
@@ -235,7 +257,8 @@ fn outcome(scenario: &Scenario, shared: &Shared, stopped_early: bool) -> Result<
         elapsed: DurationNs(end.saturating_sub(begin)),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
     };
-    Ok(ExecOutcome { measurements, tasks: figures(scenario, shared), stopped_early })
+    let tasks = figures(scenario, shared);
+    Ok(ExecOutcome { measurements, tasks, stopped_early, begin: TimeNs(begin) })
 }
 
 fn failure(scenario: &Scenario, shared: &Shared) -> ExecError {

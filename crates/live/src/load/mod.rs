@@ -12,8 +12,6 @@ pub mod sched_ext;
 mod settings;
 mod verifier;
 
-pub(crate) use raw::RingBuffer;
-
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -339,40 +337,61 @@ impl LoadedScheduler {
 }
 
 /// A BPF object of our own that only watches: loaded and attached until dropped.
-pub(crate) struct Observer {
-    _links: Vec<Link>,
+pub(crate) struct Watcher {
+    links: Vec<Link>,
     object: Object,
+    variables: Vec<btf::Variable>,
 }
 
-impl Observer {
+impl Watcher {
     /// Loads and attaches all programs of an object.
-    pub(crate) fn start(scheduler: &SchedulerObject) -> Result<Observer, LoadError> {
-        let object = prepare(scheduler)?;
+    pub(crate) fn start(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
+        let scheduler =
+            SchedulerObject { name: name.to_string(), bytes: bytes.to_vec(), settings: Vec::new() };
+        let object = prepare(&scheduler)?;
         let mut links = Vec::new();
         for program in object.programs().filter(raw::Program::is_hook) {
             links.push(program.attach().map_err(|source| LoadError::Attach {
-                name: scheduler.name.clone(),
+                name: name.to_string(),
                 what: program.name(),
                 source,
                 words: verifier::words(&raw::take_messages()),
             })?);
         }
-        Ok(Observer { _links: links, object })
+        let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
+        Ok(Watcher { links, object, variables })
     }
 
-    /// Opens the ring buffer `name`.
-    pub(crate) fn ring_buffer<'a>(
-        &self,
-        name: &str,
-        consumer: Box<dyn FnMut(&[u8]) + 'a>,
-    ) -> io::Result<RingBuffer<'a>> {
-        let map = self.object.maps().find(|map| map.name() == name);
-        let map = map.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no map {name}")))?;
-        RingBuffer::new(map.fd(), consumer)
+    fn place(&self, name: &str) -> Option<(raw::Map<'_>, &btf::Variable)> {
+        let variable = self.variables.iter().find(|v| v.name == name)?;
+        Some((settings::section_map(&self.object, variable.section)?, variable))
     }
 
-    /// The object's counters.
-    pub(crate) fn counters(&self) -> Vec<(String, u64)> {
-        exit::counters(&self.object)
+    /// A variable as numbers of eight bytes; a smaller variable is one number.
+    pub(crate) fn read(&self, name: &str) -> Vec<u64> {
+        let bytes = self.place(name).and_then(|(map, v)| map.read(v.offset, v.size)).unwrap_or_default();
+        bytes
+            .chunks(8)
+            .map(|chunk| chunk.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+            .collect()
+    }
+
+    /// Sets a variable of at most eight bytes, also from a forked process.
+    pub(crate) fn write(&self, name: &str, value: u64) {
+        let written = self
+            .place(name)
+            .is_some_and(|(map, v)| map.write_present(v.offset, &value.to_le_bytes()[..v.size.min(8)]));
+        assert!(written, "the watcher has no variable {name}");
+    }
+
+    /// Keys and values of a hash map.
+    pub(crate) fn entries<const K: usize, const V: usize>(&self, map: &str) -> Vec<([u8; K], [u8; V])> {
+        let map = self.object.maps().find(|m| m.name() == map);
+        map.map(|map| map.entries()).unwrap_or_default()
+    }
+
+    /// Descriptors that keep it attached.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.links.iter().map(Link::fd).collect()
     }
 }

@@ -188,10 +188,44 @@ impl Map<'_> {
         NonNull::new(link).map(Link).ok_or_else(io::Error::last_os_error)
     }
 
-    /// The kernel's handle of a loaded map.
-    pub(super) fn fd(&self) -> c_int {
-        // SAFETY: the map lives as long as its object.
-        unsafe { sys::bpf_map__fd(self.0) }
+    /// Keys and values of a loaded hash map, both of a fixed size.
+    pub(super) fn entries<const K: usize, const V: usize>(&self) -> Vec<([u8; K], [u8; V])> {
+        // SAFETY: plain queries; the map lives as long as its object.
+        let (fd, sizes_hold) = unsafe {
+            let (key, value) = (sys::bpf_map__key_size(self.0), sys::bpf_map__value_size(self.0));
+            (sys::bpf_map__fd(self.0), key as usize == K && value as usize == V)
+        };
+        assert!(sizes_hold, "the map's keys or values have another size");
+        let mut entries = Vec::new();
+        let (mut key, mut value) = ([0u8; K], [0u8; V]);
+        let mut last: Option<[u8; K]> = None;
+        loop {
+            let before = last.as_ref().map_or(ptr::null(), |key| key.as_ptr().cast::<c_void>());
+            // SAFETY: `before` is null or points to K bytes, the others have the map's sizes.
+            unsafe {
+                if sys::bpf_map_get_next_key(fd, before, key.as_mut_ptr().cast()) != 0 {
+                    return entries;
+                }
+                if sys::bpf_map_lookup_elem(fd, key.as_ptr().cast(), value.as_mut_ptr().cast()) == 0 {
+                    entries.push((key, value));
+                }
+            }
+            last = Some(key);
+        }
+    }
+
+    /// Writes into a section of a loaded object; programs see it at once.
+    pub(super) fn write_present(&self, offset: usize, data: &[u8]) -> bool {
+        let Some((start, size)) = self.value() else { return false };
+        if offset.checked_add(data.len()).is_none_or(|end| end > size) {
+            return false;
+        }
+        for (at, byte) in data.iter().enumerate() {
+            // SAFETY: the value is `size` bytes long, checked above; after loading it is mapped
+            // shared with the kernel.
+            unsafe { start.add(offset + at).write_volatile(*byte) };
+        }
+        true
     }
 }
 
@@ -244,50 +278,6 @@ impl Drop for Link {
     fn drop(&mut self) {
         // SAFETY: the link is valid and not used afterwards.
         unsafe { sys::bpf_link__destroy(self.0.as_ptr()) };
-    }
-}
-
-/// Receives records of a ring buffer; closed when dropped.
-pub(crate) struct RingBuffer<'a> {
-    ring: NonNull<sys::ring_buffer>,
-    _consumer: Box<Consumer<'a>>,
-}
-
-type Consumer<'a> = Box<dyn FnMut(&[u8]) + 'a>;
-
-unsafe extern "C" fn consume(context: *mut c_void, data: *mut c_void, size: sys::size_t) -> c_int {
-    // SAFETY: the context is the boxed consumer of the ring buffer that calls, which outlives it;
-    // the data is a record of that size which is stable until this returns.
-    unsafe {
-        let consumer = &mut *context.cast::<Consumer<'_>>();
-        consumer(std::slice::from_raw_parts(data.cast::<u8>(), size as usize));
-    }
-    0
-}
-
-impl<'a> RingBuffer<'a> {
-    pub(super) fn new(map_fd: c_int, consumer: Consumer<'a>) -> io::Result<RingBuffer<'a>> {
-        let mut consumer = Box::new(consumer);
-        let context: *mut Consumer<'a> = &raw mut *consumer;
-        // SAFETY: the context is kept next to the ring buffer and outlives it.
-        let ring = unsafe { sys::ring_buffer__new(map_fd, Some(consume), context.cast(), ptr::null()) };
-        match NonNull::new(ring) {
-            Some(ring) => Ok(RingBuffer { ring, _consumer: consumer }),
-            None => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Hands all records that are there to the consumer.
-    pub(crate) fn drain(&self) {
-        // SAFETY: the ring buffer is open.
-        unsafe { sys::ring_buffer__consume(self.ring.as_ptr()) };
-    }
-}
-
-impl Drop for RingBuffer<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the ring buffer is open and not used afterwards.
-        unsafe { sys::ring_buffer__free(self.ring.as_ptr()) }
     }
 }
 

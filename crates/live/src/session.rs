@@ -1,0 +1,260 @@
+//! One run on the kernel of this machine: a scheduler is loaded, a workload or command runs under
+//! it, everything is taken out again, and one result tells what happened.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_trace::TaskRecord;
+use schedlab_workload::Scenario;
+
+use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate};
+use crate::kernel_log::KernelLog;
+use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
+use crate::observe::{Observer, SeenTask};
+use crate::signals;
+
+/// How often a running command is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// A workload as real processes.
+    Scenario(&'a Scenario),
+    /// A command with arguments; it inherits standard input, output and error.
+    Command(&'a [String]),
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct RunPlan<'a> {
+    /// Who schedules; the kernel's own fair class without.
+    pub scheduler: Option<&'a SchedulerObject>,
+    /// What runs.
+    pub work: Work<'a>,
+    /// Whether to count switches and waits in the kernel, which costs a little at every switch;
+    /// takes root. Where it is not possible the run goes on without these metrics.
+    pub observe: bool,
+    /// The machine's speed, the same for all runs that are compared; measured without.
+    pub spin_rate: Option<SpinRate>,
+}
+
+/// Why a run gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scheduler could not be put in charge.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The workload failed.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// The command could not be started.
+    #[error("{program}: {source}")]
+    Command {
+        /// Its name.
+        program: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A signal asked for an end.
+    #[error("interrupted; the machine is on its own scheduler again")]
+    Interrupted,
+}
+
+/// What a run has shown.
+#[derive(Clone, Debug, Default)]
+pub struct RunResult {
+    /// Length of the run.
+    pub elapsed: DurationNs,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// The workload's metrics, then the common ones that are known.
+    pub metrics: Vec<Metric>,
+    /// The workload's tasks in order, then the forked ones in sum.
+    pub tasks: Vec<TaskRecord>,
+    /// How the scheduler left. The default for the fair class.
+    pub scheduler: SchedulerEnd,
+    /// What the verifier made of its programs.
+    pub programs: Vec<ProgramReport>,
+    /// Exit code of the command; 128 plus the number of the signal that ended it.
+    pub exit_code: Option<i32>,
+    /// Kernel messages of level warning or worse during the run.
+    pub kernel_warnings: Vec<String>,
+    /// Why there are no observed metrics, where they were asked for.
+    pub not_observed: Option<String>,
+}
+
+/// Runs the plan on this machine. Call [`signals::catch`] before to have interrupts handled.
+///
+/// # Errors
+/// See [`RunError`]. An ejection of the scheduler is no error of this function: the run ends then,
+/// and the result's `scheduler.exit` tells the kind. Whatever happens, the machine is on its own
+/// scheduler again afterwards.
+pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
+    let log = KernelLog::from_now().ok();
+    let (observer, not_observed) = match plan.observe.then(Observer::start) {
+        None => (None, None),
+        Some(Ok(Some(observer))) => (Some(observer), None),
+        Some(Ok(None)) => (None, Some("this build has no observer (no clang was found)".to_string())),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
+    let loaded = plan.scheduler.map(load::load).transpose()?;
+    let mut result = match plan.work {
+        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_ref(), observer.as_ref())?,
+        Work::Command(command) => run_command(command, loaded.as_ref())?,
+    };
+    result.not_observed = not_observed;
+    if let Some(loaded) = loaded {
+        result.programs = loaded.programs();
+        result.scheduler = loaded.unload();
+    }
+    if let Some(log) = log {
+        let warnings = log.messages().into_iter().filter(|message| message.is_warning());
+        result.kernel_warnings = warnings.map(|message| message.text).collect();
+    }
+    Ok(result)
+}
+
+/// Whether a run makes sense any more.
+fn goes_on(loaded: Option<&LoadedScheduler>) -> bool {
+    !signals::stop_wanted() && loaded.is_none_or(LoadedScheduler::is_in_charge)
+}
+
+fn run_scenario(
+    plan: &RunPlan<'_>,
+    scenario: &Scenario,
+    loaded: Option<&LoadedScheduler>,
+    observer: Option<&Observer>,
+) -> Result<RunResult, RunError> {
+    let mut close = loaded.map(LoadedScheduler::descriptors).unwrap_or_default();
+    close.extend(observer.map(Observer::descriptors).unwrap_or_default());
+    let options = ExecOptions { spin_rate: plan.spin_rate, close };
+    let window = observer.map(|observer| observer as &dyn exec::Window);
+    let outcome = exec::run_watched(scenario, &options, window, &mut || goes_on(loaded))?;
+    if signals::stop_wanted() {
+        return Err(RunError::Interrupted);
+    }
+    let (elapsed, cpus) = (outcome.measurements.elapsed, outcome.measurements.cpus);
+    let seen = observer.map(|observer| observer.read(outcome.begin.0, elapsed, cpus));
+    let tasks = task_records(&outcome, seen.as_ref().map(|seen| seen.tasks.as_slice()));
+    let mut metrics: Vec<Metric> =
+        scenario.metrics.iter().filter_map(|metric| metric.evaluate(&outcome.measurements)).collect();
+    match seen {
+        Some(seen) => metrics.extend(seen.metrics),
+        None => metrics.extend(summed_metrics(&tasks, elapsed, cpus)),
+    }
+    Ok(RunResult { elapsed, cpus, metrics, tasks, ..RunResult::default() })
+}
+
+/// Figures of the tasks; switches and migrations as observed, else as the kernel counts them.
+fn task_records(outcome: &ExecOutcome, seen: Option<&[SeenTask]>) -> Vec<TaskRecord> {
+    let elapsed = outcome.measurements.elapsed.0;
+    let known: std::collections::BTreeSet<u32> =
+        outcome.tasks.iter().map(|task| task.thread_id).filter(|id| *id != 0).collect();
+    outcome
+        .tasks
+        .iter()
+        .map(|task| {
+            let counted = (task.voluntary_switches + task.involuntary_switches, task.migrations.unwrap_or(0));
+            let is_forked = task.thread_id == 0;
+            let (switches, migrations) = seen.map_or(counted, |seen| {
+                seen.iter()
+                    .filter(|s| {
+                        if is_forked { !known.contains(&s.thread_id) } else { s.thread_id == task.thread_id }
+                    })
+                    .fold((0, 0), |sum, s| (sum.0 + s.switches, sum.1 + s.migrations))
+            });
+            TaskRecord {
+                name: task.name.clone(),
+                nice: task.nice.get(),
+                cpu_time: task.cpu_time,
+                share: if elapsed > 0 { task.cpu_time.0 as f64 / elapsed as f64 } else { 0.0 },
+                switches,
+                migrations,
+            }
+        })
+        .collect()
+}
+
+/// What is known without the observer. Waits are unknown then and left out.
+fn summed_metrics(tasks: &[TaskRecord], elapsed: DurationNs, cpus: usize) -> Vec<Metric> {
+    let switches: u64 = tasks.iter().map(|task| task.switches).sum();
+    let migrations: u64 = tasks.iter().map(|task| task.migrations).sum();
+    let busy: u64 = tasks.iter().map(|task| task.cpu_time.0).sum();
+    let mut metrics = vec![
+        Metric::new("context_switches", switches as f64, "1", Better::Neither),
+        Metric::new("migrations", migrations as f64, "1", Better::Neither),
+    ];
+    let capacity = elapsed.0 as f64 * cpus as f64;
+    if capacity > 0.0 {
+        let fraction = (busy as f64 / capacity).min(1.0);
+        metrics.push(Metric::new("cpu_busy_fraction", fraction, "1", Better::Neither));
+    }
+    metrics
+}
+
+/// A command; its process is killed when this is dropped before it has ended.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run_command(command: &[String], loaded: Option<&LoadedScheduler>) -> Result<RunResult, RunError> {
+    let Some((program, args)) = command.split_first() else {
+        let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        return Err(RunError::Command { program: "no command given".to_string(), source });
+    };
+    let begin = Instant::now();
+    let child = Command::new(program).args(args).spawn();
+    let child = child.map_err(|source| RunError::Command { program: program.clone(), source })?;
+    let mut child = Running(child);
+    let mut ejected = false;
+    let status = loop {
+        match child.0.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => {}
+            Err(source) => return Err(RunError::Command { program: program.clone(), source }),
+        }
+        if signals::stop_wanted() {
+            return Err(RunError::Interrupted);
+        }
+        if !ejected && !goes_on(loaded) {
+            // What comes now is not the scheduler's work: the run is over.
+            ejected = true;
+            let _ = child.0.kill();
+        }
+        std::thread::sleep(POLL);
+    };
+    let elapsed = DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let metrics = vec![Metric::new("elapsed", elapsed.as_secs_f64(), "s", Better::Lower)];
+    Ok(RunResult { elapsed, cpus, metrics, exit_code: Some(code), ..RunResult::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(work: Work<'_>) -> RunPlan<'_> {
+        RunPlan { scheduler: None, work, observe: false, spin_rate: None }
+    }
+
+    #[test]
+    fn commands_are_timed_and_their_codes_kept() {
+        let command = ["sh", "-c", "sleep 0.1; exit 3"].map(str::to_string);
+        let result = run(&plan(Work::Command(&command))).unwrap();
+        assert_eq!(result.exit_code, Some(3));
+        assert!(result.elapsed >= DurationNs::from_ms(100));
+        let missing = ["no-such-program-here".to_string()];
+        let error = run(&plan(Work::Command(&missing))).unwrap_err().to_string();
+        assert!(error.contains("no-such-program-here"), "{error}");
+        assert!(run(&plan(Work::Command(&[]))).is_err());
+    }
+}

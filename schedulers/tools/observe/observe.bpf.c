@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * observe.bpf.c - what the kernel's scheduling looks like from outside, for
+ * any scheduler.
+ *
+ * Follows the tasks of one workload: every task that the leader process (or
+ * one of its descendants) creates. Counts switches and migrations per task and
+ * keeps two histograms: every wait of a runnable task for a CPU (run delay),
+ * and of these the waits that began with a wakeup. Nothing is sent while the
+ * workload runs; user space reads the sections and the map at the end.
+ */
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define __uint(name, val) int (*name)[val]
+#define __type(name, val) typeof(val) *name
+
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_ANY 0
+
+/* Histogram: below 64 ns exact, above 64 steps per power of two. */
+#define SUB_BITS 6
+#define SUB (1u << SUB_BITS)
+#define NR_BUCKETS ((64 - SUB_BITS + 1) * SUB)
+
+#define MAX_CPUS 1024
+#define MAX_TASKS 65536
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct {
+	int pid;
+	int tgid;
+};
+#pragma clang attribute pop
+
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,
+					 u64 flags) = (void *)2;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+
+struct seen {
+	u64 wait_since;		/* runnable since then without running; 0: is not */
+	u64 switches;		/* times it was switched to */
+	u64 migrations;		/* times it ran on another CPU than before */
+	u64 run_delay;		/* ns runnable without running, in total */
+	u32 last_cpu;		/* CPU it ran on last, plus 1; 0: has not run yet */
+	u32 woken;		/* waits because of a wakeup, not of a preemption */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_TASKS);
+	__type(key, u32);
+	__type(value, struct seen);
+} tasks SEC(".maps");
+
+struct cpu {
+	u64 since;		/* of the last switch, or the beginning */
+	u64 busy;		/* ns with a task on it */
+	u64 running;		/* 1: a task is on it */
+};
+
+/* Set by user space. */
+u32 leader;			/* process whose descendants are followed */
+u32 active;			/* 1: between begin and end */
+u64 begin;			/* ns, on the clock of bpf_ktime_get_ns() */
+
+/* Read by user space. */
+u64 nr_switches;
+u64 nr_wakeups;
+u64 nr_untracked;		/* tasks without room in the map */
+u64 run_delay_max;
+u64 wakeup_max;
+u64 run_delay[NR_BUCKETS];
+u64 wakeup_latency[NR_BUCKETS];
+struct cpu cpus[MAX_CPUS];
+
+static u32 bucket(u64 value)
+{
+	u64 high = value;
+	u32 log = 0, shift;
+
+	if (value < SUB)
+		return value;
+	if (high >> 32) {
+		log += 32;
+		high >>= 32;
+	}
+	if (high >> 16) {
+		log += 16;
+		high >>= 16;
+	}
+	if (high >> 8) {
+		log += 8;
+		high >>= 8;
+	}
+	if (high >> 4) {
+		log += 4;
+		high >>= 4;
+	}
+	if (high >> 2) {
+		log += 2;
+		high >>= 2;
+	}
+	log += high >> 1;
+	shift = log - SUB_BITS;
+	return (shift + 1) * SUB + (u32)(value >> shift) - SUB;
+}
+
+static void record(u64 *histogram, u64 *max, u64 value)
+{
+	u32 at = bucket(value);
+
+	if (at < NR_BUCKETS)
+		__sync_fetch_and_add(&histogram[at], 1);
+	/* Two CPUs may race here; the loser's value is in the histogram. */
+	if (value > *max)
+		*max = value;
+}
+
+static struct seen *find(const struct task_struct *task)
+{
+	u32 pid = task->pid;
+
+	return pid ? bpf_map_lookup_elem(&tasks, &pid) : 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int observe_fork(u64 *ctx)
+{
+	const struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
+	struct seen fresh = {};
+	u32 pid;
+
+	if (!leader || ((u32)parent->tgid != leader && !find(parent)))
+		return 0;
+	pid = child->pid;
+	if (bpf_map_update_elem(&tasks, &pid, &fresh, BPF_ANY))
+		__sync_fetch_and_add(&nr_untracked, 1);
+	return 0;
+}
+
+static int woken(u64 *ctx)
+{
+	struct seen *seen = find((void *)ctx[0]);
+
+	if (!seen)
+		return 0;
+	seen->wait_since = bpf_ktime_get_ns();
+	seen->woken = 1;
+	if (active)
+		__sync_fetch_and_add(&nr_wakeups, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int observe_wakeup(u64 *ctx)
+{
+	return woken(ctx);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int observe_wakeup_new(u64 *ctx)
+{
+	return woken(ctx);
+}
+
+static void starts(struct seen *seen, u32 cpu, u64 now)
+{
+	u64 since = seen->wait_since;
+	u32 was_woken = seen->woken;
+
+	if (active) {
+		seen->switches++;
+		if (seen->last_cpu && seen->last_cpu != cpu + 1)
+			seen->migrations++;
+		if (since && since < begin)
+			since = begin;
+		if (since && now >= since) {
+			seen->run_delay += now - since;
+			record(run_delay, &run_delay_max, now - since);
+			if (was_woken)
+				record(wakeup_latency, &wakeup_max, now - since);
+		}
+	}
+	seen->last_cpu = cpu + 1;
+	seen->wait_since = 0;
+	seen->woken = 0;
+}
+
+static void account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
+{
+	u64 since;
+
+	if (cpu >= MAX_CPUS)
+		return;
+	since = cpus[cpu].since;
+	if (since < begin)
+		since = begin;
+	if (active && was_busy && now > since)
+		cpus[cpu].busy += now - since;
+	cpus[cpu].since = now;
+	cpus[cpu].running = is_busy;
+}
+
+SEC("tp_btf/sched_switch")
+int observe_switch(u64 *ctx)
+{
+	const struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u32 prev_state = ctx[3], cpu = bpf_get_smp_processor_id();
+	struct seen *from = find(prev), *to = find(next);
+	u64 now = bpf_ktime_get_ns();
+	/* Volatile: the compiler would OR the two pointers, which the verifier forbids. */
+	volatile u32 followed = 0;
+
+	account_cpu(cpu, now, prev->pid != 0, next->pid != 0);
+	if (from) {
+		/* A preempted task stays runnable, whatever it was about to do. */
+		from->wait_since = ctx[0] || !prev_state ? now : 0;
+		from->woken = 0;
+		followed = 1;
+	}
+	if (to) {
+		starts(to, cpu, now);
+		followed = 1;
+	}
+	if (active && followed)
+		__sync_fetch_and_add(&nr_switches, 1);
+	return 0;
+}
+
+char _license[] SEC("license") = "GPL";
