@@ -7,6 +7,7 @@
 //! seed) is one exact program, so schedulers are compared on identical work.
 
 pub mod catalog;
+pub mod file;
 pub mod rtapp;
 
 mod cursor;

@@ -1,0 +1,422 @@
+//! The project's own workload files: TOML with kernel objects, programs, tasks and
+//! metrics. The format is described in `docs/workload-files.md`.
+
+mod program;
+
+use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
+use crate::program::{BarrierId, ChannelId, CondId, DiskId, LockId, ProgramId, SemId};
+use crate::scenario::{
+    Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, Semaphore, TaskSpec,
+};
+
+/// Why a workload file is refused: names file, line and cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError(pub String);
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// What is wrong, and the byte where.
+struct Fault {
+    at: usize,
+    text: String,
+}
+
+type Outcome<T> = Result<T, Fault>;
+
+fn fault<T>(at: usize, text: impl Into<String>) -> Outcome<T> {
+    Err(Fault { at, text: text.into() })
+}
+
+/// A pipe's capacity where none is given: 16 pages (pipe(7)).
+const DEFAULT_CAPACITY: u32 = 65_536;
+
+/// Most tasks of a file. Chosen.
+const MAX_TASKS: usize = 100_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default)]
+    #[allow(dead_code, reason = "for people who read the file")]
+    about: String,
+    end: Option<Spanned<String>>,
+    #[serde(default)]
+    child_working_set_kib: u32,
+    #[serde(default)]
+    objects: BTreeMap<String, Spanned<Object>>,
+    programs: BTreeMap<String, Vec<Spanned<String>>>,
+    tasks: Vec<Spanned<Task>>,
+    #[serde(default)]
+    metrics: BTreeMap<String, Spanned<MetricEntry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+enum Object {
+    Pipe {
+        capacity: Option<u32>,
+    },
+    Unix {
+        capacity: Option<u32>,
+        peer: Option<String>,
+    },
+    Tcp {
+        capacity: Option<u32>,
+        peer: Option<String>,
+    },
+    Semaphore {
+        #[serde(default)]
+        initial: u32,
+    },
+    Mutex {},
+    Cond {},
+    Barrier {
+        parties: u32,
+    },
+    Disk {},
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Task {
+    name: String,
+    program: Spanned<String>,
+    #[serde(default = "one")]
+    count: u32,
+    #[serde(default)]
+    nice: Vec<i64>,
+    #[serde(default)]
+    policy: String,
+    cpus: Option<Vec<u32>>,
+    process: Option<String>,
+    #[serde(default)]
+    working_set_kib: u32,
+    #[serde(default)]
+    background: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricEntry {
+    kind: MetricKind,
+    counter: Option<String>,
+    span: Option<String>,
+    better: Option<Direction>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum MetricKind {
+    Rate,
+    TimePerUnit,
+    Count,
+    Mean,
+    Fastest,
+    Slowest,
+    Makespan,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Direction {
+    Higher,
+    Lower,
+    Neither,
+}
+
+/// The names of a file's objects, and the counters and spans that programs name.
+#[derive(Default)]
+struct Names {
+    objects: BTreeMap<String, Named>,
+    programs: BTreeMap<String, ProgramId>,
+    counters: BTreeMap<String, CounterId>,
+    spans: BTreeMap<String, SpanId>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    Channel(ChannelId),
+    Semaphore(SemId),
+    Mutex(LockId),
+    Cond(CondId),
+    Barrier(BarrierId),
+    Disk(DiskId),
+}
+
+/// Reads a workload file. `origin` names it in errors.
+///
+/// # Errors
+/// Bad TOML, unknown keys, names and operations, and whatever
+/// [`Scenario::validate`] refuses; the message names file, line and cure.
+pub fn parse(text: &str, origin: &str) -> Result<Scenario, FileError> {
+    let line = |at: usize| text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1;
+    let file: File = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        FileError(format!("{origin}:{}: {}", line(at), error.message().replace('\n', " ")))
+    })?;
+    build(&file).map_err(|fault| FileError(format!("{origin}:{}: {}", line(fault.at), fault.text)))
+}
+
+fn build(file: &File) -> Outcome<Scenario> {
+    let mut scenario = Scenario::empty(&file.name, end_of(file)?);
+    scenario.child = ChildSpec { working_set_kib: file.child_working_set_kib };
+    let mut names = Names::default();
+    for (number, name) in file.programs.keys().enumerate() {
+        names.programs.insert(name.clone(), ProgramId(number as u32));
+    }
+    add_objects(file, &mut scenario, &mut names)?;
+    for (name, lines) in &file.programs {
+        let program = program::parse(name, lines, &mut names)?;
+        scenario.programs.push(program);
+    }
+    scenario.counters = names.counters.len() as u32;
+    scenario.spans = names.spans.len() as u32;
+    add_tasks(file, &mut scenario, &names)?;
+    for (name, entry) in &file.metrics {
+        let formula = formula(entry, &names)?;
+        scenario.metrics.push(metric(name, entry.get_ref(), formula));
+    }
+    scenario.validate().or_else(|error| fault(0, error.to_string()))?;
+    Ok(scenario)
+}
+
+fn end_of(file: &File) -> Outcome<End> {
+    let Some(end) = &file.end else { return Ok(End::AllExit) };
+    match (end.get_ref().as_str(), end.get_ref().parse::<DurationNs>()) {
+        ("all-exit", _) => Ok(End::AllExit),
+        ("foreground-exit", _) => Ok(End::ForegroundExit),
+        (_, Ok(span)) if span > DurationNs::ZERO => Ok(End::After(span)),
+        (other, _) => fault(
+            end.span().start,
+            format!("end: '{other}' is none of all-exit, foreground-exit and a duration such as 10s"),
+        ),
+    }
+}
+
+fn add_objects(file: &File, scenario: &mut Scenario, names: &mut Names) -> Outcome<()> {
+    for (name, object) in &file.objects {
+        let named = add_object(object.get_ref(), scenario);
+        names.objects.insert(name.clone(), named);
+    }
+    for (name, object) in &file.objects {
+        let (Object::Unix { peer: Some(peer), .. } | Object::Tcp { peer: Some(peer), .. }) = object.get_ref()
+        else {
+            continue;
+        };
+        let at = object.span().start;
+        match (names.objects[name], names.objects.get(peer)) {
+            (Named::Channel(one), Some(&Named::Channel(other)))
+                if one != other
+                    && scenario.channels[one.index()].kind == scenario.channels[other.index()].kind =>
+            {
+                for (this, that) in [(one, other), (other, one)] {
+                    let known = scenario.channels[this.index()].peer.replace(that);
+                    if known.is_some_and(|known| known != that) {
+                        return fault(at, format!("objects.{name}: a channel has one peer only"));
+                    }
+                }
+            }
+            _ => {
+                let text = format!("objects.{name}: peer '{peer}' is no other channel of the same kind");
+                return fault(at, text);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_object(object: &Object, scenario: &mut Scenario) -> Named {
+    let last = |len: usize| len as u32 - 1;
+    match *object {
+        Object::Pipe { capacity } => add_channel(scenario, ChannelKind::Pipe, capacity),
+        Object::Unix { capacity, .. } => add_channel(scenario, ChannelKind::Unix, capacity),
+        Object::Tcp { capacity, .. } => add_channel(scenario, ChannelKind::Tcp, capacity),
+        Object::Semaphore { initial } => {
+            scenario.semaphores.push(Semaphore { initial });
+            Named::Semaphore(SemId(last(scenario.semaphores.len())))
+        }
+        Object::Mutex {} => {
+            scenario.locks.push(LockKind::Futex);
+            Named::Mutex(LockId(last(scenario.locks.len())))
+        }
+        Object::Cond {} => {
+            scenario.conds += 1;
+            Named::Cond(CondId(scenario.conds - 1))
+        }
+        Object::Barrier { parties } => {
+            scenario.barriers.push(parties);
+            Named::Barrier(BarrierId(last(scenario.barriers.len())))
+        }
+        Object::Disk {} => {
+            scenario.disks.push(Disk {});
+            Named::Disk(DiskId(last(scenario.disks.len())))
+        }
+    }
+}
+
+fn add_channel(scenario: &mut Scenario, kind: ChannelKind, capacity: Option<u32>) -> Named {
+    scenario.channels.push(Channel { kind, capacity: capacity.unwrap_or(DEFAULT_CAPACITY), peer: None });
+    Named::Channel(ChannelId(scenario.channels.len() as u32 - 1))
+}
+
+fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()> {
+    let mut processes: BTreeMap<&str, ProcessId> = BTreeMap::new();
+    let mut next = 0;
+    let mut new_process = || {
+        next += 1;
+        ProcessId(next - 1)
+    };
+    for entry in &file.tasks {
+        let (task, at) = (entry.get_ref(), entry.span().start);
+        let name = task.program.get_ref();
+        let Some(&program) = names.programs.get(name) else {
+            return fault(
+                task.program.span().start,
+                format!("no program '{name}'; there are: {}", list(&names.programs)),
+            );
+        };
+        if scenario.tasks.len() + task.count as usize > MAX_TASKS {
+            return fault(at, format!("more than {MAX_TASKS} tasks"));
+        }
+        let (nices, policy, affinity) = (nices(task, at)?, policy(task, at)?, affinity(task, at)?);
+        for number in 0..task.count {
+            let process = match &task.process {
+                Some(process) => *processes.entry(process).or_insert_with(&mut new_process),
+                None => new_process(),
+            };
+            scenario.tasks.push(TaskSpec {
+                name: if task.count == 1 { task.name.clone() } else { format!("{}/{number}", task.name) },
+                program,
+                process,
+                nice: nices[number as usize % nices.len()],
+                policy,
+                affinity,
+                working_set_kib: task.working_set_kib,
+                background: task.background,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {
+    let nices: Option<Vec<Nice>> = task.nice.iter().map(|&value| Nice::new(value)).collect();
+    match nices {
+        Some(nices) if nices.is_empty() => Ok(vec![Nice::ZERO]),
+        Some(nices) => Ok(nices),
+        None => fault(at, format!("task {}: nice values are -20 to 19", task.name)),
+    }
+}
+
+fn policy(task: &Task, at: usize) -> Outcome<Policy> {
+    let (name, priority) = task.policy.split_once(':').unwrap_or((&task.policy, "10"));
+    let priority = priority.parse().ok().filter(|prio| (1..=99).contains(prio));
+    match (name, priority) {
+        ("" | "other", _) => Ok(Policy::Other),
+        ("batch", _) => Ok(Policy::Batch),
+        ("idle", _) => Ok(Policy::Idle),
+        ("fifo", Some(priority)) => Ok(Policy::Fifo(priority)),
+        ("rr", Some(priority)) => Ok(Policy::Rr(priority)),
+        _ => fault(
+            at,
+            format!(
+                "task {}: policy '{}' is none of other, batch, idle, fifo:PRIORITY, rr:PRIORITY (1 to 99)",
+                task.name, task.policy
+            ),
+        ),
+    }
+}
+
+fn affinity(task: &Task, at: usize) -> Outcome<Option<CpuMask>> {
+    let Some(cpus) = &task.cpus else { return Ok(None) };
+    if cpus.is_empty() || cpus.iter().any(|&cpu| cpu as usize >= MAX_CPUS) {
+        let text = format!("task {}: cpus needs one or more of 0 to {}", task.name, MAX_CPUS - 1);
+        return fault(at, text);
+    }
+    let mut mask = CpuMask::EMPTY;
+    cpus.iter().for_each(|&cpu| mask.set(CpuId(cpu)));
+    Ok(Some(mask))
+}
+
+/// The names of a table, for messages.
+fn list<T>(table: &BTreeMap<String, T>) -> String {
+    let names: Vec<&str> = table.keys().map(String::as_str).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn formula(entry: &Spanned<MetricEntry>, names: &Names) -> Outcome<Formula> {
+    let (metric, at) = (entry.get_ref(), entry.span().start);
+    let counter = match &metric.counter {
+        None => None,
+        Some(name) => match names.counters.get(name) {
+            None => {
+                let text = format!("no program counts '{name}'; there are: {}", list(&names.counters));
+                return fault(at, text);
+            }
+            counter => counter.copied(),
+        },
+    };
+    let span = match &metric.span {
+        None => None,
+        Some(name) => match names.spans.get(name) {
+            None => {
+                let text = format!("no program has a span '{name}'; there are: {}", list(&names.spans));
+                return fault(at, text);
+            }
+            span => span.copied(),
+        },
+    };
+    match (metric.kind, counter, span) {
+        (MetricKind::Rate, Some(counter), over) => Ok(Formula::Rate { counter, over }),
+        (MetricKind::TimePerUnit, Some(counter), over) => {
+            Ok(Formula::TimePerUnitUs { counter, over, times_cpus: false })
+        }
+        (MetricKind::Count, Some(counter), _) => Ok(Formula::Count(counter)),
+        (MetricKind::Mean, _, Some(span)) => Ok(Formula::MeanSpanMs(span)),
+        (MetricKind::Fastest, _, Some(span)) => Ok(Formula::MinSpanSeconds(span)),
+        (MetricKind::Slowest, _, Some(span)) => Ok(Formula::MaxSpanSeconds(span)),
+        (MetricKind::Makespan, _, Some(span)) => Ok(Formula::MakespanSeconds(span)),
+        (MetricKind::Rate | MetricKind::TimePerUnit | MetricKind::Count, None, _) => {
+            fault(at, "this kind of metric needs a counter")
+        }
+        _ => fault(at, "this kind of metric needs a span"),
+    }
+}
+
+fn metric(name: &str, entry: &MetricEntry, formula: Formula) -> MetricSpec {
+    let (unit, usual) = match entry.kind {
+        MetricKind::Rate => ("1/s", Better::Higher),
+        MetricKind::TimePerUnit => ("us", Better::Lower),
+        MetricKind::Count => ("1", Better::Higher),
+        MetricKind::Mean => ("ms", Better::Lower),
+        MetricKind::Fastest | MetricKind::Slowest | MetricKind::Makespan => ("s", Better::Lower),
+    };
+    let better = match entry.better {
+        None => usual,
+        Some(Direction::Higher) => Better::Higher,
+        Some(Direction::Lower) => Better::Lower,
+        Some(Direction::Neither) => Better::Neither,
+    };
+    MetricSpec { name: name.to_string(), unit, better, formula }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Programs in text: one operation a line.
+
+use super::{Fault, Named, Names, Outcome, Spanned, fault, list};
+use crate::measure::{CounterId, SpanId};
+use crate::program::{Amount, MAX_TIMERS, Op, Program, TimerSlot};
+use schedlab_base::DurationNs;
+
+/// How each operation is written.
+const SYNTAX: &[(&str, &str)] = &[
+    ("run", "run DURATION"),
+    ("run-for", "run-for DURATION"),
+    ("touch", "touch KIB"),
+    ("sleep", "sleep DURATION"),
+    ("timer", "timer NUMBER PERIOD [absolute]"),
+    ("io", "io DISK DURATION"),
+    ("send", "send CHANNEL BYTES"),
+    ("recv", "recv CHANNEL BYTES"),
+    ("wait", "wait SEMAPHORE"),
+    ("post", "post SEMAPHORE [UNITS]"),
+    ("lock", "lock MUTEX"),
+    ("unlock", "unlock MUTEX"),
+    ("cond-wait", "cond-wait COND MUTEX"),
+    ("signal", "signal COND"),
+    ("broadcast", "broadcast COND"),
+    ("barrier", "barrier BARRIER"),
+    ("yield", "yield"),
+    ("fork", "fork PROGRAM"),
+    ("exec", "exec"),
+    ("wait-child", "wait-child"),
+    ("exit", "exit"),
+    ("count", "count COUNTER [UNITS]"),
+    ("begin", "begin SPAN"),
+    ("end", "end SPAN"),
+    ("repeat", "repeat TIMES|forever"),
+    ("done", "done"),
+];
+
+/// The words of one line.
+struct Line<'a> {
+    at: usize,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn fail<T>(&self, text: &str) -> Outcome<T> {
+        fault(self.at, format!("'{}': {text}", self.words.join(" ")))
+    }
+
+    /// The word at `place`, or how the line is written.
+    fn word(&self, place: usize) -> Outcome<&'a str> {
+        match self.words.get(place) {
+            Some(word) => Ok(word),
+            None => self.fail(&format!("it is written: {}", usage(self.words[0]))),
+        }
+    }
+
+    fn number<T: std::str::FromStr>(&self, place: usize) -> Outcome<T> {
+        let word = self.word(place)?;
+        word.parse().or_else(|_| self.fail(&format!("'{word}' is no whole number of this range")))
+    }
+
+    fn duration(&self, place: usize) -> Outcome<DurationNs> {
+        self.word(place)?.parse().or_else(|error| self.fail(&format!("{error}")))
+    }
+}
+
+fn usage(word: &str) -> &'static str {
+    SYNTAX.iter().find(|(name, _)| *name == word).map_or("", |(_, usage)| usage)
+}
+
+/// Reads the program `name`.
+pub(super) fn parse(name: &str, lines: &[Spanned<String>], names: &mut Names) -> Outcome<Program> {
+    let mut ops = Vec::with_capacity(lines.len());
+    for text in lines {
+        let words: Vec<&str> = text.get_ref().split_whitespace().collect();
+        let line = Line { at: text.span().start, words };
+        if line.words.is_empty() {
+            continue;
+        }
+        ops.push(operation(&line, names)?);
+    }
+    let at = lines.first().map_or(0, |line| line.span().start);
+    Program::new(ops).map_err(|error| Fault { at, text: format!("program {name}: {error}") })
+}
+
+fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
+    let first = line.words[0];
+    let most = usage(first).split_whitespace().count();
+    if most == 0 {
+        let known: Vec<&str> = SYNTAX.iter().map(|(name, _)| *name).collect();
+        return line.fail(&format!("unknown operation; there are: {}", known.join(", ")));
+    }
+    if line.words.len() > most {
+        return line.fail(&format!("too many words; it is written: {}", usage(first)));
+    }
+    Ok(match first {
+        "run" => Op::Run(line.duration(1)?),
+        "run-for" => Op::RunFor(line.duration(1)?),
+        "touch" => Op::Touch { kib: line.number(1)? },
+        "sleep" => Op::Sleep(line.duration(1)?),
+        "timer" => timer(line)?,
+        "yield" => Op::Yield,
+        "exec" => Op::Exec,
+        "wait-child" => Op::WaitChild,
+        "exit" => Op::Exit,
+        "done" => Op::EndLoop,
+        "repeat" => Op::Loop(match line.word(1)? {
+            "forever" => Amount::Forever,
+            _ => Amount::Times(line.number(1)?),
+        }),
+        "fork" => match names.programs.get(line.word(1)?) {
+            Some(&program) => Op::Fork { program },
+            None => return line.fail(&format!("no such program; there are: {}", list(&names.programs))),
+        },
+        "count" => {
+            let next = CounterId(names.counters.len() as u32);
+            let counter = *names.counters.entry(line.word(1)?.to_string()).or_insert(next);
+            Op::Count { counter, units: optional(line, 2)? }
+        }
+        "begin" | "end" => {
+            let next = SpanId(names.spans.len() as u32);
+            let span = *names.spans.entry(line.word(1)?.to_string()).or_insert(next);
+            if first == "begin" { Op::SpanBegin(span) } else { Op::SpanEnd(span) }
+        }
+        _ => on_object(line, names)?,
+    })
+}
+
+/// A number that is 1 when it is missing.
+fn optional(line: &Line<'_>, place: usize) -> Outcome<u32> {
+    if line.words.len() > place { line.number(place) } else { Ok(1) }
+}
+
+fn timer(line: &Line<'_>) -> Outcome<Op> {
+    let timer = TimerSlot(line.number(1)?);
+    if timer.index() >= MAX_TIMERS {
+        return line.fail(&format!("a task has the timers 0 to {}", MAX_TIMERS - 1));
+    }
+    let absolute = match line.words.get(3) {
+        None => false,
+        Some(&"absolute") => true,
+        Some(_) => return line.fail("only the word absolute may follow the period"),
+    };
+    Ok(Op::TimerWait { timer, period: line.duration(2)?, absolute })
+}
+
+/// Operations whose first operand names an object.
+fn on_object(line: &Line<'_>, names: &Names) -> Outcome<Op> {
+    let name = line.word(1)?;
+    let Some(&object) = names.objects.get(name) else {
+        return line.fail(&format!("no object '{name}'; there are: {}", list(&names.objects)));
+    };
+    Ok(match (line.words[0], object) {
+        ("io", Named::Disk(disk)) => Op::Io { disk, service: line.duration(2)? },
+        ("send", Named::Channel(channel)) => Op::Send { channel, bytes: line.number(2)? },
+        ("recv", Named::Channel(channel)) => Op::Recv { channel, bytes: line.number(2)? },
+        ("wait", Named::Semaphore(sem)) => Op::SemWait(sem),
+        ("post", Named::Semaphore(sem)) => Op::SemPost { sem, units: optional(line, 2)? },
+        ("lock", Named::Mutex(lock)) => Op::Lock(lock),
+        ("unlock", Named::Mutex(lock)) => Op::Unlock(lock),
+        ("signal", Named::Cond(cond)) => Op::CondSignal(cond),
+        ("broadcast", Named::Cond(cond)) => Op::CondBroadcast(cond),
+        ("barrier", Named::Barrier(barrier)) => Op::Barrier(barrier),
+        ("cond-wait", Named::Cond(cond)) => match names.objects.get(line.word(2)?) {
+            Some(&Named::Mutex(lock)) => Op::CondWait { cond, lock },
+            _ => return line.fail("the second name has to be a mutex"),
+        },
+        (word, _) => {
+            return line.fail(&format!("'{name}' is of another kind; it is written: {}", usage(word)));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_of_the_list_is_understood() {
+        for (name, usage) in SYNTAX {
+            let words: Vec<&str> = vec![name];
+            let error = operation(&Line { at: 0, words }, &mut Names::default());
+            if let Err(fault) = error {
+                assert!(fault.text.contains(usage), "{name}: {}", fault.text);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests of the workload file reader.
+
+use super::*;
+use crate::program::Op;
+
+const PINGPONG: &str = r#"
+name = "pingpong"
+about = "two tasks and a token"
+end = "foreground-exit"
+
+[objects]
+there = { kind = "unix", capacity = 4096, peer = "back" }
+back = { kind = "unix", capacity = 4096 }
+gate = { kind = "semaphore", initial = 1 }
+m = { kind = "mutex" }
+
+[programs]
+ping = ["wait gate", "begin all", "repeat 10", "  send there 4", "  recv back 4", "  count hops 2", "done", "end all"]
+pong = ["repeat 10", "recv there 4", "lock m", "run 5us", "unlock m", "send back 4", "done"]
+hog = ["repeat forever", "run 1ms", "done"]
+
+[[tasks]]
+name = "ping"
+program = "ping"
+nice = [-5]
+
+[[tasks]]
+name = "pong"
+program = "pong"
+policy = "fifo:50"
+cpus = [0, 1]
+
+[[tasks]]
+name = "hog"
+program = "hog"
+count = 2
+nice = [0, 5]
+background = true
+
+[metrics]
+time_per_hop = { kind = "time-per-unit", counter = "hops", span = "all" }
+"#;
+
+#[test]
+fn a_whole_file() {
+    let scenario = parse(PINGPONG, "p.toml").unwrap();
+    let names: Vec<&str> = scenario.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["ping", "pong", "hog/0", "hog/1"]);
+    assert_eq!(scenario.channels[1].peer, Some(ChannelId(0)));
+    assert_eq!(scenario.tasks[1].policy, Policy::Fifo(50));
+    assert_eq!(scenario.tasks[3].nice.get(), 5);
+    assert_ne!(scenario.tasks[2].process, scenario.tasks[3].process);
+    assert_eq!(scenario.end, End::ForegroundExit);
+    assert!(scenario.programs[1].ops().contains(&Op::SpanBegin(SpanId(0))));
+    assert_eq!((scenario.counters, scenario.spans, scenario.metrics.len()), (1, 1, 1));
+}
+
+#[test]
+fn the_shipped_file_is_read() {
+    let scenario = parse(include_str!("../../../../workloads/pingpong.toml"), "pingpong.toml").unwrap();
+    assert_eq!(scenario.tasks.len(), 3);
+}
+
+#[test]
+fn mistakes_name_line_and_cure() {
+    let cases = [
+        ("count = 2", "cuont = 2", "unknown field `cuont`, expected one of"),
+        ("\"lock m\"", "\"lock n\"", "no object 'n'; there are: back, gate, m, there"),
+        ("\"lock m\"", "\"lock gate\"", "another kind; it is written: lock MUTEX"),
+        ("\"run 5us\"", "\"run 5\"", "write a number and a unit"),
+        ("\"run 5us\"", "\"jog 5us\"", "unknown operation; there are: run,"),
+        ("\"run 5us\"", "\"run 5us 6us\"", "too many words; it is written: run DURATION"),
+        ("\"send back 4\"", "\"send back\"", "it is written: send CHANNEL BYTES"),
+        ("\"send back 4\"", "\"send back 5000\"", "larger than the channel"),
+        ("program = \"pong\"", "program = \"pnog\"", "no program 'pnog'; there are: hog, ping, pong"),
+        ("fifo:50", "fifo:100", "policy 'fifo:100' is none of"),
+        ("nice = [-5]", "nice = [-21]", "nice values are -20 to 19"),
+        ("cpus = [0, 1]", "cpus = []", "cpus needs one or more"),
+        ("counter = \"hops\"", "counter = \"hop\"", "no program counts 'hop'; there are: hops"),
+        ("peer = \"back\"", "peer = \"gate\"", "is no other channel of the same kind"),
+        ("foreground-exit", "never", "end: 'never' is none of"),
+        ("\"done\", \"end all\"", "\"end all\"", "program ping: op 2: loop without an end"),
+        ("kind = \"mutex\"", "kind = \"rwlock\"", "unknown variant `rwlock`, expected one of"),
+    ];
+    for (from, to, words) in cases {
+        assert!(PINGPONG.contains(from), "{from}");
+        let changed = PINGPONG.replacen(from, to, 1);
+        let error = parse(&changed, "p.toml").unwrap_err().to_string();
+        assert!(error.contains(words), "{to}: {error}");
+        if !words.contains("larger") {
+            let line = changed[..changed.find(to).unwrap()].matches('\n').count() + 1;
+            let named: usize = error.split(':').nth(1).unwrap().parse().unwrap();
+            assert!(named.abs_diff(line) <= 4, "{error}: line {line}");
+        }
+    }
+}
+
+#[test]
+fn nothing_panics_on_broken_files() {
+    for text in ["", "name = 1", "[tasks]", "name='x'\nprograms={}\ntasks=[]", "\u{0}"] {
+        assert!(parse(text, "x.toml").unwrap_err().to_string().starts_with("x.toml:"), "{text}");
+    }
+    for cut in 0..PINGPONG.len() {
+        if PINGPONG.is_char_boundary(cut) {
+            drop(parse(&PINGPONG[..cut], "x.toml"));
+        }
+    }
+}
