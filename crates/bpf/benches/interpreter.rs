@@ -15,12 +15,12 @@ use std::time::Instant;
 const LOOPS: i32 = 5_000_000;
 const RUNS: u32 = 9;
 
-/// A host with one helper that does next to nothing.
-struct Adder;
+/// A host whose helper 1 does next to nothing, and whose helper 2 calls the function value in r1 back.
+struct Bench;
 
-impl Host for Adder {
-    fn helper(&mut self, _id: u32, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        Ok(args[0].wrapping_add(1))
+impl Host for Bench {
+    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        if id == 1 { Ok(args[0].wrapping_add(1)) } else { vm.call_pointer(args[0], &[args[1]], self) }
     }
     fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         NoHost.kfunc(index, args, vm)
@@ -54,7 +54,7 @@ fn measure(name: &str, code: &Code) {
     let mut insns = 0;
     for _ in 0..RUNS {
         let start = Instant::now();
-        let done = interpreter.run(code, FuncId(0), &[data.0], &mut mem, &mut Adder, u64::MAX).expect("runs");
+        let done = interpreter.run(code, FuncId(0), &[data.0], &mut mem, &mut Bench, u64::MAX).expect("runs");
         best = best.min(start.elapsed().as_nanos() as f64 / done.insns as f64);
         insns = done.insns;
     }
@@ -111,6 +111,9 @@ fn main() {
     let local = [Insn::alu64_reg(op::MOV, 1, 0), Insn::call_local(3)];
     let callee = [Insn::alu64_reg(op::MOV, 0, 1), Insn::alu64_imm(op::ADD, 0, 1), Insn::exit()];
     measure("local call each 7", &looped(&local, &callee));
+    let [pointer, high] = Insn::ld_imm64(1, op::PSEUDO_FUNC, 6);
+    let callback = [pointer, high, Insn::alu64_reg(op::MOV, 2, 0), Insn::call_helper(2)];
+    measure("callback each 8", &looped(&callback, &callee));
     let atomics = [Insn::new(op::STX | op::ATOMIC | op::DW, 6, 7, 0, op::FETCH)];
     measure("atomic each 3 insns", &looped(&atomics, &[]));
     measure_calls();

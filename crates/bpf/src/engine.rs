@@ -8,7 +8,8 @@
 //! * `may_goto` stops a loop after 8,388,608 passes in each function call (the kernel's `BPF_MAX_LOOPS`, counted per call
 //!   as in the kernel's own expansion); newer x86 kernels look at the clock instead, which no deterministic run can.
 //! * Arena pointers cast to address space 0 keep 1 in their high half, where the kernel has 0; NULL is 0 in both.
-//! * A failed arena access reads 0 or is dropped, as in the kernel, and is counted ([`Done::probe_faults`]); but through
+//! * A failed arena access reads 0 or is dropped (atomics and acquiring loads leave their register alone), as in the
+//!   kernel, and is counted ([`Done::probe_faults`]); but through
 //!   a NULL arena pointer it is a fault, unless marked, since the machine cannot tell it from another NULL.
 //! * Registers r1 to r5 keep their values over calls; verified programs cannot tell.
 

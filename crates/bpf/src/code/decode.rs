@@ -59,6 +59,8 @@ pub(crate) struct Op {
     pub(crate) src: Reg,
     /// A failing access is skipped.
     pub(crate) probe: bool,
+    /// A skipped load leaves its register alone instead of clearing it.
+    pub(crate) keep: bool,
     /// Jumps: index of the target among all operations. Accesses: the displacement.
     pub(crate) off: i32,
     /// The immediate, sign-extended; calls of local functions: index of the target once linked.
@@ -169,6 +171,7 @@ fn plain(code: OpCode, insn: &Insn) -> Op {
         dst: Reg::new(insn.dst),
         src: Reg::new(insn.src),
         probe: false,
+        keep: false,
         off: i32::from(insn.off),
         imm: i64::from(insn.imm),
     }
@@ -410,10 +413,10 @@ fn store_code(size: u8, register: bool) -> OpCode {
 fn atomic(insn: &Insn) -> Result<Op, Fail> {
     let size = insn.code & 0x18;
     match insn.imm {
-        // Alone on its simulated CPU, a program cannot tell an acquiring load from a plain one.
+        // Nothing runs beside the program, so an acquiring load is a plain one; but its failure is an atomic's.
         op::LOAD_ACQ => {
             writable(insn.dst)?;
-            return Ok(plain(load_code(size), insn));
+            return Ok(Op { keep: true, ..plain(load_code(size), insn) });
         }
         op::STORE_REL => return Ok(plain(store_code(size, true), insn)),
         _ => {}

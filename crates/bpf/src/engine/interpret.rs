@@ -184,7 +184,7 @@ fn run<H: Host>(vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32
             let addr = src!().wrapping_add(o.off as u64);
             match vm.mem.load::<$n>(addr) {
                 Ok(value) => dst!() = $extend(value),
-                Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Read)?; dst!() = 0; }
+                Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Read)?; if !o.keep { dst!() = 0; } }
             }
         }}; }
         macro_rules! store { ($n:literal, $value:expr) => {{

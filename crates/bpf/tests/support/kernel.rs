@@ -9,10 +9,28 @@ use schedlab_bpf::insn::op;
 use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 const BPF_PROG_TYPE_SYSCALL: u32 = 31;
 const BPF_F_SLEEPABLE: u32 = 1 << 4;
+const BPF_MAP_TYPE_ARENA: u32 = 33;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+/// Source field of a 64-bit immediate load: a map's descriptor.
+const BPF_PSEUDO_MAP_FD: u8 = 1;
+
+/// The members of `union bpf_attr` for BPF_MAP_CREATE, up to `map_extra`.
+#[repr(C)]
+#[derive(Default)]
+struct MapAttr {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+    unused: [u32; 11],
+    map_extra: u64,
+}
 
 /// The leading members of `union bpf_attr` for BPF_PROG_LOAD.
 #[repr(C)]
@@ -71,17 +89,65 @@ pub(crate) struct Refusal {
     pub(crate) log: String,
 }
 
+/// An arena of the kernel, mapped where the machine has its own.
+pub(crate) struct Arena {
+    fd: OwnedFd,
+    len: usize,
+}
+
+impl Arena {
+    /// An arena of so many pages at user address `base`, none of them allocated.
+    pub(crate) fn new(base: u64, pages: u32) -> Result<Arena, Error> {
+        let mut attr = MapAttr {
+            map_type: BPF_MAP_TYPE_ARENA,
+            max_entries: pages,
+            map_flags: BPF_F_MMAPABLE,
+            map_extra: base,
+            ..MapAttr::default()
+        };
+        let fd = bpf(BPF_MAP_CREATE, &mut attr)?;
+        // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let len = pages as usize * 4096;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a new mapping that replaces no other one; only `page` touches it.
+        let at = unsafe { libc::mmap(base as *mut _, len, protection, flags, fd.as_raw_fd(), 0) };
+        if at as u64 == base { Ok(Arena { fd, len }) } else { Err(Error::last_os_error()) }
+    }
+
+    /// A page's content, by its user address; touching it allocates it.
+    pub(crate) fn page(&mut self, addr: u64) -> &mut [u8; 4096] {
+        // SAFETY: callers name a page of the arena, which stays mapped; test programs run only between calls.
+        unsafe { &mut *(addr as *mut [u8; 4096]) }
+    }
+
+    /// Unmaps the arena, so that the address can be used again.
+    pub(crate) fn remove(self, base: u64) {
+        // SAFETY: no reference to the mapping outlives `page`'s borrow of the arena, which is gone.
+        unsafe { libc::munmap(base as *mut _, self.len) };
+    }
+}
+
 /// Loads a program that will be given memory of this length.
 pub(crate) fn load(slots: &[Insn], memory_len: usize) -> Result<Loaded, Refusal> {
+    load_with(slots, memory_len, None)
+}
+
+/// As `load`; the program may use the arena.
+pub(crate) fn load_with(slots: &[Insn], memory_len: usize, arena: Option<&Arena>) -> Result<Loaded, Refusal> {
     let result_at = memory_len.next_multiple_of(8) as i16;
-    let mut wrapped = vec![
+    // Naming the arena once lets the whole program use it.
+    let arena = arena.map(|arena| Insn::ld_imm64(0, BPF_PSEUDO_MAP_FD, arena.fd.as_raw_fd() as u64));
+    let mut wrapped: Vec<Insn> = arena.into_iter().flatten().collect();
+    wrapped.extend([
         Insn::alu64_reg(op::MOV, 6, 1),
         Insn::alu64_imm(op::MOV, 2, memory_len as i32),
         Insn::call_local(3),
         Insn::store(op::DW, 6, result_at, 0),
         Insn::alu64_imm(op::MOV, 0, 0),
         Insn::exit(),
-    ];
+    ]);
     wrapped.extend(slots);
     let bytes: Vec<u8> = wrapped.iter().flat_map(|insn| insn.to_bytes()).collect();
     // The log costs time, so it is asked for only after a refusal.

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-mod asm;
+pub(crate) mod asm;
 pub(crate) mod files;
 pub(crate) mod generate;
 pub(crate) mod kernel;
@@ -38,6 +38,11 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new() -> Self {
         Machine { mem: Memory::new().expect("8 GiB of address space"), interpreter: Interpreter::new() }
+    }
+
+    /// The machine's memory.
+    pub(crate) fn memory(&mut self) -> &mut Memory {
+        &mut self.mem
     }
 
     /// Runs a program in the kernel's encoding with r1 = address and r2 = length of the memory (0 if empty).
