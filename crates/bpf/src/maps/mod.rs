@@ -120,8 +120,7 @@ impl MapTable {
     /// # Errors
     /// Guest memory is full.
     pub fn new(mem: &mut Memory, nr_cpus: u32) -> Result<MapTable, MemoryError> {
-        let handles = mem.map(HANDLE_STRIDE * MAX_MAPS, Perm::READ)?;
-        mem.protect(handles, HANDLE_STRIDE * MAX_MAPS, Perm::KERNEL);
+        let handles = mem.map(HANDLE_STRIDE * MAX_MAPS, Perm::READ | Perm::KERNEL)?;
         let scratch = mem.map(64, Perm::READ)?;
         Ok(MapTable { maps: Vec::new(), handles, scratch, nr_cpus: nr_cpus.max(1), arena: None })
     }

@@ -154,6 +154,15 @@ impl Object {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
+    /// What loaders, this one and libbpf, do not do although the file asks for it; one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let ignored = |s: &&elf::Section| data::is_data_section(&s.name) && !s.relocs.is_empty();
+        let sentence = |s: &elf::Section| {
+            format!("section {}: {} initialised pointers stay 0; assign them in code", s.name, s.relocs.len())
+        };
+        self.elf.sections.iter().filter(ignored).map(sentence).collect()
+    }
+
     /// The source line of an instruction, as `file:line`, where the object carries line information.
     pub(crate) fn source_line(&self, section: &str, insn: usize) -> Option<String> {
         let lines = self.ext.lines.get(section)?;
