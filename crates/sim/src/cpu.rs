@@ -2,7 +2,7 @@
 
 use crate::fair::FairRq;
 use crate::lock::Timeline;
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, Machine, TaskId, TimeNs};
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
 #[derive(Debug)]
@@ -49,21 +49,23 @@ pub struct Cpu {
     /// When the pending work event fires, for the present generation.
     pub(crate) work_event_at: TimeNs,
     pub(crate) in_dispatch: bool,
-    pub(crate) in_pick: bool,
     pub(crate) nr_immed: u32,
+    /// Look for tasks of the local queue that have to be re-enqueued.
     pub(crate) reenq_local: bool,
+    /// Re-enqueue all of them.
+    pub(crate) reenq_any: bool,
+    /// The running task may not use this CPU any more.
+    pub(crate) push_off: bool,
+    /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
+    pub(crate) distribute_prev: u32,
     /// KiB that tasks have loaded into this CPU's cache.
     pub(crate) cache_filled: u64,
     /// Address space that ran last.
     pub(crate) last_mm: Option<u32>,
     pub(crate) last_switch: TimeNs,
     pub(crate) dirty: bool,
-    pub(crate) idle_since: TimeNs,
     pub(crate) next_balance: TimeNs,
-    pub(crate) avg_idle: DurationNs,
     pub(crate) kicks: Vec<Kick>,
-    /// CPUs whose reschedule this CPU waits for, with their `kick_sync` then.
-    pub(crate) sync_wait: Vec<(CpuId, u64)>,
 }
 
 /// A kick that waits for the end of the running kernel path.
@@ -74,6 +76,62 @@ pub(crate) struct Kick {
 }
 
 impl Cpu {
+    /// The idle CPUs of `machine`.
+    pub(crate) fn all(machine: &Machine) -> Vec<Cpu> {
+        let ids = (0..machine.cpu_count() as u32).map(CpuId);
+        ids.zip(&machine.cpus)
+            .map(|(id, place)| {
+                let sibling = |&(number, other): &(usize, &schedlab_base::Cpu)| {
+                    other.core == place.core && number != id.index()
+                };
+                let siblings = machine.cpus.iter().enumerate().filter(sibling);
+                let siblings = siblings.map(|(number, _)| CpuId(number as u32)).collect();
+                Cpu::new(id, place, siblings)
+            })
+            .collect()
+    }
+
+    fn new(id: CpuId, place: &schedlab_base::Cpu, siblings: Vec<CpuId>) -> Cpu {
+        Cpu {
+            id,
+            core: place.core,
+            llc: place.llc,
+            node: place.node,
+            curr: None,
+            need_resched: false,
+            nr_running: 0,
+            scx_nr_running: 0,
+            nr_switches: 0,
+            cpu_released: false,
+            kick_sync: 0,
+            clock: TimeNs::ZERO,
+            siblings,
+            lock: Timeline::default(),
+            rt: Vec::new(),
+            fair: FairRq::default(),
+            lazy_resched: false,
+            ipi_pending: false,
+            tick_armed: false,
+            burst_end: TimeNs::ZERO,
+            burst_factor: 1000,
+            burst_active: false,
+            burst_generation: 0,
+            work_event_at: TimeNs::ZERO,
+            in_dispatch: false,
+            nr_immed: 0,
+            reenq_local: false,
+            reenq_any: false,
+            push_off: false,
+            distribute_prev: 0,
+            cache_filled: 0,
+            last_mm: None,
+            last_switch: TimeNs::ZERO,
+            dirty: false,
+            next_balance: TimeNs::ZERO,
+            kicks: Vec::new(),
+        }
+    }
+
     /// True when the idle task runs.
     pub fn is_idle(&self) -> bool {
         self.curr.is_none()

@@ -1,5 +1,7 @@
 //! Dispatch queues: FIFO or ordered by vtime, with iterators that survive removal.
 
+use crate::cpu::Cpu;
+use crate::flags::{SCX_DSQ_BYPASS, SCX_DSQ_GLOBAL, SCX_DSQ_LOCAL};
 use crate::lock::Timeline;
 use schedlab_base::{CpuId, DsqId, TaskId};
 use std::collections::VecDeque;
@@ -21,7 +23,6 @@ pub(crate) struct Dsq {
     pub(crate) priq: VecDeque<(u64, TaskId)>,
     /// The CPU of a local queue.
     pub(crate) local: Option<CpuId>,
-    pub(crate) live: bool,
     /// Open iterators on it.
     pub(crate) cursors: u32,
     pub(crate) lock: Timeline,
@@ -37,10 +38,19 @@ impl Dsq {
             tail: None,
             priq: VecDeque::new(),
             local,
-            live: true,
             cursors: 0,
             lock: Timeline::default(),
         }
+    }
+}
+
+impl Dsq {
+    /// The built-in queues in the order of [`DsqIx`].
+    pub(crate) fn built_in(cpus: &[Cpu], nr_nodes: u32) -> Vec<Dsq> {
+        let local = cpus.iter().map(|cpu| Dsq::new(SCX_DSQ_LOCAL, Some(cpu.id)));
+        let global = (0..nr_nodes).map(|_| Dsq::new(SCX_DSQ_GLOBAL, None));
+        let bypass = cpus.iter().map(|_| Dsq::new(SCX_DSQ_BYPASS, None));
+        local.chain(global).chain(bypass).collect()
     }
 }
 
@@ -54,11 +64,10 @@ pub(crate) struct Cursor {
     pub(crate) dsq: Option<DsqIx>,
     /// The last task given out, moved back when that one leaves the queue.
     pub(crate) at: Option<TaskId>,
-    pub(crate) started: bool,
+    pub(crate) finished: bool,
     pub(crate) reverse: bool,
     /// Tasks queued after the iterator was made are not seen.
     pub(crate) seq: u32,
     pub(crate) slice: Option<u64>,
     pub(crate) vtime: Option<u64>,
-    pub(crate) open: bool,
 }

@@ -98,6 +98,11 @@ impl EventQueue {
         self.heap[at] = entry;
     }
 
+    /// When the earliest event happens.
+    pub(crate) fn next_time(&self) -> Option<TimeNs> {
+        self.heap.first().map(|entry| entry.time)
+    }
+
     /// The number of pending events, stale ones included.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()

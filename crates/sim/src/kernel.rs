@@ -9,8 +9,9 @@ use crate::ops::{OpKind, TracePoint, TracePointKind};
 use crate::scx::ScxState;
 use crate::task::{FIRST_PID, Task};
 use crate::trace::Tracer;
-use schedlab_base::{CpuId, DurationNs, Machine, Prng, TaskId, TimeNs};
-use std::collections::VecDeque;
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
+use schedlab_workload::ProcessId;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where and when the present kernel path runs.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct Context {
     pub op: OpKind,
     /// The task that the callback is about, where it is about one.
     pub op_task: Option<TaskId>,
+    /// The CPU whose run queue the callback holds, where it holds one.
+    pub rq: Option<CpuId>,
     /// In an interrupt on top of `current`.
     pub in_interrupt: bool,
 }
@@ -47,6 +50,42 @@ pub(crate) struct TimerState {
     pub(crate) generation: u32,
     pub(crate) armed: bool,
     pub(crate) cpu: CpuId,
+    pub(crate) at: TimeNs,
+    /// When the pending event of this generation fires.
+    pub(crate) event_at: Option<TimeNs>,
+}
+
+/// The stream of the run's seed that kernel and programs draw from.
+const PRNG_STREAM: u64 = 0x6b65_726e_656c;
+
+/// What is derived from the machine's topology.
+#[derive(Debug, Default)]
+pub(crate) struct Topology {
+    pub(crate) smt: bool,
+    pub(crate) llcs: u32,
+    pub(crate) llc_masks: Vec<CpuMask>,
+    pub(crate) node_masks: Vec<CpuMask>,
+}
+
+impl Topology {
+    fn new(machine: &Machine) -> Topology {
+        let masks = |key: fn(&schedlab_base::Cpu) -> u32| {
+            let count = machine.cpus.iter().map(|cpu| key(cpu) + 1).max().unwrap_or(1);
+            let mut masks = vec![CpuMask::EMPTY; count as usize];
+            for (number, cpu) in machine.cpus.iter().enumerate() {
+                masks[key(cpu) as usize].set(CpuId(number as u32));
+            }
+            masks
+        };
+        let llc_masks = masks(|cpu| cpu.llc);
+        let cores = masks(|cpu| cpu.core);
+        Topology {
+            smt: cores.iter().any(|core| core.count() > 1),
+            llcs: llc_masks.len() as u32,
+            llc_masks,
+            node_masks: masks(|cpu| cpu.node),
+        }
+    }
 }
 
 /// The simulated kernel, as callbacks of a scheduler see it.
@@ -77,6 +116,18 @@ pub struct Kernel {
     /// Costs nothing and waits for nothing: the run is being set up.
     pub(crate) setup: bool,
     pub(crate) ps_remainder: u64,
+    pub(crate) topology: Topology,
+    /// First thread's pid by process.
+    pub(crate) leaders: BTreeMap<ProcessId, i32>,
+    pub(crate) kicks_pending: bool,
+    /// The settled pick is to be followed by another one.
+    pub(crate) resched_after_pick: bool,
+    /// Events of the executor on their way.
+    pub(crate) exec_pending: u32,
+    /// Runnable tasks, running ones included.
+    pub(crate) total_running: u32,
+    pub(crate) limit: TimeNs,
+    pub(crate) checker_on: bool,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -87,6 +138,64 @@ pub(crate) enum Deferred {
 }
 
 impl Kernel {
+    /// A kernel at time 0 with idle CPUs and no task.
+    pub(crate) fn new(config: &crate::Config) -> Kernel {
+        let machine = config.machine.clone();
+        let topology = Topology::new(&machine);
+        let cpus = Cpu::all(&machine);
+        let nr_nodes = topology.node_masks.len() as u32;
+        let ctx = Context {
+            cpu: CpuId(0),
+            now: TimeNs::ZERO,
+            current: None,
+            op: OpKind::None,
+            op_task: None,
+            rq: None,
+            in_interrupt: false,
+        };
+        Kernel {
+            ctx,
+            prng: Prng::stream(config.seed, PRNG_STREAM),
+            tasks: Vec::new(),
+            live_tasks: 0,
+            dsqs: Dsq::built_in(&cpus, nr_nodes),
+            nr_nodes,
+            cursors: Vec::new(),
+            queue: EventQueue::default(),
+            locks: Vec::new(),
+            timers: Vec::new(),
+            scx: ScxState::default(),
+            trace: Tracer::new(cpus.len(), config.sinks.clone()),
+            totals: CostTotals::default(),
+            dirty_tasks: Vec::new(),
+            dirty_cpus: Vec::new(),
+            deferred: VecDeque::new(),
+            busy_cpus: 0,
+            setup: true,
+            ps_remainder: 0,
+            topology,
+            leaders: BTreeMap::new(),
+            kicks_pending: false,
+            resched_after_pick: false,
+            exec_pending: 0,
+            total_running: 0,
+            limit: TimeNs::MAX,
+            checker_on: config.checkers,
+            machine,
+            cpus,
+        }
+    }
+
+    /// True when `now` is beyond the end of the run.
+    pub(crate) fn over(&self, now: TimeNs) -> bool {
+        now >= self.limit
+    }
+
+    /// True when no task runs, is runnable, or waits for something that will come.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.total_running == 0 && self.busy_cpus == 0 && self.exec_pending == 0
+    }
+
     /// Where and when the present kernel path runs.
     pub fn ctx(&self) -> &Context {
         &self.ctx
@@ -107,6 +216,9 @@ impl Kernel {
 
     /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
     pub fn charge_insns(&mut self, count: u64) {
+        if self.setup {
+            return;
+        }
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
@@ -153,17 +265,23 @@ impl Kernel {
         if self.timers.len() <= index {
             self.timers.resize(index + 1, TimerState::default());
         }
+        let at = at.max(self.ctx.now);
         let state = &mut self.timers[index];
-        state.generation = state.generation.wrapping_add(1);
         state.armed = true;
+        state.at = at;
         state.cpu = pinned.unwrap_or(self.ctx.cpu);
-        let event = Event::Timer { timer: timer.0, generation: state.generation };
-        self.queue.push(at.max(self.ctx.now), event);
+        if state.event_at.is_none_or(|pending| pending > at) {
+            state.generation = state.generation.wrapping_add(1);
+            state.event_at = Some(at);
+            let event = Event::Timer { timer: timer.0, generation: state.generation };
+            self.queue.push(at, event);
+        }
     }
 
     /// Cancels a timer. True when it was armed.
     pub fn timer_cancel(&mut self, timer: TimerId) -> bool {
-        self.timers.get_mut(timer.0 as usize).is_some_and(|state| std::mem::take(&mut state.armed))
+        let state = self.timers.get_mut(timer.0 as usize);
+        state.is_some_and(|state| std::mem::take(&mut state.armed))
     }
 
     /// 32 random bits from the run's seed.

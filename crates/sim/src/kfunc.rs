@@ -3,27 +3,198 @@
 //! integers, checked here.
 
 use crate::Kernel;
-use crate::dsq::DsqIter;
-use crate::scx::EventCounters;
-use schedlab_base::{CpuId, CpuMask, DsqId, TaskId, TimeNs};
+use crate::cpu::Kick;
+use crate::dsq::{Cursor, Dsq, DsqIter, DsqIx};
+use crate::flags::*;
+use crate::ops::OpKind;
+use crate::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
+use crate::task::OpsState;
+use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 
+/// User queues and their iterators.
 impl Kernel {
-    /// `scx_bpf_create_dsq()`: 0 or a negative errno.
+    /// `scx_bpf_create_dsq()`: 0, or `-EINVAL` for a bad node or built-in id, or
+    /// `-EEXIST`.
     pub fn create_dsq(&mut self, id: DsqId, node: i32) -> i32 {
-        let _ = (id, node);
-        unimplemented!()
+        let bad_node = node >= self.nr_nodes as i32 || node < -1;
+        if bad_node || id.0 & SCX_DSQ_FLAG_BUILTIN != 0 {
+            return -errno::EINVAL;
+        }
+        if self.user_dsq(id).is_some() {
+            return -errno::EEXIST;
+        }
+        let ix = match self.scx.dsq_free.pop() {
+            Some(ix) => {
+                self.dsqs[ix as usize] = Dsq::new(id, None);
+                ix
+            }
+            None => {
+                self.dsqs.push(Dsq::new(id, None));
+                self.dsqs.len() as u32 - 1
+            }
+        };
+        if (id.0 as usize) < SMALL_DSQ_IDS {
+            self.scx.dsq_small[id.0 as usize] = ix;
+        } else {
+            self.scx.dsq_index.insert(id.0, ix);
+        }
+        0
     }
-    /// `scx_bpf_destroy_dsq()`.
+
+    /// `scx_bpf_destroy_dsq()`: nothing for an unknown id, an error when in use.
     pub fn destroy_dsq(&mut self, id: DsqId) {
-        let _ = id;
-        unimplemented!()
+        let Some(ix) = self.user_dsq(id) else { return };
+        let nr = self.dsq(ix).nr;
+        if nr > 0 {
+            let message = format!("attempting to destroy in-use dsq {:#018x} (nr={nr})", id.0);
+            self.error(ExitKind::Error, message);
+            return;
+        }
+        for cursor in self.cursors.iter_mut().filter(|cursor| cursor.dsq == Some(ix)) {
+            cursor.dsq = None;
+        }
+        self.dsq_mut(ix).id = SCX_DSQ_INVALID;
+        self.scx.dsq_free.push(ix.0);
+        if (id.0 as usize) < SMALL_DSQ_IDS {
+            self.scx.dsq_small[id.0 as usize] = 0;
+        } else {
+            self.scx.dsq_index.remove(&id.0);
+        }
     }
-    /// `scx_bpf_dsq_insert()`.
+
+    /// `scx_bpf_dsq_nr_queued()`: the number or `-ENOENT`.
+    pub fn dsq_nr_queued(&self, id: DsqId) -> i32 {
+        if id == SCX_DSQ_LOCAL {
+            let cpu = self.ctx.rq.unwrap_or(self.ctx.cpu);
+            return self.dsq(self.dsq_local(cpu)).nr as i32;
+        }
+        if id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0 {
+            let cpu = (id.0 & SCX_DSQ_LOCAL_CPU_MASK) as usize;
+            return if cpu < self.cpus.len() {
+                self.dsq(DsqIx(cpu as u32)).nr as i32
+            } else {
+                -errno::ENOENT
+            };
+        }
+        self.user_dsq(id).map_or(-errno::ENOENT, |ix| self.dsq(ix).nr as i32)
+    }
+
+    /// `scx_bpf_dsq_peek()`: the first task of a user queue.
+    pub fn dsq_peek(&mut self, id: DsqId) -> Option<TaskId> {
+        if id.0 & SCX_DSQ_FLAG_BUILTIN != 0 {
+            self.error(ExitKind::Error, format!("peek disallowed on builtin DSQ {:#x}", id.0));
+            return None;
+        }
+        let Some(ix) = self.user_dsq(id) else {
+            self.error(ExitKind::Error, format!("peek on non-existent DSQ {:#x}", id.0));
+            return None;
+        };
+        self.dsq(ix).head
+    }
+
+    /// `bpf_iter_scx_dsq_new()`.
+    ///
+    /// # Errors
+    /// `-EINVAL` for unknown flags, `-ENOENT` for an unknown queue. The iterator
+    /// needs no destroying then.
+    pub fn dsq_iter_new(&mut self, id: DsqId, flags: u64) -> Result<DsqIter, i32> {
+        if flags & !SCX_DSQ_ITER_REV != 0 {
+            return Err(-errno::EINVAL);
+        }
+        let ix = self.user_dsq(id).ok_or(-errno::ENOENT)?;
+        let cursor = Cursor {
+            dsq: Some(ix),
+            at: None,
+            finished: false,
+            reverse: flags & SCX_DSQ_ITER_REV != 0,
+            seq: self.dsq(ix).seq,
+            slice: None,
+            vtime: None,
+        };
+        self.dsq_mut(ix).cursors += 1;
+        let free = self.cursors.iter().position(|cursor| cursor.dsq.is_none());
+        let index = free.unwrap_or_else(|| {
+            self.cursors.push(cursor);
+            self.cursors.len() - 1
+        });
+        self.cursors[index] = cursor;
+        Ok(DsqIter(index as u32))
+    }
+
+    /// `bpf_iter_scx_dsq_next()`.
+    pub fn dsq_iter_next(&mut self, iter: DsqIter) -> Option<TaskId> {
+        self.cursor_next(iter.0 as usize)
+    }
+
+    /// `bpf_iter_scx_dsq_destroy()`.
+    pub fn dsq_iter_destroy(&mut self, iter: DsqIter) {
+        if let Some(ix) = self.cursors[iter.0 as usize].dsq.take() {
+            self.dsq_mut(ix).cursors -= 1;
+        }
+    }
+
+    /// `scx_bpf_dsq_move_set_slice()`: for the next move of this iterator.
+    pub fn dsq_move_set_slice(&mut self, iter: DsqIter, slice: u64) {
+        self.cursors[iter.0 as usize].slice = Some(slice);
+    }
+
+    /// `scx_bpf_dsq_move_set_vtime()`: for the next move of this iterator.
+    pub fn dsq_move_set_vtime(&mut self, iter: DsqIter, vtime: u64) {
+        self.cursors[iter.0 as usize].vtime = Some(vtime);
+    }
+
+    /// `scx_bpf_dsq_move()`: false when the task is not on the queue any more.
+    pub fn dsq_move(&mut self, iter: DsqIter, task: TaskId, dst: DsqId, enq_flags: u64) -> bool {
+        self.iter_move(iter, task, dst, enq_flags, 0)
+    }
+
+    /// `scx_bpf_dsq_move_vtime()`.
+    pub fn dsq_move_vtime(&mut self, iter: DsqIter, task: TaskId, dst: DsqId, enq_flags: u64) -> bool {
+        self.iter_move(iter, task, dst, enq_flags, SCX_ENQ_DSQ_PRIQ)
+    }
+
+    fn iter_move(&mut self, iter: DsqIter, task: TaskId, dst: DsqId, enq_flags: u64, internal: u64) -> bool {
+        let index = iter.0 as usize;
+        let Some(flags) = self.vet_enq_flags(dst, enq_flags) else { return false };
+        if self.scx.exit.is_some() {
+            return false;
+        }
+        let moved = self.cursor_move(index, task, dst, flags | internal);
+        self.cursors[index].slice = None;
+        self.cursors[index].vtime = None;
+        moved
+    }
+}
+
+/// Inserting and dispatching.
+impl Kernel {
+    /// `scx_vet_enq_flags()`: the effective flags, or an error.
+    fn vet_enq_flags(&mut self, dsq: DsqId, mut flags: u64) -> Option<u64> {
+        let local = dsq == SCX_DSQ_LOCAL || dsq.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0;
+        if flags & SCX_ENQ_INTERNAL_MASK != 0 {
+            self.error(ExitKind::Error, format!("invalid enq_flags {flags:#x}"));
+            return None;
+        }
+        for (flag, name) in [(SCX_ENQ_IMMED, "IMMED"), (SCX_ENQ_RESCUE, "RESCUE")] {
+            if flags & flag != 0 && !local {
+                self.error(ExitKind::Error, format!("SCX_ENQ_{name} on a non-local DSQ {:#x}", dsq.0));
+                return None;
+            }
+        }
+        if local && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED != 0 {
+            flags |= SCX_ENQ_IMMED;
+        }
+        Some(flags)
+    }
+
+    /// `scx_bpf_dsq_insert()`: a direct dispatch from select_cpu and enqueue,
+    /// otherwise buffered until `ops.dispatch()` returns. False after an error.
     pub fn dsq_insert(&mut self, task: TaskId, dsq: DsqId, slice: u64, enq_flags: u64) -> bool {
-        let _ = (task, dsq, slice, enq_flags);
-        unimplemented!()
+        let Some(flags) = self.vet_enq_flags(dsq, enq_flags) else { return false };
+        self.insert_commit(task, dsq, slice, 0, flags)
     }
+
     /// `scx_bpf_dsq_insert_vtime()`.
     pub fn dsq_insert_vtime(
         &mut self,
@@ -33,188 +204,238 @@ impl Kernel {
         vtime: u64,
         enq_flags: u64,
     ) -> bool {
-        let _ = (task, dsq, slice, vtime, enq_flags);
-        unimplemented!()
+        let Some(flags) = self.vet_enq_flags(dsq, enq_flags) else { return false };
+        self.insert_commit(task, dsq, slice, vtime, flags | SCX_ENQ_DSQ_PRIQ)
     }
+
+    fn insert_commit(&mut self, task: TaskId, dsq: DsqId, slice: u64, vtime: u64, enq_flags: u64) -> bool {
+        let Some(target) = self.get_task(task) else { return false };
+        let qseq = if target.scx.ops_state == OpsState::None { 0 } else { target.scx.ops_qseq };
+        if target.class != crate::SchedClass::Ext {
+            self.scx.events.insert_not_owned += 1;
+            return false;
+        }
+        if let Some(direct) = self.scx.direct {
+            self.mark_direct_dispatch(direct, task, DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags });
+            return true;
+        }
+        if self.scx.buffer.len() >= self.scx.max_batch as usize {
+            self.error(ExitKind::Error, "dispatch buffer overflow".into());
+            return false;
+        }
+        self.scx.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags });
+        true
+    }
+
+    fn mark_direct_dispatch(&mut self, direct: Option<TaskId>, task: TaskId, entry: DispatchEntry) {
+        self.scx.direct = Some(None);
+        let name = |k: &Kernel, task: TaskId| format!("{}[{}]", k.task(task).name(), k.task(task).pid);
+        let Some(expected) = direct else {
+            let message = format!("{} already direct-dispatched", name(self, task));
+            self.error(ExitKind::Error, message);
+            return;
+        };
+        if expected != task {
+            let message = format!(
+                "scheduling for {} but trying to direct-dispatch {}",
+                name(self, expected),
+                name(self, task)
+            );
+            self.error(ExitKind::Error, message);
+            return;
+        }
+        let scx = &mut self.hidden(task).scx;
+        scx.ddsp_slice = entry.slice;
+        scx.ddsp_vtime = entry.vtime;
+        scx.ddsp_dsq_id = entry.dsq;
+        scx.ddsp_enq_flags = entry.enq_flags;
+    }
+
     /// `scx_bpf_dispatch_nr_slots()`.
     pub fn dispatch_nr_slots(&self) -> u32 {
-        unimplemented!()
+        self.scx.max_batch - self.scx.buffer.len() as u32
     }
-    /// `scx_bpf_dispatch_cancel()`.
+
+    /// `scx_bpf_dispatch_cancel()`: drops the last buffered insert.
     pub fn dispatch_cancel(&mut self) {
-        unimplemented!()
+        if self.scx.buffer.pop().is_none() {
+            self.error(ExitKind::Error, "dispatch buffer underflow".into());
+        }
     }
-    /// `scx_bpf_dsq_move_to_local()`.
-    pub fn dsq_move_to_local(&mut self, dsq: DsqId, enq_flags: u64) -> bool {
-        let _ = (dsq, enq_flags);
-        unimplemented!()
+
+    /// `scx_bpf_dsq_move_to_local()`: from `ops.dispatch()`; flushes the buffer,
+    /// then moves the first task that may run here to the local queue.
+    pub fn dsq_move_to_local(&mut self, id: DsqId, enq_flags: u64) -> bool {
+        let Some(flags) = self.vet_enq_flags(SCX_DSQ_LOCAL, enq_flags) else { return false };
+        let cpu = self.ctx.cpu;
+        self.flush_dispatch_buffer(cpu);
+        let Some(ix) = self.user_dsq(id) else {
+            self.error(ExitKind::Error, format!("invalid DSQ ID {:#018x}", id.0));
+            return false;
+        };
+        let moved = self.consume(cpu, ix, flags);
+        self.scx.nr_dispatched += u32::from(moved);
+        moved
     }
-    /// `scx_bpf_dsq_nr_queued()`: the number or a negative errno.
-    pub fn dsq_nr_queued(&self, dsq: DsqId) -> i32 {
-        let _ = dsq;
-        unimplemented!()
-    }
-    /// `scx_bpf_dsq_peek()`.
-    pub fn dsq_peek(&mut self, dsq: DsqId) -> Option<TaskId> {
-        let _ = dsq;
-        unimplemented!()
-    }
-    /// `bpf_iter_scx_dsq_new()`. # Errors: a negative errno.
-    pub fn dsq_iter_new(&mut self, dsq: DsqId, flags: u64) -> Result<DsqIter, i32> {
-        let _ = (dsq, flags);
-        unimplemented!()
-    }
-    /// `bpf_iter_scx_dsq_next()`.
-    pub fn dsq_iter_next(&mut self, iter: DsqIter) -> Option<TaskId> {
-        let _ = iter;
-        unimplemented!()
-    }
-    /// `bpf_iter_scx_dsq_destroy()`.
-    pub fn dsq_iter_destroy(&mut self, iter: DsqIter) {
-        let _ = iter;
-        unimplemented!()
-    }
-    /// `scx_bpf_dsq_move_set_slice()`.
-    pub fn dsq_move_set_slice(&mut self, iter: DsqIter, slice: u64) {
-        let _ = (iter, slice);
-        unimplemented!()
-    }
-    /// `scx_bpf_dsq_move_set_vtime()`.
-    pub fn dsq_move_set_vtime(&mut self, iter: DsqIter, vtime: u64) {
-        let _ = (iter, vtime);
-        unimplemented!()
-    }
-    /// `scx_bpf_dsq_move()`.
-    pub fn dsq_move(&mut self, iter: DsqIter, task: TaskId, dsq: DsqId, enq_flags: u64) -> bool {
-        let _ = (iter, task, dsq, enq_flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_dsq_move_vtime()`.
-    pub fn dsq_move_vtime(&mut self, iter: DsqIter, task: TaskId, dsq: DsqId, enq_flags: u64) -> bool {
-        let _ = (iter, task, dsq, enq_flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_reenqueue_local()`: the number of tasks that will be re-enqueued.
+
+    /// `scx_bpf_reenqueue_local()`: the tasks on this CPU's local queue go back to
+    /// `ops.enqueue()` when the callback has returned; how many.
     pub fn reenqueue_local(&mut self) -> u32 {
-        unimplemented!()
+        let cpu = self.ctx.cpu;
+        let nr = self.dsq(self.dsq_local(cpu)).nr;
+        let entry = self.cpu_mut(cpu);
+        entry.reenq_local |= nr > 0;
+        entry.reenq_any |= nr > 0;
+        nr
     }
-    /// `scx_bpf_kick_cpu()`.
+}
+
+/// CPUs, tasks and everything else.
+impl Kernel {
+    /// A CPU number of a program; an error when it is none.
+    pub(crate) fn valid_cpu(&mut self, cpu: i32, place: Option<&str>) -> Option<CpuId> {
+        if (0..self.cpus.len() as i32).contains(&cpu) {
+            return Some(CpuId(cpu as u32));
+        }
+        let place = place.map(|place| format!(" {place}")).unwrap_or_default();
+        self.error(ExitKind::Error, format!("invalid CPU {cpu}{place}"));
+        None
+    }
+
+    /// `scx_bpf_kick_cpu()`: carried out when the running kernel path ends.
     pub fn kick_cpu(&mut self, cpu: i32, flags: u64) {
-        let _ = (cpu, flags);
-        unimplemented!()
+        let Some(cpu) = self.valid_cpu(cpu, None) else { return };
+        if self.scx.bypassing {
+            return;
+        }
+        if flags & SCX_KICK_IDLE != 0 {
+            if flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT) != 0 {
+                self.error(ExitKind::Error, "PREEMPT/WAIT cannot be used with SCX_KICK_IDLE".into());
+            }
+            let target = &self.cpus[cpu.index()];
+            if target.curr.is_some() && !target.in_dispatch {
+                return;
+            }
+        }
+        let here = self.ctx.cpu;
+        self.cpu_mut(here).kicks.push(Kick { cpu, flags });
+        self.kicks_pending = true;
     }
-    /// `scx_bpf_select_cpu_dfl()`: the CPU, and whether it was idle.
-    pub fn select_cpu_dfl(&mut self, task: TaskId, prev_cpu: i32, wake_flags: u64) -> (i32, bool) {
-        let _ = (task, prev_cpu, wake_flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_select_cpu_and()`: the idle CPU or a negative errno.
-    pub fn select_cpu_and(
-        &mut self,
-        task: TaskId,
-        prev_cpu: i32,
-        wake_flags: u64,
-        allowed: &CpuMask,
-        flags: u64,
-    ) -> i32 {
-        let _ = (task, prev_cpu, wake_flags, allowed, flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_test_and_clear_cpu_idle()`.
-    pub fn test_and_clear_cpu_idle(&mut self, cpu: i32) -> bool {
-        let _ = cpu;
-        unimplemented!()
-    }
-    /// `scx_bpf_pick_idle_cpu()`: the CPU or a negative errno.
-    pub fn pick_idle_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
-        let _ = (allowed, flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_pick_any_cpu()`: the CPU or a negative errno.
-    pub fn pick_any_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
-        let _ = (allowed, flags);
-        unimplemented!()
-    }
-    /// `scx_bpf_get_idle_cpumask()`.
-    pub fn idle_cpumask(&mut self) -> CpuMask {
-        unimplemented!()
-    }
-    /// `scx_bpf_get_idle_smtmask()`.
-    pub fn idle_smtmask(&mut self) -> CpuMask {
-        unimplemented!()
-    }
+
     /// `scx_bpf_task_running()`.
     pub fn task_running(&self, task: TaskId) -> bool {
         self.task(task).on_cpu
     }
+
     /// `scx_bpf_task_cpu()`.
     pub fn task_cpu(&self, task: TaskId) -> CpuId {
         self.task(task).cpu
     }
+
     /// `scx_bpf_task_set_slice()`.
     pub fn task_set_slice(&mut self, task: TaskId, slice: u64) -> bool {
+        if self.get_task(task).is_none() {
+            return false;
+        }
         self.task_mut(task).scx.slice = slice;
         true
     }
+
     /// `scx_bpf_task_set_dsq_vtime()`.
     pub fn task_set_dsq_vtime(&mut self, task: TaskId, vtime: u64) -> bool {
+        if self.get_task(task).is_none() {
+            return false;
+        }
         self.task_mut(task).scx.dsq_vtime = vtime;
         true
     }
-    /// `scx_bpf_cpu_curr()`: an error for a bad CPU; nothing is the idle task.
+
+    /// `scx_bpf_cpu_curr()`: nothing is the idle task, or a bad CPU (an error).
     pub fn cpu_curr(&mut self, cpu: i32) -> Option<TaskId> {
-        let _ = cpu;
-        unimplemented!()
+        let cpu = self.valid_cpu(cpu, None)?;
+        self.curr(cpu)
     }
+
     /// `scx_bpf_nr_cpu_ids()`.
     pub fn nr_cpu_ids(&self) -> u32 {
         self.cpus.len() as u32
     }
+
     /// `scx_bpf_nr_node_ids()`.
     pub fn nr_node_ids(&self) -> u32 {
         self.nr_nodes
     }
-    /// `scx_bpf_cpu_node()`: the node, or 0 after an error for a bad CPU.
+
+    /// `scx_bpf_cpu_node()`: the node, or -1 after an error for a bad CPU.
     pub fn cpu_node(&mut self, cpu: i32) -> i32 {
-        let _ = cpu;
-        unimplemented!()
+        self.valid_cpu(cpu, None).map_or(-1, |cpu| self.cpus[cpu.index()].node as i32)
     }
+
     /// `scx_bpf_cpuperf_cap()`: 1024 for every CPU.
     pub fn cpuperf_cap(&mut self, cpu: i32) -> u32 {
-        let _ = cpu;
+        self.valid_cpu(cpu, None);
         1024
     }
+
     /// `scx_bpf_cpuperf_cur()`: 1024, frequencies are not modelled.
     pub fn cpuperf_cur(&mut self, cpu: i32) -> u32 {
-        let _ = cpu;
+        self.valid_cpu(cpu, None);
         1024
     }
+
     /// `scx_bpf_cpuperf_set()`: checked, otherwise without effect.
     pub fn cpuperf_set(&mut self, cpu: i32, perf: u32) {
-        let _ = (cpu, perf);
-        unimplemented!()
+        if perf > 1024 {
+            self.error(ExitKind::Error, format!("Invalid cpuperf target {perf} for CPU {cpu}"));
+            return;
+        }
+        self.valid_cpu(cpu, None);
     }
+
     /// `scx_bpf_events()`.
     pub fn events(&self) -> &EventCounters {
         &self.scx.events
     }
+
     /// `scx_bpf_now()`.
     pub fn now(&self) -> TimeNs {
         self.ctx.now
     }
-    /// `scx_error()`: claims the exit; the first one counts.
+
+    /// `scx_error()` and `scx_bpf_error()`: the first claim counts; the core ejects
+    /// the scheduler when the running kernel path ends.
     pub fn error(&mut self, kind: ExitKind, message: String) {
-        let _ = (kind, message);
-        unimplemented!()
+        self.claim_exit(kind, 0, message, Some(self.ctx.cpu));
     }
+
     /// `scx_bpf_exit()`.
     pub fn bpf_exit(&mut self, code: i64, message: String) {
-        let _ = (code, message);
-        unimplemented!()
+        self.claim_exit(ExitKind::UnregBpf, code, message, Some(self.ctx.cpu));
     }
-    /// `scx_bpf_dump()`: a line of the exit dump, from the dump callbacks.
-    pub fn dump_line(&mut self, line: &str) {
-        let _ = line;
-        unimplemented!()
+
+    pub(crate) fn claim_exit(&mut self, kind: ExitKind, code: i64, mut message: String, cpu: Option<CpuId>) {
+        if self.scx.exit.is_some() || !self.scx.loaded {
+            return;
+        }
+        let mut end = message.len().min(SCX_EXIT_MSG_LEN - 1);
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        let current = self.ctx.current;
+        self.scx.exit = Some(PendingExit { kind, code, message, cpu, current, at: self.ctx.now });
+    }
+
+    /// `scx_bpf_dump()`: text of the dump callbacks. Lines beyond the dump's
+    /// length are cut off.
+    pub fn dump_line(&mut self, text: &str) {
+        if !matches!(self.ctx.op, OpKind::Dump | OpKind::DumpCpu | OpKind::DumpTask) {
+            self.error(
+                ExitKind::Error,
+                "scx_bpf_dump() must only be called from ops.dump() and friends".into(),
+            );
+            return;
+        }
+        self.scx.dump.ops_text.push_str(text);
     }
 }

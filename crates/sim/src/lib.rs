@@ -9,20 +9,30 @@
 //! (about a microsecond). What must not happen out of order waits: locks have
 //! timelines, and a task never runs before the instant it was queued at.
 
-#![allow(dead_code, reason = "skeleton, being filled")]
-
+mod balance;
+mod cache;
+mod check;
 mod cpu;
 mod dsq;
+mod dump;
+mod engine;
 mod event;
 mod exec;
+mod ext;
 mod fair;
 pub mod flags;
+mod idle;
 mod ipc;
 mod kernel;
 mod kfunc;
+mod life;
 mod lock;
 mod ops;
+mod queue;
+mod rq;
+mod rt;
 mod run;
+mod sched;
 mod scx;
 mod sim;
 mod task;

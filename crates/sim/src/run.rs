@@ -1,12 +1,17 @@
 //! A run from configuration and scenario to result.
 
+use crate::Kernel;
+use crate::event::Event;
+use crate::exec::Executor;
 use crate::kernel::CostTotals;
 use crate::ops::SchedExt;
 use crate::scx::EventCounters;
+use crate::sim::Sim;
+use crate::task::NewTask;
 use crate::trace::SharedSink;
-use schedlab_base::{DurationNs, Machine};
+use schedlab_base::{CpuMask, DurationNs, Machine, TimeNs};
 use schedlab_trace::{ExitRecord, RunHash, Summary, TaskRecord};
-use schedlab_workload::{Measurements, Scenario};
+use schedlab_workload::{End, Measurements, Scenario};
 use std::fmt;
 
 /// How to run.
@@ -75,17 +80,161 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// Runs `scenario` to its end.
+/// Runs `scenario` to its end, that of the configuration, or until its last task
+/// has ended. A scheduler that is ejected leaves the run to the fair class.
 ///
 /// # Errors
-/// A bad machine or scenario.
+/// A bad machine or scenario, a task whose affinity has no CPU of the machine, or
+/// a scenario whose tasks all wait for each other for ever.
 pub fn run<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
     class: Class<S>,
 ) -> Result<RunResult<S>, SimError> {
-    config.machine.validate().map_err(|error| SimError(error.to_string()))?;
+    config.machine.validate().map_err(|error| SimError(format!("machine {}: {error}", config.machine.name)))?;
     scenario.validate().map_err(|error| SimError(error.to_string()))?;
-    let _ = class;
-    unimplemented!()
+    check_affinities(config, scenario)?;
+    let ops = match class {
+        Class::Fair => None,
+        Class::Ext(ops) => Some(ops),
+    };
+    let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario) };
+    let limit = match scenario.end {
+        End::AllExit => config.limit,
+        End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
+    };
+    sim.k.limit = limit.map_or(TimeNs::MAX, |span| TimeNs::ZERO + span);
+    sim.start();
+    let end = sim.run_events()?;
+    Ok(sim.finish(end))
+}
+
+fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let all = config.machine.all_cpus();
+    let bad = scenario.tasks.iter().find(|task| task.affinity.is_some_and(|mask| mask.and(&all).is_empty()));
+    match bad {
+        Some(task) => Err(SimError(format!(
+            "task {}: none of its CPUs {:?} exists on a machine with {} CPUs; widen the affinity or add CPUs",
+            task.name,
+            task.affinity.unwrap_or(CpuMask::EMPTY),
+            config.machine.cpu_count()
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl<S: SchedExt> Sim<S> {
+    /// Loads the scheduler and starts the scenario's tasks, all at time 0 and
+    /// without cost, in order, as forks of the shell on CPU 0.
+    fn start(&mut self) {
+        self.k.setup = true;
+        self.load();
+        let all = self.k.machine.all_cpus();
+        for number in 0..self.exec.scenario.tasks.len() {
+            let task = &self.exec.scenario.tasks[number];
+            let spec = NewTask {
+                name: task.name.clone(),
+                process: task.process,
+                nice: task.nice,
+                policy: task.policy,
+                cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
+                working_set_kib: task.working_set_kib,
+                exec: self.exec.start(task.program),
+            };
+            self.fork(None, spec);
+        }
+        self.k.run_kicks();
+        self.k.setup = false;
+        self.check_exit();
+    }
+
+    /// Takes events until the end; returns when that was.
+    fn run_events(&mut self) -> Result<TimeNs, SimError> {
+        let limit = self.k.limit;
+        while let Some((time, event)) = self.k.queue.pop() {
+            if time >= limit {
+                return Ok(limit);
+            }
+            let idle_source = matches!(event, Event::Watchdog | Event::Timer { .. });
+            if idle_source && self.k.is_stuck() {
+                break;
+            }
+            self.take(time, event);
+            if self.k.checker_on {
+                self.check_state();
+            }
+            if self.k.live_tasks == 0 {
+                return Ok(self.k.ctx.now.min(limit));
+            }
+        }
+        if limit < TimeNs::MAX {
+            return Ok(limit);
+        }
+        let stuck: Vec<String> =
+            self.k.live_tasks().take(8).map(|task| format!("{}[{}]", task.name(), task.pid)).collect();
+        Err(SimError(format!(
+            "{}: every task waits for another one at {}: {}{}; the workload never ends",
+            self.exec.scenario.name,
+            self.k.ctx.now,
+            stuck.join(", "),
+            if self.k.live_tasks > 8 { ", ..." } else { "" }
+        )))
+    }
+
+    /// Closes the run at `end`.
+    fn finish(mut self, end: TimeNs) -> RunResult<S> {
+        let duration = end.since(TimeNs::ZERO);
+        self.k.ctx.now = self.k.ctx.now.max(end);
+        self.k.trace.summary.finish(end);
+        let costs = self.k.totals;
+        let mut exit = self.exit_record();
+        self.unload();
+        if !self.k.scx.regular_end {
+            exit = self.exit_record();
+        }
+        let cpus = self.k.cpus.len();
+        RunResult {
+            duration,
+            exit,
+            measurements: self.exec.measurements(duration, cpus),
+            costs,
+            tasks: self.task_records(duration),
+            events: self.k.scx.events,
+            trace_hash: self.k.trace.hash,
+            summary: self.k.trace.summary,
+            scheduler: self.ops,
+        }
+    }
+
+    /// The scenario's tasks in order, and the forked ones together.
+    fn task_records(&self, duration: DurationNs) -> Vec<TaskRecord> {
+        let summaries = self.k.trace.summary.tasks();
+        let share = |time: DurationNs| if duration.0 == 0 { 0.0 } else { time.0 as f64 / duration.0 as f64 };
+        let known = &self.exec.scenario.tasks;
+        let mut records: Vec<TaskRecord> = known
+            .iter()
+            .zip(summaries)
+            .map(|(spec, task)| TaskRecord {
+                name: spec.name.clone(),
+                nice: spec.nice.get(),
+                cpu_time: task.cpu_time,
+                share: share(task.cpu_time),
+                switches: task.switches,
+                migrations: task.migrations,
+            })
+            .collect();
+        let forked = summaries.get(known.len()..).unwrap_or(&[]);
+        if !forked.is_empty() {
+            let cpu_time = DurationNs(forked.iter().map(|task| task.cpu_time.0).sum());
+            records.push(TaskRecord {
+                name: "(forked)".into(),
+                nice: 0,
+                cpu_time,
+                share: share(cpu_time),
+                switches: forked.iter().map(|task| task.switches).sum(),
+                migrations: forked.iter().map(|task| task.migrations).sum(),
+            });
+        }
+        records
+    }
 }

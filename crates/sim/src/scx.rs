@@ -1,7 +1,8 @@
 //! The state of the sched_ext core besides tasks, CPUs and queues.
 
+use crate::dump::Dump;
 use crate::ops::{OpsInfo, OpsSet, TracePoints};
-use schedlab_base::{CpuMask, DsqId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 use std::collections::BTreeMap;
 
@@ -66,10 +67,14 @@ pub(crate) struct PendingExit {
     pub(crate) kind: ExitKind,
     pub(crate) code: i64,
     pub(crate) message: String,
-    pub(crate) cpu: Option<u32>,
+    pub(crate) cpu: Option<CpuId>,
     pub(crate) current: Option<TaskId>,
     pub(crate) at: TimeNs,
 }
+
+/// User queues with ids below this are found by index. Chosen: covers one queue
+/// per CPU and the usual constants.
+pub(crate) const SMALL_DSQ_IDS: usize = 2048;
 
 /// What the sched_ext core knows.
 #[derive(Debug, Default)]
@@ -93,7 +98,9 @@ pub(crate) struct ScxState {
     /// The exit was noticed and the helper is on its way.
     pub(crate) disabling: bool,
     pub(crate) events: EventCounters,
-    /// User queues by id.
+    /// User queues with ids below [`SMALL_DSQ_IDS`] by id; 0 is none.
+    pub(crate) dsq_small: Vec<u32>,
+    /// The other user queues by id.
     pub(crate) dsq_index: BTreeMap<u64, u32>,
     /// Freed places of user queues.
     pub(crate) dsq_free: Vec<u32>,
@@ -106,8 +113,10 @@ pub(crate) struct ScxState {
     pub(crate) deferred_locals: Vec<TaskId>,
     pub(crate) idle_cpus: IdleMasks,
     pub(crate) runnable_seq: u64,
-    pub(crate) dump: String,
-    pub(crate) dump_limit: usize,
+    pub(crate) dump: Dump,
+    pub(crate) watchdog_interval: DurationNs,
+    /// The run ended with the scheduler in place.
+    pub(crate) regular_end: bool,
 }
 
 /// The built-in idle tracking: one pair of masks, or one per node.

@@ -4,9 +4,12 @@
 use crate::Kernel;
 use crate::event::Event;
 use crate::exec::{self, Executor};
-use crate::ops::SchedExt;
-use crate::task::NewTask;
+use crate::flags::{DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
+use crate::kernel::Deferred;
+use crate::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::task::{NewTask, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
+use schedlab_trace::EventKind;
 
 /// How a task is woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,66 @@ pub(crate) struct Sim<S> {
     pub(crate) exec: Executor,
 }
 
+/// Calls into the scheduler.
+impl<S: SchedExt> Sim<S> {
+    /// True when the loaded scheduler has `op`.
+    #[inline]
+    pub(crate) fn has(&self, op: OpKind) -> bool {
+        self.k.scx.loaded && self.k.scx.present.has(op)
+    }
+
+    /// Calls `op` with its cost. `rq` is the run queue whose lock is held.
+    #[inline]
+    pub(crate) fn call<R>(
+        &mut self,
+        op: OpKind,
+        task: Option<TaskId>,
+        rq: Option<CpuId>,
+        body: impl FnOnce(&mut S, &mut Kernel) -> R,
+    ) -> R {
+        let ops = self.ops.as_mut().expect("a callback needs a scheduler");
+        let k = &mut self.k;
+        k.charge(k.machine.costs.callback);
+        let saved = (k.ctx.op, k.ctx.op_task, k.ctx.rq);
+        (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
+        let before = k.ctx.now;
+        let result = body(ops, k);
+        assert!(k.ctx.now >= before, "a callback does not turn time back");
+        (k.ctx.op, k.ctx.op_task, k.ctx.rq) = saved;
+        if !self.k.deferred.is_empty() {
+            self.run_deferred();
+        }
+        result
+    }
+
+    /// Makes the calls that waited for a callback, or that the core left behind.
+    pub(crate) fn run_deferred(&mut self) {
+        while let Some(call) = self.k.deferred.pop_front() {
+            match call {
+                Deferred::Dequeue(task, flags) => {
+                    if self.has(OpKind::Dequeue) && self.k.get_task(task).is_some() {
+                        let rq = Some(self.k.task(task).cpu);
+                        self.call(OpKind::Dequeue, Some(task), rq, |ops, k| ops.dequeue(k, task, flags));
+                    }
+                }
+                Deferred::Trace(point) => {
+                    if self.ops.is_some() {
+                        self.call(OpKind::Tracing, None, None, |ops, k| ops.tracepoint(k, &point));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fires a trace point at once, if a program is attached to it.
+    pub(crate) fn trace(&mut self, kind: TracePointKind, point: impl FnOnce() -> TracePoint) {
+        self.k.fire(kind, point);
+        if !self.k.deferred.is_empty() {
+            self.run_deferred();
+        }
+    }
+}
+
 /// The executor's verbs. All run in the present context ([`Kernel::ctx`]).
 impl<S: SchedExt> Sim<S> {
     /// Charges system call work to the current task and advances the local time.
@@ -37,62 +100,111 @@ impl<S: SchedExt> Sim<S> {
     /// Marks the current task of `cpu` as about to sleep; the executor then
     /// returns [`exec::Step::Blocked`]. A wakeup in between cancels it.
     pub(crate) fn block(&mut self, cpu: CpuId, interruptible: bool) {
-        let _ = (cpu, interruptible);
-        unimplemented!()
-    }
-
-    /// Wakes `task` (`try_to_wake_up()`): select_task_rq, enqueue, preemption
-    /// check. False when it does not sleep.
-    pub(crate) fn wake(&mut self, task: TaskId, flags: WakeFlags) -> bool {
-        let _ = (task, flags);
-        unimplemented!()
+        let task = self.k.curr(cpu).expect("a task blocks itself");
+        let state = if interruptible { RunState::Interruptible } else { RunState::Uninterruptible };
+        let entry = self.k.task_mut(task);
+        assert_eq!(entry.state, RunState::Runnable, "only a running task goes to sleep");
+        entry.state = state;
     }
 
     /// An interrupt with `event` at `time` on `cpu`.
     pub(crate) fn at(&mut self, time: TimeNs, cpu: CpuId, event: exec::Event) {
-        self.k.queue.push(time, Event::Exec { cpu, event });
+        self.k.exec_pending += 1;
+        self.k.queue.push(time.max(self.k.ctx.now), Event::Exec { cpu, event });
     }
 
     /// Makes a task, a child of `parent` (the current task) or of the shell, and
-    /// wakes it (`kernel_clone()` without its cost).
+    /// wakes it (`kernel_clone()`; the caller charges its cost).
     pub(crate) fn fork(&mut self, parent: Option<TaskId>, spec: NewTask) -> TaskId {
-        let _ = (parent, spec);
-        unimplemented!()
+        let id = TaskId(self.k.tasks.len() as u32);
+        let now = self.k.ctx.now;
+        let mut task = Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now);
+        task.tgid = self.k.leader_pid(task.process, task.pid);
+        task.scx.weight = task.scx_weight();
+        task.class = self.k.class_of(task.policy);
+        self.k.tasks.push(Some(Box::new(task)));
+        self.k.live_tasks += 1;
+        self.k.hidden(id).dirty = true;
+        self.k.dirty_tasks.push(id);
+        self.k.emit(EventKind::Fork { parent, child: id });
+        self.init_forked(id);
+        self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });
+        self.wake_new(id);
+        id
     }
 
-    /// The current task of `cpu` replaces its image: trace point only.
+    /// The current task of `cpu` replaces its image: its cache is cold, and the
+    /// trace point fires.
     pub(crate) fn exec_image(&mut self, cpu: CpuId) {
-        let _ = cpu;
-        unimplemented!()
+        let task = self.k.curr(cpu).expect("a task replaces its own image");
+        self.k.hidden(task).ran_on = None;
+        self.k.cache_arrive(cpu, task);
+        self.trace(TracePointKind::SchedProcessExec, || TracePoint::SchedProcessExec { task });
     }
 
     /// Entry of a system call: `sys_enter` for attached programs.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
-        let _ = (nr, args);
-        unimplemented!()
+        self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
 
     /// Exit of a system call: `sys_exit` for attached programs.
     pub(crate) fn sys_exit(&mut self, nr: i64, ret: i64) {
-        let _ = (nr, ret);
-        unimplemented!()
+        self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, ret });
     }
 
     /// `set_user_nice()`.
     pub(crate) fn set_nice(&mut self, task: TaskId, nice: Nice) {
-        let _ = (task, nice);
-        unimplemented!()
+        if self.k.task(task).nice == nice {
+            return;
+        }
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+            sim.k.task_mut(task).nice = nice;
+            sim.reweight(task);
+        });
     }
 
     /// `sched_setscheduler()`.
     pub(crate) fn set_policy(&mut self, task: TaskId, policy: Policy) {
-        let _ = (task, policy);
-        unimplemented!()
+        if self.k.task(task).policy == policy {
+            return;
+        }
+        let class = self.k.class_of(policy);
+        let old = self.k.task(task).class;
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+            sim.k.task_mut(task).policy = policy;
+            sim.switch_class_of(task, old, class);
+            sim.reweight(task);
+        });
+        let cpu = self.k.task(task).cpu;
+        if self.k.task(task).on_rq {
+            self.k.resched_curr(cpu);
+        }
     }
 
-    /// `set_cpus_allowed_ptr()`. `mask` has at least one CPU of the machine.
+    /// `set_cpus_allowed_ptr()`: a queued or running task leaves a CPU that is no
+    /// longer allowed. `mask` has at least one CPU of the machine.
     pub(crate) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
-        let _ = (task, mask);
-        unimplemented!()
+        let mask = mask.and(&self.k.machine.all_cpus());
+        assert!(!mask.is_empty(), "an affinity mask has a CPU of the machine");
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+            let entry = sim.k.task_mut(task);
+            entry.cpus_allowed = mask;
+            entry.nr_cpus_allowed = mask.count() as u32;
+            if sim.has(OpKind::SetCpumask) && sim.k.task(task).class == SchedClass::Ext {
+                let rq = Some(sim.k.task(task).cpu);
+                sim.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));
+            }
+        });
+        let entry = self.k.task(task);
+        let (cpu, on_rq, on_cpu) = (entry.cpu, entry.on_rq, entry.on_cpu);
+        if !on_rq || mask.contains(cpu) {
+            return;
+        }
+        if on_cpu {
+            self.k.cpu_mut(cpu).push_off = true;
+            self.k.resched_curr(cpu);
+        } else {
+            self.move_queued(task);
+        }
     }
 }

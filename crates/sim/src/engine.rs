@@ -1,0 +1,319 @@
+//! The event loop: interrupts, bursts, and what a CPU does between them.
+
+use crate::event::Event;
+use crate::exec::{self, Step};
+use crate::flags::*;
+use crate::lock::TimerId;
+use crate::ops::{OpKind, SchedExt};
+use crate::sim::Sim;
+use crate::task::{RunState, SchedClass};
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+
+/// Bursts look at the clock at least this often, so that stale events do not
+/// pile up behind long ones. Chosen: rare enough to cost nothing.
+const BURST_HORIZON: DurationNs = DurationNs::from_ms(50);
+
+impl crate::Kernel {
+    /// Makes sure that the tick of a busy CPU is on its way. Ticks of the CPUs are
+    /// spread evenly over the period.
+    pub(crate) fn arm_tick(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].tick_armed {
+            return;
+        }
+        let period = self.machine.tick_period().0;
+        let offset = period * u64::from(cpu.0) / self.cpus.len() as u64;
+        let now = self.ctx.now.0;
+        let next = if now < offset { offset } else { offset + ((now - offset) / period + 1) * period };
+        self.cpu_mut(cpu).tick_armed = true;
+        self.queue.push(TimeNs(next), Event::Tick { cpu });
+    }
+
+    /// Begins a kernel path on `cpu` at `time`.
+    pub(crate) fn enter(&mut self, cpu: CpuId, time: TimeNs) {
+        let entry = &self.cpus[cpu.index()];
+        assert!(entry.clock <= time, "the clock of {cpu} does not go back");
+        self.ctx.cpu = cpu;
+        self.ctx.now = time;
+        self.ctx.current = entry.curr;
+    }
+
+    /// Ends the kernel path: the CPU is busy with it until now.
+    pub(crate) fn leave(&mut self) {
+        let (cpu, now) = (self.ctx.cpu, self.ctx.now);
+        self.cpu_mut(cpu).clock = now;
+    }
+
+    /// `kick_cpus_irq_workfn()`: kicks requested by the path that ends.
+    pub(crate) fn run_kicks(&mut self) {
+        if !std::mem::take(&mut self.kicks_pending) {
+            return;
+        }
+        let here = self.ctx.cpu;
+        let mut kicks = std::mem::take(&mut self.cpu_mut(here).kicks);
+        for kick in kicks.drain(..) {
+            let target = kick.cpu;
+            let entry = &self.cpus[target.index()];
+            let class = entry.curr.map(|curr| (curr, self.task(curr).class));
+            if kick.flags & SCX_KICK_IDLE != 0 {
+                if class.is_none() {
+                    self.resched_curr(target);
+                }
+                continue;
+            }
+            match class {
+                Some((curr, SchedClass::Ext)) => {
+                    if kick.flags & SCX_KICK_PREEMPT != 0 {
+                        self.task_mut(curr).scx.slice = 0;
+                    }
+                    self.resched_curr(target);
+                    if kick.flags & SCX_KICK_WAIT != 0 && target != here {
+                        self.charge(self.machine.costs.ipi_latency + self.machine.costs.schedule);
+                    }
+                }
+                None => self.resched_curr(target),
+                Some(_) => {}
+            }
+        }
+        self.cpu_mut(here).kicks = kicks;
+    }
+}
+
+impl<S: SchedExt> Sim<S> {
+    /// Takes one event.
+    pub(crate) fn take(&mut self, time: TimeNs, event: Event) {
+        match event {
+            Event::Work { cpu, generation } => self.work(cpu, time, generation),
+            Event::Tick { cpu } => self.tick(cpu, time),
+            Event::Ipi { cpu } => {
+                if self.postponed(cpu, time, event) {
+                    return;
+                }
+                self.k.cpu_mut(cpu).ipi_pending = false;
+                if self.k.cpu(cpu).need_resched {
+                    self.interrupt(cpu, time, |_| {});
+                }
+            }
+            Event::Timer { timer, generation } => self.timer(time, timer, generation),
+            Event::Exec { cpu, event: inner } => {
+                if !self.postponed(cpu, time, event) {
+                    self.k.exec_pending -= 1;
+                    self.interrupt(cpu, time, |sim| exec::event(sim, cpu, inner));
+                }
+            }
+            Event::Watchdog => self.watchdog(time),
+            Event::Disable => {
+                if !self.postponed(CpuId(0), time, event) {
+                    self.interrupt(CpuId(0), time, Sim::disable);
+                }
+            }
+        }
+    }
+
+    /// A CPU in the middle of a kernel path takes the event when that is over.
+    fn postponed(&mut self, cpu: CpuId, time: TimeNs, event: Event) -> bool {
+        let clock = self.k.cpu(cpu).clock;
+        if clock > time {
+            self.k.queue.push(clock, event);
+        }
+        clock > time
+    }
+
+    /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if somebody
+    /// asked for it; otherwise the interrupted burst goes on.
+    fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
+        self.k.enter(cpu, time);
+        self.k.ctx.in_interrupt = true;
+        if self.k.cpu(cpu).is_idle() {
+            self.k.charge(self.k.machine.costs.idle_exit);
+        }
+        body(self);
+        self.k.run_kicks();
+        self.k.ctx.in_interrupt = false;
+        let entry = self.k.cpu(cpu);
+        if entry.need_resched || entry.lazy_resched {
+            self.save_burst(cpu, time);
+            self.schedule(cpu);
+            self.k.run_kicks();
+            self.run_current(cpu);
+        } else {
+            let spent = self.k.ctx.now - time;
+            let entry = self.k.cpu_mut(cpu);
+            if entry.burst_active {
+                entry.burst_end += spent;
+            }
+            self.k.leave();
+        }
+        self.check_exit();
+    }
+
+    /// The burst stops at `time`: what is left of it goes back to the task.
+    fn save_burst(&mut self, cpu: CpuId, time: TimeNs) {
+        let entry = self.k.cpu_mut(cpu);
+        if !std::mem::take(&mut entry.burst_active) {
+            return;
+        }
+        let left = entry.burst_end.since(time);
+        let factor = u64::from(entry.burst_factor);
+        let task = entry.curr.expect("a burst has a task");
+        let burst = &mut self.k.hidden(task).burst;
+        // The refill comes first, so it is what is left beyond the work.
+        let work_wall = burst.work.scale(factor, 1000);
+        burst.refill = left.saturating_sub(work_wall);
+        if left < work_wall {
+            burst.work = left.scale(1000, factor);
+        }
+    }
+
+    /// The running task computes until its burst is over.
+    fn start_burst(&mut self, cpu: CpuId, task: TaskId) {
+        let factor = self.k.speed_factor(cpu);
+        let burst = self.k.task(task).burst;
+        let work = if factor == 1000 { burst.work } else { burst.work.scale(u64::from(factor), 1000) };
+        let now = self.k.ctx.now;
+        let end = now + burst.refill + work;
+        let entry = self.k.cpu_mut(cpu);
+        entry.burst_factor = factor;
+        entry.burst_end = end;
+        entry.burst_active = true;
+        let at = end.min(now + BURST_HORIZON);
+        if entry.work_event_at > at || entry.work_event_at <= now {
+            entry.burst_generation = entry.burst_generation.wrapping_add(1);
+            entry.work_event_at = at;
+            let generation = entry.burst_generation;
+            self.k.queue.push(at, Event::Work { cpu, generation });
+        }
+    }
+
+    /// A burst may be over, or the CPU had stepped back to let others go first.
+    fn work(&mut self, cpu: CpuId, time: TimeNs, generation: u32) {
+        let entry = self.k.cpu_mut(cpu);
+        if entry.burst_generation != generation {
+            return;
+        }
+        if !entry.burst_active || entry.burst_end > time {
+            entry.work_event_at = TimeNs::ZERO;
+            if entry.burst_active {
+                let at = entry.burst_end.min(time + BURST_HORIZON);
+                entry.work_event_at = at;
+                self.k.queue.push(at, Event::Work { cpu, generation });
+            }
+            return;
+        }
+        entry.work_event_at = TimeNs::ZERO;
+        entry.burst_active = false;
+        self.k.enter(cpu, time);
+        if let Some(task) = self.k.curr(cpu) {
+            self.k.hidden(task).burst = Default::default();
+        }
+        self.run_current(cpu);
+        self.check_exit();
+    }
+
+    /// Runs the current task's program up to its next burst, through as many
+    /// system calls and switches as come before the next event of anybody.
+    fn run_current(&mut self, cpu: CpuId) {
+        loop {
+            self.k.run_kicks();
+            let now = self.k.ctx.now;
+            if self.k.queue.next_time().is_some_and(|next| next < now) || self.k.over(now) {
+                self.step_back(cpu);
+                break;
+            }
+            let entry = self.k.cpu(cpu);
+            if entry.need_resched || entry.lazy_resched {
+                self.schedule(cpu);
+                continue;
+            }
+            let Some(task) = entry.curr else { break };
+            let burst = self.k.task(task).burst;
+            if burst.work > DurationNs::ZERO || burst.refill > DurationNs::ZERO {
+                self.start_burst(cpu, task);
+                break;
+            }
+            match exec::next(self, cpu, task) {
+                Step::Compute(work) => self.k.hidden(task).burst.work = work,
+                Step::Blocked => {
+                    if self.k.task(task).state != RunState::Runnable {
+                        self.k.run_kicks();
+                        self.schedule(cpu);
+                    }
+                }
+                Step::Yield => self.yield_current(cpu, task),
+                Step::Exit => self.exit_current(cpu, task),
+            }
+        }
+        self.k.leave();
+    }
+
+    /// Somebody else's event comes first: the CPU goes on at its local time.
+    fn step_back(&mut self, cpu: CpuId) {
+        let now = self.k.ctx.now;
+        let entry = self.k.cpu_mut(cpu);
+        if (entry.need_resched || entry.lazy_resched) && !entry.ipi_pending {
+            entry.need_resched = true;
+            entry.ipi_pending = true;
+            self.k.queue.push(now, Event::Ipi { cpu });
+        }
+        if let Some(task) = self.k.curr(cpu) {
+            self.start_burst(cpu, task);
+        }
+    }
+
+    fn tick(&mut self, cpu: CpuId, time: TimeNs) {
+        if self.postponed(cpu, time, Event::Tick { cpu }) {
+            return;
+        }
+        let Some(task) = self.k.curr(cpu) else {
+            self.k.cpu_mut(cpu).tick_armed = false;
+            return;
+        };
+        let next = time + self.k.machine.tick_period();
+        self.k.queue.push(next, Event::Tick { cpu });
+        self.interrupt(cpu, time, |sim| {
+            sim.k.charge(sim.k.machine.costs.tick);
+            sim.k.rq_lock(cpu);
+            match sim.k.task(task).class {
+                SchedClass::Rt => {
+                    sim.k.charge_runtime(task);
+                    sim.k.rt_tick(cpu, task);
+                }
+                SchedClass::Fair => {
+                    if sim.k.fair_update_curr(cpu) {
+                        sim.k.resched_lazy(cpu);
+                    }
+                }
+                SchedClass::Ext => sim.ext_tick(cpu, task),
+            }
+            sim.k.rq_unlock(cpu);
+            sim.run_deferred();
+            if !sim.k.scx.switch_all {
+                sim.tick_balance(cpu);
+            }
+        });
+    }
+
+    fn timer(&mut self, time: TimeNs, timer: u32, generation: u32) {
+        let state = self.k.timers[timer as usize];
+        if state.generation != generation {
+            return;
+        }
+        if !state.armed || !self.k.scx.loaded {
+            self.k.timers[timer as usize].event_at = None;
+            return;
+        }
+        let event = Event::Timer { timer, generation };
+        if state.at > time {
+            self.k.timers[timer as usize].event_at = Some(state.at);
+            self.k.queue.push(state.at, event);
+            return;
+        }
+        if self.postponed(state.cpu, time, event) {
+            return;
+        }
+        self.k.timers[timer as usize].armed = false;
+        self.k.timers[timer as usize].event_at = None;
+        self.interrupt(state.cpu, time, |sim| {
+            sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
+        });
+    }
+}

@@ -1,0 +1,527 @@
+//! The sched_ext class: `kernel/sched/ext/ext.c` for one root scheduler.
+//!
+//! The order of callbacks is the kernel's. What other CPUs could do in between
+//! (the races that `ops_state` guards in the kernel) cannot happen here, since a
+//! kernel path runs at once; the states are kept because schedulers can tell.
+
+use crate::flags::*;
+use crate::ops::{OpKind, PreemptReason, SchedExt};
+use crate::queue::Insert;
+use crate::sim::Sim;
+use crate::task::{OpsState, SchedClass};
+use schedlab_base::{CpuId, TaskId};
+use schedlab_trace::ExitKind;
+
+/// What dispatching came to (`enum scx_dsp_verdict`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Nothing,
+    Local,
+    Prev,
+}
+
+/// Getting on and off the run queue.
+impl<S: SchedExt> Sim<S> {
+    /// `enqueue_task_scx()`. Holds the rq lock of `cpu`.
+    pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
+        assert!(self.k.task(task).scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
+        self.ext_set_runnable(task);
+        self.k.task_mut(task).scx.flags |= SCX_TASK_QUEUED;
+        self.k.count_running(cpu, SchedClass::Ext, true);
+        if self.has(OpKind::Runnable) {
+            self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
+        }
+        if restored {
+            let local = self.k.dsq_local(cpu);
+            self.k.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
+        } else {
+            self.ext_do_enqueue(cpu, task, flags);
+        }
+        let selected = self.k.task(task).scx.selected_cpu;
+        if flags & SCX_ENQ_CPU_SELECTED != 0 && selected != cpu.0 as i32 {
+            self.k.scx.events.select_cpu_fallback += 1;
+        }
+        self.run_deferred();
+    }
+
+    /// `set_task_runnable()`: the wait for a CPU begins.
+    fn ext_set_runnable(&mut self, task: TaskId) {
+        let now = self.k.ctx.now;
+        self.k.scx.runnable_seq += 1;
+        let seq = self.k.scx.runnable_seq;
+        let scx = &mut self.k.task_mut(task).scx;
+        if scx.flags & SCX_TASK_RESET_RUNNABLE_AT != 0 {
+            scx.runnable_at = now;
+            scx.flags &= !SCX_TASK_RESET_RUNNABLE_AT;
+        }
+        scx.runnable_seq = seq;
+    }
+
+    /// `clr_task_runnable()`: the wait ends, or is interrupted.
+    fn ext_clear_runnable(&mut self, task: TaskId, reset: bool) {
+        let scx = &mut self.k.task_mut(task).scx;
+        scx.runnable_seq = 0;
+        if reset {
+            scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
+            scx.reenq_cnt = 0;
+        }
+    }
+
+    /// `scx_do_enqueue_task()`: to the scheduler, or past it.
+    fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let scx = &mut self.k.task_mut(task).scx;
+        scx.flags &= !SCX_TASK_IMMED;
+        if flags & SCX_ENQ_REENQ != 0 {
+            scx.reenq_cnt += 1;
+            let count = scx.reenq_cnt;
+            if !self.count_reenqueue(task, count) {
+                let global = self.k.dsq_global(cpu);
+                self.k.dispatch_enqueue(global, task, Insert { flags, ..Insert::default() });
+                return;
+            }
+        }
+        if self.k.scx.bypassing {
+            self.k.scx.events.bypass_dispatch += 1;
+            let bypass = self.k.dsq_bypass(cpu);
+            self.ext_enqueue_past(bypass, task, flags);
+            return;
+        }
+        if self.k.task(task).scx.ddsp_dsq_id != SCX_DSQ_INVALID {
+            self.ext_direct_dispatch(cpu, task, flags);
+            return;
+        }
+        let entry = self.k.task(task);
+        let ops_flags = self.k.scx.flags;
+        if entry.is_exiting() && ops_flags & SCX_OPS_ENQ_EXITING == 0 {
+            self.k.scx.events.enq_skip_exiting += 1;
+            let local = self.k.dsq_local(cpu);
+            self.ext_enqueue_past(local, task, flags);
+        } else if entry.migration_disabled > 0 && ops_flags & SCX_OPS_ENQ_MIGRATION_DISABLED == 0 {
+            self.k.scx.events.enq_skip_migration_disabled += 1;
+            let local = self.k.dsq_local(cpu);
+            self.ext_enqueue_past(local, task, flags);
+        } else if !self.has(OpKind::Enqueue) {
+            let global = self.k.dsq_global(cpu);
+            self.ext_enqueue_past(global, task, flags);
+        } else {
+            self.ext_hand_over(cpu, task, flags);
+        }
+    }
+
+    /// Counts a re-enqueue; false (and an exit) after too many without running.
+    fn count_reenqueue(&mut self, task: TaskId, count: u32) -> bool {
+        if count > 1 {
+            self.k.scx.events.reenq_repeat += 1;
+        }
+        if count <= SCX_REENQ_MAX_REPEAT {
+            return true;
+        }
+        let entry = self.k.task(task);
+        let message = format!("{}[{}] reenqueued {count} times without running", entry.name(), entry.pid);
+        self.k.error(ExitKind::Error, message);
+        false
+    }
+
+    /// Into a built-in queue with a fresh default slice, without asking.
+    fn ext_enqueue_past(&mut self, ix: crate::dsq::DsqIx, task: TaskId, flags: u64) {
+        self.ext_refill(task);
+        self.clear_direct(task);
+        self.k.dispatch_enqueue(ix, task, Insert { flags, ..Insert::default() });
+    }
+
+    fn ext_refill(&mut self, task: TaskId) {
+        let slice = if self.k.scx.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
+        self.k.task_mut(task).scx.slice = slice;
+        self.k.scx.events.refill_slice_dfl += 1;
+    }
+
+    fn clear_direct(&mut self, task: TaskId) {
+        let scx = &mut self.k.hidden(task).scx;
+        scx.ddsp_dsq_id = SCX_DSQ_INVALID;
+        scx.ddsp_enq_flags = 0;
+    }
+
+    /// `ops.enqueue()`: the scheduler gets custody unless it dispatches directly.
+    fn ext_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let now = self.k.ctx.now;
+        let entry = self.k.hidden(task);
+        entry.ready_at = now;
+        let scx = &mut entry.scx;
+        assert_eq!(scx.ops_state, OpsState::None, "{task} is handed over once");
+        scx.ops_qseq = scx.ops_qseq.wrapping_add(1).max(1);
+        scx.ops_state = OpsState::Queueing;
+        self.k.scx.direct = Some(Some(task));
+        self.call(OpKind::Enqueue, Some(task), Some(cpu), |ops, k| ops.enqueue(k, task, flags));
+        self.k.scx.direct = None;
+        if self.k.task(task).scx.ddsp_dsq_id != SCX_DSQ_INVALID {
+            self.ext_direct_dispatch(cpu, task, flags);
+            return;
+        }
+        let scx = &mut self.k.task_mut(task).scx;
+        scx.flags |= SCX_TASK_IN_CUSTODY;
+        scx.ops_state = OpsState::Queued;
+    }
+
+    /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
+    fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let id = self.k.task(task).scx.ddsp_dsq_id;
+        self.k.hidden(task).scx.ddsp_enq_flags |= flags;
+        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
+        if self.k.dsq(ix).local.is_some_and(|target| target != cpu) {
+            self.k.hidden(task).scx.ops_state = OpsState::None;
+            self.k.scx.deferred_locals.push(task);
+            return;
+        }
+        let scx = self.k.task(task).scx;
+        let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
+        self.clear_direct(task);
+        let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
+        self.k.dispatch_enqueue(ix, task, insert);
+    }
+
+    /// `process_ddsp_deferred_locals()`: direct dispatches to other CPUs.
+    pub(crate) fn move_deferred_locals(&mut self) {
+        while let Some(task) = self.k.scx.deferred_locals.pop() {
+            let Some(entry) = self.k.get_task(task) else { continue };
+            let (scx, cpu) = (entry.scx, entry.cpu);
+            if scx.ddsp_dsq_id == SCX_DSQ_INVALID || scx.flags & SCX_TASK_QUEUED == 0 || scx.dsq.is_some() {
+                continue;
+            }
+            let ix = self.k.dsq_for_dispatch(cpu, scx.ddsp_dsq_id, cpu);
+            self.clear_direct(task);
+            let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE;
+            let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
+            match self.k.dsq(ix).local {
+                Some(target) => {
+                    let here = self.k.ctx.cpu;
+                    self.k.dispatch_to_local(here, target, task, insert);
+                }
+                None => self.k.dispatch_enqueue(ix, task, insert),
+            }
+            self.run_deferred();
+        }
+    }
+
+    /// `dequeue_task_scx()`. Holds the rq lock of `cpu`.
+    pub(crate) fn ext_dequeue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let flags = if flags & SCX_DEQ_SLEEP == 0 { flags | SCX_DEQ_SCHED_CHANGE } else { flags };
+        assert!(self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
+        self.ext_clear_runnable(task, false);
+        self.k.hidden(task).scx.ops_state = OpsState::None;
+        self.k.end_custody(task, flags);
+        self.run_deferred();
+        let running = self.k.curr(cpu) == Some(task);
+        if running {
+            self.k.scx_update_curr(task);
+            if self.has(OpKind::Stopping) {
+                self.call(OpKind::Stopping, Some(task), Some(cpu), |ops, k| ops.stopping(k, task, false));
+            }
+        }
+        if self.has(OpKind::Quiescent) {
+            self.call(OpKind::Quiescent, Some(task), Some(cpu), |ops, k| ops.quiescent(k, task, flags));
+        }
+        let scx = &mut self.k.task_mut(task).scx;
+        scx.flags &= !(SCX_TASK_QUEUED | SCX_TASK_DEQD_FOR_SLEEP);
+        if flags & SCX_DEQ_SLEEP != 0 {
+            scx.flags |= SCX_TASK_DEQD_FOR_SLEEP;
+        }
+        self.k.count_running(cpu, SchedClass::Ext, false);
+        self.k.dispatch_dequeue(task);
+        self.clear_direct(task);
+    }
+
+    /// `reenq_local()`: tasks that must run at once but cannot go back to the
+    /// scheduler; with `reenq_any` all tasks of the local queue do.
+    pub(crate) fn reenqueue_locals(&mut self, cpu: CpuId) {
+        let entry = self.k.cpu_mut(cpu);
+        if !std::mem::take(&mut entry.reenq_local) {
+            return;
+        }
+        let any = std::mem::take(&mut entry.reenq_any);
+        let open = self.k.rq_is_open(cpu, 0);
+        let mut tasks = Vec::new();
+        let mut at = self.k.dsq(self.k.dsq_local(cpu)).head;
+        let mut first = true;
+        while let Some(task) = at {
+            let scx = &self.k.task(task).scx;
+            at = scx.dsq_next;
+            let immed = scx.flags & SCX_TASK_IMMED != 0 && !(first && open);
+            first = false;
+            if immed || any {
+                tasks.push((task, immed));
+            }
+        }
+        for &(task, immed) in &tasks {
+            self.k.dispatch_dequeue(task);
+            self.k.scx.events.reenq_immed += u64::from(immed);
+            let reason = if immed { SCX_TASK_REENQ_IMMED } else { SCX_TASK_REENQ_KFUNC };
+            self.k.task_mut(task).scx.flags |= reason;
+        }
+        for (task, _) in tasks {
+            self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
+            self.k.task_mut(task).scx.flags &= !SCX_TASK_REENQ_REASON_MASK;
+        }
+        self.run_deferred();
+        self.move_deferred_locals();
+    }
+}
+
+/// Choosing and running.
+impl<S: SchedExt> Sim<S> {
+    /// `select_task_rq_scx()`.
+    pub(crate) fn ext_select(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
+        if self.k.scx.bypassing {
+            self.k.scx.events.bypass_dispatch += 1;
+            self.k.hidden(task).scx.selected_cpu = prev.0 as i32;
+            return prev;
+        }
+        if self.has(OpKind::SelectCpu) {
+            self.k.scx.direct = Some(Some(task));
+            let cpu = self.call(OpKind::SelectCpu, Some(task), None, |ops, k| {
+                ops.select_cpu(k, task, prev, wake_flags)
+            });
+            self.k.scx.direct = None;
+            self.k.hidden(task).scx.selected_cpu = cpu;
+            return self.k.valid_cpu(cpu, Some("from ops.select_cpu()")).unwrap_or(prev);
+        }
+        let found =
+            if self.k.scx.builtin_idle { self.k.select_idle(task, prev, wake_flags, None, 0) } else { None };
+        if found.is_some() {
+            self.k.scx.events.refill_slice_dfl += 1;
+            let scx = &mut self.k.hidden(task).scx;
+            scx.ddsp_slice = SCX_SLICE_DFL;
+            scx.ddsp_enq_flags = 0;
+            scx.ddsp_dsq_id = SCX_DSQ_LOCAL;
+        }
+        let cpu = found.unwrap_or(prev);
+        self.k.hidden(task).scx.selected_cpu = cpu.0 as i32;
+        cpu
+    }
+
+    /// `do_pick_task_scx()`: nothing means idle.
+    pub(crate) fn ext_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.k.cpu_mut(cpu).in_dispatch = true;
+        let verdict = self.ext_dispatch_one(cpu, prev);
+        self.k.cpu_mut(cpu).in_dispatch = false;
+        if verdict == Verdict::Prev {
+            let prev = prev.expect("only a task is kept");
+            if self.k.task(prev).scx.slice == 0 {
+                self.ext_refill(prev);
+            }
+            return Some(prev);
+        }
+        let local = self.k.dsq_local(cpu);
+        let task = self.k.dsq(local).head?;
+        if self.k.task(task).scx.slice == 0 {
+            self.ext_refill(task);
+        }
+        Some(task)
+    }
+
+    fn is_queued(&self, task: Option<TaskId>) -> bool {
+        task.is_some_and(|task| self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0)
+    }
+
+    fn has_slice(&self, task: Option<TaskId>) -> bool {
+        task.is_some_and(|task| self.k.task(task).scx.slice != 0)
+    }
+
+    /// `dispatch_one()`.
+    fn ext_dispatch_one(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
+        if self.k.cpu(cpu).cpu_released {
+            self.k.cpu_mut(cpu).cpu_released = false;
+            if self.has(OpKind::CpuAcquire) {
+                self.call(OpKind::CpuAcquire, None, Some(cpu), |ops, k| ops.cpu_acquire(k, cpu));
+            }
+        }
+        let prev = prev.filter(|&task| self.k.task(task).class == SchedClass::Ext);
+        if let Some(task) = prev {
+            self.k.scx_update_curr(task);
+        }
+        let bypassing = self.k.scx.bypassing;
+        let verdict = if self.is_queued(prev) && self.has_slice(prev) && !bypassing {
+            Verdict::Prev
+        } else if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
+            Verdict::Local
+        } else {
+            self.ext_dispatch(cpu, prev)
+        };
+        let verdict = match verdict {
+            Verdict::Nothing if self.is_queued(prev) => {
+                if self.k.scx.flags & SCX_OPS_ENQ_LAST == 0 || bypassing {
+                    self.k.scx.events.dispatch_keep_last += 1;
+                    Verdict::Prev
+                } else {
+                    Verdict::Nothing
+                }
+            }
+            other => other,
+        };
+        let crowded = self.k.dsq(self.k.dsq_local(cpu)).nr > 1 && self.k.cpu(cpu).nr_immed > 0;
+        if verdict != Verdict::Nothing && crowded {
+            self.k.cpu_mut(cpu).reenq_local = true;
+        }
+        verdict
+    }
+
+    /// `scx_dispatch_sched()`: the global queue, then `ops.dispatch()` until it
+    /// brings something or brings nothing.
+    fn ext_dispatch(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
+        if self.ext_consume(cpu, self.k.dsq_global(cpu)) {
+            return Verdict::Local;
+        }
+        if self.k.scx.bypassing {
+            return if self.ext_consume_bypass(cpu) { Verdict::Local } else { Verdict::Nothing };
+        }
+        if !self.has(OpKind::Dispatch) {
+            return Verdict::Nothing;
+        }
+        for _ in 0..SCX_DSP_MAX_LOOPS {
+            self.k.scx.nr_dispatched = 0;
+            self.call(OpKind::Dispatch, prev, Some(cpu), |ops, k| ops.dispatch(k, cpu, prev));
+            self.k.flush_dispatch_buffer(cpu);
+            self.run_deferred();
+            if self.is_queued(prev) && self.has_slice(prev) {
+                return Verdict::Prev;
+            }
+            if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 || self.ext_consume(cpu, self.k.dsq_global(cpu)) {
+                return Verdict::Local;
+            }
+            if self.k.scx.nr_dispatched == 0 {
+                return Verdict::Nothing;
+            }
+        }
+        self.k.kick_cpu(cpu.0 as i32, 0);
+        Verdict::Nothing
+    }
+
+    fn ext_consume(&mut self, cpu: CpuId, ix: crate::dsq::DsqIx) -> bool {
+        let found = self.k.consume(cpu, ix, 0);
+        self.run_deferred();
+        found
+    }
+
+    /// The CPU's own bypass queue first, then the others (the kernel's balancer
+    /// spreads them every half second; here the CPUs fetch).
+    fn ext_consume_bypass(&mut self, cpu: CpuId) -> bool {
+        let count = self.k.cpus.len() as u32;
+        (0..count).any(|step| {
+            let ix = self.k.dsq_bypass(CpuId((cpu.0 + step) % count));
+            self.ext_consume(cpu, ix)
+        })
+    }
+
+    /// `set_next_task_scx()`.
+    pub(crate) fn ext_set_next(&mut self, cpu: CpuId, task: TaskId) {
+        if self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0 {
+            self.k.end_custody(task, SCX_DEQ_CORE_SCHED_EXEC);
+            self.k.dispatch_dequeue(task);
+        }
+        let now = self.k.ctx.now.max(self.k.task(task).ready_at);
+        self.k.ctx.now = now;
+        self.k.task_mut(task).exec_start = now;
+        if self.has(OpKind::Running) && self.is_queued(Some(task)) {
+            self.call(OpKind::Running, Some(task), Some(cpu), |ops, k| ops.running(k, task));
+        }
+        self.ext_clear_runnable(task, true);
+    }
+
+    /// `put_prev_task_scx()`.
+    pub(crate) fn ext_put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+        self.k.cpu_mut(cpu).kick_sync += 1;
+        self.k.scx_update_curr(task);
+        if self.is_queued(Some(task)) {
+            if self.has(OpKind::Stopping) {
+                self.call(OpKind::Stopping, Some(task), Some(cpu), |ops, k| ops.stopping(k, task, true));
+            }
+            self.ext_set_runnable(task);
+            self.ext_put_queued(cpu, task, next);
+        }
+        self.ext_release_cpu(cpu, next);
+    }
+
+    /// Where a preempted task goes: with slice left to the head of the local queue,
+    /// otherwise back to the scheduler.
+    fn ext_put_queued(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+        let scx = self.k.task(task).scx;
+        if scx.slice != 0 && !self.k.scx.bypassing {
+            if scx.flags & SCX_TASK_IMMED != 0 {
+                self.k.task_mut(task).scx.flags |= SCX_TASK_REENQ_PREEMPTED;
+                self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
+                self.k.task_mut(task).scx.flags &= !SCX_TASK_REENQ_REASON_MASK;
+            } else {
+                let local = self.k.dsq_local(cpu);
+                let flags = SCX_ENQ_HEAD;
+                self.k.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
+            }
+        } else if next.is_none() {
+            self.ext_do_enqueue(cpu, task, SCX_ENQ_LAST);
+            if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
+                self.k.resched_after_pick = true;
+            }
+        } else {
+            self.ext_do_enqueue(cpu, task, 0);
+        }
+        self.run_deferred();
+    }
+
+    /// `switch_class()`: a higher class takes the CPU.
+    fn ext_release_cpu(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let watched = self.has(OpKind::CpuAcquire) || self.has(OpKind::CpuRelease);
+        let Some(next) = next.filter(|&next| self.k.task(next).class != SchedClass::Ext) else { return };
+        if !watched || self.k.cpu(cpu).cpu_released {
+            return;
+        }
+        self.k.cpu_mut(cpu).cpu_released = true;
+        if self.has(OpKind::CpuRelease) {
+            let rt = self.k.task(next).class == SchedClass::Rt;
+            let reason = if rt { PreemptReason::Rt } else { PreemptReason::Unknown };
+            self.call(OpKind::CpuRelease, None, Some(cpu), |ops, k| ops.cpu_release(k, cpu, reason, Some(next)));
+        }
+    }
+
+    /// `task_tick_scx()`.
+    pub(crate) fn ext_tick(&mut self, cpu: CpuId, task: TaskId) {
+        self.k.scx_update_curr(task);
+        if self.k.scx.bypassing {
+            self.k.task_mut(task).scx.slice = 0;
+        } else if self.has(OpKind::Tick) {
+            self.call(OpKind::Tick, Some(task), Some(cpu), |ops, k| ops.tick(k, task));
+        }
+        if self.k.task(task).scx.slice == 0 {
+            self.k.resched_curr(cpu);
+        }
+    }
+
+    /// `yield_task_scx()`.
+    pub(crate) fn ext_yield(&mut self, cpu: CpuId, task: TaskId) {
+        if self.has(OpKind::Yield) {
+            self.call(OpKind::Yield, Some(task), Some(cpu), |ops, k| ops.yield_task(k, task, None));
+        } else {
+            self.k.task_mut(task).scx.slice = 0;
+        }
+    }
+
+    /// The idle task is switched to or from (`scx_update_idle()`).
+    pub(crate) fn switch_idle(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        if prev.is_some() == next.is_some() || !self.k.scx.loaded {
+            return;
+        }
+        let idle = next.is_none();
+        if self.k.scx.builtin_idle {
+            self.k.idle_update(cpu, idle);
+        }
+        if self.has(OpKind::UpdateIdle) && !self.k.scx.bypassing {
+            self.call(OpKind::UpdateIdle, None, Some(cpu), |ops, k| ops.update_idle(k, cpu, idle));
+        }
+    }
+
+    /// An idle CPU found nothing and stays idle: its idle bit comes back.
+    pub(crate) fn idle_again(&mut self, cpu: CpuId) {
+        if self.k.scx.loaded && self.k.scx.builtin_idle {
+            self.k.idle_update(cpu, true);
+        }
+    }
+
+}

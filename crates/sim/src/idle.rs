@@ -1,0 +1,331 @@
+//! The built-in idle tracking and the default CPU selection
+//! (`kernel/sched/ext/idle.c`).
+
+use crate::Kernel;
+use crate::flags::*;
+use schedlab_base::{CpuId, CpuMask, TaskId};
+use schedlab_trace::ExitKind;
+
+/// The lowest CPU of both sets that is `>= from`, among the first `words` words.
+fn next_of(a: &CpuMask, b: &CpuMask, words: usize, from: usize) -> Option<CpuId> {
+    let (a, b) = (a.words(), b.words());
+    let mut mask = !0u64 << (from % 64);
+    for index in from / 64..words {
+        let both = a[index] & b[index] & mask;
+        if both != 0 {
+            return Some(CpuId((index * 64) as u32 + both.trailing_zeros()));
+        }
+        mask = !0;
+    }
+    None
+}
+
+/// The picking kfuncs.
+impl Kernel {
+    /// `scx_bpf_test_and_clear_cpu_idle()`.
+    pub fn test_and_clear_cpu_idle(&mut self, cpu: i32) -> bool {
+        if !self.builtin_idle_on() {
+            return false;
+        }
+        self.valid_cpu(cpu, None).is_some_and(|cpu| self.idle_test_and_clear(cpu))
+    }
+
+    /// `scx_bpf_pick_idle_cpu()`: the CPU or `-EBUSY`.
+    pub fn pick_idle_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
+        if !self.builtin_idle_on() {
+            return -errno::EBUSY;
+        }
+        let node = self.start_node();
+        self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+    }
+
+    /// `scx_bpf_pick_any_cpu()`: an idle CPU if there is one, else the next of
+    /// `allowed` in turn, or `-EBUSY` for an empty set.
+    pub fn pick_any_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
+        if self.scx.builtin_idle {
+            let node = self.start_node();
+            if let Some(cpu) = self.pick_idle(allowed, node, flags) {
+                return cpu.0 as i32;
+            }
+        }
+        let online = self.machine.all_cpus();
+        self.distribute(allowed, &online).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+    }
+
+    /// `scx_bpf_get_idle_cpumask()`: of the current node when tracked by node.
+    pub fn idle_cpumask(&mut self) -> CpuMask {
+        if !self.builtin_idle_on() {
+            return CpuMask::EMPTY;
+        }
+        self.scx.idle_cpus.cpu[self.start_node()]
+    }
+
+    /// `scx_bpf_get_idle_smtmask()`: whole idle cores.
+    pub fn idle_smtmask(&mut self) -> CpuMask {
+        if !self.builtin_idle_on() {
+            return CpuMask::EMPTY;
+        }
+        let node = self.start_node();
+        if self.topology.smt { self.scx.idle_cpus.smt[node] } else { self.scx.idle_cpus.cpu[node] }
+    }
+
+    /// `scx_bpf_get_idle_cpumask_node()`: empty with an error without tracking
+    /// by node or for a bad node.
+    pub fn idle_cpumask_node(&mut self, node: i32) -> CpuMask {
+        match self.check_node(node) {
+            Some(node) => self.scx.idle_cpus.cpu[node],
+            None => CpuMask::EMPTY,
+        }
+    }
+
+    /// `scx_bpf_pick_idle_cpu_node()`.
+    pub fn pick_idle_cpu_node(&mut self, allowed: &CpuMask, node: i32, flags: u64) -> i32 {
+        match self.check_node(node) {
+            Some(node) => self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32),
+            None => -errno::EBUSY,
+        }
+    }
+
+    /// `scx_bpf_select_cpu_dfl()`: the CPU, and whether it was idle (then its idle
+    /// bit is taken).
+    pub fn select_cpu_dfl(&mut self, task: TaskId, prev_cpu: i32, wake_flags: u64) -> (i32, bool) {
+        if !self.builtin_idle_on() {
+            return (prev_cpu, false);
+        }
+        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return (prev_cpu, false) };
+        match self.select_idle(task, prev, wake_flags, None, 0) {
+            Some(cpu) => (cpu.0 as i32, true),
+            None => (prev_cpu, false),
+        }
+    }
+
+    /// `scx_bpf_select_cpu_and()`: an idle CPU of `allowed` (its idle bit is
+    /// taken), or `-EBUSY`.
+    pub fn select_cpu_and(
+        &mut self,
+        task: TaskId,
+        prev_cpu: i32,
+        wake_flags: u64,
+        allowed: &CpuMask,
+        flags: u64,
+    ) -> i32 {
+        if !self.builtin_idle_on() {
+            return -errno::EBUSY;
+        }
+        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return -errno::EINVAL };
+        let found = self.select_idle(task, prev, wake_flags, Some(allowed), flags);
+        found.map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+    }
+
+    fn builtin_idle_on(&mut self) -> bool {
+        if !self.scx.builtin_idle {
+            self.error(ExitKind::Error, "built-in idle tracking is disabled".into());
+        }
+        self.scx.builtin_idle
+    }
+
+    fn check_node(&mut self, node: i32) -> Option<usize> {
+        if !self.scx.idle_per_node {
+            self.error(ExitKind::Error, "per-node idle tracking is disabled".into());
+            return None;
+        }
+        if !(0..self.nr_nodes as i32).contains(&node) {
+            self.error(ExitKind::Error, format!("invalid node {node}"));
+            return None;
+        }
+        Some(node as usize)
+    }
+}
+
+/// The core's part.
+impl Kernel {
+    fn start_node(&self) -> usize {
+        self.idle_node_of(self.ctx.cpu)
+    }
+
+    fn idle_node_of(&self, cpu: CpuId) -> usize {
+        if self.scx.idle_per_node { self.cpus[cpu.index()].node as usize } else { 0 }
+    }
+
+    fn mask_words(&self) -> usize {
+        self.cpus.len().div_ceil(64)
+    }
+
+    /// Makes the masks empty, for `ops.flags`.
+    pub(crate) fn idle_reset(&mut self) {
+        let nodes = if self.scx.idle_per_node { self.nr_nodes as usize } else { 1 };
+        self.scx.idle_cpus.cpu = vec![CpuMask::EMPTY; nodes];
+        self.scx.idle_cpus.smt = vec![CpuMask::EMPTY; nodes];
+    }
+
+    /// `update_builtin_idle()`.
+    pub(crate) fn idle_update(&mut self, cpu: CpuId, idle: bool) {
+        let node = self.idle_node_of(cpu);
+        let masks = &mut self.scx.idle_cpus;
+        if idle {
+            masks.cpu[node].set(cpu);
+        } else {
+            masks.cpu[node].clear(cpu);
+        }
+        if !self.topology.smt {
+            return;
+        }
+        let whole = idle && self.cpus[cpu.index()].siblings.iter().all(|&other| masks.cpu[node].contains(other));
+        for other in std::iter::once(cpu).chain(self.cpus[cpu.index()].siblings.iter().copied()) {
+            if whole {
+                masks.smt[node].set(other);
+            } else {
+                masks.smt[node].clear(other);
+            }
+        }
+    }
+
+    /// `scx_idle_test_and_clear_cpu()`.
+    pub(crate) fn idle_test_and_clear(&mut self, cpu: CpuId) -> bool {
+        let node = self.idle_node_of(cpu);
+        let masks = &mut self.scx.idle_cpus;
+        if self.topology.smt {
+            masks.smt[node].clear(cpu);
+            for &other in &self.cpus[cpu.index()].siblings {
+                masks.smt[node].clear(other);
+            }
+        }
+        let was = masks.cpu[node].contains(cpu);
+        masks.cpu[node].clear(cpu);
+        was
+    }
+
+    /// `cpumask_any_and_distribute()`: the next of both sets after the last pick on
+    /// this CPU, wrapping round.
+    fn distribute(&mut self, a: &CpuMask, b: &CpuMask) -> Option<CpuId> {
+        let words = self.mask_words();
+        let entry = &mut self.cpus[self.ctx.cpu.index()];
+        let from = entry.distribute_prev as usize + 1;
+        let found = next_of(a, b, words, from).or_else(|| next_of(a, b, words, 0))?;
+        entry.distribute_prev = found.0;
+        Some(found)
+    }
+
+    fn pick_idle_in_node(&mut self, allowed: &CpuMask, node: usize, flags: u64) -> Option<CpuId> {
+        if self.topology.smt {
+            let whole = self.scx.idle_cpus.smt[node];
+            if let Some(cpu) = self.distribute(&whole, allowed) {
+                self.idle_test_and_clear(cpu);
+                return Some(cpu);
+            }
+            if flags & SCX_PICK_IDLE_CORE != 0 {
+                return None;
+            }
+        }
+        let idle = self.scx.idle_cpus.cpu[node];
+        let cpu = self.distribute(&idle, allowed)?;
+        let was = self.idle_test_and_clear(cpu);
+        assert!(was, "a CPU of the idle mask is idle");
+        Some(cpu)
+    }
+
+    /// `scx_pick_idle_cpu()`: `node` first, then the others in turn.
+    fn pick_idle(&mut self, allowed: &CpuMask, node: usize, flags: u64) -> Option<CpuId> {
+        let nodes = self.scx.idle_cpus.cpu.len();
+        if flags & SCX_PICK_IDLE_IN_NODE != 0 || nodes == 1 {
+            return self.pick_idle_in_node(allowed, node, flags);
+        }
+        (0..nodes).find_map(|step| self.pick_idle_in_node(allowed, (node + step) % nodes, flags))
+    }
+
+    /// `scx_select_cpu_dfl()`: an idle CPU near `prev`, or none. Takes its idle bit.
+    pub(crate) fn select_idle(
+        &mut self,
+        task: TaskId,
+        prev: CpuId,
+        wake_flags: u64,
+        limit: Option<&CpuMask>,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let entry = self.task(task);
+        let allowed = match limit {
+            Some(limit) => limit.and(&entry.cpus_allowed),
+            None => entry.cpus_allowed,
+        };
+        if entry.nr_cpus_allowed == 1 || entry.migration_disabled > 0 {
+            let only = entry.cpu;
+            return (allowed.contains(only) && self.idle_test_and_clear(only)).then_some(only);
+        }
+        if self.topology.llcs == 1 && self.nr_nodes == 1 && !self.topology.smt && wake_flags & SCX_WAKE_SYNC == 0
+        {
+            if allowed.contains(prev) && self.idle_test_and_clear(prev) {
+                return Some(prev);
+            }
+            return self.pick_idle(&allowed, self.idle_node_of(prev), flags);
+        }
+        self.select_idle_topology(&allowed, prev, wake_flags, flags)
+    }
+
+    fn select_idle_topology(
+        &mut self,
+        allowed: &CpuMask,
+        prev: CpuId,
+        wake_flags: u64,
+        flags: u64,
+    ) -> Option<CpuId> {
+        let node = self.idle_node_of(prev);
+        let prev_allowed = allowed.contains(prev);
+        let (llc, numa) = (self.cpus[prev.index()].llc as usize, self.cpus[prev.index()].node as usize);
+        let near: [Option<CpuMask>; 2] = [
+            (self.topology.llcs > 1).then(|| self.topology.llc_masks[llc].and(allowed)),
+            (self.nr_nodes > 1).then(|| self.topology.node_masks[numa].and(allowed)),
+        ];
+        if wake_flags & SCX_WAKE_SYNC != 0
+            && let Some(cpu) = self.select_sync(allowed, prev, prev_allowed)
+        {
+            return Some(cpu);
+        }
+        if self.topology.smt {
+            if prev_allowed && self.scx.idle_cpus.smt[node].contains(prev) && self.idle_test_and_clear(prev) {
+                return Some(prev);
+            }
+            for mask in near.iter().flatten() {
+                if let Some(cpu) = self.pick_idle_in_node(mask, node, SCX_PICK_IDLE_CORE) {
+                    return Some(cpu);
+                }
+            }
+            let whole = self.pick_idle(allowed, node, flags | SCX_PICK_IDLE_CORE);
+            if whole.is_some() || flags & SCX_PICK_IDLE_CORE != 0 {
+                return whole;
+            }
+        }
+        if prev_allowed && self.idle_test_and_clear(prev) {
+            return Some(prev);
+        }
+        if self.topology.smt {
+            let siblings = self.cpus[prev.index()].siblings.clone();
+            let idle = |&cpu: &CpuId| allowed.contains(cpu) && self.idle_test_and_clear(cpu);
+            if let Some(cpu) = siblings.into_iter().find(idle) {
+                return Some(cpu);
+            }
+        }
+        for mask in near.iter().flatten() {
+            if let Some(cpu) = self.pick_idle_in_node(mask, node, 0) {
+                return Some(cpu);
+            }
+        }
+        self.pick_idle(allowed, node, flags)
+    }
+
+    /// The waker will sleep: its CPU is a good place when others are idle.
+    fn select_sync(&mut self, allowed: &CpuMask, prev: CpuId, prev_allowed: bool) -> Option<CpuId> {
+        let here = self.ctx.cpu;
+        let shares = self.cpus[here.index()].llc == self.cpus[prev.index()].llc;
+        if prev_allowed && shares && self.idle_test_and_clear(prev) {
+            return Some(prev);
+        }
+        let exiting = self.ctx.current.is_some_and(|task| self.task(task).is_exiting());
+        let node = self.idle_node_of(here);
+        let alone = self.dsq(self.dsq_local(here)).nr == 0;
+        if !exiting && alone && !self.scx.idle_cpus.cpu[node].is_empty() && allowed.contains(here) {
+            self.idle_test_and_clear(here);
+            return Some(here);
+        }
+        None
+    }
+}

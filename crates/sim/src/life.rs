@@ -1,0 +1,330 @@
+//! The life of a loaded scheduler: enabling, tasks coming and going, the
+//! watchdog, errors, bypass, ejection.
+
+use crate::event::Event;
+use crate::flags::*;
+use crate::ops::{OpKind, SchedExt, TracePoints};
+use crate::sim::Sim;
+use crate::task::SchedClass;
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_trace::{ExitKind, ExitRecord};
+
+/// From a claimed exit to the helper thread that removes the scheduler: a wakeup
+/// and a switch. Chosen.
+const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
+
+/// The kernel's words for an exit kind (`scx_exit_reason()`).
+pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
+    match kind {
+        ExitKind::None | ExitKind::Done => "<UNKNOWN>",
+        ExitKind::Unreg => "unregistered from user space",
+        ExitKind::UnregBpf => "unregistered from BPF",
+        ExitKind::UnregKern => "unregistered from the main kernel",
+        ExitKind::Sysrq => "disabled by sysrq-S",
+        ExitKind::Error => "runtime error",
+        ExitKind::ErrorBpf => "scx_bpf_error",
+        ExitKind::ErrorStall => "runnable task stall",
+    }
+}
+
+/// Enabling.
+impl<S: SchedExt> Sim<S> {
+    /// Loads the scheduler before the first task exists. After a failure its exit
+    /// is claimed and the run goes on under the fair class.
+    pub(crate) fn load(&mut self) {
+        let Some(ops) = &self.ops else { return };
+        let info = ops.info().clone();
+        let scx = &mut self.k.scx;
+        scx.wants = ops.wants();
+        scx.loaded = true;
+        scx.flags = info.flags;
+        scx.present = info.present;
+        let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
+        scx.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
+        scx.max_batch =
+            if info.dispatch_max_batch == 0 { SCX_DSP_DFL_MAX_BATCH } else { info.dispatch_max_batch };
+        let own_idle = info.present.has(OpKind::UpdateIdle);
+        scx.builtin_idle = !own_idle || info.flags & SCX_OPS_KEEP_BUILTIN_IDLE != 0;
+        scx.idle_per_node = info.flags & SCX_OPS_BUILTIN_IDLE_PER_NODE != 0;
+        let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
+        scx.dump.limit = limit as usize;
+        scx.info = Some(info);
+        self.k.idle_reset();
+        if !self.validate_ops() {
+            return;
+        }
+        if self.has(OpKind::Init) {
+            let result = self.call(OpKind::Init, None, None, |ops, k| ops.init(k));
+            if let Err(errno) = result {
+                self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
+            }
+        }
+        if self.k.scx.exit.is_some() {
+            return;
+        }
+        self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
+        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+            self.notify_idle(cpu);
+        }
+        let interval = (self.k.scx.timeout / 2).max(self.k.machine.tick_period());
+        self.k.scx.watchdog_interval = interval;
+        self.k.queue.push(TimeNs::ZERO + interval, Event::Watchdog);
+    }
+
+    /// `scx_validate_ops()`.
+    fn validate_ops(&mut self) -> bool {
+        let scx = &self.k.scx;
+        let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
+        let problem = if scx.flags & !SCX_OPS_ALL_FLAGS != 0 {
+            Some(format!("unknown ops.flags {:#x}", scx.flags & !SCX_OPS_ALL_FLAGS))
+        } else if scx.flags & SCX_OPS_ENQ_LAST != 0 && !scx.present.has(OpKind::Enqueue) {
+            Some("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented".into())
+        } else if scx.idle_per_node && !scx.builtin_idle {
+            Some("SCX_OPS_BUILTIN_IDLE_PER_NODE requires CPU idle selection enabled".into())
+        } else if scx.timeout > most {
+            Some(format!("ops.timeout_ms of {} is above the maximum of {most}", scx.timeout))
+        } else {
+            None
+        };
+        if let Some(message) = problem {
+            self.k.error(ExitKind::Error, message);
+            return false;
+        }
+        true
+    }
+
+    /// Tells an idle CPU's state to the masks and the scheduler.
+    fn notify_idle(&mut self, cpu: CpuId) {
+        if self.k.cpu(cpu).curr.is_some() {
+            return;
+        }
+        if self.k.scx.builtin_idle {
+            self.k.idle_update(cpu, true);
+        }
+        if self.has(OpKind::UpdateIdle) {
+            self.call(OpKind::UpdateIdle, None, Some(cpu), |ops, k| ops.update_idle(k, cpu, true));
+        }
+    }
+}
+
+/// Tasks.
+impl<S: SchedExt> Sim<S> {
+    fn set_state(&mut self, task: TaskId, state: u32) {
+        let flags = &mut self.k.task_mut(task).scx.flags;
+        *flags = *flags & !SCX_TASK_STATE_MASK | state;
+    }
+
+    /// `scx_fork()` and `scx_post_fork()`. A failing `ops.init_task()` would fail the
+    /// fork; here it ejects the scheduler, as it does while enabling.
+    pub(crate) fn init_forked(&mut self, task: TaskId) {
+        if !self.k.scx.loaded || self.k.scx.disabling {
+            return;
+        }
+        if self.has(OpKind::InitTask) {
+            let result = self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, true));
+            if let Err(errno) = result {
+                let entry = self.k.task(task);
+                let message =
+                    format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid);
+                self.k.error(ExitKind::Error, message);
+                self.k.task_mut(task).class = SchedClass::Fair;
+                return;
+            }
+        }
+        self.set_state(task, SCX_TASK_READY);
+        if self.k.task(task).class == SchedClass::Ext {
+            self.ext_enable(task);
+        }
+    }
+
+    /// `scx_enable_task()`.
+    fn ext_enable(&mut self, task: TaskId) {
+        let weight = self.k.task(task).scx_weight();
+        let cpu = self.k.task(task).cpu;
+        self.k.task_mut(task).scx.weight = weight;
+        if self.has(OpKind::Enable) {
+            self.call(OpKind::Enable, Some(task), Some(cpu), |ops, k| ops.enable(k, task));
+        }
+        if self.has(OpKind::SetWeight) {
+            let weight = schedlab_base::Weight(weight);
+            self.call(OpKind::SetWeight, Some(task), Some(cpu), |ops, k| ops.set_weight(k, task, weight));
+        }
+        self.set_state(task, SCX_TASK_ENABLED);
+    }
+
+    /// `scx_disable_task()`.
+    fn ext_disable(&mut self, task: TaskId) {
+        let cpu = self.k.task(task).cpu;
+        if self.has(OpKind::Disable) {
+            self.call(OpKind::Disable, Some(task), Some(cpu), |ops, k| ops.disable(k, task));
+        }
+        self.set_state(task, SCX_TASK_READY);
+        let scx = &mut self.k.task_mut(task).scx;
+        assert!(scx.flags & SCX_TASK_IN_CUSTODY == 0, "{task} was given back");
+        scx.ddsp_dsq_id = SCX_DSQ_INVALID;
+        scx.ddsp_enq_flags = 0;
+        scx.dsq_vtime = 0;
+        scx.slice = 0;
+        scx.reenq_cnt = 0;
+        scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
+    }
+
+    /// `scx_disable_and_exit_task()`.
+    fn ext_exit_task(&mut self, task: TaskId) {
+        let state = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK;
+        if state == SCX_TASK_NONE {
+            return;
+        }
+        if state == SCX_TASK_ENABLED {
+            self.ext_disable(task);
+        }
+        if self.ops.is_some() {
+            self.call(OpKind::ExitTask, Some(task), None, |ops, k| ops.exit_task(k, task, false));
+        }
+        self.set_state(task, SCX_TASK_NONE);
+    }
+
+    /// `sched_ext_dead()`.
+    pub(crate) fn ext_dead(&mut self, task: TaskId) {
+        if self.k.scx.loaded {
+            self.ext_exit_task(task);
+        }
+    }
+
+    /// The part of a class change between dequeue and enqueue.
+    pub(crate) fn switch_class_of(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
+        if old == SchedClass::Ext && new != SchedClass::Ext {
+            self.ext_disable(task);
+        }
+        self.k.task_mut(task).class = new;
+        let known = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK != SCX_TASK_NONE;
+        if new == SchedClass::Ext && old != SchedClass::Ext && known {
+            self.ext_enable(task);
+        }
+    }
+}
+
+/// Leaving.
+impl<S: SchedExt> Sim<S> {
+    /// `scx_watchdog_workfn()`: ejects the scheduler when a task waits too long.
+    pub(crate) fn watchdog(&mut self, time: TimeNs) {
+        if !self.k.scx.loaded || self.k.scx.disabling {
+            return;
+        }
+        self.k.queue.push(time + self.k.scx.watchdog_interval, Event::Watchdog);
+        let timeout = self.k.scx.timeout;
+        let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        let late = |task: &&crate::Task| time.since(task.scx.runnable_at) > timeout;
+        let stalled = self.k.live_tasks().filter(waits).filter(late);
+        let Some(task) = stalled.min_by_key(|task| (task.cpu, task.scx.runnable_seq)) else { return };
+        let ms = time.since(task.scx.runnable_at).0 / 1_000_000;
+        let message =
+            format!("{}[{}] failed to run for {}.{:03}s", task.name(), task.pid, ms / 1000, ms % 1000);
+        let cpu = task.cpu;
+        self.k.ctx.now = self.k.ctx.now.max(time);
+        self.k.ctx.current = None;
+        self.k.claim_exit(ExitKind::ErrorStall, 0, message, Some(cpu));
+        self.check_exit();
+    }
+
+    /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
+    pub(crate) fn check_exit(&mut self) {
+        if self.k.scx.exit.is_none() || self.k.scx.disabling {
+            return;
+        }
+        self.k.scx.disabling = true;
+        let was = std::mem::replace(&mut self.k.setup, true);
+        if self.k.scx.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
+            self.dump_state();
+        }
+        self.bypass();
+        self.k.setup = was;
+        self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::Disable);
+    }
+
+    /// `scx_bypass(true)`: waiting tasks go to the bypass queues, every CPU
+    /// reschedules.
+    fn bypass(&mut self) {
+        self.k.scx.bypassing = true;
+        self.k.scx.bypass_since = self.k.ctx.now;
+        self.k.scx.events.bypass_activate += 1;
+        let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        let mut waiting: Vec<_> =
+            self.k.live_tasks().filter(waits).map(|task| (task.cpu, task.scx.runnable_seq, task.id)).collect();
+        waiting.sort_unstable_by_key(|&(cpu, seq, _)| (cpu, std::cmp::Reverse(seq)));
+        for (_, _, task) in waiting {
+            self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |_| {});
+        }
+        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+            self.k.resched_curr(cpu);
+        }
+    }
+
+    /// `scx_root_disable()`: every task goes to the fair class, then `ops.exit()`.
+    pub(crate) fn disable(&mut self) {
+        let was = std::mem::replace(&mut self.k.setup, true);
+        self.k.scx.switch_all = false;
+        let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
+        for task in tasks {
+            if self.k.task(task).class == SchedClass::Ext {
+                let running = self.k.task(task).on_cpu;
+                self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+                    sim.switch_class_of(task, SchedClass::Ext, SchedClass::Fair);
+                });
+                let cpu = self.k.task(task).cpu;
+                if self.k.task(task).on_rq && !running {
+                    self.k.resched_curr(cpu);
+                }
+            }
+            self.ext_exit_task(task);
+        }
+        let record = self.exit_record();
+        if self.has(OpKind::Exit) {
+            self.call(OpKind::Exit, None, None, |ops, k| ops.exit(k, &record));
+        }
+        self.forget();
+        self.k.setup = was;
+    }
+
+    /// The run ends with the scheduler in place: it is unregistered.
+    pub(crate) fn unload(&mut self) {
+        if !self.k.scx.loaded {
+            return;
+        }
+        self.k.setup = true;
+        if self.k.scx.exit.is_none() {
+            self.k.claim_exit(ExitKind::Unreg, 0, String::new(), None);
+            self.k.scx.regular_end = true;
+        } else if !self.k.scx.disabling {
+            self.dump_state();
+        }
+        self.k.scx.disabling = true;
+        self.k.scx.bypassing = true;
+        self.disable();
+    }
+
+    /// The scheduler is gone: nothing of it is called or found any more.
+    fn forget(&mut self) {
+        let spent = self.k.ctx.now.since(self.k.scx.bypass_since);
+        let scx = &mut self.k.scx;
+        scx.events.bypass_duration += spent.0;
+        scx.loaded = false;
+        scx.bypassing = false;
+        scx.wants = TracePoints::NONE;
+        scx.buffer.clear();
+        self.k.deferred.clear();
+    }
+
+    /// The exit as `struct scx_exit_info` shows it.
+    pub(crate) fn exit_record(&self) -> ExitRecord {
+        match &self.k.scx.exit {
+            Some(exit) => ExitRecord {
+                kind: exit.kind,
+                reason: exit_reason(exit.kind).to_string(),
+                message: exit.message.clone(),
+                dump: self.k.scx.dump.text.clone(),
+            },
+            None => ExitRecord::default(),
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Operations on dispatch queues: insertion, removal, consumption and moves
+//! between run queues. Kernel-side only; `ops.dequeue()` calls that they cause
+//! are left in [`Kernel::deferred`] for the core to make.
+
+use crate::Kernel;
+use crate::dsq::DsqIx;
+use crate::flags::*;
+use crate::kernel::Deferred;
+use crate::ops::OpKind;
+use crate::task::{OpsState, SchedClass};
+use schedlab_base::{CpuId, DsqId, TaskId};
+use schedlab_trace::{EventKind, ExitKind};
+
+/// `a` before `b` on a wrapping scale (`time_before64()`).
+pub(crate) fn vtime_before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+fn seq_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// What an insertion carries besides task and queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Insert {
+    pub(crate) slice: u64,
+    pub(crate) vtime: u64,
+    pub(crate) flags: u64,
+}
+
+impl Kernel {
+    /// The local queue of `cpu`.
+    pub(crate) fn dsq_local(&self, cpu: CpuId) -> DsqIx {
+        DsqIx(cpu.0)
+    }
+
+    /// The global queue of the node of `cpu`.
+    pub(crate) fn dsq_global(&self, cpu: CpuId) -> DsqIx {
+        DsqIx(self.cpus.len() as u32 + self.cpus[cpu.index()].node)
+    }
+
+    /// The bypass queue of `cpu`.
+    pub(crate) fn dsq_bypass(&self, cpu: CpuId) -> DsqIx {
+        DsqIx(self.cpus.len() as u32 + self.nr_nodes + cpu.0)
+    }
+
+    #[inline]
+    pub(crate) fn dsq(&self, ix: DsqIx) -> &crate::dsq::Dsq {
+        &self.dsqs[ix.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn dsq_mut(&mut self, ix: DsqIx) -> &mut crate::dsq::Dsq {
+        &mut self.dsqs[ix.0 as usize]
+    }
+
+    /// The task without marking it changed: for fields that no scheduler sees.
+    #[inline]
+    pub(crate) fn hidden(&mut self, id: TaskId) -> &mut crate::Task {
+        self.tasks[id.index()].as_deref_mut().expect("the task exists")
+    }
+
+    pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
+        if let Some(&ix) = self.scx.dsq_small.get(id.0 as usize) {
+            return (ix != 0).then_some(DsqIx(ix));
+        }
+        self.scx.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
+    }
+
+    fn dsq_lock(&mut self, ix: DsqIx) {
+        if self.dsq(ix).local.is_none() {
+            let mut lock = self.dsq(ix).lock;
+            self.acquire(&mut lock);
+            self.dsq_mut(ix).lock = lock;
+        }
+    }
+
+    fn dsq_unlock(&mut self, ix: DsqIx) {
+        let now = self.ctx.now;
+        if self.dsq(ix).local.is_none() {
+            self.dsq_mut(ix).lock.release(now);
+        }
+    }
+
+    /// Links `task` behind `after`, or at the head without.
+    fn link(&mut self, ix: DsqIx, task: TaskId, after: Option<TaskId>) {
+        let next = match after {
+            Some(after) => self.task(after).scx.dsq_next,
+            None => self.dsq(ix).head,
+        };
+        match after {
+            Some(after) => self.hidden(after).scx.dsq_next = Some(task),
+            None => self.dsq_mut(ix).head = Some(task),
+        }
+        match next {
+            Some(next) => self.hidden(next).scx.dsq_prev = Some(task),
+            None => self.dsq_mut(ix).tail = Some(task),
+        }
+        let scx = &mut self.hidden(task).scx;
+        scx.dsq_prev = after;
+        scx.dsq_next = next;
+    }
+
+    /// Inserts in vtime order, behind equals; returns who is before it.
+    fn insert_priq(&mut self, ix: DsqIx, task: TaskId) -> Option<TaskId> {
+        let vtime = self.task(task).scx.dsq_vtime;
+        self.hidden(task).scx.on_priq = true;
+        let priq = &mut self.dsqs[ix.0 as usize].priq;
+        let at = priq.partition_point(|&(other, _)| !vtime_before(vtime, other));
+        priq.insert(at, (vtime, task));
+        at.checked_sub(1).map(|before| priq[before].1)
+    }
+
+    fn remove_priq(&mut self, ix: DsqIx, task: TaskId) {
+        let priq = &mut self.dsqs[ix.0 as usize].priq;
+        if priq.front().is_some_and(|&(_, first)| first == task) {
+            priq.pop_front();
+            return;
+        }
+        let at = priq.iter().position(|&(_, other)| other == task).expect("a linked task is in the order");
+        priq.remove(at);
+    }
+
+    /// The task was claimed back from the scheduler: true when that was news.
+    fn leave_custody(&mut self, task: TaskId) -> bool {
+        let flags = &mut self.task_mut(task).scx.flags;
+        let was = *flags & SCX_TASK_IN_CUSTODY != 0;
+        *flags &= !SCX_TASK_IN_CUSTODY;
+        was
+    }
+
+    /// Ends the custody and leaves the `ops.dequeue()` call behind.
+    pub(crate) fn end_custody(&mut self, task: TaskId, deq_flags: u64) {
+        if self.leave_custody(task) && self.scx.present.has(OpKind::Dequeue) {
+            self.deferred.push_back(Deferred::Dequeue(task, deq_flags));
+        }
+    }
+
+    /// `scx_dispatch_enqueue()`: puts `task` on a queue. For a local queue the
+    /// task belongs to that CPU already.
+    pub(crate) fn dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
+        let Insert { slice, vtime, mut flags } = insert;
+        assert!(self.task(task).scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
+        let local = self.dsq(ix).local;
+        assert!(local.is_none_or(|cpu| cpu == self.task(task).cpu), "a local queue holds its CPU's tasks");
+        self.dsq_lock(ix);
+        let id = self.dsq(ix).id;
+        if id.0 & SCX_DSQ_FLAG_BUILTIN != 0 && flags & SCX_ENQ_DSQ_PRIQ != 0 {
+            self.error(ExitKind::Error, "cannot use vtime ordering for built-in DSQs".into());
+            flags &= !SCX_ENQ_DSQ_PRIQ;
+        }
+        if flags & SCX_ENQ_APPLY_SLICE != 0 {
+            self.apply_slice_vtime(task, slice, vtime, flags);
+        }
+        self.link_by_flags(ix, task, flags);
+        let dsq = self.dsq_mut(ix);
+        dsq.seq = dsq.seq.wrapping_add(1);
+        dsq.nr += 1;
+        let seq = dsq.seq;
+        let now = self.ctx.now;
+        let scx = &mut self.hidden(task).scx;
+        scx.dsq_seq = seq;
+        scx.dsq = Some(ix);
+        self.hidden(task).ready_at = now;
+        self.emit(EventKind::DsqInsert { task, dsq: id });
+        match local {
+            Some(cpu) => self.local_post_enqueue(cpu, ix, task, flags),
+            None if id == SCX_DSQ_GLOBAL || id == SCX_DSQ_BYPASS => self.end_custody(task, 0),
+            None => self.task_mut(task).scx.flags |= SCX_TASK_IN_CUSTODY,
+        }
+        self.dsq_unlock(ix);
+        if flags & SCX_ENQ_CLEAR_OPSS != 0 {
+            self.hidden(task).scx.ops_state = OpsState::None;
+        }
+    }
+
+    /// Links by vtime, at the head or at the tail; the two orders must not mix.
+    fn link_by_flags(&mut self, ix: DsqIx, task: TaskId, flags: u64) {
+        let id = self.dsq(ix).id.0;
+        if flags & SCX_ENQ_DSQ_PRIQ != 0 {
+            if self.dsq(ix).priq.is_empty() && self.dsq(ix).head.is_some() {
+                self.error(
+                    ExitKind::Error,
+                    format!("DSQ ID {id:#018x} already had FIFO-enqueued tasks"),
+                );
+            }
+            let before = self.insert_priq(ix, task);
+            self.link(ix, task, before);
+            return;
+        }
+        if !self.dsq(ix).priq.is_empty() {
+            self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had PRIQ-enqueued tasks"));
+        }
+        let after =
+            if flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) != 0 { None } else { self.dsq(ix).tail };
+        self.link(ix, task, after);
+    }
+
+    fn apply_slice_vtime(&mut self, task: TaskId, slice: u64, vtime: u64, flags: u64) {
+        let scx = &mut self.task_mut(task).scx;
+        if slice != 0 {
+            scx.slice = slice;
+        } else if scx.slice == 0 {
+            scx.slice = 1;
+        }
+        if flags & SCX_ENQ_DSQ_PRIQ != 0 {
+            scx.dsq_vtime = vtime;
+        }
+    }
+
+    /// What follows an insertion into a local queue: custody, idle wakeup,
+    /// preemption, and re-enqueueing of tasks that must run at once.
+    fn local_post_enqueue(&mut self, cpu: CpuId, ix: DsqIx, task: TaskId, flags: u64) {
+        if flags & SCX_ENQ_IMMED != 0 {
+            self.task_mut(task).scx.flags |= SCX_TASK_IMMED;
+        }
+        if self.task(task).scx.flags & SCX_TASK_IMMED != 0 {
+            self.cpu_mut(cpu).nr_immed += 1;
+            if self.dsq(ix).nr > 1 || !self.rq_is_open(cpu, flags) {
+                self.cpu_mut(cpu).reenq_local = true;
+            }
+        }
+        self.end_custody(task, 0);
+        let entry = &self.cpus[cpu.index()];
+        if entry.in_dispatch {
+            return;
+        }
+        match entry.curr {
+            None => self.resched_curr(cpu),
+            Some(curr) => {
+                let preempt = flags & SCX_ENQ_PREEMPT != 0 && curr != task;
+                if preempt && self.task(curr).class == SchedClass::Ext {
+                    self.task_mut(curr).scx.slice = 0;
+                    self.resched_curr(cpu);
+                }
+            }
+        }
+    }
+
+    /// `rq_is_open()`: can a sched_ext task start on `cpu` at once?
+    pub(crate) fn rq_is_open(&self, cpu: CpuId, flags: u64) -> bool {
+        let entry = &self.cpus[cpu.index()];
+        let Some(curr) = entry.curr else { return true };
+        if self.task(curr).class != SchedClass::Ext {
+            return false;
+        }
+        entry.in_dispatch || flags & SCX_ENQ_PREEMPT != 0
+    }
+
+    /// Takes `task` off its queue's list; iterators that stand on it step back.
+    pub(crate) fn unlink(&mut self, task: TaskId) {
+        let scx = self.task(task).scx;
+        let ix = scx.dsq.expect("the task is on a queue");
+        if self.dsq(ix).cursors > 0 {
+            self.step_cursors_back(ix, task);
+        }
+        if scx.on_priq {
+            self.remove_priq(ix, task);
+        }
+        match scx.dsq_prev {
+            Some(prev) => self.hidden(prev).scx.dsq_next = scx.dsq_next,
+            None => self.dsq_mut(ix).head = scx.dsq_next,
+        }
+        match scx.dsq_next {
+            Some(next) => self.hidden(next).scx.dsq_prev = scx.dsq_prev,
+            None => self.dsq_mut(ix).tail = scx.dsq_prev,
+        }
+        let dsq = self.dsq_mut(ix);
+        assert!(dsq.nr > 0, "a queue with a linked task is not empty");
+        dsq.nr -= 1;
+        if let Some(cpu) = dsq.local
+            && scx.flags & SCX_TASK_IMMED != 0
+        {
+            self.cpu_mut(cpu).nr_immed -= 1;
+        }
+        let scx = &mut self.hidden(task).scx;
+        scx.on_priq = false;
+        scx.dsq = None;
+        scx.dsq_prev = None;
+        scx.dsq_next = None;
+    }
+
+    fn step_cursors_back(&mut self, ix: DsqIx, task: TaskId) {
+        let (prev, next) = (self.task(task).scx.dsq_prev, self.task(task).scx.dsq_next);
+        for cursor in self.cursors.iter_mut().filter(|cursor| cursor.dsq == Some(ix)) {
+            if cursor.at == Some(task) {
+                cursor.at = if cursor.reverse { next } else { prev };
+            }
+        }
+    }
+
+    /// `scx_dispatch_dequeue()`: off whatever queue the task is on.
+    pub(crate) fn dispatch_dequeue(&mut self, task: TaskId) {
+        if let Some(ix) = self.task(task).scx.dsq {
+            self.dsq_lock(ix);
+            self.unlink(task);
+            self.dsq_unlock(ix);
+        }
+        assert!(self.task(task).scx.dsq.is_none(), "a dequeued task is on no queue");
+    }
+
+    /// `find_dsq_for_dispatch()`: errors fall back to the global queue.
+    pub(crate) fn dsq_for_dispatch(&mut self, cpu: CpuId, id: DsqId, task_cpu: CpuId) -> DsqIx {
+        if id == SCX_DSQ_LOCAL {
+            return self.dsq_local(cpu);
+        }
+        if id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0 {
+            let target = (id.0 & SCX_DSQ_LOCAL_CPU_MASK) as u32 as i32;
+            return match self.valid_cpu(target, Some("in SCX_DSQ_LOCAL_ON dispatch verdict")) {
+                Some(target) => self.dsq_local(target),
+                None => self.dsq_global(task_cpu),
+            };
+        }
+        if id == SCX_DSQ_GLOBAL {
+            return self.dsq_global(task_cpu);
+        }
+        self.user_dsq(id).unwrap_or_else(|| {
+            self.error(ExitKind::Error, format!("non-existent DSQ {:#x}", id.0));
+            self.dsq_global(task_cpu)
+        })
+    }
+
+    /// `task_can_run_on_remote_rq()`.
+    pub(crate) fn can_run_on(&mut self, task: TaskId, cpu: CpuId, enforce: bool) -> bool {
+        let entry = self.task(task);
+        let (pinned, allowed) = (entry.migration_disabled > 0, entry.allows(cpu));
+        if !pinned && allowed {
+            return true;
+        }
+        if enforce {
+            let (name, pid, from) = (entry.name().to_string(), entry.pid, entry.cpu.0);
+            let message = if pinned {
+                format!(
+                    "SCX_DSQ_LOCAL[_ON] cannot move migration disabled {name}[{pid}] from CPU {from} to {}",
+                    cpu.0
+                )
+            } else {
+                format!("SCX_DSQ_LOCAL[_ON] target CPU {} not allowed for {name}[{pid}]", cpu.0)
+            };
+            self.error(ExitKind::Error, message);
+        }
+        false
+    }
+
+    /// `scx_consume_dispatch_q()`: moves the first task that `cpu` may run from a
+    /// shared queue to its local one. Holds the rq lock of `cpu`.
+    pub(crate) fn consume(&mut self, cpu: CpuId, ix: DsqIx, flags: u64) -> bool {
+        if self.dsq(ix).nr == 0 {
+            return false;
+        }
+        self.dsq_lock(ix);
+        let mut at = self.dsq(ix).head;
+        let aborting = self.scx.exit.is_some() && self.dsq(ix).id != SCX_DSQ_BYPASS;
+        while let Some(task) = at.filter(|_| !aborting) {
+            let entry = self.task(task);
+            at = entry.scx.dsq_next;
+            let home = entry.cpu == cpu;
+            if home || self.can_run_on(task, cpu, false) {
+                self.unlink(task);
+                self.dsq_unlock(ix);
+                if !home {
+                    self.move_to_rq(task, cpu);
+                }
+                let local = self.dsq_local(cpu);
+                self.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
+                return true;
+            }
+            self.charge(self.machine.costs.kfunc);
+        }
+        self.dsq_unlock(ix);
+        false
+    }
+
+    /// Moves a queued task that is on no DSQ to the run queue of `cpu`
+    /// (`deactivate_task()`, `set_task_cpu()`, `activate_task()` without the
+    /// insertion).
+    pub(crate) fn move_to_rq(&mut self, task: TaskId, cpu: CpuId) {
+        let from = self.task(task).cpu;
+        assert!(from != cpu, "a move changes the CPU");
+        assert!(!self.task(task).on_cpu, "a running task does not migrate");
+        if from != self.ctx.cpu {
+            self.rq_lock(from);
+            self.rq_unlock(from);
+        }
+        let source = self.cpu_mut(from);
+        source.nr_running -= 1;
+        source.scx_nr_running -= 1;
+        let target = self.cpu_mut(cpu);
+        target.nr_running += 1;
+        target.scx_nr_running += 1;
+        self.set_task_cpu(task, cpu);
+    }
+
+    /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
+    /// is still the one that was meant.
+    fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::scx::DispatchEntry) {
+        let Some(task) = self.get_task(entry.task) else { return };
+        if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
+            return;
+        }
+        let home = task.cpu;
+        self.hidden(entry.task).scx.ops_state = OpsState::Dispatching;
+        let ix = self.dsq_for_dispatch(cpu, entry.dsq, home);
+        let insert = Insert {
+            slice: entry.slice,
+            vtime: entry.vtime,
+            flags: entry.enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS,
+        };
+        match self.dsq(ix).local {
+            Some(target) => self.dispatch_to_local(cpu, target, entry.task, insert),
+            None => self.dispatch_enqueue(ix, entry.task, insert),
+        }
+    }
+
+    /// `dispatch_to_local_dsq()`: to the local queue of `target`, migrating the
+    /// task when needed.
+    pub(crate) fn dispatch_to_local(&mut self, cpu: CpuId, target: CpuId, task: TaskId, insert: Insert) {
+        let home = self.task(task).cpu;
+        let local = self.dsq_local(target);
+        if home == target {
+            self.lock_if_remote(cpu, target);
+            self.dispatch_enqueue(local, task, insert);
+            self.unlock_if_remote(cpu, target);
+        } else if !self.can_run_on(task, target, true) {
+            let global = self.dsq_global(home);
+            let flags = insert.flags | SCX_ENQ_GDSQ_FALLBACK;
+            self.dispatch_enqueue(global, task, Insert { flags, ..insert });
+            return;
+        } else {
+            self.lock_if_remote(cpu, target);
+            self.move_to_rq(task, target);
+            self.dispatch_enqueue(local, task, insert);
+            self.unlock_if_remote(cpu, target);
+        }
+        if self.cpus[target.index()].curr.is_none() {
+            self.resched_curr(target);
+        }
+    }
+
+    pub(crate) fn lock_if_remote(&mut self, cpu: CpuId, other: CpuId) {
+        if cpu != other {
+            self.rq_lock(other);
+        }
+    }
+
+    pub(crate) fn unlock_if_remote(&mut self, cpu: CpuId, other: CpuId) {
+        if cpu != other {
+            self.rq_unlock(other);
+        }
+    }
+
+    /// `scx_flush_dispatch_buf()`: finishes the inserts of `ops.dispatch()` on `cpu`.
+    pub(crate) fn flush_dispatch_buffer(&mut self, cpu: CpuId) {
+        let mut at = 0;
+        while let Some(&entry) = self.scx.buffer.get(at) {
+            self.finish_dispatch(cpu, entry);
+            at += 1;
+        }
+        self.scx.nr_dispatched += at as u32;
+        self.scx.buffer.clear();
+    }
+
+    /// The next task of an iteration (`nldsq_cursor_next_task()`).
+    pub(crate) fn cursor_next(&mut self, index: usize) -> Option<TaskId> {
+        let cursor = self.cursors[index];
+        let ix = cursor.dsq?;
+        if cursor.finished {
+            return None;
+        }
+        self.dsq_lock(ix);
+        let (head, tail) = (self.dsq(ix).head, self.dsq(ix).tail);
+        let mut at = match (cursor.at, cursor.reverse) {
+            (Some(at), false) => self.task(at).scx.dsq_next,
+            (Some(at), true) => self.task(at).scx.dsq_prev,
+            (None, false) => head,
+            (None, true) => tail,
+        };
+        while let Some(task) = at {
+            let scx = &self.task(task).scx;
+            if !seq_before(cursor.seq, scx.dsq_seq) {
+                break;
+            }
+            at = if cursor.reverse { scx.dsq_prev } else { scx.dsq_next };
+        }
+        self.cursors[index].at = at;
+        self.cursors[index].finished = at.is_none();
+        self.dsq_unlock(ix);
+        at
+    }
+
+    /// `scx_dsq_move()`: moves a task that an iterator gave out to another queue.
+    pub(crate) fn cursor_move(&mut self, index: usize, task: TaskId, dst: DsqId, flags: u64) -> bool {
+        let cursor = self.cursors[index];
+        let Some(src) = cursor.dsq else { return false };
+        let cpu = self.ctx.cpu;
+        let found = self.get_task(task).map(|task| (task.scx.dsq, task.scx.dsq_seq, task.cpu));
+        let Some((Some(at), seq, home)) = found else { return false };
+        if at != src || seq_before(cursor.seq, seq) {
+            return false;
+        }
+        let ix = self.dsq_for_dispatch(cpu, dst, home);
+        if let Some(vtime) = cursor.vtime {
+            self.task_mut(task).scx.dsq_vtime = vtime;
+        }
+        if let Some(slice) = cursor.slice {
+            self.task_mut(task).scx.slice = slice;
+        }
+        self.dsq_lock(src);
+        self.unlink(task);
+        self.dsq_unlock(src);
+        let vtime = self.task(task).scx.dsq_vtime;
+        let insert = Insert { slice: 0, vtime, flags };
+        match self.dsq(ix).local {
+            Some(target) => self.dispatch_to_local(cpu, target, task, insert),
+            None => self.dispatch_enqueue(ix, task, insert),
+        }
+        true
+    }
+}

@@ -1,0 +1,100 @@
+//! Run queue basics that need no callback: reschedule requests, accounting of
+//! run time, changes of CPU.
+
+use crate::Kernel;
+use crate::event::Event;
+use crate::flags::SCX_SLICE_INF;
+use crate::ops::{TracePoint, TracePointKind};
+use crate::task::SchedClass;
+use schedlab_base::{CpuId, TaskId};
+use schedlab_trace::EventKind;
+
+impl Kernel {
+    /// `resched_curr()`: the CPU schedules at its next chance; another CPU gets an
+    /// interrupt.
+    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
+        let here = self.ctx.cpu;
+        let entry = &mut self.cpus[cpu.index()];
+        if entry.need_resched {
+            return;
+        }
+        entry.need_resched = true;
+        if cpu == here && !self.setup {
+            return;
+        }
+        if entry.ipi_pending {
+            return;
+        }
+        entry.ipi_pending = true;
+        self.charge(self.machine.costs.ipi_send);
+        self.queue.push(self.ctx.now + self.machine.costs.ipi_latency, Event::Ipi { cpu });
+    }
+
+    /// `resched_curr_lazy()` (PREEMPT_LAZY): a busy CPU schedules at its next
+    /// return to user mode, without an interrupt for it.
+    pub(crate) fn resched_lazy(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].curr.is_none() {
+            self.resched_curr(cpu);
+        } else {
+            self.cpu_mut(cpu).lazy_resched = true;
+        }
+    }
+
+    /// `update_curr_common()`: charges the time since the last update; returns it
+    /// in ns.
+    pub(crate) fn charge_runtime(&mut self, task: TaskId) -> u64 {
+        let now = self.ctx.now;
+        let entry = self.task_mut(task);
+        let delta = now.since(entry.exec_start);
+        entry.exec_start = entry.exec_start.max(now);
+        entry.sum_exec_runtime += delta;
+        delta.0
+    }
+
+    /// `update_curr_scx()`: also consumes the slice.
+    pub(crate) fn scx_update_curr(&mut self, task: TaskId) {
+        let delta = self.charge_runtime(task);
+        let scx = &mut self.hidden(task).scx;
+        if scx.slice != SCX_SLICE_INF {
+            scx.slice -= scx.slice.min(delta);
+        }
+    }
+
+    /// `set_task_cpu()`.
+    pub(crate) fn set_task_cpu(&mut self, task: TaskId, to: CpuId) {
+        let entry = self.task_mut(task);
+        let from = entry.cpu;
+        if from == to {
+            return;
+        }
+        entry.cpu = to;
+        entry.nr_migrations += 1;
+        self.emit(EventKind::SchedMigrate { task, from, to });
+        self.fire(TracePointKind::SchedMigrateTask, || TracePoint::SchedMigrateTask { task, dest: to });
+    }
+
+    /// A CPU for a task whose present one is not allowed (`select_fallback_rq()`):
+    /// of the same node first, the lowest number.
+    pub(crate) fn fallback_cpu(&self, task: TaskId, near: CpuId) -> CpuId {
+        let node = self.cpus[near.index()].node;
+        let allowed = &self.task(task).cpus_allowed;
+        let online = || allowed.iter().take_while(|cpu| cpu.index() < self.cpus.len());
+        let found = online().find(|cpu| self.cpus[cpu.index()].node == node).or_else(|| online().next());
+        found.expect("an affinity mask has a CPU of the machine")
+    }
+
+    /// Counts a task on to or off the run queue of `cpu`.
+    pub(crate) fn count_running(&mut self, cpu: CpuId, class: SchedClass, on: bool) {
+        self.total_running = if on { self.total_running + 1 } else { self.total_running - 1 };
+        let entry = &mut self.cpus[cpu.index()];
+        let ext = u32::from(class == SchedClass::Ext);
+        if on {
+            entry.nr_running += 1;
+            entry.scx_nr_running += ext;
+        } else {
+            assert!(entry.nr_running > 0, "a counted task leaves");
+            entry.nr_running -= 1;
+            entry.scx_nr_running -= ext;
+        }
+    }
+}

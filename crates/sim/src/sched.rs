@@ -1,0 +1,473 @@
+//! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
+
+use crate::flags::*;
+use crate::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::sim::{Sim, WakeFlags};
+use crate::task::{RunState, SchedClass};
+use schedlab_base::{CpuId, Policy, TaskId};
+use schedlab_trace::{EventKind, TaskState};
+use schedlab_workload::ProcessId;
+
+impl crate::Kernel {
+    /// The class of tasks with `policy` at present.
+    pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
+        if policy.is_realtime() {
+            SchedClass::Rt
+        } else if self.scx.switch_all {
+            SchedClass::Ext
+        } else {
+            SchedClass::Fair
+        }
+    }
+
+    /// The pid of the first thread of `process`: `pid` when it has none yet.
+    pub(crate) fn leader_pid(&mut self, process: ProcessId, pid: i32) -> i32 {
+        *self.leaders.entry(process).or_insert(pid)
+    }
+}
+
+/// Class operations with callbacks.
+impl<S: SchedExt> Sim<S> {
+    /// `activate_task()`: on to the run queue of its CPU.
+    pub(crate) fn activate(&mut self, task: TaskId, flags: u64) {
+        let entry = self.k.task_mut(task);
+        assert!(!entry.on_rq, "{task} is activated once");
+        entry.on_rq = true;
+        self.enqueue(task, flags);
+    }
+
+    /// The class's `enqueue_task()`.
+    fn enqueue(&mut self, task: TaskId, flags: u64) {
+        let entry = self.k.task(task);
+        let (cpu, class) = (entry.cpu, entry.class);
+        match class {
+            SchedClass::Rt => {
+                self.k.count_running(cpu, class, true);
+                self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0);
+            }
+            SchedClass::Fair => {
+                self.k.count_running(cpu, class, true);
+                self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
+            }
+            SchedClass::Ext => self.ext_enqueue(cpu, task, flags),
+        }
+    }
+
+    /// The class's `dequeue_task()`.
+    fn dequeue(&mut self, task: TaskId, flags: u64) {
+        let entry = self.k.task(task);
+        let (cpu, class) = (entry.cpu, entry.class);
+        match class {
+            SchedClass::Rt => {
+                self.k.count_running(cpu, class, false);
+                self.k.rt_dequeue(cpu, task);
+            }
+            SchedClass::Fair => {
+                self.k.count_running(cpu, class, false);
+                self.k.fair_dequeue(cpu, task);
+            }
+            SchedClass::Ext => self.ext_dequeue(cpu, task, flags),
+        }
+    }
+
+    /// `deactivate_task()`: off the run queue.
+    pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
+        assert!(self.k.task(task).on_rq, "{task} is on a run queue");
+        self.dequeue(task, flags);
+        self.k.task_mut(task).on_rq = false;
+    }
+
+    fn put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+        match self.k.task(task).class {
+            SchedClass::Rt => {
+                self.k.charge_runtime(task);
+            }
+            SchedClass::Fair => self.k.fair_put_prev(cpu, task),
+            SchedClass::Ext => self.ext_put_prev(cpu, task, next),
+        }
+    }
+
+    fn set_next(&mut self, cpu: CpuId, task: TaskId) {
+        match self.k.task(task).class {
+            SchedClass::Rt => {
+                let now = self.k.ctx.now;
+                self.k.task_mut(task).exec_start = now;
+            }
+            SchedClass::Fair => self.k.fair_set_next(cpu, task),
+            SchedClass::Ext => self.ext_set_next(cpu, task),
+        }
+    }
+
+    /// The `sched_change` pattern: off the queue, change, back on.
+    pub(crate) fn change(&mut self, task: TaskId, flags: u64, body: impl FnOnce(&mut Self)) {
+        let entry = self.k.task(task);
+        let (cpu, queued) = (entry.cpu, entry.on_rq);
+        let running = self.k.curr(cpu) == Some(task);
+        self.k.rq_lock(cpu);
+        if queued {
+            self.dequeue(task, flags);
+        }
+        if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
+            self.put_prev(cpu, task, None);
+        }
+        body(self);
+        if queued {
+            self.enqueue(task, ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & DEQUEUE_MOVE));
+        }
+        if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
+            self.set_next(cpu, task);
+        }
+        self.k.rq_unlock(cpu);
+        self.run_deferred();
+    }
+
+    /// `set_load_weight()`: the fair class reads nice at the enqueue that follows.
+    pub(crate) fn reweight(&mut self, task: TaskId) {
+        let entry = self.k.task(task);
+        if entry.class != SchedClass::Ext || entry.scx.flags & SCX_TASK_STATE_MASK != SCX_TASK_ENABLED {
+            return;
+        }
+        let (weight, cpu) = (entry.scx_weight(), entry.cpu);
+        self.k.task_mut(task).scx.weight = weight;
+        if self.has(OpKind::SetWeight) {
+            let weight = schedlab_base::Weight(weight);
+            self.call(OpKind::SetWeight, Some(task), Some(cpu), |ops, k| ops.set_weight(k, task, weight));
+        }
+    }
+
+    /// `move_queued_task()`: a waiting task leaves a CPU it may not use.
+    pub(crate) fn move_queued(&mut self, task: TaskId) {
+        let from = self.k.task(task).cpu;
+        assert!(!self.k.task(task).on_cpu, "a running task is pushed off by its CPU");
+        self.k.rq_lock(from);
+        self.deactivate(task, DEQUEUE_NOCLOCK);
+        self.k.rq_unlock(from);
+        let to = self.k.fallback_cpu(task, from);
+        self.arrive(task, to);
+    }
+
+    /// Activates a migrated task on `to`.
+    pub(crate) fn arrive(&mut self, task: TaskId, to: CpuId) {
+        self.k.set_task_cpu(task, to);
+        self.k.rq_lock(to);
+        self.activate(task, 0);
+        self.wakeup_preempt(to, task);
+        self.k.rq_unlock(to);
+        self.run_deferred();
+    }
+}
+
+/// Wakeups.
+impl<S: SchedExt> Sim<S> {
+    /// Wakes `task` (`try_to_wake_up()`): select_task_rq, enqueue, preemption
+    /// check. False when it does not sleep.
+    pub(crate) fn wake(&mut self, task: TaskId, flags: WakeFlags) -> bool {
+        let Some(entry) = self.k.get_task(task) else { return false };
+        if !entry.state.is_blocked() {
+            return false;
+        }
+        self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
+        let waker = if flags.from_interrupt { None } else { self.k.ctx.current };
+        self.k.task_mut(task).last_waker = waker;
+        if self.k.task(task).on_rq {
+            // Still on its way to sleep: it just goes on.
+            self.k.task_mut(task).state = RunState::Runnable;
+            self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+            return true;
+        }
+        self.k.charge(self.k.machine.costs.wakeup);
+        let wake_flags = SCX_WAKE_TTWU | if flags.sync { SCX_WAKE_SYNC } else { 0 };
+        let prev = self.k.task(task).cpu;
+        let (cpu, selected) = self.select_task_rq(task, prev, wake_flags);
+        let mut enq_flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
+        if selected {
+            enq_flags |= SCX_ENQ_CPU_SELECTED;
+        }
+        if cpu != prev {
+            enq_flags |= ENQUEUE_MIGRATED;
+            self.k.set_task_cpu(task, cpu);
+        }
+        self.finish_wake(task, cpu, enq_flags, waker);
+        true
+    }
+
+    /// The part of a wakeup under the target's rq lock.
+    fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
+        self.k.rq_lock(cpu);
+        self.activate(task, enq_flags);
+        self.wakeup_preempt(cpu, task);
+        self.k.task_mut(task).state = RunState::Runnable;
+        self.woken(task, waker);
+        self.k.rq_unlock(cpu);
+        self.run_deferred();
+        self.move_deferred_locals();
+    }
+
+    fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
+        let cpu = self.k.task(task).cpu;
+        self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
+        self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+    }
+
+    /// `wake_up_new_task()`.
+    pub(crate) fn wake_new(&mut self, task: TaskId) {
+        let prev = self.k.task(task).cpu;
+        let (cpu, selected) = self.select_task_rq(task, prev, SCX_WAKE_FORK);
+        self.k.set_task_cpu(task, cpu);
+        let mut flags = ENQUEUE_NOCLOCK | ENQUEUE_INITIAL;
+        if selected {
+            flags |= SCX_ENQ_CPU_SELECTED;
+        }
+        self.k.rq_lock(cpu);
+        self.k.task_mut(task).state = RunState::Runnable;
+        self.activate(task, flags);
+        let waker = self.k.ctx.current;
+        self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
+        self.trace(TracePointKind::SchedWakeupNew, || TracePoint::SchedWakeupNew { task });
+        self.wakeup_preempt(cpu, task);
+        self.k.rq_unlock(cpu);
+        self.run_deferred();
+        self.move_deferred_locals();
+    }
+
+    /// `select_task_rq()`: the CPU, and whether the class was asked.
+    fn select_task_rq(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> (CpuId, bool) {
+        let entry = self.k.task(task);
+        let (cpu, selected) = if entry.nr_cpus_allowed > 1 && entry.migration_disabled == 0 {
+            let cpu = match entry.class {
+                SchedClass::Rt => self.k.rt_select(task, prev),
+                SchedClass::Fair => self.k.fair_select(task, prev, wake_flags),
+                SchedClass::Ext => self.ext_select(task, prev, wake_flags),
+            };
+            (cpu, true)
+        } else if entry.migration_disabled > 0 {
+            (prev, false)
+        } else {
+            (entry.cpus_allowed.lowest().expect("an affinity mask is not empty"), false)
+        };
+        if self.k.task(task).allows(cpu) { (cpu, selected) } else { (self.k.fallback_cpu(task, prev), selected) }
+    }
+
+    /// `wakeup_preempt()`: between classes the higher one wins, within one it decides.
+    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId) {
+        let class = self.k.task(task).class;
+        let Some(curr) = self.k.curr(cpu) else {
+            self.k.resched_curr(cpu);
+            return;
+        };
+        let running = self.k.task(curr).class;
+        if class < running {
+            if running == SchedClass::Ext && self.k.cpu(cpu).nr_immed > 0 {
+                self.k.cpu_mut(cpu).reenq_local = true;
+            }
+            self.k.resched_curr(cpu);
+        } else if class == running {
+            match class {
+                SchedClass::Rt => {
+                    if self.k.task(task).rt_priority() > self.k.task(curr).rt_priority() {
+                        self.k.resched_curr(cpu);
+                    }
+                }
+                SchedClass::Fair => self.k.fair_wakeup_preempt(cpu, task),
+                SchedClass::Ext => {}
+            }
+        }
+    }
+}
+
+/// `schedule()`.
+impl<S: SchedExt> Sim<S> {
+    /// Picks who runs on `cpu`, the CPU of the context, and switches to it.
+    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        assert_eq!(self.k.ctx.cpu, cpu, "a CPU schedules for itself");
+        let prev = self.k.curr(cpu);
+        self.k.charge(self.k.machine.costs.schedule);
+        self.k.rq_lock(cpu);
+        self.k.cpu_mut(cpu).kick_sync += 1;
+        let mut voluntary = false;
+        if let Some(task) = prev {
+            let state = self.k.task(task).state;
+            if state.is_blocked() || state == RunState::Dead {
+                self.deactivate(task, SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK);
+                voluntary = true;
+            }
+        }
+        let pushed = self.push_off(cpu, prev);
+        let next = self.pick_next(cpu, prev);
+        if next == prev {
+            if prev.is_none() {
+                self.idle_again(cpu);
+            }
+            self.clear_resched(cpu);
+            self.k.rq_unlock(cpu);
+        } else {
+            if let Some(prev) = prev {
+                self.put_prev(cpu, prev, next);
+            }
+            self.switch_idle(cpu, prev, next);
+            if let Some(next) = next {
+                self.set_next(cpu, next);
+            }
+            self.clear_resched(cpu);
+            self.context_switch(cpu, prev, next, voluntary);
+        }
+        self.run_deferred();
+        self.after_switch(cpu, prev, pushed);
+    }
+
+    /// The pick is final: requests from before it are answered.
+    fn clear_resched(&mut self, cpu: CpuId) {
+        let again = std::mem::take(&mut self.k.resched_after_pick);
+        let entry = self.k.cpu_mut(cpu);
+        entry.need_resched = again;
+        entry.lazy_resched = false;
+    }
+
+    /// A running task whose CPU is not allowed any more leaves it, as the stopper
+    /// thread would do it.
+    fn push_off(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if !std::mem::take(&mut self.k.cpu_mut(cpu).push_off) {
+            return None;
+        }
+        let task = prev.filter(|&task| self.k.task(task).on_rq && !self.k.task(task).allows(cpu))?;
+        self.deactivate(task, DEQUEUE_NOCLOCK);
+        Some(task)
+    }
+
+    /// What follows the switch with the rq lock released: the end of a dead task,
+    /// the arrival of a pushed one, deferred moves and re-enqueues.
+    fn after_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, pushed: Option<TaskId>) {
+        if let Some(task) = pushed {
+            let to = self.k.fallback_cpu(task, cpu);
+            self.arrive(task, to);
+        }
+        self.move_deferred_locals();
+        self.reenqueue_locals(cpu);
+        if let Some(task) = prev.filter(|&task| self.k.task(task).state == RunState::Dead) {
+            self.bury(task);
+        }
+    }
+
+    /// Highest class first; an idle CPU of the fair class looks for work elsewhere.
+    fn pick_next(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if self.k.cpu(cpu).rt.is_empty()
+            && prev.is_some_and(|task| self.k.task(task).class == SchedClass::Rt)
+            && let Some(task) = self.k.rt_pullable(cpu)
+        {
+            self.pull(task, cpu);
+        }
+        if let Some(task) = self.k.rt_pick(cpu) {
+            return Some(task);
+        }
+        if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all {
+            self.newidle_balance(cpu, prev);
+        }
+        if self.k.cpu(cpu).fair.nr > 0 {
+            self.k.fair_update_curr(cpu);
+            return self.k.fair_pick(cpu);
+        }
+        if self.k.scx.switch_all { self.ext_pick(cpu, prev) } else { None }
+    }
+
+    /// Pulls a waiting task of a class without callbacks to this CPU, whose lock
+    /// is held.
+    pub(crate) fn pull(&mut self, task: TaskId, cpu: CpuId) {
+        let from = self.k.task(task).cpu;
+        assert!(self.k.task(task).class != SchedClass::Ext, "sched_ext tasks move by dispatch");
+        self.k.rq_lock(from);
+        self.deactivate(task, DEQUEUE_NOCLOCK);
+        self.k.rq_unlock(from);
+        self.k.set_task_cpu(task, cpu);
+        self.activate(task, 0);
+    }
+
+    fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, voluntary: bool) {
+        let k = &mut self.k;
+        if let Some(next) = next {
+            k.ctx.now = k.ctx.now.max(k.task(next).ready_at);
+        }
+        k.rq_unlock(cpu);
+        k.charge(k.machine.costs.context_switch);
+        let state = prev.map_or(RunState::Runnable, |task| k.task(task).state);
+        if let Some(prev) = prev {
+            k.cache_leave(cpu, prev);
+            let entry = k.task_mut(prev);
+            entry.on_cpu = false;
+            if voluntary {
+                entry.nvcsw += 1;
+            } else {
+                entry.nivcsw += 1;
+            }
+        }
+        self.trace(TracePointKind::SchedSwitch, || TracePoint::SchedSwitch {
+            preempt: !voluntary && prev.is_some(),
+            prev,
+            next,
+            prev_state: state.bits(),
+        });
+        let k = &mut self.k;
+        k.totals.switches += 1;
+        if let Some(next) = next {
+            let mm = k.task(next).process.0;
+            if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
+                k.charge(k.machine.costs.address_space_switch);
+            }
+            k.task_mut(next).on_cpu = true;
+            k.cache_arrive(cpu, next);
+        }
+        k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
+        let now = k.ctx.now;
+        let entry = k.cpu_mut(cpu);
+        entry.curr = next;
+        entry.nr_switches += 1;
+        entry.last_switch = now;
+        k.ctx.current = next;
+        k.mark_cpu_dirty(cpu);
+        let prev_state = match state {
+            RunState::Runnable | RunState::New => TaskState::Runnable,
+            RunState::Interruptible => TaskState::Blocked,
+            RunState::Uninterruptible => TaskState::BlockedIo,
+            RunState::Dead => TaskState::Exited,
+        };
+        k.emit(EventKind::SchedSwitch { prev, prev_state, next });
+        if next.is_some() {
+            k.arm_tick(cpu);
+        }
+    }
+
+    /// `sched_yield()` of the current task.
+    pub(crate) fn yield_current(&mut self, cpu: CpuId, task: TaskId) {
+        let costs = &self.k.machine.costs;
+        let cost = costs.syscall + costs.sched_yield;
+        self.charge_task(cost);
+        self.k.rq_lock(cpu);
+        match self.k.task(task).class {
+            SchedClass::Rt => self.k.rt_yield(cpu, task),
+            SchedClass::Fair => self.k.fair_yield(cpu, task),
+            SchedClass::Ext => self.ext_yield(cpu, task),
+        }
+        self.k.rq_unlock(cpu);
+        self.schedule(cpu);
+    }
+
+    /// `do_exit()` of the current task, up to its last `schedule()`.
+    pub(crate) fn exit_current(&mut self, cpu: CpuId, task: TaskId) {
+        let cost = self.k.machine.costs.exit;
+        self.charge_task(cost);
+        self.k.task_mut(task).flags |= PF_EXITING;
+        self.trace(TracePointKind::SchedProcessExit, || TracePoint::SchedProcessExit { task });
+        self.k.emit(EventKind::Exit { task });
+        crate::exec::exited(self, cpu, task);
+        self.k.task_mut(task).state = RunState::Dead;
+        self.schedule(cpu);
+    }
+
+    /// `finish_task_switch()` of a dead task: the scheduler forgets it, its memory
+    /// is reused.
+    fn bury(&mut self, task: TaskId) {
+        assert!(!self.k.task(task).on_rq && !self.k.task(task).on_cpu, "the dead do not run");
+        self.ext_dead(task);
+        self.k.live_tasks -= 1;
+        self.k.tasks[task.index()] = None;
+    }
+}
