@@ -184,6 +184,21 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    /// A burst that ends before anything else happens needs no event: true when
+    /// it was done.
+    fn burst_at_once(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let factor = u64::from(self.k.speed_factor(cpu));
+        let burst = self.k.task(task).burst;
+        let work = if factor == 1000 { burst.work } else { burst.work.scale(factor, 1000) };
+        let end = self.k.ctx.now + burst.refill + work;
+        if self.k.over(end) || self.k.queue.next_time().is_some_and(|next| next <= end) {
+            return false;
+        }
+        self.k.ctx.now = end;
+        self.k.hidden(task).burst = Default::default();
+        true
+    }
+
     /// A burst may be over, or the CPU had stepped back to let others go first.
     fn work(&mut self, cpu: CpuId, time: TimeNs, generation: u32) {
         let entry = self.k.cpu_mut(cpu);
@@ -227,6 +242,9 @@ impl<S: SchedExt> Sim<S> {
             let Some(task) = entry.curr else { break };
             let burst = self.k.task(task).burst;
             if burst.work > DurationNs::ZERO || burst.refill > DurationNs::ZERO {
+                if self.burst_at_once(cpu, task) {
+                    continue;
+                }
                 self.start_burst(cpu, task);
                 break;
             }

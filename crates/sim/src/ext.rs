@@ -477,7 +477,9 @@ impl<S: SchedExt> Sim<S> {
         if self.has(OpKind::CpuRelease) {
             let rt = self.k.task(next).class == SchedClass::Rt;
             let reason = if rt { PreemptReason::Rt } else { PreemptReason::Unknown };
-            self.call(OpKind::CpuRelease, None, Some(cpu), |ops, k| ops.cpu_release(k, cpu, reason, Some(next)));
+            self.call(OpKind::CpuRelease, None, Some(cpu), |ops, k| {
+                ops.cpu_release(k, cpu, reason, Some(next))
+            });
         }
     }
 
@@ -523,5 +525,4 @@ impl<S: SchedExt> Sim<S> {
             self.k.idle_update(cpu, true);
         }
     }
-
 }

@@ -170,7 +170,8 @@ impl Kernel {
         if !self.topology.smt {
             return;
         }
-        let whole = idle && self.cpus[cpu.index()].siblings.iter().all(|&other| masks.cpu[node].contains(other));
+        let whole =
+            idle && self.cpus[cpu.index()].siblings.iter().all(|&other| masks.cpu[node].contains(other));
         for other in std::iter::once(cpu).chain(self.cpus[cpu.index()].siblings.iter().copied()) {
             if whole {
                 masks.smt[node].set(other);
@@ -251,7 +252,10 @@ impl Kernel {
             let only = entry.cpu;
             return (allowed.contains(only) && self.idle_test_and_clear(only)).then_some(only);
         }
-        if self.topology.llcs == 1 && self.nr_nodes == 1 && !self.topology.smt && wake_flags & SCX_WAKE_SYNC == 0
+        if self.topology.llcs == 1
+            && self.nr_nodes == 1
+            && !self.topology.smt
+            && wake_flags & SCX_WAKE_SYNC == 0
         {
             if allowed.contains(prev) && self.idle_test_and_clear(prev) {
                 return Some(prev);

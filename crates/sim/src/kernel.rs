@@ -165,7 +165,7 @@ impl Kernel {
             locks: Vec::new(),
             timers: Vec::new(),
             scx: ScxState::default(),
-            trace: Tracer::new(cpus.len(), config.sinks.clone()),
+            trace: Tracer::new(cpus.len(), config.sinks.clone(), config.checkers),
             totals: CostTotals::default(),
             dirty_tasks: Vec::new(),
             dirty_cpus: Vec::new(),

@@ -216,7 +216,11 @@ impl Kernel {
             return false;
         }
         if let Some(direct) = self.scx.direct {
-            self.mark_direct_dispatch(direct, task, DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags });
+            self.mark_direct_dispatch(
+                direct,
+                task,
+                DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags },
+            );
             return true;
         }
         if self.scx.buffer.len() >= self.scx.max_batch as usize {

@@ -4,6 +4,7 @@
 use crate::event::Event;
 use crate::flags::*;
 use crate::ops::{OpKind, SchedExt, TracePoints};
+use crate::scx::SMALL_DSQ_IDS;
 use crate::sim::Sim;
 use crate::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -49,6 +50,7 @@ impl<S: SchedExt> Sim<S> {
         let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
         scx.dump.limit = limit as usize;
         scx.info = Some(info);
+        self.k.scx.dsq_small = vec![0; SMALL_DSQ_IDS];
         self.k.idle_reset();
         if !self.validate_ops() {
             return;
@@ -249,8 +251,12 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.bypass_since = self.k.ctx.now;
         self.k.scx.events.bypass_activate += 1;
         let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
-        let mut waiting: Vec<_> =
-            self.k.live_tasks().filter(waits).map(|task| (task.cpu, task.scx.runnable_seq, task.id)).collect();
+        let mut waiting: Vec<_> = self
+            .k
+            .live_tasks()
+            .filter(waits)
+            .map(|task| (task.cpu, task.scx.runnable_seq, task.id))
+            .collect();
         waiting.sort_unstable_by_key(|&(cpu, seq, _)| (cpu, std::cmp::Reverse(seq)));
         for (_, _, task) in waiting {
             self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |_| {});

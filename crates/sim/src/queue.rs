@@ -179,10 +179,7 @@ impl Kernel {
         let id = self.dsq(ix).id.0;
         if flags & SCX_ENQ_DSQ_PRIQ != 0 {
             if self.dsq(ix).priq.is_empty() && self.dsq(ix).head.is_some() {
-                self.error(
-                    ExitKind::Error,
-                    format!("DSQ ID {id:#018x} already had FIFO-enqueued tasks"),
-                );
+                self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had FIFO-enqueued tasks"));
             }
             let before = self.insert_priq(ix, task);
             self.link(ix, task, before);
@@ -191,8 +188,7 @@ impl Kernel {
         if !self.dsq(ix).priq.is_empty() {
             self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had PRIQ-enqueued tasks"));
         }
-        let after =
-            if flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) != 0 { None } else { self.dsq(ix).tail };
+        let after = if flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) != 0 { None } else { self.dsq(ix).tail };
         self.link(ix, task, after);
     }
 

@@ -1,6 +1,7 @@
 //! A run from configuration and scenario to result.
 
 use crate::Kernel;
+use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::Executor;
 use crate::kernel::CostTotals;
@@ -91,16 +92,19 @@ pub fn run<S: SchedExt>(
     scenario: &Scenario,
     class: Class<S>,
 ) -> Result<RunResult<S>, SimError> {
-    config.machine.validate().map_err(|error| SimError(format!("machine {}: {error}", config.machine.name)))?;
+    config
+        .machine
+        .validate()
+        .map_err(|error| SimError(format!("machine {}: {error}", config.machine.name)))?;
     scenario.validate().map_err(|error| SimError(error.to_string()))?;
     check_affinities(config, scenario)?;
     let ops = match class {
         Class::Fair => None,
         Class::Ext(ops) => Some(ops),
     };
-    let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario) };
+    let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario), watch: Watch::default() };
     let limit = match scenario.end {
-        End::AllExit => config.limit,
+        End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
     };
     sim.k.limit = limit.map_or(TimeNs::MAX, |span| TimeNs::ZERO + span);
@@ -139,13 +143,18 @@ impl<S: SchedExt> Sim<S> {
                 policy: task.policy,
                 cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
                 working_set_kib: task.working_set_kib,
-                exec: self.exec.start(task.program),
+                exec: self.exec.start(task.program, task.background),
             };
             self.fork(None, spec);
         }
         self.k.run_kicks();
         self.k.setup = false;
         self.check_exit();
+    }
+
+    fn is_over(&self) -> bool {
+        let foreground = self.exec.scenario.end == End::ForegroundExit;
+        self.k.live_tasks == 0 || foreground && self.exec.foreground_is_over()
     }
 
     /// Takes events until the end; returns when that was.
@@ -161,9 +170,9 @@ impl<S: SchedExt> Sim<S> {
             }
             self.take(time, event);
             if self.k.checker_on {
-                self.check_state();
+                self.check_state(time);
             }
-            if self.k.live_tasks == 0 {
+            if self.is_over() {
                 return Ok(self.k.ctx.now.min(limit));
             }
         }

@@ -245,7 +245,11 @@ impl<S: SchedExt> Sim<S> {
         } else {
             (entry.cpus_allowed.lowest().expect("an affinity mask is not empty"), false)
         };
-        if self.k.task(task).allows(cpu) { (cpu, selected) } else { (self.k.fallback_cpu(task, prev), selected) }
+        if self.k.task(task).allows(cpu) {
+            (cpu, selected)
+        } else {
+            (self.k.fallback_cpu(task, prev), selected)
+        }
     }
 
     /// `wakeup_preempt()`: between classes the higher one wins, within one it decides.

@@ -2,6 +2,7 @@
 //! the verbs that the executor has.
 
 use crate::Kernel;
+use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::{self, Executor};
 use crate::flags::{DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
@@ -28,6 +29,7 @@ pub(crate) struct Sim<S> {
     pub(crate) k: Kernel,
     pub(crate) ops: Option<S>,
     pub(crate) exec: Executor,
+    pub(crate) watch: Watch,
 }
 
 /// Calls into the scheduler.

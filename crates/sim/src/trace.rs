@@ -1,5 +1,6 @@
 //! Where the run's events go: hash, summary, checkers and extra sinks.
 
+use crate::check::StreamChecker;
 use schedlab_base::CpuId;
 use schedlab_trace::{Event, EventKind, RunHash, Sink, Summary};
 use std::cell::RefCell;
@@ -14,6 +15,7 @@ pub(crate) struct Tracer {
     pub(crate) hash: RunHash,
     pub(crate) summary: Summary,
     pub(crate) sinks: Vec<SharedSink>,
+    pub(crate) checker: Option<Box<StreamChecker>>,
 }
 
 impl fmt::Debug for Tracer {
@@ -23,13 +25,17 @@ impl fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    pub(crate) fn new(cpus: usize, sinks: Vec<SharedSink>) -> Tracer {
-        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks }
+    pub(crate) fn new(cpus: usize, sinks: Vec<SharedSink>, check: bool) -> Tracer {
+        let checker = check.then(|| Box::new(StreamChecker::new(cpus)));
+        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks, checker }
     }
 
     pub(crate) fn emit(&mut self, event: &Event) {
         self.hash.event(event);
         self.summary.event(event);
+        if let Some(checker) = &mut self.checker {
+            checker.event(event);
+        }
         for sink in &self.sinks {
             sink.borrow_mut().event(event);
         }
@@ -44,6 +50,7 @@ impl crate::Kernel {
 
     /// Emits an event of `cpu` at the present time.
     pub(crate) fn emit_on(&mut self, cpu: CpuId, kind: EventKind) {
-        self.trace.emit(&Event { time: self.ctx.now, cpu, kind });
+        // The path that the run's end cuts off does not reach beyond it.
+        self.trace.emit(&Event { time: self.ctx.now.min(self.limit), cpu, kind });
     }
 }

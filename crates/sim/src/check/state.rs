@@ -1,0 +1,135 @@
+//! The checker of the kernel's state between two events.
+
+use crate::Kernel;
+use crate::ops::SchedExt;
+use crate::sim::Sim;
+use crate::task::{OpsState, RunState, SchedClass, Task};
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+
+/// What the checker remembers between events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    clocks: Vec<TimeNs>,
+    /// Since when a CPU has idled beside a task it could run.
+    idle_beside: Vec<Option<TimeNs>>,
+}
+
+/// How often each task was found waiting on a queue.
+fn places(k: &Kernel) -> Vec<u8> {
+    let mut found = vec![0u8; k.tasks.len()];
+    for cpu in &k.cpus {
+        let waiting_rt = cpu.rt.iter().copied().filter(|&task| cpu.curr != Some(task));
+        for task in waiting_rt.chain(cpu.fair.waiting()) {
+            assert_eq!(k.task(task).cpu, cpu.id, "{task} waits on the queue of its CPU");
+            found[task.index()] += 1;
+        }
+    }
+    for (number, dsq) in k.dsqs.iter().enumerate() {
+        let mut before = None;
+        let mut count = 0;
+        let mut at = dsq.head;
+        while let Some(task) = at {
+            let scx = &k.task(task).scx;
+            assert_eq!(scx.dsq_prev, before, "the links of queue {} match at {task}", dsq.id);
+            assert!(scx.dsq.is_some_and(|ix| ix.0 as usize == number), "{task} knows its queue");
+            if let Some(cpu) = dsq.local {
+                assert_eq!(k.task(task).cpu, cpu, "{task} is on the local queue of its CPU");
+            }
+            found[task.index()] += 1;
+            count += 1;
+            before = at;
+            at = scx.dsq_next;
+        }
+        assert_eq!((dsq.tail, dsq.nr), (before, count), "queue {} ends where it ends", dsq.id);
+    }
+    found
+}
+
+fn check_task(k: &Kernel, task: &Task, found: u8) {
+    let id = task.id;
+    let custody = u8::from(task.scx.ops_state == OpsState::Queued);
+    if task.on_cpu {
+        assert_eq!(k.curr(task.cpu), Some(id), "{id} runs where it says");
+        assert_eq!((found, custody), (0, 0), "{id} runs and waits nowhere");
+        assert!(
+            task.allows(task.cpu) || k.cpu(task.cpu).push_off || task.migration_disabled > 0,
+            "{id} runs on {} against its affinity",
+            task.cpu
+        );
+    } else if task.on_rq {
+        assert_eq!(found + custody, 1, "{id} ({:?}) waits in one place", task.class);
+        assert_eq!(task.state, RunState::Runnable, "{id} waits because it is runnable");
+    } else {
+        assert_eq!((found, custody), (0, 0), "{id} does not wait for a CPU");
+        assert!(task.state.is_blocked(), "{id} sleeps, it is {:?}", task.state);
+    }
+}
+
+fn check_counts(k: &Kernel) {
+    let mut total = 0;
+    for cpu in &k.cpus {
+        let here = |task: &&Task| task.on_rq && task.cpu == cpu.id;
+        let on = k.live_tasks().filter(here).count() as u32;
+        let ext = k.live_tasks().filter(here).filter(|task| task.class == SchedClass::Ext).count() as u32;
+        assert_eq!((cpu.nr_running, cpu.scx_nr_running), (on, ext), "the counts of {} match", cpu.id);
+        assert!(!cpu.in_dispatch, "{} is not in a dispatch between events", cpu.id);
+        total += on;
+    }
+    assert_eq!(k.total_running, total, "the runnable tasks are counted");
+    let busy = k.cpus.iter().filter(|cpu| cpu.curr.is_some()).count() as u32;
+    assert_eq!(k.busy_cpus, busy, "the busy CPUs are counted");
+}
+
+fn check_waits(k: &Kernel, now: TimeNs) {
+    if !k.scx.loaded || k.scx.disabling {
+        return;
+    }
+    let bound = k.scx.timeout + k.scx.watchdog_interval + DurationNs::from_ms(10);
+    for task in k.live_tasks().filter(|task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext) {
+        let waited = now.since(task.scx.runnable_at);
+        assert!(waited <= bound, "{} has waited {waited}, beyond the watchdog's bound", task.id);
+    }
+}
+
+impl Watch {
+    fn check_clocks(&mut self, k: &Kernel) {
+        self.clocks.resize(k.cpus.len(), TimeNs::ZERO);
+        for (last, cpu) in self.clocks.iter_mut().zip(&k.cpus) {
+            assert!(cpu.clock >= *last, "the clock of {} does not go back", cpu.id);
+            *last = cpu.clock;
+        }
+    }
+
+    /// Work conservation of the fair class.
+    fn check_idle(&mut self, k: &Kernel, now: TimeNs) {
+        self.idle_beside.resize(k.cpus.len(), None);
+        let waits = |task: &&Task| task.on_rq && !task.on_cpu && task.class == SchedClass::Fair;
+        let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
+        let bound = k.machine.tick_period() * 2 + DurationNs::from_us(100);
+        for cpu in (0..k.cpus.len() as u32).map(CpuId) {
+            let could = k.curr(cpu).is_none() && waiting.iter().any(|&task| k.task(task).allows(cpu));
+            let since = &mut self.idle_beside[cpu.index()];
+            if !could {
+                *since = None;
+                continue;
+            }
+            let idle = now.since(*since.get_or_insert(now));
+            assert!(idle <= bound, "{cpu} has idled {idle} beside a waiting task at {now}");
+        }
+    }
+}
+
+impl<S: SchedExt> Sim<S> {
+    /// Checks the state between two events; `time` is the last one's.
+    pub(crate) fn check_state(&mut self, time: TimeNs) {
+        let k = &self.k;
+        let found = places(k);
+        for task in k.live_tasks() {
+            check_task(k, task, found[task.id.index()]);
+        }
+        check_counts(k);
+        check_waits(k, time);
+        self.watch.check_clocks(&self.k);
+        self.watch.check_idle(&self.k, time);
+    }
+}

@@ -1,0 +1,112 @@
+//! The checker of the event stream.
+
+use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_trace::{Event, EventKind, Sink, TaskState};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unborn,
+    Waiting,
+    Running(CpuId),
+    Blocked,
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TaskTimes {
+    state: State,
+    born: TimeNs,
+    since: TimeNs,
+    /// ns spent waiting, running, blocked.
+    spent: [u64; 3],
+}
+
+/// Follows every task through the events of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamChecker {
+    cpu_time: Vec<TimeNs>,
+    running: Vec<Option<TaskId>>,
+    tasks: Vec<TaskTimes>,
+}
+
+impl StreamChecker {
+    pub(crate) fn new(cpus: usize) -> StreamChecker {
+        StreamChecker { cpu_time: vec![TimeNs::ZERO; cpus], running: vec![None; cpus], tasks: Vec::new() }
+    }
+
+    fn task(&mut self, id: TaskId) -> &mut TaskTimes {
+        assert!(id.index() < self.tasks.len(), "{id} was forked before it does anything");
+        &mut self.tasks[id.index()]
+    }
+
+    fn go(&mut self, id: TaskId, time: TimeNs, to: State) {
+        let task = self.task(id);
+        // CPUs may be ahead of each other by a path: a task's own time stands still then.
+        let time = time.max(task.since);
+        let spent = time.since(task.since).0;
+        match task.state {
+            State::Waiting => task.spent[0] += spent,
+            State::Running(_) => task.spent[1] += spent,
+            State::Blocked | State::Unborn => task.spent[2] += spent,
+            State::Gone => panic!("{id} does nothing after its end"),
+        }
+        task.since = time;
+        task.state = to;
+        let life = time.since(task.born).0;
+        assert_eq!(task.spent.iter().sum::<u64>(), life, "the state times of {id} sum up to its life");
+    }
+
+    fn switch(&mut self, event: &Event, prev: Option<TaskId>, state: TaskState, next: Option<TaskId>) {
+        let (cpu, time) = (event.cpu, event.time);
+        assert_eq!(self.running[cpu.index()], prev, "who stops on {cpu} was running there at {time}");
+        if let Some(prev) = prev {
+            assert_eq!(self.task(prev).state, State::Running(cpu), "{prev} was running on {cpu}");
+            let to = match state {
+                TaskState::Runnable => State::Waiting,
+                TaskState::Blocked | TaskState::BlockedIo => State::Blocked,
+                TaskState::Exited => State::Gone,
+            };
+            self.go(prev, time, to);
+        }
+        if let Some(next) = next {
+            assert_eq!(self.task(next).state, State::Waiting, "{next} is runnable when it starts at {time}");
+            self.go(next, time, State::Running(cpu));
+        }
+        self.running[cpu.index()] = next;
+    }
+}
+
+impl Sink for StreamChecker {
+    fn event(&mut self, event: &Event) {
+        let last = &mut self.cpu_time[event.cpu.index()];
+        assert!(event.time >= *last, "time goes back on {}: {} after {last}", event.cpu, event.time);
+        *last = event.time;
+        match event.kind {
+            EventKind::Fork { child, .. } => {
+                assert_eq!(child.index(), self.tasks.len(), "task ids are dense");
+                let (born, since) = (event.time, event.time);
+                self.tasks.push(TaskTimes { state: State::Unborn, born, since, spent: [0; 3] });
+            }
+            EventKind::SchedWakeup { task, .. } => {
+                let state = self.task(task).state;
+                assert!(matches!(state, State::Unborn | State::Blocked), "{task} is woken from {state:?}");
+                self.go(task, event.time, State::Waiting);
+            }
+            EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
+            EventKind::SchedMigrate { task, from, to } => {
+                assert!(from != to, "a migration of {task} changes the CPU");
+                let state = self.task(task).state;
+                assert!(!matches!(state, State::Running(_)), "{task} does not migrate while it runs");
+            }
+            EventKind::Exit { task } => {
+                let state = self.task(task).state;
+                assert!(matches!(state, State::Running(_)), "{task} exits while running, not {state:?}");
+            }
+            EventKind::DsqInsert { task, .. } => {
+                let state = self.task(task).state;
+                assert!(state != State::Gone, "{task} is gone and not queued");
+            }
+            EventKind::Decision { .. } => {}
+        }
+    }
+}
