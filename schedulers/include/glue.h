@@ -31,6 +31,7 @@ u64 nr_requeues;	/* tasks that became ready after being preempted */
 u64 nr_bypasses;	/* kernel threads handed straight to their CPU */
 u64 nr_picks;		/* picks that chose another task than the running one */
 u64 nr_keeps;		/* picks that chose the running task again */
+u64 nr_resumes;		/* tasks that went on after a kernel thread, without a pick */
 u64 nr_idles;		/* picks that found nothing and left the CPU idle */
 u64 nr_walks;		/* walks over all tasks that a pick asked for */
 u64 nr_lost_picks;	/* picked tasks that no longer exist */
@@ -143,6 +144,14 @@ static __always_inline void clear_idle(u32 cpu)
 	__sync_fetch_and_and(&idle_mask[cpu / 64 % MASK_WORDS], ~(1ull << (cpu % 64)));
 }
 
+/* Tells @cpu to pick again, although what it runs has time left. */
+static __always_inline void preempt_cpu(u32 cpu)
+{
+	count(nr_preempt_kicks);
+	cpu_nr(cpu)->resched = true;
+	scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+}
+
 /* Tells @cpu to look for work, if it is idle. */
 static __always_inline void kick_idle(u32 cpu)
 {
@@ -212,25 +221,35 @@ static __always_inline struct lock *lock_task_rq(task_t *p, u64 now, u32 *nr)
 /*
  * Charges @p for what it ran until its run time was @sum, and counts whole
  * ticks; the rest is kept with the task. @early ns missing to a tick are
- * forgiven. True: the policy wants to reschedule.
+ * forgiven. Once the policy wants to reschedule (then true is returned) no more
+ * ticks are counted until @p is put: if the kernel's ticks are coarse, what it
+ * ran too long comes off its next slice.
  */
-static __always_inline bool charge(rq_t *rq, task_t *p, u64 sum, u64 early)
+static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, u64 early)
 {
 	s64 ran = sum - p->base.charged, tick = tick_length();
-	bool resched = false;
 
+	use_arena();
 	p->base.charged = sum;
 	p->base.ran += ran;
 	if (tick_sampling)
 		return false;
 	p->base.partial += ran;
-	while (p->base.partial + (s64)early >= tick && can_loop) {
+	while (!p->base.over && p->base.partial + (s64)early >= tick && can_loop) {
 		p->base.partial -= min(p->base.partial, tick);
 		count(nr_ticks);
-		if (task_tick(rq, p))
-			resched = true;
+		p->base.over = task_tick(rq, p);
 	}
-	return resched;
+	return p->base.over;
+}
+
+/* The scheduler is entered while @p runs, or @p blocks. */
+static __always_inline void put_prev(rq_t *rq, task_t *p, u64 sum)
+{
+	charge(rq, p, sum, 0);
+	put_prev_task(rq, p, p->base.ran);
+	WRITE_ONCE(p->base.ran, 0);
+	WRITE_ONCE(p->base.over, false);
 }
 
 /* tick_sampling: one tick for each multiple of its length since the last look. */
@@ -341,10 +360,8 @@ static __always_inline bool move_task(u32 src, u32 dst, u64 now, bool any)
 		return true;
 	}
 	unlock(lock);
-	if (!cpu_idle(dst)) {
-		count(nr_preempt_kicks);
-		scx_bpf_kick_cpu(dst, KICK_PREEMPT);
-	}
+	if (!cpu_idle(dst))
+		preempt_cpu(dst);
 	return true;
 }
 
@@ -372,12 +389,10 @@ static __always_inline void kick(s32 target, s32 cpu, u32 reason)
 {
 	if (target < 0)
 		return;
-	if (!cpu_idle(target)) {
-		count(nr_preempt_kicks);
-		scx_bpf_kick_cpu(target, KICK_PREEMPT);
-	} else if (target != cpu || reason > ENQ_NEW) {
+	if (!cpu_idle(target))
+		preempt_cpu(target);
+	else if (target != cpu || reason > ENQ_NEW)
 		kick_idle(target);
-	}
 }
 
 /* ---- becoming ready ---- */
@@ -481,6 +496,25 @@ enum outcome {
 };
 
 /*
+ * Whoever lost the CPU to a kernel thread goes on as after an interrupt, unless
+ * there was reason to pick meanwhile.
+ */
+static __always_inline task_t *interrupted_task(cpu_t *c, u32 cpu, task_t *prev)
+{
+	task_t *p = c->interrupted;
+
+	if (!p)
+		return NULL;
+	WRITE_ONCE(c->interrupted, NULL);
+	if (prev || c->resched || p->base.over || p->base.rq != (s32)rq_of(cpu))
+		return NULL;
+	if (!can_run(p, cpu, NULL))
+		return NULL;
+	count(nr_resumes);
+	return p;
+}
+
+/*
  * schedule() of the old days: puts @prev (NULL: it blocked, or is none of ours)
  * and picks. That the CPU is going to be idle is noted under the lock, so that
  * a task which becomes ready from then on kicks this CPU.
@@ -497,17 +531,19 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 	lock = lock_rq(nr, pass->now);
 	if (!lock)
 		return CHOSE_NONE;
-	if (prev) {
-		charge(rq, prev, pass->sum, 0);
-		put_prev_task(rq, prev, prev->base.ran);
-		WRITE_ONCE(prev->base.ran, 0);
+	if (prev)
+		put_prev(rq, prev, pass->sum);
+	next = interrupted_task(c, cpu, prev);
+	if (!next) {
+		next = pick_next_task(rq, cpu, prev);
+		if (next)
+			set_next_task(rq, next, cpu);
 	}
-	next = pick_next_task(rq, cpu, prev);
+	WRITE_ONCE(c->resched, false);
 	if (rq->base.walk_tasks) {
 		rq->base.walk_tasks = false;
 		outcome = CHOSE_WALK;
 	} else if (next) {
-		set_next_task(rq, next, cpu);
 		c->curr = next;
 		c->exec = next;
 		c->mm = next->base.mm;
@@ -657,7 +693,8 @@ void glue_running(u64 *ctx)
 		clear_idle(cpu);
 	}
 	if (!is_ours(p)) {
-		WRITE_ONCE(c->curr, NULL);
+		if (!c->interrupted)
+			WRITE_ONCE(c->curr, NULL);
 		WRITE_ONCE(c->exec, NULL);
 		return;
 	}
@@ -691,8 +728,11 @@ void glue_stopping(u64 *ctx)
 	if (!t || !is_ours(p))
 		return;
 	if (c->exec == t) {
-		WRITE_ONCE(c->curr, NULL);
 		WRITE_ONCE(c->exec, NULL);
+		if (runnable)
+			c->interrupted = t;
+		else
+			WRITE_ONCE(c->curr, NULL);
 	}
 	t->base.state = runnable ? TASK_STOPPED : TASK_NONE;
 }
@@ -777,9 +817,7 @@ void glue_quiescent(u64 *ctx)
 	if (!lock)
 		return;
 	rq = rq_nr(nr);
-	charge(rq, t, sum, 0);
-	put_prev_task(rq, t, t->base.ran);
-	WRITE_ONCE(t->base.ran, 0);
+	put_prev(rq, t, sum);
 	dequeue_task(rq, t, DEQ_SLEEP);
 	t->base.rq = RQ_NONE;
 	unlock(lock);
@@ -808,10 +846,8 @@ void glue_set_weight(u64 *ctx)
 	}
 	resched = prio_changed(rq_nr(nr), t, old);
 	unlock(lock);
-	if (resched) {
-		count(nr_preempt_kicks);
-		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
-	}
+	if (resched)
+		preempt_cpu(scx_bpf_task_cpu(p));
 }
 
 /* Copies the words that this kernel's masks have. */

@@ -84,6 +84,7 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	WRITE_ONCE(t->base.ran, 0);
 	WRITE_ONCE(t->base.partial, 0);
 	WRITE_ONCE(t->base.state, TASK_NONE);
+	WRITE_ONCE(t->base.over, false);
 	WRITE_ONCE(t->base.uninterruptible, false);
 	copy_mask(t, p->cpus_ptr);
 }
@@ -106,10 +107,8 @@ static __noinline int fork_task(task_t *t)
 		return 0;
 	resched = task_fork(parent, t);
 	unlock(lock);
-	if (resched) {
-		count(nr_preempt_kicks);
-		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
-	}
+	if (resched)
+		preempt_cpu(scx_bpf_task_cpu(p));
 	return 0;
 }
 

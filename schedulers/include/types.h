@@ -60,6 +60,7 @@ struct task_base {
 	s32 nice;			/* K: -20..19 */
 	s32 waker_cpu;			/* K: CPU of a synchronous waker, else -1 */
 	u32 state;			/* K, and READY to PICKED by Q */
+	bool over;			/* Q: told to reschedule, not put since */
 	bool fresh;			/* K: has never been enqueued */
 	bool uninterruptible;		/* K: how it sleeps or slept last */
 };
@@ -75,7 +76,8 @@ struct rq_base {
  * What the policies see of a CPU. curr and exec change under the lock of the
  * CPU's queue in ops.dispatch, and in that CPU's running and stopping.
  * The rank of the CPU is that of curr, the time goes to exec. They are one
- * task unless a blocked task has somebody else run on its behalf.
+ * task unless a task that is none of ours has interrupted curr (exec is NULL
+ * then), or a blocked task has somebody else run on its behalf.
  */
 struct cpu {
 	task_t *curr;			/* whose priority counts; NULL: no task of ours */
@@ -83,7 +85,9 @@ struct cpu {
 	u64 idle_since;			/* ns, 0 if it is not idle */
 	u64 mm;				/* address space of the last task of ours */
 	u64 sampled;			/* ns, when tick sampling last looked */
-	u64 pad[3];
+	task_t *interrupted;		/* lost the CPU to a task that is none of ours */
+	bool resched;			/* was told to preempt, has not picked since */
+	u64 pad;
 };
 
 /* Why enqueue_task() or wakeup_preempt() is called; one of these. */
