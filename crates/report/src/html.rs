@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_page_stands_alone_and_is_escaped() {
         let runs = vec![run("vanilla", 1, 10.0), run("vanilla", 2, 11.0), run("<o1>", 1, 30.0)];
-        let document = Document { comparisons: compare(&runs, Level::P95), runs };
+        let document = Document { comparisons: compare(&runs, Level::P95), runs, ..Document::default() };
         let page = HtmlPage { title: "a & b".into(), command: "schedlab compare".into(), notes: Vec::new() };
         let text = to_html(&page, &document);
         assert!(text.contains("<h1>a &amp; b</h1>") && text.contains("&lt;o1&gt;"));

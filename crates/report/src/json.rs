@@ -2,6 +2,7 @@
 //! order and formatting are fixed, so equal runs give equal bytes.
 
 use crate::comparison::{Cell, Comparison, Sample, Verdict};
+use crate::reproduction::{Figures, PublishedRow};
 use crate::units::unit;
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_stats::Moments;
@@ -22,6 +23,8 @@ pub struct Document {
     pub runs: Vec<RunRecord>,
     /// What they say about each other.
     pub comparisons: Vec<Comparison>,
+    /// Published figures beside measured ones.
+    pub reproduction: Vec<PublishedRow>,
 }
 
 /// Why a result file cannot be read.
@@ -125,6 +128,8 @@ struct File {
     runs: Vec<Run>,
     #[serde(default)]
     comparisons: Vec<Compared>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reproduction: Vec<Row>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -211,6 +216,25 @@ struct Compared {
 }
 
 #[derive(Serialize, Deserialize)]
+struct Row {
+    workload: String,
+    place: String,
+    metric: String,
+    unit: String,
+    better: String,
+    published: Pair,
+    measured: Option<Pair>,
+    published_others: Pairs<f64>,
+    verdict: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Pair {
+    reference: f64,
+    candidate: f64,
+}
+
+#[derive(Serialize, Deserialize)]
 struct Side {
     scheduler: String,
     runs: usize,
@@ -226,6 +250,7 @@ pub fn to_json(document: &Document) -> String {
         schedlab: Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA },
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
+        reproduction: document.reproduction.iter().map(row_out).collect(),
     };
     let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
     text.push('\n');
@@ -246,7 +271,8 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     }
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
-    Ok(Document { runs, comparisons })
+    let reproduction = file.reproduction.into_iter().map(row_in).collect::<Result<_, _>>()?;
+    Ok(Document { runs, comparisons, reproduction })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -362,6 +388,35 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
     })
 }
 
+fn row_out(row: &PublishedRow) -> Row {
+    let pair = |figures: Figures| Pair { reference: figures.reference, candidate: figures.candidate };
+    Row {
+        workload: row.workload.clone(),
+        place: row.place.clone(),
+        metric: row.metric.clone(),
+        unit: row.unit.clone(),
+        better: better_name(row.better).to_string(),
+        published: pair(row.published),
+        measured: row.measured.map(pair),
+        published_others: Pairs(row.others.clone()),
+        verdict: row.verdict().text(),
+    }
+}
+
+fn row_in(row: Row) -> Result<PublishedRow, JsonError> {
+    let figures = |pair: Pair| Figures { reference: pair.reference, candidate: pair.candidate };
+    Ok(PublishedRow {
+        workload: row.workload,
+        place: row.place,
+        metric: row.metric,
+        unit: row.unit,
+        better: better_in(&row.better)?,
+        published: figures(row.published),
+        measured: row.measured.map(figures),
+        others: row.published_others.0,
+    })
+}
+
 fn side_out(sample: &Sample) -> Side {
     Side {
         scheduler: sample.scheduler.clone(),
@@ -439,7 +494,8 @@ mod tests {
     fn document() -> Document {
         let runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
-        Document { comparisons: compare(&runs, Level::P95), runs }
+        let reproduction = vec![crate::reproduction::tests::row(Better::Lower, (1.5, 2.0), Some((3.0, 4.0)))];
+        Document { comparisons: compare(&runs, Level::P95), runs, reproduction }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod html;
 mod json;
 mod ministat;
 mod perfetto;
+mod reproduction;
 mod table;
 mod units;
 
@@ -18,4 +19,5 @@ pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::ministat;
 pub use perfetto::PerfettoSink;
+pub use reproduction::{AGREEMENT_PERCENT, Figures, PublishedRow, RowVerdict, agreeing, reproduction_table};
 pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};
