@@ -97,7 +97,7 @@ fn compile(schedulers: &Path, objects: &Path) {
 }
 
 fn stop(text: &str) -> ! {
-    eprintln!("error: {text}");
+    println!("cargo::error={}", text.replace('\n', "; "));
     std::process::exit(1)
 }
 

@@ -41,6 +41,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Names of schedulers, workloads and machines
     List(ListArgs),
+    /// One simulated run
+    Sim(SimArgs),
+    /// Schedulers compared over CPU counts and seeds, with statistics
+    Compare(CompareArgs),
+    /// A document's tables: published beside measured, with a verdict per row
+    Reproduce(ReproduceArgs),
+    /// Load a scheduler into a real kernel, run a workload or a command under it, unload it
+    Run(RunArgs),
+    /// What an object needs, and who runs it: the simulator, a real kernel's verifier
+    Check(CheckArgs),
     /// Two or more samples compared, ministat style
     Stat(StatArgs),
     /// Shell completions
@@ -178,7 +188,7 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  schedlab reproduce kravetz --quick     smaller workloads, half the rows: a minute or two
+  schedlab reproduce kravetz --quick     smaller workloads: a minute or two
   schedlab reproduce kravetz --html kravetz.html
 
 The rules of the verdicts are in docs/reproduction.md. Exit code 0 when at least 75 % of the rows
@@ -187,7 +197,7 @@ pub(crate) struct ReproduceArgs {
     /// The document
     #[arg(value_enum)]
     pub(crate) document: DocumentName,
-    /// Smaller workloads and fewer rows
+    /// Smaller workloads
     #[arg(long)]
     pub(crate) quick: bool,
     /// Runs of each row and scheduler
@@ -208,6 +218,87 @@ pub(crate) struct ReproduceArgs {
 pub(crate) enum DocumentName {
     /// Kravetz, "[patch] O(1) scheduler": mkbench, chat, reflex on 2, 4, 8 CPUs
     Kravetz,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("what").required(true).args(["workload", "command"]),
+    after_help = "\
+Examples:
+  sudo schedlab run -s o1 -w chat:rooms=2,messages=20
+  sudo schedlab run -s ./mine.bpf.o -- make -j8
+  schedlab run --vm -s o1 -w chat:rooms=2,messages=20 --json result.json
+
+On the host it needs root and a kernel with sched_ext; whatever happens, the machine is back under
+its own scheduler afterwards. With --vm a stock kernel from the distribution's package archive (kept
+in the cache, fetched once) boots in QEMU with this command as its only program."
+)]
+pub(crate) struct RunArgs {
+    /// Scheduler: a shipped name, an object file (*.bpf.o), or eevdf
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub(crate) scheduler: String,
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)
+    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
+    pub(crate) workload: Option<String>,
+    /// In a virtual machine
+    #[arg(long)]
+    pub(crate) vm: bool,
+    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
+    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Number of CPUs of the VM; 2 without
+    #[arg(short, long, value_name = "N")]
+    pub(crate) cpus: Option<NonZeroUsize>,
+    /// Longest time for the job in the VM, boot not included
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
+    pub(crate) timeout: DurationNs,
+    /// Seed of the workload
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// End the run after this long (500ms, 2s)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<DurationNs>,
+    /// Set a tunable of the scheduler: VAR=VALUE
+    #[arg(long = "set", value_name = "VAR=VALUE")]
+    pub(crate) settings: Vec<String>,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+    /// Command to run under the scheduler
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// This is the guest of a VM
+    #[arg(long, hide = true)]
+    pub(crate) as_guest: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab check o1                  a shipped scheduler
+  schedlab check ./mine.bpf.o --vm   also ask the verifier of a stock kernel in a VM
+
+Exit code 0 when all that was asked for takes it, 1 when something does not.")]
+pub(crate) struct CheckArgs {
+    /// Object file (*.bpf.o) or shipped name
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) object: String,
+    /// Ask the verifier of this machine's kernel too (root)
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Ask the verifier of a kernel in a VM too
+    #[arg(long)]
+    pub(crate) vm: bool,
+    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
+    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Set a tunable before: VAR=VALUE
+    #[arg(long = "set", value_name = "VAR=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// This is the guest of a VM
+    #[arg(long, hide = true, requires = "live")]
+    pub(crate) as_guest: bool,
 }
 
 /// Arguments of `stat`.

@@ -19,6 +19,16 @@ pub(crate) enum Code {
     Environment = 5,
 }
 
+impl Code {
+    /// The code of an exit status, if it is one of ours.
+    pub(crate) fn from_number(number: i32) -> Option<Code> {
+        use Code::{Done, Ejected, Environment, Failed, Inconclusive, Usage};
+        [Done, Failed, Usage, Inconclusive, Ejected, Environment]
+            .into_iter()
+            .find(|code| *code as i32 == number)
+    }
+}
+
 /// Why a command stops: one line that names the place and the cure, and its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -37,6 +47,16 @@ impl Failure {
     /// Something is missing here: a right, a program, room on the disk.
     pub(crate) fn environment(text: impl Into<String>) -> Failure {
         Failure { code: Code::Environment, text: text.into() }
+    }
+
+    /// A scheduler was thrown out; the text names the exit kind.
+    pub(crate) fn ejected(text: impl Into<String>) -> Failure {
+        Failure { code: Code::Ejected, text: text.into() }
+    }
+
+    /// A comparison or check that does not hold.
+    pub(crate) fn failed(text: impl Into<String>) -> Failure {
+        Failure { code: Code::Failed, text: text.into() }
     }
 }
 

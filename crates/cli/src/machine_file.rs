@@ -188,7 +188,7 @@ fn cpus(cpus: &Cpus) -> Result<Vec<Cpu>, String> {
 /// ones.
 fn regular(topology: &Topology) -> Result<Vec<Cpu>, String> {
     for (key, parts) in [("llcs", topology.llcs), ("nodes", topology.nodes)] {
-        if parts == 0 || topology.cores % parts != 0 {
+        if parts == 0 || !topology.cores.is_multiple_of(parts) {
             return Err(format!(
                 "cpus: {key} = {parts} does not divide the {} cores of a socket",
                 topology.cores

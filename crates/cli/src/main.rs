@@ -1,15 +1,21 @@
 //! `schedlab`: a laboratory for Linux CPU schedulers.
 //!
-//! Five steps: am I a VM's first process; parse; run a subcommand; tell its failure;
-//! exit with its code.
+//! Five steps: take on a special role (a VM's first process, a task of a workload);
+//! parse; run a subcommand; tell its failure; exit with its code.
 
 mod args;
 mod commands;
 mod failure;
 mod machine_file;
 mod output;
+mod progress;
+mod real;
+mod results;
 mod scheduler;
 mod shipped;
+mod simulation;
+mod sweep;
+mod workload;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -17,9 +23,7 @@ use failure::{Code, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if schedlab_live::guest::is_init() {
-        schedlab_live::guest::main();
-    }
+    schedlab_live::enter();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return parse_failure(&error),
@@ -38,6 +42,11 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::List(args) => commands::list(args, cli.verbose),
+        Command::Sim(args) => commands::sim(args, cli.quiet, cli.verbose),
+        Command::Compare(args) => commands::compare(args, cli.quiet, cli.verbose),
+        Command::Reproduce(args) => commands::reproduce(args, cli.quiet),
+        Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
+        Command::Check(args) => commands::check(args, cli.quiet),
         Command::Stat(args) => commands::stat(args),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),

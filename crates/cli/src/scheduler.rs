@@ -16,8 +16,10 @@ pub(crate) struct Scheduler {
     pub(crate) name: String,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
-    /// `--set` values in the order given, as the object spells them.
+    /// `--set` values in the order given, as the user wrote them.
     pub(crate) settings: Vec<(String, String)>,
+    /// The same as the object spells them.
+    pub(crate) values: Vec<(String, String)>,
 }
 
 impl Scheduler {
@@ -26,7 +28,8 @@ impl Scheduler {
     /// # Errors
     /// An unknown name, an unreadable file.
     pub(crate) fn find(name: &str) -> Result<Scheduler, Failure> {
-        let found = |object| Scheduler { name: name.to_string(), object, settings: Vec::new() };
+        let found =
+            |object| Scheduler { name: name.to_string(), object, settings: Vec::new(), values: Vec::new() };
         if name == FAIR {
             return Ok(found(None));
         }
@@ -82,12 +85,14 @@ impl Scheduler {
             )));
         };
         // Another error of the object is told when it is loaded.
-        let value = Object::parse(&self.name, bytes)
+        let spelled = Object::parse(&self.name, bytes)
             .ok()
             .and_then(|object| enumerator(&object, variable, value))
             .unwrap_or_else(|| value.to_string());
-        self.settings.retain(|(name, _)| name != variable);
-        self.settings.push((variable.to_string(), value));
+        for (list, text) in [(&mut self.settings, value), (&mut self.values, spelled.as_str())] {
+            list.retain(|(name, _)| name != variable);
+            list.push((variable.to_string(), text.to_string()));
+        }
         Ok(())
     }
 }

@@ -1,9 +1,19 @@
 //! One module a subcommand.
 
+mod check;
+mod compare;
 mod documentation;
 mod list;
+mod reproduce;
+mod run;
+mod sim;
 mod stat;
 
+pub(crate) use check::check;
+pub(crate) use compare::compare;
 pub(crate) use documentation::{completions, man};
 pub(crate) use list::list;
+pub(crate) use reproduce::reproduce;
+pub(crate) use run::run;
+pub(crate) use sim::sim;
 pub(crate) use stat::stat;

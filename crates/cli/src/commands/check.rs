@@ -1,0 +1,163 @@
+//! `check`: what an object needs, whether the simulator runs it, and whether a real
+//! kernel's verifier takes it.
+
+use crate::args::CheckArgs;
+use crate::failure::{Code, Failure};
+use crate::output;
+use crate::real::{VmOptions, guest_failure, guest_scheduler};
+use crate::scheduler::Scheduler;
+use crate::shipped;
+use schedlab_bpf::btf::Kind;
+use schedlab_bpf::object::{ExternKind, Object, Variable};
+use schedlab_live::load::{LoadError, SchedulerObject, verify};
+use schedlab_live::vm::{VmJob, run as boot};
+use schedlab_report::table;
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use std::time::Duration;
+
+/// Prints the report; fails when any part of it does.
+pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
+    let scheduler = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?.remove(0);
+    let Some(bytes) = &scheduler.object else {
+        return Err(Failure::usage("eevdf is the kernel's own class: there is no object to check"));
+    };
+    let object = Object::parse(&args.object, bytes).map_err(|error| Failure::failed(error.to_string()))?;
+    if !args.as_guest {
+        output::print(&needs(&object))?;
+    }
+    let mut failure = None;
+    let mut verdict = |place: &str, result: Result<String, Failure>| {
+        let (word, text) = match result {
+            Ok(text) => ("yes", text),
+            Err(error) => {
+                let text = error.to_string();
+                let hard = failure.as_ref().is_some_and(|seen: &Failure| seen.code == Code::Environment);
+                if !hard {
+                    failure = Some(error);
+                }
+                ("no", text)
+            }
+        };
+        output::print(&format!("{place}: {word}{}{text}\n", if text.is_empty() { "" } else { "; " }))
+    };
+    if !args.as_guest {
+        verdict("\nthe simulator runs it", simulator(&scheduler, bytes))?;
+    }
+    if args.live {
+        verdict("this kernel's verifier takes it", verified(&scheduler, bytes))?;
+    }
+    if args.vm {
+        verdict("the VM kernel's verifier takes it", verified_in_vm(args, &scheduler, quiet))?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Everything that the object declares and expects.
+fn needs(object: &Object) -> String {
+    let mut text = format!("{}: license {}\n", object.file(), object.license());
+    let mut section = |title: &str, header: &[&str], rows: Vec<Vec<String>>| {
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{title}\n{}", table(header, &[], &rows)));
+        }
+    };
+    for ops in object.struct_ops() {
+        let rows = ops.functions.iter().map(|(member, function)| vec![member.clone(), function.clone()]);
+        section(&format!("{} ({})", ops.name, ops.type_name), &["callback", "program"], rows.collect());
+    }
+    let hooks = object.programs().iter().filter(|program| !program.section.starts_with("struct_ops"));
+    let rows = hooks.map(|program| vec![program.name.clone(), program.section.clone()]);
+    section("other programs", &["program", "attaches to"], rows.collect());
+    for (kind, title) in [
+        (ExternKind::Kfunc, "kernel functions"),
+        (ExternKind::Ksym, "kernel variables"),
+        (ExternKind::Kconfig, "kernel configuration"),
+    ] {
+        let wanted = object.externs().iter().filter(|found| found.kind == kind);
+        let rows = wanted.map(|found| {
+            let need = if found.weak { "may be missing" } else { "needed" };
+            vec![found.name.clone(), need.to_string()]
+        });
+        section(title, &["name", "need"], rows.collect());
+    }
+    let rows = object.maps().iter().map(|map| {
+        let sizes = [map.key_size, map.value_size, map.max_entries].map(|size| size.to_string());
+        let [key, value, entries] = sizes;
+        vec![map.name.clone(), map.map_type.name().to_string(), key, value, entries]
+    });
+    section("maps", &["name", "type", "key bytes", "value bytes", "entries"], rows.collect());
+    let rows = object.variables().filter(|v| is_tunable(v)).map(|variable| tunable(object, variable));
+    section("tunables (--set)", &["name", "type", "default"], rows.collect());
+    text
+}
+
+/// A `const volatile` global that no loader fills by itself.
+fn is_tunable(variable: &Variable) -> bool {
+    variable.global && variable.section.starts_with(".rodata") && !variable.name.starts_with("__")
+}
+
+fn tunable(object: &Object, variable: &Variable) -> Vec<String> {
+    let btf = object.btf();
+    let type_name = variable.ty.map_or_else(String::new, |ty| btf.spell(ty));
+    let type_name = type_name.replace("const ", "").replace("volatile ", "");
+    let number = object.initial_number(variable);
+    let named = variable.ty.and_then(|ty| match btf.resolved(ty) {
+        Kind::Enum(values) | Kind::Enum64(values) => {
+            let value = values.values.iter().find(|value| Some(value.value) == number)?;
+            Some(btf.enumerator_name(value).to_string())
+        }
+        _ => None,
+    });
+    let default = named.or_else(|| number.map(|number| number.to_string())).unwrap_or_default();
+    vec![variable.name.clone(), type_name, default]
+}
+
+/// Loads it into the simulated kernel.
+fn simulator(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
+    let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
+    let options = LoadOptions { settings: scheduler.values.clone(), ..LoadOptions::default() };
+    BpfScheduler::load(&scheduler.name, bytes, &options, &machine)
+        .map(|_| String::new())
+        .map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Has this machine's kernel verify it.
+fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
+    let object = SchedulerObject {
+        name: scheduler.name.clone(),
+        bytes: bytes.to_vec(),
+        settings: scheduler.values.clone(),
+    };
+    match verify(&object) {
+        Ok(programs) => {
+            let walked: u64 = programs.iter().map(|program| u64::from(program.verified_insns)).sum();
+            Ok(format!("{} programs, {walked} instructions walked", programs.len()))
+        }
+        Err(error @ (LoadError::NoSchedExt { .. } | LoadError::NotPrivileged)) => Err(error.into()),
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+/// Has a VM's kernel verify it: this command, in the guest, does [`verified`].
+fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
+    let vm = VmOptions { cpus: 1, timeout: Duration::from_secs(120), kernel: args.kernel.clone() };
+    let mut progress = |line: &str| {
+        if !quiet {
+            output::note(line);
+        }
+    };
+    let mut job = VmJob::new(vm.kernel(&mut progress)?, Vec::new());
+    let inside = guest_scheduler(&mut job, scheduler);
+    job.args = vec!["check".to_string(), inside, "--live".to_string(), "--as-guest".to_string()];
+    for (name, value) in &scheduler.values {
+        job.args.extend(["--set".to_string(), format!("{name}={value}")]);
+    }
+    vm.apply(&mut job);
+    let release = job.kernel.release.clone();
+    let output = boot(&job, &mut progress)?;
+    if output.exit_code != 0 {
+        return Err(guest_failure(&output));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = text.trim().split_once("; ").map_or("", |(_, words)| words);
+    Ok(format!("{release}: {words}"))
+}

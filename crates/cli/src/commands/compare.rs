@@ -1,0 +1,81 @@
+//! `compare`: a matrix of runs, each scheduler against the first.
+
+use super::sim::{limit, machine};
+use crate::args::CompareArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::results::Results;
+use crate::scheduler::Scheduler;
+use crate::simulation::{Simulation, ejection};
+use crate::sweep::sweep;
+use schedlab_report::{Comparison, Document, compare as compare_runs, comparison_table, run_summary};
+
+/// Runs and prints.
+pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    let results = Results::new(&args.results)?;
+    let schedulers = schedulers(args)?;
+    let runs = matrix(args, &schedulers)?;
+    // One seed of each scheduler and machine is enough to find a mistake early.
+    for simulation in runs.iter().step_by(args.runs.get()) {
+        simulation.check()?;
+    }
+    let own: Vec<String> = runs[0].scenario()?.metrics.into_iter().map(|metric| metric.name).collect();
+    let records = sweep(&runs, args.jobs, quiet)?;
+    let comparisons = compare_runs(&records, args.confidence);
+    let document = Document { runs: records, comparisons, ..Document::default() };
+    let written = results.write(&tables(&document, &own, verbose), &document, &[]);
+    if !quiet && args.runs.get() < 3 {
+        output::note("with fewer than 3 runs little can be shown; --runs 5 or more gives narrower intervals");
+    }
+    ejection(&document).and(written)
+}
+
+fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
+    if args.schedulers.len() < 2 {
+        return Err(Failure::usage("-s needs two schedulers or more to compare, as in -s vanilla,o1"));
+    }
+    if let Some(twice) =
+        args.schedulers.iter().enumerate().find(|(i, name)| args.schedulers[..*i].contains(name))
+    {
+        return Err(Failure::usage(format!("-s names {} twice", twice.1)));
+    }
+    Scheduler::find_all(&args.schedulers, &args.setup.settings)
+}
+
+/// CPU counts, then schedulers, then seeds.
+fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation>, Failure> {
+    let counts =
+        if args.cpus.is_empty() { vec![None] } else { args.cpus.iter().copied().map(Some).collect() };
+    let mut runs = Vec::new();
+    for count in counts {
+        let machine = machine(&args.setup, count)?;
+        for scheduler in schedulers {
+            for run in 0..args.runs.get() as u64 {
+                runs.push(Simulation {
+                    scheduler: scheduler.clone(),
+                    workload: args.setup.workload.clone(),
+                    machine: machine.clone(),
+                    seed: args.setup.seed.wrapping_add(run),
+                    limit: limit(&args.setup)?,
+                });
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// The workload's own metrics, or all with `-v`.
+fn tables(document: &Document, own: &[String], verbose: bool) -> String {
+    let shown: Vec<Comparison> =
+        document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect();
+    let mut text = comparison_table(&shown);
+    let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
+    if !ejected.is_empty() {
+        text.push_str("\nLeft out, because the scheduler was ejected:\n");
+        text.extend(ejected.into_iter().map(run_summary));
+    }
+    if shown.is_empty() {
+        text.push_str("no metric to compare: every run of one side is missing or has no figure\n");
+    }
+    text
+}

@@ -1,0 +1,111 @@
+//! `sim`: one simulated run.
+
+use crate::args::{SetupArgs, SimArgs};
+use crate::failure::Failure;
+use crate::output::Target;
+use crate::progress::RunProgress;
+use crate::results::Results;
+use crate::scheduler::Scheduler;
+use crate::shipped;
+use crate::simulation::{Simulation, ejection};
+use schedlab_base::{DurationNs, Machine};
+use schedlab_report::{Document, PerfettoSink, counters_table, metrics_table, run_summary, tasks_table};
+use schedlab_sim::SharedSink;
+use schedlab_trace::RunRecord;
+use schedlab_workload::{End, Scenario};
+use std::cell::RefCell;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+
+/// Tasks shown without `-v`.
+const TASKS_SHOWN: usize = 12;
+
+/// The sink of `--perfetto`.
+type Trace = Rc<RefCell<PerfettoSink<Box<dyn Write>>>>;
+
+/// Runs and prints.
+pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    let results = Results::new(&args.results)?;
+    let perfetto = args.perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
+    let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
+    let simulation = Simulation {
+        scheduler: schedulers.remove(0),
+        workload: args.setup.workload.clone(),
+        machine: machine(&args.setup, args.cpus)?,
+        seed: args.setup.seed,
+        limit: limit(&args.setup)?,
+    };
+    let scenario = simulation.scenario()?;
+    let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
+    let mut sinks: Vec<SharedSink> = vec![progress.clone()];
+    let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
+    if let Some(trace) = &trace {
+        sinks.push(trace.clone());
+    }
+    let run = simulation.run(&scenario, sinks);
+    progress.borrow().finish();
+    let run = run?;
+    let document = Document { runs: vec![run], ..Document::default() };
+    let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
+    let traced = finish_trace(perfetto.as_ref(), trace);
+    ejection(&document).and(written).and(traced)
+}
+
+/// The machine of `-m` with the CPUs of `-c`.
+pub(crate) fn machine(setup: &SetupArgs, cpus: Option<NonZeroUsize>) -> Result<Machine, Failure> {
+    let machine = shipped::machine(&setup.machine)?.machine;
+    match cpus {
+        None => Ok(machine),
+        Some(count) => {
+            machine.with_cpus(count.get()).map_err(|error| Failure::usage(format!("-c {count}: {error}")))
+        }
+    }
+}
+
+/// `--duration`, which has to be more than nothing.
+pub(crate) fn limit(setup: &SetupArgs) -> Result<Option<DurationNs>, Failure> {
+    if setup.duration == Some(DurationNs::ZERO) {
+        return Err(Failure::usage("--duration 0: a run needs some time, as in 500ms or 2s"));
+    }
+    Ok(setup.duration)
+}
+
+/// When the run ends, where that is known beforehand.
+fn end(scenario: &Scenario, limit: Option<DurationNs>) -> Option<DurationNs> {
+    match (scenario.end, limit) {
+        (End::After(end), Some(limit)) => Some(end.min(limit)),
+        (End::After(end), None) => Some(end),
+        (End::AllExit | End::ForegroundExit, _) => None,
+    }
+}
+
+fn start_trace(target: &Target, scenario: &Scenario) -> Result<Trace, Failure> {
+    let names = scenario.tasks.iter().map(|task| task.name.clone()).collect();
+    Ok(Rc::new(RefCell::new(PerfettoSink::new(target.create()?, names))))
+}
+
+fn finish_trace(target: Option<&Target>, trace: Option<Trace>) -> Result<(), Failure> {
+    let (Some(target), Some(trace)) = (target, trace) else { return Ok(()) };
+    let sink = Rc::into_inner(trace).expect("the run has dropped its sinks").into_inner();
+    sink.finish().map(|_| ()).map_err(|error| target.failure(&error))
+}
+
+/// The tables of one run.
+pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
+    let mut text = run_summary(run);
+    text.push('\n');
+    text.push_str(&metrics_table(run));
+    if !run.tasks.is_empty() {
+        text.push('\n');
+        text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
+    }
+    if verbose && !run.counters.is_empty() {
+        text.push('\n');
+        text.push_str(&counters_table(run));
+    }
+    if !run.exit.dump.is_empty() && (verbose || run.exit.kind.is_ejection()) {
+        text.push_str(&format!("\nDump:\n{}\n", run.exit.dump.trim_end()));
+    }
+    text
+}

@@ -1,0 +1,257 @@
+//! One run on a real kernel: this machine's, or that of a VM in which this same
+//! command does the run and writes its results as JSON.
+
+use crate::failure::{Code, Failure};
+use crate::output;
+use crate::scheduler::Scheduler;
+use crate::workload;
+use schedlab_base::DurationNs;
+use schedlab_live::kernel_image::{self, KernelError, KernelImage};
+use schedlab_live::load::{LoadError, SchedulerObject};
+use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
+use schedlab_live::signals;
+use schedlab_live::vm::{VmError, VmJob, VmOutput, run as boot};
+use schedlab_report::from_json;
+use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_workload::End;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A run on a real kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct RealRun {
+    /// Who schedules.
+    pub(crate) scheduler: Scheduler,
+    /// The workload as the user named it.
+    pub(crate) workload: String,
+    /// The seed of the workload.
+    pub(crate) seed: u64,
+    /// `--duration`.
+    pub(crate) limit: Option<DurationNs>,
+}
+
+/// Names of the files of a job in the VM.
+const GUEST_RESULT: &str = "/tmp/result.json";
+
+impl From<LoadError> for Failure {
+    /// What the machine lacks is the environment's fault, the rest is the input's.
+    fn from(error: LoadError) -> Failure {
+        let text = error.to_string();
+        match error {
+            LoadError::NoSchedExt { .. } | LoadError::NotPrivileged | LoadError::Busy { .. } => {
+                Failure::environment(text)
+            }
+            _ => Failure::usage(text),
+        }
+    }
+}
+
+impl From<KernelError> for Failure {
+    fn from(error: KernelError) -> Failure {
+        let text = error.to_string();
+        match error {
+            KernelError::Unreadable { .. } | KernelError::NotBootable { .. } => Failure::usage(text),
+            _ => Failure::environment(text),
+        }
+    }
+}
+
+impl From<VmError> for Failure {
+    fn from(error: VmError) -> Failure {
+        let text = error.to_string();
+        match error {
+            VmError::Kernel(error) => error.into(),
+            VmError::BadJob(_) => Failure::usage(text),
+            VmError::Timeout { .. } => Failure { code: Code::Inconclusive, text },
+            _ => Failure::environment(text),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        let text = error.to_string();
+        match error {
+            RunError::Load(error) => error.into(),
+            RunError::Exec(_) => Failure::environment(text),
+            RunError::Command { .. } => Failure::usage(format!("command {text}")),
+            RunError::Interrupted => Failure { code: Code::Inconclusive, text },
+        }
+    }
+}
+
+/// Runs a workload or a command under a scheduler on this machine's kernel.
+///
+/// # Errors
+/// An object or setting that is refused, a machine that cannot do it, work that
+/// cannot be done. An ejected scheduler is no error here: the result says so.
+pub(crate) fn run_here(scheduler: &Scheduler, work: Work<'_>, quiet: bool) -> Result<RunResult, Failure> {
+    let object = scheduler.object.as_ref().map(|bytes| SchedulerObject {
+        name: scheduler.name.clone(),
+        bytes: bytes.to_vec(),
+        settings: scheduler.values.clone(),
+    });
+    let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, spin_rate: None };
+    signals::catch();
+    let result = session::run(&plan)?;
+    if !quiet {
+        if let Some(why) = &result.not_observed {
+            output::note(&format!("waits are not in the results: {why}"));
+        }
+        for warning in &result.kernel_warnings {
+            output::note(&format!("kernel: {warning}"));
+        }
+    }
+    Ok(result)
+}
+
+/// The record of a result.
+pub(crate) fn record(
+    scheduler: &Scheduler,
+    workload: WorkloadRecord,
+    seed: u64,
+    backend: Backend,
+    result: RunResult,
+) -> RunRecord {
+    let mut counters = result.scheduler.counters;
+    counters.extend(result.scheduler.events);
+    RunRecord {
+        scheduler: scheduler.name.clone(),
+        settings: scheduler.settings.clone(),
+        workload,
+        machine: kernel_release(),
+        cpus: result.cpus,
+        seed,
+        backend,
+        duration: result.elapsed,
+        exit: result.scheduler.exit,
+        metrics: result.metrics,
+        counters,
+        tasks: result.tasks,
+        trace_hash: None,
+    }
+}
+
+impl RealRun {
+    /// Runs on this machine's kernel. `backend` is what the record says: this machine
+    /// may be a VM's guest.
+    ///
+    /// # Errors
+    /// See [`run_here`], and a workload that is refused.
+    pub(crate) fn here(&self, backend: Backend, quiet: bool) -> Result<RunRecord, Failure> {
+        let mut scenario = workload::scenario(&self.workload, self.seed, self.limit)?;
+        if let Some(limit) = self.limit {
+            scenario.end = match scenario.end {
+                End::After(end) => End::After(end.min(limit)),
+                End::AllExit | End::ForegroundExit => End::After(limit),
+            };
+        }
+        let result = run_here(&self.scheduler, Work::Scenario(&scenario), quiet)?;
+        let workload = WorkloadRecord { name: scenario.name, params: scenario.params };
+        Ok(record(&self.scheduler, workload, self.seed, backend, result))
+    }
+
+    /// Runs in a VM: this command, as the guest's only program, does [`RealRun::here`].
+    ///
+    /// # Errors
+    /// As there, and everything that can keep a VM from working.
+    pub(crate) fn in_vm(&self, vm: &VmOptions, progress: &mut dyn FnMut(&str)) -> Result<RunRecord, Failure> {
+        workload::scenario(&self.workload, self.seed, self.limit)?;
+        let mut job = VmJob::new(vm.kernel(progress)?, Vec::new());
+        let mut args: Vec<String> = ["run", "--as-guest", "-w"].map(String::from).to_vec();
+        args.push(guest_file(&mut job, &self.workload)?.unwrap_or_else(|| self.workload.clone()));
+        args.extend(["-s".to_string(), guest_scheduler(&mut job, &self.scheduler)]);
+        args.extend(["--seed".to_string(), self.seed.to_string()]);
+        args.extend(["--json".to_string(), GUEST_RESULT.to_string()]);
+        for (name, value) in &self.scheduler.values {
+            args.extend(["--set".to_string(), format!("{name}={value}")]);
+        }
+        if let Some(limit) = self.limit {
+            args.extend(["--duration".to_string(), limit.to_string()]);
+        }
+        job.args = args;
+        job.collect = vec![GUEST_RESULT.to_string()];
+        vm.apply(&mut job);
+        let output = boot(&job, progress)?;
+        let Some(result) = output.file(GUEST_RESULT) else { return Err(guest_failure(&output)) };
+        let document = from_json(&String::from_utf8_lossy(result))
+            .map_err(|error| Failure::environment(format!("the guest's results are broken: {error}")))?;
+        let Some(mut run) = document.runs.into_iter().next() else { return Err(guest_failure(&output)) };
+        run.scheduler = self.scheduler.name.clone();
+        run.settings = self.scheduler.settings.clone();
+        Ok(run)
+    }
+}
+
+/// How the VM is made.
+#[derive(Clone, Debug)]
+pub(crate) struct VmOptions {
+    /// Number of CPUs.
+    pub(crate) cpus: u32,
+    /// Longest time for the job, boot not included.
+    pub(crate) timeout: Duration,
+    /// `--kernel`; the cached or fetched one without.
+    pub(crate) kernel: Option<PathBuf>,
+}
+
+impl VmOptions {
+    /// The kernel to boot.
+    pub(crate) fn kernel(&self, progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Failure> {
+        match &self.kernel {
+            Some(path) => Ok(kernel_image::from_path(path)?),
+            None => Ok(kernel_image::find_or_fetch(progress)?),
+        }
+    }
+
+    /// Gives a job its size and limit.
+    pub(crate) fn apply(&self, job: &mut VmJob) {
+        job.cpus = self.cpus;
+        job.timeout = self.timeout;
+        // Chosen: room for the thousands of threads of a large chat.
+        job.memory_mib = 2048;
+    }
+}
+
+/// Puts a file of the host into the guest; nothing when the name is no file.
+fn guest_file(job: &mut VmJob, name: &str) -> Result<Option<String>, Failure> {
+    let path = Path::new(name);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let content = std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let inside = format!("/job/{}", path.file_name().unwrap_or_default().to_string_lossy());
+    job.files.push((inside.clone(), content));
+    Ok(Some(inside))
+}
+
+/// The scheduler's name in the guest: the bytes go along, so that both sides run
+/// the same object.
+pub(crate) fn guest_scheduler(job: &mut VmJob, scheduler: &Scheduler) -> String {
+    let Some(bytes) = &scheduler.object else { return scheduler.name.clone() };
+    let file = scheduler.name.rsplit('/').next().unwrap_or("scheduler");
+    let file = file.strip_suffix(".bpf.o").unwrap_or(file);
+    let inside = format!("/job/{file}.bpf.o");
+    job.files.push((inside.clone(), bytes.to_vec()));
+    inside
+}
+
+/// The failure that the guest's command told on its standard error.
+pub(crate) fn guest_failure(output: &VmOutput) -> Failure {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = text.lines().rev().find_map(|line| line.split_once("schedlab: error: ")).map(|(_, told)| told);
+    let code = Code::from_number(output.exit_code).unwrap_or(Code::Environment);
+    let text = match told {
+        Some(told) => format!("in the VM: {told}"),
+        None => {
+            let last = text.lines().last().unwrap_or("no message");
+            format!("in the VM: the command ended with code {} ({last})", output.exit_code)
+        }
+    };
+    Failure { code, text }
+}
+
+/// `linux-6.12.8`, the running kernel's release: what stands for the machine.
+fn kernel_release() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("linux-{}", release.trim())
+}

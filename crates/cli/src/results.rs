@@ -1,0 +1,100 @@
+//! What every command does with its results: tables to standard output, everything
+//! to the files that were asked for.
+
+use crate::args::ResultArgs;
+use crate::failure::Failure;
+use crate::output::{self, Target};
+use schedlab_report::{Document, HtmlPage, to_csv, to_html, to_json};
+
+/// The files asked for, checked before the work begins.
+#[derive(Debug)]
+pub(crate) struct Results {
+    json: Option<Target>,
+    csv: Option<Target>,
+    html: Option<Target>,
+}
+
+impl Results {
+    /// Checks the paths.
+    ///
+    /// # Errors
+    /// A path that cannot be a file, or standard output asked for twice.
+    pub(crate) fn new(args: &ResultArgs) -> Result<Results, Failure> {
+        let target = |option, path: &Option<std::path::PathBuf>| {
+            path.as_deref().map(|path| Target::new(option, path)).transpose()
+        };
+        let results = Results {
+            json: target("--json", &args.json)?,
+            csv: target("--csv", &args.csv)?,
+            html: target("--html", &args.html)?,
+        };
+        let to_stdout = [&results.json, &results.csv, &results.html];
+        if to_stdout.into_iter().flatten().filter(|target| target.is_stdout()).count() > 1 {
+            return Err(Failure::usage("only one of --json, --csv and --html can be - (standard output)"));
+        }
+        Ok(results)
+    }
+
+    /// Prints the tables, unless a file goes to standard output in their place, and
+    /// writes all files. A file that fails keeps nothing else from being written.
+    ///
+    /// # Errors
+    /// The first file that could not be written.
+    pub(crate) fn write(
+        &self,
+        tables: &str,
+        document: &Document,
+        notes: &[(String, String)],
+    ) -> Result<(), Failure> {
+        let targets = [&self.json, &self.csv, &self.html];
+        let mut failure = None;
+        let mut keep = |result: Result<(), Failure>| {
+            if let Err(error) = result {
+                failure.get_or_insert(error);
+            }
+        };
+        if !targets.into_iter().flatten().any(Target::is_stdout) {
+            keep(output::print(tables));
+        }
+        if let Some(target) = &self.json {
+            keep(target.write(&to_json(document)));
+        }
+        if let Some(target) = &self.csv {
+            keep(target.write(&to_csv(&document.runs)));
+        }
+        if let Some(target) = &self.html {
+            let page = HtmlPage { title: title(document), command: command_line(), notes: notes.to_vec() };
+            keep(target.write(&to_html(&page, document)));
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn title(document: &Document) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for run in &document.runs {
+        if !names.contains(&run.scheduler.as_str()) {
+            names.push(&run.scheduler);
+        }
+    }
+    let workload = document.runs.first().map_or("", |run| run.workload.name.as_str());
+    if document.reproduction.is_empty() {
+        format!("{} under {workload}", names.join(", "))
+    } else {
+        "Published figures, measured again".to_string()
+    }
+}
+
+/// The command as it was given, quoted for a shell.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=:,./@+%".contains(c);
+    std::env::args()
+        .enumerate()
+        .map(|(index, word)| match index {
+            0 => "schedlab".to_string(),
+            _ if !word.is_empty() && word.chars().all(plain) => word,
+            _ => format!("'{}'", word.replace('\'', "'\\''")),
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,121 @@
+//! One simulated run: from a description of the run to its record.
+
+use crate::failure::Failure;
+use crate::scheduler::Scheduler;
+use crate::workload;
+use schedlab_base::{Better, DurationNs, Machine, Metric};
+use schedlab_report::Document;
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config, RunResult, SharedSink, run};
+use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_workload::Scenario;
+
+/// Everything that determines a simulated run.
+#[derive(Clone, Debug)]
+pub(crate) struct Simulation {
+    /// Who schedules.
+    pub(crate) scheduler: Scheduler,
+    /// The workload as the user named it.
+    pub(crate) workload: String,
+    /// The machine with its final number of CPUs.
+    pub(crate) machine: Machine,
+    /// The seed.
+    pub(crate) seed: u64,
+    /// `--duration`.
+    pub(crate) limit: Option<DurationNs>,
+}
+
+impl Simulation {
+    /// Builds the scenario.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
+        workload::scenario(&self.workload, self.seed, self.limit)
+    }
+
+    /// Checks what can be checked without running, so that a long sweep fails at once:
+    /// the workload and the object.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.scenario()?;
+        self.class().map(|_| ())
+    }
+
+    fn class(&self) -> Result<Class<BpfScheduler>, Failure> {
+        let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
+        let options = LoadOptions { settings: self.scheduler.values.clone(), ..LoadOptions::default() };
+        BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
+            .map(Class::Ext)
+            .map_err(|error| Failure::usage(format!("scheduler {error}")))
+    }
+
+    /// Runs it; `sinks` get the events too.
+    ///
+    /// # Errors
+    /// A workload, object or setting that is refused. An ejected scheduler is no error
+    /// here: the record says so.
+    pub(crate) fn run(&self, scenario: &Scenario, sinks: Vec<SharedSink>) -> Result<RunRecord, Failure> {
+        let mut config = Config::new(self.machine.clone(), self.seed);
+        config.limit = self.limit;
+        config.sinks = sinks;
+        let result = run(&config, scenario, self.class()?)
+            .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
+        Ok(self.record(scenario, result))
+    }
+
+    fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
+        let mut metrics: Vec<Metric> =
+            scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
+        metrics.extend(result.summary.metrics());
+        metrics.extend(cost_metrics(&result));
+        let mut counters = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
+        counters.extend(result.events.named().into_iter().map(|(name, value)| (name.to_string(), value)));
+        RunRecord {
+            scheduler: self.scheduler.name.clone(),
+            settings: self.scheduler.settings.clone(),
+            workload: WorkloadRecord { name: scenario.name.clone(), params: scenario.params.clone() },
+            machine: self.machine.name.clone(),
+            cpus: self.machine.cpu_count(),
+            seed: self.seed,
+            backend: Backend::Sim,
+            duration: result.duration,
+            exit: result.exit,
+            metrics,
+            counters,
+            tasks: result.tasks,
+            trace_hash: Some(result.trace_hash.to_string()),
+        }
+    }
+}
+
+/// What scheduling cost, as metrics.
+fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
+    let costs = &result.costs;
+    let mut metrics = Vec::new();
+    if costs.switches > 0 {
+        let per_switch = |value: u64| value as f64 / costs.switches as f64;
+        let (cost, insns) = (per_switch(costs.sched_cost.0), per_switch(costs.bpf_insns));
+        metrics.push(Metric::new("sched_cost_ns_per_switch", cost, "ns", Better::Lower));
+        metrics.push(Metric::new("bpf_insns_per_switch", insns, "insns", Better::Lower));
+    }
+    metrics.push(Metric::new("lock_wait_ns", costs.lock_wait.0 as f64, "ns", Better::Lower));
+    metrics
+}
+
+/// The failure of a command whose runs include an ejected scheduler; to be told
+/// after the results.
+pub(crate) fn ejection(document: &Document) -> Result<(), Failure> {
+    let ejected: Vec<&RunRecord> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
+    let Some(first) = ejected.first() else { return Ok(()) };
+    let words: Vec<&str> = [&first.exit.reason, &first.exit.message]
+        .into_iter()
+        .map(String::as_str)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let more = if ejected.len() > 1 { format!(" ({} runs in all)", ejected.len()) } else { String::new() };
+    Err(Failure::ejected(format!(
+        "scheduler {} was ejected from {} on {} CPUs, {}: {}{more}",
+        first.scheduler,
+        first.workload.name,
+        first.cpus,
+        first.exit.kind.name(),
+        words.join(": ")
+    )))
+}
