@@ -197,7 +197,7 @@ impl<'a> Linker<'a> {
             kfuncs: Vec::new(),
             traps: Vec::new(),
         };
-        linker.create_maps(mem)?;
+        linker.create_maps(settings, mem)?;
         linker.place_sections(mem)?;
         linker.fill_enum_variables(mem)?;
         settings.apply(object, |name| linker.variable_address(name), mem)?;
@@ -210,10 +210,24 @@ impl<'a> Linker<'a> {
     }
 
     /// Creates the declared maps and, for maps of maps, the inner ones that they name.
-    fn create_maps(&mut self, mem: &mut Memory) -> Result<(), LoadError> {
+    fn create_maps(&mut self, settings: &Settings, mem: &mut Memory) -> Result<(), LoadError> {
+        if let Some(name) = settings.unknown_map(self.object) {
+            let problem = format!("there is no map `{name}` to resize");
+            return Err(LoadError::new(
+                LoadErrorKind::Setting,
+                "settings",
+                problem,
+                "name a map of the object",
+            ));
+        }
         for def in self.object.maps() {
-            let id = self.maps.create(def, self.object.btf(), mem).map_err(|problem| {
-                let cure = "use a map type and size that the simulator models (docs list them)";
+            let mut def = def.clone();
+            def.max_entries = settings.map_entries(&def.name).unwrap_or(def.max_entries);
+            let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
+                let cure = match problem.as_str() {
+                    "max_entries is 0" => "its own loader gives it a size before loading: resize the map",
+                    _ => "use a map type and size that the simulator models",
+                };
                 LoadError::unsupported(format!("section .maps, map `{}`", def.name), problem, cure)
             })?;
             self.map_ids.push(id);

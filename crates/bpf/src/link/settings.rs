@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, String>,
+    map_entries: BTreeMap<String, u32>,
 }
 
 impl Settings {
@@ -25,7 +26,24 @@ impl Settings {
         self
     }
 
-    /// All settings, by name.
+    /// Gives a map another number of entries, as loaders do for maps that are sized by the number of CPUs.
+    pub fn resize_map(&mut self, map: &str, max_entries: u32) -> &mut Settings {
+        self.map_entries.insert(map.to_string(), max_entries);
+        self
+    }
+
+    /// The number of entries that [`Settings::resize_map`] gave.
+    pub(super) fn map_entries(&self, map: &str) -> Option<u32> {
+        self.map_entries.get(map).copied()
+    }
+
+    /// The first resized map that the object does not declare.
+    pub(super) fn unknown_map<'a>(&'a self, object: &Object) -> Option<&'a str> {
+        let declared = |name: &str| object.maps().iter().any(|m| m.name == name);
+        self.map_entries.keys().map(String::as_str).find(|name| !declared(name))
+    }
+
+    /// All settings of variables, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }

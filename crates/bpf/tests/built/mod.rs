@@ -1,7 +1,7 @@
 //! Shared by tests on object files: compiling the C sources of tests/objects, a small kernel, a host that records.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
-use schedlab_bpf::btf::{BtfBuilder, MemberSpec, TypeId};
+use schedlab_bpf::btf::{Btf, BtfBuilder, MemberSpec, TypeId};
 use schedlab_bpf::helpers::{self, Env, GenericKfunc};
 use schedlab_bpf::link::{Image, KconfigValue, KernelModel, Runtime};
 use schedlab_bpf::{Engine, Fault, FuncId, GuestAddr, Host, Interpreter, Memory, Perm, Vm};
@@ -56,6 +56,25 @@ pub const KFUNCS: [&str; 2] = ["known_add", "known_flavour"];
 
 /// A kernel whose types are those of core.bpf.c, moved about.
 pub fn kernel() -> KernelModel {
+    KernelModel {
+        kfuncs: KFUNCS.iter().chain(&GenericKfunc::NAMES).map(ToString::to_string).collect(),
+        kconfig: BTreeMap::from([
+            ("CONFIG_HZ".to_string(), KconfigValue::Number(250)),
+            ("CONFIG_SMP".to_string(), KconfigValue::Yes),
+        ]),
+        version: 0x70300,
+        nr_cpus: 2,
+        btf: types(false),
+        ..KernelModel::default()
+    }
+}
+
+/// The same types with what libbpf wants beside them.
+pub fn kernel_for_libbpf() -> Btf {
+    types(true)
+}
+
+fn types(for_libbpf: bool) -> Btf {
     let mut b = BtfBuilder::new();
     let int = b.int("int", 4, true);
     let u32_ = b.int("unsigned int", 4, false);
@@ -84,17 +103,21 @@ pub fn kernel() -> KernelModel {
     b.enumeration("colour", false, &[("GREEN", 22), ("RED", 11), ("VIOLET", 99)]);
     b.enumeration64("scx_public_consts", false, &[("SCX_SLICE_DFL", 20_000_000)]);
     add_functions(&mut b, int, u32_, u64_, char_);
-    KernelModel {
-        kfuncs: KFUNCS.iter().chain(&GenericKfunc::NAMES).map(ToString::to_string).collect(),
-        kconfig: BTreeMap::from([
-            ("CONFIG_HZ".to_string(), KconfigValue::Number(250)),
-            ("CONFIG_SMP".to_string(), KconfigValue::Yes),
-        ]),
-        version: 0x70300,
-        nr_cpus: 2,
-        btf: b.finish(),
-        ..KernelModel::default()
+    if for_libbpf {
+        // The value type of struct_ops maps, attach targets of tp_btf, kernel functions of the arena.
+        let ops = b.find("test_ops").expect("made above");
+        b.structure("bpf_struct_ops_test_ops", 128, &[MemberSpec::at("data", ops, 512)]);
+        let none = b.proto(TypeId(0), &[]);
+        let to_none = b.ptr(none);
+        b.typedef("btf_trace_sched_waking", to_none);
+        let nothing = b.ptr(TypeId(0));
+        let five = [("map", nothing), ("at", nothing), ("pages", u32_), ("node", int), ("flags", u64_)];
+        let alloc = b.proto(nothing, &five);
+        b.func("bpf_arena_alloc_pages", alloc);
+        let free = b.proto(TypeId(0), &five[..3]);
+        b.func("bpf_arena_free_pages", free);
     }
+    b.finish()
 }
 
 fn add_functions(b: &mut BtfBuilder, int: TypeId, u32_: TypeId, u64_: TypeId, char_: TypeId) {
