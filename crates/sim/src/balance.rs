@@ -120,7 +120,8 @@ impl<S: SchedExt> Sim<S> {
         if self.k.total_running <= running {
             return;
         }
-        if let Some(task) = self.k.pullable(cpu, 1) {
+        // The kernel leaves a queue with a single task alone: that one is about to run.
+        if let Some(task) = self.k.pullable(cpu, 2) {
             self.pull(task, cpu);
         }
     }

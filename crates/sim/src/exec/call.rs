@@ -54,6 +54,14 @@ fn transfer_cost<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> DurationNs {
     }
 }
 
+fn lines<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> u64 {
+    match sim.exec.objects.channels[channel.index()].kind {
+        ChannelKind::Pipe => PIPE_LINES,
+        ChannelKind::Unix => UNIX_LINES,
+        ChannelKind::Tcp => TCP_LINES,
+    }
+}
+
 /// Returns to user space with `ret`.
 fn leave<S: SchedExt>(sim: &mut Sim<S>, op: &Op, ret: i64) -> Option<Step> {
     let (nr, _) = number(&sim.exec.scenario, op, false);
@@ -68,12 +76,26 @@ fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Opt
     Some(Step::Blocked)
 }
 
-/// Holds an object's lock for `span` of the task's time: waits until it is free
-/// and pays the transfer of its cache line.
-fn hold<S: SchedExt>(sim: &mut Sim<S>, span: DurationNs, lock: impl FnOnce(&mut Objects) -> &mut Timeline) {
+/// Cache lines of an object that an operation writes or reads after another CPU did,
+/// its lock's included: a semaphore array and its queue; a pipe, its wait queues and
+/// its buffer; a socket with its queue and a packet, for TCP the connection's timers
+/// and counters too. Chosen, after the sizes of the kernel's structures.
+const SEMAPHORE_LINES: u64 = 3;
+const PIPE_LINES: u64 = 4;
+const UNIX_LINES: u64 = 6;
+const TCP_LINES: u64 = 10;
+
+/// Holds an object's lock for `span` of the task's time: waits until it is free,
+/// and pays for `lines` cache lines when another CPU used the object last.
+fn hold<S: SchedExt>(
+    sim: &mut Sim<S>,
+    span: DurationNs,
+    lines: u64,
+    lock: impl FnOnce(&mut Objects) -> &mut Timeline,
+) {
     let (now, cpu) = (sim.k.ctx().now, sim.k.ctx().cpu);
     let costs = &sim.k.machine().costs;
-    let (local, moved) = (costs.lock, costs.lock + costs.lock_transfer);
+    let (local, moved) = (costs.lock, costs.lock + costs.lock_transfer * lines);
     let lock = lock(&mut sim.exec.objects);
     let grant = lock.acquire(now, cpu);
     let end = grant.at + if grant.transfer { moved } else { local } + span;
@@ -88,13 +110,13 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         Op::Recv { channel, bytes } => receive(sim, cpu, task, (op, channel, bytes)),
         Op::SemWait(sem) => {
             let span = sim.k.machine().costs.sysv / 2;
-            hold(sim, span, |objects| &mut objects.semaphores[sem.index()].lock);
+            hold(sim, span, SEMAPHORE_LINES, |objects| &mut objects.semaphores[sem.index()].lock);
             let taken = sim.exec.objects.semaphores[sem.index()].take(task);
             if taken { leave(sim, &op, 0) } else { block(sim, cpu, task, op) }
         }
         Op::SemPost { sem, units } => {
             let span = sim.k.machine().costs.sysv / 2;
-            hold(sim, span, |objects| &mut objects.semaphores[sem.index()].lock);
+            hold(sim, span, SEMAPHORE_LINES, |objects| &mut objects.semaphores[sem.index()].lock);
             sim.exec.objects.semaphores[sem.index()].add(units);
             while let Some(waiter) = sim.exec.objects.semaphores[sem.index()].grant() {
                 sim.wake(waiter, PLAIN);
@@ -229,7 +251,7 @@ fn send<S: SchedExt>(
 ) -> Option<Step> {
     let left = bytes - state(sim, task).moved;
     let span = transfer_cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, |objects| &mut objects.channels[channel.index()].lock);
+    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
     let moved = sim.exec.objects.channels[channel.index()].put(left);
     state(sim, task).moved += moved.bytes;
     if moved.bytes < left {
@@ -248,7 +270,7 @@ fn receive<S: SchedExt>(
 ) -> Option<Step> {
     let left = bytes - state(sim, task).moved;
     let span = transfer_cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, |objects| &mut objects.channels[channel.index()].lock);
+    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
     let moved = sim.exec.objects.channels[channel.index()].take(left);
     state(sim, task).moved += moved.bytes;
     wake_channel(sim, channel, moved);

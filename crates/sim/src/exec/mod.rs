@@ -227,14 +227,13 @@ fn run_until<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, end: TimeNs) -> Option
     Some(Step::Compute(left.min(CHUNK)))
 }
 
-/// Walking a warm buffer costs an eighth of refilling it (chosen: a line that is
-/// prefetched from the own cache); what does not fit the cache is refilled each time.
-/// The refill after migration and displacement is the core's, by working set.
-fn touch_cost<S: SchedExt>(sim: &Sim<S>, kib: u32) -> DurationNs {
-    let machine = sim.k.machine();
-    let fitting = kib.min(machine.cache_kib);
-    let refill = machine.costs.cache_refill_per_kib;
-    refill * u64::from(fitting) / 8 + refill * u64::from(kib - fitting)
+/// Walking a warm buffer costs an eighth of refilling it (chosen: lines that are
+/// prefetched from the own cache); what the cache cannot hold is refilled on top. The
+/// refill after migration and displacement is the core's, by working set.
+fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, kib: u32) -> DurationNs {
+    let cpu = sim.k.ctx().cpu;
+    let walk = sim.k.machine().costs.cache_refill_per_kib * u64::from(kib) / 8;
+    walk + sim.k.touch_cost(cpu, kib)
 }
 
 fn end_span<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) {
