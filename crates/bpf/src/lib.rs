@@ -1,7 +1,12 @@
 //! BPF object files and the user-space machine that runs them. Knows no scheduling.
 //!
-//! Two halves: the loader turns an object file into linked functions and maps; the machine (this list, bottom up)
-//! runs them:
+//! Two halves. The loader turns an object file into linked functions and maps:
+//!
+//! * [`object`]: what is in the file; [`btf`]: the types that it and the kernel describe themselves with;
+//! * [`link`]: an object joined to a kernel model and to the user's settings;
+//! * [`maps`]: maps in guest memory; [`helpers`]: what programs call that has nothing to do with scheduling.
+//!
+//! The machine (bottom up) runs them:
 //!
 //! * [`insn`]: instruction slots as they stand in the file;
 //! * [`memory`]: the guest address space, the only memory that a program can reach;

@@ -71,7 +71,7 @@ impl BtfExt {
     fn read_part(&mut self, bytes: &[u8], core: bool, btf: &Btf) -> Result<(), LoadError> {
         let mut w = Words::new(bytes, "section .BTF.ext");
         let size = w.u32()? as usize;
-        if size < 16 || size % 4 != 0 {
+        if size < 16 || !size.is_multiple_of(4) {
             return Err(bad(format!("records of {size} bytes")));
         }
         while !w.done() {

@@ -2,6 +2,10 @@
 
 use super::*;
 
+/// Most members looked at in one search (chosen: far above any real struct; unnamed structs that nest many times over
+/// would make a hostile file's search endless).
+const MAX_VISITS: u32 = 100_000;
+
 /// A place inside a type: what is there and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberAt {
@@ -65,7 +69,12 @@ impl Btf {
 
     /// The member of this name, also inside unnamed structs and unions.
     pub fn member(&self, id: TypeId, name: &str) -> Option<MemberAt> {
+        self.member_within(id, name, &mut { MAX_VISITS })
+    }
+
+    fn member_within(&self, id: TypeId, name: &str, visits: &mut u32) -> Option<MemberAt> {
         self.members(id).iter().find_map(|m| {
+            *visits = visits.checked_sub(1)?;
             let own = self.member_name(m);
             if own == name {
                 return Some(MemberAt {
@@ -77,7 +86,7 @@ impl Btf {
             if !own.is_empty() {
                 return None;
             }
-            let mut inner = self.member(m.ty, name)?;
+            let mut inner = self.member_within(m.ty, name, visits)?;
             inner.bit_offset += u64::from(m.bit_offset);
             Some(inner)
         })
@@ -102,14 +111,15 @@ impl Btf {
                 }
                 let size = self.size_of(array.elem).ok_or("elements of unknown size")?;
                 let step = index.checked_mul(size).and_then(|b| b.checked_mul(8)).ok_or("too far")?;
-                at = MemberAt { ty: array.elem, bit_offset: at.bit_offset + step, bitfield: 0 };
+                let bit_offset = at.bit_offset.checked_add(step).ok_or("too far")?;
+                at = MemberAt { ty: array.elem, bit_offset, bitfield: 0 };
                 rest = tail;
             } else if let Some(after) = rest.strip_prefix('.') {
                 let end = after.find(['.', '[']).unwrap_or(after.len());
                 let inner = self
                     .member(at.ty, &after[..end])
                     .ok_or_else(|| format!("there is no member `{}`", &after[..end]))?;
-                at = MemberAt { bit_offset: at.bit_offset + inner.bit_offset, ..inner };
+                at = MemberAt { bit_offset: at.bit_offset.saturating_add(inner.bit_offset), ..inner };
                 rest = &after[end..];
             } else {
                 return Err(format!("`{rest}` is neither `.member` nor `[index]`"));

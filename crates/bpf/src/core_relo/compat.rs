@@ -4,6 +4,8 @@
 //! * `types_are_compat`: a type exists in the kernel (`bpf_core_type_exists`, kfunc prototypes);
 //! * `types_match`: a type looks alike in the kernel (`bpf_core_type_matches`).
 
+use std::cell::Cell;
+
 use crate::btf::{Btf, Composite, Enum, Kind, TypeId, essential_name};
 
 /// Bound on recursion through pointers and prototypes (libbpf's is 32).
@@ -50,54 +52,68 @@ pub(crate) fn types_are_compat(local: &Btf, ours: TypeId, kernel: &Btf, theirs: 
     if !same_kind(local.kind(ours), kernel.kind(theirs)) {
         return false;
     }
-    compat_within(local, ours, kernel, theirs, MAX_DEPTH)
-}
-
-fn compat_within(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId, depth: u32) -> bool {
-    if depth == 0 {
-        return false;
-    }
-    let (a, b) = (local.resolved(ours), kernel.resolved(theirs));
-    if !same_kind(a, b) {
-        return false;
-    }
-    let inner = |x, y| compat_within(local, x, kernel, y, depth - 1);
-    match (a, b) {
-        (Kind::Int(x), Kind::Int(y)) => x.offset == 0 && y.offset == 0,
-        (Kind::Ptr(x), Kind::Ptr(y)) => inner(*x, *y),
-        (Kind::Array(x), Kind::Array(y)) => inner(x.elem, y.elem),
-        (Kind::FuncProto(x), Kind::FuncProto(y)) => {
-            x.params.len() == y.params.len()
-                && x.params.iter().zip(&y.params).all(|(p, q)| inner(p.ty, q.ty))
-                && inner(x.ret, y.ret)
-        }
-        (
-            Kind::Void | Kind::Struct(_) | Kind::Union(_) | Kind::Fwd(_) | Kind::Enum(_) | Kind::Enum64(_),
-            _,
-        ) => true,
-        _ => false,
-    }
+    Matcher::new(local, kernel).compatible(ours, theirs, MAX_DEPTH)
 }
 
 /// Whether the kernel's type looks like the program's: every member and enumeration value that the program knows is
 /// there, with matching types; behind a pointer, names and kinds suffice.
 pub(super) fn types_match(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId) -> bool {
-    Matcher { local, kernel }.types(ours, theirs, false, MAX_DEPTH)
+    Matcher::new(local, kernel).types(ours, theirs, false, MAX_DEPTH)
 }
 
 struct Matcher<'a> {
     local: &'a Btf,
     kernel: &'a Btf,
+    /// Types that may still be looked at: hostile types can refer to each other so often that a walk would not end.
+    visits: Cell<u32>,
 }
 
-impl Matcher<'_> {
+impl<'a> Matcher<'a> {
+    fn new(local: &'a Btf, kernel: &'a Btf) -> Self {
+        Matcher { local, kernel, visits: Cell::new(100_000) }
+    }
+
+    /// Whether another type may be looked at.
+    fn visit(&self) -> bool {
+        self.visits.set(self.visits.get().saturating_sub(1));
+        self.visits.get() > 0
+    }
+
+    fn compatible(&self, ours: TypeId, theirs: TypeId, depth: u32) -> bool {
+        let (a, b) = (self.local.resolved(ours), self.kernel.resolved(theirs));
+        if depth == 0 || !self.visit() || !same_kind(a, b) {
+            return false;
+        }
+        let inner = |x, y| self.compatible(x, y, depth - 1);
+        match (a, b) {
+            (Kind::Int(x), Kind::Int(y)) => x.offset == 0 && y.offset == 0,
+            (Kind::Ptr(x), Kind::Ptr(y)) => inner(*x, *y),
+            (Kind::Array(x), Kind::Array(y)) => inner(x.elem, y.elem),
+            (Kind::FuncProto(x), Kind::FuncProto(y)) => {
+                x.params.len() == y.params.len()
+                    && x.params.iter().zip(&y.params).all(|(p, q)| inner(p.ty, q.ty))
+                    && inner(x.ret, y.ret)
+            }
+            (
+                Kind::Void
+                | Kind::Struct(_)
+                | Kind::Union(_)
+                | Kind::Fwd(_)
+                | Kind::Enum(_)
+                | Kind::Enum64(_),
+                _,
+            ) => true,
+            _ => false,
+        }
+    }
+
     fn names(&self, ours: &str, theirs: &str) -> bool {
         essential_name(ours) == essential_name(theirs)
     }
 
     fn types(&self, ours: TypeId, theirs: TypeId, behind_ptr: bool, depth: u32) -> bool {
         let (ours, theirs) = (self.local.resolve(ours), self.kernel.resolve(theirs));
-        if depth == 0 || !self.names(self.local.name(ours), self.kernel.name(theirs)) {
+        if depth == 0 || !self.visit() || !self.names(self.local.name(ours), self.kernel.name(theirs)) {
             return false;
         }
         let inner = |x, y, ptr| self.types(x, y, ptr, depth - 1);

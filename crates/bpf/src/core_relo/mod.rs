@@ -240,7 +240,9 @@ fn field_answer(btf: &Btf, kind: RelocKind, spec: &Spec) -> Result<Answer, Strin
                 _ => 0,
             }
         }
-        RelocKind::LeftShift => 64u64.wrapping_sub(at.bit_offset + width - offset * 8),
+        RelocKind::LeftShift => {
+            64u64.wrapping_sub(at.bit_offset.wrapping_add(width).wrapping_sub(offset * 8))
+        }
         RelocKind::RightShift => {
             validate = true;
             64u64.wrapping_sub(width)

@@ -8,6 +8,12 @@ use crate::btf::{Btf, Kind, Member, MemberAt, TypeId, essential_name};
 /// Longest path (libbpf's `BPF_CORE_SPEC_MAX_LEN`).
 const MAX_STEPS: usize = 64;
 
+/// Farthest place in a type, in bits (chosen: 2 GiB).
+const MAX_BITS: u64 = 1 << 34;
+
+/// Most kernel members looked at for one path (chosen; `task_struct` has some hundred).
+const MAX_VISITS: u32 = 100_000;
+
 /// A path, with everything between named members (unnamed structs) folded away.
 #[derive(Debug, Clone)]
 pub(super) struct Spec {
@@ -15,6 +21,8 @@ pub(super) struct Spec {
     kind: RelocKind,
     steps: Vec<Step>,
     pub(super) bit_offset: u64,
+    /// Members that may still be looked at in the kernel's types, against hostile ones.
+    visits: u32,
 }
 
 /// One step.
@@ -32,7 +40,7 @@ impl Spec {
     /// Reads a record's path in the program's own types.
     pub(super) fn parse(btf: &Btf, record: &CoreRecord, kind: RelocKind) -> Result<Spec, String> {
         let path = btf.string(record.access);
-        let mut spec = Spec { root: record.ty, kind, steps: Vec::new(), bit_offset: 0 };
+        let mut spec = Spec { root: record.ty, kind, steps: Vec::new(), bit_offset: 0, visits: MAX_VISITS };
         if btf.get(record.ty).is_none() {
             return Err(format!("type {} does not exist", record.ty.0));
         }
@@ -69,10 +77,15 @@ impl Spec {
 
     fn push_index(&mut self, btf: &Btf, ty: TypeId, index: u32) -> Result<(), String> {
         let size = btf.size_of(ty).ok_or("elements of unknown size")?;
-        let bits = size.checked_mul(8 * u64::from(index)).ok_or("an offset beyond 2^64")?;
-        self.bit_offset = self.bit_offset.checked_add(bits).ok_or("an offset beyond 2^64")?;
+        self.advance(size.saturating_mul(8 * u64::from(index)))?;
         self.steps.push(Step::Index { ty, index });
         Ok(())
+    }
+
+    /// Goes on by a number of bits, within what any real type has.
+    fn advance(&mut self, bits: u64) -> Result<(), String> {
+        self.bit_offset = self.bit_offset.saturating_add(bits);
+        if self.bit_offset > MAX_BITS { Err("an offset beyond any type".into()) } else { Ok(()) }
     }
 
     /// One step from a value of type `at`; returns the type arrived at.
@@ -81,7 +94,7 @@ impl Spec {
         match btf.kind(at) {
             Kind::Struct(c) | Kind::Union(c) => {
                 let member = c.members.get(index as usize).ok_or("a member that does not exist")?;
-                self.bit_offset += u64::from(member.bit_offset);
+                self.advance(u64::from(member.bit_offset))?;
                 if !btf.member_name(member).is_empty() {
                     self.steps.push(Step::Member { of: at, index });
                 }
@@ -114,7 +127,8 @@ impl Spec {
         kernel: &Btf,
         candidate: TypeId,
     ) -> Result<Option<Spec>, String> {
-        let mut found = Spec { root: candidate, kind: self.kind, steps: Vec::new(), bit_offset: 0 };
+        let mut found =
+            Spec { root: candidate, kind: self.kind, steps: Vec::new(), bit_offset: 0, visits: MAX_VISITS };
         match self.kind {
             RelocKind::TypeMatches => {
                 return Ok(types_match(local, self.root, kernel, candidate).then_some(found));
@@ -162,6 +176,7 @@ impl Spec {
     fn find_member(&mut self, local: &Btf, wanted: &Member, kernel: &Btf, at: TypeId) -> Option<TypeId> {
         let of = kernel.resolve(at);
         for (index, member) in (0u32..).zip(kernel.members(of)) {
+            self.visits = self.visits.checked_sub(1)?;
             let name = kernel.member_name(member);
             let before = self.bit_offset;
             self.bit_offset += u64::from(member.bit_offset);

@@ -124,6 +124,7 @@ fn link_function(
         insns: section.insns[def.start..def.start + def.len].to_vec(),
         core: BTreeSet::new(),
         pending: BTreeMap::new(),
+        kfunc_calls: BTreeSet::new(),
         user,
     };
     one.apply_core(linker)?;
@@ -150,6 +151,8 @@ struct OneFunction<'a> {
     /// Slots of loads and stores with a relocated field offset.
     core: BTreeSet<usize>,
     pending: BTreeMap<usize, Pending>,
+    /// Slots of calls of kernel functions that a relocation named.
+    kfunc_calls: BTreeSet<usize>,
     user: &'a str,
 }
 
@@ -294,7 +297,10 @@ impl OneFunction<'_> {
         }
         let name = &symbol.name;
         match linker.externs.get(name) {
-            Some(Resolved::Kfunc(index)) => self.insns[slot] = Insn::call_kfunc(*index as i32),
+            Some(Resolved::Kfunc(index)) => {
+                self.insns[slot] = Insn::call_kfunc(*index as i32);
+                self.kfunc_calls.insert(slot);
+            }
             Some(Resolved::Absent) => {
                 let reason = format!("kernel function `{name}` does not exist in the simulated kernel");
                 self.pending.insert(slot, Pending::Forbidden(reason));
@@ -325,6 +331,9 @@ impl OneFunction<'_> {
             let insn = self.insns[slot];
             let width = if insn.is_ld_imm64() { 2 } else { 1 };
             if insn.code == op::CALL_K && !self.pending.contains_key(&slot) {
+                if insn.src == op::CALL_KFUNC && !self.kfunc_calls.contains(&slot) {
+                    return Err(self.malformed(linker, slot, "a kernel function is called by number"));
+                }
                 if insn.src == op::CALL_LOCAL {
                     let target = (self.start + slot) as i64 + i64::from(insn.imm) + 1;
                     let key = self.function_at(linker, slot, code, target)?;

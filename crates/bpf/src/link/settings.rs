@@ -70,6 +70,10 @@ impl Settings {
             let btf = object.btf();
             let at =
                 btf.at_path(ty, &path[name.len()..]).map_err(|e| fail(e, "name an element or a member"))?;
+            let end = btf.size_of(at.ty).and_then(|size| size.checked_add(at.offset()));
+            if end.is_none_or(|end| end > variable.size) {
+                return Err(fail("the type does not fit into the variable".into(), "build the object again"));
+            }
             let bytes =
                 encode(btf, &at, value).map_err(|e| fail(e, "give a value of the variable's type"))?;
             mem.write(addr.offset(at.offset()), &bytes).map_err(|e| fail(e.to_string(), ""))?;

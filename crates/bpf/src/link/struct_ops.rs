@@ -64,7 +64,7 @@ impl Linker<'_> {
             self.check_member(var, kernel_ty, member, &place)?;
             let offset = (member.bit_offset / 8) as usize;
             let size = btf.size_of(member.ty).unwrap_or(0) as usize;
-            let bytes = var.data.get(offset..offset + size).unwrap_or(&[]);
+            let bytes = offset.checked_add(size).and_then(|end| var.data.get(offset..end)).unwrap_or(&[]);
             match btf.resolved(member.ty) {
                 Kind::Int(_) | Kind::Enum(_) | Kind::Enum64(_) if (1..=8).contains(&bytes.len()) => {
                     let mut word = [0u8; 8];

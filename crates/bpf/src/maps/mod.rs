@@ -71,6 +71,8 @@ pub const LOCK: u64 = 4;
 const HANDLE_STRIDE: u64 = 64;
 /// Most maps in one table (chosen; an object has tens).
 const MAX_MAPS: u64 = 1024;
+/// Most slots of a map of maps or programs (chosen: their slots are kept outside guest memory).
+const MAX_SLOTS: u32 = 1 << 20;
 /// Most bytes that one map may take (chosen: half of a guest address window).
 const MAX_MAP_BYTES: u64 = 2 << 30;
 
@@ -196,9 +198,13 @@ impl MapTable {
             }
             MapType::ARRAY_OF_MAPS => {
                 wants(true, false, true)?;
+                check_slots(def)?;
                 Ok(Store::MapArray(vec![None; def.max_entries as usize]))
             }
-            MapType::PROG_ARRAY => Ok(Store::Programs(vec![None; def.max_entries as usize])),
+            MapType::PROG_ARRAY => {
+                check_slots(def)?;
+                Ok(Store::Programs(vec![None; def.max_entries as usize]))
+            }
             MapType::QUEUE | MapType::STACK => {
                 wants(false, true, true)?;
                 let base = room(mem, entries, stride)?;
@@ -247,7 +253,8 @@ impl MapTable {
     pub fn by_handle(&self, value: u64) -> Option<MapId> {
         let distance = value.wrapping_sub(self.handles.0);
         let index = distance / HANDLE_STRIDE;
-        (distance % HANDLE_STRIDE == 0 && index < self.maps.len() as u64).then_some(MapId(index as u32))
+        (distance.is_multiple_of(HANDLE_STRIDE) && index < self.maps.len() as u64)
+            .then_some(MapId(index as u32))
     }
 
     /// A key for callbacks on array maps, put where programs can read it.
@@ -534,6 +541,13 @@ fn check_sizes(def: &MapDef, key: bool, value: bool, entries: bool) -> Result<()
         return Err(format!("needs more than {MAX_MAP_BYTES} bytes"));
     }
     Ok(())
+}
+
+fn check_slots(def: &MapDef) -> Result<(), String> {
+    if def.max_entries <= MAX_SLOTS {
+        return Ok(());
+    }
+    Err(format!("{} slots, the limit is {MAX_SLOTS}", def.max_entries))
 }
 
 fn room(mem: &mut Memory, entries: u64, stride: u64) -> Result<GuestAddr, String> {

@@ -34,7 +34,7 @@ enum State {
 
 impl Ring {
     pub(super) fn new(bytes: u32, mem: &mut Memory) -> Result<Ring, String> {
-        if !bytes.is_power_of_two() || bytes % 4096 != 0 {
+        if !bytes.is_power_of_two() || !bytes.is_multiple_of(4096) {
             return Err(format!(
                 "a ring buffer of {bytes} bytes; it has to be a power of two of whole pages"
             ));

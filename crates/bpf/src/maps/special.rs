@@ -61,16 +61,16 @@ fn walk(btf: &Btf, ty: TypeId, base: u64, out: &mut Vec<Special>, budget: &mut u
                 _ => {}
             }
             for member in &c.members {
-                walk(btf, member.ty, base + u64::from(member.bit_offset) / 8, out, budget);
+                walk(btf, member.ty, base.saturating_add(u64::from(member.bit_offset) / 8), out, budget);
             }
         }
         Kind::Array(array) => {
             let size = btf.size_of(array.elem).unwrap_or(0);
             let before = out.len();
             for index in 0..u64::from(array.count) {
-                walk(btf, array.elem, base + index * size, out, budget);
-                if out.len() == before {
-                    // The first element has none, so no other has.
+                walk(btf, array.elem, base.saturating_add(index.saturating_mul(size)), out, budget);
+                // If the first element has none, no other has.
+                if out.len() == before || *budget == 0 || out.len() >= MAX_PARTS {
                     break;
                 }
             }
@@ -90,7 +90,7 @@ fn walk(btf: &Btf, ty: TypeId, base: u64, out: &mut Vec<Special>, budget: &mut u
 pub(super) fn store(at: GuestAddr, value: &[u8], special: &[Special], mem: &mut Memory) {
     let mut from = 0usize;
     for part in special {
-        let (start, end) = (part.offset as usize, (part.offset + part.size) as usize);
+        let (start, end) = (part.offset as usize, part.offset.saturating_add(part.size) as usize);
         if start > from && start <= value.len() {
             copy(at, from, &value[from..start], mem);
         }

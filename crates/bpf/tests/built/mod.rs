@@ -1,5 +1,6 @@
 //! Shared by tests on object files: compiling the C sources of tests/objects, a small kernel, a host that records.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+#![allow(clippy::print_stderr, reason = "says what is skipped")]
 
 use schedlab_bpf::btf::{Btf, BtfBuilder, MemberSpec, TypeId};
 use schedlab_bpf::helpers::{self, Env, GenericKfunc};
