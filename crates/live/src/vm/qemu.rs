@@ -15,6 +15,8 @@ use crate::wire::{Record, read_records};
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// Time for a boot with KVM, which takes about a second where it works.
 const KVM_BOOT_LIMIT: Duration = Duration::from_secs(20);
+/// Longest silence of a booting kernel's console; the usual boot says something every second.
+const SILENCE_LIMIT: Duration = Duration::from_secs(40);
 /// Time to power off after the last result.
 const OFF_LIMIT: Duration = Duration::from_secs(10);
 /// How often QEMU's files are looked at.
@@ -42,7 +44,14 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
         }
     }
     progress("booting the VM under emulation");
-    Machine::start(job, image, Accelerator::Emulation)?.run_to_end(job, progress)
+    match Machine::start(job, image, Accelerator::Emulation)?.run_to_end(job, progress) {
+        // Multi-threaded emulation now and then hangs while the guest starts its CPUs.
+        Err(VmError::Boot { why, .. }) => {
+            progress(&format!("the VM did not boot ({why}); once more, on one host thread"));
+            Machine::start(job, image, Accelerator::EmulationSingleThread)?.run_to_end(job, progress)
+        }
+        other => other,
+    }
 }
 
 /// Whether the device may be opened; only a boot shows whether it works.
@@ -125,7 +134,7 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     }
     // An oops ends the run with its text on the console instead of leaving a wounded guest.
     let line = format!(
-        "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 rdinit=/init no_timer_check \
+        "console=ttyS0 panic=-1 oops=panic earlyprintk=serial,ttyS0 loglevel=7 rdinit=/init no_timer_check \
          LD_LIBRARY_PATH={}",
         image.library_dirs.join(":")
     );
@@ -192,18 +201,25 @@ impl Machine {
             Accelerator::Kvm => KVM_BOOT_LIMIT,
             _ => BOOT_LIMIT,
         };
+        let (mut heard, mut spoken) = (Instant::now(), 0);
         loop {
             let booted = fs::metadata(self.dir.join("result")).is_ok_and(|m| m.len() > 0);
             if booted {
                 return Ok(self.started.elapsed());
             }
             let messages = fs::read_to_string(self.dir.join("qemu")).unwrap_or_default();
+            let said = fs::metadata(self.dir.join("console")).map_or(0, |m| m.len());
+            if said != spoken {
+                (heard, spoken) = (Instant::now(), said);
+            }
             let why = if let Some(status) = self.exited() {
                 format!("QEMU ended: {status}")
             } else if messages.contains("KVM internal error") {
                 "KVM internal error".to_string()
             } else if self.started.elapsed() > limit {
-                format!("nothing heard for {} s", limit.as_secs())
+                format!("not done after {} s", limit.as_secs())
+            } else if heard.elapsed() > SILENCE_LIMIT {
+                format!("its console was silent for {} s", SILENCE_LIMIT.as_secs())
             } else {
                 std::thread::sleep(POLL);
                 continue;
