@@ -103,6 +103,24 @@ fn struct_ops_tables_keep_functions_numbers_and_text() {
 }
 
 #[test]
+fn members_of_a_table_can_be_set() {
+    let mut settings = Settings::new();
+    settings.set("core_ops.timeout", "30").set("core_ops.name", "other");
+    let Some(l) = load("core", &settings) else { return };
+    let ops = l.image.struct_ops_of("test_ops").expect("there");
+    assert_eq!((ops.scalars["timeout"], ops.strings["name"].as_str()), (30, "other"));
+    let Some(bytes) = compile("core") else { return };
+    let object = Object::parse("core", &bytes).expect("parses");
+    for (path, why) in [("core_ops.walk", "a function cannot be set"), ("core_ops.none", "no member `none`")]
+    {
+        let mut settings = Settings::new();
+        settings.set(path, "1");
+        let error = link(&object, &kernel(), &settings, &mut Memory::new().expect("memory")).expect_err(path);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_table_that_the_kernel_does_not_have_is_refused() {
     let Some(bytes) = compile("core") else { return };
     let object = Object::parse("core.bpf.o", &bytes).expect("parses");

@@ -203,7 +203,7 @@ impl<'a> Linker<'a> {
         settings.apply(object, |name| linker.variable_address(name), mem)?;
         linker.resolve_externs(mem)?;
         linker.protect_read_only(mem);
-        let tables = linker.check_struct_ops()?;
+        let tables = linker.check_struct_ops(settings)?;
         let linked = code::link_code(&mut linker, &tables, mem)?;
         linker.fill_map_slots(&linked, mem)?;
         linker.finish(tables, linked)

@@ -3,7 +3,7 @@
 use crate::btf::{Btf, Kind, MemberAt};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::memory::{GuestAddr, Memory};
-use crate::object::Object;
+use crate::object::{Object, StructOpsVar};
 use std::collections::BTreeMap;
 
 /// Values for variables, by name; also for elements and members: `weights[3]`, `limits.max`.
@@ -21,6 +21,7 @@ impl Settings {
 
     /// Sets a variable. A value is a number (decimal, `0x` hexadecimal, `-` negative), `true` or `false`, the name of a
     /// value of the variable's enumeration, or text for an array of characters. A later one replaces an earlier.
+    /// Members of a struct_ops table can be set too, as loaders do with flags and time-outs: `qmap_ops.flags`.
     pub fn set(&mut self, variable: &str, value: &str) -> &mut Settings {
         self.values.insert(variable.to_string(), value.to_string());
         self
@@ -56,6 +57,10 @@ impl Settings {
         mem: &mut Memory,
     ) -> Result<(), LoadError> {
         for (path, value) in &self.values {
+            if object.struct_ops().iter().any(|var| var.name == root_of(path)) {
+                // Written by `apply_to_table`.
+                continue;
+            }
             let fail = |problem: String, cure: &str| {
                 LoadError::new(LoadErrorKind::Setting, format!("setting `{path}={value}`"), problem, cure)
             };
@@ -79,6 +84,36 @@ impl Settings {
             mem.write(addr.offset(at.offset()), &bytes).map_err(|e| fail(e.to_string(), ""))?;
         }
         Ok(())
+    }
+}
+
+impl Settings {
+    /// The bytes of a struct_ops table with the settings of its members (`qmap_ops.flags=2`) written in.
+    pub(super) fn apply_to_table(&self, var: &StructOpsVar, btf: &Btf) -> Result<Vec<u8>, LoadError> {
+        let mut data = var.data.clone();
+        for (path, value) in self.values.iter().filter(|(path, _)| root_of(path) == var.name) {
+            let write = |data: &mut [u8]| {
+                let at = btf.at_path(var.ty, &path[var.name.len()..])?;
+                if matches!(btf.resolved(at.ty), Kind::Ptr(_)) {
+                    return Err("a function cannot be set".to_string());
+                }
+                let bytes = encode(btf, &at, value)?;
+                let from = at.offset() as usize;
+                let place = from.checked_add(bytes.len()).and_then(|end| data.get_mut(from..end));
+                place.ok_or("the member lies outside the table")?.copy_from_slice(&bytes);
+                Ok(())
+            };
+            write(&mut data).map_err(|problem| {
+                let place = format!("setting `{path}={value}`");
+                LoadError::new(
+                    LoadErrorKind::Setting,
+                    place,
+                    problem,
+                    "name a member that is a number or a text",
+                )
+            })?;
+        }
+        Ok(data)
     }
 }
 

@@ -1,6 +1,6 @@
 //! struct_ops tables: the object's struct held against the kernel's, member by member.
 
-use super::Linker;
+use super::{Linker, Settings};
 use crate::btf::{Kind, Member, TypeId};
 use crate::code::FuncId;
 use crate::error::{LoadError, LoadErrorKind};
@@ -38,8 +38,12 @@ impl Checked {
 }
 
 impl Linker<'_> {
-    pub(super) fn check_struct_ops(&self) -> Result<Vec<Checked>, LoadError> {
-        self.object.struct_ops().iter().map(|var| self.check_table(var)).collect()
+    pub(super) fn check_struct_ops(&self, settings: &Settings) -> Result<Vec<Checked>, LoadError> {
+        let table = |var: &StructOpsVar| {
+            let data = settings.apply_to_table(var, self.object.btf())?;
+            self.check_table(&StructOpsVar { data, ..var.clone() })
+        };
+        self.object.struct_ops().iter().map(table).collect()
     }
 
     fn check_table(&self, var: &StructOpsVar) -> Result<Checked, LoadError> {

@@ -558,3 +558,45 @@ fn room(mem: &mut Memory, entries: u64, stride: u64) -> Result<GuestAddr, String
 fn index_of(key: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(key.try_into().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> (MapTable, Memory) {
+        let mut mem = Memory::new().expect("memory");
+        (MapTable::new(&mut mem, 2).expect("room"), mem)
+    }
+
+    fn def(map_type: u32, key_size: u32, value_size: u32, max_entries: u32) -> MapDef {
+        let map_type = MapType(map_type);
+        MapDef { name: "m".into(), map_type, key_size, value_size, max_entries, ..MapDef::empty() }
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_refused_by_name() {
+        let (mut maps, mut mem) = table();
+        let mut refused = |d: MapDef| maps.create(&d, &Btf::default(), &mut mem).expect_err("refused");
+        assert!(refused(def(30, 0, 8, 4)).contains("BLOOM_FILTER (30)"));
+        assert!(refused(def(31, 0, 0, 4096)).contains("USER_RINGBUF (31)"));
+        assert!(refused(def(999, 4, 4, 4)).contains("unknown (999)"));
+        assert!(refused(def(2, 8, 4, 4)).contains("keys of 4 bytes"));
+        assert!(refused(def(1, 0, 4, 4)).contains("key has no size"));
+        assert!(refused(def(1, 4, 4, 0)).contains("max_entries is 0"));
+        assert!(refused(def(2, 4, u32::MAX, u32::MAX)).contains("more than"));
+        assert!(refused(def(27, 0, 0, 5000)).contains("power of two"));
+        assert!(refused(def(3, 4, 4, u32::MAX)).contains("slots"));
+    }
+
+    #[test]
+    fn handles_find_their_maps_and_nothing_else() {
+        let (mut maps, mut mem) = table();
+        let first = maps.create(&def(2, 4, 8, 2), &Btf::default(), &mut mem).expect("array");
+        let second = maps.create(&def(1, 4, 8, 2), &Btf::default(), &mut mem).expect("hash");
+        assert_eq!(maps.by_handle(maps.handle(first).0), Some(first));
+        assert_eq!(maps.by_handle(maps.handle(second).0), Some(second));
+        assert_eq!(maps.by_handle(maps.handle(second).0 + 1), None);
+        assert_eq!(maps.by_handle(maps.handle(second).0 + 64), None);
+        assert_eq!(maps.by_handle(0), None);
+    }
+}

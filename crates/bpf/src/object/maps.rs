@@ -160,7 +160,7 @@ pub(super) fn read(elf: &Elf, btf: &Btf) -> Result<Vec<MapDef>, LoadError> {
 }
 
 impl MapDef {
-    fn empty() -> MapDef {
+    pub(crate) fn empty() -> MapDef {
         MapDef {
             name: String::new(),
             map_type: MapType(0),
