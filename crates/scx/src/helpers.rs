@@ -4,7 +4,9 @@ use crate::join::Join;
 use schedlab_base::CpuId;
 use schedlab_bpf::helpers::Env;
 use schedlab_bpf::link::Runtime;
-use schedlab_bpf::{Fault, GuestAddr, Vm};
+use schedlab_bpf::maps::MapId;
+use schedlab_bpf::object::MapType;
+use schedlab_bpf::{Fault, GuestAddr, Memory, Vm};
 use schedlab_sim::TimerId;
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
@@ -149,6 +151,43 @@ impl Messages {
         if self.lines.len() < MAX_MESSAGES {
             let line = text.trim_end_matches('\n');
             self.lines.push(line.chars().take(MAX_MESSAGE_LEN).collect());
+        }
+    }
+}
+
+/// Program runs between two looks at the ring buffers. Chosen: a reader that never sleeps is not far behind.
+const RUNS_PER_DRAIN: u32 = 64;
+
+/// The ring buffers of the object. Nobody reads them here, so they are emptied and counted.
+#[derive(Debug, Default)]
+pub(crate) struct Rings {
+    maps: Vec<MapId>,
+    runs: u32,
+    /// Records taken out so far.
+    pub(crate) records: u64,
+}
+
+impl Rings {
+    /// Those of an object.
+    pub(crate) fn new(runtime: &Runtime) -> Rings {
+        let rings = runtime.maps.iter().filter(|(_, map)| map.kind() == MapType::RINGBUF);
+        Rings { maps: rings.map(|(id, _)| id).collect(), runs: 0, records: 0 }
+    }
+
+    /// A program has run.
+    #[inline]
+    pub(crate) fn after_run(&mut self, runtime: &mut Runtime, mem: &Memory) {
+        if !self.maps.is_empty() {
+            self.runs += 1;
+            if self.runs.is_multiple_of(RUNS_PER_DRAIN) {
+                self.drain(runtime, mem);
+            }
+        }
+    }
+
+    fn drain(&mut self, runtime: &mut Runtime, mem: &Memory) {
+        for map in &self.maps {
+            self.records += runtime.maps.ring_drain(*map, mem).len() as u64;
         }
     }
 }

@@ -11,6 +11,9 @@ use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
 
+/// Number of the helper `bpf_task_pt_regs()`.
+const TASK_PT_REGS: u32 = 175;
+
 /// The simulated kernel joined to a loaded object, for the length of one program run.
 pub(crate) struct Join<'k> {
     /// The kernel.
@@ -113,37 +116,16 @@ impl Join<'_> {
         None
     }
 
-    /// True in callbacks that run under a run queue's lock.
-    pub(crate) fn holds_rq_lock(&self) -> bool {
-        use OpKind::{
-            Dequeue, Disable, Dispatch, Enable, Enqueue, Quiescent, Runnable, Running, SetCpumask, SetWeight,
-            Stopping, Tick, UpdateIdle, Yield,
-        };
-        matches!(
-            self.k.ctx().op,
-            Enqueue
-                | Dequeue
-                | Dispatch
-                | Tick
-                | Runnable
-                | Running
-                | Stopping
-                | Quiescent
-                | Yield
-                | SetWeight
-                | SetCpumask
-                | UpdateIdle
-                | Enable
-                | Disable
-                | OpKind::CpuAcquire
-                | OpKind::CpuRelease
-        )
+    /// Writes the registers that a task entered the kernel with: those of its system call, or of an interrupt.
+    fn write_regs(&mut self, pointer: u64, mem: &mut Memory) -> Result<(), Fault> {
+        let call =
+            self.task_of(pointer)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
+        self.state.write_regs(GuestAddr(pointer), call, mem)
     }
 
-    /// The CPU whose run queue a callback is about.
-    pub(crate) fn rq_cpu(&self) -> CpuId {
-        let ctx = self.k.ctx();
-        ctx.op_task.map_or(ctx.cpu, |task| self.k.task_cpu(task))
+    /// The CPU whose run queue is locked while the callback runs, if one is.
+    pub(crate) fn locked_rq(&self) -> Option<CpuId> {
+        self.k.ctx().rq
     }
 
     /// True in the dump callbacks.
@@ -193,6 +175,9 @@ impl Join<'_> {
 impl Host for Join<'_> {
     fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         self.k.charge(self.state.kfunc_cost);
+        if id == TASK_PT_REGS {
+            self.write_regs(args[0], vm.mem)?;
+        }
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 

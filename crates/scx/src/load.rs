@@ -4,6 +4,7 @@ use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
 use crate::guest::Guest;
 use crate::kernel_model;
 use crate::kfunc;
+use crate::mirror::Cpus;
 use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps};
 use crate::settings;
 use crate::state::KernelState;
@@ -36,8 +37,15 @@ impl Default for LoadOptions {
     }
 }
 
-/// The simulated kernel of a machine as objects see it.
-pub(crate) fn kernel(machine: &Machine) -> KernelModel {
+/// The simulated kernel of a machine as objects see it, its variables (which have a place in guest memory) by name
+/// only.
+pub(crate) fn kernel_without_places(machine: &Machine) -> KernelModel {
+    let ksyms = Cpus::KSYMS.map(|name| (name.to_string(), GuestAddr::NULL));
+    KernelModel { ksyms: ksyms.into_iter().collect(), ..kernel(machine) }
+}
+
+/// The simulated kernel of a machine as objects see it, without its variables.
+fn kernel(machine: &Machine) -> KernelModel {
     let own = kfunc::all().map(|kfunc| kfunc.name());
     let names = own.chain(GenericKfunc::NAMES).map(str::to_string);
     let kconfig = [
@@ -124,7 +132,6 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         tracing,
         extra: extra_ops(&table),
         budget: options.budget,
-        callback_cost: machine.costs.callback,
         cid_form,
         counters,
     })
@@ -168,7 +175,6 @@ fn extra_ops(table: &StructOps) -> ExtraOps {
         cgroup_init: find(["cgroup_init", "cpuctl_init"]),
         cgroup_exit: find(["cgroup_exit", "cpuctl_exit"]),
         init_cids: find(["init_cids", "init_cids"]),
-        sub_ecaps_updated: find(["sub_ecaps_updated", "sub_ecaps_updated"]),
     }
 }
 
@@ -193,16 +199,20 @@ fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsIn
     if timeout_ms > SCX_WATCHDOG_MAX_TIMEOUT_SECS * 1000 {
         return refuse(format!("timeout_ms {timeout_ms} is above 30000"), "the watchdog waits 30 s at most");
     }
-    let present: OpsSet =
+    let mut present: OpsSet =
         OPS.iter().map(|(kind, ..)| *kind).filter(|kind| ops[*kind as usize].is_some()).collect();
-    // Tasks end through `exit_task` whether the object has it or not (see `SchedExt::exit_task`).
+    // These are wanted whether the object has them or not: more than `ops.init()` happens at init, and the others are
+    // when attributes of a task are written for programs to read.
+    for kind in [OpKind::Init, OpKind::Enable, OpKind::Disable, OpKind::SetWeight, OpKind::SetCpumask] {
+        present = present.with(kind);
+    }
     Ok(OpsInfo {
         name,
         flags,
         timeout: DurationNs::from_ms(timeout_ms),
         dispatch_max_batch: number("dispatch_max_batch") as u32,
         exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
-        present: if ops[OpKind::Init as usize].is_none() { present.with(OpKind::Init) } else { present },
+        present,
     })
 }
 

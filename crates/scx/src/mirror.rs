@@ -23,6 +23,8 @@ const MAX_TASKS: u32 = 1 << 16;
 const MM_STRIDE: u64 = 64;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
+/// `EXIT_DEAD`, the state of a task that is gone.
+const EXIT_DEAD: u32 = 0x10;
 /// A slot that nobody has.
 const FREE: u32 = u32::MAX;
 /// A slot of a task that is none of the run's: an idle task or the shell.
@@ -54,6 +56,8 @@ pub(crate) struct Tasks {
     regs: u64,
     base: GuestAddr,
     stride: u64,
+    /// Bytes from the start of a task up to the last member that changes often.
+    hot: u64,
     /// Words of a mask that can be other than zero.
     mask_words: usize,
     /// By task id: the slot, or `FREE`.
@@ -166,6 +170,7 @@ impl Tasks {
             regs,
             base,
             stride,
+            hot: hot_len(&offsets.task),
             mask_words: nr_cpus.div_ceil(64),
             slot_of: Vec::new(),
             owner: Vec::new(),
@@ -298,6 +303,7 @@ impl Tasks {
         object.u64(at.start_time, task.start_time.0);
         object.u64(at.start_boottime, task.start_time.0);
         self.refresh(task, addr, mem)?;
+        self.refresh_attributes(task, mem)?;
         Ok(addr)
     }
 
@@ -346,42 +352,43 @@ impl Tasks {
         write_mask(mem, addr.offset(at.cpus_mask), &allowed).expect("slots are mapped");
     }
 
-    /// Writes what can change of a task.
+    /// Writes what changes of a task as it runs, waits and blocks.
     #[inline]
     pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
         let at = &self.at;
-        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        let mut object = Object(mem.slice_mut(addr, self.hot)?);
         object.u32(at.cpu, task.cpu.0);
         object.u32(at.state, task.state.bits());
         object.u32(at.flags, task.flags);
+        object.u8(at.on_cpu, u8::from(task.on_cpu));
+        object.u8(at.on_rq, u8::from(task.on_rq));
+        object.u32(at.recent_used_cpu, task.cpu.0);
+        object.u32(at.wake_cpu, task.cpu.0);
+        object.u16(at.migration_disabled, task.migration_disabled as u16);
+        object.u32(at.exit_state, if task.state == RunState::Dead { EXIT_DEAD } else { 0 });
         object.u64(at.slice, task.scx.slice);
         object.u64(at.dsq_vtime, task.scx.dsq_vtime);
         object.u32(at.scx_flags, task.scx.flags);
         object.u32(at.scx_weight, task.scx.weight);
         object.u32(at.selected_cpu, task.scx.selected_cpu as u32);
-        object.u64(at.runnable_at, task.scx.runnable_at.0);
         object.u32(at.runnable_cpu, if task.on_rq { task.cpu.0 } else { u32::MAX });
         object.u64(at.ops_state, task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2);
-        object.u8(at.on_cpu, u8::from(task.on_cpu));
-        object.u8(at.on_rq, u8::from(task.on_rq));
-        object.u8(at.se_on_rq, u8::from(task.on_rq));
-        object.u32(at.recent_used_cpu, task.cpu.0);
-        object.u32(at.wake_cpu, task.cpu.0);
-        object.u64(at.sum_exec_runtime, task.sum_exec_runtime.0);
-        object.u64(at.utime, task.sum_exec_runtime.0);
-        object.u64(at.exec_start, task.exec_start.0);
-        object.u64(at.nr_migrations, task.nr_migrations);
+        object.u64(at.runnable_at, task.scx.runnable_at.0);
         object.u64(at.nvcsw, task.nvcsw);
         object.u64(at.nivcsw, task.nivcsw);
-        object.u16(at.migration_disabled, task.migration_disabled as u16);
-        object.bytes(at.comm, &task.comm);
-        self.refresh_attributes(task, &mut object);
+        object.u64(at.utime, task.sum_exec_runtime.0);
+        object.u64(at.sum_exec_runtime, task.sum_exec_runtime.0);
+        object.u64(at.exec_start, task.exec_start.0);
+        object.u64(at.nr_migrations, task.nr_migrations);
+        object.u8(at.se_on_rq, u8::from(task.on_rq));
         Ok(())
     }
 
-    /// Priority and affinity.
-    fn refresh_attributes(&self, task: &Task, object: &mut Object<'_>) {
+    /// Writes name, priority and affinity of a task that programs know. They change only with a callback about it.
+    pub(crate) fn refresh_attributes(&self, task: &Task, mem: &mut Memory) -> Result<(), Fault> {
+        let Some(addr) = self.known(task.id) else { return Ok(()) };
         let at = &self.at;
+        let mut object = Object(mem.slice_mut(addr, at.size)?);
         let rt = u32::from(task.rt_priority());
         // MAX_RT_PRIO - 1 - rt_priority for real-time tasks, as the kernel's `__normal_prio()`.
         let prio = if rt > 0 { 99 - rt } else { task.static_prio() as u32 };
@@ -396,7 +403,8 @@ impl Tasks {
         for (index, word) in words.iter().take(self.mask_words).enumerate() {
             object.u64(at.cpus_mask + index as u64 * 8, *word);
         }
-        object.u32(at.exit_state, if task.state == RunState::Dead { 0x20 } else { 0 });
+        object.bytes(at.comm, &task.comm);
+        Ok(())
     }
 
     /// Gives a dead task's slot back; returns which it was.
@@ -441,6 +449,13 @@ impl Tasks {
     pub(crate) fn disallow_at(&self, addr: GuestAddr) -> GuestAddr {
         addr.offset(self.at.disallow)
     }
+}
+
+/// Where the members end that [`Tasks::refresh`] writes.
+fn hot_len(at: &TaskAt) -> u64 {
+    let last =
+        [at.exit_state, at.runnable_at, at.utime, at.nr_migrations, at.se_on_rq, at.migration_disabled];
+    last.into_iter().max().unwrap_or(0) + 8
 }
 
 /// `SCHED_*` numbers (include/uapi/linux/sched.h). Tasks that sched_ext runs keep the policy that they asked for.
@@ -541,9 +556,13 @@ impl Cpus {
         Ok(cpus)
     }
 
-    /// Kernel variables that programs can refer to by name.
+    /// Names of the kernel variables that programs can refer to.
+    pub(crate) const KSYMS: [&'static str; 2] = ["runqueues", "__preempt_count"];
+
+    /// The same with their addresses.
     pub(crate) fn ksyms(&self) -> [(&'static str, GuestAddr); 2] {
-        [("runqueues", self.runqueues), ("__preempt_count", self.preempt_count)]
+        let [runqueues, preempt_count] = Self::KSYMS;
+        [(runqueues, self.runqueues), (preempt_count, self.preempt_count)]
     }
 
     /// Where a per-CPU variable is for a CPU.

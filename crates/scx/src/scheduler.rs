@@ -4,7 +4,7 @@ use crate::callbacks::OP_COUNT;
 use crate::guest::Guest;
 use crate::join::{Join, allowed_of};
 use crate::state::State;
-use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, Weight};
+use schedlab_base::{CpuId, CpuMask, TaskId, Weight};
 use schedlab_bpf::engine::{Engine, Interpreter};
 use schedlab_bpf::link::Image;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
@@ -33,7 +33,6 @@ pub struct BpfScheduler {
     pub(crate) tracing: Vec<Vec<FuncId>>,
     pub(crate) extra: ExtraOps,
     pub(crate) budget: u64,
-    pub(crate) callback_cost: DurationNs,
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
     pub(crate) counters: Vec<(String, GuestAddr)>,
@@ -45,7 +44,6 @@ pub(crate) struct ExtraOps {
     pub(crate) cgroup_init: Option<FuncId>,
     pub(crate) cgroup_exit: Option<FuncId>,
     pub(crate) init_cids: Option<FuncId>,
-    pub(crate) sub_ecaps_updated: Option<FuncId>,
 }
 
 impl std::fmt::Debug for BpfScheduler {
@@ -69,6 +67,11 @@ impl BpfScheduler {
         (&self.state.messages.lines, self.state.messages.count)
     }
 
+    /// Records that programs put into ring buffers and that were taken out for the reader there is not.
+    pub fn ring_records(&self) -> u64 {
+        self.state.rings.records
+    }
+
     /// A global variable, or an element or member of one (`counts[3]`), as a number.
     ///
     /// # Errors
@@ -77,10 +80,9 @@ impl BpfScheduler {
         self.image.read_variable(path, &self.mem)
     }
 
-    /// Runs one program with the arguments that a kernel's trampoline would store; 0 after a fault.
+    /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would store; 0 after a fault.
     #[inline]
     fn run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> u64 {
-        k.charge(self.callback_cost);
         match self.try_run(k, func, op, args) {
             Ok(r0) => r0,
             Err(fault) => {
@@ -107,6 +109,7 @@ impl BpfScheduler {
             Err(fault) => fault.insns(),
         };
         join.settle(executed);
+        self.state.rings.after_run(&mut self.state.runtime, &self.mem);
         match outcome {
             Ok(done) => Ok(done.r0),
             Err(fault) => {
@@ -159,6 +162,15 @@ impl BpfScheduler {
         }
     }
 
+    /// Priority, affinity or class of a task changed.
+    fn note_attributes(&mut self, k: &mut Kernel, task: TaskId) {
+        if let Some(task) = k.get_task(task)
+            && let Err(fault) = self.state.tasks.refresh_attributes(task, &mut self.mem)
+        {
+            self.report(k, &fault);
+        }
+    }
+
     /// A task or NULL.
     fn optional(&mut self, k: &mut Kernel, task: Option<TaskId>) -> Option<u64> {
         task.map_or(Some(0), |task| self.task(k, task))
@@ -206,25 +218,14 @@ impl BpfScheduler {
         }
     }
 
-    /// Writes what the current task's saved registers hold in a system call and returns where they are.
-    fn write_regs(
-        &mut self,
-        k: &mut Kernel,
-        nr: i64,
-        args: Option<[u64; 6]>,
-        ret: Option<i64>,
-    ) -> Option<u64> {
+    /// Writes the current task's registers as a system call's trace point shows them and returns where they are.
+    fn write_regs(&mut self, k: &mut Kernel, call: (i64, [u64; 6]), ret: Option<i64>) -> Option<u64> {
         let current = k.ctx().current?;
-        let task = self.task(k, current)?;
-        let regs = self.state.tasks.regs(GuestAddr(task));
-        let at = self.state.offsets.regs;
-        // As at entry: `ax` is -ENOSYS (38) until the call returns.
-        let mut words = vec![(at.orig_ax, nr as u64), (at.ax, ret.unwrap_or(-38) as u64)];
-        if let Some(args) = args {
-            words.extend([at.di, at.si, at.dx, at.r10, at.r8, at.r9].into_iter().zip(args));
-        }
-        for (offset, value) in words {
-            self.mem.write_u64(regs.offset(offset), value).ok()?;
+        let task = GuestAddr(self.task(k, current)?);
+        self.state.write_regs(task, Some(call), &mut self.mem).ok()?;
+        let regs = self.state.tasks.regs(task);
+        if let Some(ret) = ret {
+            self.mem.write_u64(regs.offset(self.state.offsets.regs.ax), ret as u64).ok()?;
         }
         Some(regs.0)
     }
@@ -246,12 +247,6 @@ impl SchedExt for BpfScheduler {
         }
         let r0 = self.call(k, OpKind::Init, &[]);
         Self::outcome(r0)?;
-        if let Some(func) = self.extra.sub_ecaps_updated {
-            for cid in 0..self.state.nr_cpus as u64 {
-                // The root scheduler holds all capabilities (`__SCX_CAP_ALL`) from the start.
-                self.run(k, func, OpKind::Dispatch, &[cid, 0, 15]);
-            }
-        }
         self.init_cgroup(k)
     }
 
@@ -290,11 +285,21 @@ impl SchedExt for BpfScheduler {
     }
 
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {
+        self.note_attributes(k, task);
         let args = self.guest.enable_args.0;
+        let mask = k.task(task).cpus_allowed;
+        if self.cid_form {
+            self.guest.write_cmask(&self.state.cids, &mask, &mut self.mem);
+        }
         self.call_task(k, OpKind::Enable, task, args);
+        if self.cid_form {
+            // The kernel follows up with the mask, so that it need not be read in two places.
+            self.set_cpumask(k, task, &mask);
+        }
     }
 
     fn disable(&mut self, k: &mut Kernel, task: TaskId) {
+        self.note_attributes(k, task);
         self.call_task(k, OpKind::Disable, task, 0);
     }
 
@@ -360,10 +365,12 @@ impl SchedExt for BpfScheduler {
     }
 
     fn set_weight(&mut self, k: &mut Kernel, task: TaskId, weight: Weight) {
+        self.note_attributes(k, task);
         self.call_task(k, OpKind::SetWeight, task, u64::from(weight.0));
     }
 
     fn set_cpumask(&mut self, k: &mut Kernel, task: TaskId, mask: &CpuMask) {
+        self.note_attributes(k, task);
         if self.ops[OpKind::SetCpumask as usize].is_none() {
             return;
         }
@@ -423,7 +430,6 @@ impl SchedExt for BpfScheduler {
 
     fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
         let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
-        k.charge(self.callback_cost);
         let ready = self.state.prepare(k, &mut self.mem);
         let done = ready.and_then(|()| self.enter(k, due.func, OpKind::Timer, &due.args));
         self.state.timer_done(timer);
@@ -472,8 +478,10 @@ impl BpfScheduler {
                 let pid = k.task(task).pid;
                 [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]
             }
-            TracePoint::SysEnter { nr, args } => [self.write_regs(k, nr, Some(args), None)?, nr as u64, 0, 0],
-            TracePoint::SysExit { nr, ret } => [self.write_regs(k, nr, None, Some(ret))?, ret as u64, 0, 0],
+            TracePoint::SysEnter { nr, args } => [self.write_regs(k, (nr, args), None)?, nr as u64, 0, 0],
+            TracePoint::SysExit { nr, ret } => {
+                [self.write_regs(k, (nr, [0; 6]), Some(ret))?, ret as u64, 0, 0]
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What belongs to a loaded object besides its code and memory.
 
-use crate::helpers::{Messages, Timers, preempt_count};
+use crate::helpers::{Messages, Rings, Timers, preempt_count};
 use crate::kernel_model::Offsets;
 use crate::kfunc::{self, Callee, Cids};
 use crate::locks::Locks;
@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) timers: Timers,
     /// What programs printed.
     pub(crate) messages: Messages,
+    /// Ring buffers, which a user-space half would read.
+    pub(crate) rings: Rings,
     /// The object reads `__preempt_count`, so that it has to be kept.
     reads_preempt_count: bool,
     /// The code of `scx_bpf_exit()`, 0 without one.
@@ -118,6 +120,7 @@ impl KernelState {
             kfunc_cost: machine.costs.kfunc,
             event_names,
             nr_cpus: self.nr_cpus,
+            rings: Rings::new(&runtime),
             runtime,
             timers: Timers::default(),
             messages: Messages::default(),
@@ -147,6 +150,25 @@ impl State {
         if self.reads_preempt_count {
             let ctx = k.ctx();
             self.cpus.set_preempt_count(ctx.cpu, preempt_count(ctx.in_interrupt), mem)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a task's saved registers: number and arguments of its system call, else -1 as after an interrupt.
+    pub(crate) fn write_regs(
+        &self,
+        task: GuestAddr,
+        call: Option<(i64, [u64; 6])>,
+        mem: &mut Memory,
+    ) -> Result<(), Fault> {
+        let at = &self.offsets.regs;
+        let (nr, args) = call.unwrap_or((-1, [0; 6]));
+        let regs = self.tasks.regs(task);
+        mem.write_u64(regs.offset(at.orig_ax), nr as u64)?;
+        // -ENOSYS, until the call has a result.
+        mem.write_u64(regs.offset(at.ax), -38i64 as u64)?;
+        for (offset, value) in [at.di, at.si, at.dx, at.r10, at.r8, at.r9].into_iter().zip(args) {
+            mem.write_u64(regs.offset(offset), value)?;
         }
         Ok(())
     }

@@ -66,3 +66,30 @@ fn other_files_are_refused() {
         assert!(error.to_string().starts_with("x.o: "), "{error}");
     }
 }
+
+#[test]
+fn requirements_name_what_is_missing() {
+    let Some(bytes) = common::object("unknown_kfunc") else { return };
+    let needs = schedlab_scx::requirements("x.bpf.o", &bytes, &LoadOptions::default()).unwrap();
+    let minds = needs.kfuncs.iter().find(|need| need.name == "scx_bpf_read_minds").unwrap();
+    assert!(!minds.modelled && !minds.optional);
+    assert!(needs.refusal.unwrap().to_string().contains("scx_bpf_read_minds"));
+    assert!(needs.kfuncs.iter().any(|need| need.name == "scx_bpf_dsq_move_to_local" && need.modelled));
+}
+
+#[test]
+fn requirements_list_the_parts_of_an_object() {
+    let Some(bytes) = common::object("parts") else { return };
+    let needs = schedlab_scx::requirements("parts.bpf.o", &bytes, &LoadOptions::default()).unwrap();
+    assert!(needs.refusal.is_none(), "{:?}", needs.refusal);
+    assert_eq!(needs.scheduler.as_deref(), Some("lab"));
+    let maps: Vec<_> = needs.maps.iter().map(|map| (map.name.as_str(), map.type_name)).collect();
+    assert_eq!(maps, [("ticks", "ARRAY"), ("entries", "ARRAY"), ("storage", "TASK_STORAGE")]);
+    let profile = needs.tunables.iter().find(|tunable| tunable.name == "profile").unwrap();
+    assert_eq!((profile.default.as_str(), profile.values.len()), ("PROFILE_SLOW", 2));
+    assert!(
+        needs.helpers.iter().any(|need| need.name == "bpf_timer_start" && need.users == ["fire", "lab_init"]
+            || need.users == ["lab_init", "fire"])
+    );
+    assert!(needs.counters.contains(&"nr_fired".to_string()));
+}

@@ -306,6 +306,12 @@ impl Kernel {
         task
     }
 
+    /// The task `id`, to change what programs cannot see of it.
+    #[inline]
+    pub(crate) fn task_quiet(&mut self, id: TaskId) -> &mut Task {
+        self.tasks[id.index()].as_deref_mut().expect("the task exists")
+    }
+
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id.index())?.as_deref()
@@ -345,7 +351,15 @@ impl Kernel {
 
     /// Moves the tasks and CPUs whose visible fields changed since the last call
     /// to the ends of the two lists; each once, gone tasks included.
+    #[inline]
     pub fn take_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
+        if self.dirty_tasks.is_empty() && self.dirty_cpus.is_empty() {
+            return;
+        }
+        self.move_dirty(tasks, cpus);
+    }
+
+    fn move_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
         for id in self.dirty_tasks.drain(..) {
             if let Some(task) = self.tasks[id.index()].as_deref_mut() {
                 task.dirty = false;

@@ -67,6 +67,9 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
         for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
             self.notify_idle(cpu);
+            // The end of the bypass that enabling runs under: `scx_bypass()` reschedules every CPU, so that each idle
+            // one passes through ops.dispatch() once.
+            self.k.resched_curr(cpu);
         }
         let interval = (self.k.scx.timeout / 2).max(self.k.machine.tick_period());
         self.k.scx.watchdog_interval = interval;

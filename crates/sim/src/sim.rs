@@ -146,11 +146,17 @@ impl<S: SchedExt> Sim<S> {
 
     /// Entry of a system call: `sys_enter` for attached programs.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
+        if let Some(current) = self.k.ctx.current {
+            self.k.task_quiet(current).syscall = Some((nr, args));
+        }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
 
     /// Exit of a system call: `sys_exit` for attached programs.
     pub(crate) fn sys_exit(&mut self, nr: i64, ret: i64) {
+        if let Some(current) = self.k.ctx.current {
+            self.k.task_quiet(current).syscall = None;
+        }
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, ret });
     }
 

@@ -198,6 +198,9 @@ pub struct Task {
     pub nr_migrations: u64,
     /// When it was made.
     pub start_time: TimeNs,
+    /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
+    /// show them.
+    pub syscall: Option<(i64, [u64; 6])>,
     /// Who woke it last, when that was a task.
     pub last_waker: Option<TaskId>,
     /// The sched_ext part.
@@ -271,6 +274,7 @@ impl Task {
             nivcsw: 0,
             nr_migrations: 0,
             start_time: now,
+            syscall: None,
             last_waker: None,
             scx: ScxEntity::new(id),
             working_set_kib: spec.working_set_kib,

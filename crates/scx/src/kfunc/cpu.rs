@@ -41,8 +41,8 @@ fn cpu_rq(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, 
 }
 
 fn locked_rq(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if join.holds_rq_lock() {
-        return Ok(join.state.cpus.rq(join.rq_cpu()).0);
+    if let Some(cpu) = join.locked_rq() {
+        return Ok(join.state.cpus.rq(cpu).0);
     }
     join.k.error(ExitKind::Error, "accessing rq without holding rq lock".into());
     Ok(0)

@@ -49,8 +49,15 @@ struct task_struct {
 	struct sched_ext_entity scx;
 	char comm[16];
 };
+enum scx_exit_kind {
+	SCX_EXIT_NONE,
+};
+struct pt_regs {
+	unsigned long orig_ax;
+	unsigned long di;
+};
 struct scx_exit_info {
-	u32 kind;
+	enum scx_exit_kind kind;
 	s64 exit_code;
 	const char *reason;
 	char *msg;
@@ -70,6 +77,8 @@ struct sched_ext_ops {
 	void (*dispatch)(s32 cpu, struct task_struct *prev);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	void (*set_weight)(struct task_struct *p, u32 weight);
 	s32 (*init_task)(struct task_struct *p, void *args);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
@@ -86,6 +95,8 @@ static long (*const spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
 static long (*const spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static long (*const probe_read_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*const task_storage)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
+static struct task_struct *(*const current_task)(void) = (void *)158;
+static long (*const task_pt_regs)(struct task_struct *task) = (void *)175;
 static long (*const timer_init)(struct bpf_timer *timer, void *map, u64 flags) = (void *)169;
 static long (*const timer_set_callback)(struct bpf_timer *timer, void *callback) = (void *)170;
 static long (*const timer_start)(struct bpf_timer *timer, u64 ns, u64 flags) = (void *)171;
@@ -129,6 +140,9 @@ char _license[] SEC("license") = "GPL";
 #ifndef DISPATCH
 #define DISPATCH scx_bpf_dsq_move_to_local(SHARED)
 #endif
+#ifndef MORE_OPS
+#define MORE_OPS
+#endif
 #ifndef TIMEOUT_MS
 #define TIMEOUT_MS 1000
 #endif
@@ -170,6 +184,7 @@ char exit_msg[256];
 		.exit = (void *)lab_exit,                                  \
 		.timeout_ms = TIMEOUT_MS,                                  \
 		.name = "lab",                                             \
+		MORE_OPS                                                   \
 	};
 
 #endif

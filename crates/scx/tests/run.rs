@@ -1,0 +1,144 @@
+//! Runs in the simulator: schedulers that work, and how those that do not are ejected.
+
+mod common;
+
+use schedlab_base::Machine;
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_trace::ExitKind;
+use schedlab_workload::catalog;
+
+fn simulate(bytes: &[u8], settings: &[(&str, &str)], cpus: usize, workload: &str) -> RunResult<BpfScheduler> {
+    let machine = Machine::uniform("test", cpus);
+    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let options = LoadOptions { settings, ..LoadOptions::default() };
+    let scheduler = BpfScheduler::load("test.bpf.o", bytes, &options, &machine).unwrap();
+    let scenario = catalog::build(workload, 1).unwrap();
+    let config = Config { checkers: true, ..Config::new(machine, 1) };
+    run(&config, &scenario, Class::Ext(scheduler)).unwrap()
+}
+
+fn lab(name: &str, workload: &str) -> Option<RunResult<BpfScheduler>> {
+    Some(simulate(&common::object(name)?, &[], 2, workload))
+}
+
+/// The run was ended by the kernel with this kind; the message holds all of `words`.
+fn ejected(result: &RunResult<BpfScheduler>, kind: ExitKind, words: &[&str]) {
+    let exit = &result.exit;
+    assert_eq!(exit.kind, kind, "{exit:?}");
+    for word in words {
+        assert!(exit.message.contains(word), "no {word:?} in {:?}", exit.message);
+    }
+}
+
+const HOGS: &str = "cpuhog:ntasks=4,ttime=200ms";
+const SLEEPERS: &str = "periodic:tasks=6,run=100us,sleep=300us,ttime=200ms";
+
+#[test]
+fn a_fifo_shares_the_cpus() {
+    let Some(result) = lab("fifo", HOGS) else { return };
+    assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+    for task in &result.tasks {
+        assert!((0.4..0.6).contains(&task.share), "{task:?}");
+    }
+    assert!(result.costs.bpf_insns > 0);
+    let counters = result.scheduler.unwrap().counters();
+    assert!(counters.iter().all(|(_, count)| *count > 0), "{counters:?}");
+}
+
+#[test]
+fn runs_repeat_exactly() {
+    let Some(bytes) = common::object("parts") else { return };
+    let hash = || simulate(&bytes, &[], 2, SLEEPERS).trace_hash.to_string();
+    assert_eq!(hash(), hash());
+}
+
+#[test]
+fn a_null_pointer_ends_the_scheduler() {
+    let Some(result) = lab("null_deref", SLEEPERS) else { return };
+    ejected(&result, ExitKind::Error, &["lab_enqueue", "NULL", "instruction"]);
+}
+
+#[test]
+fn an_endless_loop_ends_the_scheduler() {
+    let Some(result) = lab("endless", SLEEPERS) else { return };
+    ejected(&result, ExitKind::Error, &["ran too long", "lab_enqueue"]);
+}
+
+#[test]
+fn an_unknown_queue_ends_the_scheduler() {
+    let Some(result) = lab("bad_dsq", SLEEPERS) else { return };
+    ejected(&result, ExitKind::Error, &["non-existent DSQ 0x4d"]);
+}
+
+#[test]
+fn a_forgotten_task_is_found_by_the_watchdog() {
+    let Some(result) = lab("stall", "periodic:tasks=6,run=100us,sleep=300us,ttime=5s") else { return };
+    ejected(&result, ExitKind::ErrorStall, &["failed to run for"]);
+}
+
+#[test]
+fn a_store_to_a_kernel_field_ends_the_scheduler() {
+    let Some(result) = lab("write_field", SLEEPERS) else { return };
+    ejected(&result, ExitKind::Error, &["task_struct.static_prio", "lab_enqueue"]);
+}
+
+#[test]
+fn a_function_in_the_wrong_callback_ends_the_scheduler() {
+    let Some(result) = lab("forbidden", SLEEPERS) else { return };
+    ejected(
+        &result,
+        ExitKind::Error,
+        &["calling kernel function scx_bpf_create_dsq is not allowed", "ops.enqueue()"],
+    );
+}
+
+#[test]
+fn a_scheduler_can_give_up_with_a_message() {
+    let Some(result) = lab("says_error", SLEEPERS) else { return };
+    ejected(&result, ExitKind::ErrorBpf, &["enough of periodic/", "5 times beef%"]);
+    let scheduler = result.scheduler.unwrap();
+    assert_eq!(scheduler.variable("exit_kind"), Ok(1025), "ops.exit() sees the kind");
+}
+
+#[test]
+fn all_parts_work_together() {
+    let Some(bytes) = common::object("parts") else { return };
+    let result = simulate(&bytes, &[("weights[0]", "2"), ("period_ns", "2000000")], 2, SLEEPERS);
+    assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+    let scheduler = result.scheduler.unwrap();
+    let value = |name: &str| scheduler.variable(name).unwrap();
+    assert_eq!(value("nr_weight"), 20);
+    assert_eq!(value("nr_seen_cpus"), 2);
+    assert_eq!(value("nr_noted"), value("nr_enqueued"));
+    assert!((90..=101).contains(&value("nr_fired")), "{}", value("nr_fired"));
+    assert!(value("nr_noted") > 10, "{}", value("nr_noted"));
+    assert_eq!(value("nr_pulled"), 2 * value("nr_noted"));
+    assert_ne!(value("nr_random"), 0);
+}
+
+#[test]
+fn the_shipped_schedulers_run() {
+    for name in ["vanilla", "o1"] {
+        let Some(bytes) = common::shipped(name) else { return };
+        for workload in [HOGS, SLEEPERS, "chat:rooms=2,messages=5"] {
+            let result = simulate(&bytes, &[], 2, workload);
+            assert_eq!(result.exit.kind, ExitKind::None, "{name} {workload}: {:?}", result.exit);
+        }
+    }
+}
+
+#[test]
+fn trace_points_and_registers_are_seen() {
+    let Some(result) = lab("trace", SLEEPERS) else { return };
+    assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+    let scheduler = result.scheduler.unwrap();
+    let value = |name: &str| scheduler.variable(name).unwrap();
+    assert_eq!(value("nr_switches"), result.costs.switches);
+    assert!(value("nr_wakings") > 100 && value("nr_blocked") > 100);
+    assert_eq!(value("nr_odd_calls"), 0);
+    // A timer's interrupt wakes, on top of whatever runs: only programs that look at preempt_count know.
+    assert!(value("nr_woken_by_tasks") < value("nr_wakings"));
+    assert!(value("nr_calls") >= value("nr_returns"));
+    assert_eq!(value("last_call"), 230, "clock_nanosleep on x86-64");
+}
