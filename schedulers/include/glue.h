@@ -132,7 +132,7 @@ static __always_inline bool cpu_idle(u32 cpu)
 
 static __always_inline void set_idle(u32 cpu, u64 now)
 {
-	cpu_nr(cpu)->idle_since = now;
+	cpu_nr(cpu)->idle_since = now ?: 1;
 	__sync_fetch_and_or(&idle_mask[cpu / 64 % MASK_WORDS], 1ull << (cpu % 64));
 }
 
@@ -662,7 +662,10 @@ void glue_dispatch(u64 *ctx)
 	}
 }
 
-/* The kernel says that @cpu went idle (known from ops.dispatch) or is not any more. */
+/*
+ * @cpu went idle or is not any more. The former is known from ops.dispatch,
+ * but for CPUs that were idle before we were loaded: they have a look once.
+ */
 SEC("struct_ops/update_idle")
 void glue_update_idle(u64 *ctx)
 {
@@ -670,8 +673,12 @@ void glue_update_idle(u64 *ctx)
 	bool idle = ctx[1];
 
 	use_arena();
-	if (!idle)
+	if (!idle) {
 		clear_idle(cpu);
+	} else if (!cpu_idle(cpu)) {
+		set_idle(cpu, bpf_ktime_get_ns());
+		kick_idle(cpu);
+	}
 }
 
 /* ---- running ---- */
