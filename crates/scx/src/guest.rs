@@ -175,7 +175,7 @@ impl Guest {
         mem: &mut Memory,
     ) -> u64 {
         let at = offsets.dump_ctx;
-        let now = k.ctx().now.0;
+        let now = k.now().0;
         let jiffies = now / k.machine().tick_period().0;
         write_text(mem, self.reason, REASON_LEN, &exit.reason);
         let words = [

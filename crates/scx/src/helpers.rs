@@ -7,7 +7,7 @@ use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Vm};
-use schedlab_sim::TimerId;
+use schedlab_sim::{Kernel, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
@@ -24,7 +24,7 @@ impl Env for Join<'_> {
 
     fn now_ns(&mut self, vm: &Vm<'_>) -> u64 {
         self.settle(vm.insns());
-        self.k.ctx().now.0
+        self.k.now().0
     }
 
     fn random_u32(&mut self) -> u32 {
@@ -85,7 +85,7 @@ impl Env for Join<'_> {
 
     fn timer_start(&mut self, timer: GuestAddr, expires_ns: u64) {
         let id = self.state.timers.id(timer);
-        self.k.timer_arm(id, schedlab_base::TimeNs(expires_ns), None);
+        self.k.timer_arm(id, Kernel::since_start(schedlab_base::TimeNs(expires_ns)), None);
     }
 
     fn timer_cancel(&mut self, timer: GuestAddr) -> bool {

@@ -12,7 +12,7 @@ use crate::kernel_model::{Offsets, RqAt, TaskAt};
 use crate::kfunc::write_mask;
 use schedlab_base::{CpuId, CpuMask, Policy, TaskId};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
-use schedlab_sim::Kernel;
+use schedlab_sim::{Kernel, UPTIME};
 use schedlab_sim::{RunState, SHELL_PID, Task};
 use schedlab_workload::ProcessId;
 use std::collections::BTreeMap;
@@ -300,8 +300,8 @@ impl Tasks {
         object.u64(at.real_parent, parent.0);
         object.u64(at.parent, parent.0);
         object.u64(at.group_leader, leader.unwrap_or(addr).0);
-        object.u64(at.start_time, task.start_time.0);
-        object.u64(at.start_boottime, task.start_time.0);
+        object.u64(at.start_time, (task.start_time + UPTIME).0);
+        object.u64(at.start_boottime, (task.start_time + UPTIME).0);
         self.refresh(task, addr, mem)?;
         self.refresh_attributes(task, mem)?;
         Ok(addr)
@@ -373,12 +373,12 @@ impl Tasks {
         object.u32(at.selected_cpu, task.scx.selected_cpu as u32);
         object.u32(at.runnable_cpu, if task.on_rq { task.cpu.0 } else { u32::MAX });
         object.u64(at.ops_state, task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2);
-        object.u64(at.runnable_at, task.scx.runnable_at.0);
+        object.u64(at.runnable_at, (task.scx.runnable_at + UPTIME).0);
         object.u64(at.nvcsw, task.nvcsw);
         object.u64(at.nivcsw, task.nivcsw);
         object.u64(at.utime, task.sum_exec_runtime.0);
         object.u64(at.sum_exec_runtime, task.sum_exec_runtime.0);
-        object.u64(at.exec_start, task.exec_start.0);
+        object.u64(at.exec_start, (task.exec_start + UPTIME).0);
         object.u64(at.nr_migrations, task.nr_migrations);
         object.u8(at.se_on_rq, u8::from(task.on_rq));
         Ok(())
@@ -606,7 +606,7 @@ impl Cpus {
             Some(task) if k.get_task(task).is_some() => tasks.pointer(task, k, mem)?,
             _ => tasks.idle(cpu),
         };
-        let now = k.ctx().now.0;
+        let now = k.now().0;
         let at = self.at;
         let mut object = Object(mem.slice_mut(self.rq(cpu), at.size)?);
         object.u64(at.curr, curr.0);

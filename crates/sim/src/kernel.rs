@@ -32,6 +32,10 @@ pub struct Context {
     pub in_interrupt: bool,
 }
 
+/// How long the simulated kernel has been up when a run begins. Chosen: any time
+/// but 0, which no program ever reads from a kernel's clock.
+pub const UPTIME: DurationNs = DurationNs::from_secs(10);
+
 /// What scheduling has cost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostTotals {

@@ -6,6 +6,7 @@ use crate::Kernel;
 use crate::cpu::Kick;
 use crate::dsq::{Cursor, Dsq, DsqIter, DsqIx};
 use crate::flags::*;
+use crate::kernel::UPTIME;
 use crate::ops::OpKind;
 use crate::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
 use crate::task::OpsState;
@@ -401,9 +402,15 @@ impl Kernel {
         &self.scx.events
     }
 
-    /// `scx_bpf_now()`.
+    /// `scx_bpf_now()` and `ktime_get_ns()`: what the kernel's clock shows.
     pub fn now(&self) -> TimeNs {
-        self.ctx.now
+        self.ctx.now + UPTIME
+    }
+
+    /// The run's instant at which the kernel's clock shows `clock`; the beginning
+    /// for earlier ones.
+    pub fn since_start(clock: TimeNs) -> TimeNs {
+        TimeNs::ZERO + clock.since(TimeNs::ZERO + UPTIME)
     }
 
     /// `scx_error()` and `scx_bpf_error()`: the first claim counts; the core ejects

@@ -42,7 +42,7 @@ pub use cpu::Cpu;
 pub use dsq::DsqIter;
 pub use exec::TaskExec;
 pub use ipc::{Descriptor, descriptor, resolve};
-pub use kernel::{Context, CostTotals, Kernel};
+pub use kernel::{Context, CostTotals, Kernel, UPTIME};
 pub use lock::{SimLockId, TimerId};
 pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
 pub use run::{Class, Config, RunResult, SimError, run};
