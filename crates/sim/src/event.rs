@@ -1,7 +1,9 @@
-//! The event queue: a 4-ary heap ordered by (time, sequence).
+//! The event queue: ordered by (time, sequence), a timing wheel with two rings.
 //!
-//! Events are never removed; a stale one is recognised by its generation when
-//! it is popped. Pending events are bounded by the tasks and CPUs, not by time.
+//! The near ring has slots of a microsecond, the far ring slots of a whole near
+//! ring; a slot is sorted when its time comes. Events are never removed; a stale
+//! one is recognised by its generation when it is popped. Pending events are
+//! bounded by the tasks and CPUs, not by time.
 
 use crate::exec;
 use schedlab_base::{CpuId, TimeNs};
@@ -26,86 +28,230 @@ pub(crate) enum Event {
     Disable,
 }
 
+/// Width of a near slot as a power of two of ns: about a microsecond.
+const NEAR_SHIFT: u32 = 10;
+/// Near slots: together 4.2 ms.
+const NEAR_SLOTS: usize = 4096;
+/// Width of a far slot: all near slots together.
+const FAR_SHIFT: u32 = NEAR_SHIFT + NEAR_SLOTS.ilog2();
+/// Far slots: together 4.3 s.
+const FAR_SLOTS: usize = 1024;
+/// No entry.
+const NIL: u32 = u32::MAX;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time: TimeNs,
     sequence: u64,
     event: Event,
+    /// The next entry of the same slot, or of the free list.
+    next: u32,
 }
 
-impl Entry {
-    fn before(&self, other: &Entry) -> bool {
-        (self.time, self.sequence) < (other.time, other.sequence)
+/// A ring of slots, each a list of entries, with a bitmap of the non-empty ones.
+#[derive(Debug)]
+struct Ring {
+    heads: Vec<u32>,
+    bits: Vec<u64>,
+}
+
+impl Ring {
+    fn new(slots: usize) -> Ring {
+        Ring { heads: vec![NIL; slots], bits: vec![0; slots / 64] }
+    }
+
+    fn put(&mut self, slot: u64, at: u32) -> u32 {
+        let slot = slot as usize % self.heads.len();
+        self.bits[slot / 64] |= 1 << (slot % 64);
+        std::mem::replace(&mut self.heads[slot], at)
+    }
+
+    fn take(&mut self, slot: u64) -> u32 {
+        let slot = slot as usize % self.heads.len();
+        self.bits[slot / 64] &= !(1 << (slot % 64));
+        std::mem::replace(&mut self.heads[slot], NIL)
+    }
+
+    /// The first non-empty slot of `from..end`, at most one round.
+    fn first(&self, from: u64, end: u64) -> Option<u64> {
+        let mut slot = from;
+        while slot < end {
+            let index = slot as usize % self.heads.len();
+            let bits = self.bits[index / 64] >> (index % 64);
+            if bits != 0 {
+                let found = slot + u64::from(bits.trailing_zeros());
+                return (found < end).then_some(found);
+            }
+            slot += 64 - index as u64 % 64;
+        }
+        None
     }
 }
 
 /// Pending events, earliest first; equal times in the order of pushing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EventQueue {
-    heap: Vec<Entry>,
+    /// Entries of both rings.
+    slab: Vec<Entry>,
+    free: u32,
+    near: Ring,
+    far: Ring,
+    /// Beyond the far ring, unordered.
+    beyond: Vec<Entry>,
+    /// Everything before the near slot `slot`, latest first.
+    present: Vec<Entry>,
+    /// The first near slot that is still in a ring.
+    slot: u64,
     sequence: u64,
+}
+
+impl Default for EventQueue {
+    fn default() -> EventQueue {
+        EventQueue {
+            slab: Vec::new(),
+            free: NIL,
+            near: Ring::new(NEAR_SLOTS),
+            far: Ring::new(FAR_SLOTS),
+            beyond: Vec::new(),
+            present: Vec::new(),
+            slot: 0,
+            sequence: 0,
+        }
+    }
+}
+
+fn near_slot(time: TimeNs) -> u64 {
+    time.0 >> NEAR_SHIFT
+}
+
+fn far_slot(time: TimeNs) -> u64 {
+    time.0 >> FAR_SHIFT
 }
 
 impl EventQueue {
     /// Adds an event.
     pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
-        let entry = Entry { time, sequence: self.sequence, event };
+        let entry = Entry { time, sequence: self.sequence, event, next: NIL };
         self.sequence += 1;
-        let mut at = self.heap.len();
-        self.heap.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if !entry.before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
+        self.place(entry);
+    }
+
+    fn place(&mut self, entry: Entry) {
+        let near = near_slot(entry.time);
+        if near < self.slot {
+            let key = (entry.time, entry.sequence);
+            let at = self.present.partition_point(|other| (other.time, other.sequence) > key);
+            self.present.insert(at, entry);
+            return;
         }
-        self.heap[at] = entry;
+        let round = self.slot / NEAR_SLOTS as u64;
+        let far = far_slot(entry.time);
+        if far == round {
+            let at = self.keep(entry);
+            self.slab[at as usize].next = self.near.put(near, at);
+        } else if far < round + FAR_SLOTS as u64 {
+            let at = self.keep(entry);
+            self.slab[at as usize].next = self.far.put(far, at);
+        } else {
+            self.beyond.push(entry);
+        }
+    }
+
+    fn keep(&mut self, entry: Entry) -> u32 {
+        if self.free == NIL {
+            self.slab.push(entry);
+            return self.slab.len() as u32 - 1;
+        }
+        let at = self.free;
+        self.free = self.slab[at as usize].next;
+        self.slab[at as usize] = entry;
+        at
+    }
+
+    /// Takes the entry out of the slab; also says what follows it in its slot.
+    fn give(&mut self, at: u32) -> (Entry, u32) {
+        let entry = self.slab[at as usize];
+        self.slab[at as usize].next = self.free;
+        self.free = at;
+        (entry, entry.next)
+    }
+
+    /// Fills `present` with the earliest non-empty slot; false when there is none.
+    fn advance(&mut self) -> bool {
+        while self.present.is_empty() {
+            let round = self.slot / NEAR_SLOTS as u64;
+            let end = (round + 1) * NEAR_SLOTS as u64;
+            if let Some(slot) = self.near.first(self.slot, end) {
+                self.slot = slot + 1;
+                self.open(slot);
+                // The last slot of a round begins the next one.
+                if self.slot == end {
+                    self.unroll(round + 1);
+                }
+            } else if let Some(far) = self.far.first(round + 1, round + FAR_SLOTS as u64) {
+                self.slot = far * NEAR_SLOTS as u64;
+                self.unroll(far);
+            } else if let Some(first) = self.beyond.iter().map(|entry| far_slot(entry.time)).min() {
+                self.slot = first * NEAR_SLOTS as u64;
+                self.unroll(first);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Moves a near slot into `present`, latest first.
+    fn open(&mut self, slot: u64) {
+        let mut at = self.near.take(slot);
+        while at != NIL {
+            let (entry, next) = self.give(at);
+            self.present.push(entry);
+            at = next;
+        }
+        if self.present.len() > 1 {
+            self.present.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.time, entry.sequence)));
+        }
+    }
+
+    /// Begins a round: its far slot goes to the near ring, and what has come
+    /// within reach of the far ring goes there.
+    fn unroll(&mut self, round: u64) {
+        let mut at = self.far.take(round);
+        while at != NIL {
+            let (entry, next) = self.give(at);
+            self.place(entry);
+            at = next;
+        }
+        if self.beyond.is_empty() {
+            return;
+        }
+        let reach = round + FAR_SLOTS as u64;
+        let mut index = 0;
+        while index < self.beyond.len() {
+            if far_slot(self.beyond[index].time) < reach {
+                let entry = self.beyond.swap_remove(index);
+                self.place(entry);
+            } else {
+                index += 1;
+            }
+        }
     }
 
     /// Takes the earliest event.
     pub(crate) fn pop(&mut self) -> Option<(TimeNs, Event)> {
-        let first = *self.heap.first()?;
-        let last = self.heap.pop().expect("the heap has a first entry");
-        if !self.heap.is_empty() {
-            self.sink(last);
+        if self.present.is_empty() && !self.advance() {
+            return None;
         }
-        Some((first.time, first.event))
-    }
-
-    /// Places `entry` from the root downwards.
-    fn sink(&mut self, entry: Entry) {
-        let len = self.heap.len();
-        let mut at = 0;
-        loop {
-            let child = at * 4 + 1;
-            if child >= len {
-                break;
-            }
-            let mut least = child;
-            for other in child + 1..(child + 4).min(len) {
-                if self.heap[other].before(&self.heap[least]) {
-                    least = other;
-                }
-            }
-            if !self.heap[least].before(&entry) {
-                break;
-            }
-            self.heap[at] = self.heap[least];
-            at = least;
-        }
-        self.heap[at] = entry;
+        self.present.pop().map(|entry| (entry.time, entry.event))
     }
 
     /// When the earliest event happens.
-    pub(crate) fn next_time(&self) -> Option<TimeNs> {
-        self.heap.first().map(|entry| entry.time)
-    }
-
-    /// The number of pending events, stale ones included.
-    pub(crate) fn len(&self) -> usize {
-        self.heap.len()
+    pub(crate) fn next_time(&mut self) -> Option<TimeNs> {
+        if self.present.is_empty() && !self.advance() {
+            return None;
+        }
+        self.present.last().map(|entry| entry.time)
     }
 }
 
@@ -116,17 +262,29 @@ mod tests {
 
     #[test]
     fn pops_by_time_then_sequence() {
-        let mut queue = EventQueue::default();
-        let mut prng = Prng::new(3);
-        for cpu in 0..2000 {
-            queue.push(TimeNs(prng.below(50)), Event::Tick { cpu: CpuId(cpu) });
+        for (seed, range) in [(1, 50), (2, 5_000), (3, 10_000_000), (4, 20_000_000_000), (5, u64::MAX >> 20)] {
+            let mut queue = EventQueue::default();
+            let mut model = std::collections::BTreeMap::new();
+            let mut prng = Prng::new(seed);
+            let mut now = 0;
+            for number in 0..20_000u32 {
+                let time = TimeNs(now + prng.below(range));
+                queue.push(time, Event::Tick { cpu: CpuId(number) });
+                model.insert((time, number), ());
+                if prng.chance(1, 3) {
+                    let expected = *model.keys().next().unwrap();
+                    assert_eq!(queue.next_time(), Some(expected.0));
+                }
+                while prng.chance(1, 2) {
+                    let Some(((time, number), ())) = model.pop_first() else { break };
+                    assert_eq!(queue.pop(), Some((time, Event::Tick { cpu: CpuId(number) })));
+                    now = time.0;
+                }
+            }
+            while let Some(((time, number), ())) = model.pop_first() {
+                assert_eq!(queue.pop(), Some((time, Event::Tick { cpu: CpuId(number) })));
+            }
+            assert_eq!(queue.pop(), None);
         }
-        assert_eq!(queue.len(), 2000);
-        let mut last = (TimeNs(0), 0);
-        while let Some((time, Event::Tick { cpu })) = queue.pop() {
-            assert!(time > last.0 || (time == last.0 && cpu.0 >= last.1));
-            last = (time, cpu.0);
-        }
-        assert_eq!(queue.len(), 0);
     }
 }
