@@ -230,12 +230,13 @@ impl<S: SchedExt> Sim<S> {
         loop {
             self.k.run_kicks();
             let now = self.k.ctx.now;
-            if self.k.queue.next_time().is_some_and(|next| next < now) || self.k.over(now) {
-                self.step_back(cpu);
-                break;
-            }
+            let behind = self.k.queue.next_time().is_some_and(|next| next < now) || self.k.over(now);
             let entry = self.k.cpu(cpu);
             if entry.need_resched || entry.lazy_resched {
+                if behind {
+                    self.step_back(cpu);
+                    break;
+                }
                 self.schedule(cpu);
                 continue;
             }
@@ -246,6 +247,10 @@ impl<S: SchedExt> Sim<S> {
                     continue;
                 }
                 self.start_burst(cpu, task);
+                break;
+            }
+            if behind && (!self.k.task(task).exec.is_private() || self.k.over(now)) {
+                self.step_back(cpu);
                 break;
             }
             match exec::next(self, cpu, task) {

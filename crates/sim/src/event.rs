@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn pops_by_time_then_sequence() {
-        for (seed, range) in [(1, 50), (2, 5_000), (3, 10_000_000), (4, 20_000_000_000), (5, u64::MAX >> 20)] {
+        for (seed, range) in [(1, 50), (2, 5_000), (3, 10_000_000), (4, 20_000_000_000), (5, u64::MAX >> 20)]
+        {
             let mut queue = EventQueue::default();
             let mut model = std::collections::BTreeMap::new();
             let mut prng = Prng::new(seed);

@@ -66,6 +66,8 @@ const PRNG_STREAM: u64 = 0x6b65_726e_656c;
 #[derive(Debug, Default)]
 pub(crate) struct Topology {
     pub(crate) smt: bool,
+    /// Work takes the same time whatever the other CPUs do.
+    pub(crate) even_speed: bool,
     pub(crate) llcs: u32,
     pub(crate) llc_masks: Vec<CpuMask>,
     pub(crate) node_masks: Vec<CpuMask>,
@@ -82,9 +84,10 @@ impl Topology {
             masks
         };
         let llc_masks = masks(|cpu| cpu.llc);
-        let cores = masks(|cpu| cpu.core);
+        let smt = masks(|cpu| cpu.core).iter().any(|core| core.count() > 1);
         Topology {
-            smt: cores.iter().any(|core| core.count() > 1),
+            smt,
+            even_speed: !smt && machine.contention_permille.iter().all(|&permille| permille == 1000),
             llcs: llc_masks.len() as u32,
             llc_masks,
             node_masks: masks(|cpu| cpu.node),

@@ -144,6 +144,12 @@ impl Executor {
 }
 
 impl TaskExec {
+    /// True when what comes next concerns the task alone (fetching an operation,
+    /// leaving a call): it may be done although others are behind in time.
+    pub(crate) fn is_private(&self) -> bool {
+        matches!(self.phase, Phase::Fetch | Phase::Leave(..))
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_with(|| Box::new(Rare { timers: [None; MAX_TIMERS], open: Vec::new() }))
     }
