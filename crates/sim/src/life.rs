@@ -65,12 +65,18 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
+        // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
+        // call ops.dispatch() and tell that they are idle.
+        let here = self.k.ctx.cpu;
         for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+            self.k.ctx.cpu = cpu;
+            self.schedule(cpu);
             self.notify_idle(cpu);
             // The end of the bypass that enabling runs under: `scx_bypass()` reschedules every CPU, so that each idle
             // one passes through ops.dispatch() once.
             self.k.resched_curr(cpu);
         }
+        self.k.ctx.cpu = here;
         let interval = (self.k.scx.timeout / 2).max(self.k.machine.tick_period());
         self.k.scx.watchdog_interval = interval;
         self.k.queue.push(TimeNs::ZERO + interval, Event::Watchdog);

@@ -132,6 +132,8 @@ impl<S: SchedExt> Sim<S> {
     /// without cost, in order, as forks of the shell on CPU 0.
     fn start(&mut self) {
         self.k.setup = true;
+        // Schedulers take a time of 0 for never, and no machine starts work at 0.
+        self.k.ctx.now = TimeNs(1);
         self.load();
         let all = self.k.machine.all_cpus();
         for number in 0..self.exec.scenario.tasks.len() {
