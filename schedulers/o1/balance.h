@@ -75,14 +75,14 @@ static __always_inline u64 target_load(u32 cpu, u64 now)
 static __always_inline bool wakes_affine(task_t *p, u32 prev_cpu, u32 this_cpu, bool sync, u64 now)
 {
 	u64 load = source_load(prev_cpu, now), this_load = target_load(this_cpu, now);
-	u32 imbalance = imbalance_pct + (imbalance_pct - 100) / 2;
+	u32 margin = imbalance_pct + (imbalance_pct - 100) / 2;
 
 	if (sync)
 		this_load -= min(this_load, LOAD_SCALE);
 	/* not from an idle CPU to a busy one */
 	if (load < LOAD_SCALE / 2 && this_load > LOAD_SCALE / 2)
 		return false;
-	return now - p->last_ran >= cache_hot() || imbalance * this_load <= 100 * load;
+	return now - p->last_ran >= cache_hot() || margin * this_load <= 100 * load;
 }
 
 /* 2.6.10: an idle CPU of the core of @cpu, else @cpu. */
@@ -196,14 +196,31 @@ static __always_inline u64 throughput(u64 a, u64 b)
 }
 
 /*
- * 2.6.10: from the CPU with the highest load, as much as brings one of the two
- * to the average. When that is less than a task, one task moves all the same if
- * the loads are two tasks apart or an eighth of a CPU is gained.
+ * 2.6.10: tasks to pull from a CPU with load @most to one with load @own: as
+ * many as bring one of the two to the average. When that is less than one, one
+ * task moves all the same if the loads are two tasks apart or an eighth of a CPU
+ * is gained.
  */
-static __noinline int find_busiest(u32 cpu, u64 now)
+static __always_inline u32 imbalance(u64 most, u64 own, u64 average)
+{
+	u64 amount;
+
+	if (own >= most || own >= average || 100 * most <= imbalance_pct * own)
+		return 0;
+	amount = (min(most - average, average - own) + 1) / LOAD_SCALE;
+	if (amount)
+		return amount;
+	if (most - own >= 2 * LOAD_SCALE)
+		return 1;
+	return throughput(most - min(most, LOAD_SCALE), own + min(most, LOAD_SCALE)) >=
+	       throughput(most, own) + LOAD_SCALE / 8;
+}
+
+/* 2.6.10: the CPU with the highest load; one with nothing to run asks for a task anyhow. */
+static __noinline int find_busiest(u32 cpu, u64 now, bool idle)
 {
 	struct pull __arena *pull = &rq_nr(cpu)->pull;
-	u64 own = target_load(cpu, now), load, most, average, amount;
+	u64 own = target_load(cpu, now), load;
 	u32 i;
 
 	pull->total = own;
@@ -217,20 +234,8 @@ static __noinline int find_busiest(u32 cpu, u64 now)
 			pull->from = i;
 		}
 	}
-	most = pull->most;
-	average = pull->total / nr_cpus;
-	if (own >= most || own >= average || 100 * most <= imbalance_pct * own) {
-		pull->from = NO_CPU;
-		return 0;
-	}
-	amount = min(most - average, average - own);
-	pull->amount = amount / LOAD_SCALE;
-	if (pull->amount)
-		return 0;
-	pull->amount = 1;
-	if (most - own < 2 * LOAD_SCALE &&
-	    throughput(most - min(most, LOAD_SCALE), own + min(most, LOAD_SCALE)) <
-		    throughput(most, own) + LOAD_SCALE / 8)
+	pull->amount = imbalance(pull->most, own, pull->total / nr_cpus);
+	if (!pull->amount && !idle)
 		pull->from = NO_CPU;
 	return 0;
 }
@@ -246,7 +251,7 @@ static __noinline u32 load_balance(u32 cpu, u64 now, bool idle)
 	rq->pull.from = NO_CPU;
 	WRITE_ONCE(rq->pull.most, 0);
 	if (profile == PROFILE_2_6_10)
-		find_busiest(cpu, now);
+		find_busiest(cpu, now, idle);
 	else
 		find_longest(cpu, idle);
 	if (rq->pull.from == NO_CPU) {
