@@ -1,0 +1,75 @@
+//! Help, lists, completions and manual pages.
+
+use crate::Folder;
+
+const COMMANDS: [&str; 9] =
+    ["list", "sim", "compare", "reproduce", "run", "check", "stat", "completions", "man"];
+
+#[test]
+fn every_command_teaches_with_examples() {
+    let folder = Folder::new();
+    let main = folder.run("--help").ok();
+    for command in COMMANDS {
+        assert!(main.contains(&format!("  {command} ")), "{command} is in the main help");
+        let help = folder.run(&format!("{command} --help")).ok();
+        assert!(help.contains("Examples:\n"), "{command}: {help}");
+    }
+    assert!(folder.run("--version").ok().starts_with("schedlab "));
+}
+
+#[test]
+fn no_command_prints_the_help_and_fails() {
+    let done = Folder::new().run("");
+    assert_eq!((done.code, done.out.as_str()), (2, ""));
+    assert!(done.err.contains("Usage: schedlab"));
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = folder.run(&format!("completions {shell}")).ok();
+        assert!(COMMANDS.iter().all(|command| text.contains(command)), "{shell}");
+    }
+    folder.run("completions tcsh").refused(2, &["tcsh", "bash"]);
+}
+
+#[test]
+fn manual_pages() {
+    let folder = Folder::new();
+    assert!(folder.run("man").ok().contains(".TH schedlab 1"));
+    folder.run("man .").ok();
+    for command in COMMANDS {
+        assert!(folder.read(&format!("schedlab-{command}.1")).contains("EXTRA"), "{command}");
+    }
+    folder.run("man nowhere").refused(2, &["nowhere", "make it first"]);
+}
+
+#[test]
+fn lists_name_what_can_be_used() {
+    let folder = Folder::new();
+    let all = folder.run("list").ok();
+    for name in ["eevdf", "vanilla", "o1", "cpuhog", "chat", "mkbench", "reflex", "p3-700", "modern"] {
+        assert!(all.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {all}");
+    }
+    let schedulers = folder.run("list schedulers").ok();
+    assert!(schedulers.starts_with("eevdf") && !schedulers.contains("p3-700"));
+    assert!(folder.run("list schedulers -v").ok().contains("--set profile"));
+    assert!(folder.run("list workloads -v").ok().contains("ntasks=3"));
+}
+
+#[test]
+fn check_tells_what_an_object_needs() {
+    let text = Folder::new().run("check o1").ok();
+    assert!(text.contains("sched_ext_ops") && text.contains("PROFILE_2_6_10"), "{text}");
+    assert!(text.contains("the simulator runs it: yes"), "{text}");
+}
+
+#[test]
+fn a_command_under_the_kernels_own_scheduler() {
+    let folder = Folder::new();
+    let words = ["run", "-s", "eevdf", "-q", "--", "sh", "-c", "echo hello; exit 3"];
+    let done = folder.run_words(&words);
+    done.refused(1, &["command sh ended with code 3"]);
+    assert!(done.out.starts_with("hello\n") && done.out.contains("elapsed"));
+}

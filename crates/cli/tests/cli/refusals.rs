@@ -1,0 +1,110 @@
+//! Everything that is refused, with its code and the words that help.
+
+use crate::Folder;
+
+fn refused(line: &str, code: i32, words: &[&str]) {
+    Folder::new().run(line).refused(code, words);
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    refused("sim -s cfs -w cpuhog", 2, &["no scheduler named 'cfs'", "vanilla", "o1", "eevdf", "*.bpf.o"]);
+    refused("sim -s eevdf -w nope", 2, &["'nope'", "cpuhog", "chat"]);
+    refused("sim -s eevdf -w cpuhog -m cray", 2, &["'cray'", "modern", "p3-700", "*.toml"]);
+    refused("sim -s ./none.bpf.o -w cpuhog", 2, &["./none.bpf.o", "No such file"]);
+    refused("sim -s eevdf -w none.json", 2, &["none.json", "No such file"]);
+    refused("sim -s eevdf -w none.toml", 2, &["none.toml", "No such file"]);
+    refused("frobnicate", 2, &["frobnicate", "--help"]);
+    refused("sim -s eevdf -w cpuhog --frob", 2, &["--frob"]);
+}
+
+#[test]
+fn bad_values() {
+    refused("sim -s eevdf -w cpuhog:colour=red", 2, &["colour", "ntasks"]);
+    refused("sim -s eevdf -w cpuhog:ntasks=-1", 2, &["ntasks"]);
+    refused("sim -s eevdf -w cpuhog:ntasks=99999999999999999999", 2, &["ntasks"]);
+    refused("sim -s eevdf -w cpuhog --duration 10", 2, &["'10' is not a duration", "500ms"]);
+    refused("sim -s eevdf -w cpuhog --duration 0s", 2, &["--duration", "500ms"]);
+    refused("sim -s eevdf -w cpuhog -c 0", 2, &["0", "--cpus"]);
+    refused("sim -s eevdf -w cpuhog -c 100000", 2, &["-c 100000", "at most"]);
+    refused("sim -s eevdf -w cpuhog --seed x", 2, &["--seed"]);
+    refused("sim -s eevdf", 2, &["--workload"]);
+    refused("sim -q -v -s eevdf -w cpuhog", 2, &["--quiet", "--verbose"]);
+}
+
+#[test]
+fn bad_settings() {
+    refused("sim -s o1 --set nothing=1 -w cpuhog", 2, &["nothing", "profile"]);
+    refused("sim -s o1 --set profile=3.14 -w cpuhog", 2, &["3.14", "PROFILE_D1"]);
+    refused("sim -s o1 --set profile -w cpuhog", 2, &["VARIABLE=VALUE"]);
+    refused("sim -s eevdf --set profile=d1 -w cpuhog", 2, &["eevdf", "no tunables"]);
+    refused("compare -s eevdf,o1 --set o2:x=1 -w cpuhog", 2, &["'o2'"]);
+}
+
+#[test]
+fn bad_machine_files() {
+    let folder = Folder::new();
+    folder.write("zero.toml", "[machine]\nname = 'zero'\ncpus = 0\n");
+    folder.run("sim -s eevdf -w cpuhog -m zero.toml").refused(2, &["zero.toml:3", "at least one CPU"]);
+    folder.write("key.toml", "[machine]\nname = 'key'\ncpus = 1\ncolour = 'red'\n");
+    folder.run("sim -s eevdf -w cpuhog -m key.toml").refused(2, &["key.toml:4", "colour", "cache_kib"]);
+    folder.write("cost.toml", "[machine]\nname = 'c'\ncpus = 1\n[costs]\nfork = 5\n");
+    folder.run("sim -s eevdf -w cpuhog -m cost.toml").refused(2, &["cost.toml:5"]);
+    folder.run("sim -s eevdf -w cpuhog -m none.toml").refused(2, &["none.toml", "No such file"]);
+}
+
+#[test]
+fn bad_workload_files() {
+    let folder = Folder::new();
+    folder.write("key.toml", "[workload]\nname = 'x'\ncolour = 'red'\n");
+    folder.run("sim -s eevdf -w key.toml").refused(2, &["key.toml"]);
+    folder.write("key.json", "{ \"tasks\": { \"a\": { \"dance\": 5 } } }");
+    folder.run("sim -s eevdf -w key.json").refused(2, &["key.json", "dance"]);
+    folder.write("cut.json", "{ \"tasks\": ");
+    folder.run("sim -s eevdf -w cut.json").refused(2, &["cut.json"]);
+}
+
+#[test]
+fn bad_objects() {
+    let folder = Folder::new();
+    folder.write("empty.bpf.o", b"");
+    folder.write("text.bpf.o", b"#!/bin/sh\n");
+    folder.write("random.bpf.o", (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>());
+    let own = std::fs::read(env!("CARGO_BIN_EXE_schedlab")).unwrap();
+    folder.write("foreign.bpf.o", &own[..own.len().min(1 << 20)]);
+    for file in ["empty", "text", "random", "foreign"] {
+        let path = format!("./{file}.bpf.o");
+        folder.run(&format!("sim -s {path} -w cpuhog")).refused(2, &[&path]);
+        folder.run(&format!("check {path}")).refused(1, &[&path]);
+    }
+    folder.run("check eevdf").refused(2, &["no object"]);
+}
+
+#[test]
+fn comparisons_that_compare_nothing() {
+    refused("compare -s o1 -w cpuhog", 2, &["two schedulers"]);
+    refused("compare -s eevdf,eevdf -w cpuhog", 2, &["eevdf twice"]);
+    refused("compare -s eevdf,o1 -w cpuhog -c 2,x", 2, &["x"]);
+    refused("compare -s eevdf,o1 -w cpuhog --runs 0", 2, &["--runs"]);
+    refused("compare -s eevdf,o1 -w cpuhog --confidence 97", 2, &["97", "choose 80"]);
+    refused("reproduce linus", 2, &["linus", "kravetz"]);
+}
+
+#[test]
+fn runs_without_work_or_with_too_much() {
+    refused("run -s eevdf", 2, &["required"]);
+    refused("run -s eevdf -w cpuhog -- true", 2, &["cannot be used with"]);
+    refused("run -s eevdf --vm -- true", 2, &["--vm", "-w"]);
+    refused("run -s eevdf -c 2 -w cpuhog", 2, &["-c", "--vm"]);
+    refused("run -s eevdf --duration 1s -- true", 2, &["timeout"]);
+    refused("run -s eevdf -- ./no-such-program", 2, &["./no-such-program"]);
+    refused("run -s o1 -w cpuhog --kernel x", 2, &["--vm"]);
+    refused("run -s o1 --vm --kernel ./nothing -w cpuhog", 2, &["./nothing", "--kernel"]);
+}
+
+#[test]
+fn results_that_cannot_be_written() {
+    refused("sim -s eevdf -w cpuhog --json no/where.json", 2, &["--json no/where.json", "folder"]);
+    refused("sim -s eevdf -w cpuhog --csv .", 2, &["--csv .", "name a file"]);
+    refused("sim -s eevdf -w cpuhog --json - --csv -", 2, &["only one"]);
+}

@@ -1,0 +1,125 @@
+//! Results: the same bytes for the same seed, every format, nothing lost when one
+//! file fails.
+
+use crate::{Done, Folder};
+use std::process::Stdio;
+
+const HOGS: &str = "-w cpuhog:ntasks=3,ttime=200ms -c 2";
+
+/// The value of a string field of the JSON text, first place.
+fn field<'a>(json: &'a str, name: &str) -> &'a str {
+    let start = json.find(&format!("\"{name}\": \"")).unwrap() + name.len() + 5;
+    &json[start..start + json[start..].find('"').unwrap()]
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_and_others_another_hash() {
+    let folder = Folder::new();
+    for scheduler in ["eevdf", "o1", "vanilla"] {
+        let run = |seed: u32| {
+            folder
+                .run(&format!("sim -s {scheduler} -w chat:rooms=1,messages=5 -c 4 --seed {seed} --json -"))
+                .ok()
+        };
+        let first = run(7);
+        assert_eq!(first, run(7), "{scheduler}");
+        assert_ne!(field(&first, "trace_hash"), field(&run(8), "trace_hash"), "{scheduler}");
+        assert!(first.contains("\"seed\": 7") && first.contains("\"backend\": \"sim\""));
+    }
+}
+
+#[test]
+fn json_to_standard_output_replaces_the_tables() {
+    let folder = Folder::new();
+    let text = folder.run(&format!("sim -s eevdf {HOGS} --json -")).ok();
+    assert!(text.starts_with("{\n") && text.ends_with("}\n"));
+    let table = folder.run(&format!("sim -s eevdf {HOGS} --json r.json")).ok();
+    assert!(table.contains("hog/0") && table.contains("seed 1"), "{table}");
+    assert_eq!(folder.read("r.json"), text);
+}
+
+#[test]
+fn all_files_are_written() {
+    let folder = Folder::new();
+    let files = "--json r.json --csv r.csv --html r.html --perfetto r.pftrace";
+    folder.run(&format!("sim -s o1 {HOGS} {files}")).ok();
+    assert!(folder.read("r.csv").starts_with("scheduler,workload,"));
+    let page = folder.read("r.html");
+    assert!(page.contains("schedlab sim -s o1") && !page.contains("<script"));
+    let trace = std::fs::read(folder.path().join("r.pftrace")).unwrap();
+    let name = b"hog/0";
+    assert!(trace.windows(name.len()).any(|window| window == name), "tasks are named");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_else() {
+    let folder = Folder::new();
+    let done = folder.run(&format!("sim -s eevdf {HOGS} --json /dev/full --csv r.csv"));
+    done.refused(5, &["--json /dev/full", "No space left"]);
+    assert!(done.out.contains("hog/0"), "the table is printed");
+    assert!(folder.read("r.csv").contains("cpuhog"), "the other file is written");
+    folder.run(&format!("sim -s eevdf {HOGS} --perfetto /dev/full")).refused(5, &["--perfetto /dev/full"]);
+}
+
+#[test]
+fn a_closed_pipe_is_silent() {
+    let folder = Folder::new();
+    let mut child = folder
+        .command(&["sim", "-s", "eevdf", "-w", "cpuhog:ttime=50ms", "--json", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = Done::of(child.wait_with_output().unwrap());
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let folder = Folder::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = folder.command(&["list"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    Done::of(output).refused(5, &["standard output"]);
+}
+
+#[test]
+fn comparisons_do_not_depend_on_the_number_of_workers() {
+    let folder = Folder::new();
+    let run = |jobs: u32| {
+        let line =
+            "compare -s eevdf,vanilla,o1 --set o1:profile=d1 -w chat:rooms=1,messages=4 -c 1,2 --runs 3";
+        folder.run(&format!("{line} -q --json - --jobs {jobs}")).ok()
+    };
+    let one = run(1);
+    assert_eq!(one, run(4));
+    assert!(one.contains("\"comparisons\"") && one.contains("\"verdict\"") && one.contains("o1[profile=d1]"));
+}
+
+#[test]
+fn the_comparison_table_names_runs_and_verdicts() {
+    let text = Folder::new().run("compare -s eevdf,o1 -w chat:rooms=1,messages=4 -c 2 --runs 3").ok();
+    assert!(text.contains("throughput in messages/s of chat:rooms=1") && text.contains("baseline"), "{text}");
+    assert!(text.contains("higher is better; intervals at 95 %"), "{text}");
+}
+
+#[test]
+fn settings_reach_the_scheduler() {
+    let folder = Folder::new();
+    let hash = |set: &str| {
+        let text = folder
+            .run(&format!("sim -s vanilla {set} -w cpuhog:ntasks=3,nice=0/5,ttime=1s -c 1 --json -"))
+            .ok();
+        field(&text, "trace_hash").to_string()
+    };
+    assert_eq!(hash("--set profile=tsss"), hash("--set profile=PROFILE_TSSS"));
+    assert_ne!(hash("--set profile=tsss"), hash("--set profile=2.4"));
+}
+
+#[test]
+fn machines_can_be_described_in_a_file() {
+    let folder = Folder::new();
+    folder.write("two.toml", "[machine]\nname = 'two'\ncpus = { sockets = 2, cores = 1 }\n");
+    let text = folder.run("sim -s eevdf -w cpuhog:ttime=50ms -m two.toml --json -").ok();
+    assert!(text.contains("\"machine\": \"two\"") && text.contains("\"cpus\": 2"));
+}
