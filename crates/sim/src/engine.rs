@@ -15,13 +15,13 @@ const BURST_HORIZON: DurationNs = DurationNs::from_ms(50);
 
 impl crate::Kernel {
     /// Makes sure that the tick of a busy CPU is on its way. Ticks of the CPUs are
-    /// spread evenly over the period.
+    /// spread evenly over the period, whose phase comes from the seed.
     pub(crate) fn arm_tick(&mut self, cpu: CpuId) {
         if self.cpus[cpu.index()].tick_armed {
             return;
         }
         let period = self.machine.tick_period().0;
-        let offset = period * u64::from(cpu.0) / self.cpus.len() as u64;
+        let offset = (self.tick_phase + period * u64::from(cpu.0) / self.cpus.len() as u64) % period;
         let now = self.ctx.now.0;
         let next = if now < offset { offset } else { offset + ((now - offset) / period + 1) * period };
         self.cpu_mut(cpu).tick_armed = true;

@@ -62,6 +62,9 @@ pub(crate) struct TimerState {
 /// The stream of the run's seed that kernel and programs draw from.
 const PRNG_STREAM: u64 = 0x6b65_726e_656c;
 
+/// The stream that the phase of the timer ticks is drawn from.
+const TICK_STREAM: u64 = 0x7469_636b;
+
 /// What is derived from the machine's topology.
 #[derive(Debug, Default)]
 pub(crate) struct Topology {
@@ -101,6 +104,8 @@ pub struct Kernel {
     pub(crate) ctx: Context,
     pub(crate) machine: Machine,
     pub(crate) prng: Prng,
+    /// When in their period the ticks come: a run begins at any time of it.
+    pub(crate) tick_phase: u64,
     /// By [`TaskId`]; empty when the task is gone.
     pub(crate) tasks: Vec<Option<Box<Task>>>,
     pub(crate) live_tasks: u32,
@@ -163,6 +168,7 @@ impl Kernel {
         Kernel {
             ctx,
             prng: Prng::stream(config.seed, PRNG_STREAM),
+            tick_phase: Prng::stream(config.seed, TICK_STREAM).below(machine.tick_period().0),
             tasks: Vec::new(),
             live_tasks: 0,
             dsqs: Dsq::built_in(&cpus, nr_nodes),

@@ -69,7 +69,10 @@ fn bad_objects() {
     let folder = Folder::new();
     folder.write("empty.bpf.o", b"");
     folder.write("text.bpf.o", b"#!/bin/sh\n");
-    folder.write("random.bpf.o", (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>());
+    folder.write(
+        "random.bpf.o",
+        (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>(),
+    );
     let own = std::fs::read(env!("CARGO_BIN_EXE_schedlab")).unwrap();
     folder.write("foreign.bpf.o", &own[..own.len().min(1 << 20)]);
     for file in ["empty", "text", "random", "foreign"] {
