@@ -1,7 +1,8 @@
 //! How fast schedulers run in the simulator: context switches per second of this host's CPU time.
 //!
 //! `cargo run --release -p schedlab-scx --example bench -- FILE.bpf.o ...` prints a line for each object and machine:
-//! tasks that run for 100 us and sleep for 300 us, one simulated second (`--seconds N` for another length).
+//! tasks that run for 100 us and sleep for 300 us, one simulated second (`--seconds N` for another length). `--set
+//! NAME=VALUE` sets a tunable, `--size N` takes the N-th machine only (0 is the smallest).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 use schedlab_base::Machine;
@@ -30,16 +31,49 @@ fn peak_mib() -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-fn measure(path: &str, cpus: usize, tasks: usize, seconds: u64) -> Result<(), String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+/// What to measure.
+struct Options {
+    paths: Vec<String>,
+    seconds: u64,
+    size: Option<usize>,
+    load: LoadOptions,
+}
+
+/// Reads the command line.
+fn options() -> Result<Options, String> {
+    let mut options = Options { paths: Vec::new(), seconds: 1, size: None, load: LoadOptions::default() };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        if !arg.starts_with("--") {
+            options.paths.push(arg);
+            continue;
+        }
+        let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
+        let number = || value.parse::<usize>().map_err(|_| format!("{arg}: `{value}` is no number"));
+        match arg.as_str() {
+            "--seconds" => options.seconds = number()? as u64,
+            "--size" => options.size = Some(number()?),
+            "--set" => {
+                let (name, to) =
+                    value.split_once('=').ok_or_else(|| format!("--set {value}: write NAME=VALUE"))?;
+                options.load.settings.push((name.to_string(), to.to_string()));
+            }
+            _ => return Err(format!("{arg}: there are --seconds, --size, --set")),
+        }
+    }
+    Ok(options)
+}
+
+fn measure(path: &str, cpus: usize, tasks: usize, options: &Options) -> Result<(), String> {
     let machine = Machine::uniform("bench", cpus);
-    let class = match path {
-        "eevdf" => Class::Fair,
-        _ => Class::Ext(
-            BpfScheduler::load(path, &bytes, &LoadOptions::default(), &machine)
-                .map_err(|error| error.to_string())?,
-        ),
+    let class = if path == "eevdf" {
+        Class::Fair
+    } else {
+        let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        let loaded = BpfScheduler::load(path, &bytes, &options.load, &machine);
+        Class::Ext(loaded.map_err(|error| error.to_string())?)
     };
+    let seconds = options.seconds;
     let spec = format!("periodic:tasks={tasks},run=100us,sleep=300us,ttime={seconds}s");
     let scenario = catalog::build(&spec, 1).map_err(|error| error.to_string())?;
     let (before, wall) = (cpu_seconds(), std::time::Instant::now());
@@ -61,20 +95,24 @@ fn measure(path: &str, cpus: usize, tasks: usize, seconds: u64) -> Result<(), St
     Ok(())
 }
 
-fn main() -> ExitCode {
-    let mut paths: Vec<String> = std::env::args().skip(1).collect();
-    let mut seconds = 1;
-    if let Some(at) = paths.iter().position(|arg| arg == "--seconds") {
-        seconds = paths.get(at + 1).and_then(|text| text.parse().ok()).unwrap_or(1);
-        paths.drain(at..(at + 2).min(paths.len()));
-    }
-    for path in &paths {
-        for (cpus, tasks) in SIZES {
-            if let Err(error) = measure(path, cpus, tasks, seconds) {
-                eprintln!("{error}");
-                return ExitCode::FAILURE;
+fn run_all() -> Result<(), String> {
+    let options = options()?;
+    for path in &options.paths {
+        for (index, (cpus, tasks)) in SIZES.into_iter().enumerate() {
+            if options.size.is_none_or(|size| size == index) {
+                measure(path, cpus, tasks, &options)?;
             }
         }
     }
-    ExitCode::SUCCESS
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run_all() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //!   `nr_possible_cpus` in `.rodata` are the number of CPUs;
 //! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
 //! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
+//! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=8`;
 //! * `VAR=VALUE` sets a `const volatile` variable: numbers, `true` and `false`, enumerators in any case, whole or by
 //!   their last words, with `.` for `_` (`profile=2.6.10` for `PROFILE_2_6_10`), elements as `a[0]=1`.
 
@@ -160,6 +161,9 @@ fn refuse_empty_maps(object: &Object) -> Result<(), LoadError> {
 /// The variable must be a tunable; enumerators are brought into the form that the object has.
 fn check(object: &Object, name: &str, value: &str) -> Result<String, LoadError> {
     let root = &name[..name.find(['[', '.']).unwrap_or(name.len())];
+    if object.struct_ops().iter().any(|table| table.name == root) {
+        return Ok(value.to_string());
+    }
     let setting = format!("{name}={value}");
     let names: Vec<String> = tunables(object).into_iter().map(|tunable| tunable.name).collect();
     let variable = object.variable(root).filter(|variable| is_tunable(variable));

@@ -93,3 +93,12 @@ fn requirements_list_the_parts_of_an_object() {
     );
     assert!(needs.counters.contains(&"nr_fired".to_string()));
 }
+
+#[test]
+fn members_of_the_operations_can_be_set() {
+    let Some(loaded) = load("fifo", &[("lab.timeout_ms", "2000")]) else { return };
+    assert_eq!(loaded.unwrap().info().timeout, schedlab_base::DurationNs::from_secs(2));
+    let Some(loaded) = load("fifo", &[("lab.timeout_ms", "40000")]) else { return };
+    let error = loaded.unwrap_err().to_string();
+    assert!(error.contains("timeout_ms 40000"), "{error}");
+}
