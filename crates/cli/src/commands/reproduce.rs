@@ -37,10 +37,10 @@ const KRAVETZ: [Table; 3] = [
         workload: "mkbench",
         csv: include_str!("../../../../published/kravetz_mkbench.csv"),
         column: ("parallel_makes", "makes"),
-        params: ["scale=0.01", "scale=0.003"],
+        params: ["scale=1", "scale=0.1"],
         metric: "build_time_avg",
         better: Better::Lower,
-        divisor: [0.01, 0.003],
+        divisor: [1.0, 0.1],
     },
     Table {
         workload: "chat",
