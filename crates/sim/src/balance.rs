@@ -142,12 +142,29 @@ impl<S: SchedExt> Sim<S> {
         }
         let period = self.k.machine.tick_period() * (self.k.cpus.len() as u64 * BUSY_FACTOR);
         self.k.cpu_mut(cpu).next_balance = now + period;
-        let least = self.k.cpu(cpu).nr_running + 2;
-        if let Some(task) = self.k.pullable(cpu, least) {
+        if let Some(task) = self.busy_pull(cpu) {
             self.k.rq_lock(cpu);
             self.pull(task, cpu);
             self.wakeup_preempt(cpu, task);
             self.k.rq_unlock(cpu);
         }
+    }
+
+    /// Whom a busy CPU takes over. A queue that is longer by one task only gives it
+    /// up after repeated attempts, so that three tasks on two CPUs take turns: the
+    /// imbalance is the load over the CPUs, and `detach_tasks()` halves a task's load
+    /// for every failed attempt before it compares.
+    fn busy_pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let mine = self.k.cpu(cpu).nr_running;
+        let attempts = self.k.cpus.len().next_power_of_two().ilog2();
+        let far = self.k.pullable(cpu, mine + 2);
+        let near = if far.is_some() { far } else { self.k.pullable(cpu, mine + 1) };
+        let entry = self.k.cpu_mut(cpu);
+        if near.is_some() && far.is_none() && entry.balance_failed < attempts {
+            entry.balance_failed += 1;
+            return None;
+        }
+        entry.balance_failed = 0;
+        near
     }
 }

@@ -65,6 +65,8 @@ pub struct Cpu {
     pub(crate) last_switch: TimeNs,
     pub(crate) dirty: bool,
     pub(crate) next_balance: TimeNs,
+    /// Balancing attempts in a row that found a difference of one task only.
+    pub(crate) balance_failed: u32,
     pub(crate) kicks: Vec<Kick>,
 }
 
@@ -128,6 +130,7 @@ impl Cpu {
             last_switch: TimeNs::ZERO,
             dirty: false,
             next_balance: TimeNs::ZERO,
+            balance_failed: 0,
             kicks: Vec::new(),
         }
     }

@@ -101,6 +101,14 @@ fn hogs_share_by_weight() {
 }
 
 #[test]
+fn three_hogs_take_turns_on_two_cpus() {
+    let (_, result) = on(2, "cpuhog:ntasks=3,ttime=10s");
+    for task in &result.tasks {
+        assert!((0.60..0.74).contains(&task.share), "{} has {}", task.name, task.share);
+    }
+}
+
+#[test]
 fn a_hop_is_one_wakeup() {
     for cpus in [1, 2] {
         let (scenario, result, wakeups) = wakeups_of(cpus, "reflex:tasks=2,rounds=2000");
