@@ -36,6 +36,9 @@ const volatile u64 max_sleep_ns = 0;
 /* Per runnable task, how long the expired array may wait for tasks that stay
  * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
 const volatile u64 starvation_limit_ns = 0;
+/* The most that the above comes to, however many tasks there are; ns; 10 s, chosen: the
+ * kernel unloads a scheduler under which a task waits for 30 s. */
+const volatile u64 starvation_max_ns = 10000000000;
 /* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
 const volatile u32 child_penalty = 95;
 /* Share of its bonus that a parent keeps when it forks; percent, 0..100; 100. */
@@ -359,9 +362,9 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 /* Have tasks waited in the expired array for too long, or a better one than @p? */
 static __always_inline bool expired_starving(rq_t *rq, task_t *p)
 {
-	u64 limit = starvation_limit() / tick_length();
+	u64 limit = min(starvation_limit() * rq->nr_running, starvation_max_ns) / tick_length();
 
-	if (rq->expired_since && jiffies(rq) - rq->expired_since >= limit * rq->nr_running + 1)
+	if (rq->expired_since && jiffies(rq) - rq->expired_since >= limit + 1)
 		return true;
 	return profile == PROFILE_2_6_10 && p->static_prio > rq->best_expired_prio;
 }
