@@ -152,6 +152,7 @@ Examples:
   schedlab compare -s vanilla,o1 -w chat:rooms=10,messages=20 -m p3-700 -c 2,4,8 --runs 5
   schedlab compare -s eevdf,./mine.bpf.o -w reflex:tasks=16 -c 4 --html report.html
   schedlab compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 -w mkbench
+  sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
 
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
 Results do not depend on --jobs.")]
@@ -175,11 +176,23 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "3")]
     pub(crate) runs: NonZeroUsize,
     /// Runs at the same time; the host's CPUs without
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", conflicts_with_all = ["live", "vm"])]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     pub(crate) confidence: schedlab_stats::Level,
+    /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
+    #[arg(long, conflicts_with_all = ["vm", "cpus"])]
+    pub(crate) live: bool,
+    /// In a virtual machine, booted for every run; -m means nothing then
+    #[arg(long)]
+    pub(crate) vm: bool,
+    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
+    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Longest time for a run in the VM, boot not included
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
+    pub(crate) timeout: DurationNs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
 }

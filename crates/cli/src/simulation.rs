@@ -52,12 +52,25 @@ impl Simulation {
     /// A workload, object or setting that is refused. An ejected scheduler is no error
     /// here: the record says so.
     pub(crate) fn run(&self, scenario: &Scenario, sinks: Vec<SharedSink>) -> Result<RunRecord, Failure> {
+        self.run_with_messages(scenario, sinks).map(|(record, _)| record)
+    }
+
+    /// The same, with the last lines that the scheduler printed (`bpf_printk()`).
+    ///
+    /// # Errors
+    /// See [`Simulation::run`].
+    pub(crate) fn run_with_messages(
+        &self,
+        scenario: &Scenario,
+        sinks: Vec<SharedSink>,
+    ) -> Result<(RunRecord, Vec<String>), Failure> {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.sinks = sinks;
         let result = run(&config, scenario, self.class()?)
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
-        Ok(self.record(scenario, result))
+        let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
+        Ok((self.record(scenario, result), messages))
     }
 
     fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {

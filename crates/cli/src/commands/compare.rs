@@ -1,26 +1,38 @@
 //! `compare`: a matrix of runs, each scheduler against the first.
 
+use super::run::VM_CPUS;
 use super::sim::{limit, machine};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Progress;
+use crate::real::{RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
 use crate::sweep::sweep;
+use crate::workload::scenario;
 use schedlab_report::{Comparison, Document, compare as compare_runs, comparison_table, run_summary};
+use schedlab_trace::{Backend, RunRecord};
+use std::time::Duration;
 
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let schedulers = schedulers(args)?;
-    let runs = matrix(args, &schedulers)?;
-    // One seed of each scheduler and machine is enough to find a mistake early.
-    for simulation in runs.iter().step_by(args.runs.get()) {
-        simulation.check()?;
-    }
-    let own: Vec<String> = runs[0].scenario()?.metrics.into_iter().map(|metric| metric.name).collect();
-    let records = sweep(&runs, args.jobs, quiet)?;
+    let setup = &args.setup;
+    let scenario = scenario(&setup.workload, setup.seed, limit(setup)?)?;
+    let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
+    let records = if args.live || args.vm {
+        real_runs(args, &schedulers, quiet)?
+    } else {
+        let runs = matrix(args, &schedulers)?;
+        // One seed of each scheduler and machine is enough to find a mistake early.
+        for simulation in runs.iter().step_by(args.runs.get()) {
+            simulation.check()?;
+        }
+        sweep(&runs, args.jobs, quiet)?
+    };
     let comparisons = compare_runs(&records, args.confidence);
     let document = Document { runs: records, comparisons, ..Document::default() };
     let written = results.write(&tables(&document, &own, verbose), &document, &[]);
@@ -62,6 +74,40 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
         }
     }
     Ok(runs)
+}
+
+/// Real runs, one after the other. The schedulers take turns, so that whatever else
+/// changes on the machine meets all of them.
+fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Vec<RunRecord>, Failure> {
+    let counts: Vec<u32> = match args.cpus.as_slice() {
+        [] => vec![VM_CPUS],
+        counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
+    };
+    let total = counts.len() * schedulers.len() * args.runs.get();
+    let progress = Progress::new("running", Some(total as u64), quiet);
+    let mut records = Vec::with_capacity(total);
+    for cpus in counts {
+        for run in 0..args.runs.get() as u64 {
+            for scheduler in schedulers {
+                let run = RealRun {
+                    scheduler: scheduler.clone(),
+                    workload: args.setup.workload.clone(),
+                    seed: args.setup.seed.wrapping_add(run),
+                    limit: limit(&args.setup)?,
+                };
+                records.push(if args.vm {
+                    let timeout = Duration::from_nanos(args.timeout.0);
+                    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone() };
+                    run.in_vm(&vm, &mut |_| {})?
+                } else {
+                    run.here(Backend::Host, quiet)?
+                });
+                progress.set(records.len() as u64, format!("{} of {total} runs", records.len()));
+            }
+        }
+    }
+    progress.finish();
+    Ok(records)
 }
 
 /// The workload's own metrics, or all with `-v`.

@@ -15,7 +15,7 @@ use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use std::time::Duration;
 
 /// CPUs of a VM without `-c`. Chosen: what makes a scheduler one for several CPUs.
-const VM_CPUS: u32 = 2;
+pub(crate) const VM_CPUS: u32 = 2;
 
 /// Runs and prints.
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use crate::args::{SetupArgs, SimArgs};
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::{self, Target};
 use crate::progress::RunProgress;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
@@ -43,9 +43,12 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     if let Some(trace) = &trace {
         sinks.push(trace.clone());
     }
-    let run = simulation.run(&scenario, sinks);
+    let run = simulation.run_with_messages(&scenario, sinks);
     progress.borrow().finish();
-    let run = run?;
+    let (run, messages) = run?;
+    if verbose {
+        messages.iter().for_each(|line| output::note(&format!("scheduler: {line}")));
+    }
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
     let traced = finish_trace(perfetto.as_ref(), trace);

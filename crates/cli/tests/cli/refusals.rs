@@ -90,6 +90,8 @@ fn comparisons_that_compare_nothing() {
     refused("compare -s eevdf,o1 -w cpuhog -c 2,x", 2, &["x"]);
     refused("compare -s eevdf,o1 -w cpuhog --runs 0", 2, &["--runs"]);
     refused("compare -s eevdf,o1 -w cpuhog --confidence 97", 2, &["97", "choose 80"]);
+    refused("compare -s eevdf,o1 -w cpuhog --live --vm", 2, &["--live", "--vm"]);
+    refused("compare -s eevdf,o1 -w cpuhog --live -c 2", 2, &["--cpus"]);
     refused("reproduce linus", 2, &["linus", "kravetz"]);
 }
 
