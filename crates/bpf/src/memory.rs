@@ -292,6 +292,7 @@ impl Memory {
     ///
     /// # Errors
     /// A fault without a place if any of the pages is not mapped.
+    #[inline]
     pub fn slice(&self, addr: GuestAddr, len: u64) -> Result<&[u8], Fault> {
         self.check_mapped(addr.0, len, Access::Read)?;
         Ok(&self.map[addr.0 as usize..(addr.0 + len) as usize])
@@ -301,6 +302,7 @@ impl Memory {
     ///
     /// # Errors
     /// A fault without a place if any of the pages is not mapped.
+    #[inline]
     pub fn slice_mut(&mut self, addr: GuestAddr, len: u64) -> Result<&mut [u8], Fault> {
         self.check_mapped(addr.0, len, Access::Write)?;
         Ok(&mut self.map[addr.0 as usize..(addr.0 + len) as usize])
@@ -391,10 +393,12 @@ impl Memory {
         self.check_pages(addr.0, len, access, allowed)
     }
 
+    #[inline]
     fn check_mapped(&self, addr: u64, len: u64, access: Access) -> Result<(), Fault> {
         self.check_pages(addr, len, access, |perm| perm != 0)
     }
 
+    #[inline]
     fn check_pages(&self, addr: u64, len: u64, access: Access, ok: impl Fn(u8) -> bool) -> Result<(), Fault> {
         let bad = || Fault::new(Self::classify(addr, len, access));
         let end = addr.checked_add(len).filter(|end| *end <= GUEST_LIMIT).ok_or_else(bad)?;

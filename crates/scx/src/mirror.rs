@@ -16,6 +16,7 @@ use schedlab_sim::{Kernel, UPTIME};
 use schedlab_sim::{RunState, SHELL_PID, Task};
 use schedlab_workload::ProcessId;
 use std::collections::BTreeMap;
+use std::mem::{offset_of, size_of};
 
 /// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
 const MAX_TASKS: u32 = 1 << 16;
@@ -56,8 +57,6 @@ pub(crate) struct Tasks {
     regs: u64,
     base: GuestAddr,
     stride: u64,
-    /// Bytes from the start of a task up to the last member that changes often.
-    hot: u64,
     /// Words of a mask that can be other than zero.
     mask_words: usize,
     /// By task id: the slot, or `FREE`.
@@ -134,14 +133,6 @@ impl Object<'_> {
         self.0[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    fn u16(&mut self, at: u64, value: u16) {
-        self.0[at as usize..at as usize + 2].copy_from_slice(&value.to_le_bytes());
-    }
-
-    fn u8(&mut self, at: u64, value: u8) {
-        self.0[at as usize] = value;
-    }
-
     fn bytes(&mut self, at: u64, bytes: &[u8]) {
         self.0[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     }
@@ -155,6 +146,7 @@ impl Tasks {
         let regs = (signal + offsets.signal_size).next_multiple_of(8);
         let stride = (regs + offsets.regs.size).next_power_of_two();
         let base = mem.map(stride * u64::from(MAX_TASKS), kernel_perm())?;
+        check_hot(&offsets.task);
         let mms = Mms {
             base: mem.map(MM_STRIDE * u64::from(MAX_TASKS), kernel_perm())?,
             by_process: BTreeMap::new(),
@@ -170,7 +162,6 @@ impl Tasks {
             regs,
             base,
             stride,
-            hot: hot_len(&offsets.task),
             mask_words: nr_cpus.div_ceil(64),
             slot_of: Vec::new(),
             owner: Vec::new(),
@@ -355,32 +346,44 @@ impl Tasks {
     /// Writes what changes of a task as it runs, waits and blocks.
     #[inline]
     pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
-        let at = &self.at;
-        let mut object = Object(mem.slice_mut(addr, self.hot)?);
-        object.u32(at.cpu, task.cpu.0);
-        object.u32(at.state, task.state.bits());
-        object.u32(at.flags, task.flags);
-        object.u8(at.on_cpu, u8::from(task.on_cpu));
-        object.u8(at.on_rq, u8::from(task.on_rq));
-        object.u32(at.recent_used_cpu, task.cpu.0);
-        object.u32(at.wake_cpu, task.cpu.0);
-        object.u16(at.migration_disabled, task.migration_disabled as u16);
-        object.u32(at.exit_state, if task.state == RunState::Dead { EXIT_DEAD } else { 0 });
-        object.u64(at.slice, task.scx.slice);
-        object.u64(at.dsq_vtime, task.scx.dsq_vtime);
-        object.u32(at.scx_flags, task.scx.flags);
-        object.u32(at.scx_weight, task.scx.weight);
-        object.u32(at.selected_cpu, task.scx.selected_cpu as u32);
-        object.u32(at.runnable_cpu, if task.on_rq { task.cpu.0 } else { u32::MAX });
-        object.u64(at.ops_state, task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2);
-        object.u64(at.runnable_at, (task.scx.runnable_at + UPTIME).0);
-        object.u64(at.nvcsw, task.nvcsw);
-        object.u64(at.nivcsw, task.nivcsw);
-        object.u64(at.utime, task.sum_exec_runtime.0);
-        object.u64(at.sum_exec_runtime, task.sum_exec_runtime.0);
-        object.u64(at.exec_start, (task.exec_start + UPTIME).0);
-        object.u64(at.nr_migrations, task.nr_migrations);
-        object.u8(at.se_on_rq, u8::from(task.on_rq));
+        let slot = mem.slice_mut(addr, HOT as u64)?;
+        let hot: &mut [u8; HOT] = slot.try_into().expect("the slice has the length asked for");
+        put(hot, offset_of!(Hot, cpu), task.cpu.0.to_le_bytes());
+        put(hot, offset_of!(Hot, state), (task.state.bits()).to_le_bytes());
+        put(hot, offset_of!(Hot, flags), task.flags.to_le_bytes());
+        put(hot, offset_of!(Hot, on_cpu), u8::from(task.on_cpu).to_le_bytes());
+        put(hot, offset_of!(Hot, on_rq), u8::from(task.on_rq).to_le_bytes());
+        put(hot, offset_of!(Hot, recent_used_cpu), task.cpu.0.to_le_bytes());
+        put(hot, offset_of!(Hot, wake_cpu), task.cpu.0.to_le_bytes());
+        put(hot, offset_of!(Hot, migration_disabled), (task.migration_disabled as u16).to_le_bytes());
+        put(
+            hot,
+            offset_of!(Hot, exit_state),
+            (if task.state == RunState::Dead { EXIT_DEAD } else { 0 }).to_le_bytes(),
+        );
+        put(hot, offset_of!(Hot, slice), task.scx.slice.to_le_bytes());
+        put(hot, offset_of!(Hot, dsq_vtime), task.scx.dsq_vtime.to_le_bytes());
+        put(hot, offset_of!(Hot, scx_flags), task.scx.flags.to_le_bytes());
+        put(hot, offset_of!(Hot, scx_weight), task.scx.weight.to_le_bytes());
+        put(hot, offset_of!(Hot, selected_cpu), (task.scx.selected_cpu as u32).to_le_bytes());
+        put(
+            hot,
+            offset_of!(Hot, runnable_cpu),
+            (if task.on_rq { task.cpu.0 } else { u32::MAX }).to_le_bytes(),
+        );
+        put(
+            hot,
+            offset_of!(Hot, ops_state),
+            (task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2).to_le_bytes(),
+        );
+        put(hot, offset_of!(Hot, runnable_at), ((task.scx.runnable_at + UPTIME).0).to_le_bytes());
+        put(hot, offset_of!(Hot, nvcsw), task.nvcsw.to_le_bytes());
+        put(hot, offset_of!(Hot, nivcsw), task.nivcsw.to_le_bytes());
+        put(hot, offset_of!(Hot, utime), task.sum_exec_runtime.0.to_le_bytes());
+        put(hot, offset_of!(Hot, sum_exec_runtime), task.sum_exec_runtime.0.to_le_bytes());
+        put(hot, offset_of!(Hot, exec_start), ((task.exec_start + UPTIME).0).to_le_bytes());
+        put(hot, offset_of!(Hot, nr_migrations), task.nr_migrations.to_le_bytes());
+        put(hot, offset_of!(Hot, se_on_rq), u8::from(task.on_rq).to_le_bytes());
         Ok(())
     }
 
@@ -451,11 +454,84 @@ impl Tasks {
     }
 }
 
-/// Where the members end that [`Tasks::refresh`] writes.
-fn hot_len(at: &TaskAt) -> u64 {
-    let last =
-        [at.exit_state, at.runnable_at, at.utime, at.nr_migrations, at.se_on_rq, at.migration_disabled];
-    last.into_iter().max().unwrap_or(0) + 8
+/// The start of `task_struct`: what changes as a task runs, laid out as its declaration in `kernel_model` is. Only the
+/// offsets are used: known to the compiler, they make [`Tasks::refresh`] a row of plain stores.
+#[repr(C)]
+struct Hot {
+    thread_flags: u64,
+    status: u32,
+    cpu: u32,
+    state: u32,
+    flags: u32,
+    pid: u32,
+    tgid: u32,
+    on_cpu: u8,
+    on_rq: u8,
+    blocked: [u8; 2],
+    recent_used_cpu: u32,
+    wake_cpu: u32,
+    migration_disabled: u16,
+    migration_flags: u16,
+    exit_state: u32,
+    slice: u64,
+    dsq_vtime: u64,
+    scx_flags: u32,
+    scx_weight: u32,
+    tid: u64,
+    selected_cpu: u32,
+    runnable_cpu: u32,
+    ops_state: u64,
+    runnable_at: u64,
+    scx_rest: [u64; 13],
+    nvcsw: u64,
+    nivcsw: u64,
+    utime: u64,
+    sum_exec_runtime: u64,
+    exec_start: u64,
+    nr_migrations: u64,
+    se_on_rq: u8,
+}
+
+/// Bytes of the hot part.
+const HOT: usize = size_of::<Hot>();
+
+/// The two descriptions of the hot part must agree.
+fn check_hot(at: &TaskAt) {
+    let pairs = [
+        (at.cpu, offset_of!(Hot, cpu)),
+        (at.state, offset_of!(Hot, state)),
+        (at.flags, offset_of!(Hot, flags)),
+        (at.on_cpu, offset_of!(Hot, on_cpu)),
+        (at.on_rq, offset_of!(Hot, on_rq)),
+        (at.recent_used_cpu, offset_of!(Hot, recent_used_cpu)),
+        (at.wake_cpu, offset_of!(Hot, wake_cpu)),
+        (at.migration_disabled, offset_of!(Hot, migration_disabled)),
+        (at.exit_state, offset_of!(Hot, exit_state)),
+        (at.slice, offset_of!(Hot, slice)),
+        (at.dsq_vtime, offset_of!(Hot, dsq_vtime)),
+        (at.scx_flags, offset_of!(Hot, scx_flags)),
+        (at.scx_weight, offset_of!(Hot, scx_weight)),
+        (at.selected_cpu, offset_of!(Hot, selected_cpu)),
+        (at.runnable_cpu, offset_of!(Hot, runnable_cpu)),
+        (at.ops_state, offset_of!(Hot, ops_state)),
+        (at.runnable_at, offset_of!(Hot, runnable_at)),
+        (at.nvcsw, offset_of!(Hot, nvcsw)),
+        (at.nivcsw, offset_of!(Hot, nivcsw)),
+        (at.utime, offset_of!(Hot, utime)),
+        (at.sum_exec_runtime, offset_of!(Hot, sum_exec_runtime)),
+        (at.exec_start, offset_of!(Hot, exec_start)),
+        (at.nr_migrations, offset_of!(Hot, nr_migrations)),
+        (at.se_on_rq, offset_of!(Hot, se_on_rq)),
+    ];
+    for (index, (declared, here)) in pairs.into_iter().enumerate() {
+        assert_eq!(declared, here as u64, "hot member {index} of task_struct is elsewhere");
+    }
+}
+
+/// Stores bytes at a constant place.
+#[inline(always)]
+fn put<const N: usize>(hot: &mut [u8; HOT], at: usize, bytes: [u8; N]) {
+    hot[at..at + N].copy_from_slice(&bytes);
 }
 
 /// `SCHED_*` numbers (include/uapi/linux/sched.h). Tasks that sched_ext runs keep the policy that they asked for.

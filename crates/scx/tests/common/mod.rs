@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A compiler that knows arena pointers, if there is one.
 fn clang() -> Option<&'static str> {
@@ -19,7 +20,10 @@ pub fn object(name: &str) -> Option<Vec<u8>> {
         return None;
     };
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/objects");
-    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.bpf.o", std::process::id()));
+    // Tests of one process run side by side, and so do test processes.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let unique = format!("{name}.{}.{}.bpf.o", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(unique);
     let done = Command::new(clang)
         .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-c", "-o"])
         .arg(&out)
