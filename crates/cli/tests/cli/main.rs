@@ -2,6 +2,7 @@
 //! of its own.
 
 mod documentation;
+mod faults;
 mod refusals;
 mod results;
 mod samples;

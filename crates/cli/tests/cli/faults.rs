@@ -1,0 +1,62 @@
+//! Schedulers that misbehave: each is ejected with its kind, and the command says so
+//! with exit code 4. The sources are those that the VM's tests load into a kernel.
+
+use crate::Folder;
+use std::path::Path;
+use std::process::Command;
+
+/// Compiles a faulty scheduler into the folder, with the compiler that has built the
+/// shipped ones.
+fn compile(folder: &Folder, name: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = root.join(format!("tests/objects/{name}.bpf.c"));
+    let object = folder.path().join(format!("{name}.bpf.o"));
+    let named = std::env::var("CLANG").unwrap_or_default();
+    for clang in [named.as_str(), "clang-22", "clang-21", "clang-20", "clang-19", "clang"] {
+        let mut command = Command::new(clang);
+        command.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-I"]).arg(root.join("schedulers/include"));
+        command.arg("-c").arg(&source).arg("-o").arg(&object);
+        if !clang.is_empty() && command.status().is_ok_and(|status| status.success()) {
+            return;
+        }
+    }
+    panic!("no clang compiles {}", source.display());
+}
+
+fn ejected(name: &str, words: &[&str]) {
+    let folder = Folder::new();
+    compile(&folder, name);
+    let done = folder.run(&format!("sim -s ./{name}.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2 --json r.json"));
+    done.refused(4, words);
+    assert!(done.out.contains("scheduler exit: error"), "the results are printed: {}", done.out);
+    assert!(folder.read("r.json").contains(&format!("\"kind\": \"{}\"", words[0])));
+}
+
+#[test]
+fn one_that_never_dispatches() {
+    ejected("stall", &["error_stall", "failed to run for"]);
+}
+
+#[test]
+fn one_that_uses_a_queue_that_is_not_there() {
+    ejected("bad_dsq", &["error", "non-existent DSQ 0xdead"]);
+}
+
+#[test]
+fn one_that_complains_itself() {
+    ejected("complains", &["error_bpf", "this is enough"]);
+}
+
+#[test]
+fn one_that_follows_a_null_pointer() {
+    ejected("refused", &["error", "NULL pointer", "refused_enqueue"]);
+}
+
+#[test]
+fn an_ejected_run_is_left_out_of_a_comparison() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    let done = folder.run("compare -q -s eevdf,./stall.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2 --runs 1");
+    done.refused(4, &["./stall.bpf.o", "error_stall"]);
+    assert!(done.out.contains("Left out, because the scheduler was ejected:"), "{}", done.out);
+}
