@@ -90,6 +90,14 @@ impl Kernel {
         some.unwrap_or(target)
     }
 
+    /// An idle CPU that may run one of the tasks waiting on `cpu`.
+    fn idle_taker(&self, cpu: CpuId) -> Option<CpuId> {
+        let waiting = &self.cpus[cpu.index()].fair;
+        let takes = |idle: CpuId| waiting.waiting().any(|task| self.task(task).allows(idle));
+        let idle = self.cpus.iter().filter(|other| other.nr_running == 0 && !other.need_resched);
+        idle.map(|other| other.id).find(|&other| takes(other))
+    }
+
     /// A waiting fair task of another CPU that may run here, from the fullest run
     /// queue; near ones first. `least` is how many tasks that queue must have.
     fn pullable(&self, cpu: CpuId, least: u32) -> Option<TaskId> {
@@ -129,10 +137,9 @@ impl<S: SchedExt> Sim<S> {
     /// `sched_balance_trigger()` and the idle balancer's kick: at the tick of a busy
     /// CPU.
     pub(crate) fn tick_balance(&mut self, cpu: CpuId) {
-        let entry = self.k.cpu(cpu);
-        if entry.fair.nr >= 2 && (self.k.busy_cpus as usize) < self.k.cpus.len() {
-            let idle = self.k.cpus.iter().find(|other| other.nr_running == 0 && !other.need_resched);
-            if let Some(idle) = idle.map(|other| other.id) {
+        if self.k.cpu(cpu).nr_running >= 2 && (self.k.busy_cpus as usize) < self.k.cpus.len() {
+            for _ in 0..self.k.cpu(cpu).fair.waiting().count() {
+                let Some(idle) = self.k.idle_taker(cpu) else { break };
                 self.k.resched_curr(idle);
             }
         }

@@ -5,6 +5,7 @@ use crate::exec::{self, Step};
 use crate::flags::*;
 use crate::lock::TimerId;
 use crate::ops::{OpKind, SchedExt};
+use crate::run::Attribute;
 use crate::sim::Sim;
 use crate::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -101,6 +102,11 @@ impl<S: SchedExt> Sim<S> {
                 }
             }
             Event::Watchdog => self.watchdog(time),
+            Event::Change { index } => {
+                if !self.postponed(CpuId(0), time, event) {
+                    self.interrupt(CpuId(0), time, |sim| sim.apply(index));
+                }
+            }
             Event::Disable => {
                 if !self.postponed(CpuId(0), time, event) {
                     self.interrupt(CpuId(0), time, Sim::disable);
@@ -313,6 +319,25 @@ impl<S: SchedExt> Sim<S> {
                 sim.tick_balance(cpu);
             }
         });
+    }
+
+    /// A change from outside.
+    fn apply(&mut self, index: u32) {
+        let change = self.k.changes[index as usize];
+        let task = change.task;
+        if self.k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
+            return;
+        }
+        self.k.charge(self.k.machine.costs.syscall);
+        match change.attribute {
+            Attribute::Nice(nice) => self.set_nice(task, nice),
+            Attribute::Policy(policy) => self.set_policy(task, policy),
+            Attribute::Affinity(mask) => {
+                if !mask.and(&self.k.machine.all_cpus()).is_empty() {
+                    self.set_affinity(task, &mask);
+                }
+            }
+        }
     }
 
     fn timer(&mut self, time: TimeNs, timer: u32, generation: u32) {

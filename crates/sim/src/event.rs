@@ -1,6 +1,6 @@
 //! The event queue: ordered by (time, sequence), a timing wheel with two rings.
 //!
-//! The near ring has slots of a microsecond, the far ring slots of a whole near
+//! The near ring has slots of 256 ns, the far ring slots of a whole near
 //! ring; a slot is sorted when its time comes. Events are never removed; a stale
 //! one is recognised by its generation when it is popped. Pending events are
 //! bounded by the tasks and CPUs, not by time.
@@ -24,18 +24,20 @@ pub(crate) enum Event {
     Exec { cpu: CpuId, event: exec::Event },
     /// The sched_ext watchdog looks for starved tasks.
     Watchdog,
+    /// A change of the configuration's list, from outside.
+    Change { index: u32 },
     /// The helper thread that removes a scheduler runs.
     Disable,
 }
 
-/// Width of a near slot as a power of two of ns: about a microsecond.
-const NEAR_SHIFT: u32 = 10;
-/// Near slots: together 4.2 ms.
-const NEAR_SLOTS: usize = 4096;
+/// Width of a near slot as a power of two of ns: about a quarter of a microsecond.
+const NEAR_SHIFT: u32 = 8;
+/// Near slots: together 2.1 ms.
+const NEAR_SLOTS: usize = 8192;
 /// Width of a far slot: all near slots together.
 const FAR_SHIFT: u32 = NEAR_SHIFT + NEAR_SLOTS.ilog2();
 /// Far slots: together 4.3 s.
-const FAR_SLOTS: usize = 1024;
+const FAR_SLOTS: usize = 2048;
 /// No entry.
 const NIL: u32 = u32::MAX;
 

@@ -139,6 +139,7 @@ pub struct Kernel {
     /// Runnable tasks, running ones included.
     pub(crate) total_running: u32,
     pub(crate) limit: TimeNs,
+    pub(crate) changes: Vec<crate::run::Change>,
     pub(crate) checker_on: bool,
 }
 
@@ -193,6 +194,7 @@ impl Kernel {
             exec_pending: 0,
             total_running: 0,
             limit: TimeNs::MAX,
+            changes: Vec::new(),
             checker_on: config.checkers,
             machine,
             cpus,

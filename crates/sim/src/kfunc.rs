@@ -416,15 +416,23 @@ impl Kernel {
     /// `scx_error()` and `scx_bpf_error()`: the first claim counts; the core ejects
     /// the scheduler when the running kernel path ends.
     pub fn error(&mut self, kind: ExitKind, message: String) {
-        self.claim_exit(kind, 0, message, Some(self.ctx.cpu));
+        self.claim_exit(kind, message, Some(self.ctx.cpu));
     }
 
-    /// `scx_bpf_exit()`.
+    /// `scx_bpf_exit()`: the code is kept by nobody but [`Kernel::exit_code`].
     pub fn bpf_exit(&mut self, code: i64, message: String) {
-        self.claim_exit(ExitKind::UnregBpf, code, message, Some(self.ctx.cpu));
+        if self.scx.exit.is_none() {
+            self.scx.exit_code = code;
+        }
+        self.claim_exit(ExitKind::UnregBpf, message, Some(self.ctx.cpu));
     }
 
-    pub(crate) fn claim_exit(&mut self, kind: ExitKind, code: i64, mut message: String, cpu: Option<CpuId>) {
+    /// `exit_info->exit_code`: what `scx_bpf_exit()` was given, else 0.
+    pub fn exit_code(&self) -> i64 {
+        self.scx.exit_code
+    }
+
+    pub(crate) fn claim_exit(&mut self, kind: ExitKind, mut message: String, cpu: Option<CpuId>) {
         if self.scx.exit.is_some() || !self.scx.loaded {
             return;
         }
@@ -434,7 +442,7 @@ impl Kernel {
         }
         message.truncate(end);
         let current = self.ctx.current;
-        self.scx.exit = Some(PendingExit { kind, code, message, cpu, current, at: self.ctx.now });
+        self.scx.exit = Some(PendingExit { kind, message, cpu, current, at: self.ctx.now });
     }
 
     /// `scx_bpf_dump()`: text of the dump callbacks. Lines beyond the dump's

@@ -234,7 +234,7 @@ impl<S: SchedExt> Sim<S> {
         let cpu = task.cpu;
         self.k.ctx.now = self.k.ctx.now.max(time);
         self.k.ctx.current = None;
-        self.k.claim_exit(ExitKind::ErrorStall, 0, message, Some(cpu));
+        self.k.claim_exit(ExitKind::ErrorStall, message, Some(cpu));
         self.check_exit();
     }
 
@@ -308,7 +308,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.setup = true;
         if self.k.scx.exit.is_none() {
-            self.k.claim_exit(ExitKind::Unreg, 0, String::new(), None);
+            self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;
         } else if !self.k.scx.disabling {
             self.dump_state();

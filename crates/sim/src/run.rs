@@ -10,7 +10,7 @@ use crate::scx::EventCounters;
 use crate::sim::Sim;
 use crate::task::NewTask;
 use crate::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::{ExitRecord, RunHash, Summary, TaskRecord};
 use schedlab_workload::{End, Measurements, Scenario};
 use std::fmt;
@@ -28,12 +28,37 @@ pub struct Config {
     pub checkers: bool,
     /// Who else gets the events.
     pub sinks: Vec<SharedSink>,
+    /// Changes of tasks from outside (`renice`, `taskset`, `chrt`), in any order.
+    pub changes: Vec<Change>,
+}
+
+/// A change of a task's attributes at some time, made by somebody outside of the
+/// run on CPU 0. Has no effect on a task that does not live then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: TimeNs,
+    /// Whose.
+    pub task: TaskId,
+    /// What.
+    pub attribute: Attribute,
+}
+
+/// What a [`Change`] sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// The nice value.
+    Nice(Nice),
+    /// The scheduling policy.
+    Policy(Policy),
+    /// The CPUs it may use; ignored when the machine has none of them.
+    Affinity(CpuMask),
 }
 
 impl Config {
     /// A run on `machine` with `seed`, without limit, checkers and sinks.
     pub fn new(machine: Machine, seed: u64) -> Config {
-        Config { machine, seed, limit: None, checkers: false, sinks: Vec::new() }
+        Config { machine, seed, limit: None, checkers: false, sinks: Vec::new(), changes: Vec::new() }
     }
 }
 
@@ -108,6 +133,10 @@ pub fn run<S: SchedExt>(
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
     };
     sim.k.limit = limit.map_or(TimeNs::MAX, |span| TimeNs::ZERO + span);
+    for (index, change) in config.changes.iter().enumerate() {
+        sim.k.queue.push(change.at, Event::Change { index: index as u32 });
+    }
+    sim.k.changes.clone_from(&config.changes);
     sim.start();
     let end = sim.run_events()?;
     Ok(sim.finish(end))
@@ -166,7 +195,7 @@ impl<S: SchedExt> Sim<S> {
             if time >= limit {
                 return Ok(limit);
             }
-            let idle_source = matches!(event, Event::Watchdog | Event::Timer { .. });
+            let idle_source = matches!(event, Event::Watchdog | Event::Timer { .. } | Event::Change { .. });
             if idle_source && self.k.is_stuck() {
                 break;
             }

@@ -119,6 +119,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.rq_unlock(cpu);
         self.run_deferred();
+        self.move_deferred_locals();
     }
 
     /// `set_load_weight()`: the fair class reads nice at the enqueue that follows.
@@ -154,6 +155,7 @@ impl<S: SchedExt> Sim<S> {
         self.wakeup_preempt(to, task);
         self.k.rq_unlock(to);
         self.run_deferred();
+        self.move_deferred_locals();
     }
 }
 

@@ -65,7 +65,6 @@ pub(crate) struct DispatchEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct PendingExit {
     pub(crate) kind: ExitKind,
-    pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) cpu: Option<CpuId>,
     pub(crate) current: Option<TaskId>,
@@ -95,6 +94,7 @@ pub(crate) struct ScxState {
     pub(crate) bypassing: bool,
     pub(crate) bypass_since: TimeNs,
     pub(crate) exit: Option<PendingExit>,
+    pub(crate) exit_code: i64,
     /// The exit was noticed and the helper is on its way.
     pub(crate) disabling: bool,
     pub(crate) events: EventCounters,

@@ -1,13 +1,14 @@
 //! Random small worlds under every class, with all checkers. Each seed draws the
 //! machine, the tasks, their programs and the scheduler, and turns some features
 //! off altogether.
+#![allow(clippy::print_stdout, reason = "the last seed printed is the one that failed")]
 
 mod common;
 
 use common::*;
-use schedlab_base::{Cpu, DurationNs, Machine, Nice, Policy, Prng};
+use schedlab_base::{Cpu, DurationNs, Machine, Nice, Policy, Prng, TaskId, TimeNs};
 use schedlab_sim::flags::*;
-use schedlab_sim::{Class, Config, run};
+use schedlab_sim::{Attribute, Change, Class, Config, run};
 use schedlab_trace::ExitKind;
 use schedlab_workload::{Amount, Channel, ChannelKind, End, Op, Program, ProgramBuilder, Scenario};
 
@@ -141,12 +142,30 @@ fn ping_pong(scenario: &mut Scenario, pair: u32) {
     }
 }
 
+/// Attribute churn from outside, in half of the worlds.
+fn changes(prng: &mut Prng, scenario: &Scenario, cpus: usize) -> Vec<Change> {
+    let count = if prng.chance(1, 2) { prng.below(60) } else { 0 };
+    let mut draw = || {
+        let cpu = |prng: &mut Prng| prng.below(cpus as u64) as u32;
+        let attribute = match prng.below(6) {
+            0 => Attribute::Nice(Nice::new(prng.below(40) as i64 - 20).unwrap()),
+            1 => Attribute::Policy(Policy::Fifo(1 + prng.below(99) as u8)),
+            2 => Attribute::Policy(Policy::Other),
+            _ => Attribute::Affinity(mask(&[cpu(prng), cpu(prng)])),
+        };
+        let task = TaskId(prng.below(scenario.tasks.len() as u64 + 2) as u32);
+        Change { at: TimeNs(prng.below(60_000_000)), task, attribute }
+    };
+    (0..count).map(|_| draw()).collect()
+}
+
 /// One world; what its trace hashes to.
 fn world(seed: u64) -> String {
     let mut prng = Prng::new(seed);
     let machine = machine(&mut prng);
     let scenario = scenario(&mut prng, machine.cpu_count());
-    let config = Config { checkers: true, ..Config::new(machine, seed) };
+    let changes = changes(&mut prng, &scenario, machine.cpu_count());
+    let config = Config { checkers: true, changes, ..Config::new(machine, seed) };
     let twists = [Twist::Stall, Twist::BadDsq, Twist::Cpu0, Twist::Mixed, Twist::Exit];
     let mut simple = Simple::new(prng.chance(1, 2));
     let (kind, hash) = match prng.below(5) {

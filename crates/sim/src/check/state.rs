@@ -103,7 +103,10 @@ impl Watch {
     /// Work conservation of the fair class.
     fn check_idle(&mut self, k: &Kernel, now: TimeNs) {
         self.idle_beside.resize(k.cpus.len(), None);
-        let waits = |task: &&Task| task.on_rq && !task.on_cpu && task.class == SchedClass::Fair;
+        // Not on an idle CPU that is about to run it.
+        let kept = |cpu: CpuId| k.curr(cpu).is_some() || !k.cpu(cpu).need_resched;
+        let waits =
+            |task: &&Task| task.on_rq && !task.on_cpu && task.class == SchedClass::Fair && kept(task.cpu);
         let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
         let bound = k.machine.tick_period() * 2 + DurationNs::from_us(100);
         for cpu in (0..k.cpus.len() as u32).map(CpuId) {
@@ -114,7 +117,14 @@ impl Watch {
                 continue;
             }
             let idle = now.since(*since.get_or_insert(now));
-            assert!(idle <= bound, "{cpu} has idled {idle} beside a waiting task at {now}");
+            assert!(
+                idle <= bound,
+                "{cpu} has idled {idle} beside {:?} at {now}",
+                waiting
+                    .iter()
+                    .map(|&task| (task, k.task(task).cpu, k.curr(k.task(task).cpu)))
+                    .collect::<Vec<_>>()
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Small schedulers in Rust, and scenarios to run them on.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Machine, Nice, Policy, TaskId};
 use schedlab_sim::flags::*;
