@@ -13,7 +13,7 @@ impl crate::Kernel {
     pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
         if policy.is_realtime() {
             SchedClass::Rt
-        } else if self.scx.switch_all {
+        } else if self.scx.switch_all && !self.scx.disabling {
             SchedClass::Ext
         } else {
             SchedClass::Fair
