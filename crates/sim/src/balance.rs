@@ -9,7 +9,7 @@ use crate::Kernel;
 use crate::flags::{SCX_WAKE_FORK, SCX_WAKE_SYNC};
 use crate::ops::SchedExt;
 use crate::sim::Sim;
-use schedlab_base::{CpuId, CpuMask, TaskId};
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId};
 
 /// Ticks between two balancing attempts of a busy CPU, times the CPUs that are
 /// balanced: the kernel's interval is the domain's weight in ms, times 16 when busy.
@@ -148,7 +148,10 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         let period = self.k.machine.tick_period() * (self.k.cpus.len() as u64 * BUSY_FACTOR);
-        self.k.cpu_mut(cpu).next_balance = now + period;
+        // Up to a quarter later, from the run's seed: in step with the slices the same
+        // task would wait at every attempt. Real machines are never that regular.
+        let jitter = DurationNs(self.k.prng.below(period.0 / 4 + 1));
+        self.k.cpu_mut(cpu).next_balance = now + period + jitter;
         if let Some(task) = self.busy_pull(cpu) {
             self.k.rq_lock(cpu);
             self.pull(task, cpu);
