@@ -2,7 +2,9 @@
 //!
 //! * `__SCX_NAME` in `.rodata` is the kernel's enumerator `SCX_NAME` (the linker fills these);
 //! * `nr_cpu_ids`, `nr_cpus`, `nr_cpus_onln`, `nr_cpus_online`, `nr_cpus_possible`, `nr_online_cpus`,
-//!   `nr_possible_cpus` in `.rodata` are the number of CPUs;
+//!   `nr_possible_cpus`, `num_possible_cpus` in `.rodata` are the number of CPUs;
+//! * an array that waits for its length (`RESIZABLE_ARRAY()`) has one element a CPU, except the buffer `X` of an exit
+//!   dump, which has a variable `X_len` beside it;
 //! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
 //! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
 //! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=8`;
@@ -15,7 +17,7 @@ use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
-const CPU_COUNTS: [&str; 7] = [
+const CPU_COUNTS: [&str; 8] = [
     "nr_cpu_ids",
     "nr_cpus",
     "nr_cpus_onln",
@@ -23,6 +25,7 @@ const CPU_COUNTS: [&str; 7] = [
     "nr_cpus_possible",
     "nr_online_cpus",
     "nr_possible_cpus",
+    "num_possible_cpus",
 ];
 
 /// Longest prefix of counters' names.
@@ -114,6 +117,7 @@ pub(crate) fn prepare(
             out.set(name, &nr_cpus.to_string());
         }
     }
+    give_arrays_a_length(object, nr_cpus);
     let slice = object.variable("slice_ns").filter(|variable| is_tunable(variable));
     if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
         out.set("slice_ns", &SCX_SLICE_DFL.to_string());
@@ -129,6 +133,17 @@ pub(crate) fn prepare(
     }
     refuse_empty_maps(object)?;
     Ok(out)
+}
+
+/// One element a CPU for the arrays that loaders give a length.
+fn give_arrays_a_length(object: &mut Object, nr_cpus: usize) {
+    let is_dump = |name: &str| object.variable(&format!("{name}_len")).is_some();
+    let arrays = object.resizable_arrays().into_iter().map(|variable| variable.name.clone());
+    let arrays: Vec<String> = arrays.filter(|name| !is_dump(name)).collect();
+    for name in arrays {
+        let resized = object.resize_array(&name, nr_cpus as u32);
+        debug_assert!(resized, "{name} is one of the arrays that were asked for");
+    }
 }
 
 fn resize_map(object: &mut Object, setting: &str, rest: &str, value: &str) -> Result<(), LoadError> {

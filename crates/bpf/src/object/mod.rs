@@ -13,8 +13,8 @@ pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
 
-use crate::btf::Btf;
 use crate::btf::ext::BtfExt;
+use crate::btf::{Btf, Kind};
 use crate::error::LoadError;
 use elf::Elf;
 
@@ -135,6 +135,38 @@ impl Object {
     pub fn set_max_entries(&mut self, map: &str, max_entries: u32) -> bool {
         let found = self.maps.iter_mut().find(|m| m.name == map);
         found.map(|m| m.max_entries = max_entries).is_some()
+    }
+
+    /// Arrays that loaders give a length: each is declared with one element and stands alone in a section that has its
+    /// name (`SEC(".data.X") X[1]`), which is how `RESIZABLE_ARRAY()` of the sched_ext headers declares them.
+    pub fn resizable_arrays(&self) -> Vec<&Variable> {
+        let is_array = |ty| matches!(self.btf.resolved(ty), Kind::Array(array) if array.count == 1);
+        let alone = |v: &&Variable| {
+            let sizes = self.elf.section(&v.section).map(|(_, section)| section.size);
+            [".data.", ".rodata.", ".bss."].iter().any(|p| v.section.strip_prefix(p) == Some(v.name.as_str()))
+                && v.offset == 0
+                && sizes == Some(v.size)
+                && v.ty.is_some_and(is_array)
+        };
+        self.variables.iter().filter(alone).collect()
+    }
+
+    /// Gives one of the [`Object::resizable_arrays`] its number of elements; the new ones are zero. False without such an
+    /// array, or for a size that is no section's.
+    pub fn resize_array(&mut self, name: &str, elements: u32) -> bool {
+        let found = self.resizable_arrays().into_iter().find(|v| v.name == name);
+        let Some((section, size)) = found.map(|v| (v.section.clone(), v.size)) else { return false };
+        let Some(size) = size.checked_mul(u64::from(elements)).filter(|size| *size <= u64::from(u32::MAX))
+        else {
+            return false;
+        };
+        for variable in self.variables.iter_mut().filter(|v| v.section == section) {
+            variable.size = size;
+        }
+        for found in self.elf.sections.iter_mut().filter(|s| s.name == section) {
+            found.size = size;
+        }
+        true
     }
 
     /// What the object expects to find: kernel functions, kernel variables, kernel configuration.

@@ -113,21 +113,41 @@ impl Btf<'_> {
             .collect()
     }
 
+    /// Whether a section holds nothing but the array `name`.
+    pub(super) fn is_lone_array(&self, section: &str, name: &str) -> bool {
+        let Ok(section) = CString::new(section) else { return false };
+        // SAFETY: the name is NUL-terminated and lives across the call.
+        let id = unsafe {
+            sys::btf__find_by_name_kind(self.btf.as_ptr(), section.as_ptr(), sys::BTF_KIND_DATASEC)
+        };
+        let Some(kind) = u32::try_from(id).ok().and_then(|id| self.at(id)) else { return false };
+        // SAFETY: a DATASEC is followed by btf_var_secinfo records.
+        let infos: &[sys::btf_var_secinfo] = unsafe { Self::records(kind, vlen(kind)) };
+        let [only] = infos else { return false };
+        let Some(variable) = self.at(only.type_) else { return false };
+        let Some(kind) = self.bare(type_of(variable)) else { return false };
+        kind_of(kind) == sys::BTF_KIND_ARRAY && self.name(variable.name_off) == name
+    }
+
     /// Follows typedefs and qualifiers.
-    fn kind(&self, mut id: u32) -> Kind {
+    fn bare(&self, mut id: u32) -> Option<&sys::btf_type> {
         // The chain is finite in checked BTF; the bound is for everything else.
         for _ in 0..64 {
-            let Some(kind) = self.at(id) else { return Kind::Other };
+            let kind = self.at(id)?;
             match kind_of(kind) {
                 sys::BTF_KIND_TYPEDEF
                 | sys::BTF_KIND_VOLATILE
                 | sys::BTF_KIND_CONST
                 | sys::BTF_KIND_RESTRICT
                 | sys::BTF_KIND_TYPE_TAG => id = type_of(kind),
-                _ => return self.plain_kind(kind),
+                _ => return Some(kind),
             }
         }
-        Kind::Other
+        None
+    }
+
+    fn kind(&self, id: u32) -> Kind {
+        self.bare(id).map_or(Kind::Other, |kind| self.plain_kind(kind))
     }
 
     fn plain_kind(&self, kind: &sys::btf_type) -> Kind {

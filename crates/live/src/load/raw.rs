@@ -151,6 +151,11 @@ impl Map<'_> {
         check(unsafe { sys::bpf_map__set_value_size(self.0, size) })
     }
 
+    /// Bytes of the map's value, for maps that stand for a section.
+    pub(super) fn initial_size(&self) -> Option<usize> {
+        self.value().map(|(_, size)| size)
+    }
+
     /// Copies `data` to `offset` of the map's initial value; only before loading.
     pub(super) fn write_initial(&self, offset: usize, data: &[u8]) -> bool {
         let Some((start, size)) = self.value() else { return false };

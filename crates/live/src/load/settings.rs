@@ -2,7 +2,7 @@
 
 use super::LoadError;
 use super::btf::{Btf, Kind, Variable};
-use super::raw::Object;
+use super::raw::{Map, Object};
 
 /// Room for the debug dump of an ejected scheduler, as the kernel's own tools have it.
 const DUMP_SIZE: u32 = 32 << 10;
@@ -31,7 +31,9 @@ pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<()
         .collect();
     fill_kernel_enums(object, &free);
     fill_cpu_counts(object, &free);
+    fill_slice(object, &free);
     fill_dump_room(object, &free);
+    give_arrays_a_length(object, &btf, &variables);
     Ok(())
 }
 
@@ -62,18 +64,64 @@ fn fill_kernel_enums(object: &Object, variables: &[&Variable]) {
     }
 }
 
-/// Names under which schedulers of the kernel's tree ask for the number of CPUs.
-const CPU_COUNTS: [&str; 4] = ["nr_cpu_ids", "nr_cpus", "nr_cpus_possible", "nr_cpus_onln"];
+/// Names under which schedulers ask for the number of CPUs.
+const CPU_COUNTS: [&str; 8] = [
+    "nr_cpu_ids",
+    "nr_cpus",
+    "nr_cpus_onln",
+    "nr_cpus_online",
+    "nr_cpus_possible",
+    "nr_online_cpus",
+    "nr_possible_cpus",
+    "num_possible_cpus",
+];
 
+fn cpu_count() -> u32 {
+    // SAFETY: plain query.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    u32::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Whatever stands there (some schedulers have a 1 or a 64 for tools that only verify them) is replaced.
 fn fill_cpu_counts(object: &Object, variables: &[&Variable]) {
-    for variable in variables.iter().filter(|v| CPU_COUNTS.contains(&v.name.as_str())) {
-        let unset = section_read(object, variable).is_some_and(|b| b.iter().all(|b| *b == 0));
-        if unset && variable.size <= 8 {
-            // SAFETY: plain query.
-            let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-            write(object, variable, &count.to_le_bytes()[..variable.size]);
+    for variable in variables.iter().filter(|v| CPU_COUNTS.contains(&v.name.as_str()) && v.size <= 8) {
+        let count = u64::from(cpu_count());
+        write(object, variable, &count.to_le_bytes()[..variable.size]);
+    }
+}
+
+/// A slice that is left 0 is the kernel's default.
+fn fill_slice(object: &Object, variables: &[&Variable]) {
+    for variable in variables.iter().filter(|v| v.name == "slice_ns" && v.size == 8) {
+        let unset = section_read(object, variable).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+        let default = || {
+            let known = Btf::of_kernel()?.enumerators_with("SCX_SLICE_DFL");
+            known.first().map(|(_, value)| *value)
+        };
+        if let Some(value) = unset.then(default).flatten() {
+            write(object, variable, &value.to_le_bytes());
         }
     }
+}
+
+/// Arrays that wait for their length (alone in a section of their name) get one element a CPU;
+/// the buffer `X` of an exit dump, which has a variable `X_len`, has its own rule.
+fn give_arrays_a_length(object: &Object, btf: &Btf, variables: &[Variable]) {
+    for map in object.maps() {
+        let section = map.name();
+        let name = [".data.", ".rodata.", ".bss."].iter().find_map(|prefix| section.strip_prefix(prefix));
+        let Some(name) = name.filter(|name| btf.is_lone_array(&section, name)) else { continue };
+        let is_dump = variables.iter().any(|v| v.name.strip_suffix("_len") == Some(name));
+        let size = section_size(&map).and_then(|size| size.checked_mul(cpu_count()));
+        if let (false, Some(size)) = (is_dump, size) {
+            // A size that the library refuses leaves the array as it is; the verifier then tells.
+            let _ = map.set_value_size(size);
+        }
+    }
+}
+
+fn section_size(map: &Map<'_>) -> Option<u32> {
+    u32::try_from(map.initial_size()?).ok()
 }
 
 /// Schedulers that record their exit have a buffer `X_dump` in a section of its own and its
