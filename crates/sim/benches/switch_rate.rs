@@ -25,12 +25,18 @@ fn span(cpus: u32) -> DurationNs {
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg.contains('x')).collect();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let wanted: Vec<String> = args.iter().filter(|arg| arg.contains('x')).cloned().collect();
     for (cpus, tasks) in [(2, 8), (8, 64), (64, 512), (256, 2000)] {
         if !wanted.is_empty() && !wanted.contains(&format!("{cpus}x{tasks}")) {
             continue;
         }
-        for class in ["simple", "fair"] {
+        let one_class = |class: &&str| {
+            wanted.is_empty()
+                || args.iter().all(|arg| arg != "simple" && arg != "fair")
+                || args.iter().any(|arg| arg == class)
+        };
+        for class in ["simple", "fair"].into_iter().filter(one_class) {
             measure(cpus, tasks, class);
         }
     }

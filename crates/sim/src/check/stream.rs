@@ -110,3 +110,49 @@ impl Sink for StreamChecker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(events: &[(u64, u32, EventKind)]) {
+        let mut checker = StreamChecker::new(2);
+        for &(time, cpu, kind) in events {
+            checker.event(&Event { time: TimeNs(time), cpu: CpuId(cpu), kind });
+        }
+    }
+
+    const A: TaskId = TaskId(0);
+    const BORN: EventKind = EventKind::Fork { parent: None, child: A };
+    const WOKEN: EventKind = EventKind::SchedWakeup { task: A, cpu: CpuId(0), waker: None };
+
+    fn switch(prev: Option<TaskId>, next: Option<TaskId>) -> EventKind {
+        EventKind::SchedSwitch { prev, prev_state: TaskState::Blocked, next }
+    }
+
+    #[test]
+    fn a_plain_life_passes() {
+        let on = switch(None, Some(A));
+        let off = switch(Some(A), None);
+        follow(&[(0, 0, BORN), (1, 0, WOKEN), (2, 1, on), (9, 1, off), (12, 0, WOKEN), (15, 0, on)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "runnable when it starts")]
+    fn two_cpus_are_one_too_many() {
+        let on = switch(None, Some(A));
+        follow(&[(0, 0, BORN), (1, 0, WOKEN), (2, 0, on), (3, 1, on)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "time goes back")]
+    fn time_does_not_go_back() {
+        follow(&[(5, 0, BORN), (4, 0, WOKEN)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "is woken from Running")]
+    fn the_running_are_not_woken() {
+        follow(&[(0, 0, BORN), (1, 0, WOKEN), (2, 0, switch(None, Some(A))), (3, 0, WOKEN)]);
+    }
+}
