@@ -43,6 +43,11 @@ const volatile u32 max_slice_us = 65000;
  * on as in 2.4.13, which Libenzi measured. */
 const volatile bool prev_wins_ties = false;
 
+/* A waker that says it is about to sleep leaves its CPU to the wakee; off, because
+ * today's kernel says so for every pipe and socket, and Linux 2.4's sent the wakee to
+ * an idle or worse CPU there. */
+const volatile bool sync_wakeups = false;
+
 u64 nr_goodness;	/* tasks that a pick evaluated */
 u64 nr_recalcs;		/* epochs that ended */
 u64 nr_idle_last;	/* ready tasks whose last CPU was idle */
@@ -338,7 +343,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		p->yielded = false;
 		return NO_CPU;
 	}
-	if (reason == ENQ_WAKE && waker >= 0 && cpu_allowed(p, waker)) {
+	if (sync_wakeups && reason == ENQ_WAKE && waker >= 0 && cpu_allowed(p, waker)) {
 		nr_sync_wakeups++;
 		return NO_CPU;
 	}

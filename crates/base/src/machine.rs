@@ -28,6 +28,11 @@ pub struct Costs {
     pub lock: DurationNs,
     /// Extra when the lock was last held by another CPU: moving its line.
     pub lock_transfer: DurationNs,
+    /// Extra of a contended hand-over for each CPU that spins on the lock: all of
+    /// them read the line again and try to take it, over one bus. Grows with the
+    /// number of waiters as simple spin locks do (Anderson, "The performance of spin
+    /// lock alternatives", 1990); 0 for queued locks.
+    pub lock_spinner: DurationNs,
     /// Fixed part of the core's `schedule()` outside policy code.
     pub schedule: DurationNs,
     /// Register and address space switch between two tasks.
@@ -114,6 +119,7 @@ impl Default for Costs {
             kfunc: DurationNs(5),
             lock: DurationNs(10),
             lock_transfer: DurationNs(60),
+            lock_spinner: DurationNs(0),
             schedule: DurationNs(250),
             context_switch: DurationNs(400),
             address_space_switch: DurationNs(200),

@@ -118,7 +118,7 @@ macro_rules! costs_section {
 
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
-    spans: callback kfunc lock lock_transfer schedule context_switch address_space_switch wakeup ipi_send
+    spans: callback kfunc lock lock_transfer lock_spinner schedule context_switch address_space_switch wakeup ipi_send
         ipi_latency idle_exit tick cache_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
 }

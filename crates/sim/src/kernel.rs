@@ -4,7 +4,7 @@
 use crate::cpu::Cpu;
 use crate::dsq::{Cursor, Dsq};
 use crate::event::{Event, EventQueue};
-use crate::lock::{SimLockId, Timeline, TimerId};
+use crate::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::ops::{OpKind, TracePoint, TracePointKind};
 use crate::scx::ScxState;
 use crate::task::{FIRST_PID, Task};
@@ -127,6 +127,8 @@ pub struct Kernel {
     pub(crate) busy_cpus: u32,
     /// Costs nothing and waits for nothing: the run is being set up.
     pub(crate) setup: bool,
+    /// When the event that is being taken happens; no path begins earlier any more.
+    pub(crate) event_time: TimeNs,
     pub(crate) ps_remainder: u64,
     pub(crate) topology: Topology,
     /// First thread's pid by process.
@@ -186,6 +188,7 @@ impl Kernel {
             deferred: VecDeque::new(),
             busy_cpus: 0,
             setup: true,
+            event_time: TimeNs::ZERO,
             ps_remainder: 0,
             topology,
             leaders: BTreeMap::new(),
@@ -249,9 +252,10 @@ impl Kernel {
     /// Takes a lock: waits in simulated time while another path holds it, and
     /// pays the transfer of its cache line.
     pub fn lock_acquire(&mut self, lock: SimLockId) {
-        let mut timeline = self.locks[lock.0 as usize];
-        self.acquire(&mut timeline);
-        self.locks[lock.0 as usize] = timeline;
+        if !self.setup {
+            let grant = self.locks[lock.0 as usize].acquire(self.ctx.now, self.event_time, self.ctx.cpu);
+            self.pay(grant);
+        }
     }
 
     /// Gives a lock back.
@@ -260,16 +264,13 @@ impl Kernel {
         self.locks[lock.0 as usize].release(now);
     }
 
-    pub(crate) fn acquire(&mut self, lock: &mut Timeline) {
-        if self.setup {
-            return;
-        }
-        let grant = lock.acquire(self.ctx.now, self.ctx.cpu);
+    /// Waits for a lock and pays for its hand-over.
+    pub(crate) fn pay(&mut self, grant: Grant) {
         let wait = grant.at - self.ctx.now;
         self.totals.lock_wait += wait;
         let costs = &self.machine.costs;
         let transfer = if grant.transfer { costs.lock_transfer } else { DurationNs::ZERO };
-        let cost = wait + costs.lock + transfer;
+        let cost = wait + costs.lock + transfer + costs.lock_spinner * grant.spinners;
         self.charge(cost);
     }
 
@@ -402,9 +403,10 @@ impl Kernel {
 
     /// Takes the rq lock of `cpu`.
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
-        let mut lock = self.cpus[cpu.index()].lock;
-        self.acquire(&mut lock);
-        self.cpus[cpu.index()].lock = lock;
+        if !self.setup {
+            let grant = self.cpus[cpu.index()].lock.acquire(self.ctx.now, self.event_time, self.ctx.cpu);
+            self.pay(grant);
+        }
     }
 
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {

@@ -1,12 +1,18 @@
 //! Locks as timelines, and the ids of locks and timers.
 //!
-//! Kernel paths run on the host one after the other, so nobody ever waits in
-//! host time. A lock remembers instead, in simulated time, since when it has
-//! been busy without a gap and when it becomes free; who takes it in between
-//! waits until then. A path that starts before the busy period (host order is
-//! not exactly time order within a few microseconds) does not wait.
+//! Kernel paths run on the host one after the other, each at once, while its
+//! costs advance the CPU's local clock. A path that begins a little later on
+//! another CPU overlaps with it in simulated time, and may need a lock before,
+//! between or after the times at which the first path held it. So a lock
+//! remembers the sections in which it is held, as intervals of simulated time,
+//! and a taker gets the first gap, from its own time on, that its section fits
+//! into. How long the section will be is not known then; the one before it is
+//! taken for the guess, and a section that turns out longer than its gap is let
+//! overlap. What ends before the present event can no longer matter to anybody
+//! and is forgotten: memory is bounded by the paths that overlap.
 
-use schedlab_base::{CpuId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, TimeNs};
+use std::collections::VecDeque;
 
 /// A lock with a timeline: a run queue's, a DSQ's or one of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,12 +22,25 @@ pub struct SimLockId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub u32);
 
+/// An interval in which a CPU holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Section {
+    begin: TimeNs,
+    end: TimeNs,
+    holder: CpuId,
+}
+
 /// One lock's timeline.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    busy_from: TimeNs,
-    free_at: TimeNs,
-    holder: Option<CpuId>,
+    /// Sections that end after the present event, in order of their begins.
+    sections: VecDeque<Section>,
+    /// The section that is being run through on the host: its place in the order.
+    open: Option<(usize, Section)>,
+    /// Who held it last before all of `sections`.
+    before: Option<CpuId>,
+    /// Length of the section that was closed last.
+    length: DurationNs,
 }
 
 /// What taking a lock means for the taker.
@@ -31,28 +50,53 @@ pub(crate) struct Grant {
     pub(crate) at: TimeNs,
     /// The lock's line comes from another CPU.
     pub(crate) transfer: bool,
+    /// Sections of other CPUs that the taker waits for; they stand for the CPUs
+    /// that spin on the lock while it is handed over.
+    pub(crate) spinners: u64,
 }
 
 impl Timeline {
-    /// Takes the lock at `now`.
-    pub(crate) fn acquire(&mut self, now: TimeNs, cpu: CpuId) -> Grant {
-        let at = if now >= self.free_at {
-            self.busy_from = now;
-            now
-        } else if now >= self.busy_from {
-            self.free_at
-        } else {
-            now
+    /// Takes the lock at `now`, in a path that belongs to the event at `event`;
+    /// events come in order of time.
+    pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
+        assert!(self.open.is_none(), "a lock is not taken twice by one path");
+        while let Some(oldest) = self.sections.front().filter(|oldest| oldest.end <= event) {
+            self.before = Some(oldest.holder);
+            self.sections.pop_front();
+        }
+        let (place, at, spinners) = self.first_gap(now, cpu);
+        let previous = match place.checked_sub(1) {
+            Some(previous) => Some(self.sections[previous].holder),
+            None => self.before,
         };
-        let transfer = self.holder.is_some_and(|holder| holder != cpu);
-        self.holder = Some(cpu);
-        debug_assert!(at >= now, "a lock is not granted in the past");
-        Grant { at, transfer }
+        self.open = Some((place, Section { begin: at, end: at, holder: cpu }));
+        Grant { at, transfer: previous.is_some_and(|previous| previous != cpu), spinners }
     }
 
-    /// Gives the lock back at `now`.
+    /// The place in the order, the begin and the waits of a section from `now` on.
+    fn first_gap(&self, now: TimeNs, cpu: CpuId) -> (usize, TimeNs, u64) {
+        let mut place = self.sections.len();
+        while place > 0 && self.sections[place - 1].end > now {
+            place -= 1;
+        }
+        let (mut at, mut spinners) = (now, 0);
+        while let Some(next) = self.sections.get(place) {
+            if at + self.length <= next.begin {
+                break;
+            }
+            at = at.max(next.end);
+            spinners += u64::from(next.holder != cpu);
+            place += 1;
+        }
+        (place, at, spinners)
+    }
+
+    /// Gives the lock back at `now`. Nothing happens when it was not taken (while a
+    /// run is set up nobody takes locks).
     pub(crate) fn release(&mut self, now: TimeNs) {
-        self.free_at = self.free_at.max(now);
+        let Some((place, section)) = self.open.take() else { return };
+        self.length = now.since(section.begin);
+        self.sections.insert(place, Section { end: now.max(section.begin), ..section });
     }
 }
 
@@ -60,25 +104,48 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    #[test]
-    fn overlapping_holders_queue_up() {
-        let mut lock = Timeline::default();
-        let (a, b) = (CpuId(0), CpuId(1));
-        assert_eq!(lock.acquire(TimeNs(10), a), Grant { at: TimeNs(10), transfer: false });
-        lock.release(TimeNs(30));
-        assert_eq!(lock.acquire(TimeNs(15), b), Grant { at: TimeNs(30), transfer: true });
-        lock.release(TimeNs(50));
-        assert_eq!(lock.acquire(TimeNs(20), a).at, TimeNs(50));
-        lock.release(TimeNs(70));
-        assert_eq!(lock.acquire(TimeNs(100), a), Grant { at: TimeNs(100), transfer: false });
-        lock.release(TimeNs(110));
+    const A: CpuId = CpuId(0);
+    const B: CpuId = CpuId(1);
+
+    fn take(lock: &mut Timeline, now: u64, until: u64, cpu: CpuId) -> (u64, bool, u64) {
+        let grant = lock.acquire(TimeNs(now), TimeNs(0), cpu);
+        lock.release(TimeNs(until));
+        (grant.at.0, grant.transfer, grant.spinners)
     }
 
     #[test]
-    fn an_earlier_path_does_not_wait_for_a_later_one() {
+    fn overlapping_holders_queue_up() {
         let mut lock = Timeline::default();
-        lock.acquire(TimeNs(100), CpuId(0));
-        lock.release(TimeNs(120));
-        assert_eq!(lock.acquire(TimeNs(90), CpuId(1)).at, TimeNs(90));
+        assert_eq!(take(&mut lock, 10, 30, A), (10, false, 0));
+        assert_eq!(take(&mut lock, 15, 50, B), (30, true, 1));
+        assert_eq!(take(&mut lock, 20, 70, CpuId(2)), (50, true, 2));
+        assert_eq!(take(&mut lock, 100, 110, CpuId(2)), (100, false, 0));
+    }
+
+    #[test]
+    fn a_path_gets_the_gap_between_the_sections_of_another() {
+        let mut lock = Timeline::default();
+        take(&mut lock, 100, 120, A);
+        take(&mut lock, 200, 220, A);
+        assert_eq!(take(&mut lock, 90, 140, B), (120, true, 1), "no gap of 20 before 100");
+        assert_eq!(
+            take(&mut lock, 110, 160, B),
+            (140, false, 1),
+            "the gap fits a section as long as the last"
+        );
+        assert_eq!(take(&mut lock, 10, 20, B), (10, false, 0), "long before");
+    }
+
+    #[test]
+    fn what_is_past_is_forgotten() {
+        let mut lock = Timeline::default();
+        for n in 0..1000 {
+            take(&mut lock, n * 10, n * 10 + 5, A);
+        }
+        assert_eq!(lock.sections.len(), 1000);
+        let grant = lock.acquire(TimeNs(10_000), TimeNs(9_999), B);
+        assert!(grant.transfer);
+        lock.release(TimeNs(10_001));
+        assert_eq!(lock.sections.len(), 1);
     }
 }

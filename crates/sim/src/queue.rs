@@ -68,10 +68,10 @@ impl Kernel {
     }
 
     fn dsq_lock(&mut self, ix: DsqIx) {
-        if self.dsq(ix).local.is_none() {
-            let mut lock = self.dsq(ix).lock;
-            self.acquire(&mut lock);
-            self.dsq_mut(ix).lock = lock;
+        if self.dsq(ix).local.is_none() && !self.setup {
+            let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+            let grant = self.dsq_mut(ix).lock.acquire(now, event, cpu);
+            self.pay(grant);
         }
     }
 

@@ -199,6 +199,7 @@ impl<S: SchedExt> Sim<S> {
             if idle_source && self.k.is_stuck() {
                 break;
             }
+            self.k.event_time = time;
             self.take(time, event);
             if self.k.checker_on {
                 self.check_state(time);

@@ -93,11 +93,11 @@ fn hold<S: SchedExt>(
     lines: u64,
     lock: impl FnOnce(&mut Objects) -> &mut Timeline,
 ) {
-    let (now, cpu) = (sim.k.ctx().now, sim.k.ctx().cpu);
+    let (now, event, cpu) = (sim.k.ctx().now, sim.k.event_time, sim.k.ctx().cpu);
     let costs = &sim.k.machine().costs;
     let (local, moved) = (costs.lock, costs.lock + costs.lock_transfer * lines);
     let lock = lock(&mut sim.exec.objects);
-    let grant = lock.acquire(now, cpu);
+    let grant = lock.acquire(now, event, cpu);
     let end = grant.at + if grant.transfer { moved } else { local } + span;
     lock.release(end);
     sim.charge_task(end - now);
