@@ -1,6 +1,8 @@
-//! Helpers of the cross-room tests.
+//! Helpers of the cross-room tests: the tree, the command, and objects compiled for BPF.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The root of the source tree.
 pub fn root() -> PathBuf {
@@ -28,4 +30,102 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Compilers that are tried, newest first: an old kernel's objects want what distributions ship.
+pub const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clang"];
+
+/// The first compiler for BPF that is installed.
+pub fn clang() -> Option<&'static str> {
+    let answers = |name: &str| {
+        let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        found.is_ok_and(|status| status.success())
+    };
+    CLANGS.into_iter().find(|name| answers(name))
+}
+
+/// Compiles `tests/objects/NAME.bpf.c` to `object` for `target` (`bpf`, `bpfeb`).
+///
+/// # Errors
+/// There is no compiler, or what it says.
+pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
+    let source = root().join(format!("tests/objects/{name}.bpf.c"));
+    let clang = clang().ok_or("no clang is installed (package clang-19)")?;
+    let mut command = Command::new(clang);
+    command.args(["-g", "-O2", "-target", target, "-mcpu=v3", "-Wall", "-Werror"]);
+    command.arg("-I").arg(root().join("schedulers/include"));
+    command.arg("-c").arg(&source).arg("-o").arg(object);
+    let done = command.output().map_err(|error| format!("{clang}: {error}"))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&done.stderr))),
+    }
+}
+
+/// How the command ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Exit code; 124 when it took longer than it was given.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+/// The `schedlab` binary of the build that this test belongs to.
+pub struct Schedlab {
+    binary: PathBuf,
+    /// Where it runs: an empty folder below the build's.
+    pub folder: PathBuf,
+}
+
+impl Schedlab {
+    /// Builds the binary if it is not there or old, and makes a folder for `test`.
+    ///
+    /// # Panics
+    /// When it cannot be built.
+    pub fn new(test: &str) -> Schedlab {
+        let own = std::env::current_exe().expect("the test knows its own path");
+        // .../target/PROFILE/deps/test-hash
+        let profile = own.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf();
+        let target = profile.parent().expect("the profile lies in the target folder");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "schedlab", "--target-dir"]).arg(target);
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.current_dir(root()).status().expect("cargo starts");
+        assert!(built.success(), "cargo build --package schedlab");
+        let folder = profile.join("tmp-tests").join(test);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("the build's folder is writable");
+        Schedlab { binary: profile.join("schedlab"), folder }
+    }
+
+    /// Runs it in its folder; it is killed after `limit`.
+    ///
+    /// # Panics
+    /// When it cannot be started, or a signal ends it.
+    pub fn run(&self, args: &[&str], limit: Duration) -> Ended {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", &limit.as_secs().to_string()]).arg(&self.binary).args(args);
+        command.current_dir(&self.folder).env("NO_COLOR", "1").stdin(Stdio::null());
+        let output = command.output().expect("timeout (coreutils) starts");
+        Ended {
+            code: output.status.code().expect("no signal ends it"),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The binary itself.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// The path of a file in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
 }

@@ -120,16 +120,8 @@ impl Lab {
     /// Compiles one of the objects of these tests.
     fn compiled(&self, name: &str) -> Result<Vec<u8>, String> {
         let object = self.scratch.join(format!("{name}.bpf.o"));
-        let source = self.root.join(format!("tests/objects/{name}.bpf.c"));
-        for clang in ["clang-22", "clang-21", "clang-20", "clang-19", "clang"] {
-            let mut command = Command::new(clang);
-            command.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"]);
-            command.arg("-I").arg(self.root.join("schedulers/include"));
-            if command.arg("-c").arg(&source).arg("-o").arg(&object).status().is_ok_and(|s| s.success()) {
-                return std::fs::read(&object).map_err(|error| error.to_string());
-            }
-        }
-        Err(format!("no clang compiles {}", source.display()))
+        schedlab_tests::compile(name, "bpf", &object)?;
+        std::fs::read(&object).map_err(|error| error.to_string())
     }
 
     /// Runs this program in a VM.

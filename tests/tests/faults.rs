@@ -1,0 +1,195 @@
+//! Faults from the outside: whatever is wrong with an object, a scheduler, a file or the disk, the command ends with one
+//! line that names place and cure, and the code of that kind of failure; it neither panics nor hangs.
+//!
+//! The C files of `tests/objects` serve both arms: what the simulator ejects, a real kernel ejects or its verifier
+//! refuses. The part in the VM says "skipped" with the reason where there is no QEMU or kernel.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schedlab_live::kernel_image;
+use schedlab_tests::{Ended, Schedlab, clang, compile};
+
+/// Far more than any of these takes on a busy host.
+const LIMIT: Duration = Duration::from_secs(120);
+/// For a boot under emulation and the watchdog's time.
+const VM_LIMIT: Duration = Duration::from_secs(300);
+
+/// Hogs, and tasks that are enqueued often.
+const BUSY: &str = "periodic:tasks=6,run=1ms,sleep=1ms,ttime=4s";
+
+/// Exactly one line of error, with all of `words`; and this code.
+fn fails(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, code, "{ended:?}");
+    assert_eq!(ended.err.lines().count(), 1, "one line: {ended:?}");
+    assert!(ended.err.starts_with("schedlab: error: "), "{ended:?}");
+    for word in words {
+        assert!(ended.err.contains(word), "no {word:?} in {}", ended.err);
+    }
+}
+
+/// Compiles an object into the lab's folder; says so and gives nothing without a compiler.
+fn object(lab: &Schedlab, name: &str, target: &str) -> Option<PathBuf> {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return None;
+    }
+    let path = lab.path(&format!("{name}.bpf.o"));
+    compile(name, target, &path).unwrap();
+    Some(path)
+}
+
+fn sim(lab: &Schedlab, object: &str, workload: &str) -> Ended {
+    lab.run(&["sim", "-s", object, "-c", "2", "-w", workload], LIMIT)
+}
+
+/// Bytes without meaning, the same in every run.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 8) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn files_that_are_no_objects() {
+    let lab = Schedlab::new("no-objects");
+    let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    std::fs::write(lab.path("host.bpf.o"), own).unwrap();
+    std::fs::write(lab.path("random.bpf.o"), noise(70_000)).unwrap();
+    std::fs::write(lab.path("empty.bpf.o"), b"").unwrap();
+    let mut half_random = b"\x7fELF\x02\x01\x01".to_vec();
+    half_random.extend(noise(70_000));
+    std::fs::write(lab.path("half.bpf.o"), half_random).unwrap();
+    for name in ["host", "random", "empty", "half"] {
+        let file = format!("./{name}.bpf.o");
+        fails(&sim(&lab, &file, "cpuhog"), 2, &[&file]);
+        fails(&lab.run(&["check", &file], LIMIT), 1, &[&file]);
+    }
+    fails(&sim(&lab, "./host.bpf.o", "cpuhog"), 2, &["BPF"]);
+    fails(&sim(&lab, "./absent.bpf.o", "cpuhog"), 2, &["./absent.bpf.o", "No such file"]);
+}
+
+#[test]
+fn truncated_objects() {
+    let lab = Schedlab::new("truncated");
+    let Some(path) = object(&lab, "complains", "bpf") else { return };
+    let whole = std::fs::read(path).unwrap();
+    for percent in [1, 10, 30, 50, 80, 99] {
+        std::fs::write(lab.path("cut.bpf.o"), &whole[..whole.len() * percent / 100]).unwrap();
+        fails(&sim(&lab, "./cut.bpf.o", "cpuhog"), 2, &["./cut.bpf.o"]);
+    }
+}
+
+#[test]
+fn objects_of_the_other_byte_order() {
+    let lab = Schedlab::new("byte-order");
+    let Some(_) = object(&lab, "complains", "bpfeb") else { return };
+    fails(&sim(&lab, "./complains.bpf.o", "cpuhog"), 2, &["./complains.bpf.o", "endian"]);
+}
+
+#[test]
+fn objects_that_need_what_no_kernel_has() {
+    let lab = Schedlab::new("unknown-kfunc");
+    let Some(_) = object(&lab, "unknown_kfunc", "bpf") else { return };
+    let words =
+        ["./unknown_kfunc.bpf.o", "unknown_kfunc_enqueue", "`scx_bpf_read_minds`", "unknown_kfunc.bpf.c:"];
+    fails(&sim(&lab, "./unknown_kfunc.bpf.o", "cpuhog"), 2, &words);
+    fails(&lab.run(&["check", "./unknown_kfunc.bpf.o"], LIMIT), 1, &words);
+}
+
+/// Schedulers that are loaded and thrown out: name, exit kind, words of the message.
+const EJECTED: [(&str, &str, &[&str]); 6] = [
+    ("stall", "error_stall", &["failed to run for"]),
+    ("bad_dsq", "error", &["non-existent DSQ 0xdead"]),
+    ("complains", "error_bpf", &["this is enough"]),
+    ("endless", "error", &["endless_enqueue"]),
+    ("null_pointer", "error", &["null_pointer_enqueue"]),
+    ("writes_field", "error", &["task_struct.flags", "writes_field_enqueue"]),
+];
+
+#[test]
+fn faulty_schedulers_are_ejected_from_the_simulation() {
+    let lab = Schedlab::new("ejected");
+    for (name, kind, message) in EJECTED {
+        let Some(_) = object(&lab, name, "bpf") else { return };
+        let file = format!("./{name}.bpf.o");
+        let ended = sim(&lab, &file, BUSY);
+        fails(&ended, 4, &[&file, &format!("{kind}:")]);
+        fails(&ended, 4, message);
+        assert!(ended.out.contains("scheduler exit: "), "the results are still told: {ended:?}");
+        let again = sim(&lab, &file, BUSY);
+        assert_eq!((again.out, again.err), (ended.out, ended.err), "{name}: the same bytes again");
+    }
+}
+
+/// The same objects on a real kernel: those that its verifier takes end with the same exit kind, the others are refused by
+/// name before they run.
+#[test]
+fn faulty_schedulers_are_ejected_from_a_real_kernel() {
+    let lab = Schedlab::new("ejected-vm");
+    if let Err(error) = std::process::Command::new("qemu-system-x86_64").arg("--version").output() {
+        println!("skipped: qemu-system-x86_64: {error} (package qemu-system-x86)");
+        return;
+    }
+    if let Err(error) = kernel_image::find_or_fetch(&mut |_| {}) {
+        println!("skipped: {error}");
+        return;
+    }
+    for (name, kind, message) in EJECTED {
+        let Some(_) = object(&lab, name, "bpf") else { return };
+        let file = format!("./{name}.bpf.o");
+        let ended = lab.run(&["run", "-q", "--vm", "-s", &file, "-w", "cpuhog:ntasks=3,ttime=8s"], VM_LIMIT);
+        if ["endless", "null_pointer", "writes_field"].contains(&name) {
+            fails(&ended, 2, &["in the VM", &format!("{name}_enqueue")]);
+        } else {
+            fails(&ended, 4, &[&file, &format!("{kind}:")]);
+            fails(&ended, 4, message);
+        }
+    }
+}
+
+#[test]
+fn files_with_mistakes() {
+    let lab = Schedlab::new("mistakes");
+    let write = |name: &str, text: &str| std::fs::write(lab.path(name), text).unwrap();
+    write(
+        "key.toml",
+        "name = 'x'\n[programs]\nhog = ['run 1ms']\n[[tasks]]\nname = 'a'\nprogram = 'hog'\ncolour = 'red'\n",
+    );
+    fails(&sim(&lab, "eevdf", "key.toml"), 2, &["key.toml:7", "colour"]);
+    write(
+        "line.toml",
+        "name = 'x'\n[programs]\nhog = ['dance 1ms']\n[[tasks]]\nname = 'a'\nprogram = 'hog'\n",
+    );
+    fails(&sim(&lab, "eevdf", "line.toml"), 2, &["line.toml:3", "dance"]);
+    write("zero.toml", "[machine]\nname = 'zero'\ncpus = 0\n");
+    let ended = lab.run(&["sim", "-s", "eevdf", "-w", "cpuhog", "-m", "zero.toml"], LIMIT);
+    fails(&ended, 2, &["zero.toml:3", "at least one CPU"]);
+    write("binary.toml", "\u{0}\u{1}");
+    fails(&sim(&lab, "eevdf", "binary.toml"), 2, &["binary.toml:1"]);
+}
+
+#[test]
+fn a_full_disk() {
+    let lab = Schedlab::new("full");
+    for option in ["--json", "--csv", "--html", "--perfetto"] {
+        let ended = lab.run(&["sim", "-s", "eevdf", "-w", "cpuhog:ttime=1s", option, "/dev/full"], LIMIT);
+        fails(&ended, 5, &[option, "/dev/full", "No space left", "free some room"]);
+    }
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg("exec \"$0\" list > /dev/full").arg(lab.binary());
+    let output = command.output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    fails(
+        &Ended { code: output.status.code().unwrap(), out: String::new(), err },
+        5,
+        &["standard output", "No space"],
+    );
+}
