@@ -1,9 +1,10 @@
 //! Schedulers by name: shipped ones, object files, and the kernel's own.
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::shipped::SCHEDULERS;
 use schedlab_bpf::btf::Kind;
 use schedlab_bpf::object::Object;
+use schedlab_scx::LoadOptions;
 use std::borrow::Cow;
 
 /// The name of the kernel's own fair class.
@@ -94,6 +95,27 @@ impl Scheduler {
             list.push((variable.to_string(), text.to_string()));
         }
         Ok(())
+    }
+}
+
+impl Scheduler {
+    /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user
+    /// has not set, because then a loader of its own would have.
+    pub(crate) fn with_cure(&self, mut failure: Failure) -> Failure {
+        let Some(object) = self.object.as_ref().filter(|_| failure.code == Code::Ejected) else {
+            return failure;
+        };
+        let Ok(needs) = schedlab_scx::requirements(&self.name, object, &LoadOptions::default()) else {
+            return failure;
+        };
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let named = |name: &str| failure.text.split(|c| !is_word(c)).any(|word| word == name);
+        let unset = |name: &str| self.settings.iter().all(|(set, _)| set != name);
+        if let Some(found) = needs.tunables.iter().find(|t| named(&t.name) && unset(&t.name)) {
+            let name = &found.name;
+            failure.text.push_str(&format!(" ({name} is a tunable of this object: add --set {name}=VALUE)"));
+        }
+        failure
     }
 }
 

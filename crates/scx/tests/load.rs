@@ -102,3 +102,20 @@ fn members_of_the_operations_can_be_set() {
     let error = loaded.unwrap_err().to_string();
     assert!(error.contains("timeout_ms 40000"), "{error}");
 }
+
+#[test]
+fn arrays_that_wait_for_their_length_are_found_and_given_one() {
+    let Some(bytes) = common::object("resizable") else { return };
+    let mut object = schedlab_bpf::object::Object::parse("resizable.bpf.o", &bytes).unwrap();
+    let mut names: Vec<&str> = object.resizable_arrays().iter().map(|v| v.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["starts", "uei_dump"]);
+    assert!(object.resize_array("starts", 4));
+    assert_eq!(object.variable("starts").unwrap().size, 32);
+    for (name, elements) in [("pair", 4), ("absent", 4), ("starts", u32::MAX)] {
+        assert!(!object.resize_array(name, elements), "{name}");
+    }
+    assert_eq!(object.variable("pair").unwrap().size, 16);
+    let Some(loaded) = load("resizable", &[]) else { return };
+    loaded.unwrap();
+}

@@ -52,7 +52,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
     let traced = finish_trace(perfetto.as_ref(), trace);
-    ejection(&document).and(written).and(traced)
+    let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
+    ejected.and(written).and(traced)
 }
 
 /// The machine of `-m` with the CPUs of `-c`.
