@@ -212,30 +212,33 @@ static __always_inline struct lock *lock_task_rq(task_t *p, u64 now, u32 *nr)
 
 /*
  * How much early a tick of ours is counted at a tick of the kernel, as a share
- * of its length. A task starts to run a little after a tick of the kernel, so
- * at the tick where its slice should end it is short of it by the time that the
- * switch took; without this it would run until the next one.
+ * of the time since the kernel's last one. A task starts to run a little after
+ * a tick of the kernel, so at the tick where its slice should end it is short of
+ * it by the time that the switch took; without this it would run until the next.
  */
 #define EARLY_SHIFT 3
 
 /*
  * Charges @p for what it ran until its run time was @sum, and counts whole
- * ticks; the rest is kept with the task. @early ns missing to a tick are
- * forgiven. Once the policy wants to reschedule (then true is returned) no more
- * ticks are counted until @p is put: if the kernel's ticks are coarse, what it
- * ran too long comes off its next slice.
+ * ticks; the rest is kept with the task. @at_tick: this is a tick of the kernel,
+ * and a little that is missing to a tick of ours is forgiven. Once the policy
+ * wants to reschedule (then true is returned) no more ticks are counted until @p
+ * is put: if the kernel's ticks are coarse, what it ran too long comes off its
+ * next slice.
  */
-static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, u64 early)
+static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, bool at_tick)
 {
-	s64 ran = sum - p->base.charged, tick = tick_length();
+	s64 ran = sum - p->base.charged, tick = tick_length(), early = 0;
 
 	use_arena();
+	if (at_tick)
+		early = min(ran, tick) >> EARLY_SHIFT;
 	p->base.charged = sum;
 	p->base.ran += ran;
 	if (tick_sampling)
 		return false;
 	p->base.partial += ran;
-	while (!p->base.over && p->base.partial + (s64)early >= tick && can_loop) {
+	while (!p->base.over && p->base.partial + early >= tick && can_loop) {
 		p->base.partial -= min(p->base.partial, tick);
 		count(nr_ticks);
 		p->base.over = task_tick(rq, p);
@@ -246,7 +249,7 @@ static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, u64 early)
 /* The scheduler is entered while @p runs, or @p blocks. */
 static __always_inline void put_prev(rq_t *rq, task_t *p, u64 sum)
 {
-	charge(rq, p, sum, 0);
+	charge(rq, p, sum, false);
 	put_prev_task(rq, p, p->base.ran);
 	WRITE_ONCE(p->base.ran, 0);
 	WRITE_ONCE(p->base.over, false);
@@ -763,7 +766,7 @@ void glue_tick(u64 *ctx)
 	if (!lock)
 		return;
 	rq = rq_nr(nr);
-	resched = charge(rq, t, sum, tick_length() >> EARLY_SHIFT);
+	resched = charge(rq, t, sum, true);
 	if (tick_sampling)
 		resched = sample(rq, t, cpu_nr(cpu), now);
 	slice = slice_ns(t);

@@ -36,8 +36,9 @@ const volatile u64 max_sleep_ns = 0;
 /* Per runnable task, how long the expired array may wait for tasks that stay
  * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
 const volatile u64 starvation_limit_ns = 0;
-/* The most that the above comes to, however many tasks there are; ns; 10 s, chosen: the
- * kernel unloads a scheduler under which a task waits for 30 s. */
+/* The most that the above comes to, however many tasks there are, in all profiles; after it
+ * tasks that wake up wait in the expired array too; ns; 10 s, chosen: the kernel unloads a
+ * scheduler under which a task waits for 30 s. */
 const volatile u64 starvation_max_ns = 10000000000;
 /* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
 const volatile u32 child_penalty = 95;
@@ -69,6 +70,7 @@ u64 nr_array_switches;	/* times the active array was empty and the two swapped *
 u64 nr_expired;		/* slices that ended in the expired array */
 u64 nr_stayed_active;	/* slices that ended in the active array: interactive tasks */
 u64 nr_starving;	/* slices of interactive tasks that expired, or others would starve */
+u64 nr_expired_wakeups;	/* woken tasks queued in the expired array, which had waited too long */
 u64 nr_round_robins;	/* interactive tasks that gave way to their equals within a slice */
 u64 nr_preemptions;	/* ready tasks with a better priority than the running one */
 u64 nr_no_preemptions;	/* ready tasks that have to wait */
@@ -283,6 +285,26 @@ static __always_inline bool queue_before_parent(rq_t *rq, task_t *p)
 
 /* ---- queueing ---- */
 
+/*
+ * Two tasks that wake each other up all the time keep the active array from ever
+ * being empty. When the others have waited for too long, they have to as well
+ * (as since Linux 2.6.17).
+ */
+static __always_inline bool joins_expired(rq_t *rq, task_t *p, enum enqueue_reason reason)
+{
+	if (reason == ENQ_MOVED && p->expired) {
+		if (!rq->expired_since)
+			rq->expired_since = jiffies(rq);
+		return true;
+	}
+	if (reason != ENQ_WAKE || !rq->expired_since)
+		return false;
+	if (jiffies(rq) - rq->expired_since < starvation_max_ns / tick_length())
+		return false;
+	count(nr_expired_wakeups);
+	return true;
+}
+
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
 	rq->nr_running++;
@@ -292,7 +314,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 		credit_sleep(rq, p);
 	if (reason != ENQ_MOVED)
 		p->prio = effective_prio(p, jiffies(rq));
-	array_add(p, reason == ENQ_MOVED && p->expired ? rq->expired : rq->active);
+	array_add(p, joins_expired(rq, p, reason) ? rq->expired : rq->active);
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
@@ -476,7 +498,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		p->child_first = false;
 		return cpu;
 	}
-	if (!curr || p->prio >= curr->prio) {
+	if (!curr || p->prio >= curr->prio || p->array == rq->expired) {
 		count(nr_no_preemptions);
 		return NO_CPU;
 	}

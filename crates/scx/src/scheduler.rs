@@ -7,6 +7,7 @@ use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, Weight};
 use schedlab_bpf::engine::{Engine, Interpreter};
 use schedlab_bpf::link::Image;
+use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{
     Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
@@ -78,6 +79,17 @@ impl BpfScheduler {
     /// A sentence: no such variable, or not a number.
     pub fn variable(&self, path: &str) -> Result<u64, String> {
         self.image.read_variable(path, &self.mem)
+    }
+
+    /// A member (`.base.pid`) of the object's struct `name` that lies in its arena, where `pointer`, a value that
+    /// [`BpfScheduler::variable`] or this function gave, points to.
+    ///
+    /// # Errors
+    /// A sentence: no such struct or member, not a number, or nothing in the arena at that place.
+    pub fn arena_member(&self, name: &str, pointer: u64, path: &str) -> Result<u64, String> {
+        // Arena pointers differ in their high halves: the object's own view and the user's.
+        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
+        self.image.read_member(name, addr, path, &self.mem)
     }
 
     /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would store; 0 after a fault.

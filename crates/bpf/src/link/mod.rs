@@ -328,4 +328,16 @@ impl Image {
         let bytes = mem.slice(variable.addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
         settings::number_of(&self.types, &at, bytes).ok_or_else(|| format!("`{path}` is no number"))
     }
+
+    /// Reads a member (`.base.pid`, `.hist[2]`) of the object's struct `name` at an address, as a number.
+    ///
+    /// # Errors
+    /// A sentence: no such struct or member, no number, or nothing at that address.
+    pub fn read_member(&self, name: &str, addr: GuestAddr, path: &str, mem: &Memory) -> Result<u64, String> {
+        let ty = self.types.find_struct(name).ok_or_else(|| format!("there is no struct `{name}`"))?;
+        let at = self.types.at_path(ty, path)?;
+        let size = self.types.size_of(at.ty).unwrap_or(0);
+        let bytes = mem.slice(addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
+        settings::number_of(&self.types, &at, bytes).ok_or_else(|| format!("`{path}` is no number"))
+    }
 }

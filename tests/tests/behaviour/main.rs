@@ -1,0 +1,9 @@
+//! Behaviours of the shipped schedulers in the simulator: the real objects, made by `make -C schedulers`, against what
+//! their sources of the day say in figures. One file per scheduler; each test's comment names the behaviour.
+
+mod lab;
+mod o1;
+mod probe;
+mod profiles;
+mod soak;
+mod vanilla;

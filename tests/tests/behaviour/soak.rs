@@ -1,0 +1,68 @@
+//! A minute of everything at once, with the simulator's checkers on: nobody is lost, nobody starves.
+//! `SCHEDLAB_SOAK_SECONDS` changes the length.
+
+use schedlab_base::DurationNs;
+use schedlab_workload::Op;
+
+use crate::lab::{Lab, Load, forever, hog, ms, us};
+
+/// 60 hogs of mixed nice values, two pairs that pass a byte to and fro, tasks that sleep, and tasks that fork all the time.
+fn storm(length: DurationNs) -> Load {
+    let mut load = Load::new(length);
+    for number in 0..60 {
+        load.add([0, 5, 10, 19, -5, 0][number % 6], hog());
+    }
+    for _ in 0..2 {
+        let (there, back) = (load.pipe(), load.pipe());
+        let send = |channel| Op::Send { channel, bytes: 1 };
+        let recv = |channel| Op::Recv { channel, bytes: 1 };
+        load.add(0, forever(&[send(there), recv(back), Op::Run(us(200))]));
+        load.add(0, forever(&[recv(there), Op::Run(us(200)), send(back)]));
+    }
+    for sleep in [1, 7, 30, 100, 900] {
+        load.add(0, forever(&[Op::Run(ms(1)), Op::Sleep(ms(sleep))]));
+    }
+    let child = load.program(crate::lab::program(&[Op::Exec, Op::Run(ms(2))]));
+    for _ in 0..2 {
+        load.add(0, forever(&[Op::Fork { program: child }, Op::WaitChild, Op::Yield]));
+    }
+    load
+}
+
+/// Nobody waits for a CPU as long as the kernel's watchdog would bear (30 s), and everybody runs.
+fn check(scheduler: &'static str, profile: &str) {
+    let seconds =
+        std::env::var("SCHEDLAB_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let lab = Lab::new(scheduler).set("profile", profile).cpus(2).hz(250).without_events();
+    let seen = lab.run(storm(DurationNs::from_secs(seconds)));
+    let longest = seen.result.summary.run_delay.quantile(1000).expect("somebody waited");
+    assert!(longest < DurationNs::from_secs(25), "{scheduler} {profile}: somebody waited for {longest}");
+    for task in &seen.result.tasks {
+        assert!(task.cpu_time > DurationNs::ZERO, "{scheduler} {profile}: {task:?}");
+    }
+}
+
+#[test]
+fn vanilla_2_4() {
+    check("vanilla", "2_4");
+}
+
+#[test]
+fn vanilla_tsss() {
+    check("vanilla", "tsss");
+}
+
+#[test]
+fn o1_d1() {
+    check("o1", "d1");
+}
+
+#[test]
+fn o1_rh8() {
+    check("o1", "rh8");
+}
+
+#[test]
+fn o1_2_6_10() {
+    check("o1", "2_6_10");
+}

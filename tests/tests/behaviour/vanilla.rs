@@ -1,0 +1,170 @@
+//! `vanilla`: the goodness scheduler of 2.4.18, one list and one lock.
+
+use schedlab_base::DurationNs;
+use schedlab_workload::{Amount, Op, ProgramBuilder};
+
+use crate::lab::{Lab, Load, all_near, hog, hogs, ms, near, program, us};
+use crate::probe::When;
+
+fn vanilla() -> Lab {
+    Lab::new("vanilla")
+}
+
+/// Point 1: two hogs of nice 0 on one CPU alternate every 6 ticks of 10 ms, one recalculation every 120 ms. Exactly so
+/// where the bonus for a common address space does not tell them apart; at either rate of the kernel's own tick.
+#[test]
+fn hogs_alternate_every_60_ms() {
+    let threads = || hogs(ms(6000), &[0, 0]).thread();
+    for seen in [
+        vanilla().run(threads()),
+        vanilla().hz(100).run(threads()),
+        vanilla().set("mm_bonus", "0").run(hogs(ms(6000), &[0, 0])),
+    ] {
+        let lengths = [seen.lengths(0), seen.lengths(1)];
+        all_near(&lengths[0][1..], 45, 60.0, 0.2);
+        all_near(&lengths[1][1..], 45, 60.0, 0.2);
+        near(seen.counter("nr_recalcs") as f64, 6000.0 / 120.0, 1.0);
+    }
+}
+
+/// Point 2: what a sleeper's counter comes to over the epochs it sleeps through: up to just under twice its ticks.
+#[test]
+fn a_sleepers_counter_grows_every_epoch() {
+    let asleep = || program(&[Op::Run(us(1)), Op::Sleep(ms(5000))]);
+    let load =
+        Load::new(ms(3000)).task(0, asleep()).task(-20, asleep()).task(10, asleep()).task(19, asleep());
+    let seen = vanilla().watch(&[".counter"]).run(load.task(0, hog()));
+    let course = |task| seen.probe().course(task, 0);
+    assert_eq!(course(0), [6, 9, 10, 11]);
+    assert_eq!(course(1), [11, 16, 19, 20, 21]);
+    assert_eq!(course(2), [3, 4, 5]);
+    assert_eq!(course(3), [1]);
+}
+
+/// Point 4: two hogs share one CPU as their ticks per epoch are: 11, 6, 4, 3, 1 for nice -20, 0, 5, 10, 19. That both get
+/// their turn is part of point 3: without ticks left, the goodness is 0 whatever the nice.
+#[test]
+fn shares_are_as_ticks_per_epoch() {
+    for (nice, ticks) in
+        [([0, 0], [6, 6]), ([0, 5], [6, 4]), ([0, 10], [6, 3]), ([0, 19], [6, 1]), ([-20, 0], [11, 6])]
+    {
+        let seen = vanilla().run(hogs(ms(10_000), &nice));
+        let expected = f64::from(ticks[0]) / f64::from(ticks[0] + ticks[1]);
+        near(seen.share(0), expected, 0.02);
+        near(seen.share(1), 1.0 - expected, 0.02);
+    }
+}
+
+/// Point 5: a sleeper with a counter of 11 (goodness 46) preempts a hog that has at least one tick less; with 6 it does not
+/// preempt one that has 6, whose address space is loaded (41 against 42).
+#[test]
+fn a_sleeper_preempts_by_its_counter() {
+    let sleeper = |span| program(&[Op::Run(us(1)), Op::Sleep(span), Op::Run(ms(1))]);
+    let latency = |span, length| {
+        let seen =
+            vanilla().watch(&[".counter"]).run(Load::new(length).task(0, hog()).task(0, sleeper(span)));
+        let counter = seen.probe().of(1, When::Enqueue).last().expect("it woke up").1;
+        let (_, latency) = *seen.latencies(1).last().expect("it ran");
+        (counter, latency)
+    };
+    let (counter, wait) = latency(ms(1000), ms(2000));
+    assert_eq!(counter, 11);
+    assert!(wait < us(100), "waited for {wait}");
+    let (counter, wait) = latency(ms(5), ms(2000));
+    assert_eq!(counter, 6);
+    assert!(wait > ms(50), "waited for {wait}");
+}
+
+/// Point 5, on another CPU: 31 against 42 is not enough, unless the bonus for the last CPU is taken away.
+#[test]
+fn a_sleeper_does_not_preempt_far_from_its_cache() {
+    // CPU 1 is the sleeper's last one; there a hog of nice -20 (66) beats it, on CPU 0 one of nice 0 is at 42 or less.
+    let wait = |penalty: &str| {
+        let long = Op::Run(ms(20));
+        let sleeper = program(&[Op::Sleep(ms(50)), long, Op::Sleep(ms(1000)), Op::Run(ms(1))]);
+        let late = program(&[Op::Sleep(ms(500))]).repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))));
+        let load = Load::new(ms(2000)).task(0, hog()).on(0).task(-20, late).on(1).task(0, sleeper);
+        let seen = vanilla().cpus(2).set("proc_change_penalty", penalty).run(load);
+        let before =
+            seen.stints().into_iter().rfind(|s| s.task.0 == 2 && s.begin.0 < ms(1000).0).expect("it ran");
+        assert_eq!(before.cpu.0, 1, "the sleeper was on the idle CPU");
+        seen.latencies(2).last().expect("it ran again").1
+    };
+    assert!(wait("0") < us(100));
+    assert!(wait("15") > ms(5));
+}
+
+/// Point 6: a fork splits the counter, rounded up for the child; a parent with nothing left has to reschedule.
+#[test]
+fn a_fork_splits_the_counter() {
+    let splits = |before: DurationNs| {
+        let mut load = Load::new(ms(1000));
+        let child = load.program(program(&[Op::Run(ms(1))]));
+        let fork = Op::Fork { program: child };
+        let parent = program(&[Op::Run(before), fork, fork, fork, Op::Run(ms(1)), Op::WaitChild]);
+        let seen = vanilla().watch(&[".counter"]).run(load.task(0, parent));
+        let at_fork =
+            |task| seen.probe().samples.iter().filter(move |s| s.when == When::Init && s.task.0 == task);
+        let child = |n: u32| at_fork(n).find(|s| s.caller == Some(s.task)).expect("forked").values[0];
+        let parent: Vec<i64> =
+            at_fork(0).filter(|s| s.caller.is_some_and(|c| c.0 > 0)).map(|s| s.values[0]).collect();
+        [(child(1), parent[0]), (child(2), parent[1]), (child(3), parent[2])]
+    };
+    assert_eq!(splits(us(100)), [(3, 3), (2, 1), (1, 0)]);
+    assert_eq!(splits(ms(15)), [(3, 2), (1, 1), (1, 0)]);
+}
+
+/// Point 7: of three hogs on two CPUs none stays alone on one: all rotate, with a migration every 60 ms or so.
+#[test]
+fn three_hogs_rotate_over_two_cpus() {
+    let seen = vanilla().cpus(2).run(hogs(ms(12_000), &[0, 0, 0]));
+    for task in 0..3 {
+        near(seen.share(task), 2.0 / 3.0, 0.02);
+        let stints = seen.stints();
+        let on = |cpu| stints.iter().filter(|s| s.task.0 == task as u32 && s.cpu.0 == cpu).count();
+        assert!(on(0) > 10 && on(1) > 10, "task {task}: {} and {} stints", on(0), on(1));
+    }
+    let per_60_ms = seen.migrations_after(DurationNs::ZERO) as f64 / 200.0;
+    assert!((0.6..1.4).contains(&per_60_ms), "{per_60_ms} migrations per 60 ms");
+}
+
+/// Point 8: a yield with no more runnable tasks than busy CPUs does nothing; with more it gives the CPU away.
+#[test]
+fn yields_need_somebody_to_yield_to() {
+    let yields = || ProgramBuilder::new().repeat(Amount::Times(100), |b| b.op(Op::Run(us(10))).op(Op::Yield));
+    let alone = vanilla().run(Load::new(ms(100)).task(0, yields()));
+    assert_eq!((alone.counter("nr_yields"), alone.counter("nr_yields_ignored")), (100, 100));
+    assert!(alone.stints().len() < 5, "{:?}", alone.stints());
+    let two = vanilla().run(Load::new(ms(100)).task(0, yields()).task(0, yields()));
+    assert!(two.counter("nr_yields_ignored") < 110);
+    assert!(two.stints().len() > 150, "{} stints", two.stints().len());
+}
+
+/// Point 9: a pick evaluates each of N runnable tasks once, and once more when it ends an epoch.
+#[test]
+fn a_pick_evaluates_every_task() {
+    for tasks in [2, 10, 50] {
+        let lab = vanilla().watch_picks(&["nr_goodness", "nr_recalcs"]);
+        let seen = lab.run(hogs(ms(5000), &vec![0; tasks]));
+        let picks = &seen.probe().picks;
+        // Of the first pick and the last ones (tasks leave) nothing is known.
+        let from = picks.iter().position(|pick| pick.time.0 > ms(100).0).expect("picks go on");
+        assert!(picks.len() > from + 50);
+        for pair in picks[from..].windows(2).filter(|pair| pair[1].time.0 < ms(4990).0) {
+            let (evaluated, ended) =
+                (pair[1].values[0] - pair[0].values[0], pair[1].values[1] - pair[0].values[1]);
+            assert_eq!(evaluated, tasks as i64 * (1 + ended), "at {:?}", pair[1].time);
+        }
+    }
+}
+
+/// What a switch costs grows with the number of tasks: at least 20 times from 10 to 1000.
+#[test]
+fn a_switch_costs_what_there_are_tasks() {
+    let insns = |tasks| {
+        let seen = vanilla().run_catalog(&format!("lat-sched:ntasks={tasks},ttime=100ms"));
+        seen.result.costs.bpf_insns as f64 / seen.result.costs.switches as f64
+    };
+    let (few, many) = (insns(10), insns(1000));
+    assert!(many >= 20.0 * few, "{few} and {many} instructions per switch");
+}
