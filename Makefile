@@ -8,7 +8,7 @@ CARGO ?= cargo
 SCHEDLAB = target/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build demo test bench objects fuzz-smoke clean
+.PHONY: build demo test bench objects clean
 
 build:
 	@scripts/setup build
@@ -27,7 +27,7 @@ test:
 	scripts/check
 
 bench: build
-	$(CARGO) run --release --locked -p schedlab-scx --example bench
+	bench/switch_rate
 
 clean:
 	$(CARGO) clean
