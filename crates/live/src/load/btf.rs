@@ -88,6 +88,11 @@ impl Btf<'_> {
         SECTIONS.iter().flat_map(|section| self.section(section)).collect()
     }
 
+    /// The tables of operations.
+    pub(super) fn struct_ops(&self) -> Vec<Variable> {
+        [".struct_ops.link", ".struct_ops"].iter().flat_map(|section| self.section(section)).collect()
+    }
+
     fn section(&self, section: &'static str) -> Vec<Variable> {
         let Ok(name) = CString::new(section) else { return Vec::new() };
         // SAFETY: the name is NUL-terminated and lives across the call.

@@ -151,6 +151,12 @@ impl Map<'_> {
         check(unsafe { sys::bpf_map__set_value_size(self.0, size) })
     }
 
+    /// Sets a map's number of entries; only before loading.
+    pub(super) fn set_max_entries(&self, count: u32) -> io::Result<()> {
+        // SAFETY: the map lives as long as its object.
+        check(unsafe { sys::bpf_map__set_max_entries(self.0, count) })
+    }
+
     /// Bytes of the map's value, for maps that stand for a section.
     pub(super) fn initial_size(&self) -> Option<usize> {
         self.value().map(|(_, size)| size)

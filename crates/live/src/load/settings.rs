@@ -16,14 +16,19 @@ pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<()
         };
     };
     let variables = btf.variables();
+    let tables = btf.struct_ops();
     for (name, value) in settings {
-        let variable = variables.iter().find(|v| v.name == *name).ok_or_else(|| unknown(name, &variables))?;
-        let bytes = encode(variable, value).map_err(|why| LoadError::BadValue {
-            name: name.clone(),
-            value: value.clone(),
-            why,
-        })?;
-        write(object, variable, &bytes);
+        let bad = |why| LoadError::BadValue { name: name.clone(), value: value.clone(), why };
+        if let Some(map) = name.strip_prefix("map.") {
+            resize_map(object, map, value).map_err(bad)?;
+        } else if let Some((table, member)) = table_member(&tables, name) {
+            set_member(object, table, member, value).map_err(bad)?;
+        } else {
+            let variable =
+                variables.iter().find(|v| v.name == *name).ok_or_else(|| unknown(name, &variables))?;
+            let bytes = encode(variable, value).map_err(bad)?;
+            write(object, variable, &bytes);
+        }
     }
     let free: Vec<&Variable> = variables
         .iter()
@@ -35,6 +40,36 @@ pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<()
     fill_dump_room(object, &free);
     give_arrays_a_length(object, &btf, &variables);
     Ok(())
+}
+
+/// `NAME.max_entries=N` gives a map its size, where a loader of its own would have.
+fn resize_map(object: &Object, setting: &str, value: &str) -> Result<(), String> {
+    let form = "write map.NAME.max_entries=N";
+    let map = setting.strip_suffix(".max_entries").ok_or(form)?;
+    let count = value.parse().map_err(|_| format!("it is a number of entries: {form}"))?;
+    let found = object.maps().find(|found| found.name() == map);
+    let found = found.ok_or_else(|| format!("there is no map {map}"))?;
+    found.set_max_entries(count).map_err(|error| error.to_string())
+}
+
+/// The table and the member that `TABLE.MEMBER` names.
+fn table_member<'a, 'b>(tables: &'a [Variable], setting: &'b str) -> Option<(&'a Variable, &'b str)> {
+    let (table, member) = setting.split_once('.')?;
+    Some((tables.iter().find(|found| found.name == table)?, member))
+}
+
+/// Sets a number in the scheduler's operations, as loaders do with flags and time-outs.
+fn set_member(object: &Object, table: &Variable, member: &str, value: &str) -> Result<(), String> {
+    let Kind::Struct { members } = &table.kind else { return Err("its table is no struct".to_string()) };
+    let found = members.iter().find(|(name, _, size)| name == member && matches!(size, 1 | 2 | 4 | 8));
+    let (_, offset, size) = found.ok_or_else(|| format!("there is no number {member} in it"))?;
+    let number = parse_number(value).ok_or("it is a whole number")?;
+    if number < 0 || number >= 1i128 << (8 * size) {
+        return Err(format!("it has {size} bytes and no sign"));
+    }
+    let map = object.maps().find(|map| map.is_struct_ops() && map.name() == table.name);
+    let written = map.is_some_and(|map| map.write_initial(*offset, &number.to_le_bytes()[..*size]));
+    if written { Ok(()) } else { Err("its table cannot be written".to_string()) }
 }
 
 fn unknown(name: &str, variables: &[Variable]) -> LoadError {
