@@ -104,7 +104,9 @@ mod tests {
     #[test]
     fn counts_from_elsewhere_are_the_same() {
         let mut here = Histogram::default();
-        [3, 64, 65, 1_000_000].map(|v| here.record(DurationNs(v)));
+        for value in [3, 64, 65, 1_000_000] {
+            here.record(DurationNs(value));
+        }
         let there = Histogram::from_counts(&here.counts, here.max());
         assert_eq!(there.count(), 4);
         assert_eq!(there.quantile(750), here.quantile(750));
