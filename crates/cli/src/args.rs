@@ -229,7 +229,7 @@ pub(crate) struct ReproduceArgs {
 /// Documents whose figures can be reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DocumentName {
-    /// Kravetz, "[patch] O(1) scheduler": mkbench, chat, reflex on 2, 4, 8 CPUs
+    /// Kravetz, "O(1) scheduler, -D1": mkbench, chat, reflex on 2, 4, 8 CPUs
     Kravetz,
 }
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use super::system::thread_cpu_ns;
 
-/// Iterations per CPU microsecond, times [`SCALE`].
+/// Iterations per CPU microsecond, times `SCALE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpinRate(pub(super) u64);
 

@@ -1,7 +1,7 @@
 //! A stock Linux kernel with sched_ext for the VM: found, fetched once, checked at every use.
 //!
 //! The image comes from the distribution's own package archive through its package client (see
-//! [`apt`]), or from a path that the user gives. It is kept in the cache directory with a SHA-256
+//! `apt`), or from a path that the user gives. It is kept in the cache directory with a SHA-256
 //! beside it; a damaged copy is fetched again, a good one never.
 
 mod apt;
