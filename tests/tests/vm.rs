@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_base::{DurationNs, Machine, Nice, Policy};
 use schedlab_live::kernel_image::{self, KernelImage};
 use schedlab_live::load::SchedulerObject;
 use schedlab_live::session::{self, RunPlan, Work};
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config};
 use schedlab_workload::{Amount, End, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec, catalog};
 
 type Test = (&'static str, fn(&Lab) -> Result<(), String>);
@@ -182,17 +184,37 @@ fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
     Ok(())
 }
 
-/// Two hogs of nice 0 and 5 on one CPU: the more important one gets more, and all is used.
+/// Two hogs on one CPU: the simulator and the kernel agree on how they share it, within 3 points, and all is used.
 fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     for name in ["vanilla", "o1"] {
-        let object = lab.shipped(name)?;
-        let output = lab.run(1, &["cpuhog:ntasks=2,nice=0/5,ttime=6s", "/object.bpf.o"], Some(object))?;
-        let (first, second) = (number(&output, "share:hog/0")?, number(&output, "share:hog/1")?);
-        check(first > 1.1 * second, format!("{name}: shares {first:.3} and {second:.3}"))?;
-        check(first + second > 0.85, format!("{name}: shares {first:.3} and {second:.3}"))?;
-        check_log(&output).map_err(|why| format!("{name}: {why}"))?;
+        for nice in ["0/0", "0/5", "0/19"] {
+            let workload = format!("cpuhog:ntasks=2,nice={nice},ttime=6s");
+            let object = lab.shipped(name)?;
+            let simulated = simulated_shares(name, &object, &workload)?;
+            let output = lab.run(1, &[&workload, "/object.bpf.o"], Some(object))?;
+            let (first, second) = (number(&output, "share:hog/0")?, number(&output, "share:hog/1")?);
+            let words =
+                format!("{name}, nice {nice}: shares {first:.3} and {second:.3}, simulated {simulated:.3?}");
+            check(first + second > 0.85, words.clone())?;
+            // What emulation takes away, it takes from both.
+            let of_both = |shares: [f64; 2]| shares[0] / (shares[0] + shares[1]);
+            check((of_both([first, second]) - of_both(simulated)).abs() < 0.03, words)?;
+            check_log(&output).map_err(|why| format!("{name}: {why}"))?;
+        }
     }
     Ok(())
+}
+
+/// The shares of the first two tasks in the simulator, on a machine with the kernel's tick.
+fn simulated_shares(name: &str, object: &[u8], workload: &str) -> Result<[f64; 2], String> {
+    let mut machine = Machine::uniform("one", 1);
+    machine.hz = 250;
+    let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine);
+    let scheduler = scheduler.map_err(|error| error.to_string())?;
+    let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
+    let result = schedlab_sim::run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler));
+    let tasks = result.map_err(|error| error.to_string())?.tasks;
+    Ok([tasks[0].share, tasks[1].share])
 }
 
 fn faulty_schedulers_are_reported(lab: &Lab) -> Result<(), String> {

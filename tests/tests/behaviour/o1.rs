@@ -105,8 +105,8 @@ fn until(seen: &Seen, holds: impl Fn(i64) -> bool) -> f64 {
     found.expect("its average shrinks").time.since(woken).0 as f64 / 1e6
 }
 
-/// Points 5 and 6: a full average lasts for 1000 ms of computing, a bonus of 7 for 301; without credit (2.6.11) for 4600
-/// and 2401. An average is charged when the scheduler is entered, here every 100 ms at the latest.
+/// Points 5 and 6: a full average lasts for 1000 ms of computing, a bonus of 7 for 301; without credit (2.6.11) for
+/// 4600 and 2401. An average is charged when the scheduler is entered, here every 100 ms at the latest.
 #[test]
 fn an_average_shrinks_while_computing() {
     for (credit, below_7, nothing) in [("1", 301.0, 1000.0), ("0", 2401.0, 4600.0)] {
@@ -136,8 +136,8 @@ fn interactive_tasks_stay_active() {
     assert_eq!(at_wakeup(15, sleep_once(Op::Sleep(ms(101))), ".prio"), 130);
 }
 
-/// Point 7: an interactive task expires all the same once the expired array has waited for the limit times the number of
-/// tasks and a tick. Here two: its first expiry starts that time, its second one comes 100 ms after.
+/// Point 7: an interactive task expires all the same once the expired array has waited for the limit times the
+/// number of tasks and a tick. Here two: its first expiry starts that time, its second one comes 100 ms after.
 #[test]
 fn expired_tasks_do_not_starve_for_ever() {
     let run = |limit: &str| {
@@ -152,8 +152,8 @@ fn expired_tasks_do_not_starve_for_ever() {
     assert_eq!(count("55000000"), (2, 0));
 }
 
-/// Point 8: a fork halves the slice; a child that exits in its first slice gives back what it has left. In 2.6.10 the
-/// child, a process of its own, runs before its parent.
+/// Point 8: a fork halves the slice; a child that exits in its first slice gives back what it has left. In 2.6.10
+/// the child, a process of its own, runs before its parent.
 #[test]
 fn a_fork_splits_the_slice() {
     let mut load = Load::new(ms(1000));
@@ -194,8 +194,8 @@ fn a_yield_goes_to_the_expired_array() {
     assert!(seen.share(0) < 0.001);
 }
 
-/// Section 4, tick: interactive tasks of one priority take turns within their slices: every 5 ms with a full bonus, times
-/// the number of CPUs.
+/// Section 4, tick: interactive tasks of one priority take turns within their slices: every 5 ms with a full bonus,
+/// times the number of CPUs.
 #[test]
 fn interactive_tasks_take_turns() {
     let first = |lab: Lab| {

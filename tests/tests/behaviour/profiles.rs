@@ -29,7 +29,8 @@ fn tsss_slices() {
     all_near(&threads.lengths(0)[1..], 40, 30.0, 0.2);
 }
 
-/// tsss: a sleeper earns a point for every epoch that it misses, at most 40, credited when it wakes up; then it preempts.
+/// tsss: a sleeper earns a point for every epoch that it misses, at most 40, credited when it wakes up; then it
+/// preempts.
 #[test]
 fn tsss_sleepers_earn_a_point_per_epoch() {
     // Alone, a hog of nice 0 ends an epoch every 30 ms.
@@ -51,7 +52,8 @@ fn d1_hogs() {
     all_near(&lengths[lengths.len() / 2..], 40, 40.0, 0.2);
 }
 
-/// d1: sleeping all, three quarters, half and a quarter of the last seconds leaves 0, 3, 6 and 9 priorities of the 13.
+/// d1: sleeping all, three quarters, half and a quarter of the last seconds leaves 0, 3, 6 and 9 priorities of the
+/// 13.
 #[test]
 fn d1_priorities_by_sleep() {
     for (run, sleep, prio) in [(1, 999, 120), (100, 300, 123), (200, 200, 126), (300, 100, 129)] {

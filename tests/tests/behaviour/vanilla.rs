@@ -10,8 +10,8 @@ fn vanilla() -> Lab {
     Lab::new("vanilla")
 }
 
-/// Point 1: two hogs of nice 0 on one CPU alternate every 6 ticks of 10 ms, one recalculation every 120 ms. Exactly so
-/// where the bonus for a common address space does not tell them apart; at either rate of the kernel's own tick.
+/// Point 1: two hogs of nice 0 on one CPU alternate every 6 ticks of 10 ms, one recalculation every 120 ms. Exactly
+/// so where the bonus for a common address space does not tell them apart; at either rate of the kernel's own tick.
 #[test]
 fn hogs_alternate_every_60_ms() {
     let threads = || hogs(ms(6000), &[0, 0]).thread();
@@ -41,8 +41,8 @@ fn a_sleepers_counter_grows_every_epoch() {
     assert_eq!(course(3), [1]);
 }
 
-/// Point 4: two hogs share one CPU as their ticks per epoch are: 11, 6, 4, 3, 1 for nice -20, 0, 5, 10, 19. That both get
-/// their turn is part of point 3: without ticks left, the goodness is 0 whatever the nice.
+/// Point 4: two hogs share one CPU as their ticks per epoch are: 11, 6, 4, 3, 1 for nice -20, 0, 5, 10, 19. That
+/// both get their turn is part of point 3: without ticks left, the goodness is 0 whatever the nice.
 #[test]
 fn shares_are_as_ticks_per_epoch() {
     for (nice, ticks) in
@@ -55,8 +55,8 @@ fn shares_are_as_ticks_per_epoch() {
     }
 }
 
-/// Point 5: a sleeper with a counter of 11 (goodness 46) preempts a hog that has at least one tick less; with 6 it does not
-/// preempt one that has 6, whose address space is loaded (41 against 42).
+/// Point 5: a sleeper with a counter of 11 (goodness 46) preempts a hog that has at least one tick less; with 6 it
+/// does not preempt one that has 6, whose address space is loaded (41 against 42).
 #[test]
 fn a_sleeper_preempts_by_its_counter() {
     let sleeper = |span| program(&[Op::Run(us(1)), Op::Sleep(span), Op::Run(ms(1))]);
