@@ -29,6 +29,9 @@ pub const FRAME_SIZE: u64 = 512;
 /// (`MAX_CALL_FRAMES`) and programs nest (a trace point inside a kernel function inside a callback).
 pub const MAX_FRAMES: u32 = 64;
 
+/// Bytes in a huge page of the host: x86-64's and arm64's; elsewhere it is only the smallest region to ask for.
+#[cfg(target_os = "linux")]
+const HUGE_PAGE: u64 = 2 << 20;
 const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 const PAGE_MASK: u64 = PAGE_SIZE - 1;
 const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
@@ -234,7 +237,19 @@ impl Memory {
         };
         self.regions.insert(addr, size);
         self.set_perms(addr, size, perm);
+        self.prefer_huge_pages(addr, size);
         Ok(GuestAddr(addr))
+    }
+
+    /// Asks the host for huge pages under a large region: programs jump about in it, and the host's address
+    /// translation is what that costs. Nothing depends on the answer.
+    fn prefer_huge_pages(&self, addr: u64, size: u64) {
+        #[cfg(target_os = "linux")]
+        if size >= HUGE_PAGE {
+            let _ = self.map.advise_range(memmap2::Advice::HugePage, addr as usize, size as usize);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (addr, size);
     }
 
     /// Maps pages at a given address, usually in the arena's window; pages already mapped change permission only.

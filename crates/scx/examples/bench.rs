@@ -84,10 +84,12 @@ fn measure(path: &str, cpus: usize, tasks: usize, options: &Options) -> Result<(
     let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
     println!(
         "{name:24} {cpus:4} CPUs {tasks:5} tasks: {switches:9} switches, {:6.3} M/s of CPU, {cpu:6.2} s CPU, {wall:6.2} s, \
-         {insns:5.0} insns/switch, {:4} MiB, exit {}",
+         {insns:5.0} insns/switch, {:4} MiB, exit {}, \
+         trace {}",
         switches as f64 / cpu / 1e6,
         peak_mib(),
         result.exit.kind.name(),
+        result.trace_hash,
     );
     if !result.exit.message.is_empty() {
         println!("    {}", result.exit.message);

@@ -195,16 +195,18 @@ impl State {
     /// Writes the tasks and CPUs that changed into guest memory.
     #[inline]
     pub(crate) fn sync(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        if k.is_clean() { Ok(()) } else { self.write_changes(k, mem) }
+    }
+
+    fn write_changes(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
         k.take_dirty(&mut self.dirty_tasks, &mut self.dirty_cpus);
-        if !self.dirty_tasks.is_empty() {
-            for id in self.dirty_tasks.drain(..) {
-                // A task that no program has seen yet is written when one does.
-                let Some(addr) = self.tasks.known(id) else { continue };
-                match k.get_task(id) {
-                    Some(task) => self.tasks.refresh(task, addr, mem)?,
-                    None => {
-                        self.tasks.remove(id);
-                    }
+        for id in self.dirty_tasks.drain(..) {
+            // A task that no program has seen yet is written when one does.
+            let Some(addr) = self.tasks.known(id) else { continue };
+            match k.get_task(id) {
+                Some(task) => self.tasks.refresh(task, addr, mem)?,
+                None => {
+                    self.tasks.remove(id);
                 }
             }
         }

@@ -60,9 +60,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `clr_task_runnable()`: the wait ends, or is interrupted.
     fn ext_clear_runnable(&mut self, task: TaskId, reset: bool) {
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.runnable_seq = 0;
+        self.k.hidden(task).scx.runnable_seq = 0;
         if reset {
+            let scx = &mut self.k.task_mut(task).scx;
             scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
             scx.reenq_cnt = 0;
         }
@@ -70,9 +70,11 @@ impl<S: SchedExt> Sim<S> {
 
     /// `scx_do_enqueue_task()`: to the scheduler, or past it.
     fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.flags &= !SCX_TASK_IMMED;
+        if self.k.task(task).scx.flags & SCX_TASK_IMMED != 0 {
+            self.k.task_mut(task).scx.flags &= !SCX_TASK_IMMED;
+        }
         if flags & SCX_ENQ_REENQ != 0 {
+            let scx = &mut self.k.hidden(task).scx;
             scx.reenq_cnt += 1;
             let count = scx.reenq_cnt;
             if !self.count_reenqueue(task, count) {

@@ -365,17 +365,15 @@ impl Kernel {
         self.cpus[cpu.index()].curr
     }
 
-    /// Moves the tasks and CPUs whose visible fields changed since the last call
-    /// to the ends of the two lists; each once, gone tasks included.
+    /// True when [`Kernel::take_dirty`] would move nothing.
     #[inline]
-    pub fn take_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
-        if self.dirty_tasks.is_empty() && self.dirty_cpus.is_empty() {
-            return;
-        }
-        self.move_dirty(tasks, cpus);
+    pub fn is_clean(&self) -> bool {
+        self.dirty_tasks.is_empty() && self.dirty_cpus.is_empty()
     }
 
-    fn move_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
+    /// Moves the tasks and CPUs whose visible fields changed since the last call
+    /// to the ends of the two lists; each once, gone tasks included.
+    pub fn take_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
         for id in self.dirty_tasks.drain(..) {
             if let Some(task) = self.tasks[id.index()].as_deref_mut() {
                 task.dirty = false;

@@ -96,7 +96,12 @@ impl Timeline {
     pub(crate) fn release(&mut self, now: TimeNs) {
         let Some((place, section)) = self.open.take() else { return };
         self.length = now.since(section.begin);
-        self.sections.insert(place, Section { end: now.max(section.begin), ..section });
+        let section = Section { end: now.max(section.begin), ..section };
+        if place == self.sections.len() {
+            self.sections.push_back(section);
+        } else {
+            self.sections.insert(place, section);
+        }
     }
 }
 

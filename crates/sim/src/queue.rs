@@ -123,9 +123,10 @@ impl Kernel {
 
     /// The task was claimed back from the scheduler: true when that was news.
     fn leave_custody(&mut self, task: TaskId) -> bool {
-        let flags = &mut self.task_mut(task).scx.flags;
-        let was = *flags & SCX_TASK_IN_CUSTODY != 0;
-        *flags &= !SCX_TASK_IN_CUSTODY;
+        let was = self.task(task).scx.flags & SCX_TASK_IN_CUSTODY != 0;
+        if was {
+            self.task_mut(task).scx.flags &= !SCX_TASK_IN_CUSTODY;
+        }
         was
     }
 

@@ -170,7 +170,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
         let waker = if flags.from_interrupt { None } else { self.k.ctx.current };
-        self.k.task_mut(task).last_waker = waker;
+        self.k.hidden(task).last_waker = waker;
         if self.k.task(task).on_rq {
             // Still on its way to sleep: it just goes on.
             self.k.task_mut(task).state = RunState::Runnable;

@@ -150,71 +150,75 @@ pub(crate) struct Burst {
 }
 
 /// What a task is and has; one per live task.
+///
+/// In memory the members lie as they are declared: what a wakeup or a switch touches shares a few cache lines at the
+/// beginning, since with thousands of tasks the host waits for memory more than for anything else.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Task {
+    /// Where it is in its life.
+    pub state: RunState,
+    /// Its class at present.
+    pub class: SchedClass,
+    /// On a run queue (`on_rq`), running included.
+    pub on_rq: bool,
+    /// Running at present (`on_cpu`).
+    pub on_cpu: bool,
+    pub(crate) dirty: bool,
     /// Its id.
     pub id: TaskId,
+    /// The CPU whose run queue it is on, or was on last.
+    pub cpu: CpuId,
+    /// The number of CPUs it may use.
+    pub nr_cpus_allowed: u32,
+    /// Depth of `migrate_disable()`.
+    pub migration_disabled: u32,
+    /// `PF_*`.
+    pub flags: u32,
+    /// Who woke it last, when that was a task.
+    pub last_waker: Option<TaskId>,
+    /// Since when the running task has not been charged.
+    pub exec_start: TimeNs,
+    /// CPU time used, as of the last update (tick or switch).
+    pub sum_exec_runtime: DurationNs,
+    pub(crate) ready_at: TimeNs,
+    /// The sched_ext part.
+    pub scx: ScxEntity,
+    /// Changes of CPU.
+    pub nr_migrations: u64,
+    /// Voluntary switches.
+    pub nvcsw: u64,
+    /// Involuntary switches.
+    pub nivcsw: u64,
+    pub(crate) burst: Burst,
+    pub(crate) cache_mark: u64,
+    pub(crate) ran_on: Option<CpuId>,
+    /// Working set in KiB.
+    pub working_set_kib: u32,
+    /// Its process (address space).
+    pub process: ProcessId,
+    /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
+    /// show them.
+    pub syscall: Option<(i64, [u64; 6])>,
+    pub(crate) exec: TaskExec,
+    /// The CPUs it may use.
+    pub cpus_allowed: CpuMask,
+    pub(crate) fair: FairEntity,
+    pub(crate) rt_slice: DurationNs,
     /// `pid`: the thread's id, [`FIRST_PID`] plus the id.
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
     pub tgid: i32,
     /// `comm`, NUL padded.
     pub comm: [u8; 16],
-    /// Its process (address space).
-    pub process: ProcessId,
     /// Who created it, when that is a task of the run.
     pub parent: Option<TaskId>,
-    /// `PF_*`.
-    pub flags: u32,
     /// Its nice value.
     pub nice: Nice,
     /// Its scheduling policy.
     pub policy: Policy,
-    /// Its class at present.
-    pub class: SchedClass,
-    /// The CPUs it may use.
-    pub cpus_allowed: CpuMask,
-    /// Their number.
-    pub nr_cpus_allowed: u32,
-    /// Depth of `migrate_disable()`.
-    pub migration_disabled: u32,
-    /// Where it is in its life.
-    pub state: RunState,
-    /// On a run queue (`on_rq`), running included.
-    pub on_rq: bool,
-    /// Running at present (`on_cpu`).
-    pub on_cpu: bool,
-    /// The CPU whose run queue it is on, or was on last.
-    pub cpu: CpuId,
-    /// CPU time used, as of the last update (tick or switch).
-    pub sum_exec_runtime: DurationNs,
-    /// Since when the running task has not been charged.
-    pub exec_start: TimeNs,
-    /// Voluntary switches.
-    pub nvcsw: u64,
-    /// Involuntary switches.
-    pub nivcsw: u64,
-    /// Changes of CPU.
-    pub nr_migrations: u64,
     /// When it was made.
     pub start_time: TimeNs,
-    /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
-    /// show them.
-    pub syscall: Option<(i64, [u64; 6])>,
-    /// Who woke it last, when that was a task.
-    pub last_waker: Option<TaskId>,
-    /// The sched_ext part.
-    pub scx: ScxEntity,
-    /// Working set in KiB.
-    pub working_set_kib: u32,
-    pub(crate) fair: FairEntity,
-    pub(crate) rt_slice: DurationNs,
-    pub(crate) burst: Burst,
-    pub(crate) ran_on: Option<CpuId>,
-    pub(crate) cache_mark: u64,
-    pub(crate) ready_at: TimeNs,
-    pub(crate) dirty: bool,
-    pub(crate) exec: TaskExec,
 }
 
 /// What a new task starts with.
