@@ -319,7 +319,12 @@ impl Memory {
     /// A fault without a place if any of the pages is not mapped.
     #[inline]
     pub fn slice_mut(&mut self, addr: GuestAddr, len: u64) -> Result<&mut [u8], Fault> {
-        self.check_mapped(addr.0, len, Access::Write)?;
+        // Most objects lie within a page.
+        let page = addr.0 >> PAGE_SHIFT;
+        let within = (addr.0 & PAGE_MASK).saturating_add(len) <= PAGE_SIZE;
+        if !within || self.perms.get(page as usize).is_none_or(|perm| *perm == 0) {
+            self.check_mapped(addr.0, len, Access::Write)?;
+        }
         Ok(&mut self.map[addr.0 as usize..(addr.0 + len) as usize])
     }
 
@@ -408,7 +413,7 @@ impl Memory {
         self.check_pages(addr.0, len, access, allowed)
     }
 
-    #[inline]
+    #[inline(never)]
     fn check_mapped(&self, addr: u64, len: u64, access: Access) -> Result<(), Fault> {
         self.check_pages(addr, len, access, |perm| perm != 0)
     }

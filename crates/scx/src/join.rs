@@ -203,18 +203,20 @@ impl Host for Join<'_> {
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
         match self.state.tasks.field(addr, size) {
+            // The program sees its store at once; the rest of the task is as it was.
             Some(Field::Slice(task)) => {
                 self.k.task_set_slice(task, value);
+                vm.mem.write_u64(addr, value)
             }
             Some(Field::DsqVtime(task)) => {
                 self.k.task_set_dsq_vtime(task, value);
+                vm.mem.write_u64(addr, value)
             }
             Some(Field::Disallow(_)) if self.k.ctx().op == OpKind::InitTask => {
-                return vm.mem.write_u8(addr, value as u8);
+                vm.mem.write_u8(addr, value as u8)
             }
-            _ => return Err(self.state.refuse_store(addr, size)),
+            _ => Err(self.state.refuse_store(addr, size)),
         }
-        self.sync(vm.mem)
     }
 }
 
