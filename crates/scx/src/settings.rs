@@ -17,17 +17,6 @@ use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
-const CPU_COUNTS: [&str; 8] = [
-    "nr_cpu_ids",
-    "nr_cpus",
-    "nr_cpus_onln",
-    "nr_cpus_online",
-    "nr_cpus_possible",
-    "nr_online_cpus",
-    "nr_possible_cpus",
-    "num_possible_cpus",
-];
-
 /// Longest prefix of counters' names.
 const COUNTER_PREFIX: &str = "nr_";
 
@@ -112,7 +101,7 @@ pub(crate) fn prepare(
     nr_cpus: usize,
 ) -> Result<Settings, LoadError> {
     let mut out = Settings::new();
-    for name in CPU_COUNTS {
+    for name in schedlab_bpf::object::CPU_COUNTS {
         if object.variable(name).is_some_and(|variable| is_tunable(variable) && variable.size <= 8) {
             out.set(name, &nr_cpus.to_string());
         }

@@ -18,6 +18,18 @@ use crate::btf::{Btf, Kind};
 use crate::error::LoadError;
 use elf::Elf;
 
+/// Names of the variables in which objects expect their loader to put the number of CPUs.
+pub const CPU_COUNTS: [&str; 8] = [
+    "nr_cpu_ids",
+    "nr_cpus",
+    "nr_cpus_onln",
+    "nr_cpus_online",
+    "nr_cpus_possible",
+    "nr_online_cpus",
+    "nr_possible_cpus",
+    "num_possible_cpus",
+];
+
 /// One parsed object file.
 #[derive(Debug, Clone)]
 pub struct Object {

@@ -99,18 +99,6 @@ fn fill_kernel_enums(object: &Object, variables: &[&Variable]) {
     }
 }
 
-/// Names under which schedulers ask for the number of CPUs.
-const CPU_COUNTS: [&str; 8] = [
-    "nr_cpu_ids",
-    "nr_cpus",
-    "nr_cpus_onln",
-    "nr_cpus_online",
-    "nr_cpus_possible",
-    "nr_online_cpus",
-    "nr_possible_cpus",
-    "num_possible_cpus",
-];
-
 fn cpu_count() -> u32 {
     // SAFETY: plain query.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
@@ -119,7 +107,10 @@ fn cpu_count() -> u32 {
 
 /// Whatever stands there (some schedulers have a 1 or a 64 for tools that only verify them) is replaced.
 fn fill_cpu_counts(object: &Object, variables: &[&Variable]) {
-    for variable in variables.iter().filter(|v| CPU_COUNTS.contains(&v.name.as_str()) && v.size <= 8) {
+    for variable in variables
+        .iter()
+        .filter(|v| schedlab_bpf::object::CPU_COUNTS.contains(&v.name.as_str()) && v.size <= 8)
+    {
         let count = u64::from(cpu_count());
         write(object, variable, &count.to_le_bytes()[..variable.size]);
     }
