@@ -48,6 +48,7 @@ enum task_state {
 struct task_base {
 	u64 allowed[MASK_WORDS];	/* K: copy of its CPU mask */
 	struct list_head all;		/* T: list of all tasks; S: free list (next) */
+	struct list_head run_list;	/* Q: the policy's link on its queue */
 	task_t *parent;			/* who forked it; valid while parent_id matches */
 	u64 parent_id;
 	u64 id;				/* unique over all tasks, 0: descriptor is free */
@@ -89,6 +90,13 @@ struct cpu {
 	bool resched;			/* was told to preempt, has not picked since */
 	u64 pad;
 };
+
+/* The link of @p, and the task of a link: struct task begins with its base. */
+#define run_list(p) (&((struct task_base __arena *)(p))->run_list)
+#define linked_task(link) ((task_t *)list_entry(link, struct task_base, run_list))
+
+/* May @cpu, which @prev is about to leave, run @p now? */
+static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev);
 
 /* Why enqueue_task() or wakeup_preempt() is called; one of these. */
 enum enqueue_reason {

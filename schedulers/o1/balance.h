@@ -127,17 +127,16 @@ static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 
  * priorities to low ones, and from the tail of each list, where the task is that
  * ran longest ago.
  */
-static __always_inline task_t *movable_in(rq_t *rq, array_t *array, u32 cpu, bool any)
+static __always_inline task_t *movable_in(rq_t *rq, prio_queue_t *array, u32 cpu, bool any)
 {
 	list_t *pos, *head;
 	task_t *p;
 	u32 prio;
 
-	for (prio = find_next_bit(array->bitmap, MAX_PRIO, 0); prio < MAX_PRIO && can_loop;
-	     prio = find_next_bit(array->bitmap, MAX_PRIO, prio + 1)) {
-		head = &array->queue[prio];
+	prio_queue_for_each(prio, array) {
+		head = &array->list[prio];
 		for (pos = head->prev; pos != head && can_loop; pos = pos->prev) {
-			p = list_entry(pos, struct task, run_list);
+			p = linked_task(pos);
 			count(nr_scanned);
 			if (!can_run(p, cpu, NULL))
 				continue;

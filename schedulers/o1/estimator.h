@@ -43,7 +43,7 @@ static __always_inline u64 starvation_limit(void)
 static __always_inline u32 timeslice_d1(task_t *p)
 {
 	u32 shortest = 20 * MS / tick_length(), longest = 150 * MS / tick_length();
-	u32 steps = MAX_PRIO - 1 - p->prio;
+	u32 steps = NR_PRIO - 1 - p->prio;
 
 	return (steps * (longest - shortest) + 39) / 40 + shortest;
 }
@@ -52,7 +52,7 @@ static __always_inline u32 timeslice_d1(task_t *p)
 static __always_inline u32 timeslice_rh8(task_t *p)
 {
 	u32 shortest = 10 * MS / tick_length(), longest = 300 * MS / tick_length();
-	u32 steps = MAX_PRIO - 1 - p->static_prio;
+	u32 steps = NR_PRIO - 1 - p->static_prio;
 
 	return shortest + (longest - shortest) * steps / 39;
 }
@@ -61,7 +61,7 @@ static __always_inline u32 timeslice_rh8(task_t *p)
 static __always_inline u32 timeslice_2_6(task_t *p)
 {
 	u64 base = p->static_prio < NICE_TO_STATIC_PRIO(0) ? 4 * DEF_TIMESLICE : DEF_TIMESLICE;
-	u64 ns = base * (MAX_PRIO - p->static_prio) / 20;
+	u64 ns = base * (NR_PRIO - p->static_prio) / 20;
 
 	return max(ns, MIN_TIMESLICE) / tick_length();
 }
@@ -142,7 +142,7 @@ static __always_inline s32 effective_prio(task_t *p, u64 now)
 	} else {
 		prio -= (s32)current_bonus(p) - MAX_BONUS / 2;
 	}
-	return min(max(prio, MAX_RT_PRIO), MAX_PRIO - 1);
+	return min(max(prio, MAX_RT_PRIO), NR_PRIO - 1);
 }
 
 /* Priorities above its static one that make a task interactive: 2 at nice 0, -3..6. */

@@ -19,7 +19,8 @@
  */
 #define POLICY_SELECTS_CPU
 #define POLICY_BALANCES
-#include "../include/types.h"
+#define NR_PRIO 140
+#include "../include/prio_queue.h"
 
 enum profile {
 	PROFILE_D1,	/* patch D1 and 2.5.2-pre10, January 2002 */
@@ -92,20 +93,10 @@ u64 nr_idle_nudges;	/* idle CPUs told by a busy one that there is work */
 
 /* Priorities 0..99 are real time, which other classes do here; nice 0 is 120. */
 #define MAX_RT_PRIO 100
-#define MAX_PRIO 140
-
-struct prio_array {
-	u32 nr_active;
-	u64 bitmap[BITMAP_WORDS(MAX_PRIO)];
-	struct list_head queue[MAX_PRIO];
-};
-
-typedef struct prio_array __arena array_t;
 
 struct task {
 	struct task_base base;
-	struct list_head run_list;
-	array_t *array;		/* that it is queued in, NULL: none */
+	prio_queue_t *array;	/* that it is queued in, NULL: none */
 	s32 prio;		/* 100..139, index of its list */
 	s32 static_prio;	/* 120 + nice */
 	s32 time_slice;		/* ticks left */
@@ -135,7 +126,7 @@ struct pull {
 
 struct rq {
 	struct rq_base base;
-	array_t *active, *expired;
+	prio_queue_t *active, *expired;
 	u32 nr_running;			/* queued tasks, the running one included */
 	s32 best_expired_prio;		/* best static_prio in expired, 140: none */
 	u64 expired_since;		/* tick of the first expiry since the swap, 0: none */
@@ -146,7 +137,7 @@ struct rq {
 	u32 balance_failed;
 	struct pull pull;		/* by its CPU only */
 	u16 prev_running[MAX_CPUS];	/* d1, rh8: queue lengths at the last look */
-	struct prio_array arrays[2];
+	struct prio_queue arrays[2];
 };
 
 #include "../include/glue.h"
@@ -171,27 +162,20 @@ static u32 ticks_left(task_t *p)
 
 /* ---- the arrays ---- */
 
-static __always_inline void array_add(task_t *p, array_t *array)
+static __always_inline void array_add(task_t *p, prio_queue_t *array)
 {
-	list_add_tail(&p->run_list, &array->queue[p->prio]);
-	set_bit(p->prio, array->bitmap);
-	array->nr_active++;
+	prio_queue_add_tail(array, p, p->prio);
 	p->array = array;
 }
 
 static __always_inline void array_del(task_t *p)
 {
-	array_t *array = p->array;
-
-	array->nr_active--;
-	list_del(&p->run_list);
-	if (list_empty(&array->queue[p->prio]))
-		clear_bit(p->prio, array->bitmap);
+	prio_queue_del(p->array, p, p->prio);
 	WRITE_ONCE(p->array, NULL);
 }
 
 /* To the tail of its list, which may be another one by now. */
-static __always_inline void requeue(task_t *p, array_t *array, s32 prio)
+static __always_inline void requeue(task_t *p, prio_queue_t *array, s32 prio)
 {
 	array_del(p);
 	p->prio = prio;
@@ -202,16 +186,12 @@ static __always_inline void requeue(task_t *p, array_t *array, s32 prio)
 
 static void init_rq(rq_t *rq, u32 cpu)
 {
-	u32 i;
-
 	rq->active = &rq->arrays[0];
 	rq->expired = &rq->arrays[1];
-	rq->best_expired_prio = MAX_PRIO;
+	rq->best_expired_prio = NR_PRIO;
 	rq->balance_interval = MS;
-	for (i = zero; i < MAX_PRIO && can_loop; i++) {
-		list_init(&rq->arrays[0].queue[i]);
-		list_init(&rq->arrays[1].queue[i]);
-	}
+	prio_queue_init(&rq->arrays[0]);
+	prio_queue_init(&rq->arrays[1]);
 }
 
 static void init_task(task_t *p)
@@ -275,9 +255,8 @@ static __always_inline bool queue_before_parent(rq_t *rq, task_t *p)
 	if (parent->base.rq != (s32)rq->base.nr || !parent->array || parent->base.mm == p->base.mm)
 		return false;
 	p->prio = parent->prio;
-	list_add_tail(&p->run_list, &parent->run_list);
+	prio_queue_add_before(parent->array, p, parent);
 	p->array = parent->array;
-	p->array->nr_active++;
 	p->child_first = true;
 	count(nr_child_first);
 	return true;
@@ -324,44 +303,21 @@ static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 	array_del(p);
 }
 
-/* First task of @array, in order of priority, that @cpu may run. */
-static __always_inline task_t *first_task(array_t *array, u32 cpu, task_t *prev)
-{
-	list_t *pos;
-	task_t *p;
-	u32 prio;
-
-	for (prio = find_next_bit(array->bitmap, MAX_PRIO, 0); prio < MAX_PRIO && can_loop;
-	     prio = find_next_bit(array->bitmap, MAX_PRIO, prio + 1)) {
-		list_for_each(pos, &array->queue[prio]) {
-			p = list_entry(pos, struct task, run_list);
-			if (can_run(p, cpu, prev))
-				return p;
-		}
-	}
-	return NULL;
-}
-
-/*
- * All but a few tasks on the queue may be picked: the exceptions are the one
- * that runs and those that the kernel holds for a moment. So the first one or
- * two tasks looked at will do.
- */
 static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
-	array_t *array = rq->active;
+	prio_queue_t *array = rq->active;
 	task_t *next;
 
-	if (!array->nr_active) {
+	if (!array->nr_queued) {
 		rq->active = rq->expired;
 		rq->expired = array;
 		WRITE_ONCE(rq->expired_since, 0);
-		rq->best_expired_prio = MAX_PRIO;
-		if (rq->active->nr_active)
+		rq->best_expired_prio = NR_PRIO;
+		if (rq->active->nr_queued)
 			count(nr_array_switches);
 	}
-	next = first_task(rq->active, cpu, prev);
-	return next ?: first_task(rq->expired, cpu, prev);
+	next = prio_queue_first(rq->active, cpu, prev);
+	return next ?: prio_queue_first(rq->expired, cpu, prev);
 }
 
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
@@ -394,7 +350,7 @@ static __always_inline bool expired_starving(rq_t *rq, task_t *p)
 /* The slice is used up: a new one, and to the array where @p belongs. */
 static __always_inline void expire(rq_t *rq, task_t *p)
 {
-	array_t *array = rq->expired;
+	prio_queue_t *array = rq->expired;
 
 	array_del(p);
 	p->prio = effective_prio(p, jiffies(rq));
@@ -455,19 +411,19 @@ static bool task_tick(rq_t *rq, task_t *p)
 /* rh8: behind the next task of its list, or down to the next list in use. */
 static __always_inline void step_back(rq_t *rq, task_t *p)
 {
-	array_t *array = p->array;
-	list_t *next = p->run_list.next, *head = &array->queue[p->prio];
+	prio_queue_t *array = p->array;
+	list_t *next = run_list(p)->next, *head = &array->list[p->prio];
 	u32 prio;
 
-	if (head->next != &p->run_list || head->prev != &p->run_list) {
-		list_del(&p->run_list);
+	if (head->next != run_list(p) || head->prev != run_list(p)) {
+		list_del(run_list(p));
 		if (next == head)
 			next = head->prev;
-		list_add(&p->run_list, next);
+		list_add(run_list(p), next);
 		return;
 	}
-	prio = find_next_bit(array->bitmap, MAX_PRIO, p->prio + 1);
-	if (prio < MAX_PRIO)
+	prio = prio_queue_next(array, p->prio + 1);
+	if (prio < NR_PRIO)
 		requeue(p, array, prio);
 }
 
@@ -516,7 +472,7 @@ static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice)
 	s32 delta = p->base.nice - old_nice, prio;
 
 	p->static_prio += delta;
-	prio = min(max(p->prio + delta, MAX_RT_PRIO), MAX_PRIO - 1);
+	prio = min(max(p->prio + delta, MAX_RT_PRIO), NR_PRIO - 1);
 	if (!rq || !p->array) {
 		p->prio = prio;
 		return false;

@@ -68,7 +68,6 @@ u64 nr_yields_picked;	/* picks of a task that had yielded, for want of others */
 
 struct task {
 	struct task_base base;
-	struct list_head run_list;
 	s32 counter;		/* ticks left in this epoch */
 	s32 processor;		/* CPU it ran on last */
 	u32 dyn_prio;		/* TSSS: bonus, goodness points */
@@ -170,13 +169,13 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
 	if (profile == PROFILE_TSSS)
 		catch_up(rq, p);
-	list_add(&p->run_list, &rq->head);
+	list_add(run_list(p), &rq->head);
 	rq->nr_running++;
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 {
-	list_del(&p->run_list);
+	list_del(run_list(p));
 	rq->nr_running--;
 }
 
@@ -193,7 +192,7 @@ static __always_inline void recalculate_runnable(rq_t *rq)
 
 	rq->epoch++;
 	list_for_each(pos, &rq->head) {
-		p = list_entry(pos, struct task, run_list);
+		p = linked_task(pos);
 		p->counter = nice_to_ticks(p->base.nice);
 		p->epoch = rq->epoch;
 	}
@@ -212,7 +211,7 @@ static __noinline task_t *best_task(rq_t *rq, u32 cpu, task_t *prev, s32 *best)
 		c = goodness(prev, cpu, mm);
 	}
 	list_for_each(pos, &rq->head) {
-		p = list_entry(pos, struct task, run_list);
+		p = linked_task(pos);
 		if (!can_run(p, cpu, prev))
 			continue;
 		evaluated++;
@@ -285,8 +284,8 @@ static bool yield_task(rq_t *rq, task_t *p)
 		p->dyn_prio++;
 	}
 	p->yielded = true;
-	list_del(&p->run_list);
-	list_add_tail(&p->run_list, &rq->head);
+	list_del(run_list(p));
+	list_add_tail(run_list(p), &rq->head);
 	return true;
 }
 
