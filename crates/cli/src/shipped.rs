@@ -60,4 +60,38 @@ mod tests {
         assert!(text.contains("'pdp-11'") && text.contains("*.toml"), "{text}");
         assert!(machine("missing/x.toml").unwrap_err().text.contains("missing/x.toml"));
     }
+
+    /// Keys of a machine file in order, each with whether its line, or the one above, has a comment.
+    fn keys(text: &str) -> Vec<(String, bool)> {
+        let lines: Vec<&str> = text.lines().collect();
+        let assigned = |at: usize| {
+            let (key, rest) = lines[at].split_once(" = ")?;
+            let commented = rest.contains('#') || at > 0 && lines[at - 1].starts_with('#');
+            (!key.starts_with('#')).then(|| (key.to_string(), commented))
+        };
+        (0..lines.len()).filter_map(assigned).collect()
+    }
+
+    #[test]
+    fn each_machine_states_every_parameter_and_where_it_is_from() {
+        let names = |text: &str| keys(text).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let (_, modern) = MACHINES.iter().find(|(name, _)| *name == DEFAULT_MACHINE).expect("it is shipped");
+        let mut wanted = names(modern);
+        wanted.sort();
+        for (name, text) in MACHINES {
+            let mut stated = names(text);
+            stated.sort();
+            assert_eq!(stated, wanted, "{name}");
+            for (key, commented) in keys(text) {
+                assert!(commented || ["name", "about", "cpus"].contains(&key.as_str()), "{name}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_pentium_4_has_two_threads_of_one_core() {
+        let machine = machine("p4-3200e").expect("it is shipped").machine;
+        assert_eq!(machine.cpus.iter().map(|cpu| cpu.core).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(machine.smt_speed_percent, 60);
+    }
 }

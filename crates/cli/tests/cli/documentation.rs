@@ -49,7 +49,9 @@ fn manual_pages() {
 fn lists_name_what_can_be_used() {
     let folder = Folder::new();
     let all = folder.run("list").ok();
-    for name in ["eevdf", "vanilla", "o1", "cpuhog", "chat", "mkbench", "reflex", "p3-700", "modern"] {
+    for name in
+        ["eevdf", "vanilla", "o1", "cpuhog", "chat", "mkbench", "reflex", "p3-700", "modern", "dual-p3-733"]
+    {
         assert!(all.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {all}");
     }
     let schedulers = folder.run("list schedulers").ok();
