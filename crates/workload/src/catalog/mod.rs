@@ -35,6 +35,7 @@ pub struct WorkloadInfo {
 static WORKLOADS: &[WorkloadInfo] = &[
     chat::CHAT,
     cpuhog::CPUHOG,
+    cpuhog::KEYBOARD,
     reflex::LAT_CTX,
     yields::LAT_SCHED,
     mkbench::MKBENCH,
