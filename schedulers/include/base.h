@@ -56,6 +56,12 @@ go:;                                                                      \
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 
+/*
+ * Says what a counter counts, for reports to show: u64 nr_things COUNTS("things that ...");
+ * the text is in the object, as a tag of the variable's type information.
+ */
+#define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
+
 /* Adds one to a counter. */
 #define count(counter) __sync_fetch_and_add(&(counter), 1)
 

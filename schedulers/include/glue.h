@@ -25,23 +25,23 @@ char _license[] SEC("license") = "GPL";
  * instead of counting run time. Default off: tests want exact accounts. */
 const volatile bool tick_sampling = false;
 
-u64 nr_wakeups;		/* tasks that became ready after blocking */
-u64 nr_forks;		/* tasks that became ready for the first time */
-u64 nr_requeues;	/* tasks that became ready after being preempted */
-u64 nr_bypasses;	/* kernel threads handed straight to their CPU */
-u64 nr_picks;		/* picks that chose another task than the running one */
-u64 nr_keeps;		/* picks that chose the running task again */
-u64 nr_resumes;		/* tasks that went on after a kernel thread, without a pick */
-u64 nr_idles;		/* picks that found nothing and left the CPU idle */
-u64 nr_walks;		/* walks over all tasks that a pick asked for */
-u64 nr_lost_picks;	/* picked tasks that no longer exist */
-u64 nr_cancels;		/* picked tasks whose CPU mask changed meanwhile */
-u64 nr_idle_kicks;	/* idle CPUs told to look for work */
-u64 nr_preempt_kicks;	/* CPUs told to preempt their task */
-u64 nr_follows;		/* running tasks found linked on another CPU's queue */
-u64 nr_moves;		/* tasks moved to another queue */
-u64 nr_ticks;		/* ticks of the policy charged to tasks */
-u64 nr_yields;		/* calls of sched_yield() */
+u64 nr_wakeups COUNTS("tasks that became ready after blocking");
+u64 nr_forks COUNTS("tasks that became ready for the first time");
+u64 nr_requeues COUNTS("tasks that became ready after being preempted");
+u64 nr_bypasses COUNTS("kernel threads handed straight to their CPU");
+u64 nr_picks COUNTS("picks that chose another task than the running one");
+u64 nr_keeps COUNTS("picks that chose the running task again");
+u64 nr_resumes COUNTS("tasks that went on after a kernel thread, without a pick");
+u64 nr_idles COUNTS("picks that found nothing and left the CPU idle");
+u64 nr_walks COUNTS("walks over all tasks that a pick asked for");
+u64 nr_lost_picks COUNTS("picked tasks that no longer exist");
+u64 nr_cancels COUNTS("picked tasks whose CPU mask changed meanwhile");
+u64 nr_idle_kicks COUNTS("idle CPUs told to look for work");
+u64 nr_preempt_kicks COUNTS("CPUs told to preempt their task");
+u64 nr_follows COUNTS("running tasks found linked on another CPU's queue");
+u64 nr_moves COUNTS("tasks moved to another queue");
+u64 nr_ticks COUNTS("ticks of the policy charged to tasks");
+u64 nr_yields COUNTS("calls of sched_yield()");
 
 u32 nr_cpus = 1;	/* CPU numbers are below this */
 static u64 last_id;	/* last task_base::id given out */

@@ -67,26 +67,26 @@ const volatile u32 imbalance_pct = 125;
  * busy takes an idle one among them; 1..64; 1: none do. */
 const volatile u32 smt_siblings = 1;
 
-u64 nr_array_switches;	/* times the active array was empty and the two swapped */
-u64 nr_expired;		/* slices that ended in the expired array */
-u64 nr_stayed_active;	/* slices that ended in the active array: interactive tasks */
-u64 nr_starving;	/* slices of interactive tasks that expired, or others would starve */
-u64 nr_expired_wakeups;	/* woken tasks queued in the expired array, which had waited too long */
-u64 nr_round_robins;	/* interactive tasks that gave way to their equals within a slice */
-u64 nr_preemptions;	/* ready tasks with a better priority than the running one */
-u64 nr_no_preemptions;	/* ready tasks that have to wait */
-u64 nr_sync_wakeups;	/* woken tasks that wait because their waker is about to sleep */
-u64 nr_wake_prev;	/* woken tasks queued where they ran last */
-u64 nr_wake_affine;	/* woken tasks queued on their waker's CPU */
-u64 nr_wake_sibling;	/* woken tasks queued on an idle CPU of the same core */
-u64 nr_child_first;	/* children queued before their parent */
-u64 nr_scanned;		/* tasks that balancing looked at */
-u64 nr_too_warm;	/* tasks not pulled because they ran a moment ago */
-u64 nr_newidle_pulls;	/* pulls by a CPU with nothing to run */
-u64 nr_periodic_pulls;	/* pulls by a busy CPU */
-u64 nr_balanced;	/* looks at the other CPUs that found no reason to pull */
-u64 nr_failed_pulls;	/* busier CPUs of which no task could be pulled */
-u64 nr_idle_nudges;	/* idle CPUs told by a busy one that there is work */
+u64 nr_array_switches COUNTS("times the active array was empty and the two swapped");
+u64 nr_expired COUNTS("slices that ended in the expired array");
+u64 nr_stayed_active COUNTS("slices that ended in the active array: interactive tasks");
+u64 nr_starving COUNTS("slices of interactive tasks that expired, or others would starve");
+u64 nr_expired_wakeups COUNTS("woken tasks queued in the expired array, which had waited too long");
+u64 nr_round_robins COUNTS("interactive tasks that gave way to their equals within a slice");
+u64 nr_preemptions COUNTS("ready tasks with a better priority than the running one");
+u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
+u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
+u64 nr_wake_prev COUNTS("woken tasks queued where they ran last");
+u64 nr_wake_affine COUNTS("woken tasks queued on their waker's CPU");
+u64 nr_wake_sibling COUNTS("woken tasks queued on an idle CPU of the same core");
+u64 nr_child_first COUNTS("children queued before their parent");
+u64 nr_scanned COUNTS("tasks that balancing looked at");
+u64 nr_too_warm COUNTS("tasks not pulled because they ran a moment ago");
+u64 nr_newidle_pulls COUNTS("pulls by a CPU with nothing to run");
+u64 nr_periodic_pulls COUNTS("pulls by a busy CPU");
+u64 nr_balanced COUNTS("looks at the other CPUs that found no reason to pull");
+u64 nr_failed_pulls COUNTS("busier CPUs of which no task could be pulled");
+u64 nr_idle_nudges COUNTS("idle CPUs told by a busy one that there is work");
 
 #define MS 1000000ull
 #define SEC_NS (1000 * MS)

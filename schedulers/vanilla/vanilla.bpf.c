@@ -48,15 +48,15 @@ const volatile bool prev_wins_ties = false;
  * an idle or worse CPU there. */
 const volatile bool sync_wakeups = false;
 
-u64 nr_goodness;	/* tasks that a pick evaluated */
-u64 nr_recalcs;		/* epochs that ended */
-u64 nr_idle_last;	/* ready tasks whose last CPU was idle */
-u64 nr_idle_longest;	/* ready tasks sent to the CPU that was idle longest */
-u64 nr_preemptions;	/* ready tasks better than what some CPU runs */
-u64 nr_no_target;	/* ready tasks that have to wait */
-u64 nr_sync_wakeups;	/* woken tasks that wait because their waker is about to sleep */
-u64 nr_yields_ignored;	/* yields with no more tasks than CPUs */
-u64 nr_yields_picked;	/* picks of a task that had yielded, for want of others */
+u64 nr_goodness COUNTS("tasks that a pick evaluated");
+u64 nr_recalcs COUNTS("epochs that ended");
+u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
+u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");
+u64 nr_preemptions COUNTS("ready tasks better than what some CPU runs");
+u64 nr_no_target COUNTS("ready tasks that have to wait");
+u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
+u64 nr_yields_ignored COUNTS("yields with no more tasks than CPUs");
+u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of others");
 
 /* cap on ticks of a parent that inherits from its children, at 10 ms */
 #define MAX_COUNTER 20

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Once;
 use std::time::Duration;
 
 /// The root of the source tree.
@@ -60,6 +61,33 @@ pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&done.stderr))),
     }
+}
+
+/// Makes the shipped schedulers' objects, once in a process, and reads them: name and bytes, in name order.
+///
+/// # Panics
+/// When they cannot be made.
+pub fn shipped() -> Vec<(String, Vec<u8>)> {
+    static MADE: Once = Once::new();
+    let schedulers = root().join("schedulers");
+    MADE.call_once(|| {
+        let made = Command::new("make").args(["-s", "-C"]).arg(&schedulers).output();
+        let made = made.expect("make is installed");
+        let words = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "make -C schedulers (it needs clang 19 or newer): {words}");
+    });
+    let folders = std::fs::read_dir(&schedulers).expect("the tree is readable");
+    let mut names: Vec<String> = folders
+        .filter_map(|entry| entry.expect("the tree is readable").file_name().into_string().ok())
+        .filter(|name| schedulers.join(format!("{name}/{name}.bpf.c")).is_file())
+        .collect();
+    names.sort();
+    let object = |name: String| {
+        let path = schedulers.join(format!("build/{name}.bpf.o"));
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (name, bytes)
+    };
+    names.into_iter().map(object).collect()
 }
 
 /// How the command ended.

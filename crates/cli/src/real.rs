@@ -113,8 +113,7 @@ pub(crate) fn record(
     backend: Backend,
     result: RunResult,
 ) -> RunRecord {
-    let mut counters = result.scheduler.counters;
-    counters.extend(result.scheduler.events);
+    let (own, events) = (result.scheduler.counters, result.scheduler.events);
     RunRecord {
         scheduler: scheduler.name.clone(),
         settings: scheduler.settings.clone(),
@@ -126,7 +125,7 @@ pub(crate) fn record(
         duration: result.elapsed,
         exit: result.scheduler.exit,
         metrics: result.metrics,
-        counters,
+        counters: scheduler.counters(own.into_iter().chain(events)),
         tasks: result.tasks,
         trace_hash: None,
     }

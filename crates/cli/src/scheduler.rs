@@ -5,6 +5,7 @@ use crate::shipped::SCHEDULERS;
 use schedlab_bpf::btf::Kind;
 use schedlab_bpf::object::Object;
 use schedlab_scx::LoadOptions;
+use schedlab_trace::Counter;
 use std::borrow::Cow;
 
 /// The name of the kernel's own fair class.
@@ -99,6 +100,17 @@ impl Scheduler {
 }
 
 impl Scheduler {
+    /// Counters with the meanings that the object gives them.
+    pub(crate) fn counters(&self, values: impl Iterator<Item = (String, u64)>) -> Vec<Counter> {
+        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
+        let known = object.as_ref().map(Object::counters).unwrap_or_default();
+        let meaning = |name: &str| {
+            let found = known.iter().find(|counter| counter.variable.name == name);
+            found.map_or_else(String::new, |counter| counter.meaning.to_string())
+        };
+        values.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
+    }
+
     /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user
     /// has not set, because then a loader of its own would have.
     pub(crate) fn with_cure(&self, mut failure: Failure) -> Failure {

@@ -78,8 +78,8 @@ impl Simulation {
             scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
         metrics.extend(result.summary.metrics());
         metrics.extend(cost_metrics(&result));
-        let mut counters = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
-        counters.extend(result.events.named().into_iter().map(|(name, value)| (name.to_string(), value)));
+        let own = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
+        let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
             scheduler: self.scheduler.name.clone(),
             settings: self.scheduler.settings.clone(),
@@ -91,7 +91,7 @@ impl Simulation {
             duration: result.duration,
             exit: result.exit,
             metrics,
-            counters,
+            counters: self.scheduler.counters(own.into_iter().chain(events)),
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
         }

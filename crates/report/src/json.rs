@@ -6,10 +6,11 @@ use crate::reproduction::{Figures, PublishedRow};
 use crate::units::unit;
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_stats::Moments;
-use schedlab_trace::{Backend, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
+use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -71,6 +72,12 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
             }
         }
         deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+impl<V> Pairs<V> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -160,6 +167,8 @@ struct Run {
     metrics: Pairs<Figure>,
     #[serde(default)]
     counters: Pairs<u64>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    counter_meanings: Pairs<String>,
     #[serde(default)]
     tasks: Vec<Task>,
     #[serde(default)]
@@ -313,6 +322,7 @@ fn run_out(run: &RunRecord) -> Run {
         unit: metric.unit.to_string(),
         better: better_name(metric.better).to_string(),
     };
+    let meant = run.counters.iter().filter(|counter| !counter.meaning.is_empty());
     Run {
         scheduler: run.scheduler.clone(),
         settings: values(&run.settings),
@@ -329,10 +339,20 @@ fn run_out(run: &RunRecord) -> Run {
             dump: run.exit.dump.clone(),
         },
         metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
-        counters: Pairs(run.counters.clone()),
+        counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
+        counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
         tasks: run.tasks.iter().map(task_out).collect(),
         trace_hash: run.trace_hash.clone(),
     }
+}
+
+fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Counter> {
+    let mut meanings: BTreeMap<String, String> = meanings.0.into_iter().collect();
+    let counter = |(name, value): (String, u64)| {
+        let meaning = meanings.remove(&name).unwrap_or_default();
+        Counter { name, value, meaning }
+    };
+    values.0.into_iter().map(counter).collect()
 }
 
 fn workload_out(workload: &WorkloadRecord) -> Workload {
@@ -382,7 +402,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         duration: DurationNs(run.duration_ns),
         exit: exit_in(run.exit)?,
         metrics,
-        counters: run.counters.0,
+        counters: counters_in(run.counters, run.counter_meanings),
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,
     })

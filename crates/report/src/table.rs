@@ -4,7 +4,7 @@ use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use schedlab_base::Better;
-use schedlab_trace::{RunRecord, TaskRecord, WorkloadRecord};
+use schedlab_trace::{Counter, RunRecord, TaskRecord, WorkloadRecord};
 
 /// A table with a header line; `right` names the columns that hold numbers.
 pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
@@ -121,11 +121,12 @@ fn task_row(task: &TaskRecord) -> Vec<String> {
     ]
 }
 
-/// The scheduler's own counters.
+/// The counters of the scheduler and of the kernel, with what they mean where the scheduler says so.
 pub fn counters_table(run: &RunRecord) -> String {
-    let rows: Vec<Vec<String>> =
-        run.counters.iter().map(|(name, value)| vec![name.clone(), value.to_string()]).collect();
-    table(&["counter", "value"], &[1], &rows)
+    let columns = if run.counters.iter().any(|counter| !counter.meaning.is_empty()) { 3 } else { 2 };
+    let row = |c: &Counter| [c.name.clone(), c.value.to_string(), c.meaning.clone()][..columns].to_vec();
+    let rows: Vec<Vec<String>> = run.counters.iter().map(row).collect();
+    table(&["counter", "value", "meaning"][..columns], &[1], &rows)
 }
 
 /// One table a workload and metric, the baseline first in every group of lines.

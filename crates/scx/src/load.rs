@@ -112,10 +112,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
     let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
         .map_err(|error| memory_error(&error))?;
-    let names = settings::counter_names(object);
-    let counters =
-        names.into_iter().filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr)));
-    let counters = counters.collect();
+    let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
+    let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();

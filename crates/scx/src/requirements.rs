@@ -72,8 +72,8 @@ pub struct Requirements {
     pub maps: Vec<MapNeed>,
     /// What `--set` can change.
     pub tunables: Vec<Tunable>,
-    /// Its counters.
-    pub counters: Vec<String>,
+    /// Its counters by name, each with what it counts (empty where the object does not say).
+    pub counters: Vec<(String, String)>,
     /// Why the simulator does not run it, if it does not.
     pub refusal: Option<LoadError>,
 }
@@ -100,7 +100,7 @@ pub fn requirements(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<R
         trace_points: trace_points(&object),
         maps: maps(&object),
         tunables: settings::tunables(&object),
-        counters: settings::counter_names(&object),
+        counters: counters(&object),
         refusal: loaded.err(),
     })
 }
@@ -151,6 +151,11 @@ impl Calls {
         })
         .collect()
     }
+}
+
+fn counters(object: &Object) -> Vec<(String, String)> {
+    let found = object.counters();
+    found.iter().map(|counter| (counter.variable.name.clone(), counter.meaning.to_string())).collect()
 }
 
 fn programs(object: &Object) -> Vec<ProgramNeed> {

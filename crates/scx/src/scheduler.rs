@@ -57,7 +57,7 @@ impl std::fmt::Debug for BpfScheduler {
 }
 
 impl BpfScheduler {
-    /// The scheduler's own counters (64-bit globals named `nr_*`) as they are now, in order of name.
+    /// The scheduler's own counters ([`schedlab_bpf::object::Object::counters`]) as they are now, in order of name.
     pub fn counters(&self) -> Vec<(String, u64)> {
         let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
         self.counters.iter().filter_map(read).collect()

@@ -17,9 +17,6 @@ use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
-/// Longest prefix of counters' names.
-const COUNTER_PREFIX: &str = "nr_";
-
 /// A variable that `--set` can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunable {
@@ -74,20 +71,6 @@ fn enumeration(btf: &Btf, ty: schedlab_bpf::btf::TypeId) -> Option<&Enum> {
         Kind::Enum(enumeration) | Kind::Enum64(enumeration) => Some(enumeration),
         _ => None,
     }
-}
-
-/// Counters: global 64-bit `nr_*` variables outside `.rodata`, by name.
-pub(crate) fn counter_names(object: &Object) -> Vec<String> {
-    let is_counter = |variable: &&Variable| {
-        variable.global
-            && variable.size == 8
-            && variable.name.starts_with(COUNTER_PREFIX)
-            && !variable.section.starts_with(".rodata")
-    };
-    let mut names: Vec<String> =
-        object.variables().filter(is_counter).map(|variable| variable.name.clone()).collect();
-    names.sort();
-    names
 }
 
 fn refuse(setting: &str, problem: String, cure: String) -> LoadError {

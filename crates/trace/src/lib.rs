@@ -11,5 +11,5 @@ mod summary;
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;
 pub use histogram::Histogram;
-pub use record::{Backend, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
+pub use record::{Backend, Counter, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
 pub use summary::{Summary, TaskSummary};

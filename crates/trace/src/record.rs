@@ -24,6 +24,17 @@ impl Backend {
     }
 }
 
+/// One counter of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name.
+    pub name: String,
+    /// What it came to.
+    pub value: u64,
+    /// What it counts; empty where nobody says.
+    pub meaning: String,
+}
+
 /// How the scheduler left, in the kernel's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitKind {
@@ -155,8 +166,8 @@ pub struct RunRecord {
     pub exit: ExitRecord,
     /// The workload's metrics, then the common ones.
     pub metrics: Vec<Metric>,
-    /// The scheduler's own counters by name, in name order.
-    pub counters: Vec<(String, u64)>,
+    /// The scheduler's own counters in name order, then the kernel's of unusual events.
+    pub counters: Vec<Counter>,
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,

@@ -251,6 +251,15 @@ impl Btf {
         self.string(param.name)
     }
 
+    /// The tag on the variable of this name (`btf_decl_tag`), if it has one.
+    pub fn tag_of_variable(&self, name: &str) -> Option<&str> {
+        let is_tag = |tag: &&Type| match tag.kind {
+            Kind::DeclTag(of, -1) => matches!(self.kind(of), Kind::Var(..)) && self.name(of) == name,
+            _ => false,
+        };
+        self.types.iter().find(is_tag).map(|tag| self.string(tag.name))
+    }
+
     /// Types whose name without flavour is `name`, in order of id.
     pub fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = TypeId> + 'a {
         let from = self.by_name.partition_point(|&id| essential_name(self.name(TypeId(id))) < name);

@@ -30,6 +30,15 @@ pub const CPU_COUNTS: [&str; 8] = [
     "num_possible_cpus",
 ];
 
+/// A variable in which an object counts something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter<'a> {
+    /// The variable.
+    pub variable: &'a Variable,
+    /// What it counts, as the object says by `__attribute__((btf_decl_tag("...")))` on the variable; empty if it does not.
+    pub meaning: &'a str,
+}
+
 /// One parsed object file.
 #[derive(Debug, Clone)]
 pub struct Object {
@@ -127,6 +136,28 @@ impl Object {
     pub fn variable(&self, name: &str) -> Option<&Variable> {
         let named = |v: &&Variable| v.name == name;
         self.variables.iter().filter(named).find(|v| v.global).or_else(|| self.variables.iter().find(named))
+    }
+
+    /// Counters, in name order: global 64-bit integers outside of `.rodata` whose names start with `nr_`. Those into which
+    /// loaders put the number of CPUs are none.
+    pub fn counters(&self) -> Vec<Counter<'_>> {
+        let is_number = |ty| matches!(self.btf.resolved(ty), Kind::Int(int) if int.size == 8);
+        let is_counter = |v: &&Variable| {
+            v.global
+                && v.name.starts_with("nr_")
+                && !v.section.starts_with(".rodata")
+                && v.ty.is_some_and(is_number)
+        };
+        let variables = self.variables.iter().filter(is_counter);
+        let mut counters: Vec<Counter<'_>> = variables
+            .filter(|v| !CPU_COUNTS.contains(&v.name.as_str()))
+            .map(|variable| Counter {
+                variable,
+                meaning: self.btf.tag_of_variable(&variable.name).unwrap_or(""),
+            })
+            .collect();
+        counters.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
+        counters
     }
 
     /// The number that a variable of at most 8 bytes has in the file (zero-extended); `None` for larger ones.

@@ -52,6 +52,19 @@ fn all_files_are_written() {
 }
 
 #[test]
+fn counters_come_with_their_meanings() {
+    let folder = Folder::new();
+    let text = folder.run(&format!("sim -s o1 {HOGS} -v --json r.json")).ok();
+    let line = text.lines().find(|line| line.starts_with("nr_picks ")).unwrap();
+    assert!(line.ends_with("picks that chose another task than the running one"), "{line}");
+    let json = folder.read("r.json");
+    let (values, meanings) = json.split_once("\"counter_meanings\"").unwrap();
+    assert!(values.contains("\"nr_picks\": ") && field(meanings, "nr_picks").starts_with("picks that chose"));
+    let text = folder.run(&format!("sim -s eevdf {HOGS} -v")).ok();
+    assert!(text.contains("SCX_EV_") && !text.contains("meaning"), "nobody says what those mean");
+}
+
+#[test]
 fn a_full_disk_loses_nothing_else() {
     let folder = Folder::new();
     let done = folder.run(&format!("sim -s eevdf {HOGS} --json /dev/full --csv r.csv"));

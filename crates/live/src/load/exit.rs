@@ -6,17 +6,14 @@ use super::btf::{Kind, Variable};
 use super::raw::Object;
 use super::settings::section_map;
 
-/// The scheduler's counters: numbers of its `.bss` whose names start with `nr_`, in name order.
-pub(super) fn counters(object: &Object) -> Vec<(String, u64)> {
+/// The present values of the counters that the object file has, in name order.
+pub(super) fn counters(object: &Object, names: &[String]) -> Vec<(String, u64)> {
     let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
-    let mut counters: Vec<(String, u64)> = variables
-        .iter()
-        .filter(|v| v.section == ".bss" && v.name.starts_with("nr_") && v.size <= 8)
-        .filter(|v| matches!(v.kind, Kind::Int { .. }))
-        .filter_map(|v| Some((v.name.clone(), number(&read(object, v)?))))
-        .collect();
-    counters.sort();
-    counters
+    let value = |name: &String| {
+        let variable = variables.iter().find(|v| v.name == *name)?;
+        Some((name.clone(), number(&read(object, variable)?)))
+    };
+    names.iter().filter_map(value).collect()
 }
 
 /// How it left, from its own record if it keeps one that is filled in, else from the log.

@@ -138,7 +138,7 @@ pub struct ProgramReport {
 pub struct SchedulerEnd {
     /// How it left; kind none when it stayed until it was unloaded.
     pub exit: ExitRecord,
-    /// Its counters (`nr_*` of its data), in name order.
+    /// Its counters, in name order.
     pub counters: Vec<(String, u64)>,
     /// The kernel's counters of unusual events, in the kernel's order.
     pub events: Vec<(String, u64)>,
@@ -152,6 +152,7 @@ pub struct LoadedScheduler {
     object: Object,
     name: String,
     ops_name: String,
+    counters: Vec<String>,
     sequence: Option<u64>,
     log: Option<KernelLog>,
 }
@@ -245,6 +246,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         object,
         name: name.clone(),
         ops_name: String::new(),
+        counters: counters(scheduler),
         sequence: None,
         log,
     };
@@ -255,6 +257,12 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     loaded.ops_name = sched_ext::current_scheduler().unwrap_or_default();
     loaded.sequence = sched_ext::enable_sequence();
     Ok(loaded)
+}
+
+/// Names of an object's counters, in name order; none where only libbpf can read the object.
+fn counters(scheduler: &SchedulerObject) -> Vec<String> {
+    let object = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes);
+    object.map_or_else(|_| Vec::new(), |o| o.counters().iter().map(|c| c.variable.name.clone()).collect())
 }
 
 impl LoadedScheduler {
@@ -301,7 +309,7 @@ impl LoadedScheduler {
 
     /// The present values of its counters, in name order.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        exit::counters(&self.object)
+        exit::counters(&self.object, &self.counters)
     }
 
     /// What the verifier made of its programs.
@@ -332,7 +340,7 @@ impl LoadedScheduler {
         if waited.is_err() && exit.message.is_empty() {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }
-        SchedulerEnd { exit, counters: exit::counters(&self.object), events }
+        SchedulerEnd { exit, counters: exit::counters(&self.object, &self.counters), events }
     }
 }
 
