@@ -174,10 +174,16 @@ static __always_inline s32 next_idle_cpu(u32 cpu)
 
 /* ---- locking ---- */
 
+#ifdef POLICY_ONE_LOCK
+#define LOCK_OF_RQ(nr) LOCK_TASKS
+#else
+#define LOCK_OF_RQ(nr) (nr)
+#endif
+
 /* Locks queue @nr and sets its clock. NULL: no such queue. */
 static __always_inline struct lock *lock_rq(u32 nr, u64 now)
 {
-	struct lock *lock = lock_nr(nr);
+	struct lock *lock = lock_nr(LOCK_OF_RQ(nr));
 
 	if (lock)
 		rq_nr(nr)->base.clock = now;
@@ -387,9 +393,22 @@ static __noinline u32 move_tasks(u32 src, u32 dst, u64 now, u32 nr, bool any)
 }
 #endif
 
+static __noinline int kick_idle_cpus(void)
+{
+	u32 cpu;
+
+	use_arena();
+	for (cpu = zero; cpu < nr_cpus && can_loop; cpu++)
+		if (cpu_idle(cpu))
+			kick_idle(cpu);
+	return 0;
+}
+
 /* Wakes @target for a task of @cpu. The kernel itself wakes @cpu for a waking task. */
 static __always_inline void kick(s32 target, s32 cpu, u32 reason)
 {
+	if (target == IDLE_CPUS)
+		kick_idle_cpus();
 	if (target < 0)
 		return;
 	if (!cpu_idle(target))
@@ -448,6 +467,7 @@ void glue_enqueue(u64 *ctx)
 	u64 enq_flags = ctx[1];
 	s32 cpu = scx_bpf_task_cpu(p);
 	task_t *t = task_of(p);
+	bool relink = false;
 	u32 reason;
 
 	if (!t || !is_ours(p)) {
@@ -459,9 +479,12 @@ void glue_enqueue(u64 *ctx)
 	}
 	t->base.pid = p->pid;
 	t->base.mm = (u64)p->mm;
+#ifdef POLICY_READS_TASK
+	relink = read_task(t, p);
+#endif
 	if (t->base.rq == RQ_NONE) {
 		reason = enqueue_reason(t, enq_flags);
-	} else if (!linked_well(t, cpu)) {
+	} else if (relink || !linked_well(t, cpu)) {
 		unlink_task(t, bpf_ktime_get_ns(), DEQ_MOVED);
 		reason = ENQ_MOVED;
 	} else {
@@ -905,6 +928,9 @@ void glue_disable(u64 *ctx)
 	t->base.state = TASK_NONE;
 }
 
+#ifdef POLICY_HAS_TIMER
+#include "timer.h"
+#endif
 #include "task.h"
 
 #define SCHED_OPS(policy)                                \

@@ -54,16 +54,23 @@ enum bpf_map_type {
 #define BPF_F_NO_PREALLOC (1u << 0)
 #define BPF_F_MMAPABLE (1u << 10)
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define BPF_F_TIMER_ABS 1
+#define CLOCK_MONOTONIC 1
 
 #define NUMA_NO_NODE (-1)
 #define PAGE_SIZE 4096
 #define E2BIG 7
 #define ENOMEM 12
+#define EINVAL 22
 
 /* task_struct::flags */
 #define PF_KTHREAD 0x00200000
 /* task_struct::__state */
 #define TASK_UNINTERRUPTIBLE 0x00000002
+
+/* task_struct::policy */
+#define SCHED_BATCH 3
+#define SCHED_IDLE 5
 
 #define NICE_TO_STATIC_PRIO(nice) ((nice) + 120)
 
@@ -91,9 +98,12 @@ struct task_struct {
 	int static_prio;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
+	unsigned int policy;
+	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct mm_struct *mm;
 	int pid;
+	char comm[16];
 };
 
 struct scx_init_task_args {
@@ -180,9 +190,15 @@ struct bpf_spin_lock {
 	u32 val;
 };
 
+/* A timer in a map's value; the verifier knows it by this name. */
+struct bpf_timer {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
+
 /* Helpers, by their number in the kernel's list. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
 static long (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
@@ -190,6 +206,9 @@ static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
 					   u64 flags) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+static long (*const bpf_timer_init)(struct bpf_timer *timer, void *map, u64 clock) = (void *)169;
+static long (*const bpf_timer_set_callback)(struct bpf_timer *timer, void *callback) = (void *)170;
+static long (*const bpf_timer_start)(struct bpf_timer *timer, u64 ns, u64 flags) = (void *)171;
 
 /* Functions that the kernel exports to BPF and that every kernel we load on has. */
 void __attribute__((address_space(1))) *bpf_arena_alloc_pages(

@@ -208,7 +208,11 @@ s32 glue_init(u64 *ctx)
 		rq_nr(cpu)->base.nr = cpu;
 		init_rq(rq_nr(cpu), cpu);
 	}
+#ifdef POLICY_HAS_TIMER
+	return start_timer();
+#else
 	return 0;
+#endif
 }
 
 SEC("struct_ops/exit")

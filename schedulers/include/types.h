@@ -12,11 +12,19 @@
  *   POLICY_WALKS_TASKS  recalculate_task() exists
  *   POLICY_SELECTS_CPU  select_task_rq() exists
  *   POLICY_BALANCES     balance_tick(), balance_newidle(), pick_movable() exist
+ *   POLICY_READS_TASK   read_task() exists
+ *   POLICY_HAS_TIMER    timer_expired() exists
+ *   POLICY_ONE_LOCK     one lock for all queues and the list of all tasks
  */
 #ifndef SCHEDLAB_TYPES_H
 #define SCHEDLAB_TYPES_H
 
 #include "base.h"
+
+#ifdef POLICY_ONE_LOCK
+#undef LOCK_TASKS
+#define LOCK_TASKS 0
+#endif
 
 typedef struct task __arena task_t;
 typedef struct rq __arena rq_t;
@@ -117,12 +125,13 @@ enum dequeue_reason {
 	DEQ_EXIT,	/* exits or leaves for another scheduling class */
 };
 
-/* wakeup_preempt(): nobody has to reschedule */
+/* wakeup_preempt(): nobody has to reschedule; every idle CPU is to look for work */
 #define NO_CPU (-1)
+#define IDLE_CPUS (-2)
 
 /*
- * The verbs. All but init_rq, init_task, select_task_rq and the balance_ pair
- * run with the lock of @rq held: no helper, no kfunc, loops by can_loop only.
+ * The verbs. All but init_rq, init_task, select_task_rq, read_task, timer_expired and
+ * the balance_ pair run with the lock of @rq held: no helper, no kfunc, loops by can_loop only.
  */
 
 /* Sets up queue @rq; @cpu is the CPU it belongs to (0 for the global one). */
@@ -147,7 +156,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran);
 static bool task_tick(rq_t *rq, task_t *p);
 /* @p gives the CPU up. True: reschedule. */
 static bool yield_task(rq_t *rq, task_t *p);
-/* CPU that has to reschedule because @p became ready, or NO_CPU. */
+/* CPU that has to reschedule because @p became ready, NO_CPU or IDLE_CPUS. */
 static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason);
 /* base.nice changed; @rq is NULL if @p is not linked. True: reschedule its CPU. */
 static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice);
@@ -162,6 +171,17 @@ static void recalculate_task(task_t *p);
 #ifdef POLICY_SELECTS_CPU
 /* CPU whose queue the waking @p goes to; @waker is -1 unless the wakeup is synchronous. */
 static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now);
+#endif
+#ifdef POLICY_READS_TASK
+/*
+ * @p comes into custody; before any lock is taken. Notes what the policy has to
+ * know of the kernel's task @k. True: if @p is linked, it has to be linked anew.
+ */
+static bool read_task(task_t *p, struct task_struct *k);
+#endif
+#ifdef POLICY_HAS_TIMER
+/* At load and whenever it is time; no lock is held. Returns when it is time again, ns. */
+static u64 timer_expired(u64 now);
 #endif
 #ifdef POLICY_BALANCES
 /* Tick on @cpu. May call move_tasks() and kick_idle(). */
