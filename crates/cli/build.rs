@@ -25,11 +25,12 @@ fn main() {
         compile(&schedulers, &objects);
     }
     for name in &names {
-        let source = read(&schedulers.join(name).join(format!("{name}.bpf.c")));
+        let path = schedulers.join(name).join(format!("{name}.bpf.c"));
+        let source = read(&path);
         let object = objects.join(format!("{name}.bpf.o"));
-        let headers = headers(&schedulers);
-        let tunables = tunables(&source).into_iter().chain(headers.iter().flat_map(|h| tunables(h)));
-        let tunables: Vec<(String, String)> = tunables.collect();
+        let mut sources = Vec::new();
+        with_includes(&path, &mut sources);
+        let tunables: Vec<(String, String)> = sources.iter().flat_map(|(_, text)| tunables(text)).collect();
         writeln!(
             code,
             "    Shipped {{ name: {name:?}, about: {:?}, tunables: &{tunables:?}, object: include_bytes!({object:?}) }},",
@@ -70,8 +71,18 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-fn headers(schedulers: &Path) -> Vec<String> {
-    files(&schedulers.join("include"), "h").iter().map(|path| read(path)).collect()
+/// A source and the headers that it includes, each once: path and text.
+fn with_includes(path: &Path, found: &mut Vec<(PathBuf, String)>) {
+    let path = path.canonicalize().unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
+    if found.iter().any(|(known, _)| *known == path) {
+        return;
+    }
+    let text = read(&path);
+    found.push((path.clone(), text.clone()));
+    let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+    for header in included {
+        with_includes(&path.with_file_name(header), found);
+    }
 }
 
 fn read(path: &Path) -> String {

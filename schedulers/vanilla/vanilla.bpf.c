@@ -20,6 +20,9 @@
 #define POLICY_GLOBAL_RQ
 #define POLICY_PUSHES
 #define POLICY_WALKS_TASKS
+#define HAS_TSSS
+#define TSSS (profile == PROFILE_TSSS)
+#define PREV_FIRST prev_wins_ties
 #include "../include/types.h"
 
 enum profile {
@@ -31,14 +34,6 @@ enum profile {
 const volatile enum profile profile = PROFILE_2_4;
 /* Bonus for the CPU that a task ran on last; goodness points, 0..1000; 15 as on i386. */
 const volatile u32 proc_change_penalty = 15;
-/* Bonus for the address space that is loaded; goodness points, 0..1000; 1 as in 2.4.18. */
-const volatile u32 mm_bonus = 1;
-/* Length of a clock tick; ns, 100000..100000000; 10 ms as with HZ=100. */
-const volatile u64 tick_ns = 10000000;
-/* 2.4: ticks per epoch are ((20 - nice) >> scale_shift) + 1; bits, 0..5; 2 as for HZ < 200. */
-const volatile u32 scale_shift = 2;
-/* TSSS: the longest slice, that of nice -20; us, 10000..200000; 65000 gives nice 0 30 ms. */
-const volatile u32 max_slice_us = 65000;
 /* On a tie the running task stays instead of the first in the list; off as in 2.4.18,
  * on as in 2.4.13, which Libenzi measured. */
 const volatile bool prev_wins_ties = false;
@@ -48,23 +43,11 @@ const volatile bool prev_wins_ties = false;
  * an idle or worse CPU there. */
 const volatile bool sync_wakeups = false;
 
-u64 nr_goodness COUNTS("tasks that a pick evaluated");
-u64 nr_recalcs COUNTS("epochs that ended");
 u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
 u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");
 u64 nr_preemptions COUNTS("ready tasks better than what some CPU runs");
 u64 nr_no_target COUNTS("ready tasks that have to wait");
 u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
-u64 nr_yields_ignored COUNTS("yields with no more tasks than CPUs");
-u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of others");
-
-/* cap on ticks of a parent that inherits from its children, at 10 ms */
-#define MAX_COUNTER 20
-/* cap on the TSSS bonus, goodness points */
-#define MAX_DYN_PRIO 40
-/* goodness of a CPU that runs nothing, and of a task that has yielded */
-#define GOODNESS_IDLE (-1000)
-#define GOODNESS_YIELDED (-1)
 
 struct task {
 	struct task_base base;
@@ -83,168 +66,43 @@ struct rq {
 };
 
 #include "../include/glue.h"
+#include "../include/goodness.h"
 
-static u64 tick_length(void)
+/* Example of goodness(): nice 0, 6 ticks, 41 on its own CPU. */
+static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 now)
 {
-	return tick_ns;
-}
-
-static u32 ticks_left(task_t *p)
-{
-	return p->counter;
-}
-
-/* Ticks that a task gets per epoch. */
-static __always_inline s32 nice_to_ticks(s32 nice)
-{
-	u32 us, ticks;
-
-	if (profile == PROFILE_2_4)
-		return ((20 - nice) >> scale_shift) + 1;
-	us = 10000 + (max_slice_us - 10000) / 39 * (19 - nice);
-	ticks = (u64)us * 1000 / tick_ns;
-	return ticks ? ticks : 1;
-}
-
-/*
- * How desirable is it that @cpu, with address space @mm loaded, runs @p?
- * 0: its ticks are used up. Example, nice 0, 6 ticks: 41 on its own CPU.
- */
-static __always_inline s32 goodness(task_t *p, u32 cpu, u64 mm)
-{
-	s32 weight;
-
-	if (p->yielded)
-		return GOODNESS_YIELDED;
-	weight = p->counter;
-	if (!weight)
-		return 0;
-	if (profile == PROFILE_TSSS)
-		weight = p->dyn_prio + 1;
 	if (p->processor == (s32)cpu)
 		weight += proc_change_penalty;
-	if (p->base.mm == mm || !p->base.mm)
-		weight += mm_bonus;
-	return weight + 20 - p->base.nice;
-}
-
-static void init_rq(rq_t *rq, u32 cpu)
-{
-	list_init(&rq->head);
+	return weight;
 }
 
 static void init_task(task_t *p)
 {
-	p->counter = nice_to_ticks(p->base.nice);
+	init_ticks(p);
 	p->processor = -1;
-	WRITE_ONCE(p->dyn_prio, 0);
-	WRITE_ONCE(p->epoch, 0);
-	WRITE_ONCE(p->yielded, false);
 }
 
-/* The child takes half of the ticks, or nobody would run out of them by forking. */
 static bool task_fork(task_t *parent, task_t *child)
 {
-	child->counter = (parent->counter + 1) >> 1;
-	parent->counter >>= 1;
 	child->processor = parent->processor;
-	child->epoch = parent->epoch;
-	return !parent->counter;
+	return split_ticks(parent, child);
 }
 
-static void task_exit(task_t *parent, task_t *child)
-{
-	parent->counter = min(parent->counter + child->counter, MAX_COUNTER);
-}
-
-/* TSSS: one point for every epoch that @p missed. */
-static __always_inline void catch_up(rq_t *rq, task_t *p)
-{
-	p->dyn_prio = min(p->dyn_prio + rq->epoch - p->epoch, (u32)MAX_DYN_PRIO);
-	p->epoch = rq->epoch;
-}
-
-/* At the head: of equally good tasks the one that woke up last runs first. */
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
-	if (profile == PROFILE_TSSS)
-		catch_up(rq, p);
-	list_add(run_list(p), &rq->head);
-	rq->nr_running++;
+	if (TSSS)
+		catch_up(rq, rq, p);
+	add_to_list(rq, p);
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 {
-	list_del(run_list(p));
-	rq->nr_running--;
-}
-
-static void recalculate_task(task_t *p)
-{
-	p->counter = (p->counter >> 1) + nice_to_ticks(p->base.nice);
-}
-
-/* TSSS: a new epoch, for the runnable tasks only and without leaving the lock. */
-static __always_inline void recalculate_runnable(rq_t *rq)
-{
-	list_t *pos;
-	task_t *p;
-
-	rq->epoch++;
-	list_for_each(pos, &rq->head) {
-		p = linked_task(pos);
-		p->counter = nice_to_ticks(p->base.nice);
-		p->epoch = rq->epoch;
-	}
-}
-
-/* Walks the whole list for the best task, whose goodness goes to *@best. */
-static __noinline task_t *best_task(rq_t *rq, u32 cpu, task_t *prev, s32 *best)
-{
-	u64 mm = cpu_nr(cpu)->mm, evaluated = 0;
-	task_t *p, *next = NULL;
-	s32 weight, c = GOODNESS_IDLE;
-	list_t *pos;
-
-	if (prev && prev_wins_ties) {
-		next = prev;
-		c = goodness(prev, cpu, mm);
-	}
-	list_for_each(pos, &rq->head) {
-		p = linked_task(pos);
-		if (!can_run(p, cpu, prev))
-			continue;
-		evaluated++;
-		weight = goodness(p, cpu, mm);
-		if (weight > c) {
-			c = weight;
-			next = p;
-		}
-	}
-	nr_goodness += evaluated;
-	*best = c;
-	return next;
+	take_off_list(rq, p);
 }
 
 static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
-	s32 best;
-	task_t *next = best_task(rq, cpu, prev, &best);
-
-	if (!best) {
-		nr_recalcs++;
-		if (profile == PROFILE_2_4) {
-			rq->base.walk_tasks = true;
-			return NULL;
-		}
-		recalculate_runnable(rq);
-		next = best_task(rq, cpu, prev, &best);
-	}
-	if (best == GOODNESS_YIELDED)
-		nr_yields_picked++;
-	if (next && next == prev)
-		next->yielded = false;
-	return next;
+	return pick_best(rq, cpu, prev);
 }
 
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
@@ -254,16 +112,6 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 
 static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
-}
-
-static bool task_tick(rq_t *rq, task_t *p)
-{
-	if (--p->counter > 0)
-		return false;
-	p->counter = 0;
-	if (profile == PROFILE_TSSS && p->dyn_prio)
-		p->dyn_prio--;
-	return true;
 }
 
 /* Only if there are more runnable tasks than busy CPUs is there somebody to yield to. */
@@ -276,16 +124,10 @@ static bool yield_task(rq_t *rq, task_t *p)
 		if (!cpu_idle(cpu))
 			pending--;
 	if (pending <= 0) {
-		nr_yields_ignored++;
+		count(nr_yields_ignored);
 		return false;
 	}
-	if (profile == PROFILE_TSSS) {
-		p->counter = 0;
-		p->dyn_prio++;
-	}
-	p->yielded = true;
-	list_del(run_list(p));
-	list_add_tail(run_list(p), &rq->head);
+	give_way(rq, p);
 	return true;
 }
 
@@ -293,7 +135,7 @@ static bool yield_task(rq_t *rq, task_t *p)
  * reschedule_idle(): finds a CPU for @p. Its last one if that is idle, else the
  * one that has been idle longest, else the one whose task is worst against it.
  */
-static __always_inline s32 reschedule_idle(task_t *p)
+static __always_inline s32 reschedule_idle(task_t *p, u64 now)
 {
 	s32 target = NO_CPU, most = 0, gain;
 	u64 oldest = ~0ull;
@@ -314,7 +156,7 @@ static __always_inline s32 reschedule_idle(task_t *p)
 				target = cpu;
 			}
 		} else if (oldest == ~0ull && c->curr) {
-			gain = goodness(p, cpu, c->mm) - goodness(c->curr, cpu, c->mm);
+			gain = goodness(p, cpu, c->mm, now) - goodness(c->curr, cpu, c->mm, now);
 			if (gain > most) {
 				most = gain;
 				target = cpu;
@@ -346,13 +188,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		nr_sync_wakeups++;
 		return NO_CPU;
 	}
-	return reschedule_idle(p);
-}
-
-/* Read at the next goodness() and recalculation, nothing to do now. */
-static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice)
-{
-	return false;
+	return reschedule_idle(p, rq->base.clock);
 }
 
 SCHED_OPS(vanilla);
