@@ -60,6 +60,15 @@ pub trait Host {
     /// # Errors
     /// Ends the run.
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault>;
+
+    /// Brings an object on pages marked [`crate::memory::Perm::LAZY`] up to date before a load at `addr`.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        let _ = (addr, mem);
+        Ok(())
+    }
 }
 
 /// A host that offers nothing: every call is refused by number, every store to a kernel page by address.

@@ -96,10 +96,13 @@ impl Perm {
     pub const WRITE: Perm = Perm(2);
     /// A kernel object: the program's stores go to [`crate::engine::Host::kernel_store`], which decides.
     pub const KERNEL: Perm = Perm(4);
+    /// A kernel object that the host brings up to date when somebody looks: the program's loads go to
+    /// [`crate::engine::Host::kernel_load`] first. In the place of `READ`.
+    pub const LAZY: Perm = Perm(8);
     /// Ordinary memory.
     pub const READ_WRITE: Perm = Perm(3);
     /// Every bit: what a host needs one of.
-    const ANY: Perm = Perm(7);
+    const ANY: Perm = Perm(15);
 
     /// Whether all of `other`'s permissions are here.
     #[must_use]
@@ -407,7 +410,7 @@ impl Memory {
     /// The fault that the program's own access would have raised, without a place.
     pub fn check_program_access(&self, addr: GuestAddr, len: u64, access: Access) -> Result<(), Fault> {
         let allowed = |perm: u8| match access {
-            Access::Read => perm & Perm::READ.0 != 0,
+            Access::Read => perm & (Perm::READ.0 | Perm::LAZY.0) != 0,
             Access::Write => perm & (Perm::WRITE.0 | Perm::KERNEL.0) != 0,
         };
         self.check_pages(addr.0, len, access, allowed)
@@ -504,15 +507,11 @@ impl Memory {
         true
     }
 
-    /// A program's load of `N` bytes, zero-extended. `Err` carries nothing: the caller names the fault.
+    /// A program's load of `N` bytes, zero-extended, if it goes straight to one readable page; else the caller asks
+    /// [`Memory::is_lazy`] and then [`Memory::load_fresh`].
     #[inline(always)]
-    pub(crate) fn load<const N: usize>(&self, addr: u64) -> Result<u64, ()> {
-        let Some(low) = self.peek::<N>(addr, Perm::READ) else {
-            return self.load_slowly(addr, N as u64);
-        };
-        let mut bytes = [0; 8];
-        bytes[..N].copy_from_slice(&low);
-        Ok(u64::from_le_bytes(bytes))
+    pub(crate) fn load<const N: usize>(&self, addr: u64) -> Option<u64> {
+        self.peek::<N>(addr, Perm::READ).map(widen)
     }
 
     /// A program's store of the low `N` bytes of `value`.
@@ -524,6 +523,22 @@ impl Memory {
             return Ok(Store::Done);
         }
         self.store_slowly(addr, N as u64, value)
+    }
+
+    /// Whether an access of `size` bytes touches a page marked [`Perm::LAZY`].
+    #[inline]
+    pub(crate) fn is_lazy(&self, addr: u64, size: u64) -> bool {
+        let lazy = |addr: u64| self.perm_at(GuestAddr(addr)).contains(Perm::LAZY);
+        lazy(addr) || (addr & PAGE_MASK) + size > PAGE_SIZE && lazy(addr.wrapping_add(size - 1))
+    }
+
+    /// A load that may touch pages marked [`Perm::LAZY`], which the host has brought up to date.
+    #[inline]
+    pub(crate) fn load_fresh<const N: usize>(&self, addr: u64) -> Result<u64, ()> {
+        match self.peek::<N>(addr, Perm(Perm::READ.0 | Perm::LAZY.0)) {
+            Some(low) => Ok(widen(low)),
+            None => self.load_slowly(addr, N as u64),
+        }
     }
 
     /// Loads that cross a page, or fail.
@@ -550,6 +565,14 @@ impl Memory {
         self.map[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
         Ok(Store::Done)
     }
+}
+
+/// Little-endian bytes as a number.
+#[inline(always)]
+fn widen<const N: usize>(low: [u8; N]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..N].copy_from_slice(&low);
+    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]
@@ -612,10 +635,10 @@ mod tests {
         assert_eq!(mem.store::<8>(edge, 1), Err(()));
         mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ_WRITE);
         assert_eq!(mem.store::<8>(edge, 0x1122_3344_5566_7788), Ok(Store::Done));
-        assert_eq!(mem.load::<8>(edge), Ok(0x1122_3344_5566_7788));
+        assert_eq!(mem.load_fresh::<8>(edge), Ok(0x1122_3344_5566_7788));
         mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ | Perm::KERNEL);
         assert_eq!(mem.store::<8>(edge, 5), Ok(Store::Kernel));
-        assert_eq!(mem.load::<8>(edge), Ok(0x1122_3344_5566_7788), "the store was the host's to do");
+        assert_eq!(mem.load_fresh::<8>(edge), Ok(0x1122_3344_5566_7788), "the store was the host's to do");
     }
 
     #[test]

@@ -103,6 +103,45 @@ fn kernel_functions_see_the_exact_count_and_kernel_stores_reach_the_host() {
     assert_eq!((done.r0, done.insns), (3002 + 42, 5));
 }
 
+/// A host whose object holds the number of looks at it.
+struct Looks(u64);
+
+impl Host for Looks {
+    fn helper(&mut self, id: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::unsupported(format!("helper {id}")))
+    }
+
+    fn kfunc(&mut self, index: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::unsupported(format!("kernel function {index}")))
+    }
+
+    fn kernel_store(&mut self, addr: GuestAddr, _: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        vm.mem.write_u64(addr, value)
+    }
+
+    fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        self.0 += 1;
+        mem.write_u64(addr, self.0)
+    }
+}
+
+#[test]
+fn lazy_objects_are_brought_up_to_date_before_each_load() {
+    let mut mem = Memory::new().unwrap();
+    let object = mem.map(64, Perm::LAZY | Perm::KERNEL).unwrap();
+    let main = [
+        Insn::store_imm(op::DW, 1, 8, 41),
+        Insn::load(op::DW, 0, 1, 8),
+        Insn::load(op::W, 2, 1, 8),
+        Insn::alu64_reg(op::ADD, 0, 2),
+        Insn::exit(),
+    ];
+    let code = code(&[("main", &main)]);
+    let mut host = Looks(0);
+    let done = Interpreter::new().run(&code, FuncId(0), &[object.0], &mut mem, &mut host, 1_000).unwrap();
+    assert_eq!((done.r0, done.insns, host.0), (1 + 2, 5, 2));
+}
+
 #[test]
 fn recursion_ends_in_a_fault_and_leaves_the_stack_usable() {
     let mut mem = Memory::new().unwrap();

@@ -1,7 +1,7 @@
 //! A running program's view of the kernel: calls that leave the BPF machine arrive here.
 //!
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
-//! the simulated CPU; after it, what it changed of tasks and CPUs is written into guest memory.
+//! the simulated CPU; before anything reads a task or run queue, that is brought up to date.
 
 use crate::kfunc::{self, Callee, write_mask};
 use crate::mirror::Field;
@@ -10,9 +10,12 @@ use schedlab_base::{CpuId, TaskId};
 use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
+use std::ops::RangeInclusive;
 
 /// Number of the helper `bpf_task_pt_regs()`.
 const TASK_PT_REGS: u32 = 175;
+/// Helpers that take a task for its identity (`bpf_task_storage_get()`, `_delete()`), not for its members.
+const STORAGE_HELPERS: RangeInclusive<u32> = 156..=157;
 
 /// The simulated kernel joined to a loaded object, for the length of one program run.
 pub(crate) struct Join<'k> {
@@ -32,12 +35,6 @@ impl Join<'_> {
     pub(crate) fn settle(&mut self, executed: u64) {
         self.k.charge_insns(executed - self.charged);
         self.charged = executed;
-    }
-
-    /// Writes changed tasks and CPUs into guest memory.
-    #[inline]
-    pub(crate) fn sync(&mut self, mem: &mut Memory) -> Result<(), Fault> {
-        self.state.sync(self.k, mem)
     }
 
     /// Number of CPUs.
@@ -81,10 +78,16 @@ impl Join<'_> {
         self.state.tasks.slot_of_pointer(addr).is_some() && self.state.tasks.task_at(addr).is_none()
     }
 
-    /// Where a member of the task at `pointer` lies.
-    pub(crate) fn task_member(&self, pointer: u64, offset: u64) -> Result<GuestAddr, Fault> {
+    /// Where a member of the task at `pointer` lies, up to date.
+    pub(crate) fn task_member(
+        &mut self,
+        pointer: u64,
+        offset: u64,
+        mem: &mut Memory,
+    ) -> Result<GuestAddr, Fault> {
         let addr = GuestAddr(pointer);
         if self.state.tasks.is_task_pointer(addr) {
+            self.state.freshen(addr, self.k, mem)?;
             return Ok(addr.offset(offset));
         }
         Err(Fault::host(0, format!("kernel function called with {addr}, which is no task_struct")))
@@ -178,6 +181,12 @@ impl Host for Join<'_> {
         if id == TASK_PT_REGS {
             self.write_regs(args[0], vm.mem)?;
         }
+        if !STORAGE_HELPERS.contains(&id) {
+            // Whatever of a task or run queue it is given it may read.
+            for arg in args {
+                self.state.freshen(GuestAddr(arg), self.k, vm.mem)?;
+            }
+        }
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
@@ -195,9 +204,11 @@ impl Host for Join<'_> {
         if own.groups != 0 && own.groups & self.allowed == 0 {
             return Err(self.forbidden(own.name()));
         }
-        let result = (own.run)(self, args, vm)?;
-        self.sync(vm.mem)?;
-        Ok(result)
+        (own.run)(self, args, vm)
+    }
+
+    fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        self.state.freshen(addr, self.k, mem)
     }
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {

@@ -1,9 +1,8 @@
 //! Kernel objects in guest memory: tasks, run queues, masks, the root cgroup.
 //!
-//! A program reads them like any kernel memory, so they have to hold what the simulated kernel knows whenever a
-//! program runs: before each callback, and after each kernel function that changed something, the tasks and CPUs that
-//! the kernel reports as dirty are written again. All of it lies in pages that programs can only read; their stores
-//! are decided one by one ([`Tasks::store_field`]).
+//! A program reads them like any kernel memory, and finds what the simulated kernel knows. Most programs read a few
+//! members now and then, so what changes of tasks and run queues is written when somebody looks: it lies in pages whose
+//! loads come to [`crate::state::State::freshen`] first. Programs' stores are decided one by one ([`Tasks::field`]).
 //!
 //! A task's place (its slot) is given back when the task is gone and goes to a later task. A pointer that a program
 //! keeps beyond that finds a dead task's remains, then another task, as with memory under RCU that was not protected.
@@ -34,6 +33,11 @@ const SYSTEM: u32 = u32::MAX - 1;
 /// Pages that programs may read and whose stores the kernel decides on.
 pub(crate) fn kernel_perm() -> Perm {
     Perm::READ | Perm::KERNEL
+}
+
+/// Kernel pages that are written when somebody looks.
+fn lazy_perm() -> Perm {
+    Perm::LAZY | Perm::KERNEL
 }
 
 /// What a store to a task would change.
@@ -153,7 +157,7 @@ impl Tasks {
         let signal = (pid + offsets.pid_size).next_multiple_of(8);
         let regs = (signal + offsets.signal_size).next_multiple_of(8);
         let stride = slot_stride(regs + offsets.regs.size);
-        let base = mem.map(stride * u64::from(MAX_TASKS), kernel_perm())?;
+        let base = mem.map(stride * u64::from(MAX_TASKS), lazy_perm())?;
         check_hot(&offsets.task);
         let mms = Mms {
             base: mem.map(MM_STRIDE * u64::from(MAX_TASKS), kernel_perm())?,
@@ -206,7 +210,17 @@ impl Tasks {
         task.offset(self.regs)
     }
 
+    /// The task whose memory an address lies in, and where that begins; nothing for tasks of the system, which do not
+    /// change, and for what is left of a task that is gone.
+    #[inline]
+    pub(crate) fn around(&self, addr: GuestAddr) -> Option<(TaskId, GuestAddr)> {
+        let (slot, within) = self.slot_at(addr)?;
+        let owner = self.owner[slot as usize];
+        (owner < SYSTEM).then_some((TaskId(owner), GuestAddr(addr.0 - within)))
+    }
+
     /// The slot that an address lies in, and the distance from its start.
+    #[inline]
     fn slot_at(&self, addr: GuestAddr) -> Option<(u32, u64)> {
         // All slots together are less than 4 GiB, and a short division is a cheap one.
         let distance = u32::try_from(addr.0.wrapping_sub(self.base.0)).ok()?;
@@ -249,10 +263,16 @@ impl Tasks {
     ///
     /// # Errors
     /// When more tasks live than there are slots.
+    #[inline]
     pub(crate) fn pointer(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
-        if let Some(addr) = self.known(task) {
-            return Ok(addr);
+        match self.known(task) {
+            Some(addr) => Ok(addr),
+            None => self.make_known(task, k, mem),
         }
+    }
+
+    #[inline(never)]
+    fn make_known(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
         match k.get_task(task).filter(|task| task.state != RunState::Dead) {
             Some(task) => self.add(task, k, mem),
             // Gone already, and its slot given back: whoever asks finds its parent, the shell.
@@ -593,6 +613,7 @@ pub(crate) struct Cpus {
     at: RqAt,
     rqs: GuestAddr,
     stride: u64,
+    nr_cpus: u64,
     all: GuestAddr,
     idle: GuestAddr,
     idle_smt: GuestAddr,
@@ -613,7 +634,7 @@ impl Cpus {
     ) -> Result<Cpus, MemoryError> {
         let at = offsets.rq;
         let stride = at.size.next_multiple_of(64);
-        let rqs = mem.map(stride * nr_cpus as u64, kernel_perm())?;
+        let rqs = mem.map(stride * nr_cpus as u64, lazy_perm())?;
         let mask_bytes = (schedlab_base::MAX_CPUS / 8) as u64;
         let masks = mem.map(mask_bytes * 3, kernel_perm())?;
         // Templates of per-CPU variables are only ever compared; a page each keeps them apart from everything.
@@ -622,6 +643,7 @@ impl Cpus {
             at,
             rqs,
             stride,
+            nr_cpus: nr_cpus as u64,
             all: masks,
             idle: masks.offset(mask_bytes),
             idle_smt: masks.offset(mask_bytes * 2),
@@ -662,6 +684,12 @@ impl Cpus {
     /// Sets a CPU's `__preempt_count`.
     pub(crate) fn set_preempt_count(&self, cpu: CpuId, count: u32, mem: &mut Memory) -> Result<(), Fault> {
         mem.write_u32(self.preempt_counts.offset(u64::from(cpu.0) * 4), count)
+    }
+
+    /// The CPU whose run queue an address lies in.
+    pub(crate) fn around(&self, addr: GuestAddr) -> Option<CpuId> {
+        let index = addr.0.wrapping_sub(self.rqs.0) / self.stride;
+        (index < self.nr_cpus).then_some(CpuId(index as u32))
     }
 
     /// The run queue of a CPU.

@@ -293,6 +293,16 @@ impl SchedExt for BpfScheduler {
             let args = self.guest.write_exit_task_args(cancelled, &mut self.mem);
             self.call(k, OpKind::ExitTask, &[pointer, args]);
         }
+        // What a program still points at stays as the task was last.
+        if let Some(addr) = self.state.tasks.known(task)
+            && let Err(fault) = self.state.freshen(addr, k, &mut self.mem)
+        {
+            self.report(k, &fault);
+        }
+        self.state.forget_task(task);
+    }
+
+    fn task_gone(&mut self, task: TaskId) {
         self.state.forget_task(task);
     }
 

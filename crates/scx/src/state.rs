@@ -6,7 +6,7 @@ use crate::kfunc::{self, Callee, Cids};
 use crate::locks::Locks;
 use crate::mirror::{Cpus, Tasks};
 use crate::pool::Cpumasks;
-use schedlab_base::{CpuId, DurationNs, Machine, TaskId};
+use schedlab_base::{DurationNs, Machine, TaskId};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::helpers::TimerCall;
 use schedlab_bpf::link::{KfuncRef, Runtime};
@@ -57,9 +57,6 @@ pub(crate) struct State {
     pub(crate) exit_code: i64,
     /// Text of the dump that has no line end yet.
     pub(crate) dump_text: String,
-    /// Scratch for [`State::sync`].
-    dirty_tasks: Vec<TaskId>,
-    dirty_cpus: Vec<CpuId>,
 }
 
 /// The kernel's side of a state: all that does not depend on the object.
@@ -128,8 +125,6 @@ impl KernelState {
             exit_code: 0,
             dump_text: String::new(),
             btf,
-            dirty_tasks: Vec::new(),
-            dirty_cpus: Vec::new(),
         }
     }
 }
@@ -140,10 +135,9 @@ impl State {
         self.reads_preempt_count = true;
     }
 
-    /// Makes guest memory ready for a program: changes since the last one, the current task.
+    /// Makes guest memory ready for a program: the current task is known.
     #[inline]
     pub(crate) fn prepare(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
-        self.sync(k, mem)?;
         if let Some(current) = k.ctx().current {
             self.tasks.pointer(current, k, mem)?;
         }
@@ -173,7 +167,7 @@ impl State {
         Ok(())
     }
 
-    /// A task has left the scheduler: its storage and its place end.
+    /// A task has left the scheduler or is gone: its storage and its place end.
     pub(crate) fn forget_task(&mut self, task: TaskId) {
         if let Some(slot) = self.tasks.remove(task) {
             self.runtime.maps.storage_owner_gone(MapType::TASK_STORAGE, slot);
@@ -192,30 +186,19 @@ impl State {
         }
     }
 
-    /// Writes the tasks and CPUs that changed into guest memory.
+    /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read it.
     #[inline]
-    pub(crate) fn sync(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
-        if k.is_clean() { Ok(()) } else { self.write_changes(k, mem) }
-    }
-
-    fn write_changes(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
-        k.take_dirty(&mut self.dirty_tasks, &mut self.dirty_cpus);
-        for id in self.dirty_tasks.drain(..) {
-            // A task that no program has seen yet is written when one does.
-            let Some(addr) = self.tasks.known(id) else { continue };
-            match k.get_task(id) {
-                Some(task) => self.tasks.refresh(task, addr, mem)?,
-                None => {
-                    self.tasks.remove(id);
-                }
-            }
+    pub(crate) fn freshen(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        if let Some((id, start)) = self.tasks.around(addr) {
+            return match k.take_stale_task(id) {
+                Some(task) => self.tasks.refresh(task, start, mem),
+                None => Ok(()),
+            };
         }
-        for index in 0..self.dirty_cpus.len() {
-            let cpu = self.dirty_cpus[index];
-            self.cpus.refresh(k, cpu, &mut self.tasks, mem)?;
+        match self.cpus.around(addr) {
+            Some(cpu) => self.cpus.refresh(k, cpu, &mut self.tasks, mem),
+            None => Ok(()),
         }
-        self.dirty_cpus.clear();
-        Ok(())
     }
 
     /// Why a store to a kernel object is refused: names the field.

@@ -63,7 +63,6 @@ pub struct Cpu {
     /// Address space that ran last.
     pub(crate) last_mm: Option<u32>,
     pub(crate) last_switch: TimeNs,
-    pub(crate) dirty: bool,
     pub(crate) next_balance: TimeNs,
     /// Balancing attempts in a row that found a difference of one task only.
     pub(crate) balance_failed: u32,
@@ -128,7 +127,6 @@ impl Cpu {
             cache_filled: 0,
             last_mm: None,
             last_switch: TimeNs::ZERO,
-            dirty: false,
             next_balance: TimeNs::ZERO,
             balance_failed: 0,
             kicks: Vec::new(),

@@ -119,8 +119,6 @@ pub struct Kernel {
     pub(crate) scx: ScxState,
     pub(crate) trace: Tracer,
     pub(crate) totals: CostTotals,
-    pub(crate) dirty_tasks: Vec<TaskId>,
-    pub(crate) dirty_cpus: Vec<CpuId>,
     /// `ops.dequeue()` calls and trace points that wait for the callback to return.
     pub(crate) deferred: VecDeque<Deferred>,
     /// CPUs that run a task, for contention.
@@ -183,8 +181,6 @@ impl Kernel {
             scx: ScxState::default(),
             trace: Tracer::new(cpus.len(), config.sinks.clone(), config.checkers),
             totals: CostTotals::default(),
-            dirty_tasks: Vec::new(),
-            dirty_cpus: Vec::new(),
             deferred: VecDeque::new(),
             busy_cpus: 0,
             setup: true,
@@ -315,10 +311,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
         let task = self.tasks[id.index()].as_deref_mut().expect("the task exists");
-        if !task.dirty {
-            task.dirty = true;
-            self.dirty_tasks.push(id);
-        }
+        task.stale = true;
         task
     }
 
@@ -365,33 +358,11 @@ impl Kernel {
         self.cpus[cpu.index()].curr
     }
 
-    /// True when [`Kernel::take_dirty`] would move nothing.
+    /// The task when its visible fields may have changed since the last such call.
     #[inline]
-    pub fn is_clean(&self) -> bool {
-        self.dirty_tasks.is_empty() && self.dirty_cpus.is_empty()
-    }
-
-    /// Moves the tasks and CPUs whose visible fields changed since the last call
-    /// to the ends of the two lists; each once, gone tasks included.
-    pub fn take_dirty(&mut self, tasks: &mut Vec<TaskId>, cpus: &mut Vec<CpuId>) {
-        for id in self.dirty_tasks.drain(..) {
-            if let Some(task) = self.tasks[id.index()].as_deref_mut() {
-                task.dirty = false;
-            }
-            tasks.push(id);
-        }
-        for id in self.dirty_cpus.drain(..) {
-            self.cpus[id.index()].dirty = false;
-            cpus.push(id);
-        }
-    }
-
-    pub(crate) fn mark_cpu_dirty(&mut self, cpu: CpuId) {
-        let entry = &mut self.cpus[cpu.index()];
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty_cpus.push(cpu);
-        }
+    pub fn take_stale_task(&mut self, id: TaskId) -> Option<&Task> {
+        let task = self.tasks.get_mut(id.index())?.as_deref_mut()?;
+        std::mem::take(&mut task.stale).then_some(task)
     }
 
     /// The totals of scheduling costs so far.

@@ -266,6 +266,9 @@ pub trait SchedExt {
     /// without the callback in the object: per-task storage ends here.
     fn exit_task(&mut self, k: &mut Kernel, task: TaskId, cancelled: bool) {}
 
+    /// The memory of a task is given back, initialised or not; its id is never used again.
+    fn task_gone(&mut self, task: TaskId) {}
+
     /// `ops.enable()`.
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {}
 

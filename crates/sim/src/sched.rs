@@ -428,7 +428,6 @@ impl<S: SchedExt> Sim<S> {
         entry.nr_switches += 1;
         entry.last_switch = now;
         k.ctx.current = next;
-        k.mark_cpu_dirty(cpu);
         let prev_state = match state {
             RunState::Runnable | RunState::New => TaskState::Runnable,
             RunState::Interruptible => TaskState::Blocked,
@@ -475,5 +474,8 @@ impl<S: SchedExt> Sim<S> {
         self.ext_dead(task);
         self.k.live_tasks -= 1;
         self.k.tasks[task.index()] = None;
+        if let Some(ops) = &mut self.ops {
+            ops.task_gone(task);
+        }
     }
 }

@@ -126,8 +126,6 @@ impl<S: SchedExt> Sim<S> {
         task.class = self.k.class_of(task.policy);
         self.k.tasks.push(Some(Box::new(task)));
         self.k.live_tasks += 1;
-        self.k.hidden(id).dirty = true;
-        self.k.dirty_tasks.push(id);
         self.k.emit(EventKind::Fork { parent, child: id });
         self.init_forked(id);
         self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });

@@ -164,7 +164,8 @@ pub struct Task {
     pub on_rq: bool,
     /// Running at present (`on_cpu`).
     pub on_cpu: bool,
-    pub(crate) dirty: bool,
+    /// What programs see of it has changed since they looked.
+    pub(crate) stale: bool,
     /// Its id.
     pub id: TaskId,
     /// The CPU whose run queue it is on, or was on last.
@@ -288,7 +289,7 @@ impl Task {
             ran_on: None,
             cache_mark: 0,
             ready_at: now,
-            dirty: false,
+            stale: true,
             exec: spec.exec,
         }
     }

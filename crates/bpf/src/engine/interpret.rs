@@ -51,6 +51,25 @@ fn failed(vm: &mut Vm<'_>, decoded: &Op, addr: u64, size: u64, access: Access) -
     Err(Memory::classify(addr, size, access).into())
 }
 
+/// A load of `N` bytes that does not go straight to memory: from an object that the host keeps lazily, over the end of
+/// a page, or a failing one, which has no value where it is let pass.
+#[inline(never)]
+fn load_otherwise<const N: usize, H: Host>(
+    vm: &mut Vm<'_>,
+    decoded: &Op,
+    addr: u64,
+    host: &mut H,
+    access: Access,
+) -> Result<Option<u64>, Fault> {
+    if vm.mem.is_lazy(addr, N as u64) {
+        host.kernel_load(GuestAddr(addr), vm.mem)?;
+    }
+    match vm.mem.load_fresh::<N>(addr) {
+        Ok(value) => Ok(Some(value)),
+        Err(()) => failed(vm, decoded, addr, N as u64, access).map(|()| None),
+    }
+}
+
 /// A store of `N` bytes by the program.
 #[inline(always)]
 fn store<const N: usize, H: Host>(
@@ -80,8 +99,12 @@ fn atomic<const N: usize, H: Host>(
     };
     let addr = regs[decoded.dst as usize].wrapping_add(decoded.off as u64);
     let operand = narrow(regs[decoded.src as usize]);
-    let Ok(old) = vm.mem.load::<N>(addr) else {
-        return failed(vm, decoded, addr, N as u64, Access::Write);
+    let old = match vm.mem.load::<N>(addr) {
+        Some(old) => old,
+        None => match load_otherwise::<N, H>(vm, decoded, addr, host, Access::Write)? {
+            Some(old) => old,
+            None => return Ok(()),
+        },
     };
     let operation = decoded.imm as i32;
     if operation == op::CMPXCHG {
@@ -183,8 +206,14 @@ fn run<H: Host>(vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32
         macro_rules! load { ($n:literal, $extend:expr) => {{
             let addr = src!().wrapping_add(o.off as u64);
             match vm.mem.load::<$n>(addr) {
-                Ok(value) => dst!() = $extend(value),
-                Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Read)?; if !o.keep { dst!() = 0; } }
+                Some(value) => dst!() = $extend(value),
+                None => {
+                    sync!();
+                    match load_otherwise::<$n, H>(vm, o, addr, host, Access::Read)? {
+                        Some(value) => dst!() = $extend(value),
+                        None => if !o.keep { dst!() = 0; }
+                    }
+                }
             }
         }}; }
         macro_rules! store { ($n:literal, $value:expr) => {{

@@ -90,7 +90,8 @@ fn kick_cid(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64
 }
 
 fn task_cid(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let cpu = vm.mem.read_u32(join.task_member(args[0], join.state.offsets.task.cpu)?)?;
+    let at = join.task_member(args[0], join.state.offsets.task.cpu, vm.mem)?;
+    let cpu = vm.mem.read_u32(at)?;
     Ok(u64::from(join.state.cids.cid(CpuId(cpu))))
 }
 

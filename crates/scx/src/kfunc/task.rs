@@ -10,11 +10,13 @@ use schedlab_trace::ExitKind;
 const ROOT_CGROUP_ID: u64 = 1;
 
 fn task_running(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(u64::from(vm.mem.read_u8(join.task_member(args[0], join.state.offsets.task.on_cpu)?)?))
+    let on_cpu = join.task_member(args[0], join.state.offsets.task.on_cpu, vm.mem)?;
+    Ok(u64::from(vm.mem.read_u8(on_cpu)?))
 }
 
 fn task_cpu(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(u64::from(vm.mem.read_u32(join.task_member(args[0], join.state.offsets.task.cpu)?)?))
+    let cpu = join.task_member(args[0], join.state.offsets.task.cpu, vm.mem)?;
+    Ok(u64::from(vm.mem.read_u32(cpu)?))
 }
 
 fn task_set_slice(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
