@@ -4,12 +4,12 @@
 
 use std::process::ExitCode;
 
-use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy};
 use schedlab_live::exec::{self, ExecError, ExecOptions, ExecOutcome};
 use schedlab_workload::{
-    Amount, BarrierId, Channel, ChannelId, ChannelKind, ChildSpec, CondId, CounterId, Disk, DiskId, End,
-    LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, Semaphore, SpanId, TaskSpec,
-    TimerSlot, catalog,
+    Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, ChildSpec, CondId, CounterId,
+    Disk, DiskId, End, LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId,
+    Semaphore, SpanId, TaskRef, TaskSpec, TimerSlot, catalog,
 };
 
 type Test = (&'static str, fn());
@@ -21,6 +21,7 @@ const TESTS: &[Test] = &[
     ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
     ("the_caller_can_end_a_run", the_caller_can_end_a_run),
+    ("attributes_change_while_tasks_run", attributes_change_while_tasks_run),
     ("failures_name_the_task", failures_name_the_task),
     ("nothing_is_left_behind", nothing_is_left_behind),
 ];
@@ -67,6 +68,7 @@ fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
         conds: 0,
         barriers: Vec::new(),
         disks: Vec::new(),
+        changes: Vec::new(),
         tasks,
         child: ChildSpec { working_set_kib: 0 },
         counters: 1,
@@ -178,7 +180,8 @@ fn conditions_barriers_timers_and_disks() {
     let outcome = run(&all).unwrap();
     assert_eq!(outcome.measurements.counters[0], 1);
     let length = outcome.measurements.spans[0][0].length();
-    assert!(length >= DurationNs::from_ms(64) && length < DurationNs::from_ms(600), "{length:?}");
+    // How much longer depends on what else the machine does.
+    assert!(length >= DurationNs::from_ms(64), "{length:?}");
 }
 
 fn the_caller_can_end_a_run() {
@@ -188,6 +191,23 @@ fn the_caller_can_end_a_run() {
             .unwrap();
     assert!(outcome.stopped_early);
     assert!(outcome.measurements.elapsed < DurationNs::from_secs(20));
+}
+
+fn attributes_change_while_tasks_run() {
+    let (alone, meek) =
+        (Attribute::Affinity(CpuMask::single(CpuId(0))), Attribute::Nice(Nice::new(19).unwrap()));
+    let elsewhere = Attribute::Affinity(CpuMask::single(CpuId(900)));
+    let set = |task: u32, change: u32| Op::Set { task: Some(TaskRef(task)), change: ChangeId(change) };
+    // The changes reach the tasks through an exec too.
+    let hand = [Op::Exec, set(0, 0), set(1, 0), set(1, 1), set(1, 2)];
+    let hand = hand.into_iter().fold(ProgramBuilder::new(), ProgramBuilder::op);
+    let hog =
+        ProgramBuilder::new().op(Op::Sleep(DurationNs::from_ms(50))).op(Op::RunFor(DurationNs::from_ms(400)));
+    let mut pair = scenario(vec![hog, hand], vec![task("a", 0, 0), task("b", 0, 1), task("hand", 1, 2)]);
+    pair.changes = vec![alone, meek, elsewhere];
+    let outcome = run(&pair).unwrap();
+    let (strong, weak) = (outcome.tasks[0].cpu_time, outcome.tasks[1].cpu_time);
+    assert!(strong.0 > 4 * weak.0, "{strong:?} against {weak:?} of nice 19 on the same CPU");
 }
 
 fn failures_name_the_task() {

@@ -5,10 +5,10 @@ use crate::exec::{self, Step};
 use crate::flags::*;
 use crate::lock::TimerId;
 use crate::ops::{OpKind, SchedExt};
-use crate::run::Attribute;
 use crate::sim::Sim;
 use crate::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_workload::Attribute;
 
 /// Bursts look at the clock at least this often, so that stale events do not
 /// pile up behind long ones. Chosen: rare enough to cost nothing.
@@ -324,12 +324,16 @@ impl<S: SchedExt> Sim<S> {
     /// A change from outside.
     fn apply(&mut self, index: u32) {
         let change = self.k.changes[index as usize];
-        let task = change.task;
+        self.k.charge(self.k.machine.costs.syscall);
+        self.set_attribute(change.task, change.attribute);
+    }
+
+    /// Gives a task that lives another nice value, policy or affinity.
+    pub(crate) fn set_attribute(&mut self, task: TaskId, attribute: Attribute) {
         if self.k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
             return;
         }
-        self.k.charge(self.k.machine.costs.syscall);
-        match change.attribute {
+        match attribute {
             Attribute::Nice(nice) => self.set_nice(task, nice),
             Attribute::Policy(policy) => self.set_policy(task, policy),
             Attribute::Affinity(mask) => {

@@ -45,7 +45,7 @@ pub use ipc::{Descriptor, descriptor, resolve};
 pub use kernel::{Context, CostTotals, Kernel, UPTIME};
 pub use lock::{SimLockId, TimerId};
 pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
-pub use run::{Attribute, Change, Class, Config, RunResult, SimError, run};
+pub use run::{Change, Class, Config, RunResult, SimError, run};
 pub use scx::EventCounters;
 pub use task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
 pub use trace::SharedSink;

@@ -10,9 +10,9 @@ use crate::scx::EventCounters;
 use crate::sim::Sim;
 use crate::task::NewTask;
 use crate::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, TaskId, TimeNs};
 use schedlab_trace::{ExitRecord, RunHash, Summary, TaskRecord};
-use schedlab_workload::{End, Measurements, Scenario};
+use schedlab_workload::{Attribute, End, Measurements, Scenario};
 use std::fmt;
 
 /// How to run.
@@ -42,17 +42,6 @@ pub struct Change {
     pub task: TaskId,
     /// What.
     pub attribute: Attribute,
-}
-
-/// What a [`Change`] sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attribute {
-    /// The nice value.
-    Nice(Nice),
-    /// The scheduling policy.
-    Policy(Policy),
-    /// The CPUs it may use; ignored when the machine has none of them.
-    Affinity(CpuMask),
 }
 
 impl Config {

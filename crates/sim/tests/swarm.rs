@@ -8,9 +8,11 @@ mod common;
 use common::*;
 use schedlab_base::{Cpu, DurationNs, Machine, Nice, Policy, Prng, TaskId, TimeNs};
 use schedlab_sim::flags::*;
-use schedlab_sim::{Attribute, Change, Class, Config, run};
+use schedlab_sim::{Change, Class, Config, run};
 use schedlab_trace::ExitKind;
-use schedlab_workload::{Amount, Channel, ChannelKind, End, Op, Program, ProgramBuilder, Scenario};
+use schedlab_workload::{
+    Amount, Attribute, ChangeId, Channel, ChannelKind, End, Op, Program, ProgramBuilder, Scenario, TaskRef,
+};
 
 fn machine(prng: &mut Prng) -> Machine {
     let cpus = 1 + prng.below(6) as usize;
@@ -58,6 +60,10 @@ fn op(prng: &mut Prng, features: u64) -> Op {
         2 if features & 1 != 0 => Op::Sleep(span(prng, 5_000_000)),
         3 if features & 2 != 0 => Op::Yield,
         4 if features & 4 != 0 => Op::Exec,
+        5 if features & 1024 != 0 => {
+            let task = prng.chance(1, 2).then(|| TaskRef(prng.below(1 + features % 3) as u32));
+            Op::Set { task, change: ChangeId(prng.below(CHANGES) as u32) }
+        }
         _ => Op::Run(span(prng, 50_000)),
     }
 }
@@ -75,9 +81,13 @@ fn random_program(prng: &mut Prng, features: u64) -> Program {
     builder.build().unwrap()
 }
 
+/// Changes that programs may make.
+const CHANGES: u64 = 6;
+
 fn scenario(prng: &mut Prng, cpus: usize) -> Scenario {
     let features = prng.next_u64();
     let mut scenario = Scenario::empty("swarm", End::After(ms(60)));
+    scenario.changes = (0..CHANGES).map(|_| attribute(prng, cpus)).collect();
     scenario.child.working_set_kib = prng.below(64) as u32;
     // Program 0 is what children run: it forks nobody and ends.
     scenario.programs.push(program(|b| b.op(Op::Run(us(20))).op(Op::Sleep(us(30))).op(Op::Run(us(10)))));
@@ -142,17 +152,21 @@ fn ping_pong(scenario: &mut Scenario, pair: u32) {
     }
 }
 
+fn attribute(prng: &mut Prng, cpus: usize) -> Attribute {
+    let cpu = |prng: &mut Prng| prng.below(cpus as u64) as u32;
+    match prng.below(6) {
+        0 => Attribute::Nice(Nice::new(prng.below(40) as i64 - 20).unwrap()),
+        1 => Attribute::Policy(Policy::Fifo(1 + prng.below(99) as u8)),
+        2 => Attribute::Policy(Policy::Other),
+        _ => Attribute::Affinity(mask(&[cpu(prng), cpu(prng)])),
+    }
+}
+
 /// Attribute churn from outside, in half of the worlds.
 fn changes(prng: &mut Prng, scenario: &Scenario, cpus: usize) -> Vec<Change> {
     let count = if prng.chance(1, 2) { prng.below(60) } else { 0 };
     let mut draw = || {
-        let cpu = |prng: &mut Prng| prng.below(cpus as u64) as u32;
-        let attribute = match prng.below(6) {
-            0 => Attribute::Nice(Nice::new(prng.below(40) as i64 - 20).unwrap()),
-            1 => Attribute::Policy(Policy::Fifo(1 + prng.below(99) as u8)),
-            2 => Attribute::Policy(Policy::Other),
-            _ => Attribute::Affinity(mask(&[cpu(prng), cpu(prng)])),
-        };
+        let attribute = attribute(prng, cpus);
         let task = TaskId(prng.below(scenario.tasks.len() as u64 + 2) as u32);
         Change { at: TimeNs(prng.below(60_000_000)), task, attribute }
     };

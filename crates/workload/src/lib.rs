@@ -18,10 +18,10 @@ mod scenario;
 pub use cursor::Cursor;
 pub use measure::{CounterId, Formula, Measurements, MetricSpec, SpanId, SpanSample};
 pub use program::{
-    Amount, BarrierId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramBuilder,
+    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramBuilder,
     ProgramError, ProgramId, SemId, TaskRef, TimerSlot,
 };
 pub use scenario::{
-    Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, ScenarioError, Semaphore,
-    TaskSpec,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, ScenarioError,
+    Semaphore, TaskSpec,
 };

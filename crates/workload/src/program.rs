@@ -53,6 +53,10 @@ index!(
     TimerSlot
 );
 index!(
+    /// A change of a task's attributes, by its place in the scenario's list.
+    ChangeId
+);
+index!(
     /// A task that exists when the scenario starts, by its place in the list.
     TaskRef
 );
@@ -154,6 +158,14 @@ pub enum Op {
     },
     /// Replaces the process image (`execve`); the program goes on.
     Exec,
+    /// Changes a task's nice value, policy or affinity (`setpriority`, `sched_setscheduler`, `sched_setaffinity`).
+    /// Does nothing to a task that has ended, nor with CPUs that the machine lacks.
+    Set {
+        /// Whose; the task's own without.
+        task: Option<TaskRef>,
+        /// What it becomes.
+        change: ChangeId,
+    },
     /// Blocks until one child has ended, and reaps it. Does nothing without children.
     WaitChild,
     /// Ends the task; the end of a program does the same.

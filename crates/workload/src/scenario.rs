@@ -46,6 +46,17 @@ pub enum LockKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disk {}
 
+/// What [`Op::Set`] makes of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// The nice value.
+    Nice(Nice),
+    /// The scheduling policy.
+    Policy(Policy),
+    /// The CPUs it may use; ignored when the machine has none of them.
+    Affinity(CpuMask),
+}
+
 /// Tasks of one process share an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
@@ -111,6 +122,8 @@ pub struct Scenario {
     pub barriers: Vec<u32>,
     /// Disks by [`crate::DiskId`].
     pub disks: Vec<Disk>,
+    /// Changes of attributes by [`crate::ChangeId`].
+    pub changes: Vec<Attribute>,
     /// The tasks at the start. They become runnable in this order at time 0,
     /// forked by a common parent (the shell, which is not part of the results).
     pub tasks: Vec<TaskSpec>,
@@ -151,6 +164,7 @@ impl Scenario {
             conds: 0,
             barriers: Vec::new(),
             disks: Vec::new(),
+            changes: Vec::new(),
             tasks: Vec::new(),
             child: ChildSpec { working_set_kib: 0 },
             counters: 0,
@@ -212,6 +226,13 @@ impl Scenario {
             }
             Op::TimerWait { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
             Op::Io { disk, .. } => known(disk.index(), self.disks.len()),
+            Op::Set { task, change } => {
+                known(change.index(), self.changes.len())?;
+                if matches!(self.changes[change.index()], Attribute::Affinity(mask) if mask.is_empty()) {
+                    return Err("an empty affinity mask");
+                }
+                task.map_or(Ok(()), |task| known(task.index(), self.tasks.len()))
+            }
             Op::Fork { program } => known(program.index(), self.programs.len()),
             Op::Count { counter, .. } => known(counter.0 as usize, self.counters as usize),
             Op::SpanBegin(span) | Op::SpanEnd(span) => known(span.0 as usize, self.spans as usize),

@@ -154,6 +154,7 @@ fn conduct(
         channels: &objects.channels,
         sets: &objects.sets,
         barriers: &scenario.barriers,
+        changes: &scenario.changes,
         spans: scenario.spans as usize,
         rate,
     };

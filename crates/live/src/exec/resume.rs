@@ -9,10 +9,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-use schedlab_base::DurationNs;
+use schedlab_base::{CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use schedlab_workload::{
-    Amount, BarrierId, ChannelId, CondId, CounterId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramId,
-    SemId, SpanId, TimerSlot,
+    Amount, Attribute, BarrierId, ChangeId, ChannelId, CondId, CounterId, DiskId, LockId, MAX_TIMERS, Op,
+    Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
 };
 
 use super::channels::{Ends, keep_open, memory_file};
@@ -77,6 +77,7 @@ fn go_on(state: RawFd) -> Option<i32> {
         channels: &state.channels,
         sets: &state.sets,
         barriers: &state.barriers,
+        changes: &state.changes,
         spans: state.open.len(),
         rate: state.rate,
     };
@@ -100,6 +101,7 @@ struct State {
     background: bool,
     timers: [u64; MAX_TIMERS],
     barriers: Vec<u32>,
+    changes: Vec<Attribute>,
     open: Vec<u64>,
     channels: Vec<Ends>,
     sets: Vec<i32>,
@@ -129,6 +131,8 @@ fn encode(task: &Task<'_>) -> Vec<u64> {
     words.extend(task.timers);
     words.push(context.barriers.len() as u64);
     words.extend(context.barriers.iter().map(|parties| u64::from(*parties)));
+    words.push(context.changes.len() as u64);
+    words.extend(context.changes.iter().flat_map(encode_change));
     words.push(task.open.len() as u64);
     words.extend(&task.open);
     words.push(context.channels.len() as u64);
@@ -200,6 +204,7 @@ impl State {
             background: words.0.next()? != 0,
             timers: words.array()?,
             barriers: words.list(|w| u32::try_from(w.0.next()?).ok())?,
+            changes: words.list(decode_change)?,
             open: words.list(|w| w.0.next())?,
             channels: words.list(|w| Some(Ends { read: w.number()?, write: w.number()? }))?,
             sets: words.list(Words::number)?,
@@ -209,6 +214,47 @@ impl State {
             })?,
         })
     }
+}
+
+/// Words of a CPU mask.
+const CPU_WORDS: usize = MAX_CPUS / 64;
+
+/// A change as its number and the words of a CPU mask, of which others use the first.
+fn encode_change(change: &Attribute) -> [u64; 1 + CPU_WORDS] {
+    let mut words = [0; 1 + CPU_WORDS];
+    (words[0], words[1]) = match *change {
+        Attribute::Nice(nice) => (0, i64::from(nice.get()).cast_unsigned()),
+        Attribute::Policy(Policy::Other) => (1, 0),
+        Attribute::Policy(Policy::Batch) => (2, 0),
+        Attribute::Policy(Policy::Idle) => (3, 0),
+        Attribute::Policy(Policy::Fifo(priority)) => (4, priority.into()),
+        Attribute::Policy(Policy::Rr(priority)) => (5, priority.into()),
+        Attribute::Affinity(mask) => {
+            words[1..].copy_from_slice(mask.words());
+            (6, words[1])
+        }
+    };
+    words
+}
+
+fn decode_change(words: &mut Words) -> Option<Attribute> {
+    let number = words.0.next()?;
+    let mask: [u64; CPU_WORDS] = words.array()?;
+    let priority = u8::try_from(mask[0]);
+    Some(match number {
+        0 => Attribute::Nice(Nice::new(mask[0].cast_signed())?),
+        1 => Attribute::Policy(Policy::Other),
+        2 => Attribute::Policy(Policy::Batch),
+        3 => Attribute::Policy(Policy::Idle),
+        4 => Attribute::Policy(Policy::Fifo(priority.ok()?)),
+        5 => Attribute::Policy(Policy::Rr(priority.ok()?)),
+        6 => {
+            let mut cpus = CpuMask::EMPTY;
+            mask.iter().enumerate().for_each(|(index, word)| cpus.set_word(index, *word));
+            Attribute::Affinity(cpus)
+        }
+        _ => return None,
+    })
 }
 
 /// An operation as its number and two arguments.
@@ -241,6 +287,8 @@ fn encode_op(op: &Op) -> [u64; 3] {
         Op::CondBroadcast(cond) => [23, cond.0.into(), 0],
         Op::Barrier(barrier) => [24, barrier.0.into(), 0],
         Op::TimerWait { timer, period, absolute: false } => [25, timer.0.into(), period.0],
+        Op::Set { task: None, change } => [28, change.0.into(), 0],
+        Op::Set { task: Some(task), change } => [29, change.0.into(), task.0.into()],
         Op::TimerWait { timer, period, absolute: true } => [26, timer.0.into(), period.0],
     }
 }
@@ -275,6 +323,8 @@ fn decode_op(words: &mut Words) -> Option<Op> {
         22 => Op::CondSignal(CondId(short(a)?)),
         23 => Op::CondBroadcast(CondId(short(a)?)),
         24 => Op::Barrier(BarrierId(short(a)?)),
+        28 => Op::Set { task: None, change: ChangeId(short(a)?) },
+        29 => Op::Set { task: Some(TaskRef(short(b)?)), change: ChangeId(short(a)?) },
         25 | 26 => {
             Op::TimerWait { timer: TimerSlot(short(a)?), period: DurationNs(b), absolute: number == 26 }
         }
@@ -285,6 +335,7 @@ fn decode_op(words: &mut Words) -> Option<Op> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_base::CpuId;
 
     #[test]
     fn operations_survive_coding() {
@@ -317,6 +368,8 @@ mod tests {
             Op::Barrier(BarrierId(4)),
             Op::TimerWait { timer: TimerSlot(1), period: DurationNs(9), absolute: true },
             Op::TimerWait { timer: TimerSlot(2), period: DurationNs(8), absolute: false },
+            Op::Set { task: None, change: ChangeId(2) },
+            Op::Set { task: Some(TaskRef(3)), change: ChangeId(4) },
         ];
         let words: Vec<u64> = ops.iter().flat_map(encode_op).collect();
         let mut words = Words(words.into_iter());
@@ -325,5 +378,26 @@ mod tests {
         }
         assert_eq!(decode_op(&mut words), None);
         assert_eq!(decode_op(&mut Words(vec![99, 0, 0].into_iter())), None);
+    }
+
+    #[test]
+    fn changes_survive_coding() {
+        let mut cpus = CpuMask::single(CpuId(3));
+        cpus.set(CpuId(MAX_CPUS as u32 - 1));
+        let changes = [
+            Attribute::Nice(Nice::new(-20).unwrap()),
+            Attribute::Policy(Policy::Other),
+            Attribute::Policy(Policy::Batch),
+            Attribute::Policy(Policy::Idle),
+            Attribute::Policy(Policy::Fifo(50)),
+            Attribute::Policy(Policy::Rr(1)),
+            Attribute::Affinity(cpus),
+        ];
+        let words: Vec<u64> = changes.iter().flat_map(encode_change).collect();
+        let mut words = Words(words.into_iter());
+        for change in changes {
+            assert_eq!(decode_change(&mut words), Some(change));
+        }
+        assert_eq!(decode_change(&mut words), None);
     }
 }

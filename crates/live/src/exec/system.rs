@@ -212,17 +212,22 @@ pub(super) fn set_name(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
 }
 
-/// Restricts this thread to some CPUs.
-pub(super) fn set_affinity(mask: &CpuMask) -> io::Result<()> {
+/// Restricts a thread (0: this one) to some CPUs.
+pub(super) fn set_affinity(tid: u32, mask: &CpuMask) -> io::Result<()> {
     let words = mask.words();
+    let cpus = words.as_ptr().cast::<libc::cpu_set_t>();
     // SAFETY: the kernel reads that many bytes.
-    let done =
-        unsafe { libc::sched_setaffinity(0, size_of_val(words), words.as_ptr().cast::<libc::cpu_set_t>()) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(unsafe { libc::sched_setaffinity(tid.cast_signed(), size_of_val(words), cpus) })
 }
 
-/// Sets this thread's policy, with its nice value.
-pub(super) fn set_policy(policy: Policy, nice: i32) -> io::Result<()> {
+/// Sets a thread's nice value (0: this one's), which on Linux is the thread's alone.
+pub(super) fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
+    // SAFETY: plain system call.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, nice) })
+}
+
+/// Sets a thread's policy (0: this one's).
+pub(super) fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
     let (number, priority) = match policy {
         Policy::Other => (libc::SCHED_OTHER, 0),
         Policy::Batch => (libc::SCHED_BATCH, 0),
@@ -230,20 +235,13 @@ pub(super) fn set_policy(policy: Policy, nice: i32) -> io::Result<()> {
         Policy::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
         Policy::Rr(priority) => (libc::SCHED_RR, i32::from(priority)),
     };
-    // SAFETY: plain system call; the value is per thread on Linux.
-    let set = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread_id(), nice) };
-    if set != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if policy == Policy::Other {
-        return Ok(());
-    }
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: reads one sched_param.
-    match unsafe { libc::sched_setscheduler(0, number, &raw const parameter) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::sched_setscheduler(tid.cast_signed(), number, &raw const parameter) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Voluntary and involuntary switches of this thread so far.

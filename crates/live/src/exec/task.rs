@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use schedlab_workload::{Cursor, MAX_TIMERS, Op, Program, TaskSpec};
+use schedlab_base::Policy;
+use schedlab_workload::{Attribute, Cursor, MAX_TIMERS, Op, Program, TaskRef, TaskSpec};
 
 use super::channels::{Ends, place_of};
 use super::resume;
@@ -84,6 +85,8 @@ pub(super) struct Context<'a> {
     pub(super) sets: &'a [i32],
     /// Parties of each barrier.
     pub(super) barriers: &'a [u32],
+    /// What [`Op::Set`] makes of tasks.
+    pub(super) changes: &'a [Attribute],
     pub(super) spans: usize,
     pub(super) rate: SpinRate,
 }
@@ -144,9 +147,12 @@ impl<'a> Task<'a> {
     pub(super) fn wait_at_gate(&mut self, spec: &TaskSpec) -> Result<(), Failure> {
         system::set_name(&spec.name);
         if let Some(mask) = &spec.affinity {
-            system::set_affinity(mask).map_err(|e| Failure(Doing::Affinity, e))?;
+            system::set_affinity(0, mask).map_err(|e| Failure(Doing::Affinity, e))?;
         }
-        system::set_policy(spec.policy, spec.nice.get()).map_err(|e| Failure(Doing::Policy, e))?;
+        system::set_nice(0, spec.nice.get()).map_err(|e| Failure(Doing::Policy, e))?;
+        if spec.policy != Policy::Other {
+            system::set_policy(0, spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
+        }
         let header = self.context.shared.header();
         self.context.shared.slot(self.slot).tid.store(system::thread_id(), Relaxed);
         header.ready.fetch_add(1, std::sync::atomic::Ordering::Release);
@@ -224,6 +230,7 @@ impl<'a> Task<'a> {
             // SAFETY: plain system call.
             Op::Yield => drop(unsafe { libc::sched_yield() }),
             Op::Fork { program } => self.fork(program.index())?,
+            Op::Set { task, change } => self.set(task, self.context.changes[change.index()])?,
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { counter, units } => {
@@ -275,6 +282,25 @@ impl<'a> Task<'a> {
     fn semaphore(&self, semaphore: usize, change: i16) -> Result<(), Failure> {
         let (set, number) = place_of(semaphore);
         system::semop(self.context.sets[set], number, change).map_err(|e| Failure(Doing::Semaphore, e))
+    }
+
+    /// Changes an attribute of a task; one that has ended keeps what it had.
+    fn set(&self, task: Option<TaskRef>, attribute: Attribute) -> Result<(), Failure> {
+        let slot = task.map(|task| self.context.shared.slot(task.index()));
+        if slot.is_some_and(|slot| slot.ended.load(Acquire) != 0) {
+            return Ok(());
+        }
+        let tid = slot.map_or(0, |slot| slot.tid.load(Relaxed));
+        let (doing, done) = match attribute {
+            Attribute::Nice(nice) => (Doing::Policy, system::set_nice(tid, nice.get())),
+            Attribute::Policy(policy) => (Doing::Policy, system::set_policy(tid, policy)),
+            Attribute::Affinity(mask) => (Doing::Affinity, system::set_affinity(tid, &mask)),
+        };
+        match done {
+            // It has ended meanwhile, or the machine lacks these CPUs.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EINVAL)) => Ok(()),
+            done => done.map_err(|error| Failure(doing, error)),
+        }
     }
 
     fn fork(&self, program: usize) -> Result<(), Failure> {

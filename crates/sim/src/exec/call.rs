@@ -1,6 +1,6 @@
 //! System calls: what they cost and what they do.
 
-use super::numbers::call as number;
+use super::numbers::{SETPRIORITY, call as number};
 use super::{Event, Phase, Step, burst, state};
 use crate::ipc::{Moved, Objects};
 use crate::lock::Timeline;
@@ -16,7 +16,12 @@ const PLAIN: WakeFlags = WakeFlags { sync: false, from_interrupt: false, fork: f
 
 /// Enters the system call of `op`; it takes effect when its costs are paid.
 pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step {
-    let (nr, args) = number(&sim.exec.scenario, &op, waits(&op));
+    let (nr, mut args) = number(&sim.exec.scenario, &op, waits(&op));
+    if let Op::Set { task: Some(other), .. } = op {
+        // setpriority() has its kind of id in front.
+        let place = usize::from(nr == SETPRIORITY);
+        args[place] = sim.k.get_task(TaskId(other.0)).map_or(0, |other| other.pid as u64);
+    }
     sim.sys_enter(nr, args);
     let exec = state(sim, task);
     exec.phase = Phase::Enter(op);
@@ -163,6 +168,11 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
             Some(Step::Yield)
         }
         Op::Fork { program } => fork(sim, task, &op, program),
+        Op::Set { task: other, change } => {
+            let whose = other.map_or(task, |other| TaskId(other.0));
+            sim.set_attribute(whose, sim.exec.scenario.changes[change.index()]);
+            leave(sim, &op, 0)
+        }
         Op::Exec => {
             sim.exec_image(cpu);
             leave(sim, &op, 0)

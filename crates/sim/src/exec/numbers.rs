@@ -2,13 +2,14 @@
 //! program can look at them. Addresses are made up but consistent.
 
 use crate::ipc::descriptor;
-use schedlab_workload::{ChannelId, ChannelKind, Op, Scenario};
+use schedlab_workload::{Attribute, ChannelId, ChannelKind, Op, Scenario};
 
 /// `FUTEX_WAIT | FUTEX_PRIVATE_FLAG`.
 pub(super) const FUTEX_WAIT: u64 = 128;
 /// `FUTEX_WAKE | FUTEX_PRIVATE_FLAG`.
 pub(super) const FUTEX_WAKE: u64 = 129;
 const FUTEX: i64 = 202;
+pub(super) const SETPRIORITY: i64 = 141;
 
 /// Where the user-space objects of a run are: one cache line each.
 const LOCKS: u64 = 0x7f10_0000_0000;
@@ -39,6 +40,12 @@ pub(super) fn call(scenario: &Scenario, op: &Op, waits: bool) -> (i64, [u64; 6])
         // A read of a file that is not cached.
         Op::Io { disk, .. } => (17, [1000 + u64::from(disk.0), BUFFER, 4096, 0, 0, 0]),
         Op::Yield => (24, [0; 6]),
+        // On the task itself (process id 0); the caller knows other ids.
+        Op::Set { change, .. } => match scenario.changes[change.index()] {
+            Attribute::Nice(nice) => (SETPRIORITY, [0, 0, i64::from(nice.get()) as u64, 0, 0, 0]),
+            Attribute::Policy(_) => (144, [0, 0, BUFFER, 0, 0, 0]),
+            Attribute::Affinity(_) => (203, [0, 64, BUFFER, 0, 0, 0]),
+        },
         // clone() with CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD.
         Op::Fork { .. } => (56, [0x0120_0011, 0, 0, 0, 0, 0]),
         Op::Exec => (59, [BUFFER, BUFFER, BUFFER, 0, 0, 0]),

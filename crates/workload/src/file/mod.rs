@@ -10,9 +10,9 @@ use std::fmt;
 use toml::Spanned;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
-use crate::program::{BarrierId, ChannelId, CondId, DiskId, LockId, ProgramId, SemId};
+use crate::program::{BarrierId, ChannelId, CondId, DiskId, LockId, ProgramId, SemId, TaskRef};
 use crate::scenario::{
-    Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, Semaphore, TaskSpec,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, Semaphore, TaskSpec,
 };
 
 /// Why a workload file is refused: names file, line and cure.
@@ -108,6 +108,13 @@ struct Task {
     background: bool,
 }
 
+impl Task {
+    /// The name of the one with this number.
+    fn name_of(&self, number: u32) -> String {
+        if self.count == 1 { self.name.clone() } else { format!("{}/{number}", self.name) }
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -148,6 +155,8 @@ struct Names {
     programs: BTreeMap<String, ProgramId>,
     counters: BTreeMap<String, CounterId>,
     spans: BTreeMap<String, SpanId>,
+    tasks: BTreeMap<String, TaskRef>,
+    changes: Vec<Attribute>,
 }
 
 /// What a name stands for.
@@ -182,6 +191,9 @@ fn build(file: &File) -> Outcome<Scenario> {
     for (number, name) in file.programs.keys().enumerate() {
         names.programs.insert(name.clone(), ProgramId(number as u32));
     }
+    let tasks =
+        file.tasks.iter().flat_map(|task| (0..task.get_ref().count).map(|n| task.get_ref().name_of(n)));
+    names.tasks = tasks.zip(0..).map(|(name, number)| (name, TaskRef(number))).collect();
     add_objects(file, &mut scenario, &mut names)?;
     for (name, lines) in &file.programs {
         let program = program::parse(name, lines, &mut names)?;
@@ -189,6 +201,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     }
     scenario.counters = names.counters.len() as u32;
     scenario.spans = names.spans.len() as u32;
+    scenario.changes.clone_from(&names.changes);
     add_tasks(file, &mut scenario, &names)?;
     for (name, entry) in &file.metrics {
         let formula = formula(entry, &names)?;
@@ -296,14 +309,15 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
         if scenario.tasks.len() + task.count as usize > MAX_TASKS {
             return fault(at, format!("more than {MAX_TASKS} tasks"));
         }
-        let (nices, policy, affinity) = (nices(task, at)?, policy(task, at)?, affinity(task, at)?);
+        let (nices, affinity) = (nices(task, at)?, affinity(task, at)?);
+        let policy = policy(&task.policy).or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
         for number in 0..task.count {
             let process = match &task.process {
                 Some(process) => *processes.entry(process).or_insert_with(&mut new_process),
                 None => new_process(),
             };
             scenario.tasks.push(TaskSpec {
-                name: if task.count == 1 { task.name.clone() } else { format!("{}/{number}", task.name) },
+                name: task.name_of(number),
                 program,
                 process,
                 nice: nices[number as usize % nices.len()],
@@ -326,8 +340,9 @@ fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {
     }
 }
 
-fn policy(task: &Task, at: usize) -> Outcome<Policy> {
-    let (name, priority) = task.policy.split_once(':').unwrap_or((&task.policy, "10"));
+/// A policy as it is written: `other`, `fifo:50`.
+fn policy(text: &str) -> Result<Policy, String> {
+    let (name, priority) = text.split_once(':').unwrap_or((text, "10"));
     let priority = priority.parse().ok().filter(|prio| (1..=99).contains(prio));
     match (name, priority) {
         ("" | "other", _) => Ok(Policy::Other),
@@ -335,13 +350,9 @@ fn policy(task: &Task, at: usize) -> Outcome<Policy> {
         ("idle", _) => Ok(Policy::Idle),
         ("fifo", Some(priority)) => Ok(Policy::Fifo(priority)),
         ("rr", Some(priority)) => Ok(Policy::Rr(priority)),
-        _ => fault(
-            at,
-            format!(
-                "task {}: policy '{}' is none of other, batch, idle, fifo:PRIORITY, rr:PRIORITY (1 to 99)",
-                task.name, task.policy
-            ),
-        ),
+        _ => Err(format!(
+            "policy '{text}' is none of other, batch, idle, fifo:PRIORITY, rr:PRIORITY (1 to 99)"
+        )),
     }
 }
 

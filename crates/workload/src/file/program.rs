@@ -1,9 +1,10 @@
 //! Programs in text: one operation a line.
 
-use super::{Fault, Named, Names, Outcome, Spanned, fault, list};
+use super::{Fault, Named, Names, Outcome, Spanned, fault, list, policy};
 use crate::measure::{CounterId, SpanId};
-use crate::program::{Amount, MAX_TIMERS, Op, Program, TimerSlot};
-use schedlab_base::DurationNs;
+use crate::program::{Amount, ChangeId, MAX_TIMERS, Op, Program, TimerSlot};
+use crate::scenario::Attribute;
+use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice};
 
 /// How each operation is written.
 const SYNTAX: &[(&str, &str)] = &[
@@ -25,6 +26,9 @@ const SYNTAX: &[(&str, &str)] = &[
     ("barrier", "barrier BARRIER"),
     ("yield", "yield"),
     ("fork", "fork PROGRAM"),
+    ("nice", "nice TASK|self VALUE"),
+    ("policy", "policy TASK|self POLICY"),
+    ("cpus", "cpus TASK|self LIST"),
     ("exec", "exec"),
     ("wait-child", "wait-child"),
     ("exit", "exit"),
@@ -112,6 +116,7 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
             Some(&program) => Op::Fork { program },
             None => return line.fail(&format!("no such program; there are: {}", list(&names.programs))),
         },
+        "nice" | "policy" | "cpus" => change(line, names)?,
         "count" => {
             let next = CounterId(names.counters.len() as u32);
             let counter = *names.counters.entry(line.word(1)?.to_string()).or_insert(next);
@@ -124,6 +129,48 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         }
         _ => on_object(line, names)?,
     })
+}
+
+/// A change of a task's attributes.
+fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
+    let task = match line.word(1)? {
+        "self" => None,
+        name => match names.tasks.get(name) {
+            Some(&task) => Some(task),
+            None => return line.fail(&format!("no such task; there are: self, {}", list(&names.tasks))),
+        },
+    };
+    let value = line.word(2)?;
+    let attribute = match line.words[0] {
+        "nice" => {
+            Nice::new(line.number(2)?).map(Attribute::Nice).ok_or("nice values are -20 to 19".to_string())
+        }
+        "policy" => policy(value).map(Attribute::Policy),
+        _ => cpu_list(value).map(Attribute::Affinity),
+    };
+    let attribute = attribute.or_else(|text| line.fail(&text))?;
+    let known = names.changes.iter().position(|known| *known == attribute);
+    let place = known.unwrap_or_else(|| {
+        names.changes.push(attribute);
+        names.changes.len() - 1
+    });
+    Ok(Op::Set { task, change: ChangeId(place as u32) })
+}
+
+/// CPUs as in `0,2-3`.
+fn cpu_list(text: &str) -> Result<CpuMask, String> {
+    let wrong = || format!("'{text}' is no list of CPUs (0 to {}) such as 0,2-3", MAX_CPUS - 1);
+    let mut mask = CpuMask::EMPTY;
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.parse::<u32>().ok().filter(|&cpu| (cpu as usize) < MAX_CPUS);
+        let (first, last) = (number(first).ok_or_else(wrong)?, number(last).ok_or_else(wrong)?);
+        if first > last {
+            return Err(wrong());
+        }
+        (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
+    }
+    Ok(mask)
 }
 
 /// A number that is 1 when it is missing.

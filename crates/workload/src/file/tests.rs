@@ -106,3 +106,34 @@ fn nothing_panics_on_broken_files() {
         }
     }
 }
+
+#[test]
+fn attributes_change_by_name_or_for_oneself() {
+    let text = |line: &str| {
+        format!(
+            "name = \"x\"\n[programs]\nhog = [\"run 5ms\"]\nhand = [\"{line}\", \"run 1ms\"]\n\
+             [[tasks]]\nname = \"hog\"\nprogram = \"hog\"\ncount = 2\n[[tasks]]\nname = \"hand\"\nprogram = \"hand\"\n"
+        )
+    };
+    let op = |line: &str| {
+        let scenario = parse(&text(line), "x.toml").unwrap();
+        let Op::Set { task, change } = scenario.programs[0].ops()[0] else { panic!("{line}") };
+        (task, scenario.changes[change.index()])
+    };
+    let mut cpus = CpuMask::single(CpuId(0));
+    cpus.set(CpuId(2));
+    cpus.set(CpuId(3));
+    assert_eq!(op("cpus hog/1 0,2-3"), (Some(TaskRef(1)), Attribute::Affinity(cpus)));
+    assert_eq!(op("nice self -5"), (None, Attribute::Nice(Nice::new(-5).unwrap())));
+    assert_eq!(op("policy hand fifo:50"), (Some(TaskRef(2)), Attribute::Policy(Policy::Fifo(50))));
+    for (line, problem) in [
+        ("cpus hog 0", "no such task; there are: self, hand, hog/0, hog/1"),
+        ("cpus self 3-1", "'3-1' is no list of CPUs"),
+        ("nice self 20", "nice values are -20 to 19"),
+        ("policy self deadline", "policy 'deadline' is none of other"),
+        ("cpus self", "it is written: cpus TASK|self LIST"),
+    ] {
+        let error = parse(&text(line), "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:4: ") && error.contains(problem), "{error}");
+    }
+}
