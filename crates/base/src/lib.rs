@@ -14,7 +14,7 @@ mod weight;
 
 pub use cpumask::{CpuMask, MAX_CPUS};
 pub use ids::{CpuId, DsqId, TaskId};
-pub use machine::{Costs, Cpu, Machine, MachineError};
+pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric};
 pub use prng::Prng;
 pub use time::{DurationNs, ParseDurationError, TimeNs};

@@ -49,8 +49,11 @@ pub struct Costs {
     pub idle_exit: DurationNs,
     /// The timer tick's work outside policy code.
     pub tick: DurationNs,
-    /// Refilling one KiB of working set from the next level.
+    /// Refilling one KiB of working set from the next level: the last-level cache where
+    /// the machine has one, else memory.
     pub cache_refill_per_kib: DurationNs,
+    /// Extra of a KiB that the last-level cache does not have either.
+    pub memory_refill_per_kib: DurationNs,
     /// Fixed extra of running on another CPU than last time.
     pub migration: DurationNs,
     /// Entry and exit of any system call.
@@ -85,8 +88,12 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     /// Timer frequency in Hz.
     pub hz: u32,
-    /// Per-core cache that holds a task's warm working set, KiB.
+    /// Cache of a core, which its SMT siblings share, in KiB: what of a task's working
+    /// set it holds is warm.
     pub cache_kib: u32,
+    /// Last-level cache behind it, which the CPUs of a domain ([`Cpu::llc`]) share, in
+    /// KiB; 0 for none.
+    pub llc_kib: u32,
     /// Share of full speed, in percent, that each of two busy SMT siblings has.
     pub smt_speed_percent: u32,
     /// Work factor in permille by number of busy CPUs: shared bus and memory
@@ -96,6 +103,9 @@ pub struct Machine {
     /// What things cost.
     pub costs: Costs,
 }
+
+/// The largest cache, in KiB. Chosen: far above any real one.
+pub const MAX_CACHE_KIB: u32 = 4 << 20;
 
 /// Why a machine description is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +139,7 @@ impl Default for Costs {
             idle_exit: DurationNs(1_000),
             tick: DurationNs(700),
             cache_refill_per_kib: DurationNs(60),
+            memory_refill_per_kib: DurationNs(200),
             migration: DurationNs(500),
             syscall: DurationNs(100),
             pipe: DurationNs(350),
@@ -153,6 +164,7 @@ impl Machine {
             cpus: (0..count).map(|core| Cpu { core: core as u32, llc: 0, node: 0 }).collect(),
             hz: 1000,
             cache_kib: 1024,
+            llc_kib: 32 * 1024,
             smt_speed_percent: 60,
             contention_permille: Vec::new(),
             costs: Costs::default(),
@@ -209,6 +221,15 @@ impl Machine {
         }
         if !(10..=10_000).contains(&self.hz) {
             return fail(format!("hz: {} is outside 10..10000", self.hz));
+        }
+        let limit = MAX_CPUS as u32;
+        if let Some(cpu) = self.cpus.iter().find(|cpu| cpu.core.max(cpu.llc).max(cpu.node) >= limit) {
+            return fail(format!("cpus: {cpu:?}: core, llc and node are numbers below {limit}"));
+        }
+        for (key, kib) in [("cache_kib", self.cache_kib), ("llc_kib", self.llc_kib)] {
+            if kib > MAX_CACHE_KIB {
+                return fail(format!("{key}: {kib} is more than {MAX_CACHE_KIB} (4 GiB)"));
+            }
         }
         if !(1..=100).contains(&self.smt_speed_percent) {
             return fail(format!("smt_speed_percent: {} is outside 1..100", self.smt_speed_percent));

@@ -33,6 +33,7 @@ struct Section {
     cpus: Cpus,
     hz: Option<u32>,
     cache_kib: Option<u32>,
+    llc_kib: Option<u32>,
     smt_speed_percent: Option<u32>,
     #[serde(default)]
     contention: Vec<f64>,
@@ -119,7 +120,7 @@ macro_rules! costs_section {
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
     spans: callback kfunc lock lock_transfer lock_spinner schedule context_switch address_space_switch wakeup ipi_send
-        ipi_latency idle_exit tick cache_refill_per_kib migration syscall pipe socket sysv futex
+        ipi_latency idle_exit tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
 }
 
@@ -146,6 +147,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     machine.cpus = cpus(&section.cpus).map_err(|what| at(key_line("cpus"), &what))?;
     machine.hz = section.hz.unwrap_or(machine.hz);
     machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
+    machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);
     machine.smt_speed_percent = section.smt_speed_percent.unwrap_or(machine.smt_speed_percent);
     machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
     machine.costs = file.costs.over(Costs::default());

@@ -58,8 +58,6 @@ pub struct Cpu {
     pub(crate) push_off: bool,
     /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
     pub(crate) distribute_prev: u32,
-    /// KiB that tasks have loaded into this CPU's cache.
-    pub(crate) cache_filled: u64,
     /// Address space that ran last.
     pub(crate) last_mm: Option<u32>,
     pub(crate) last_switch: TimeNs,
@@ -124,7 +122,6 @@ impl Cpu {
             reenq_any: false,
             push_off: false,
             distribute_prev: 0,
-            cache_filled: 0,
             last_mm: None,
             last_switch: TimeNs::ZERO,
             next_balance: TimeNs::ZERO,

@@ -29,6 +29,49 @@ impl crate::Kernel {
         self.queue.push(TimeNs(next), Event::Tick { cpu });
     }
 
+    /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
+    /// leave it.
+    fn set_pace(&mut self, cpu: CpuId, now: TimeNs) {
+        let factor = self.speed_factor(cpu);
+        let entry = &self.cpus[cpu.index()];
+        if factor == entry.burst_factor {
+            return;
+        }
+        let task = entry.curr.expect("a burst has a task");
+        let old = u64::from(entry.burst_factor);
+        let left = entry.burst_end.since(now);
+        let work = left.min(self.task(task).burst.work.scale(old, 1000));
+        let entry = self.cpu_mut(cpu);
+        entry.burst_end = now + (left - work) + work.scale(u64::from(factor), old);
+        entry.burst_factor = factor;
+    }
+
+    /// A thread of `cpu`'s core was taken up or given back: the others change speed.
+    pub(crate) fn set_pace_of_siblings(&mut self, cpu: CpuId) {
+        for index in 0..self.cpus[cpu.index()].siblings.len() {
+            let sibling = self.cpus[cpu.index()].siblings[index];
+            let entry = &self.cpus[sibling.index()];
+            // Its own kernel paths may be ahead of this CPU, or its burst over by now.
+            let now = self.ctx.now.max(entry.clock);
+            if entry.burst_active && entry.burst_end > now {
+                self.set_pace(sibling, now);
+                self.expect_work(sibling, now);
+            }
+        }
+    }
+
+    /// Makes sure that an event comes when the burst of `cpu` ends, or before.
+    fn expect_work(&mut self, cpu: CpuId, now: TimeNs) {
+        let entry = &mut self.cpus[cpu.index()];
+        let at = entry.burst_end.min(now + BURST_HORIZON);
+        if entry.work_event_at > at || entry.work_event_at <= now {
+            entry.burst_generation = entry.burst_generation.wrapping_add(1);
+            entry.work_event_at = at;
+            let generation = entry.burst_generation;
+            self.queue.push(at, Event::Work { cpu, generation });
+        }
+    }
+
     /// Begins a kernel path on `cpu` at `time`.
     pub(crate) fn enter(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = &self.cpus[cpu.index()];
@@ -181,13 +224,7 @@ impl<S: SchedExt> Sim<S> {
         entry.burst_factor = factor;
         entry.burst_end = end;
         entry.burst_active = true;
-        let at = end.min(now + BURST_HORIZON);
-        if entry.work_event_at > at || entry.work_event_at <= now {
-            entry.burst_generation = entry.burst_generation.wrapping_add(1);
-            entry.work_event_at = at;
-            let generation = entry.burst_generation;
-            self.k.queue.push(at, Event::Work { cpu, generation });
-        }
+        self.k.expect_work(cpu, now);
     }
 
     /// A burst that ends before anything else happens needs no event: true when
@@ -211,16 +248,14 @@ impl<S: SchedExt> Sim<S> {
         if entry.burst_generation != generation {
             return;
         }
+        entry.work_event_at = TimeNs::ZERO;
         if !entry.burst_active || entry.burst_end > time {
-            entry.work_event_at = TimeNs::ZERO;
             if entry.burst_active {
-                let at = entry.burst_end.min(time + BURST_HORIZON);
-                entry.work_event_at = at;
-                self.k.queue.push(at, Event::Work { cpu, generation });
+                self.k.set_pace(cpu, time);
+                self.k.expect_work(cpu, time);
             }
             return;
         }
-        entry.work_event_at = TimeNs::ZERO;
         entry.burst_active = false;
         self.k.enter(cpu, time);
         if let Some(task) = self.k.curr(cpu) {

@@ -1,6 +1,7 @@
 //! The simulated kernel's state, its clock and costs, and what callbacks may
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
+use crate::cache::Cache;
 use crate::cpu::Cpu;
 use crate::dsq::{Cursor, Dsq};
 use crate::event::{Event, EventQueue};
@@ -129,6 +130,10 @@ pub struct Kernel {
     pub(crate) event_time: TimeNs,
     pub(crate) ps_remainder: u64,
     pub(crate) topology: Topology,
+    /// By core.
+    pub(crate) core_caches: Vec<Cache>,
+    /// By last-level domain; empty when the machine has no such caches.
+    pub(crate) llc_caches: Vec<Cache>,
     /// First thread's pid by process.
     pub(crate) leaders: BTreeMap<ProcessId, i32>,
     pub(crate) kicks_pending: bool,
@@ -187,6 +192,8 @@ impl Kernel {
             event_time: TimeNs::ZERO,
             ps_remainder: 0,
             topology,
+            core_caches: Cache::of_cores(&machine),
+            llc_caches: Cache::of_llcs(&machine),
             leaders: BTreeMap::new(),
             kicks_pending: false,
             resched_after_pick: false,

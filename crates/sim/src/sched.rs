@@ -428,6 +428,9 @@ impl<S: SchedExt> Sim<S> {
         entry.nr_switches += 1;
         entry.last_switch = now;
         k.ctx.current = next;
+        if k.topology.smt && prev.is_some() != next.is_some() {
+            k.set_pace_of_siblings(cpu);
+        }
         let prev_state = match state {
             RunState::Runnable | RunState::New => TaskState::Runnable,
             RunState::Interruptible => TaskState::Blocked,

@@ -137,8 +137,7 @@ impl<S: SchedExt> Sim<S> {
     /// trace point fires.
     pub(crate) fn exec_image(&mut self, cpu: CpuId) {
         let task = self.k.curr(cpu).expect("a task replaces its own image");
-        self.k.hidden(task).ran_on = None;
-        self.k.cache_arrive(cpu, task);
+        self.k.cache_forget(cpu, task);
         self.trace(TracePointKind::SchedProcessExec, || TracePoint::SchedProcessExec { task });
     }
 

@@ -1,6 +1,7 @@
 //! Tasks: the part of `task_struct` that schedulers can see, and what the core
 //! needs to run them.
 
+use crate::cache::Warmth;
 use crate::dsq::DsqIx;
 use crate::exec::TaskExec;
 use crate::fair::FairEntity;
@@ -192,8 +193,7 @@ pub struct Task {
     /// Involuntary switches.
     pub nivcsw: u64,
     pub(crate) burst: Burst,
-    pub(crate) cache_mark: u64,
-    pub(crate) ran_on: Option<CpuId>,
+    pub(crate) warmth: Warmth,
     /// Working set in KiB.
     pub working_set_kib: u32,
     /// Its process (address space).
@@ -286,8 +286,7 @@ impl Task {
             fair: FairEntity::default(),
             rt_slice: DurationNs::ZERO,
             burst: Burst::default(),
-            ran_on: None,
-            cache_mark: 0,
+            warmth: Warmth::default(),
             ready_at: now,
             stale: true,
             exec: spec.exec,
