@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Policy, TaskId, TimeNs};
-use schedlab_sim::{Attribute, Change, Class, Config, RunResult, run};
-use schedlab_workload::{End, Op, Scenario};
+use schedlab_sim::{Change, Class, Config, RunResult, run};
+use schedlab_workload::{Attribute, End, Op, Scenario};
 
 /// `cpus` with 1000 KiB a core and 4000 KiB a domain; refilling a KiB takes 1 us, from memory 3 us.
 fn machine(cpus: &[Cpu]) -> Machine {
