@@ -83,6 +83,12 @@ struct user_exit_info uei SEC(".data");
 #define PUSHES false
 #endif
 
+#ifdef POLICY_SELECTS_FORK
+#define SELECTS_FORK true
+#else
+#define SELECTS_FORK false
+#endif
+
 static __always_inline rq_t *rq_nr(u32 nr)
 {
 	return &rqs[nr];
@@ -375,9 +381,9 @@ static __always_inline bool move_task(u32 src, u32 dst, u64 now, bool any)
 }
 
 /*
- * Moves up to @nr waiting tasks from queue @src to that of CPU @dst, which is
- * the calling one. @any: those too that the policy thinks are better left where
- * they are. Returns how many.
+ * Moves up to @nr waiting tasks from queue @src to that of CPU @dst. @any: those
+ * too that the policy thinks are better left where they are. Returns how many. If
+ * @dst is not the calling CPU, and idle, the caller has to kick it.
  */
 static __noinline u32 move_tasks(u32 src, u32 dst, u64 now, u32 nr, bool any)
 {
@@ -432,7 +438,7 @@ s32 glue_select_cpu(u64 *ctx)
 	this_cpu = bpf_get_smp_processor_id();
 	t->base.waker_cpu = sync ? this_cpu : -1;
 #ifdef POLICY_SELECTS_CPU
-	if (!is_ours(p) || t->base.fresh)
+	if (!is_ours(p) || (t->base.fresh && !SELECTS_FORK))
 		return prev_cpu;
 	return select_task_rq(t, prev_cpu, this_cpu, sync, bpf_ktime_get_ns());
 #else

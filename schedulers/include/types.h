@@ -11,6 +11,7 @@
  *   POLICY_PUSHES       wakeup_preempt() is also asked for a preempted task
  *   POLICY_WALKS_TASKS  recalculate_task() exists
  *   POLICY_SELECTS_CPU  select_task_rq() exists
+ *   POLICY_SELECTS_FORK it is also asked for a new task
  *   POLICY_BALANCES     balance_tick(), balance_newidle(), pick_movable() exist
  *   POLICY_READS_TASK   read_task() exists
  *   POLICY_HAS_TIMER    timer_expired() exists

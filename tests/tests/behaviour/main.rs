@@ -6,4 +6,5 @@ mod o1;
 mod probe;
 mod profiles;
 mod soak;
+mod ule;
 mod vanilla;

@@ -67,3 +67,13 @@ fn o1_rh8() {
 fn o1_2_6_10() {
     check("o1", "2_6_10", 60);
 }
+
+#[test]
+fn ule_5_2() {
+    check("ule", "5_2", 60);
+}
+
+#[test]
+fn ule_6_x() {
+    check("ule", "6_x", 60);
+}
