@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs};
 use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_sim::{Change, Class, Config, RunResult, run};
 use schedlab_trace::{Event, EventKind, ExitKind, TaskState};
 use schedlab_workload::{
-    Amount, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Op, ProcessId, ProgramBuilder, ProgramId,
-    Scenario, TaskSpec, catalog,
+    Amount, Attribute, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Op, ProcessId, ProgramBuilder,
+    ProgramId, Scenario, TaskSpec, catalog,
 };
 
 use crate::probe::Probe;
@@ -106,6 +106,12 @@ impl Load {
         self
     }
 
+    /// The task added last has this scheduling policy.
+    pub(crate) fn policy(mut self, policy: Policy) -> Load {
+        self.last().policy = policy;
+        self
+    }
+
     /// The task added last may only use this CPU.
     pub(crate) fn on(mut self, cpu: u32) -> Load {
         self.last().affinity = Some(CpuMask::single(CpuId(cpu)));
@@ -136,6 +142,7 @@ pub(crate) struct Lab {
     hz: u32,
     members: Vec<&'static str>,
     variables: Vec<&'static str>,
+    changes: Vec<Change>,
     events: bool,
 }
 
@@ -149,6 +156,7 @@ impl Lab {
             hz: 1000,
             members: Vec::new(),
             variables: Vec::new(),
+            changes: Vec::new(),
             events: true,
         }
     }
@@ -180,6 +188,12 @@ impl Lab {
         self
     }
 
+    /// From outside, at this time after the start, a task is given another nice value, policy or CPU mask.
+    pub(crate) fn change(mut self, after: DurationNs, task: u32, attribute: Attribute) -> Lab {
+        self.changes.push(Change { at: TimeNs(after.0), task: TaskId(task), attribute });
+        self
+    }
+
     /// Long runs: keep no trace.
     pub(crate) fn without_events(mut self) -> Lab {
         self.events = false;
@@ -202,7 +216,7 @@ impl Lab {
         let scheduler = BpfScheduler::load(self.name, &object(self.name), &options, &machine);
         let probe = Probe::new(scheduler.expect("the object loads"), &self.members, &self.variables);
         let events = Rc::new(RefCell::new(Vec::new()));
-        let mut config = Config { checkers: true, ..Config::new(machine, 1) };
+        let mut config = Config { checkers: true, changes: self.changes.clone(), ..Config::new(machine, 1) };
         if self.events {
             config.sinks.push(events.clone());
         }

@@ -1,6 +1,7 @@
 //! Behaviours of the shipped schedulers in the simulator: the real objects, made by `make -C schedulers`, against what
 //! their sources of the day say in figures. One file per scheduler; each test's comment names the behaviour.
 
+mod bsd4;
 mod lab;
 mod o1;
 mod probe;

@@ -77,3 +77,13 @@ fn ule_5_2() {
 fn ule_6_x() {
     check("ule", "6_x", 60);
 }
+
+#[test]
+fn bsd4_5_x() {
+    check("bsd4", "5_x", 60);
+}
+
+#[test]
+fn bsd4_6_x() {
+    check("bsd4", "6_x", 60);
+}

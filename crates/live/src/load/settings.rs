@@ -76,7 +76,7 @@ fn unknown(name: &str, variables: &[Variable]) -> LoadError {
     let mut known: Vec<String> = variables
         .iter()
         .filter(|v| v.section == ".rodata" && !v.name.starts_with("__") && v.kind != Kind::Other)
-        .filter(|v| !matches!(v.kind, Kind::Text | Kind::Struct { .. }))
+        .filter(|v| !matches!(v.kind, Kind::Struct { .. }))
         .map(|v| v.name.clone())
         .collect();
     known.sort();
@@ -199,7 +199,8 @@ fn encode(variable: &Variable, value: &str) -> Result<Vec<u8>, String> {
                 let names: Vec<&str> = enumerators.iter().map(|(n, _)| n.as_str()).collect();
                 format!("it is one of {}", names.join(", "))
             })?,
-        _ => return Err("only numbers, booleans and enumerations can be set".to_string()),
+        Kind::Text => return encode_text(variable.size, value),
+        _ => return Err("only numbers, booleans, enumerations and texts can be set".to_string()),
     };
     let signed = matches!(variable.kind, Kind::Int { signed: true } | Kind::Enum { signed: true, .. });
     let bits = 8 * variable.size.min(8) as u32;
@@ -209,6 +210,16 @@ fn encode(variable: &Variable, value: &str) -> Result<Vec<u8>, String> {
         return Err(format!("it is {low} to {high}"));
     }
     Ok(number.to_le_bytes()[..variable.size.min(8)].to_vec())
+}
+
+/// A text in an array of characters, with zeros up to its end.
+fn encode_text(size: usize, text: &str) -> Result<Vec<u8>, String> {
+    if text.len() >= size || text.contains('\0') {
+        return Err(format!("it is a text of at most {} bytes", size.saturating_sub(1)));
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(size, 0);
+    Ok(bytes)
 }
 
 fn parse_number(text: &str) -> Option<i128> {
@@ -242,6 +253,14 @@ mod tests {
         let wide = variable(8, Kind::Int { signed: false });
         assert_eq!(encode(&wide, "18446744073709551615"), Ok(vec![0xff; 8]));
         assert!(encode(&wide, "-1").is_err());
+    }
+
+    #[test]
+    fn texts_leave_room_for_their_end() {
+        let name = variable(4, Kind::Text);
+        assert_eq!(encode(&name, "ab"), Ok(b"ab\0\0".to_vec()));
+        assert_eq!(encode(&name, "abcd"), Err("it is a text of at most 3 bytes".to_string()));
+        assert!(encode(&name, "a\0b").is_err());
     }
 
     #[test]

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * callout.h - what happens by the clock: the round robin every 100 ms, the walk
+ * over all tasks every second, and the load average about every five seconds.
+ * Included by bsd4.bpf.c.
+ */
+#ifndef SCHEDLAB_BSD4_CALLOUT_H
+#define SCHEDLAB_BSD4_CALLOUT_H
+
+/* The load is sampled every 4 to 6 s, lest it beats with something periodic. */
+#define SAMPLE_MIN (4 * SEC_NS)
+#define SAMPLE_JITTER_MS 2000
+
+/* ---- once per second ---- */
+
+/* @p has waited for too long: it is next, and stays so until it has run for a tick. */
+static __always_inline void rescue(rq_t *rq, task_t *p)
+{
+	p->rescued = true;
+	set_priority(rq, p, PRI_MIN_KERNEL);
+	count(nr_rescues);
+}
+
+static __always_inline bool starves(rq_t *rq, task_t *p)
+{
+	return p->base.state == TASK_READY && !p->rescued &&
+	       rq->base.clock - p->waiting_since > starvation_max_ns;
+}
+
+/*
+ * Whoever sleeps is passed by from the second walk on, and has that made up for
+ * when it wakes up.
+ */
+static __noinline int schedcpu_task(rq_t *rq, task_t *p)
+{
+	bool linked = p->base.rq != RQ_NONE;
+
+	use_arena();
+	if (linked || p->did_run) {
+		WRITE_ONCE(p->slptime, 0);
+		if (p->base.state != TASK_RUNNING)
+			WRITE_ONCE(p->did_run, false);
+	} else if (++p->slptime > 1) {
+		count(nr_frozen);
+		return 0;
+	}
+	p->estcpu = decay(rq, p->estcpu);
+	reset_priority(p);
+	if (!linked)
+		return 0;
+	if (p->priority >= PRI_MIN_TIMESHARE)
+		set_priority(rq, p, p->user_pri);
+	if (starves(rq, p))
+		rescue(rq, p);
+	return 0;
+}
+
+static __always_inline void schedcpu(rq_t *rq)
+{
+	list_t *pos;
+
+	count(nr_schedcpus);
+	list_for_each(pos, all_tasks) {
+		count(nr_walked);
+		schedcpu_task(rq, list_entry(pos, struct task, base.all));
+	}
+}
+
+/* ---- the load average ---- */
+
+static __always_inline void sample_load(rq_t *rq)
+{
+	u64 sum = (u64)LOAD_DECAY * rq->ldavg + (u64)rq->nr_load * FSCALE * (FSCALE - LOAD_DECAY);
+
+	rq->ldavg = sum >> FSHIFT;
+	count(nr_load_samples);
+}
+
+/* ---- every quantum ---- */
+
+/* All CPUs at once, however long ago their tasks began to run. */
+static __noinline int roundrobin(void)
+{
+	cpu_t *c;
+	u32 cpu;
+
+	use_arena();
+	count(nr_roundrobins);
+	for (cpu = zero; cpu < nr_cpus && can_loop; cpu++) {
+		c = cpu_nr(cpu);
+		if (c->exec) {
+			preempt_cpu(cpu);
+			count(nr_rotations);
+		} else if (c->curr) {
+			/* as soon as the kernel thread leaves it */
+			c->resched = true;
+		}
+	}
+	return 0;
+}
+
+/* Is it time for what is due at *@next? Then that is put off by whole periods. */
+static __always_inline bool due(u64 __arena *next, u64 now, u64 period)
+{
+	if (!*next)
+		*next = now + period;
+	if (now < *next)
+		return false;
+	*next += ((now - *next) / period + 1) * period;
+	return true;
+}
+
+static u64 timer_expired(u64 now)
+{
+	u64 jitter = bpf_get_prandom_u32() % (SAMPLE_JITTER_MS + 1) * MS;
+	bool rotate = due(&rq_nr(0)->next_roundrobin, now, quantum_ns), walk, sample;
+	rq_t *rq = rq_nr(0);
+	struct lock *lock;
+
+	walk = due(&rq->next_schedcpu, now, SEC_NS);
+	sample = due(&rq->next_sample, now, SAMPLE_MIN + jitter);
+	lock = walk || sample ? lock_rq(0, now) : NULL;
+	if (lock) {
+		if (sample)
+			sample_load(rq);
+		if (walk)
+			schedcpu(rq);
+		unlock(lock);
+	}
+	if (rotate)
+		roundrobin();
+	return min(rq->next_roundrobin, min(rq->next_schedcpu, rq->next_sample));
+}
+
+#endif
