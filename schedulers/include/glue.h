@@ -293,6 +293,8 @@ static __always_inline u64 slice_ns(task_t *p)
 	return left > 0 ? left : 1;
 }
 
+#include "move.h"
+
 /* ---- linking ---- */
 
 /* Takes @p off its queue, if it is linked. */
@@ -323,6 +325,7 @@ static __noinline s32 link_task(task_t *p, s32 cpu, u64 now, u32 reason, u32 sta
 	rq_t *rq;
 
 	use_arena();
+	set_home(p, nr);
 	lock = lock_rq(nr, now);
 	if (!lock)
 		return NO_CPU;
@@ -347,57 +350,6 @@ static __always_inline bool linked_well(task_t *p, s32 cpu)
 	return p->base.rq == cpu || cpu_allowed(p, p->base.rq);
 #endif
 }
-
-#ifdef POLICY_BALANCES
-/* Moves one task of @src to the queue of CPU @dst; false if there is none. */
-static __always_inline bool move_task(u32 src, u32 dst, u64 now, bool any)
-{
-	struct lock *lock = lock_rq(src, now);
-	task_t *p;
-
-	if (!lock)
-		return false;
-	p = pick_movable(rq_nr(src), dst, any);
-	if (p) {
-		dequeue_task(rq_nr(src), p, DEQ_MOVED);
-		p->base.rq = RQ_MOVING;
-	}
-	unlock(lock);
-	if (!p)
-		return false;
-	lock = lock_rq(dst, now);
-	if (!lock)
-		return false;
-	enqueue_task(rq_nr(dst), p, ENQ_MOVED);
-	p->base.rq = dst;
-	if (wakeup_preempt(rq_nr(dst), p, dst, ENQ_MOVED) == NO_CPU) {
-		unlock(lock);
-		return true;
-	}
-	unlock(lock);
-	if (!cpu_idle(dst))
-		preempt_cpu(dst);
-	return true;
-}
-
-/*
- * Moves up to @nr waiting tasks from queue @src to that of CPU @dst. @any: those
- * too that the policy thinks are better left where they are. Returns how many. If
- * @dst is not the calling CPU, and idle, the caller has to kick it.
- */
-static __noinline u32 move_tasks(u32 src, u32 dst, u64 now, u32 nr, bool any)
-{
-	u32 moved;
-
-	use_arena();
-	for (moved = zero; moved < nr && can_loop; moved++) {
-		if (!move_task(src, dst, now, any))
-			break;
-		count(nr_moves);
-	}
-	return moved;
-}
-#endif
 
 static __noinline int kick_idle_cpus(void)
 {
@@ -518,6 +470,8 @@ struct pass {
 	u64 slice;	/* out: ns that the chosen task may run */
 	s32 pid;	/* out: the chosen task */
 	bool idle;	/* in: the CPU will be idle if nothing is found */
+	task_t *moved;	/* out: picked, but has to move */
+	s32 to;		/* out: the CPU that it moves to */
 };
 
 enum outcome {
@@ -525,6 +479,7 @@ enum outcome {
 	CHOSE_PREV,
 	CHOSE_OTHER,
 	CHOSE_WALK,	/* recalculate_task() all tasks first */
+	CHOSE_MOVED,	/* move that task first */
 };
 
 /*
@@ -544,6 +499,22 @@ static __always_inline task_t *interrupted_task(cpu_t *c, u32 cpu, task_t *prev)
 		return NULL;
 	count(nr_resumes);
 	return p;
+}
+
+/* Does @p, picked by @cpu, have to run elsewhere? Then it is taken off its queue. */
+static __always_inline bool take_elsewhere(rq_t *rq, task_t *p, s32 cpu, struct pass *pass)
+{
+#ifdef POLICY_MOVES_PICKED
+	pass->to = picked_cpu(p, cpu);
+	if (pass->to == cpu)
+		return false;
+	dequeue_task(rq, p, DEQ_MOVED);
+	p->base.rq = RQ_MOVING;
+	pass->moved = p;
+	return true;
+#else
+	return false;
+#endif
 }
 
 /*
@@ -568,6 +539,10 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 	next = interrupted_task(c, cpu, prev);
 	if (!next) {
 		next = pick_next_task(rq, cpu, prev);
+		if (next && next != prev && take_elsewhere(rq, next, cpu, pass)) {
+			unlock(lock);
+			return CHOSE_MOVED;
+		}
 		if (next)
 			set_next_task(rq, next, cpu);
 	}
@@ -597,7 +572,7 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 }
 
 #ifdef POLICY_WALKS_TASKS
-static __noinline int recalculate_all(void)
+static __noinline int recalculate_all(u32 nr)
 {
 	struct lock *lock;
 	list_t *pos;
@@ -607,8 +582,13 @@ static __noinline int recalculate_all(void)
 	lock = lock_nr(LOCK_TASKS);
 	if (!lock)
 		return 0;
+#ifdef POLICY_HOMES
+	list_for_each(pos, &rq_nr(nr)->base.tasks)
+		recalculate_task(list_entry(pos, struct task, base.siblings));
+#else
 	list_for_each(pos, all_tasks)
 		recalculate_task(list_entry(pos, struct task, base.all));
+#endif
 	unlock(lock);
 	return 0;
 }
@@ -642,7 +622,7 @@ static __always_inline bool hand_over(s32 cpu, struct pass *pass)
 	return allowed;
 }
 
-/* How often ops.dispatch tries again after a pick that came to nothing. */
+/* How often ops.dispatch tries in all, when picks come to nothing. */
 #define MAX_TRIES 8
 
 SEC("struct_ops/dispatch")
@@ -677,11 +657,17 @@ void glue_dispatch(u64 *ctx)
 			return;
 #ifdef POLICY_WALKS_TASKS
 		case CHOSE_WALK:
-			recalculate_all();
+			recalculate_all(rq_of(cpu));
+			break;
+#endif
+#ifdef POLICY_MOVES_PICKED
+		case CHOSE_MOVED:
+			count(nr_moves);
+			kick(attach_task(pass.moved, pass.to, pass.now), cpu, ENQ_MOVED);
 			break;
 #endif
 		default:
-#ifdef POLICY_BALANCES
+#ifdef POLICY_BALANCES_IDLE
 			if (pass.idle && !balanced) {
 				balanced = true;
 				if (balance_newidle(cpu, pass.now))
@@ -692,6 +678,9 @@ void glue_dispatch(u64 *ctx)
 			return;
 		}
 	}
+	/* there may be more to pick from: soon again, if there is nothing to run until then */
+	if (pass.idle)
+		kick_idle(cpu);
 }
 
 /*

@@ -33,8 +33,14 @@ const volatile u32 scale_shift = 2;
 const volatile u32 max_slice_us = 65000;
 #endif
 
+/* A waker that says it is about to sleep leaves its CPU to the wakee; off, because
+ * today's kernel says so for every pipe and socket, and Linux 2.4's sent the wakee to
+ * an idle or worse CPU there. */
+const volatile bool sync_wakeups = false;
+
 u64 nr_goodness COUNTS("tasks that a pick evaluated");
 u64 nr_recalcs COUNTS("epochs that ended");
+u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
 u64 nr_yields_ignored COUNTS("yields with nobody to yield to");
 u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of others");
 
@@ -46,8 +52,8 @@ u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of other
 #define GOODNESS_IDLE (-1000)
 #define GOODNESS_YIELDED (-1)
 
-/* @weight and the points that @p has for running on @cpu at @now. */
-static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 now);
+/* @weight and the points that @p has for running on @cpu at @clock, in ticks. */
+static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock);
 
 static u64 tick_length(void)
 {
@@ -57,6 +63,12 @@ static u64 tick_length(void)
 static u32 ticks_left(task_t *p)
 {
 	return p->counter;
+}
+
+/* The clock of @rq in ticks. */
+static __always_inline u64 jiffies(rq_t *rq)
+{
+	return rq->base.clock / tick_ns;
 }
 
 /* Ticks that a task gets per epoch. */
@@ -79,7 +91,7 @@ static __always_inline s32 nice_to_ticks(s32 nice)
  * How desirable is it that @cpu, with address space @mm loaded, runs @p? 0: its
  * ticks are used up. Example, nice 0, 6 ticks: 26, and the bonuses.
  */
-static __always_inline s32 goodness(task_t *p, u32 cpu, u64 mm, u64 now)
+static __always_inline s32 goodness(task_t *p, u32 cpu, u64 mm, u64 clock)
 {
 	s32 weight;
 
@@ -92,7 +104,7 @@ static __always_inline s32 goodness(task_t *p, u32 cpu, u64 mm, u64 now)
 	if (TSSS)
 		weight = p->dyn_prio + 1;
 #endif
-	weight = add_cpu_bonus(weight, p, cpu, now);
+	weight = add_cpu_bonus(weight, p, cpu, clock);
 	if (p->base.mm == mm || !p->base.mm)
 		weight += mm_bonus;
 	return weight + 20 - p->base.nice;
@@ -181,21 +193,21 @@ static __always_inline void recalculate_runnable(rq_t *rq)
 /* Walks the whole list for the best task, whose goodness goes to *@best. */
 static __noinline task_t *best_task(rq_t *rq, u32 cpu, task_t *prev, s32 *best)
 {
-	u64 mm = cpu_nr(cpu)->mm, now = rq->base.clock, evaluated = 0;
+	u64 mm = cpu_nr(cpu)->mm, clock = jiffies(rq), evaluated = 0;
 	task_t *p, *next = NULL;
 	s32 weight, c = GOODNESS_IDLE;
 	list_t *pos;
 
 	if (prev && PREV_FIRST) {
 		next = prev;
-		c = goodness(prev, cpu, mm, now);
+		c = goodness(prev, cpu, mm, clock);
 	}
 	list_for_each(pos, &rq->head) {
 		p = linked_task(pos);
 		if (!can_run(p, cpu, prev))
 			continue;
 		evaluated++;
-		weight = goodness(p, cpu, mm, now);
+		weight = goodness(p, cpu, mm, clock);
 		if (weight > c) {
 			c = weight;
 			next = p;
@@ -259,6 +271,17 @@ static __always_inline void give_way(rq_t *rq, task_t *p)
 	p->yielded = true;
 	list_del(run_list(p));
 	list_add_tail(run_list(p), &rq->head);
+}
+
+/* Does @p, which became ready, wait for its waker, about to sleep, to leave it the CPU? */
+static __always_inline bool waits_for_waker(task_t *p, enum enqueue_reason reason)
+{
+	s32 waker = p->base.waker_cpu;
+
+	if (!sync_wakeups || reason != ENQ_WAKE || waker < 0 || !cpu_allowed(p, waker))
+		return false;
+	count(nr_sync_wakeups);
+	return true;
 }
 
 /* Read at the next goodness() and recalculation, nothing to do now. */

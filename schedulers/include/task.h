@@ -86,6 +86,9 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	WRITE_ONCE(t->base.state, TASK_NONE);
 	WRITE_ONCE(t->base.over, false);
 	WRITE_ONCE(t->base.uninterruptible, false);
+#ifdef POLICY_HOMES
+	t->base.home = RQ_NONE;
+#endif
 	copy_mask(t, p->cpus_ptr);
 }
 
@@ -138,6 +141,10 @@ s32 glue_init_task(u64 *ctx)
 	if (fork)
 		fork_task(t);
 	list_task(t, true);
+#ifdef POLICY_HOMES
+	if (is_ours(p))
+		set_home(t, rq_of(scx_bpf_task_cpu(p)));
+#endif
 	slot->task = t;
 	return 0;
 }
@@ -176,6 +183,7 @@ void glue_exit_task(u64 *ctx)
 	slot->task = NULL;
 	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
 	reward_parent(t);
+	set_home(t, RQ_NONE);
 	list_task(t, false);
 	WRITE_ONCE(t->base.id, 0);
 	free_task(t);
@@ -206,6 +214,9 @@ s32 glue_init(u64 *ctx)
 	list_init(all_tasks);
 	for (cpu = zero; cpu < nr_rqs && can_loop; cpu++) {
 		rq_nr(cpu)->base.nr = cpu;
+#ifdef POLICY_HOMES
+		list_init(&rq_nr(cpu)->base.tasks);
+#endif
 		init_rq(rq_nr(cpu), cpu);
 	}
 #ifdef POLICY_HAS_TIMER

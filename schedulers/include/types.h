@@ -13,6 +13,10 @@
  *   POLICY_SELECTS_CPU  select_task_rq() exists
  *   POLICY_SELECTS_FORK it is also asked for a new task
  *   POLICY_BALANCES     balance_tick(), balance_newidle(), pick_movable() exist
+ *   POLICY_BALANCES_IDLE   of these balance_newidle() alone exists
+ *   POLICY_HOMES        each task belongs to a queue, asleep too; a pick that wants
+ *                       recalculate_task() called wants it for those of its queue
+ *   POLICY_MOVES_PICKED picked_cpu() exists
  *   POLICY_READS_TASK   read_task() exists
  *   POLICY_HAS_TIMER    timer_expired() exists
  *   POLICY_ONE_LOCK     one lock for all queues and the list of all tasks
@@ -21,6 +25,10 @@
 #define SCHEDLAB_TYPES_H
 
 #include "base.h"
+
+#ifdef POLICY_BALANCES
+#define POLICY_BALANCES_IDLE
+#endif
 
 #ifdef POLICY_ONE_LOCK
 #undef LOCK_TASKS
@@ -73,13 +81,21 @@ struct task_base {
 	bool over;			/* Q: told to reschedule, not put since */
 	bool fresh;			/* K: has never been enqueued */
 	bool uninterruptible;		/* K: how it sleeps or slept last */
+#ifdef POLICY_HOMES
+	s32 home;			/* T: queue that it belongs to, RQ_NONE: none */
+	struct list_head siblings;	/* T: tasks of the same home */
+#endif
 };
 
-/* The glue's part of a run queue. All of it under the queue's lock. */
+/* The glue's part of a run queue. Under the queue's lock but T. */
 struct rq_base {
 	u64 clock;			/* ns, set by whoever took the lock */
 	u32 nr;				/* number of this queue */
 	bool walk_tasks;		/* pick_next_task() wants recalculate_task() called */
+#ifdef POLICY_HOMES
+	u32 nr_tasks;			/* T: tasks whose home it is */
+	struct list_head tasks;		/* T: these */
+#endif
 };
 
 /*
@@ -166,12 +182,16 @@ static u32 ticks_left(task_t *p);
 /* Length of a tick of the policy, in ns. */
 static u64 tick_length(void);
 #ifdef POLICY_WALKS_TASKS
-/* Once per task on the list of all tasks, under LOCK_TASKS alone. */
+/* Once per task (POLICY_HOMES: of the queue), under LOCK_TASKS alone. */
 static void recalculate_task(task_t *p);
 #endif
 #ifdef POLICY_SELECTS_CPU
 /* CPU whose queue the waking @p goes to; @waker is -1 unless the wakeup is synchronous. */
 static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now);
+#endif
+#ifdef POLICY_MOVES_PICKED
+/* CPU that @p, which waits and was picked by @cpu, goes to: @cpu, or else it is moved. */
+static s32 picked_cpu(task_t *p, u32 cpu);
 #endif
 #ifdef POLICY_READS_TASK
 /*
@@ -184,11 +204,13 @@ static bool read_task(task_t *p, struct task_struct *k);
 /* At load and whenever it is time; no lock is held. Returns when it is time again, ns. */
 static u64 timer_expired(u64 now);
 #endif
+#ifdef POLICY_BALANCES_IDLE
+/* @cpu has nothing to run. True: move_tasks() brought something. */
+static bool balance_newidle(u32 cpu, u64 now);
+#endif
 #ifdef POLICY_BALANCES
 /* Tick on @cpu. May call move_tasks() and kick_idle(). */
 static void balance_tick(u32 cpu, u64 now);
-/* @cpu has nothing to run. True: move_tasks() brought something. */
-static bool balance_newidle(u32 cpu, u64 now);
 /* A task of @src that may move to @cpu, or NULL; @any: however unwise. */
 static task_t *pick_movable(rq_t *src, u32 cpu, bool any);
 #endif

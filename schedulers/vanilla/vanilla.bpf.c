@@ -38,16 +38,10 @@ const volatile u32 proc_change_penalty = 15;
  * on as in 2.4.13, which Libenzi measured. */
 const volatile bool prev_wins_ties = false;
 
-/* A waker that says it is about to sleep leaves its CPU to the wakee; off, because
- * today's kernel says so for every pipe and socket, and Linux 2.4's sent the wakee to
- * an idle or worse CPU there. */
-const volatile bool sync_wakeups = false;
-
 u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
 u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");
 u64 nr_preemptions COUNTS("ready tasks better than what some CPU runs");
 u64 nr_no_target COUNTS("ready tasks that have to wait");
-u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
 
 struct task {
 	struct task_base base;
@@ -69,7 +63,7 @@ struct rq {
 #include "../include/goodness.h"
 
 /* Example of goodness(): nice 0, 6 ticks, 41 on its own CPU. */
-static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 now)
+static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
 {
 	if (p->processor == (s32)cpu)
 		weight += proc_change_penalty;
@@ -135,7 +129,7 @@ static bool yield_task(rq_t *rq, task_t *p)
  * reschedule_idle(): finds a CPU for @p. Its last one if that is idle, else the
  * one that has been idle longest, else the one whose task is worst against it.
  */
-static __always_inline s32 reschedule_idle(task_t *p, u64 now)
+static __always_inline s32 reschedule_idle(task_t *p)
 {
 	s32 target = NO_CPU, most = 0, gain;
 	u64 oldest = ~0ull;
@@ -156,7 +150,7 @@ static __always_inline s32 reschedule_idle(task_t *p, u64 now)
 				target = cpu;
 			}
 		} else if (oldest == ~0ull && c->curr) {
-			gain = goodness(p, cpu, c->mm, now) - goodness(c->curr, cpu, c->mm, now);
+			gain = goodness(p, cpu, c->mm, 0) - goodness(c->curr, cpu, c->mm, 0);
 			if (gain > most) {
 				most = gain;
 				target = cpu;
@@ -178,17 +172,13 @@ static __always_inline s32 reschedule_idle(task_t *p, u64 now)
  */
 static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
 {
-	s32 waker = p->base.waker_cpu;
-
 	if (reason == ENQ_PREEMPTED && p->yielded) {
 		p->yielded = false;
 		return NO_CPU;
 	}
-	if (sync_wakeups && reason == ENQ_WAKE && waker >= 0 && cpu_allowed(p, waker)) {
-		nr_sync_wakeups++;
+	if (waits_for_waker(p, reason))
 		return NO_CPU;
-	}
-	return reschedule_idle(p, rq->base.clock);
+	return reschedule_idle(p);
 }
 
 SCHED_OPS(vanilla);

@@ -317,8 +317,9 @@ impl Kernel {
             if flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT) != 0 {
                 self.error(ExitKind::Error, "PREEMPT/WAIT cannot be used with SCX_KICK_IDLE".into());
             }
+            // A busy CPU needs no kick; but that is only looked at if its lock can be had.
             let target = &self.cpus[cpu.index()];
-            if target.curr.is_some() && !target.in_dispatch {
+            if target.curr.is_some() && !target.in_dispatch && !target.lock.is_held() {
                 return;
             }
         }

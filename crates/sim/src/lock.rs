@@ -56,6 +56,11 @@ pub(crate) struct Grant {
 }
 
 impl Timeline {
+    /// The kernel path that runs on the host holds it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Takes the lock at `now`, in a path that belongs to the event at `event`;
     /// events come in order of time.
     pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {

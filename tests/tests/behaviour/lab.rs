@@ -297,14 +297,17 @@ impl Seen {
         found
     }
 
-    /// Migrations of running tasks from `from` on.
-    pub(crate) fn migrations_after(&self, from: DurationNs) -> usize {
+    /// Stints on another CPU than the task's one before.
+    pub(crate) fn migrations(&self) -> Vec<Stint> {
         let mut last = std::collections::BTreeMap::new();
-        let stints = self.stints();
+        let mut stints = self.stints();
+        stints.retain(|s| last.insert(s.task, s.cpu).is_some_and(|cpu| cpu != s.cpu));
         stints
-            .iter()
-            .filter(|s| last.insert(s.task, s.cpu).is_some_and(|cpu| cpu != s.cpu) && s.begin.0 > from.0)
-            .count()
+    }
+
+    /// How many of them begin after `from`.
+    pub(crate) fn migrations_after(&self, from: DurationNs) -> usize {
+        self.migrations().iter().filter(|s| s.begin.0 > from.0).count()
     }
 }
 

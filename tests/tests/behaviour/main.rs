@@ -3,6 +3,7 @@
 
 mod bsd4;
 mod lab;
+mod libenzi;
 mod o1;
 mod probe;
 mod profiles;

@@ -34,7 +34,10 @@ fn storm(length: DurationNs) -> Load {
 fn check(scheduler: &'static str, profile: &str, seconds: u64) {
     let seconds =
         std::env::var("SCHEDLAB_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(seconds);
-    let lab = Lab::new(scheduler).set("profile", profile).cpus(2).hz(250).without_events();
+    let mut lab = Lab::new(scheduler).cpus(2).hz(250).without_events();
+    if !profile.is_empty() {
+        lab = lab.set("profile", profile);
+    }
     let seen = lab.run(storm(DurationNs::from_secs(seconds)));
     let longest = seen.result.summary.run_delay.quantile(1000).expect("somebody waited");
     assert!(longest < DurationNs::from_secs(25), "{scheduler} {profile}: somebody waited for {longest}");
@@ -51,6 +54,11 @@ fn vanilla_2_4() {
 #[test]
 fn vanilla_tsss() {
     check("vanilla", "tsss", 20);
+}
+
+#[test]
+fn libenzi() {
+    check("libenzi", "", 20);
 }
 
 #[test]

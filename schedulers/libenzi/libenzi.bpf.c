@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libenzi - Davide Libenzi's multi-queue scheduler for Linux 2.4 ("xsched").
+ *
+ * Every CPU has a list and a lock of its own, and picks from it by goodness() as
+ * Linux 2.4 does from its only one (vanilla). A task belongs to a CPU, so there is
+ * no bonus for the CPU that it ran on last. Instead it has a history weight: what
+ * it ran in its last turn, in ticks, less the time since then, is a guess at what
+ * the CPU's cache still holds of it, and counts as goodness. An epoch is a matter
+ * of one CPU and its tasks.
+ *
+ * Tasks change their CPU as seldom as possible. A new one goes to the CPU with the
+ * fewest tasks. A CPU that has become idle marks one waiting task of the longest
+ * list; when that CPU picks the task, it does not run it but sends it over: a
+ * picked task is one that has waited long, and has little left in the cache.
+ *
+ * README.md has a worked example, sources, tunables and limits.
+ */
+#define POLICY_WALKS_TASKS
+#define POLICY_HOMES
+#define POLICY_SELECTS_CPU
+#define POLICY_SELECTS_FORK
+#define POLICY_BALANCES_IDLE
+#define POLICY_MOVES_PICKED
+#define TSSS false
+#define PREV_FIRST true
+#include "../include/types.h"
+
+/* Share of the history that a task still has when it is switched to which is added to what
+ * it earns by that turn; percent, 0..100; 50 as in the patch, 0 as in the proposal's text. */
+const volatile u32 history_carry = 50;
+/* Runnable tasks that another CPU must have more than an idle one, to lose one; tasks, 0..1000; 1. */
+const volatile u32 steal_threshold = 1;
+/* New tasks go to the CPU with the fewest tasks, instead of their parent's; on. */
+const volatile bool fork_balance = true;
+/* Idle CPUs mark tasks to be sent to them; on. */
+const volatile bool idle_balance = true;
+
+u64 nr_fork_here COUNTS("new tasks queued where their parent runs");
+u64 nr_fork_away COUNTS("new tasks queued on another CPU, which had fewer tasks");
+u64 nr_wake_idle COUNTS("ready tasks whose CPU was idle");
+u64 nr_preemptions COUNTS("ready tasks better than what their CPU runs");
+u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
+u64 nr_marks COUNTS("waiting tasks marked to be sent to an idle CPU");
+u64 nr_balanced COUNTS("idle CPUs that found no list long enough to mark a task");
+u64 nr_unmarkable COUNTS("idle CPUs that found no task to mark on the longest list");
+u64 nr_sent COUNTS("marked tasks that were picked and sent over");
+u64 nr_lapsed COUNTS("marks that came to nothing, as the CPU mask had changed or the task ran");
+
+struct task {
+	struct task_base base;
+	s32 counter;		/* ticks left in this epoch */
+	u32 move_to;		/* CPU + 1 that it is to be sent to, 0: none */
+	u64 cpu_jtime;		/* ticks: when nothing will be left of its history */
+	u64 sched_jtime;	/* ticks: when it was switched to */
+	bool yielded;		/* has yielded since it was last put */
+};
+
+/* An idle CPU's search for the longest list; in the arena for the verifier's sake. */
+struct search {
+	u32 longest;	/* tasks */
+	s32 cpu;	/* whose list that is, NO_CPU: nobody's */
+};
+
+struct rq {
+	struct rq_base base;
+	struct list_head head;	/* every runnable task, the running one too */
+	u32 nr_running;
+	struct search search;	/* by its CPU only */
+};
+
+#include "../include/glue.h"
+#include "../include/goodness.h"
+
+/* What the cache may still hold: example, 6 ticks run, 2 ticks ago, 4 points. */
+static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
+{
+	if (p->cpu_jtime > clock)
+		weight += p->cpu_jtime - clock;
+	return weight;
+}
+
+static void init_task(task_t *p)
+{
+	init_ticks(p);
+	WRITE_ONCE(p->move_to, 0);
+	WRITE_ONCE(p->cpu_jtime, 0);
+	WRITE_ONCE(p->sched_jtime, 0);
+}
+
+static bool task_fork(task_t *parent, task_t *child)
+{
+	return split_ticks(parent, child);
+}
+
+/* ---- queueing ---- */
+
+static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
+{
+	add_to_list(rq, p);
+}
+
+static __always_inline void unmark(task_t *p)
+{
+	if (!p->move_to)
+		return;
+	WRITE_ONCE(p->move_to, 0);
+	count(nr_lapsed);
+}
+
+static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
+{
+	if (reason != DEQ_MOVED)
+		unmark(p);
+	take_off_list(rq, p);
+}
+
+static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
+{
+	return pick_best(rq, cpu, prev);
+}
+
+/* A marked task goes where it was marked for. */
+static s32 picked_cpu(task_t *p, u32 cpu)
+{
+	s32 to = (s32)p->move_to - 1;
+
+	if (to < 0)
+		return cpu;
+	if (!cpu_allowed(p, to)) {
+		unmark(p);
+		return cpu;
+	}
+	WRITE_ONCE(p->move_to, 0);
+	count(nr_sent);
+	return to;
+}
+
+static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
+{
+	unmark(p);
+	p->sched_jtime = jiffies(rq);
+}
+
+/* The turn is over: a retry of the pick, with nothing run, is none. */
+static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
+{
+	u64 clock = jiffies(rq), left = 0;
+
+	if (!ran)
+		return;
+	if (p->cpu_jtime > p->sched_jtime)
+		left = (p->cpu_jtime - p->sched_jtime) * history_carry / 100;
+	p->cpu_jtime = clock + (clock - p->sched_jtime) + left;
+}
+
+/* Somebody else on the same CPU has to be there to yield to. */
+static bool yield_task(rq_t *rq, task_t *p)
+{
+	if (rq->nr_running <= 1) {
+		count(nr_yields_ignored);
+		return false;
+	}
+	give_way(rq, p);
+	return true;
+}
+
+/* ---- preemption: on its own CPU only ---- */
+
+static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
+{
+	cpu_t *c = cpu_nr(cpu);
+	u64 clock = jiffies(rq);
+
+	if (p->base.waker_cpu == cpu && waits_for_waker(p, reason))
+		return NO_CPU;
+	if (c->idle_since) {
+		count(nr_wake_idle);
+		return cpu;
+	}
+	if (!c->curr || goodness(p, cpu, c->mm, clock) <= goodness(c->curr, cpu, c->mm, clock)) {
+		count(nr_no_preemptions);
+		return NO_CPU;
+	}
+	count(nr_preemptions);
+	return cpu;
+}
+
+/* ---- which CPU a task belongs to ---- */
+
+/* Tasks that belong to CPU @cpu, without the new @p. */
+static __always_inline u32 nr_others(u32 cpu, task_t *p)
+{
+	return rq_nr(cpu)->base.nr_tasks - (p->base.home == (s32)cpu);
+}
+
+/* The CPU with the fewest runnable tasks, then the fewest tasks; @cpu on a tie, then the first. */
+static __noinline s32 least_loaded(task_t *p, u32 cpu)
+{
+	u32 i, best = cpu, running = ~0u, tasks = ~0u, length;
+
+	use_arena();
+	if (cpu_allowed(p, cpu)) {
+		running = rq_nr(cpu)->nr_running;
+		tasks = nr_others(cpu, p);
+	}
+	for (i = zero; i < nr_cpus && can_loop; i++) {
+		length = rq_nr(i)->nr_running;
+		if (i == cpu || !cpu_allowed(p, i) || length > running)
+			continue;
+		if (length == running && nr_others(i, p) >= tasks)
+			continue;
+		running = length;
+		tasks = nr_others(i, p);
+		best = i;
+	}
+	return best;
+}
+
+/* A task wakes up where it belongs; a new one is given a CPU to belong to. */
+static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
+{
+	s32 cpu = prev_cpu;
+
+	if (!p->base.fresh)
+		return prev_cpu;
+	if (fork_balance)
+		cpu = least_loaded(p, this_cpu);
+	if (cpu == this_cpu)
+		count(nr_fork_here);
+	else
+		count(nr_fork_away);
+	return cpu;
+}
+
+/* The longest of the other CPUs' lists, read without locks: it is a hint. */
+static __always_inline void find_longest(u32 cpu)
+{
+	struct search __arena *search = &rq_nr(cpu)->search;
+	u32 i;
+
+	WRITE_ONCE(search->longest, 0);
+	search->cpu = NO_CPU;
+	for (i = zero; i < nr_cpus && can_loop; i++) {
+		if (i == cpu || rq_nr(i)->nr_running <= search->longest)
+			continue;
+		search->longest = rq_nr(i)->nr_running;
+		search->cpu = i;
+	}
+}
+
+/* The first waiting task of @src that @cpu may run and nobody has marked, or NULL. */
+static __always_inline task_t *first_movable(rq_t *src, u32 cpu)
+{
+	list_t *pos;
+	task_t *p;
+
+	list_for_each(pos, &src->head) {
+		p = linked_task(pos);
+		if (can_run(p, cpu, NULL) && !p->move_to)
+			return p;
+	}
+	return NULL;
+}
+
+/* Marks a task of CPU @src for @cpu. */
+static __noinline int mark_task(u32 src, u32 cpu, u64 now)
+{
+	cpu_t *c = cpu_nr(src);
+	struct lock *lock;
+	task_t *p;
+
+	use_arena();
+	lock = lock_rq(src, now);
+	if (!lock)
+		return 0;
+	p = first_movable(rq_nr(src), cpu);
+	if (p) {
+		p->move_to = cpu + 1;
+		/* then it has to be picked, instead of going on where it was interrupted */
+		if (c->interrupted == p)
+			c->resched = true;
+	}
+	unlock(lock);
+	if (p)
+		count(nr_marks);
+	else
+		count(nr_unmarkable);
+	return 0;
+}
+
+/* Nothing comes at once: the other CPU sends the task when it picks it. */
+static bool balance_newidle(u32 cpu, u64 now)
+{
+	rq_t *rq = rq_nr(cpu);
+
+	if (!idle_balance)
+		return false;
+	find_longest(cpu);
+	if (rq->search.cpu == NO_CPU || rq->search.longest <= rq->nr_running + steal_threshold)
+		count(nr_balanced);
+	else
+		mark_task(rq->search.cpu, cpu, now);
+	return false;
+}
+
+SCHED_OPS(libenzi);
