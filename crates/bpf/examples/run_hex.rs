@@ -11,7 +11,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints")]
 
-use schedlab_bpf::{Engine, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
+use schedlab_bpf::{Compiler, Engine, FuncId, Insn, Memory, NoHost, Perm, code};
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ fn run() -> Result<u64, String> {
         mem.write(addr, &memory).map_err(|e| e.to_string())?;
         args = [addr.0, memory.len() as u64];
     }
-    let done = Interpreter::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, BUDGET);
+    let done = Compiler::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, BUDGET);
     done.map(|done| done.r0).map_err(|fault| fault.to_string())
 }
 

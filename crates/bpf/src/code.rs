@@ -18,10 +18,14 @@
 mod decode;
 mod raw;
 
+use crate::engine::Native;
 use crate::insn::Insn;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use decode::Reg;
 pub(crate) use decode::{Op, OpCode};
 pub use raw::from_slots;
 
@@ -95,9 +99,17 @@ pub struct Code {
     /// For each of `ops`, its slot in its function.
     slots: Vec<u32>,
     functions: Vec<Function>,
+    /// The same as machine code, once somebody asked for it; nothing where that cannot be.
+    native: OnceLock<Option<Arc<Native>>>,
 }
 
 impl Code {
+    /// The image as machine code, made the first time.
+    #[inline]
+    pub(crate) fn native(&self) -> Option<&Native> {
+        self.native.get_or_init(|| Native::compile(self).map(Arc::new)).as_deref()
+    }
+
     /// The function with this number.
     #[must_use]
     pub fn function(&self, id: FuncId) -> Option<&Function> {
@@ -266,7 +278,8 @@ impl CodeBuilder {
     /// # Errors
     /// The first call of, or reference to, a function that was not added.
     pub fn build(self) -> Result<Code, CodeError> {
-        let mut code = Code { ops: self.ops, slots: self.slots, functions: self.functions };
+        let native = OnceLock::new();
+        let mut code = Code { ops: self.ops, slots: self.slots, functions: self.functions, native };
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

@@ -1,6 +1,7 @@
 //! Execution: what a run is given, what it returns, and what it may call.
 //!
-//! One interface, [`Engine`], so that callers do not depend on how code is executed; [`Interpreter`] is the reference.
+//! One interface, [`Engine`], so that callers do not depend on how code is executed; [`Interpreter`] is the reference,
+//! [`Compiler`] the fast one.
 //! Every engine counts executed instructions exactly (one for each, a 64-bit immediate load included; callbacks
 //! included; the faulting one included), because simulated time is made of them.
 //!
@@ -29,6 +30,13 @@
 //! ```
 
 mod interpret;
+#[cfg(target_arch = "x86_64")]
+mod native;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "engine/interpreted_only.rs"]
+mod native;
+
+pub(crate) use native::Native;
 
 use crate::code::{Code, FuncId};
 use crate::fault::{Fault, FaultKind, Location};
@@ -171,14 +179,38 @@ impl Engine for Interpreter {
         host: &mut H,
         budget: u64,
     ) -> Result<Done, Fault> {
-        let mut vm = Vm { mem, code, frames: &mut self.frames, at: 0, executed: 0, budget, probe_faults: 0 };
-        match vm.call(func, args, host) {
-            Ok(r0) => Ok(Done { r0, insns: vm.executed, probe_faults: vm.probe_faults }),
-            Err(mut fault) => {
-                fault.set_insns(vm.executed);
-                Err(fault)
-            }
-        }
+        Vm::new(code, None, mem, &mut self.frames, budget).run(func, args, host)
+    }
+}
+
+/// The fast engine: translates an image into the host's own instructions when it first runs it.
+///
+/// Where the host's are not x86-64's, or it gives no executable memory, it interprets.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    scratch: Interpreter,
+}
+
+impl Compiler {
+    /// A compiler.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Engine for Compiler {
+    #[inline]
+    fn run<H: Host>(
+        &mut self,
+        code: &Code,
+        func: FuncId,
+        args: &[u64],
+        mem: &mut Memory,
+        host: &mut H,
+        budget: u64,
+    ) -> Result<Done, Fault> {
+        Vm::new(code, code.native(), mem, &mut self.scratch.frames, budget).run(func, args, host)
     }
 }
 
@@ -189,6 +221,7 @@ pub struct Vm<'a> {
     pub mem: &'a mut Memory,
     /// The program.
     pub code: &'a Code,
+    native: Option<&'a Native>,
     frames: &'a mut [Frame],
     /// Index of the operation that called the host.
     at: usize,
@@ -197,7 +230,29 @@ pub struct Vm<'a> {
     probe_faults: u64,
 }
 
-impl Vm<'_> {
+impl<'a> Vm<'a> {
+    #[inline]
+    fn new(
+        code: &'a Code,
+        native: Option<&'a Native>,
+        mem: &'a mut Memory,
+        frames: &'a mut [Frame],
+        budget: u64,
+    ) -> Vm<'a> {
+        Vm { mem, code, native, frames, at: 0, executed: 0, budget, probe_faults: 0 }
+    }
+
+    #[inline]
+    fn run<H: Host>(mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<Done, Fault> {
+        match self.call(func, args, host) {
+            Ok(r0) => Ok(Done { r0, insns: self.executed, probe_faults: self.probe_faults }),
+            Err(mut fault) => {
+                fault.set_insns(self.executed);
+                Err(fault)
+            }
+        }
+    }
+
     /// Instructions executed so far in this run, callbacks and the one that called the host included.
     #[must_use]
     pub fn insns(&self) -> u64 {
@@ -227,7 +282,10 @@ impl Vm<'_> {
     pub fn call<H: Host>(&mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
         let frames_used = self.mem.frames_used;
         let caller = self.at;
-        let result = interpret::call(self, func, args, host);
+        let result = match self.native {
+            Some(native) => native::call(self, native, func, args, host),
+            None => interpret::call(self, func, args, host),
+        };
         self.mem.frames_used = frames_used;
         self.at = caller;
         result

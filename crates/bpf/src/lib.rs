@@ -28,7 +28,7 @@ pub mod memory;
 pub mod object;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
-pub use engine::{Done, Engine, Host, Interpreter, NoHost, Vm};
+pub use engine::{Compiler, Done, Engine, Host, Interpreter, NoHost, Vm};
 pub use fault::{Access, Fault, FaultKind, Location};
 pub use insn::Insn;
 pub use memory::{GuestAddr, Memory, MemoryError, Perm};

@@ -109,6 +109,11 @@ impl Perm {
     pub const fn contains(self, other: Perm) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// The permission byte of a page with these.
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
 }
 
 impl BitOr for Perm {
@@ -282,6 +287,12 @@ impl Memory {
             self.regions.remove(&start);
             self.free.entry(end - start).or_default().push(start);
         }
+    }
+
+    /// The stack of all frames: its lowest address and its bytes.
+    #[must_use]
+    pub fn stack(&self) -> (GuestAddr, u64) {
+        (GuestAddr(STACK_BASE), STACK_SIZE)
     }
 
     /// Changes the permission of every mapped page that the range touches; `Perm::NONE` is [`Memory::unmap`]'s.
@@ -468,6 +479,12 @@ impl Memory {
                 self.map[at..at + PAGE_SIZE as usize].fill(0);
             }
         }
+    }
+
+    /// Where the guest's memory and its pages' permission bytes lie in the host: [`GUEST_LIMIT`] bytes, and one byte for
+    /// each [`PAGE_SIZE`] of them. They stay there for as long as the memory exists.
+    pub(crate) fn raw_parts(&mut self) -> (*mut u8, *const u8) {
+        (self.map.as_mut_ptr(), self.perms.as_ptr())
     }
 
     /// The first address above the stack of frame number `frame`, which is what its r10 holds.

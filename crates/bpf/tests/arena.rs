@@ -5,8 +5,8 @@
 
 mod support;
 
+use schedlab_bpf::GuestAddr;
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
-use schedlab_bpf::{GuestAddr, Perm};
 use std::io::Write;
 use support::{Machine, asm, kernel};
 
@@ -45,8 +45,7 @@ fn content() -> [u8; PAGE_SIZE as usize] {
 fn ours(text: &str, addr: u64) -> (u64, Vec<u8>) {
     let mut machine = Machine::new();
     let page = GuestAddr(ALLOCATED);
-    machine.memory().map_at(page, PAGE_SIZE, Perm::READ_WRITE).expect("arena page");
-    machine.memory().write(page, &content()).expect("mapped");
+    machine.share(page, &content());
     let slots = asm::assemble(text).expect("assembles");
     let outcome = machine.run(&slots, &addr.to_le_bytes(), 1000).expect("runs");
     (outcome.r0, machine.memory().slice(page, PAGE_SIZE).expect("mapped").to_vec())

@@ -36,9 +36,30 @@ impl Host for Loop {
     }
 }
 
+/// Runs a program on both engines, which have to agree.
 fn run(code: &Code, args: &[u64], mem: &mut Memory) -> Result<Done, Fault> {
-    let (mut interpreter, mut host) = (Interpreter::new(), Loop);
-    interpreter.run(code, FuncId(0), args, mem, &mut host, 1_000_000)
+    run_with(code, args, mem, || Loop, 1_000_000)
+}
+
+/// The same with a new host for each engine; the object that the first argument points to is as before for the second.
+fn run_with<H: Host>(
+    code: &Code,
+    args: &[u64],
+    mem: &mut Memory,
+    host: impl Fn() -> H,
+    budget: u64,
+) -> Result<Done, Fault> {
+    let object = GuestAddr(args.first().copied().unwrap_or(0));
+    let before = mem.slice(object, 64).map(<[u8]>::to_vec);
+    let interpreted = Interpreter::new().run(code, FuncId(0), args, mem, &mut host(), budget);
+    let after = mem.slice(object, 64).map(<[u8]>::to_vec);
+    if let Ok(before) = before {
+        mem.write(object, &before).unwrap();
+    }
+    let compiled = Compiler::new().run(code, FuncId(0), args, mem, &mut host(), budget);
+    assert_eq!(interpreted, compiled, "the engines agree");
+    assert_eq!(after, mem.slice(object, 64).map(<[u8]>::to_vec), "also on what they wrote");
+    interpreted
 }
 
 fn loop_program() -> Code {
@@ -66,11 +87,12 @@ fn callbacks_share_the_count() {
 fn the_budget_is_exact_also_in_callbacks() {
     let mut mem = Memory::new().unwrap();
     let code = loop_program();
-    let mut interpreter = Interpreter::new();
-    let fault = interpreter.run(&code, FuncId(0), &[], &mut mem, &mut Loop, 34).unwrap_err();
-    assert_eq!(*fault.kind(), FaultKind::Budget { limit: 34 });
-    assert_eq!(fault.insns(), 34);
-    assert!(interpreter.run(&code, FuncId(0), &[], &mut mem, &mut Loop, 35).is_ok());
+    for budget in 0..35 {
+        let fault = run_with(&code, &[], &mut mem, || Loop, budget).unwrap_err();
+        assert_eq!(*fault.kind(), FaultKind::Budget { limit: budget });
+        assert_eq!(fault.insns(), budget);
+    }
+    assert!(run_with(&code, &[], &mut mem, || Loop, 35).is_ok());
 }
 
 #[test]
@@ -137,9 +159,8 @@ fn lazy_objects_are_brought_up_to_date_before_each_load() {
         Insn::exit(),
     ];
     let code = code(&[("main", &main)]);
-    let mut host = Looks(0);
-    let done = Interpreter::new().run(&code, FuncId(0), &[object.0], &mut mem, &mut host, 1_000).unwrap();
-    assert_eq!((done.r0, done.insns, host.0), (1 + 2, 5, 2));
+    let done = run_with(&code, &[object.0], &mut mem, || Looks(0), 1_000).unwrap();
+    assert_eq!((done.r0, done.insns), (1 + 2, 5));
 }
 
 #[test]
@@ -164,6 +185,33 @@ fn a_marked_load_reads_zero_and_is_counted() {
 }
 
 #[test]
+#[should_panic(expected = "the host gives up")]
+fn a_hosts_panic_passes_through_the_program() {
+    struct Panics;
+    impl Host for Panics {
+        fn helper(&mut self, _: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+            panic!("the host gives up")
+        }
+        fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+            NoHost.kfunc(index, args, vm)
+        }
+        fn kernel_store(
+            &mut self,
+            at: GuestAddr,
+            size: u8,
+            value: u64,
+            vm: &mut Vm<'_>,
+        ) -> Result<(), Fault> {
+            NoHost.kernel_store(at, size, value, vm)
+        }
+    }
+    let outer = [Insn::call_local(1), Insn::exit()];
+    let code = code(&[("outer", &outer), ("inner", &[Insn::call_helper(1), Insn::exit()])]);
+    let mut mem = Memory::new().unwrap();
+    let _ = Compiler::new().run(&code, FuncId(0), &[], &mut mem, &mut Panics, 100);
+}
+
+#[test]
 fn hosts_faults_keep_their_code() {
     let mut mem = Memory::new().unwrap();
     let fault = run(&code(&[("main", &[Insn::call_helper(2), Insn::exit()])]), &[], &mut mem).unwrap_err();
@@ -179,7 +227,7 @@ struct Nesting<'a> {
 
 impl Host for Nesting<'_> {
     fn helper(&mut self, _id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        let done = Interpreter::new().run(self.inner, FuncId(0), &args[..1], vm.mem, &mut NoHost, 100)?;
+        let done = Compiler::new().run(self.inner, FuncId(0), &args[..1], vm.mem, &mut NoHost, 100)?;
         self.insns += done.insns;
         Ok(done.r0)
     }
@@ -214,8 +262,10 @@ fn a_program_run_inside_a_helper_has_its_own_stack_frames_and_count() {
         ],
     )]);
     let (mut mem, mut host) = (Memory::new().unwrap(), Nesting { inner: &inner, insns: 0 });
-    let done = Interpreter::new().run(&outer, FuncId(0), &[], &mut mem, &mut host, 100).unwrap();
+    let done = Compiler::new().run(&outer, FuncId(0), &[], &mut mem, &mut host, 100).unwrap();
     assert_eq!((done.r0, done.insns, host.insns), (42, 6, 4));
+    let done = Interpreter::new().run(&outer, FuncId(0), &[], &mut mem, &mut host, 100).unwrap();
+    assert_eq!((done.r0, done.insns, host.insns), (42, 6, 8));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod support;
 
 use schedlab_bpf::insn::op;
-use schedlab_bpf::{Engine, FaultKind, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
+use schedlab_bpf::{Compiler, Engine, FaultKind, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
 use support::{Failure, Machine, Prng, generate};
 
 const BUDGET: u64 = 5_000;
@@ -66,11 +66,18 @@ fn every_budget_is_kept_exactly() {
     let code = code::from_slots("test", &slots, false).expect("valid");
     let mut mem = Memory::new().expect("address space");
     let addr = mem.map(generate::MEMORY_LEN as u64, Perm::READ_WRITE).expect("room");
-    let mut interpreter = Interpreter::new();
+    let (mut interpreter, mut compiler) = (Interpreter::new(), Compiler::new());
     let input = generate::memory(&mut prng);
+    let len = input.len() as u64;
     let mut run = |budget| {
         mem.write(addr, &input).expect("mapped");
-        interpreter.run(&code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, budget)
+        let interpreted = interpreter.run(&code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, budget);
+        let left = mem.slice(addr, len).expect("mapped").to_vec();
+        mem.write(addr, &input).expect("mapped");
+        let compiled = compiler.run(&code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, budget);
+        assert_eq!(interpreted, compiled, "the engines agree on {budget} instructions");
+        assert_eq!(left, mem.slice(addr, len).expect("mapped"), "and on what they leave after {budget}");
+        interpreted
     };
     let done = run(1 << 20).expect("runs");
     for budget in 0..done.insns {

@@ -7,7 +7,7 @@ use crate::kfunc::{self, Callee, write_mask};
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, TaskId};
-use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
+use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Perm, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
 use std::ops::RangeInclusive;
@@ -183,8 +183,10 @@ impl Host for Join<'_> {
         }
         if !STORAGE_HELPERS.contains(&id) {
             // Whatever of a task or run queue it is given it may read.
-            for arg in args {
-                self.state.freshen(GuestAddr(arg), self.k, vm.mem)?;
+            for arg in args.map(GuestAddr) {
+                if vm.mem.perm_at(arg).contains(Perm::LAZY) {
+                    self.state.freshen(arg, self.k, vm.mem)?;
+                }
             }
         }
         schedlab_bpf::helpers::call(id, args, vm, self)

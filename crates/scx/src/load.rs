@@ -9,7 +9,7 @@ use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps};
 use crate::settings;
 use crate::state::KernelState;
 use schedlab_base::{DurationNs, Machine};
-use schedlab_bpf::engine::Interpreter;
+use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::GenericKfunc;
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
@@ -29,11 +29,13 @@ pub struct LoadOptions {
     pub settings: Vec<(String, String)>,
     /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
     pub budget: u64,
+    /// Run on the interpreter, the compiler's reference. Results are the same, later.
+    pub interpret: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { settings: Vec::new(), budget: DEFAULT_BUDGET }
+        LoadOptions { settings: Vec::new(), budget: DEFAULT_BUDGET, interpret: false }
     }
 }
 
@@ -121,7 +123,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     Ok(BpfScheduler {
         info,
         wants,
-        engine: Interpreter::new(),
+        engine: if options.interpret { None } else { Some(Compiler::new()) },
+        reference: Interpreter::new(),
         image,
         mem,
         state,

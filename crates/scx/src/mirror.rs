@@ -688,8 +688,8 @@ impl Cpus {
 
     /// The CPU whose run queue an address lies in.
     pub(crate) fn around(&self, addr: GuestAddr) -> Option<CpuId> {
-        let index = addr.0.wrapping_sub(self.rqs.0) / self.stride;
-        (index < self.nr_cpus).then_some(CpuId(index as u32))
+        let distance = addr.0.wrapping_sub(self.rqs.0);
+        (distance < self.nr_cpus * self.stride).then(|| CpuId((distance / self.stride) as u32))
     }
 
     /// The run queue of a CPU.

@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use crate::join::{Join, allowed_of};
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, Weight};
-use schedlab_bpf::engine::{Engine, Interpreter};
+use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::Image;
 use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
@@ -22,7 +22,9 @@ pub const DEFAULT_BUDGET: u64 = 50_000_000;
 pub struct BpfScheduler {
     pub(crate) info: OpsInfo,
     pub(crate) wants: TracePoints,
-    pub(crate) engine: Interpreter,
+    /// Nothing: `reference` runs everything.
+    pub(crate) engine: Option<Compiler>,
+    pub(crate) reference: Interpreter,
     /// Code and variables; its runtime has moved to the state.
     pub(crate) image: Image,
     pub(crate) mem: Memory,
@@ -115,7 +117,11 @@ impl BpfScheduler {
     #[inline]
     fn enter(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
         let mut join = Join { k, state: &mut self.state, charged: 0, allowed: allowed_of(op) };
-        let outcome = self.engine.run(&self.image.code, func, args, &mut self.mem, &mut join, self.budget);
+        let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
+        let outcome = match &mut self.engine {
+            Some(compiler) => compiler.run(code, func, args, mem, &mut join, budget),
+            None => self.reference.run(code, func, args, mem, &mut join, budget),
+        };
         let executed = match &outcome {
             Ok(done) => done.insns,
             Err(fault) => fault.insns(),

@@ -8,14 +8,21 @@ use schedlab_sim::{Class, Config, RunResult, run};
 use schedlab_trace::ExitKind;
 use schedlab_workload::catalog;
 
+/// Runs on both engines, which have to agree on the whole trace, its end and its costs.
 fn simulate(bytes: &[u8], settings: &[(&str, &str)], cpus: usize, workload: &str) -> RunResult<BpfScheduler> {
-    let machine = Machine::uniform("test", cpus);
-    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let options = LoadOptions { settings, ..LoadOptions::default() };
-    let scheduler = BpfScheduler::load("test.bpf.o", bytes, &options, &machine).unwrap();
-    let scenario = catalog::build(workload, 1).unwrap();
-    let config = Config { checkers: true, ..Config::new(machine, 1) };
-    run(&config, &scenario, Class::Ext(scheduler)).unwrap()
+    let [compiled, interpreted] = [false, true].map(|interpret| {
+        let machine = Machine::uniform("test", cpus);
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let options = LoadOptions { settings, interpret, ..LoadOptions::default() };
+        let scheduler = BpfScheduler::load("test.bpf.o", bytes, &options, &machine).unwrap();
+        let scenario = catalog::build(workload, 1).unwrap();
+        let config = Config { checkers: true, ..Config::new(machine, 1) };
+        run(&config, &scenario, Class::Ext(scheduler)).unwrap()
+    });
+    assert_eq!(compiled.trace_hash, interpreted.trace_hash, "the engines agree");
+    assert_eq!(compiled.costs, interpreted.costs);
+    assert_eq!(compiled.exit, interpreted.exit);
+    compiled
 }
 
 fn lab(name: &str, workload: &str) -> Option<RunResult<BpfScheduler>> {

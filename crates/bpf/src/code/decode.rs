@@ -68,6 +68,11 @@ pub(crate) struct Op {
 }
 
 impl Op {
+    /// Whether `off` is the index of a target.
+    pub(crate) fn is_jump(&self) -> bool {
+        (OpCode::Ja as u8..=OpCode::Jsle64X as u8).contains(&(self.code as u8))
+    }
+
     /// The function that this operation refers to, before linking.
     pub(crate) fn callee(&self) -> Option<u32> {
         matches!(self.code, OpCode::CallLocal | OpCode::FuncPointer).then_some(self.imm as u32)
@@ -127,7 +132,7 @@ pub(crate) fn function(
 /// Turns the relative slot offsets of jumps into operation indices.
 fn finish_jumps(decoded: &mut Decoded, op_of_slot: &[u32]) -> Result<(), (u32, Fail)> {
     for (decoded_op, slot) in decoded.ops.iter_mut().zip(&decoded.slots) {
-        if (OpCode::Ja as u8..=OpCode::Jsle64X as u8).contains(&(decoded_op.code as u8)) {
+        if decoded_op.is_jump() {
             let target = i64::from(*slot) + 1 + i64::from(decoded_op.off);
             let index = usize::try_from(target).ok().and_then(|target| op_of_slot.get(target));
             match index.filter(|index| **index != u32::MAX) {

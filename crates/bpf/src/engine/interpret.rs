@@ -10,7 +10,7 @@ use crate::insn::op;
 use crate::memory::{ARENA_BASE, GuestAddr, Memory, Store};
 
 /// Registers; sixteen, one for each `Reg`, so that indexing needs no check.
-type Registers = [u64; 16];
+pub(super) type Registers = [u64; 16];
 
 /// Runs `func` as the bottom frame of a new span of frames, until its exit.
 pub(super) fn call<H: Host>(vm: &mut Vm<'_>, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
@@ -31,7 +31,7 @@ pub(super) fn call<H: Host>(vm: &mut Vm<'_>, func: FuncId, args: &[u64], host: &
 
 /// Adds this span's frames to a fault's backtrace: the faulting or calling instruction, then the call sites.
 #[cold]
-fn locate(vm: &Vm<'_>, mut fault: Fault, bottom: u32) -> Fault {
+pub(super) fn locate(vm: &Vm<'_>, mut fault: Fault, bottom: u32) -> Fault {
     fault.push_location(vm.location_of(vm.at));
     for depth in (bottom + 1..vm.mem.frames_used).rev() {
         let call_site = vm.frames[depth as usize].return_to.saturating_sub(1);
@@ -159,6 +159,44 @@ fn smod32(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
 }
 
+/// Does one access or signed division; control flow and counting are the caller's.
+///
+/// A table like [`run`]'s, of the operations that compiled code leaves to it.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
+#[rustfmt::skip]
+pub(super) fn one<H: Host>(vm: &mut Vm<'_>, o: &Op, regs: &mut Registers, host: &mut H) -> Result<(), Fault> {
+    let (dst, src) = (regs[o.dst as usize], regs[o.src as usize]);
+    macro_rules! load { ($n:literal, $extend:expr) => {{
+        match load_otherwise::<$n, H>(vm, o, src.wrapping_add(o.off as u64), host, Access::Read)? {
+            Some(value) => regs[o.dst as usize] = $extend(value),
+            None => if !o.keep { regs[o.dst as usize] = 0; }
+        }
+        Ok(())
+    }}; }
+    macro_rules! store { ($n:literal, $value:expr) => {
+        store::<$n, H>(vm, o, dst.wrapping_add(o.off as u64), $value, host)
+    }; }
+    macro_rules! set { ($value:expr) => {{ regs[o.dst as usize] = $value; Ok(()) }}; }
+    use OpCode::*;
+    match o.code {
+        Load8 => load!(1, |v| v), Load16 => load!(2, |v| v), Load32 => load!(4, |v| v), Load64 => load!(8, |v| v),
+        Loads8 => load!(1, |v| v as i8 as u64), Loads16 => load!(2, |v| v as i16 as u64),
+        Loads32 => load!(4, |v| v as i32 as u64),
+        Store8K => store!(1, o.imm as u64), Store8X => store!(1, src),
+        Store16K => store!(2, o.imm as u64), Store16X => store!(2, src),
+        Store32K => store!(4, o.imm as u64), Store32X => store!(4, src),
+        Store64K => store!(8, o.imm as u64), Store64X => store!(8, src),
+        Atomic32 => atomic::<4, H>(vm, regs, o, host), Atomic64 => atomic::<8, H>(vm, regs, o, host),
+        Sdiv64K => set!(sdiv64(dst, o.imm as u64)), Sdiv64X => set!(sdiv64(dst, src)),
+        Smod64K => set!(smod64(dst, o.imm as u64)), Smod64X => set!(smod64(dst, src)),
+        Sdiv32K => set!(u64::from(sdiv32(dst as u32, o.imm as u32))),
+        Sdiv32X => set!(u64::from(sdiv32(dst as u32, src as u32))),
+        Smod32K => set!(u64::from(smod32(dst as u32, o.imm as u32))),
+        Smod32X => set!(u64::from(smod32(dst as u32, src as u32))),
+        _ => unreachable!("compiled code does {:?} itself", o.code),
+    }
+}
+
 /// Casts of arena pointers between address spaces: the high half names the window, NULL stays NULL.
 fn cast(value: u64) -> u64 {
     let low = u64::from(value as u32);
@@ -169,7 +207,9 @@ fn cast(value: u64) -> u64 {
 ///
 /// A table, one line for each kind of operation; its length is the instruction set's.
 #[rustfmt::skip]
-fn run<H: Host>(vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32, host: &mut H) -> Result<(), Fault> {
+pub(super) fn run<H: Host>(
+    vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32, host: &mut H,
+) -> Result<(), Fault> {
     let code = vm.code;
     let ops: &[Op] = &code.ops;
     let budget = vm.budget;

@@ -5,7 +5,7 @@
 use schedlab_bpf::btf::{Btf, BtfBuilder, MemberSpec, TypeId};
 use schedlab_bpf::helpers::{self, Env, GenericKfunc};
 use schedlab_bpf::link::{Image, KconfigValue, KernelModel, Runtime};
-use schedlab_bpf::{Engine, Fault, FuncId, GuestAddr, Host, Interpreter, Memory, Perm, Vm};
+use schedlab_bpf::{Compiler, Engine, Fault, FuncId, GuestAddr, Host, Memory, Perm, Vm};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -257,5 +257,5 @@ pub fn run(
     mem: &mut Memory,
     host: &mut TestHost,
 ) -> Result<u64, Fault> {
-    Interpreter::new().run(&image.code, func, args, mem, host, 1_000_000).map(|done| done.r0)
+    Compiler::new().run(&image.code, func, args, mem, host, 1_000_000).map(|done| done.r0)
 }

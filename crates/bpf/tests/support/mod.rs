@@ -9,7 +9,10 @@ pub(crate) mod generate;
 pub(crate) mod kernel;
 pub(crate) mod reference;
 
-use schedlab_bpf::{CodeError, Engine, Fault, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
+use schedlab_bpf::{
+    Code, CodeError, Compiler, Done, Engine, Fault, FuncId, GuestAddr, Insn, Interpreter, Memory, NoHost,
+    Perm, code,
+};
 
 /// What one program did, on either engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,15 +32,31 @@ pub(crate) enum Failure {
     Fault(Fault),
 }
 
-/// A machine that runs one program after the other, keeping its address space.
+/// A machine that runs one program after the other, each on both engines, keeping its address space.
 pub(crate) struct Machine {
     mem: Memory,
     interpreter: Interpreter,
+    compiler: Compiler,
+    /// A region that both engines are to find as it was.
+    shared: Option<(GuestAddr, u64)>,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Machine { mem: Memory::new().expect("8 GiB of address space"), interpreter: Interpreter::new() }
+        Machine {
+            mem: Memory::new().expect("8 GiB of address space"),
+            interpreter: Interpreter::new(),
+            compiler: Compiler::new(),
+            shared: None,
+        }
+    }
+
+    /// Maps a region of its own for all programs; the engines find it with the same content.
+    pub(crate) fn share(&mut self, addr: GuestAddr, content: &[u8]) {
+        let len = content.len() as u64;
+        self.mem.map_at(addr, len, Perm::READ_WRITE).expect("free pages");
+        self.mem.write(addr, content).expect("mapped");
+        self.shared = Some((addr, len));
     }
 
     /// The machine's memory.
@@ -45,25 +64,50 @@ impl Machine {
         &mut self.mem
     }
 
-    /// Runs a program in the kernel's encoding with r1 = address and r2 = length of the memory (0 if empty).
+    /// Runs a program in the kernel's encoding, on both engines, which have to agree on everything, with r1 = address and r2 = length of the memory (0 if empty).
     pub(crate) fn run(&mut self, slots: &[Insn], memory: &[u8], budget: u64) -> Result<Outcome, Failure> {
         let code = code::from_slots("test", slots, false).map_err(Failure::Refused)?;
-        let mut args = [0, 0];
-        let len = memory.len() as u64;
-        if len > 0 {
-            let addr = self.mem.map(len, Perm::READ_WRITE).expect("guest memory");
-            self.mem.write(addr, memory).expect("mapped");
-            args = [addr.0, len];
+        let shared = |mem: &Memory| {
+            self.shared.map(|(addr, len)| (addr, mem.slice(addr, len).expect("mapped").to_vec()))
+        };
+        let before = shared(&self.mem);
+        let interpreted = run_on(&mut self.interpreter, &mut self.mem, &code, memory, budget);
+        let left = shared(&self.mem);
+        if let Some((addr, content)) = before {
+            self.mem.write(addr, &content).expect("mapped");
         }
-        let addr = schedlab_bpf::GuestAddr(args[0]);
-        let done = self.interpreter.run(&code, FuncId(0), &args, &mut self.mem, &mut NoHost, budget);
-        let after = if len > 0 { self.mem.slice(addr, len).expect("mapped").to_vec() } else { Vec::new() };
-        if len > 0 {
-            self.mem.unmap(addr, len);
-        }
+        let compiled = run_on(&mut self.compiler, &mut self.mem, &code, memory, budget);
+        assert!(left == shared(&self.mem), "the engines leave different memory after {slots:?}");
+        assert_eq!(interpreted, compiled, "the engines disagree on {slots:?} with {budget} instructions");
+        let (done, after) = interpreted;
         let done = done.map_err(Failure::Fault)?;
         Ok(Outcome { r0: done.r0, memory: after })
     }
+}
+
+/// Runs an image's first function on an engine; returns also the memory afterwards.
+fn run_on(
+    engine: &mut impl Engine,
+    mem: &mut Memory,
+    code: &Code,
+    memory: &[u8],
+    budget: u64,
+) -> (Result<Done, Fault>, Vec<u8>) {
+    let len = memory.len() as u64;
+    let mut addr = GuestAddr::NULL;
+    if len > 0 {
+        addr = mem.map(len, Perm::READ_WRITE).expect("guest memory");
+        mem.write(addr, memory).expect("mapped");
+    }
+    // What one run leaves on the stack must not be the next one's input.
+    let stack = mem.stack();
+    mem.slice_mut(stack.0, stack.1).expect("the stack is mapped").fill(0);
+    let done = engine.run(code, FuncId(0), &[addr.0, len], mem, &mut NoHost, budget);
+    let after = if len > 0 { mem.slice(addr, len).expect("mapped").to_vec() } else { Vec::new() };
+    if len > 0 {
+        mem.unmap(addr, len);
+    }
+    (done, after)
 }
 
 /// A small deterministic random source (xorshift64*, Vigna 2016), so that tests need no other crate.

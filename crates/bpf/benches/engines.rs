@@ -1,13 +1,13 @@
-//! Speed of the interpreter: nanoseconds an instruction in typical loops, and an empty call.
+//! Speed of the engines: nanoseconds an instruction in typical loops, and an empty call, interpreted and compiled.
 //!
-//! `cargo bench -p schedlab-bpf --bench interpreter`. Times are the thread's CPU time; each figure is the best of several
+//! `cargo bench -p schedlab-bpf --bench engines`. Times are the thread's CPU time; each figure is the best of several
 //! runs, because other work on the machine only ever adds to it.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use schedlab_bpf::insn::op;
 use schedlab_bpf::{
-    Code, Engine, Fault, FuncId, GuestAddr, Host, Insn, Interpreter, Memory, NoHost, Perm, Vm, code,
+    Code, Compiler, Engine, Fault, FuncId, GuestAddr, Host, Insn, Interpreter, Memory, NoHost, Perm, Vm, code,
 };
 
 /// Iterations of each loop.
@@ -55,39 +55,42 @@ fn looped(body: &[Insn], callees: &[Insn]) -> Code {
 }
 
 fn measure(name: &str, code: &Code) {
-    let mut mem = Memory::new().expect("guest memory");
-    let data = mem.map(4096, Perm::READ_WRITE).expect("room");
-    let mut interpreter = Interpreter::new();
-    let mut best = f64::INFINITY;
-    let mut insns = 0;
-    for _ in 0..RUNS {
-        let start = cpu_ns();
-        let done = interpreter.run(code, FuncId(0), &[data.0], &mut mem, &mut Bench, u64::MAX).expect("runs");
-        best = best.min((cpu_ns() - start) as f64 / done.insns as f64);
-        insns = done.insns;
-    }
-    println!("{name:<22} {best:>6.3} ns/insn {:>7.0} Minsn/s   ({insns} instructions)", 1000.0 / best);
+    let interpreted = ns_per_insn(&mut Interpreter::new(), code);
+    let compiled = ns_per_insn(&mut Compiler::new(), code);
+    println!("{name:<24} {interpreted:>7.3} {compiled:>7.3} ns/insn");
 }
 
-fn measure_calls() {
+fn ns_per_insn(engine: &mut impl Engine, code: &Code) -> f64 {
+    let mut mem = Memory::new().expect("guest memory");
+    let data = mem.map(4096, Perm::READ_WRITE).expect("room");
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = cpu_ns();
+        let done = engine.run(code, FuncId(0), &[data.0], &mut mem, &mut Bench, u64::MAX).expect("runs");
+        best = best.min((cpu_ns() - start) as f64 / done.insns as f64);
+    }
+    best
+}
+
+fn ns_per_call(engine: &mut impl Engine) -> f64 {
     const CALLS: u32 = 2_000_000;
     let code =
         code::from_slots("empty", &[Insn::alu64_imm(op::MOV, 0, 0), Insn::exit()], false).expect("valid");
     let mut mem = Memory::new().expect("guest memory");
-    let mut interpreter = Interpreter::new();
     let mut best = f64::INFINITY;
     for _ in 0..RUNS {
         let start = cpu_ns();
         for i in 0..CALLS {
-            let done = interpreter.run(&code, FuncId(0), &[u64::from(i)], &mut mem, &mut NoHost, 1000);
+            let done = engine.run(&code, FuncId(0), &[u64::from(i)], &mut mem, &mut NoHost, 1000);
             assert_eq!(done.expect("runs").r0, 0);
         }
         best = best.min((cpu_ns() - start) as f64 / f64::from(CALLS));
     }
-    println!("{:<22} {best:>6.2} ns/call", "empty call (2 insns)");
+    best
 }
 
 fn main() {
+    println!("{:<24} {:>7} {:>7}", "", "interp.", "comp.");
     let alu = [
         Insn::alu64_reg(op::ADD, 0, 7),
         Insn::alu64_imm(op::XOR, 0, 0x55),
@@ -124,5 +127,6 @@ fn main() {
     measure("callback each 8", &looped(&callback, &callee));
     let atomics = [Insn::new(op::STX | op::ATOMIC | op::DW, 6, 7, 0, op::FETCH)];
     measure("atomic each 3 insns", &looped(&atomics, &[]));
-    measure_calls();
+    let (interpreted, compiled) = (ns_per_call(&mut Interpreter::new()), ns_per_call(&mut Compiler::new()));
+    println!("{:<24} {interpreted:>7.2} {compiled:>7.2} ns/call", "empty call (2 insns)");
 }

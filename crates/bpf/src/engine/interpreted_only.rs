@@ -1,0 +1,27 @@
+//! In the place of the compiler on hosts that it does not know.
+
+use super::{Host, Vm};
+use crate::code::{Code, FuncId};
+use crate::fault::Fault;
+
+/// No image is ever machine code here.
+#[derive(Debug)]
+pub(crate) enum Native {}
+
+impl Native {
+    /// Nothing: the interpreter runs everything.
+    pub(crate) fn compile(_code: &Code) -> Option<Native> {
+        None
+    }
+}
+
+/// Never called, since there is no `Native`.
+pub(super) fn call<H: Host>(
+    _vm: &mut Vm<'_>,
+    native: &Native,
+    _func: FuncId,
+    _args: &[u64],
+    _host: &mut H,
+) -> Result<u64, Fault> {
+    match *native {}
+}

@@ -1,0 +1,561 @@
+//! From operations to machine code, one after the other.
+//!
+//! BPF's registers live in machine registers, r12 points at the [`Context`], r9 at the guest's memory, r10 and r11 are
+//! scratch. Instructions are counted by basic block: a block takes its number off [`Context::left`] when it is entered,
+//! and where that is not enough the rest of the function is interpreted, which ends exactly at the limit. What is rare
+//! or concerns the host leaves the code through one of three stubs, all registers in the context.
+
+use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
+use super::{Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
+use crate::code::{Code, FuncId, Op, OpCode, Reg};
+use crate::engine::MAY_GOTO_LIMIT;
+use crate::insn::op;
+use crate::memory::{ARENA_BASE, FRAME_SIZE, GUEST_LIMIT, PAGE_SIZE, Perm};
+use std::mem::offset_of;
+
+/// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
+/// where those keep them.
+const REGS: [X; 11] = [X::Rax, X::Rdi, X::Rsi, X::Rdx, X::Rcx, X::R8, X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
+/// What a call of a local function keeps for its caller.
+const KEPT: [X; 5] = [X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
+/// What a function of the host keeps for its caller, and the alignment of its stack is made of.
+const HOST_KEPT: [X; 6] = [X::Rbx, X::Rbp, X::R12, X::R13, X::R14, X::R15];
+const CONTEXT: X = X::R12;
+const MEMORY: X = X::R9;
+const FRAME_POINTER: X = X::Rbp;
+/// Addresses, and whatever an operation needs.
+const TEMP: X = X::R10;
+/// The operation's index on the way to a stub, and whatever an operation needs.
+const TEMP2: X = X::R11;
+
+/// What compiling gives.
+pub(super) struct Emitted {
+    pub(super) bytes: Vec<u8>,
+    /// Offset of the function through which the host enters.
+    pub(super) enter: u32,
+    /// Offsets of the functions, by number.
+    pub(super) entries: Vec<u32>,
+    /// For each operation, how many follow it in its block.
+    pub(super) after: Vec<u32>,
+}
+
+/// Where stubs begin.
+struct Stubs {
+    /// Does one operation in the host and goes on behind the call.
+    step: Label,
+    /// Calls a helper or kernel function.
+    host: Label,
+    /// Interprets the rest of the function, then returns from it.
+    interpret: Label,
+}
+
+/// Code that stands behind a function's straight path.
+enum Rare {
+    /// An operation that the host does; `back` is behind it.
+    Step { from: Label, pc: u32, back: Label },
+    /// A block for which too few instructions are left.
+    Spent { from: Label, pc: u32, count: i32 },
+}
+
+struct Emitter<'a> {
+    asm: Asm,
+    ops: &'a [Op],
+    /// By operation.
+    labels: Vec<Label>,
+    after: Vec<u32>,
+    stubs: Stubs,
+    rare: Vec<Rare>,
+}
+
+/// Compiles all functions.
+pub(super) fn compile(code: &Code) -> Emitted {
+    let ops = &code.ops[..];
+    let mut asm = Asm::default();
+    let (stubs, enter) = stubs(&mut asm);
+    let labels = ops.iter().map(|_| asm.label()).collect();
+    let leaders = leaders(code);
+    let mut emitter = Emitter { asm, ops, labels, after: after(&leaders), stubs, rare: Vec::new() };
+    for (index, function) in code.functions().iter().enumerate() {
+        let first = code.entry(FuncId(index as u32)).expect("it is one of the functions");
+        for (pc, leads) in leaders.iter().enumerate().skip(first).take(function.insn_count() as usize) {
+            emitter.asm.bind(emitter.labels[pc]);
+            if *leads {
+                emitter.enter_block(pc);
+            }
+            emitter.operation(pc);
+        }
+        emitter.finish_rare();
+    }
+    let entry =
+        |index| code.entry(FuncId(index)).map_or(0, |first| emitter.asm.offset(emitter.labels[first]));
+    let entries = (0..code.functions().len() as u32).map(entry).collect();
+    let enter = emitter.asm.offset(enter);
+    Emitted { bytes: emitter.asm.finish(), enter, entries, after: emitter.after }
+}
+
+/// The operations that begin a block: entries, targets of jumps, and what follows an operation that may not go on to it
+/// or during which others count.
+fn leaders(code: &Code) -> Vec<bool> {
+    let mut leaders = vec![false; code.ops.len() + 1];
+    for index in 0..code.functions().len() as u32 {
+        leaders[code.entry(FuncId(index)).expect("it is one of the functions")] = true;
+    }
+    for (pc, op) in code.ops.iter().enumerate() {
+        if op.is_jump() {
+            leaders[op.off as usize] = true;
+        }
+        leaders[pc + 1] |= op.is_jump()
+            || matches!(
+                op.code,
+                OpCode::CallHelper | OpCode::CallKfunc | OpCode::CallLocal | OpCode::CallReg | OpCode::Exit
+            );
+    }
+    leaders.pop();
+    leaders
+}
+
+/// For each operation, how many follow it in its block.
+fn after(leaders: &[bool]) -> Vec<u32> {
+    let mut after = vec![0; leaders.len()];
+    for pc in (1..leaders.len()).rev() {
+        if !leaders[pc] {
+            after[pc - 1] = after[pc] + 1;
+        }
+    }
+    after
+}
+
+fn context(offset: usize) -> Mem {
+    Mem { base: CONTEXT, index: None, disp: offset as i32 }
+}
+
+fn saved(register: usize) -> Mem {
+    context(offset_of!(Context, regs) + 8 * register)
+}
+
+fn save(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    for register in registers {
+        asm.store(8, saved(register), REGS[register]);
+    }
+}
+
+fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    for register in registers {
+        asm.load(8, false, REGS[register], saved(register));
+    }
+    asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
+}
+
+/// Calls a host's function with the context and the operation in `TEMP2`; its answer is in eax.
+fn call_out(asm: &mut Asm, function: usize) {
+    asm.mov(Width::W64, X::Rsi, TEMP2);
+    asm.mov(Width::W64, X::Rdi, CONTEXT);
+    asm.call_indirect(context(function));
+    asm.test(Width::W32, X::Rax, X::Rax);
+}
+
+/// The code that all functions share; returns also the host's way in.
+fn stubs(asm: &mut Asm) -> (Stubs, Label) {
+    // enter(context, function): like any function of the host.
+    let enter = asm.here();
+    HOST_KEPT.into_iter().for_each(|register| asm.push(register));
+    asm.push(X::Rax);
+    asm.mov(Width::W64, CONTEXT, X::Rdi);
+    asm.mov(Width::W64, TEMP2, X::Rsi);
+    asm.store(8, context(offset_of!(Context, stack)), X::Rsp);
+    restore(asm, 0..=10);
+    asm.call_indirect(TEMP2);
+    asm.store(8, saved(0), X::Rax);
+    asm.mov_imm(X::Rax, 0);
+    let leave = asm.here();
+    asm.pop(X::Rcx);
+    HOST_KEPT.into_iter().rev().for_each(|register| asm.pop(register));
+    asm.ret();
+
+    // A fault: all of the program's frames end.
+    let fault = asm.here();
+    asm.load(8, false, X::Rsp, context(offset_of!(Context, stack)));
+    asm.mov_imm(X::Rax, 1);
+    asm.jump(leave);
+
+    let host = asm.here();
+    save(asm, 1..=5);
+    call_out(asm, offset_of!(Context, host_call));
+    asm.jump_if(If::NotEqual, fault);
+    restore(asm, 0..=5);
+    asm.ret();
+
+    let step = asm.here();
+    save(asm, 0..=10);
+    call_out(asm, offset_of!(Context, step));
+    let otherwise = asm.label();
+    asm.jump_if(If::NotEqual, otherwise);
+    restore(asm, 0..=9);
+    asm.ret();
+    asm.bind(otherwise);
+    asm.alu_imm(Width::W32, Alu::Cmp, X::Rax, 1);
+    asm.jump_if(If::Equal, fault);
+    // The step used up what was left: the place to go on at is in the context, the return address goes.
+    asm.load(4, false, TEMP2, context(offset_of!(Context, resume_at)));
+    asm.pop(X::Rcx);
+    let saved_already = asm.label();
+    asm.jump(saved_already);
+
+    let interpret = asm.here();
+    save(asm, 0..=10);
+    asm.bind(saved_already);
+    // The function's frame is as at its entry: one word above the alignment.
+    asm.push(X::Rax);
+    call_out(asm, offset_of!(Context, interpret));
+    asm.pop(X::Rcx);
+    asm.jump_if(If::NotEqual, fault);
+    restore(asm, 0..=9);
+    asm.ret();
+    (Stubs { step, host, interpret }, enter)
+}
+
+fn x(register: Reg) -> X {
+    REGS[register as usize]
+}
+
+/// An arithmetic operand: the source register, or the immediate.
+#[derive(Clone, Copy)]
+enum Operand {
+    Reg(X),
+    Imm(i32),
+}
+
+impl Emitter<'_> {
+    fn enter_block(&mut self, pc: usize) {
+        let count = self.after[pc] as i32 + 1;
+        let from = self.asm.label();
+        self.asm.alu_imm(Width::W64, Alu::Sub, context(offset_of!(Context, left)), count);
+        self.asm.jump_if(If::Below, from);
+        self.rare.push(Rare::Spent { from, pc: pc as u32, count });
+    }
+
+    /// Emits what stands behind the function.
+    fn finish_rare(&mut self) {
+        for rare in std::mem::take(&mut self.rare) {
+            match rare {
+                Rare::Step { from, pc, back } => {
+                    self.asm.bind(from);
+                    self.asm.mov_imm(TEMP2, u64::from(pc));
+                    self.asm.call(self.stubs.step);
+                    self.asm.jump(back);
+                }
+                Rare::Spent { from, pc, count } => {
+                    self.asm.bind(from);
+                    self.interpret_from(pc, count);
+                }
+            }
+        }
+    }
+
+    /// Gives the block's last `count` instructions back and leaves the rest of the function to the interpreter.
+    fn interpret_from(&mut self, pc: u32, count: i32) {
+        self.asm.alu_imm(Width::W64, Alu::Add, context(offset_of!(Context, left)), count);
+        self.asm.mov_imm(TEMP2, u64::from(pc));
+        self.asm.jump(self.stubs.interpret);
+    }
+
+    /// The operation is done by the host.
+    fn step(&mut self, pc: usize) {
+        self.asm.mov_imm(TEMP2, pc as u64);
+        self.asm.call(self.stubs.step);
+    }
+
+    /// Where to go when the host has to do the operation; control comes back to the second label.
+    fn rare_step(&mut self, pc: usize) -> (Label, Label) {
+        let (from, back) = (self.asm.label(), self.asm.label());
+        self.rare.push(Rare::Step { from, pc: pc as u32, back });
+        (from, back)
+    }
+
+    /// The machine's form of an access of `size` bytes at `base + off`, `body`, in which the host has done the checks;
+    /// where they fail the host does the operation.
+    fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
+        let off = self.ops[pc].off;
+        let own_frame = -(FRAME_SIZE as i32)..=-i32::from(size);
+        if x(base) == FRAME_POINTER && own_frame.contains(&off) {
+            // r10 is never written, and the frame below it always there.
+            body(&mut self.asm, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
+            return;
+        }
+        let (slow, back) = self.rare_step(pc);
+        let asm = &mut self.asm;
+        asm.lea(TEMP, Mem { base: x(base), index: None, disp: off });
+        asm.mov(Width::W64, TEMP2, TEMP);
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8);
+        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, (GUEST_LIMIT / PAGE_SIZE) as i32);
+        asm.jump_if(If::AboveEqual, slow);
+        asm.add_mem(TEMP2, context(offset_of!(Context, perms)));
+        for perm in need {
+            asm.test_byte(Mem { base: TEMP2, index: None, disp: 0 }, perm.bits());
+            asm.jump_if(If::Equal, slow);
+        }
+        if size > 1 {
+            asm.mov(Width::W32, TEMP2, TEMP);
+            asm.alu_imm(Width::W32, Alu::And, TEMP2, PAGE_SIZE as i32 - 1);
+            asm.alu_imm(Width::W32, Alu::Cmp, TEMP2, PAGE_SIZE as i32 - i32::from(size));
+            asm.jump_if(If::Above, slow);
+        }
+        body(asm, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
+        asm.bind(back);
+    }
+
+    fn load(&mut self, pc: usize, size: u8, signed: bool) {
+        let o = self.ops[pc];
+        self.access(pc, o.src, size, &[Perm::READ], |asm, mem| asm.load(size, signed, x(o.dst), mem));
+    }
+
+    fn store(&mut self, pc: usize, size: u8) {
+        let o = self.ops[pc];
+        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store(size, mem, x(o.src)));
+    }
+
+    fn store_imm(&mut self, pc: usize, size: u8) {
+        let o = self.ops[pc];
+        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store_imm(size, mem, o.imm as i32));
+    }
+
+    /// An atomic; nothing runs beside the program, so plain instructions do.
+    fn atomic(&mut self, pc: usize, width: Width) {
+        let o = self.ops[pc];
+        let size = if width == Width::W64 { 8 } else { 4 };
+        self.access(pc, o.dst, size, &[Perm::READ, Perm::WRITE], |asm, mem| {
+            let operation = o.imm as i32;
+            let source = x(o.src);
+            if operation == op::CMPXCHG {
+                asm.compare_exchange(width, mem, source);
+                if width == Width::W32 {
+                    asm.mov(Width::W32, X::Rax, X::Rax);
+                }
+                return;
+            }
+            let fetch = operation & op::FETCH != 0;
+            if fetch {
+                asm.load(size, false, TEMP2, mem);
+            }
+            match operation & !op::FETCH {
+                0x00 => asm.alu(width, Alu::Add, mem, source),
+                0x40 => asm.alu(width, Alu::Or, mem, source),
+                0x50 => asm.alu(width, Alu::And, mem, source),
+                0xa0 => asm.alu(width, Alu::Xor, mem, source),
+                _ => asm.store(size, mem, source),
+            }
+            if fetch {
+                asm.mov(Width::W64, source, TEMP2);
+            }
+        });
+    }
+
+    fn alu(&mut self, width: Width, operation: Alu, dst: X, operand: Operand) {
+        match operand {
+            Operand::Reg(src) => self.asm.alu(width, operation, dst, src),
+            Operand::Imm(imm) => self.asm.alu_imm(width, operation, dst, imm),
+        }
+    }
+
+    fn mul(&mut self, width: Width, dst: X, operand: Operand) {
+        match operand {
+            Operand::Reg(src) => self.asm.mul(width, dst, src),
+            Operand::Imm(imm) => self.asm.mul_imm(width, dst, imm),
+        }
+    }
+
+    /// Unsigned division: by zero the quotient is 0, the remainder the dividend.
+    fn divide(&mut self, width: Width, dst: X, operand: Operand, remainder: bool) {
+        let asm = &mut self.asm;
+        match operand {
+            Operand::Reg(src) => asm.mov(width, TEMP2, src),
+            Operand::Imm(imm) if width == Width::W64 => asm.mov_imm(TEMP2, i64::from(imm) as u64),
+            Operand::Imm(imm) => asm.mov_imm(TEMP2, u64::from(imm as u32)),
+        }
+        asm.mov(width, TEMP, dst);
+        asm.push(X::Rax);
+        asm.push(X::Rdx);
+        asm.mov(Width::W64, X::Rax, TEMP);
+        asm.mov_imm(X::Rdx, 0);
+        let (by_zero, done) = (asm.label(), asm.label());
+        asm.test(Width::W64, TEMP2, TEMP2);
+        asm.jump_if(If::Equal, by_zero);
+        asm.div(width, TEMP2);
+        asm.mov(Width::W64, TEMP2, if remainder { X::Rdx } else { X::Rax });
+        asm.jump(done);
+        asm.bind(by_zero);
+        asm.mov(Width::W64, TEMP2, if remainder { X::Rax } else { X::Rdx });
+        asm.bind(done);
+        asm.pop(X::Rdx);
+        asm.pop(X::Rax);
+        asm.mov(Width::W64, dst, TEMP2);
+    }
+
+    fn shift(&mut self, width: Width, shift: Shift, dst: X, operand: Operand) {
+        let asm = &mut self.asm;
+        match operand {
+            Operand::Imm(by) => {
+                if width == Width::W32 {
+                    // A shift by 0 need not clear the upper half.
+                    asm.mov(Width::W32, dst, dst);
+                }
+                asm.shift_imm(width, shift, dst, by as u8);
+            }
+            Operand::Reg(by) => {
+                asm.mov(width, TEMP2, dst);
+                asm.mov(Width::W64, TEMP, X::Rcx);
+                asm.mov(Width::W64, X::Rcx, by);
+                asm.shift_cl(width, shift, TEMP2);
+                asm.mov(Width::W64, X::Rcx, TEMP);
+                asm.mov(Width::W64, dst, TEMP2);
+            }
+        }
+    }
+
+    fn jump(&mut self, pc: usize, width: Width, condition: If, operand: Operand) {
+        let o = self.ops[pc];
+        self.alu(width, Alu::Cmp, x(o.dst), operand);
+        self.asm.jump_if(condition, self.labels[o.off as usize]);
+    }
+
+    fn jump_on_bits(&mut self, pc: usize, width: Width, operand: Operand) {
+        let o = self.ops[pc];
+        match operand {
+            Operand::Reg(src) => self.asm.test(width, x(o.dst), src),
+            Operand::Imm(imm) => self.asm.test_imm(width, x(o.dst), imm),
+        }
+        self.asm.jump_if(If::NotEqual, self.labels[o.off as usize]);
+    }
+
+    /// Leaves the loop when its passes are used up, else takes one off.
+    fn may_goto(&mut self, pc: usize) {
+        let left = Mem { base: TEMP, index: None, disp: MAY_GOTO_LEFT - FRAME_BYTES };
+        self.asm.load(8, false, TEMP, context(offset_of!(Context, frame)));
+        self.asm.alu_imm(Width::W64, Alu::Cmp, left, 0);
+        self.asm.jump_if(If::Equal, self.labels[self.ops[pc].off as usize]);
+        self.asm.alu_imm(Width::W64, Alu::Sub, left, 1);
+    }
+
+    fn call_local(&mut self, pc: usize) {
+        let callee = self.labels[self.ops[pc].imm as usize];
+        let (too_deep, back) = self.rare_step(pc);
+        let frame = context(offset_of!(Context, frame));
+        let field = |offset: i32| Mem { base: TEMP, index: None, disp: offset };
+        let asm = &mut self.asm;
+        asm.load(8, false, TEMP, frame);
+        asm.cmp_mem(TEMP, context(offset_of!(Context, frames_end)));
+        asm.jump_if(If::AboveEqual, too_deep);
+        asm.store_imm(8, field(RETURN_TO), pc as i32 + 1);
+        asm.store_imm(8, field(MAY_GOTO_LEFT), MAY_GOTO_LIMIT as i32);
+        asm.alu_imm(Width::W64, Alu::Add, frame, FRAME_BYTES);
+        KEPT.into_iter().for_each(|register| asm.push(register));
+        asm.alu_imm(Width::W64, Alu::Sub, FRAME_POINTER, FRAME_SIZE as i32);
+        asm.call(callee);
+        KEPT.into_iter().rev().for_each(|register| asm.pop(register));
+        asm.alu_imm(Width::W64, Alu::Sub, frame, FRAME_BYTES);
+        asm.bind(back);
+    }
+
+    /// Casts of arena pointers between address spaces: the high half names the window, NULL stays NULL.
+    fn cast(&mut self, dst: X, src: X) {
+        self.asm.mov(Width::W32, dst, src);
+        self.asm.test(Width::W32, dst, dst);
+        let null = self.asm.label();
+        self.asm.jump_if(If::Equal, null);
+        self.asm.set_bit(dst, ARENA_BASE.trailing_zeros() as u8);
+        self.asm.bind(null);
+    }
+
+    fn call_host(&mut self, pc: usize) {
+        self.asm.mov_imm(TEMP2, pc as u64);
+        self.asm.call(self.stubs.host);
+    }
+
+    /// A table, one line for each kind of operation; its length is the instruction set's.
+    #[rustfmt::skip]
+    fn operation(&mut self, pc: usize) {
+        use OpCode::*;
+        use Width::{W32, W64};
+        let o = self.ops[pc];
+        let (dst, src) = (x(o.dst), x(o.src));
+        let k = Operand::Imm(o.imm as i32);
+        let r = Operand::Reg(src);
+        match o.code {
+            Add64K => self.alu(W64, Alu::Add, dst, k), Add64X => self.alu(W64, Alu::Add, dst, r),
+            Add32K => self.alu(W32, Alu::Add, dst, k), Add32X => self.alu(W32, Alu::Add, dst, r),
+            Sub64K => self.alu(W64, Alu::Sub, dst, k), Sub64X => self.alu(W64, Alu::Sub, dst, r),
+            Sub32K => self.alu(W32, Alu::Sub, dst, k), Sub32X => self.alu(W32, Alu::Sub, dst, r),
+            Or64K => self.alu(W64, Alu::Or, dst, k), Or64X => self.alu(W64, Alu::Or, dst, r),
+            Or32K => self.alu(W32, Alu::Or, dst, k), Or32X => self.alu(W32, Alu::Or, dst, r),
+            And64K => self.alu(W64, Alu::And, dst, k), And64X => self.alu(W64, Alu::And, dst, r),
+            And32K => self.alu(W32, Alu::And, dst, k), And32X => self.alu(W32, Alu::And, dst, r),
+            Xor64K => self.alu(W64, Alu::Xor, dst, k), Xor64X => self.alu(W64, Alu::Xor, dst, r),
+            Xor32K => self.alu(W32, Alu::Xor, dst, k), Xor32X => self.alu(W32, Alu::Xor, dst, r),
+            Mul64K => self.mul(W64, dst, k), Mul64X => self.mul(W64, dst, r),
+            Mul32K => self.mul(W32, dst, k), Mul32X => self.mul(W32, dst, r),
+            Div64K => self.divide(W64, dst, k, false), Div64X => self.divide(W64, dst, r, false),
+            Div32K => self.divide(W32, dst, k, false), Div32X => self.divide(W32, dst, r, false),
+            Mod64K => self.divide(W64, dst, k, true), Mod64X => self.divide(W64, dst, r, true),
+            Mod32K => self.divide(W32, dst, k, true), Mod32X => self.divide(W32, dst, r, true),
+            Lsh64K => self.shift(W64, Shift::Left, dst, k), Lsh64X => self.shift(W64, Shift::Left, dst, r),
+            Lsh32K => self.shift(W32, Shift::Left, dst, k), Lsh32X => self.shift(W32, Shift::Left, dst, r),
+            Rsh64K => self.shift(W64, Shift::Right, dst, k), Rsh64X => self.shift(W64, Shift::Right, dst, r),
+            Rsh32K => self.shift(W32, Shift::Right, dst, k), Rsh32X => self.shift(W32, Shift::Right, dst, r),
+            Arsh64K => self.shift(W64, Shift::RightSigned, dst, k), Arsh64X => self.shift(W64, Shift::RightSigned, dst, r),
+            Arsh32K => self.shift(W32, Shift::RightSigned, dst, k), Arsh32X => self.shift(W32, Shift::RightSigned, dst, r),
+            Mov64K => self.asm.mov_imm(dst, o.imm as u64), Mov64X => self.asm.mov(W64, dst, src),
+            Mov32K => self.asm.mov_imm(dst, u64::from(o.imm as u32)), Mov32X => self.asm.mov(W32, dst, src),
+            Neg64 => self.asm.neg(W64, dst), Neg32 => self.asm.neg(W32, dst),
+            Movsx8To32 => self.asm.sign_extend(W32, 1, dst, src), Movsx16To32 => self.asm.sign_extend(W32, 2, dst, src),
+            Movsx8To64 => self.asm.sign_extend(W64, 1, dst, src), Movsx16To64 => self.asm.sign_extend(W64, 2, dst, src),
+            Movsx32To64 => self.asm.sign_extend(W64, 4, dst, src),
+            Zext16 => self.asm.zero_extend_16(dst),
+            Swap16 => { self.asm.swap_16(dst); self.asm.zero_extend_16(dst); }
+            Swap32 => self.asm.swap(W32, dst), Swap64 => self.asm.swap(W64, dst),
+            Cast => self.cast(dst, src),
+            // Rare and long: the host does them.
+            Sdiv64K | Sdiv64X | Sdiv32K | Sdiv32X | Smod64K | Smod64X | Smod32K | Smod32X => self.step(pc),
+
+            Ja => self.asm.jump(self.labels[o.off as usize]),
+            MayGoto => self.may_goto(pc),
+            Jeq64K => self.jump(pc, W64, If::Equal, k), Jeq64X => self.jump(pc, W64, If::Equal, r),
+            Jeq32K => self.jump(pc, W32, If::Equal, k), Jeq32X => self.jump(pc, W32, If::Equal, r),
+            Jne64K => self.jump(pc, W64, If::NotEqual, k), Jne64X => self.jump(pc, W64, If::NotEqual, r),
+            Jne32K => self.jump(pc, W32, If::NotEqual, k), Jne32X => self.jump(pc, W32, If::NotEqual, r),
+            Jgt64K => self.jump(pc, W64, If::Above, k), Jgt64X => self.jump(pc, W64, If::Above, r),
+            Jgt32K => self.jump(pc, W32, If::Above, k), Jgt32X => self.jump(pc, W32, If::Above, r),
+            Jge64K => self.jump(pc, W64, If::AboveEqual, k), Jge64X => self.jump(pc, W64, If::AboveEqual, r),
+            Jge32K => self.jump(pc, W32, If::AboveEqual, k), Jge32X => self.jump(pc, W32, If::AboveEqual, r),
+            Jlt64K => self.jump(pc, W64, If::Below, k), Jlt64X => self.jump(pc, W64, If::Below, r),
+            Jlt32K => self.jump(pc, W32, If::Below, k), Jlt32X => self.jump(pc, W32, If::Below, r),
+            Jle64K => self.jump(pc, W64, If::BelowEqual, k), Jle64X => self.jump(pc, W64, If::BelowEqual, r),
+            Jle32K => self.jump(pc, W32, If::BelowEqual, k), Jle32X => self.jump(pc, W32, If::BelowEqual, r),
+            Jsgt64K => self.jump(pc, W64, If::Greater, k), Jsgt64X => self.jump(pc, W64, If::Greater, r),
+            Jsgt32K => self.jump(pc, W32, If::Greater, k), Jsgt32X => self.jump(pc, W32, If::Greater, r),
+            Jsge64K => self.jump(pc, W64, If::GreaterEqual, k), Jsge64X => self.jump(pc, W64, If::GreaterEqual, r),
+            Jsge32K => self.jump(pc, W32, If::GreaterEqual, k), Jsge32X => self.jump(pc, W32, If::GreaterEqual, r),
+            Jslt64K => self.jump(pc, W64, If::Less, k), Jslt64X => self.jump(pc, W64, If::Less, r),
+            Jslt32K => self.jump(pc, W32, If::Less, k), Jslt32X => self.jump(pc, W32, If::Less, r),
+            Jsle64K => self.jump(pc, W64, If::LessEqual, k), Jsle64X => self.jump(pc, W64, If::LessEqual, r),
+            Jsle32K => self.jump(pc, W32, If::LessEqual, k), Jsle32X => self.jump(pc, W32, If::LessEqual, r),
+            Jset64K => self.jump_on_bits(pc, W64, k), Jset64X => self.jump_on_bits(pc, W64, r),
+            Jset32K => self.jump_on_bits(pc, W32, k), Jset32X => self.jump_on_bits(pc, W32, r),
+
+            Load8 => self.load(pc, 1, false), Load16 => self.load(pc, 2, false),
+            Load32 => self.load(pc, 4, false), Load64 => self.load(pc, 8, false),
+            Loads8 => self.load(pc, 1, true), Loads16 => self.load(pc, 2, true), Loads32 => self.load(pc, 4, true),
+            Store8K => self.store_imm(pc, 1), Store16K => self.store_imm(pc, 2),
+            Store32K => self.store_imm(pc, 4), Store64K => self.store_imm(pc, 8),
+            Store8X => self.store(pc, 1), Store16X => self.store(pc, 2),
+            Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
+            Atomic32 => self.atomic(pc, W32), Atomic64 => self.atomic(pc, W64),
+
+            CallHelper | CallKfunc => self.call_host(pc),
+            CallLocal => self.call_local(pc),
+            // A call through a register is rare outside of helpers, which make it themselves.
+            CallReg => self.interpret_from(pc as u32, 1),
+            Exit => self.asm.ret(),
+            FuncPointer => unreachable!("linked by CodeBuilder::build"),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Code as the host's own instructions (x86-64): the same results, counts and faults as the interpreter's, sooner.
+//!
+//! The compiler translates one operation after the other (`emit`), which takes no longer than decoding did, so it has no
+//! tiers and nothing to tune. Every access of the program is checked as the interpreter checks it; what does not go
+//! straight to memory, and every call that leaves the program, comes here, to functions that know the [`Host`].
+//! Whatever is unusual is done by the interpreter, on the same registers and frames.
+
+mod asm;
+mod emit;
+
+use super::interpret::{self, Registers};
+use super::{Frame, Host, Vm};
+use crate::code::{Code, FuncId, OpCode};
+use crate::fault::{Fault, FaultKind};
+use memmap2::{Mmap, MmapMut};
+use std::any::Any;
+use std::mem::{offset_of, size_of};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Bytes from one frame to the next, and where its members lie, for the compiler.
+const FRAME_BYTES: i32 = size_of::<Frame>() as i32;
+const RETURN_TO: i32 = offset_of!(Frame, return_to) as i32;
+const MAY_GOTO_LEFT: i32 = offset_of!(Frame, may_goto_left) as i32;
+
+/// The answers of the functions that compiled code calls.
+const GO_ON: u32 = 0;
+const FAULTED: u32 = 1;
+const INTERPRET: u32 = 2;
+
+/// A program image as machine code.
+#[derive(Debug)]
+pub(crate) struct Native {
+    text: Mmap,
+    enter: u32,
+    /// Offsets of the functions, by number.
+    entries: Vec<u32>,
+    /// For each operation, how many follow it in its block: they are counted already when it runs.
+    after: Vec<u32>,
+}
+
+/// A function that compiled code calls for one operation, given by its index.
+type CallOut = unsafe extern "sysv64" fn(*mut Context, u32) -> u32;
+
+/// What compiled code knows of a run. It reads and writes the members up to `interpret` by their offsets.
+#[repr(C)]
+struct Context {
+    /// Instructions that may still be executed; those of the running block are taken off already.
+    left: u64,
+    /// The guest's memory and its pages' permissions.
+    map: *mut u8,
+    perms: *const u8,
+    /// Behind the running function's frame, and behind the last one there can be.
+    frame: *mut Frame,
+    frames_end: *mut Frame,
+    /// The stack pointer to which a fault returns.
+    stack: u64,
+    /// The registers, while the host has control.
+    regs: Registers,
+    /// Where the interpreter goes on after [`INTERPRET`].
+    resume_at: u32,
+    step: CallOut,
+    host_call: CallOut,
+    interpret: CallOut,
+    /// The `Vm` and the `Host` of the run; their types are those of the functions above.
+    vm: *mut (),
+    host: *mut (),
+    native: *const Native,
+    /// Frame number 0.
+    frames: *mut Frame,
+    fault: Option<Fault>,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Native {
+    /// Compiles an image; nothing where the host gives no executable memory.
+    pub(crate) fn compile(code: &Code) -> Option<Native> {
+        let emitted = emit::compile(code);
+        let mut text = MmapMut::map_anon(emitted.bytes.len()).ok()?;
+        text.copy_from_slice(&emitted.bytes);
+        let text = text.make_exec().ok()?;
+        Some(Native { text, enter: emitted.enter, entries: emitted.entries, after: emitted.after })
+    }
+
+    fn address(&self, offset: u32) -> *const u8 {
+        self.text[offset as usize..].as_ptr()
+    }
+}
+
+/// Runs `func` as the bottom frame of a new span of frames, until its exit.
+pub(super) fn call<H: Host>(
+    vm: &mut Vm<'_>,
+    native: &Native,
+    func: FuncId,
+    args: &[u64],
+    host: &mut H,
+) -> Result<u64, Fault> {
+    assert!(args.len() <= 5, "a BPF function takes at most five arguments");
+    let bottom = vm.mem.frames_used;
+    let Some(entry) = native.entries.get(func.0 as usize) else {
+        return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
+    };
+    let mut regs: Registers = [0; 16];
+    regs[1..=args.len()].copy_from_slice(args);
+    regs[10] = vm.push_frame(0, [0; 4])?;
+    let (map, perms) = vm.mem.raw_parts();
+    let frames = vm.frames.as_mut_ptr_range();
+    let mut context = Context {
+        left: vm.budget.saturating_sub(vm.executed),
+        map,
+        perms,
+        frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
+        frames_end: frames.end,
+        stack: 0,
+        regs,
+        resume_at: 0,
+        step: step::<H>,
+        host_call: host_call::<H>,
+        interpret: rest::<H>,
+        vm: (vm as *mut Vm<'_>).cast(),
+        host: (host as *mut H).cast(),
+        native,
+        frames: frames.start,
+        fault: None,
+        panic: None,
+    };
+    // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
+    // `native` is borrowed.
+    let enter: unsafe extern "sysv64" fn(*mut Context, *const u8) -> u32 =
+        unsafe { std::mem::transmute(native.address(native.enter)) };
+    // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
+    // the text is not written any more. It touches: the context, by the offsets of its members; its own stack, no
+    // deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at offsets below its length, which it
+    // compares before each access (in its own frame the offsets are constants within the stack's region), and the
+    // permission byte of such an offset's page. The functions it calls have this context's types. While it runs, `vm`
+    // and `host` are used by nobody else, and those functions use them only while it waits.
+    let faulted = unsafe { enter(&raw mut context, native.address(*entry)) } != GO_ON;
+    if let Some(panic) = context.panic.take() {
+        resume_unwind(panic);
+    }
+    if faulted {
+        let fault = context.fault.take().expect("a fault has a reason");
+        return Err(interpret::locate(vm, fault, bottom));
+    }
+    vm.executed = vm.budget - context.left;
+    Ok(context.regs[0])
+}
+
+/// Lends a run's `Vm` and host to `body`, at operation `pc`, with exact counts: `after` more instructions than are
+/// executed have been taken off.
+///
+/// # Safety
+/// `context` is that of a run whose host is an `H`, and the run's code waits for the caller.
+unsafe fn lend<H: Host>(
+    context: *mut Context,
+    pc: u32,
+    after: u64,
+    body: impl FnOnce(&mut Context, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
+) -> u32 {
+    // SAFETY: the run's code waits for us, and `call`, which made the context, waits for that.
+    let context = unsafe { &mut *context };
+    // SAFETY: as above; `call` stored references of these types and uses neither before the code returns.
+    let (vm, host) = unsafe { (&mut *context.vm.cast::<Vm<'_>>(), &mut *context.host.cast::<H>()) };
+    vm.at = pc as usize;
+    // SAFETY: both point into the run's frames, or right behind them.
+    vm.mem.frames_used = unsafe { context.frame.offset_from(context.frames) } as u32;
+    vm.executed = vm.budget - context.left - after;
+    match catch_unwind(AssertUnwindSafe(|| body(context, vm, host))) {
+        Ok(Ok(())) => {
+            let left = vm.budget.saturating_sub(vm.executed);
+            if left < after {
+                // The host used up what the block had counted on.
+                context.left = left;
+                context.resume_at = pc + 1;
+                return INTERPRET;
+            }
+            context.left = left - after;
+            GO_ON
+        }
+        Ok(Err(fault)) => {
+            context.fault = Some(fault);
+            FAULTED
+        }
+        Err(panic) => {
+            context.panic = Some(panic);
+            FAULTED
+        }
+    }
+}
+
+/// Does the operation `pc`, which compiled code does not do itself or not this time.
+///
+/// # Safety
+/// As for [`lend`].
+unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
+    // SAFETY: the run's code waits, and `call` waits for it with its `Native` borrowed; the rest is passed on.
+    unsafe {
+        let after = u64::from((&(*(*context).native).after)[pc as usize]);
+        lend::<H>(context, pc, after, |context, vm, host| {
+            let code = vm.code;
+            let op = &code.ops[pc as usize];
+            if op.code == OpCode::CallLocal {
+                return Err(FaultKind::CallDepth { limit: vm.frames.len() as u32 }.into());
+            }
+            interpret::one(vm, op, &mut context.regs, host)
+        })
+    }
+}
+
+/// Calls the helper or kernel function of operation `pc`, the last of its block.
+///
+/// # Safety
+/// As for [`lend`].
+unsafe extern "sysv64" fn host_call<H: Host>(context: *mut Context, pc: u32) -> u32 {
+    // SAFETY: passed on.
+    unsafe {
+        lend::<H>(context, pc, 0, |context, vm, host| {
+            let code = vm.code;
+            let op = &code.ops[pc as usize];
+            let [_, a, b, c, d, e, ..] = context.regs;
+            context.regs[0] = match op.code {
+                OpCode::CallHelper => host.helper(op.imm as u32, [a, b, c, d, e], vm)?,
+                _ => host.kfunc(op.imm as u32, [a, b, c, d, e], vm)?,
+            };
+            Ok(())
+        })
+    }
+}
+
+/// Interprets the running function from operation `pc` to its exit.
+///
+/// # Safety
+/// As for [`lend`].
+unsafe extern "sysv64" fn rest<H: Host>(context: *mut Context, pc: u32) -> u32 {
+    // SAFETY: passed on.
+    unsafe {
+        // The code has given back what it had counted of the block from here on.
+        lend::<H>(context, pc, 0, |context, vm, host| {
+            let bottom = vm.mem.frames_used - 1;
+            interpret::run(vm, &mut context.regs, pc as usize, bottom, host)
+        })
+    }
+}
