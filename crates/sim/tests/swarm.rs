@@ -61,7 +61,7 @@ fn op(prng: &mut Prng, features: u64) -> Op {
         3 if features & 2 != 0 => Op::Yield,
         4 if features & 4 != 0 => Op::Exec,
         5 if features & 1024 != 0 => {
-            let task = prng.chance(1, 2).then(|| TaskRef(prng.below(1 + features % 3) as u32));
+            let task = prng.chance(1, 2).then_some(TaskRef(0));
             Op::Set { task, change: ChangeId(prng.below(CHANGES) as u32) }
         }
         _ => Op::Run(span(prng, 50_000)),
