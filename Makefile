@@ -2,13 +2,14 @@
 #   make build   the command, target/release/schedlab, with the schedulers in it
 #   make demo    real schedulers compared on the chat workload, in seconds
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
+#   make swarm   1,000 random runs of every scheduler with all checkers
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = target/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build demo test bench objects clean
+.PHONY: build demo test swarm bench objects clean
 
 build:
 	@scripts/setup build
@@ -25,6 +26,10 @@ demo: build
 test:
 	@scripts/setup test
 	scripts/check
+
+swarm:
+	@scripts/setup build
+	SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test swarm -- --nocapture every
 
 bench: build
 	bench/switch_rate

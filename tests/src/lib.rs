@@ -90,6 +90,15 @@ pub fn shipped() -> Vec<(String, Vec<u8>)> {
     names.into_iter().map(object).collect()
 }
 
+/// The cells of every row whose first cell is code, of the table below the heading `## HEADING...` of a document.
+pub fn readme_table(text: &str, heading: &str) -> Vec<Vec<String>> {
+    let section = text.split("\n## ").find(|section| section.starts_with(heading)).unwrap_or("");
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells =
+        |row: &str| row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.trim().to_string()).collect();
+    rows.map(cells).collect()
+}
+
 /// How the command ended.
 #[derive(Clone, Debug)]
 pub struct Ended {

@@ -1,17 +1,8 @@
 //! The shipped schedulers against their documents: what an object says of itself stands in its README, and nothing else.
 
 use schedlab_scx::{LoadOptions, Requirements, requirements};
-use schedlab_tests::{root, shipped};
+use schedlab_tests::{readme_table, root, shipped};
 use std::fs;
-
-/// The cells of every row of the table below the heading `## NAME`.
-fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
-    let section = text.split("\n## ").find(|section| section.starts_with(heading)).unwrap_or("");
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let cells =
-        |row: &str| row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.trim().to_string()).collect();
-    rows.map(cells).collect()
-}
 
 fn plain(cell: &str) -> &str {
     cell.trim_matches('`')
@@ -25,12 +16,12 @@ fn needs(name: &str, object: &[u8]) -> Requirements {
 #[test]
 fn counters_are_explained() {
     let common = fs::read_to_string(root().join("schedulers/README.md")).unwrap();
-    let common = table(&common, "Counters of the glue");
+    let common = readme_table(&common, "Counters of the glue");
     assert!(common.len() > 10, "the table of common counters is found");
     let mut findings = Vec::new();
     for (name, object) in shipped() {
         let readme = fs::read_to_string(root().join(format!("schedulers/{name}/README.md"))).unwrap();
-        let mut told: Vec<(String, String)> = [&common[..], &table(&readme, "Counters")]
+        let mut told: Vec<(String, String)> = [&common[..], &readme_table(&readme, "Counters")]
             .concat()
             .iter()
             .map(|row| (plain(&row[0]).to_string(), row[1].clone()))
@@ -60,7 +51,7 @@ fn tunables_are_listed() {
     let mut findings = Vec::new();
     for (name, object) in shipped() {
         let readme = fs::read_to_string(root().join(format!("schedulers/{name}/README.md"))).unwrap();
-        let told = table(&readme, "Tunables");
+        let told = readme_table(&readme, "Tunables");
         let mut told: Vec<(&str, &str)> = told.iter().map(|row| (plain(&row[0]), plain(&row[1]))).collect();
         for tunable in needs(&name, &object).tunables {
             match told.iter().position(|(known, _)| *known == tunable.name) {

@@ -138,6 +138,9 @@ pub(crate) struct SimArgs {
     /// Number of CPUs; the machine's own without
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
+    /// Check the simulated kernel's invariants after every event (slow): a broken one stops the command
+    #[arg(long)]
+    pub(crate) checkers: bool,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
     /// A trace for ui.perfetto.dev, written while it runs

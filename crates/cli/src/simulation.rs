@@ -23,6 +23,8 @@ pub(crate) struct Simulation {
     pub(crate) seed: u64,
     /// `--duration`.
     pub(crate) limit: Option<DurationNs>,
+    /// `--checkers`.
+    pub(crate) checkers: bool,
 }
 
 impl Simulation {
@@ -66,6 +68,7 @@ impl Simulation {
     ) -> Result<(RunRecord, Vec<String>), Failure> {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
+        config.checkers = self.checkers;
         config.sinks = sinks;
         let result = run(&config, scenario, self.class()?)
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;

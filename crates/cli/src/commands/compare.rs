@@ -69,6 +69,7 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
                     machine: machine.clone(),
                     seed: args.setup.seed.wrapping_add(run),
                     limit: limit(&args.setup)?,
+                    checkers: false,
                 });
             }
         }

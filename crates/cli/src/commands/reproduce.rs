@@ -166,6 +166,7 @@ fn simulations(planned: &[Planned], args: &ReproduceArgs) -> Result<Vec<Simulati
                     machine: machine.clone(),
                     seed: args.seed.wrapping_add(run),
                     limit: None,
+                    checkers: false,
                 });
             }
         }

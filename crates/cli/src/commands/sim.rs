@@ -35,6 +35,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         machine: machine(&args.setup, args.cpus)?,
         seed: args.setup.seed,
         limit: limit(&args.setup)?,
+        checkers: args.checkers,
     };
     let scenario = simulation.scenario()?;
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);

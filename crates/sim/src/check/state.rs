@@ -67,13 +67,16 @@ fn check_task(k: &Kernel, task: &Task, found: u8) {
 
 fn check_counts(k: &Kernel) {
     let mut total = 0;
-    for cpu in &k.cpus {
-        let here = |task: &&Task| task.on_rq && task.cpu == cpu.id;
-        let on = k.live_tasks().filter(here).count() as u32;
-        let ext = k.live_tasks().filter(here).filter(|task| task.class == SchedClass::Ext).count() as u32;
-        assert_eq!((cpu.nr_running, cpu.scx_nr_running), (on, ext), "the counts of {} match", cpu.id);
+    let mut counts = vec![(0, 0); k.cpus.len()];
+    for task in k.live_tasks().filter(|task| task.on_rq) {
+        let (on, ext) = &mut counts[task.cpu.index()];
+        *on += 1;
+        *ext += u32::from(task.class == SchedClass::Ext);
+        total += 1;
+    }
+    for (cpu, count) in k.cpus.iter().zip(counts) {
+        assert_eq!((cpu.nr_running, cpu.scx_nr_running), count, "the counts of {} match", cpu.id);
         assert!(!cpu.in_dispatch, "{} is not in a dispatch between events", cpu.id);
-        total += on;
     }
     assert_eq!(k.total_running, total, "the runnable tasks are counted");
     let busy = k.cpus.iter().filter(|cpu| cpu.curr.is_some()).count() as u32;

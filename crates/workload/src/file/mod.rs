@@ -2,6 +2,9 @@
 //! metrics. The format is described in `docs/workload-files.md`.
 
 mod program;
+mod write;
+
+pub use write::write;
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use serde::Deserialize;
@@ -353,6 +356,17 @@ fn policy(text: &str) -> Result<Policy, String> {
         _ => Err(format!(
             "policy '{text}' is none of other, batch, idle, fifo:PRIORITY, rr:PRIORITY (1 to 99)"
         )),
+    }
+}
+
+/// A policy as [`policy`] reads it.
+fn policy_text(policy: Policy) -> String {
+    match policy {
+        Policy::Other => "other".to_string(),
+        Policy::Batch => "batch".to_string(),
+        Policy::Idle => "idle".to_string(),
+        Policy::Fifo(priority) => format!("fifo:{priority}"),
+        Policy::Rr(priority) => format!("rr:{priority}"),
     }
 }
 

@@ -137,3 +137,24 @@ fn attributes_change_by_name_or_for_oneself() {
         assert!(error.starts_with("x.toml:4: ") && error.contains(problem), "{error}");
     }
 }
+
+/// What is written is read as the same: tasks, programs and objects.
+#[test]
+fn scenarios_survive_being_written() {
+    let everything = "name = \"x\"\nend = \"10ms\"\n[objects]\na = { kind = \"tcp\", peer = \"b\" }\n\
+        b = { kind = \"tcp\" }\nc = { kind = \"cond\" }\nd = { kind = \"disk\" }\nm = { kind = \"mutex\" }\n\
+        r = { kind = \"barrier\", parties = 2 }\ns = { kind = \"semaphore\", initial = 3 }\n[programs]\n\
+        all = [\"repeat forever\", \"run 5us\", \"run-for 1ms\", \"touch 3\", \"sleep 1ms\", \"timer 2 3ms absolute\", \
+        \"io d 2ms\", \"send a 4\", \"recv b 5\", \"wait s\", \"post s 2\", \"lock m\", \"cond-wait c m\", \"unlock m\", \
+        \"signal c\", \"broadcast c\", \"barrier r\", \"repeat 3\", \"yield\", \"done\", \"fork child\", \"wait-child\", \
+        \"nice one -3\", \"policy self rr:4\", \"cpus two 0,2\", \"count n 2\", \"begin t\", \"end t\", \"done\"]\n\
+        child = [\"exec\", \"run 1us\", \"exit\"]\n\
+        [[tasks]]\nname = \"one\"\nprogram = \"all\"\nnice = [4]\npolicy = \"fifo:7\"\ncpus = [0, 5]\nprocess = \"p\"\n\
+        [[tasks]]\nname = \"two\"\nprogram = \"all\"\nprocess = \"p\"\nworking_set_kib = 9\nbackground = true\n";
+    for text in [everything, PINGPONG] {
+        let first = parse(text, "first").unwrap();
+        let mut second = parse(&write(&first), "second").unwrap();
+        second.metrics.clone_from(&first.metrics);
+        assert_eq!(first, second, "{}", write(&first));
+    }
+}

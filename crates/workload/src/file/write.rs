@@ -1,0 +1,196 @@
+//! A scenario as a workload file, for runs that others are to repeat. Figures (`[metrics]`) are left out.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::policy_text;
+use crate::program::{Amount, ChannelId, Op, ProgramId};
+use crate::scenario::{Attribute, ChannelKind, End, Scenario, TaskSpec};
+use schedlab_base::CpuMask;
+
+/// The text of a workload file that [`super::parse`] makes the same tasks of, running the same programs. Programs and
+/// objects that no task uses are left out, as are metrics; names of objects and programs are made up.
+pub fn write(scenario: &Scenario) -> String {
+    let programs = used_programs(scenario);
+    let mut text = format!("name = {:?}\nend = {:?}\n", scenario.name, end(scenario.end));
+    if scenario.child.working_set_kib > 0 {
+        text.push_str(&format!("child_working_set_kib = {}\n", scenario.child.working_set_kib));
+    }
+    let objects = objects(scenario, &programs);
+    if !objects.is_empty() {
+        text.push_str("\n[objects]\n");
+        objects.iter().for_each(|object| text.push_str(object));
+    }
+    text.push_str("\n[programs]\n");
+    for program in programs {
+        text.push_str(&format!("{} = [\n", program_name(program)));
+        let mut depth = 1;
+        for op in scenario.programs[program.index()].ops() {
+            depth -= usize::from(*op == Op::EndLoop);
+            text.push_str(&format!("{:indent$}\"{}\",\n", "", line(scenario, op), indent = 2 * depth));
+            depth += usize::from(matches!(op, Op::Loop(_)));
+        }
+        text.push_str("]\n");
+    }
+    for task in &scenario.tasks {
+        text.push_str(&task_entry(scenario, task));
+    }
+    text
+}
+
+/// Programs of tasks and of what they fork.
+fn used_programs(scenario: &Scenario) -> BTreeSet<ProgramId> {
+    let mut pending: Vec<ProgramId> = scenario.tasks.iter().map(|task| task.program).collect();
+    let mut used = BTreeSet::new();
+    while let Some(program) = pending.pop() {
+        if !used.insert(program) {
+            continue;
+        }
+        pending.extend(scenario.programs[program.index()].ops().iter().filter_map(|op| match op {
+            Op::Fork { program } => Some(*program),
+            _ => None,
+        }));
+    }
+    used
+}
+
+fn end(end: End) -> String {
+    match end {
+        End::AllExit => "all-exit".to_string(),
+        End::ForegroundExit => "foreground-exit".to_string(),
+        End::After(span) => span.to_string(),
+    }
+}
+
+/// The declarations of all objects that the programs use. Numbers have leading zeros: files are read in order of names.
+fn objects(scenario: &Scenario, programs: &BTreeSet<ProgramId>) -> BTreeSet<String> {
+    let ops = programs.iter().flat_map(|program| scenario.programs[program.index()].ops());
+    let mut found = BTreeSet::new();
+    for op in ops {
+        match *op {
+            Op::Send { channel, .. } | Op::Recv { channel, .. } => {
+                found.insert(channel_entry(scenario, channel));
+                found.extend(
+                    scenario.channels[channel.index()].peer.map(|peer| channel_entry(scenario, peer)),
+                );
+            }
+            Op::SemWait(sem) | Op::SemPost { sem, .. } => {
+                let initial = scenario.semaphores[sem.index()].initial;
+                found.insert(format!("sem-{:03} = {{ kind = \"semaphore\", initial = {initial} }}\n", sem.0));
+            }
+            Op::Lock(lock) | Op::Unlock(lock) => {
+                found.insert(format!("mutex-{:03} = {{ kind = \"mutex\" }}\n", lock.0));
+            }
+            Op::CondWait { cond, lock } => {
+                found.insert(format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0));
+                found.insert(format!("mutex-{:03} = {{ kind = \"mutex\" }}\n", lock.0));
+            }
+            Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
+                found.insert(format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0));
+            }
+            Op::Barrier(barrier) => {
+                let parties = scenario.barriers[barrier.index()];
+                let number = barrier.0;
+                found
+                    .insert(format!("barrier-{number:03} = {{ kind = \"barrier\", parties = {parties} }}\n"));
+            }
+            Op::Io { disk, .. } => {
+                found.insert(format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn channel_entry(scenario: &Scenario, id: ChannelId) -> String {
+    let channel = scenario.channels[id.index()];
+    let kind = match channel.kind {
+        ChannelKind::Pipe => "pipe",
+        ChannelKind::Unix => "unix",
+        ChannelKind::Tcp => "tcp",
+    };
+    let peer = channel.peer.map(|peer| format!(", peer = \"{}\"", channel_name(peer))).unwrap_or_default();
+    format!("{} = {{ kind = \"{kind}\", capacity = {}{peer} }}\n", channel_name(id), channel.capacity)
+}
+
+fn channel_name(channel: ChannelId) -> String {
+    format!("channel-{:03}", channel.0)
+}
+
+fn program_name(program: ProgramId) -> String {
+    format!("program-{:03}", program.0)
+}
+
+/// An operation as its line.
+fn line(scenario: &Scenario, op: &Op) -> String {
+    match *op {
+        Op::Loop(Amount::Times(times)) => format!("repeat {times}"),
+        Op::Loop(Amount::Forever) => "repeat forever".to_string(),
+        Op::EndLoop => "done".to_string(),
+        Op::Run(span) => format!("run {span}"),
+        Op::RunFor(span) => format!("run-for {span}"),
+        Op::Touch { kib } => format!("touch {kib}"),
+        Op::Sleep(span) => format!("sleep {span}"),
+        Op::Io { disk, service } => format!("io disk-{:03} {service}", disk.0),
+        Op::Send { channel, bytes } => format!("send {} {bytes}", channel_name(channel)),
+        Op::Recv { channel, bytes } => format!("recv {} {bytes}", channel_name(channel)),
+        Op::SemWait(sem) => format!("wait sem-{:03}", sem.0),
+        Op::SemPost { sem, units } => format!("post sem-{:03} {units}", sem.0),
+        Op::Lock(lock) => format!("lock mutex-{:03}", lock.0),
+        Op::Unlock(lock) => format!("unlock mutex-{:03}", lock.0),
+        Op::CondWait { cond, lock } => format!("cond-wait cond-{:03} mutex-{:03}", cond.0, lock.0),
+        Op::CondSignal(cond) => format!("signal cond-{:03}", cond.0),
+        Op::CondBroadcast(cond) => format!("broadcast cond-{:03}", cond.0),
+        Op::Barrier(barrier) => format!("barrier barrier-{:03}", barrier.0),
+        Op::TimerWait { timer, period, absolute } => {
+            format!("timer {} {period}{}", timer.0, if absolute { " absolute" } else { "" })
+        }
+        Op::Yield => "yield".to_string(),
+        Op::Fork { program } => format!("fork {}", program_name(program)),
+        Op::Set { task, change } => {
+            let task = task.map_or("self", |task| &scenario.tasks[task.index()].name);
+            match scenario.changes[change.index()] {
+                Attribute::Nice(nice) => format!("nice {task} {}", nice.get()),
+                Attribute::Policy(policy) => format!("policy {task} {}", policy_text(policy)),
+                Attribute::Affinity(mask) => format!("cpus {task} {}", cpus(&mask, ",")),
+            }
+        }
+        Op::Exec => "exec".to_string(),
+        Op::WaitChild => "wait-child".to_string(),
+        Op::Exit => "exit".to_string(),
+        Op::Count { counter, units } => format!("count counter-{:03} {units}", counter.0),
+        Op::SpanBegin(span) => format!("begin span-{:03}", span.0),
+        Op::SpanEnd(span) => format!("end span-{:03}", span.0),
+    }
+}
+
+fn cpus(mask: &CpuMask, separator: &str) -> String {
+    let numbers: Vec<String> = mask.iter().map(|cpu| cpu.0.to_string()).collect();
+    numbers.join(separator)
+}
+
+fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
+    let mut text = format!("\n[[tasks]]\nname = {:?}\n", task.name);
+    let mut line = |key: &str, value: String| writeln!(text, "{key} = {value}").expect("a string takes all");
+    line("program", format!("{:?}", program_name(task.program)));
+    if task.nice.get() != 0 {
+        line("nice", format!("[{}]", task.nice.get()));
+    }
+    if policy_text(task.policy) != "other" {
+        line("policy", format!("{:?}", policy_text(task.policy)));
+    }
+    if let Some(mask) = &task.affinity {
+        line("cpus", format!("[{}]", cpus(mask, ", ")));
+    }
+    if scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1 {
+        line("process", format!("\"process-{:03}\"", task.process.0));
+    }
+    if task.working_set_kib > 0 {
+        line("working_set_kib", task.working_set_kib.to_string());
+    }
+    if task.background {
+        line("background", "true".to_string());
+    }
+    text
+}
