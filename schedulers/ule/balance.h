@@ -254,14 +254,17 @@ static __always_inline u64 push_period(void)
 	return bpf_get_prandom_u32() % (2 * SEC_NS / clock_length()) * clock_length();
 }
 
-/* Is it time for what *@next says? For one CPU alone it is. The first time is @later than one period. */
-static __always_inline bool is_due(u64 *next, u64 now, u64 later)
+/* Is it time for what *@next says? For one CPU alone it is. The first time is @first after the load. */
+static __always_inline bool is_due(u64 *next, u64 now, u64 first)
 {
 	u64 due = READ_ONCE(*next), then;
 
 	if (now < due)
 		return false;
-	then = now + push_period() + (due ? 0 : later);
+	if (due)
+		then = now + push_period();
+	else
+		then = now + (push_period_ns ?: first);
 	return __sync_val_compare_and_swap(next, due, then) == due && due;
 }
 
@@ -269,7 +272,7 @@ static void balance_tick(u32 cpu, u64 now)
 {
 	if (nr_cpus == 1)
 		return;
-	if (is_due(&next_push, now, 0))
+	if (is_due(&next_push, now, SEC_NS))
 		push_to_cores(cpu, now);
 	if (core_size() > 1 && is_due(&next_core_push, now, SEC_NS / 2))
 		push_within_cores(cpu, now);

@@ -64,7 +64,7 @@ u64 nr_queue_swaps COUNTS("times the current queue was used up and swapped with 
 u64 nr_expired COUNTS("slices that ended in the next queue");
 u64 nr_stayed_current COUNTS("slices that ended in the current queue: interactive tasks");
 u64 nr_idle_turns COUNTS("slices of tasks of the idle class that ended");
-u64 nr_put_next COUNTS("6.x: running tasks that had to go to the next queue before their slice's end");
+u64 nr_gave_way COUNTS("6.x: tasks that lost the current queue because they woke a better one");
 u64 nr_to_current COUNTS("tasks that became ready in the current queue");
 u64 nr_to_next COUNTS("tasks that became ready in the next queue");
 u64 nr_to_idle COUNTS("tasks that became ready in the idle queue");
@@ -101,6 +101,7 @@ struct task {
 	u64 window_end;		/* ns, when it ran last */
 	bool batch;		/* SCHED_BATCH: never interactive */
 	bool movable;		/* may use several CPUs */
+	bool gave_way;		/* is preempted by a task that it woke itself */
 	bool starving;		/* was picked because it had waited too long */
 	bool in_timeshare;	/* counted in rq::timeshare */
 	bool in_movable;	/* counted in rq::nr_movable */
@@ -205,6 +206,7 @@ static void init_task(task_t *p)
 	WRITE_ONCE(p->window_end, 0);
 	WRITE_ONCE(p->batch, false);
 	WRITE_ONCE(p->movable, true);
+	WRITE_ONCE(p->gave_way, false);
 	WRITE_ONCE(p->starving, false);
 	WRITE_ONCE(p->in_movable, false);
 	set_user_pri(p);
@@ -427,26 +429,29 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 }
 
 /*
- * Before its slice's end: in 5.2 @p stays in its queue, in 6.x it comes like one
- * that becomes ready, so that it loses its place in the current queue. Tasks of
- * fixed priority keep their place.
+ * Before its slice's end: 5.2 puts @p at the tail of its list. In 6.x an interrupt
+ * that preempts lets it keep its place, at the head. But if it woke somebody better
+ * by itself it comes like one that becomes ready: a task that is not interactive goes
+ * to the next queue.
  */
 static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
-	prio_queue_t *queue = p->queue;
+	bool gave_way = p->gave_way;
 
 	wait_begin(rq, p);
 	count_movable(rq, p, p->movable);
 	p->starving = false;
-	if (p->base.state != TASK_RUNNING || p->base.over || p->prio != p->user_pri)
+	p->gave_way = false;
+	if (p->class != CLASS_TIMESHARE || p->prio != p->user_pri)
 		return;
-	if (p->class != CLASS_TIMESHARE)
+	if (p->base.state != TASK_RUNNING || p->base.over)
 		return;
-	if (profile == PROFILE_6_X)
-		queue = home_queue(rq, p);
-	if (queue != p->queue)
-		count(nr_put_next);
-	requeue(p, queue, p->prio);
+	if (profile == PROFILE_5_2) {
+		requeue(p, p->queue, p->prio);
+	} else if (gave_way && p->queue != home_queue(rq, p)) {
+		requeue(p, home_queue(rq, p), p->prio);
+		count(nr_gave_way);
+	}
 }
 
 /* ---- the tick ---- */
@@ -496,7 +501,10 @@ static bool yield_task(rq_t *rq, task_t *p)
 
 /* ---- preemption ---- */
 
-/* Only those in the current queue preempt, but all of them those of the idle class. */
+/*
+ * Only those in the current queue preempt, but everybody those of the idle class. A
+ * wakeup that is not synchronous looks like an interrupt's.
+ */
 static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
 {
 	task_t *curr = cpu_nr(cpu)->curr;
@@ -508,6 +516,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		count(nr_no_preemptions);
 		return NO_CPU;
 	}
+	curr->gave_way = reason == ENQ_WAKE && p->base.waker_cpu == cpu;
 	count(nr_preemptions);
 	return cpu;
 }

@@ -185,7 +185,6 @@ fn hogs_take_turns() {
             all_near(&seen.lengths(task as u32)[1..], 30, f64::from(ticks[task]) * TICK, 1.1);
         }
         assert!(seen.counter("nr_queue_swaps") >= 35);
-        assert_eq!(seen.counter("nr_put_next"), 0, "every one of them ends its slice");
     }
 }
 
@@ -299,6 +298,40 @@ fn interactive_tasks_preempt() {
     };
     assert!(waits(1, 9) < us(100));
     assert!(waits(60, 40) > ms(50));
+}
+
+/// Section 4, switch: wakeups by interrupts do not change the shares of those whom they interrupt.
+#[test]
+fn interrupted_tasks_keep_their_place() {
+    let sleeper = || forever(&[Op::Run(us(100)), Op::Sleep(ms(7))]);
+    for lab in [ule(), ule_5_2()] {
+        let seen = lab.run(hogs(ms(20_000), &[0, 10]).task(0, sleeper()));
+        assert!(seen.counter("nr_preemptions") > 1000);
+        near(seen.share(0) / seen.share(1), 2.0, 0.1);
+        assert_eq!(seen.counter("nr_gave_way"), 0);
+    }
+}
+
+/// Section 4, switch, 6.x: a hog that wakes an interactive task goes to the next queue, so that the other hog runs; in
+/// 5.2 it stays in the current one.
+#[test]
+fn wakers_lose_their_place() {
+    // On CPU 0; the one that is woken may use CPU 1 as well, which has a hog of its own.
+    let run = |lab: Lab| {
+        let mut load = Load::new(ms(10_000));
+        let pipe = load.pipe();
+        let (send, recv) = (Op::Send { channel: pipe, bytes: 1 }, Op::Recv { channel: pipe, bytes: 1 });
+        let load = load.task(0, forever(&[recv, Op::Run(us(10))]));
+        let load = load.task(0, forever(&[Op::Run(ms(20)), send])).on(0).task(0, hog()).on(0);
+        let seen = lab.cpus(2).run(load.task(0, hog()).on(1));
+        (seen.counter("nr_gave_way"), seen.share(1))
+    };
+    let (gave_way, share) = run(ule());
+    assert!(gave_way > 50);
+    near(share, 20.0 / 160.0, 0.02);
+    let (gave_way, share) = run(ule_5_2());
+    assert_eq!(gave_way, 0);
+    near(share, 0.5, 0.05);
 }
 
 /// Section 5: all tasks preempt one of the idle class; with a better priority real-time tasks preempt all.
