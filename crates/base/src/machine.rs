@@ -86,6 +86,9 @@ pub struct Machine {
     pub name: String,
     /// The CPUs by [`crate::CpuId`].
     pub cpus: Vec<Cpu>,
+    /// Clock of the cycle counter in MHz. Only turns times into cycles; how fast code
+    /// runs is in `costs`.
+    pub clock_mhz: u32,
     /// Timer frequency in Hz.
     pub hz: u32,
     /// Cache of a core, which its SMT siblings share, in KiB: what of a task's working
@@ -162,6 +165,7 @@ impl Machine {
         Machine {
             name: name.to_string(),
             cpus: (0..count).map(|core| Cpu { core: core as u32, llc: 0, node: 0 }).collect(),
+            clock_mhz: 3000,
             hz: 1000,
             cache_kib: 1024,
             llc_kib: 32 * 1024,
@@ -218,6 +222,9 @@ impl Machine {
         }
         if self.cpus.len() > MAX_CPUS {
             return fail(format!("cpus: {} CPUs, at most {MAX_CPUS} are supported", self.cpus.len()));
+        }
+        if !(1..=100_000).contains(&self.clock_mhz) {
+            return fail(format!("clock_mhz: {} is outside 1..100000", self.clock_mhz));
         }
         if !(10..=10_000).contains(&self.hz) {
             return fail(format!("hz: {} is outside 10..10000", self.hz));

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Two or more samples compared, ministat style
     Stat(StatArgs),
+    /// What samples of schedule() say: consistency, cost, migrations, stints, disturbances
+    SchedSamples(SchedSamplesArgs),
     /// Shell completions
     Completions(CompletionsArgs),
     /// Manual pages
@@ -146,6 +148,12 @@ pub(crate) struct SimArgs {
     /// A trace for ui.perfetto.dev, written while it runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// One line a pass through schedule(), as CSV for `schedlab sched-samples`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) sched_samples: Option<PathBuf>,
+    /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
+    #[arg(long, value_name = "COUNTER", requires = "sched_samples", help_heading = "Results")]
+    pub(crate) sched_mark: Option<String>,
 }
 
 /// Arguments of `compare`.
@@ -337,6 +345,29 @@ pub(crate) struct StatArgs {
     /// Width of the plot in columns
     #[arg(long, value_name = "N", default_value_t = 74, value_parser = clap::value_parser!(u16).range(20..=1000))]
     pub(crate) width: u16,
+}
+
+/// Arguments of `sched-samples`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab sim -s vanilla -w cpuhog:ntasks=3 -m dual-p3-733 --sched-samples s.csv --sched-mark nr_recalcs
+  schedlab sched-samples s.csv
+  schedlab sched-samples published/libenzi_trace3_smp_current.csv --clock 733
+  schedlab sched-samples s.csv --disturbers 1003    the third task of a simulated run
+
+The format is described in docs/sched-samples.md. Exit code 0 when the samples are consistent,
+else 1.")]
+pub(crate) struct SchedSamplesArgs {
+    /// Samples as CSV; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Clock of the cycle counter in MHz, where the file does not say it
+    #[arg(long, value_name = "MHZ", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) clock: Option<u32>,
+    /// PIDs whose runs disturb other tasks; 2 is the kernel thread of the historic traces
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2")]
+    pub(crate) disturbers: Vec<u64>,
 }
 
 /// Arguments of `completions`.

@@ -31,6 +31,7 @@ struct Section {
     #[serde(default)]
     about: String,
     cpus: Cpus,
+    clock_mhz: Option<u32>,
     hz: Option<u32>,
     cache_kib: Option<u32>,
     llc_kib: Option<u32>,
@@ -145,6 +146,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     };
     let mut machine = Machine::uniform(&section.name, 1);
     machine.cpus = cpus(&section.cpus).map_err(|what| at(key_line("cpus"), &what))?;
+    machine.clock_mhz = section.clock_mhz.unwrap_or(machine.clock_mhz);
     machine.hz = section.hz.unwrap_or(machine.hz);
     machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
     machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);

@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Check(args) => commands::check(args, cli.quiet),
         Command::Stat(args) => commands::stat(args),
+        Command::SchedSamples(args) => commands::sched_samples(args),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

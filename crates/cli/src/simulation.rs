@@ -10,6 +10,17 @@ use schedlab_sim::{Class, Config, RunResult, SharedSink, run};
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use schedlab_workload::Scenario;
 
+/// Who looks on while a run takes place; nothing of it changes the run.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// Who gets the events.
+    pub(crate) sinks: Vec<SharedSink>,
+    /// Every pass through `schedule()` is an event.
+    pub(crate) schedule_events: bool,
+    /// The scheduler's counter that marks such a pass.
+    pub(crate) mark: Option<String>,
+}
+
 /// Everything that determines a simulated run.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulation {
@@ -37,10 +48,25 @@ impl Simulation {
     /// the workload and the object.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.scenario()?;
-        self.class().map(|_| ())
+        self.loaded().map(|_| ())
     }
 
-    fn class(&self) -> Result<Class<BpfScheduler>, Failure> {
+    /// The scheduler, ready to run, with the counter that marks passes.
+    fn class(&self, mark: Option<&str>) -> Result<Class<BpfScheduler>, Failure> {
+        let named = |error: String| {
+            Failure::usage(format!("--sched-mark: scheduler {}: {error}", self.scheduler.name))
+        };
+        match (self.loaded()?, mark) {
+            (Class::Ext(mut scheduler), Some(mark)) => {
+                scheduler.mark_by(mark).map_err(named)?;
+                Ok(Class::Ext(scheduler))
+            }
+            (Class::Fair, Some(_)) => Err(named("it has no counters".into())),
+            (class, None) => Ok(class),
+        }
+    }
+
+    fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
         let options = LoadOptions { settings: self.scheduler.values.clone(), ..LoadOptions::default() };
         BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
@@ -48,29 +74,30 @@ impl Simulation {
             .map_err(|error| Failure::usage(format!("scheduler {error}")))
     }
 
-    /// Runs it; `sinks` get the events too.
+    /// Runs it.
     ///
     /// # Errors
     /// A workload, object or setting that is refused. An ejected scheduler is no error
     /// here: the record says so.
-    pub(crate) fn run(&self, scenario: &Scenario, sinks: Vec<SharedSink>) -> Result<RunRecord, Failure> {
-        self.run_with_messages(scenario, sinks).map(|(record, _)| record)
+    pub(crate) fn run(&self, scenario: &Scenario) -> Result<RunRecord, Failure> {
+        self.run_watched(scenario, Watch::default()).map(|(record, _)| record)
     }
 
-    /// The same, with the last lines that the scheduler printed (`bpf_printk()`).
+    /// The same with somebody looking on, and the last lines that the scheduler printed (`bpf_printk()`).
     ///
     /// # Errors
     /// See [`Simulation::run`].
-    pub(crate) fn run_with_messages(
+    pub(crate) fn run_watched(
         &self,
         scenario: &Scenario,
-        sinks: Vec<SharedSink>,
+        watch: Watch,
     ) -> Result<(RunRecord, Vec<String>), Failure> {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.checkers = self.checkers;
-        config.sinks = sinks;
-        let result = run(&config, scenario, self.class()?)
+        config.sinks = watch.sinks;
+        config.schedule_events = watch.schedule_events;
+        let result = run(&config, scenario, self.class(watch.mark.as_deref())?)
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
         let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
         Ok((self.record(scenario, result), messages))

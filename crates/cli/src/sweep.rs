@@ -27,7 +27,7 @@ pub(crate) fn sweep(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(simulation) = runs.get(index) else { return };
-            let result = simulation.scenario().and_then(|scenario| simulation.run(&scenario, Vec::new()));
+            let result = simulation.scenario().and_then(|scenario| simulation.run(&scenario));
             if result.is_err() {
                 // What has begun is finished; nothing new is started.
                 next.fetch_max(runs.len(), Ordering::Relaxed);

@@ -9,6 +9,7 @@ mod json;
 mod ministat;
 mod perfetto;
 mod reproduction;
+mod samples;
 mod table;
 mod units;
 
@@ -20,4 +21,5 @@ pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::ministat;
 pub use perfetto::PerfettoSink;
 pub use reproduction::{AGREEMENT_PERCENT, Figures, PublishedRow, RowVerdict, agreeing, reproduction_table};
+pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};

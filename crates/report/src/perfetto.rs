@@ -239,7 +239,7 @@ impl<W: Write> Sink for PerfettoSink<W> {
             EventKind::Fork { .. }
             | EventKind::SchedMigrate { .. }
             | EventKind::Exit { .. }
-            | EventKind::Decision { .. }
+            | EventKind::Schedule { .. }
             | EventKind::DsqInsert { .. } => {}
         }
     }

@@ -135,6 +135,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         budget: options.budget,
         cid_form,
         counters,
+        mark: None,
     })
 }
 

@@ -39,6 +39,8 @@ pub struct BpfScheduler {
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
     pub(crate) counters: Vec<(String, GuestAddr)>,
+    /// The counter of [`SchedExt::mark`].
+    pub(crate) mark: Option<GuestAddr>,
 }
 
 /// Callbacks that the simulated core does not know, called here around those that it does.
@@ -63,6 +65,20 @@ impl BpfScheduler {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
         self.counters.iter().filter_map(read).collect()
+    }
+
+    /// Passes through `schedule()` in which the counter of this name rises are marked.
+    ///
+    /// # Errors
+    /// A sentence: no such counter, and which there are.
+    pub fn mark_by(&mut self, counter: &str) -> Result<(), String> {
+        let found = self.counters.iter().find(|(name, _)| name == counter);
+        self.mark = Some(found.map(|&(_, addr)| addr).ok_or_else(|| {
+            let names: Vec<&str> = self.counters.iter().map(|(name, _)| name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+            format!("no counter named '{counter}'; it has: {known}")
+        })?);
+        Ok(())
     }
 
     /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
@@ -464,6 +480,10 @@ impl SchedExt for BpfScheduler {
         if let Err(fault) = done {
             self.report(k, &fault);
         }
+    }
+
+    fn mark(&self) -> u64 {
+        self.mark.and_then(|addr| self.mem.read_u64(addr).ok()).unwrap_or(0)
     }
 
     fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {

@@ -146,6 +146,8 @@ pub struct Kernel {
     pub(crate) limit: TimeNs,
     pub(crate) changes: Vec<crate::run::Change>,
     pub(crate) checker_on: bool,
+    /// Sinks want every pass through `schedule()`.
+    pub(crate) schedule_events: bool,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -202,6 +204,7 @@ impl Kernel {
             limit: TimeNs::MAX,
             changes: Vec::new(),
             checker_on: config.checkers,
+            schedule_events: config.schedule_events,
             machine,
             cpus,
         }

@@ -349,4 +349,10 @@ pub trait SchedExt {
 
     /// An attached trace point fired.
     fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {}
+
+    /// Any figure: a pass through `schedule()` that changes it is marked in
+    /// [`schedlab_trace::EventKind::Schedule`].
+    fn mark(&self) -> u64 {
+        0
+    }
 }

@@ -28,6 +28,8 @@ pub struct Config {
     pub checkers: bool,
     /// Who else gets the events.
     pub sinks: Vec<SharedSink>,
+    /// The sinks get [`schedlab_trace::EventKind::Schedule`] too.
+    pub schedule_events: bool,
     /// Changes of tasks from outside (`renice`, `taskset`, `chrt`), in any order.
     pub changes: Vec<Change>,
 }
@@ -47,7 +49,15 @@ pub struct Change {
 impl Config {
     /// A run on `machine` with `seed`, without limit, checkers and sinks.
     pub fn new(machine: Machine, seed: u64) -> Config {
-        Config { machine, seed, limit: None, checkers: false, sinks: Vec::new(), changes: Vec::new() }
+        Config {
+            machine,
+            seed,
+            limit: None,
+            checkers: false,
+            sinks: Vec::new(),
+            schedule_events: false,
+            changes: Vec::new(),
+        }
     }
 }
 

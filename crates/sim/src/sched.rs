@@ -285,6 +285,18 @@ impl<S: SchedExt> Sim<S> {
 impl<S: SchedExt> Sim<S> {
     /// Picks who runs on `cpu`, the CPU of the context, and switches to it.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        if !self.k.schedule_events || self.k.setup {
+            return self.pass(cpu);
+        }
+        let mark = |sim: &Sim<S>| sim.ops.as_ref().map_or(0, SchedExt::mark);
+        let (begin, before) = (self.k.ctx.now, mark(self));
+        self.pass(cpu);
+        let kind = EventKind::Schedule { begin, next: self.k.curr(cpu), mark: mark(self) != before };
+        self.k.tell_sinks(cpu, kind);
+    }
+
+    /// A pass through `schedule()`.
+    fn pass(&mut self, cpu: CpuId) {
         assert_eq!(self.k.ctx.cpu, cpu, "a CPU schedules for itself");
         let prev = self.k.curr(cpu);
         self.k.charge(self.k.machine.costs.schedule);

@@ -36,6 +36,10 @@ impl Tracer {
         if let Some(checker) = &mut self.checker {
             checker.event(event);
         }
+        self.tell_sinks(event);
+    }
+
+    fn tell_sinks(&self, event: &Event) {
         for sink in &self.sinks {
             sink.borrow_mut().event(event);
         }
@@ -46,6 +50,11 @@ impl crate::Kernel {
     /// Emits an event at the present CPU and time.
     pub(crate) fn emit(&mut self, kind: EventKind) {
         self.emit_on(self.ctx.cpu, kind);
+    }
+
+    /// Tells the sinks alone of an event of `cpu`.
+    pub(crate) fn tell_sinks(&mut self, cpu: CpuId, kind: EventKind) {
+        self.trace.tell_sinks(&Event { time: self.ctx.now, cpu, kind });
     }
 
     /// Emits an event of `cpu` at the present time.

@@ -57,12 +57,15 @@ pub enum EventKind {
         /// The task.
         task: TaskId,
     },
-    /// The policy was asked to run on this CPU and decided at a cost.
-    Decision {
-        /// BPF instructions executed for it.
-        insns: u32,
-        /// The task chosen, or none.
+    /// The CPU of the event is at the end of a pass through `schedule()`, whether that
+    /// switched or not. For sinks that asked for it; no part of a run's hash.
+    Schedule {
+        /// When the pass began.
+        begin: TimeNs,
+        /// Who runs now.
         next: Option<TaskId>,
+        /// The scheduler's mark changed in the pass.
+        mark: bool,
     },
     /// A task was inserted into a dispatch queue.
     DsqInsert {

@@ -54,7 +54,7 @@ fn encode(kind: &EventKind) -> (u64, u64, u64) {
             (4, u64::from(task.0), u64::from(from.0) << 32 | u64::from(to.0))
         }
         EventKind::Exit { task } => (5, u64::from(task.0), 0),
-        EventKind::Decision { insns, next } => (6, u64::from(insns), task_word(next)),
+        EventKind::Schedule { begin, next, mark } => (6, begin.0, task_word(next) << 1 | u64::from(mark)),
         EventKind::DsqInsert { task, dsq } => (7, u64::from(task.0), dsq.0),
     }
 }

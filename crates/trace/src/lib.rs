@@ -1,11 +1,12 @@
 //! The event vocabulary that the simulation and the real kernel share, the hash
-//! of a whole run, the streaming summary of a run's events, and the record of a
-//! finished run that reports are made of.
+//! of a whole run, the streaming summary of a run's events, the record of a
+//! finished run that reports are made of, and samples of `schedule()`.
 
 mod event;
 mod hash;
 mod histogram;
 mod record;
+pub mod samples;
 mod summary;
 
 pub use event::{Event, EventKind, Sink, TaskState};

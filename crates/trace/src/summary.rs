@@ -173,7 +173,7 @@ impl Sink for Summary {
             }
             EventKind::SchedMigrate { .. }
             | EventKind::Exit { .. }
-            | EventKind::Decision { .. }
+            | EventKind::Schedule { .. }
             | EventKind::DsqInsert { .. } => {}
         }
     }

@@ -6,6 +6,7 @@ mod documentation;
 mod list;
 mod reproduce;
 mod run;
+mod sched_samples;
 mod sim;
 mod stat;
 
@@ -15,5 +16,6 @@ pub(crate) use documentation::{completions, man};
 pub(crate) use list::list;
 pub(crate) use reproduce::reproduce;
 pub(crate) use run::run;
+pub(crate) use sched_samples::sched_samples;
 pub(crate) use sim::sim;
 pub(crate) use stat::stat;

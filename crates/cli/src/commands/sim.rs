@@ -7,10 +7,12 @@ use crate::progress::RunProgress;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::simulation::{Simulation, ejection};
-use schedlab_base::{DurationNs, Machine};
-use schedlab_report::{Document, PerfettoSink, counters_table, metrics_table, run_summary, tasks_table};
-use schedlab_sim::SharedSink;
+use crate::simulation::{Simulation, Watch, ejection};
+use schedlab_base::{DurationNs, Machine, TimeNs};
+use schedlab_report::{
+    Document, PerfettoSink, SampleSink, counters_table, metrics_table, run_summary, tasks_table,
+};
+use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
 use schedlab_workload::{End, Scenario};
 use std::cell::RefCell;
@@ -24,10 +26,15 @@ const TASKS_SHOWN: usize = 12;
 /// The sink of `--perfetto`.
 type Trace = Rc<RefCell<PerfettoSink<Box<dyn Write>>>>;
 
+/// The sink of `--sched-samples`.
+type Samples = Rc<RefCell<SampleSink<Box<dyn Write>>>>;
+
 /// Runs and prints.
 pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let perfetto = args.perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
+    let sampled =
+        args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     let simulation = Simulation {
         scheduler: schedulers.remove(0),
@@ -39,12 +46,18 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     };
     let scenario = simulation.scenario()?;
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
-    let mut sinks: Vec<SharedSink> = vec![progress.clone()];
+    let mut watch = Watch { mark: args.sched_mark.clone(), ..Watch::default() };
+    watch.sinks.push(progress.clone());
     let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
     if let Some(trace) = &trace {
-        sinks.push(trace.clone());
+        watch.sinks.push(trace.clone());
     }
-    let run = simulation.run_with_messages(&scenario, sinks);
+    let samples = sampled.as_ref().map(|target| start_samples(target, &simulation.machine)).transpose()?;
+    if let Some(samples) = &samples {
+        watch.sinks.push(samples.clone());
+        watch.schedule_events = true;
+    }
+    let run = simulation.run_watched(&scenario, watch);
     progress.borrow().finish();
     let (run, messages) = run?;
     if verbose {
@@ -53,8 +66,10 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
     let traced = finish_trace(perfetto.as_ref(), trace);
+    let end = TimeNs::ZERO + document.runs[0].duration;
+    let sampled = finish_samples(sampled.as_ref(), samples, end);
     let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
-    ejected.and(written).and(traced)
+    ejected.and(written).and(traced).and(sampled)
 }
 
 /// The machine of `-m` with the CPUs of `-c`.
@@ -94,6 +109,18 @@ fn finish_trace(target: Option<&Target>, trace: Option<Trace>) -> Result<(), Fai
     let (Some(target), Some(trace)) = (target, trace) else { return Ok(()) };
     let sink = Rc::into_inner(trace).expect("the run has dropped its sinks").into_inner();
     sink.finish().map(|_| ()).map_err(|error| target.failure(&error))
+}
+
+fn start_samples(target: &Target, machine: &Machine) -> Result<Samples, Failure> {
+    let first_pid = FIRST_PID.cast_unsigned();
+    let sink = SampleSink::new(target.create()?, machine.cpu_count(), machine.clock_mhz, first_pid);
+    Ok(Rc::new(RefCell::new(sink)))
+}
+
+fn finish_samples(target: Option<&Target>, samples: Option<Samples>, end: TimeNs) -> Result<(), Failure> {
+    let (Some(target), Some(samples)) = (target, samples) else { return Ok(()) };
+    let sink = Rc::into_inner(samples).expect("the run has dropped its sinks").into_inner();
+    sink.finish(end).map(|_| ()).map_err(|error| target.failure(&error))
 }
 
 /// The tables of one run.

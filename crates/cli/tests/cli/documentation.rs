@@ -2,8 +2,8 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 9] =
-    ["list", "sim", "compare", "reproduce", "run", "check", "stat", "completions", "man"];
+const COMMANDS: [&str; 10] =
+    ["list", "sim", "compare", "reproduce", "run", "check", "stat", "sched-samples", "completions", "man"];
 
 #[test]
 fn every_command_teaches_with_examples() {

@@ -6,6 +6,7 @@ mod faults;
 mod refusals;
 mod results;
 mod samples;
+mod sched_samples;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,37 @@
+//! `sched-samples`: samples of `schedule()` read and analysed.
+
+use crate::args::SchedSamplesArgs;
+use crate::failure::Failure;
+use crate::output;
+use schedlab_report::{read_samples, samples_text};
+use schedlab_trace::samples::analyse;
+use std::io::Read;
+
+/// Prints the analyses.
+pub(crate) fn sched_samples(args: &SchedSamplesArgs) -> Result<(), Failure> {
+    let name = args.file.display().to_string();
+    let mut file = read_samples(&content(args, &name)?, &name).map_err(Failure::usage)?;
+    if file.rows.is_empty() {
+        return Err(Failure::usage(format!("{name}: no samples in it")));
+    }
+    file.clock_mhz = args.clock.or(file.clock_mhz);
+    let figures = analyse(&file.rows, &args.disturbers);
+    output::print(&samples_text(&file, &figures, &name))?;
+    match figures.violations.len() {
+        0 => Ok(()),
+        count => {
+            let words = if count == 1 { "violation" } else { "violations" };
+            Err(Failure::failed(format!("{name}: {count} {words} in {} samples", file.rows.len())))
+        }
+    }
+}
+
+fn content(args: &SchedSamplesArgs, name: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = match name {
+        "-" => std::io::stdin().read_to_string(&mut text).map(|_| ()),
+        _ => std::fs::read_to_string(&args.file).map(|content| text = content),
+    };
+    read.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Ok(text)
+}
