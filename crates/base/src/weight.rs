@@ -40,6 +40,8 @@ const LOAD_WEIGHT: [u32; 40] = [
 ];
 
 impl Nice {
+    /// The most important value, -20.
+    pub const MIN: Nice = Nice(-20);
     /// Nice 0.
     pub const ZERO: Nice = Nice(0);
 

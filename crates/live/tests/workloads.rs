@@ -8,8 +8,8 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy};
 use schedlab_live::exec::{self, ExecError, ExecOptions, ExecOutcome};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, ChildSpec, CondId, CounterId,
-    Disk, DiskId, End, LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId,
-    Semaphore, SpanId, TaskRef, TaskSpec, TimerSlot, catalog,
+    Disk, DiskId, End, LockId, LockKind, Op, PollId, PollKind, PollSet, ProcessId, ProgramBuilder, ProgramId,
+    Scenario, SemId, SemKind, Semaphore, SpanId, TaskRef, TaskSpec, TimerSlot, Watched, WordId, catalog,
 };
 
 type Test = (&'static str, fn());
@@ -20,6 +20,10 @@ const TESTS: &[Test] = &[
     ("forked_children_exec_and_go_on", forked_children_exec_and_go_on),
     ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
+    ("every_mechanism_serves_its_client", every_mechanism_serves_its_client),
+    ("the_fastest_server_serves", the_fastest_server_serves),
+    ("what_was_polled_and_noted_survives_exec", what_was_polled_and_noted_survives_exec),
+    ("readers_share_a_file_lock", readers_share_a_file_lock),
     ("the_caller_can_end_a_run", the_caller_can_end_a_run),
     ("attributes_change_while_tasks_run", attributes_change_while_tasks_run),
     ("failures_name_the_task", failures_name_the_task),
@@ -70,11 +74,14 @@ fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
         disks: Vec::new(),
         changes: Vec::new(),
         tasks,
-        child: ChildSpec { working_set_kib: 0 },
+        polls: Vec::new(),
+        words: 0,
+        child: ChildSpec { working_set_kib: 0, reset_on_fork: false },
         counters: 1,
         spans: 1,
         end: End::AllExit,
         metrics: Vec::new(),
+        series: Vec::new(),
     }
 }
 
@@ -129,7 +136,7 @@ fn a_task_keeps_spans_and_counters_over_exec() {
         .op(Op::SpanEnd(SpanId(0)));
     let mut one = scenario(vec![program], vec![task("self", 0, 0)]);
     one.channels = vec![Channel { kind: ChannelKind::Pipe, capacity: 4096, peer: None }];
-    one.semaphores = vec![Semaphore { initial: 0 }];
+    one.semaphores = vec![Semaphore { kind: SemKind::Sysv, initial: 0 }];
     // 40,000 units are more than one semaphore can hold, so the program must fail at the post.
     let error = run(&one).unwrap_err().to_string();
     assert!(error.contains("task self, using a semaphore"), "{error}");
@@ -182,6 +189,80 @@ fn conditions_barriers_timers_and_disks() {
     let length = outcome.measurements.spans[0][0].length();
     // How much longer depends on what else the machine does.
     assert!(length >= DurationNs::from_ms(64), "{length:?}");
+}
+
+fn every_mechanism_serves_its_client() {
+    let mechanisms = [
+        "pipe", "sock", "tcp", "udp", "msg", "mq", "sem", "eventfd", "sig", "flock", "fcntl", "futex",
+        "condvar", "select", "poll", "epoll", "wait", "broker",
+    ];
+    for mechanism in mechanisms {
+        let mut scenario = catalog::build(&format!("swap-{mechanism}:iterations=3,service=2ms"), 1).unwrap();
+        // Negative nice values take root.
+        scenario.tasks[0].nice = Nice::ZERO;
+        let outcome = run(&scenario).unwrap_or_else(|error| panic!("{mechanism}: {error}"));
+        assert_eq!(outcome.measurements.spans[0].len(), 3, "{mechanism}");
+        let server = if mechanism == "wait" { "(forked)" } else { "server" };
+        let server = outcome.tasks.iter().find(|task| task.name == server).unwrap();
+        assert!(server.cpu_time >= DurationNs::from_ms(5), "{mechanism}: {server:?}");
+    }
+    for protocol in ["none", "pi"] {
+        let spec = format!("inversion:iterations=3,service=2ms,protocol={protocol},server_nice=0");
+        let mut scenario = catalog::build(&spec, 1).unwrap();
+        scenario.tasks[0].nice = Nice::ZERO;
+        assert_eq!(run(&scenario).unwrap().measurements.spans[0].len(), 3, "{protocol}");
+    }
+}
+
+fn the_fastest_server_serves() {
+    let mut multi = catalog::build("swap-multi:iterations=3,unit=2ms,servers=1/50", 1).unwrap();
+    multi.tasks[0].nice = Nice::ZERO;
+    let outcome = run(&multi).unwrap();
+    assert_eq!(outcome.measurements.spans[0].len(), 3);
+    // The slow one starts afresh each time and never gets to its end.
+    let length = outcome.measurements.elapsed;
+    assert!(length < DurationNs::from_ms(300), "{length:?}");
+}
+
+fn what_was_polled_and_noted_survives_exec() {
+    let (request, reply, word) = (ChannelId(0), ChannelId(1), WordId(0));
+    let server = ProgramBuilder::new().repeat(Amount::Times(2), |b| {
+        b.op(Op::Note(word))
+            .op(Op::Poll(PollId(0)))
+            .op(Op::Exec)
+            .op(Op::RecvReady { bytes: 4 })
+            .op(Op::Exec)
+            .op(Op::Answer { bytes: 8 })
+            // The client has changed it in the first pass alone.
+            .op(Op::RestartIfChanged(word))
+            .op(COUNT)
+    });
+    let client = ProgramBuilder::new()
+        .op(Op::Advance(word))
+        .op(Op::Send { channel: request, bytes: 4 })
+        .op(Op::Recv { channel: reply, bytes: 8 })
+        .op(Op::Send { channel: request, bytes: 4 })
+        .op(Op::Recv { channel: reply, bytes: 8 });
+    let wait = ProgramBuilder::new().op(Op::Sleep(DurationNs::from_ms(30)));
+    let client = wait.build().unwrap().ops().iter().chain(client.build().unwrap().ops()).copied().collect();
+    let mut both = scenario(vec![server], vec![task("server", 0, 0), task("client", 1, 1)]);
+    both.programs.push(schedlab_workload::Program::new(client).unwrap());
+    let socket = |peer| Channel { kind: ChannelKind::Unix, capacity: 4096, peer: Some(peer) };
+    both.channels = vec![socket(reply), socket(request)];
+    both.polls = vec![PollSet { kind: PollKind::Epoll, watched: vec![Watched::Channel(request)] }];
+    both.words = 1;
+    assert_eq!(run(&both).unwrap().measurements.counters[0], 1);
+}
+
+fn readers_share_a_file_lock() {
+    for kind in [LockKind::Flock, LockKind::Fcntl] {
+        let (lock, both) = (LockId(0), Op::Barrier(BarrierId(0)));
+        // Both readers are inside at once, or the barrier would never open.
+        let reader = ProgramBuilder::new().op(Op::LockShared(lock)).op(both).op(COUNT).op(Op::Unlock(lock));
+        let mut readers = scenario(vec![reader], vec![task("r/0", 0, 0), task("r/1", 0, 1)]);
+        (readers.locks, readers.barriers) = (vec![kind], vec![2]);
+        assert_eq!(run(&readers).unwrap().measurements.counters[0], 2, "{kind:?}");
+    }
 }
 
 fn the_caller_can_end_a_run() {

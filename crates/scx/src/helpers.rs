@@ -7,11 +7,13 @@ use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Vm};
-use schedlab_sim::{Kernel, TimerId};
+use schedlab_sim::{Interrupt, Kernel, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
-const IN_INTERRUPT: u32 = 1 << 24;
+const IN_HARD_INTERRUPT: u32 = 1 << 24;
+/// `SOFTIRQ_OFFSET`, the same in all versions.
+const IN_SOFT_INTERRUPT: u32 = 1 << 8;
 
 impl Env for Join<'_> {
     fn runtime(&mut self) -> &mut Runtime {
@@ -107,8 +109,13 @@ impl Env for Join<'_> {
 }
 
 /// The value of a CPU's `__preempt_count`.
-pub(crate) fn preempt_count(in_interrupt: bool) -> u32 {
-    PREEMPT_OFF | if in_interrupt { IN_INTERRUPT } else { 0 }
+pub(crate) fn preempt_count(interrupt: Interrupt) -> u32 {
+    PREEMPT_OFF
+        | match interrupt {
+            Interrupt::None => 0,
+            Interrupt::Soft => IN_SOFT_INTERRUPT,
+            Interrupt::Hard => IN_HARD_INTERRUPT,
+        }
 }
 
 /// Timers by number: the simulated kernel knows them so, programs by address.

@@ -422,9 +422,7 @@ impl Tasks {
         let Some(addr) = self.known(task.id) else { return Ok(()) };
         let at = &self.at;
         let mut object = Object(mem.slice_mut(addr, at.size)?);
-        let rt = u32::from(task.rt_priority());
-        // MAX_RT_PRIO - 1 - rt_priority for real-time tasks, as the kernel's `__normal_prio()`.
-        let prio = if rt > 0 { 99 - rt } else { task.static_prio() as u32 };
+        let (rt, prio) = (u32::from(task.own_rt_priority()), task.prio() as u32);
         object.u32(at.prio, prio);
         object.u32(at.normal_prio, prio);
         object.u32(at.static_prio, task.static_prio() as u32);

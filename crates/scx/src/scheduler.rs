@@ -527,8 +527,8 @@ impl BpfScheduler {
                 [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]
             }
             TracePoint::SysEnter { nr, args } => [self.write_regs(k, (nr, args), None)?, nr as u64, 0, 0],
-            TracePoint::SysExit { nr, ret } => {
-                [self.write_regs(k, (nr, [0; 6]), Some(ret))?, ret as u64, 0, 0]
+            TracePoint::SysExit { nr, args, ret } => {
+                [self.write_regs(k, (nr, args), Some(ret))?, ret as u64, 0, 0]
             }
         })
     }

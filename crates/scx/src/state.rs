@@ -143,7 +143,7 @@ impl State {
         }
         if self.reads_preempt_count {
             let ctx = k.ctx();
-            self.cpus.set_preempt_count(ctx.cpu, preempt_count(ctx.in_interrupt), mem)?;
+            self.cpus.set_preempt_count(ctx.cpu, preempt_count(ctx.interrupt), mem)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::exec::{self, Step};
 use crate::flags::*;
+use crate::kernel::Interrupt;
 use crate::lock::TimerId;
 use crate::ops::{OpKind, SchedExt};
 use crate::sim::Sim;
@@ -171,13 +172,13 @@ impl<S: SchedExt> Sim<S> {
     /// asked for it; otherwise the interrupted burst goes on.
     fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
         self.k.enter(cpu, time);
-        self.k.ctx.in_interrupt = true;
+        self.k.ctx.interrupt = Interrupt::Hard;
         if self.k.cpu(cpu).is_idle() {
             self.k.charge(self.k.machine.costs.idle_exit);
         }
         body(self);
         self.k.run_kicks();
-        self.k.ctx.in_interrupt = false;
+        self.k.ctx.interrupt = Interrupt::None;
         let entry = self.k.cpu(cpu);
         if entry.need_resched || entry.lazy_resched {
             self.save_burst(cpu, time);

@@ -5,6 +5,8 @@ use crate::cache::Cache;
 use crate::cpu::Cpu;
 use crate::dsq::{Cursor, Dsq};
 use crate::event::{Event, EventQueue};
+use crate::exec::UserMemory;
+use crate::ipc::Descriptors;
 use crate::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::ops::{OpKind, TracePoint, TracePointKind};
 use crate::scx::ScxState;
@@ -30,7 +32,19 @@ pub struct Context {
     /// The CPU whose run queue the callback holds, where it holds one.
     pub rq: Option<CpuId>,
     /// In an interrupt on top of `current`.
-    pub in_interrupt: bool,
+    pub interrupt: Interrupt,
+}
+
+/// What kind of interrupt runs on top of the current task, as `preempt_count` tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interrupt {
+    /// None.
+    #[default]
+    None,
+    /// A soft interrupt: a packet over loopback, delivered on top of its sender.
+    Soft,
+    /// A timer, a disk or another CPU.
+    Hard,
 }
 
 /// How long the simulated kernel has been up when a run begins. Chosen: any time
@@ -148,6 +162,8 @@ pub struct Kernel {
     pub(crate) checker_on: bool,
     /// Sinks want every pass through `schedule()`.
     pub(crate) schedule_events: bool,
+    pub(crate) user: UserMemory,
+    pub(crate) descriptors: Descriptors,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -171,7 +187,7 @@ impl Kernel {
             op: OpKind::None,
             op_task: None,
             rq: None,
-            in_interrupt: false,
+            interrupt: Interrupt::None,
         };
         Kernel {
             ctx,
@@ -205,9 +221,22 @@ impl Kernel {
             changes: Vec::new(),
             checker_on: config.checkers,
             schedule_events: config.schedule_events,
+            user: UserMemory::default(),
+            descriptors: Descriptors::default(),
             machine,
             cpus,
         }
+    }
+
+    /// The descriptors that all tasks of the run have open.
+    pub fn descriptors(&self) -> &Descriptors {
+        &self.descriptors
+    }
+
+    /// `length` bytes of user memory, the same in all processes, as far as something is known to lie there: futex
+    /// words, and what the arguments of semop, fcntl, poll and select point to.
+    pub fn read_user(&self, addr: u64, length: usize) -> Option<Vec<u8>> {
+        self.user.read(addr, length)
     }
 
     /// True when `now` is beyond the end of the run.

@@ -192,6 +192,8 @@ pub enum TracePoint {
     SysExit {
         /// The call's number (x86-64).
         nr: i64,
+        /// Its arguments.
+        args: [u64; 6],
         /// Its result.
         ret: i64,
     },

@@ -3,7 +3,8 @@
 use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
-use crate::exec::Executor;
+use crate::exec::{Executor, UserMemory};
+use crate::ipc::Descriptors;
 use crate::kernel::CostTotals;
 use crate::ops::SchedExt;
 use crate::scx::EventCounters;
@@ -127,6 +128,8 @@ pub fn run<S: SchedExt>(
         Class::Ext(ops) => Some(ops),
     };
     let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario), watch: Watch::default() };
+    sim.k.user = UserMemory::new(scenario);
+    sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),

@@ -150,11 +150,14 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Exit of a system call: `sys_exit` for attached programs.
-    pub(crate) fn sys_exit(&mut self, nr: i64, ret: i64) {
-        if let Some(current) = self.k.ctx.current {
+    pub(crate) fn sys_exit(&mut self, ret: i64) {
+        let current = self.k.ctx.current;
+        let call = current.and_then(|current| self.k.task(current).syscall);
+        let (nr, args) = call.unwrap_or((-1, [0; 6]));
+        self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
+        if let Some(current) = current {
             self.k.task_quiet(current).syscall = None;
         }
-        self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, ret });
     }
 
     /// `set_user_nice()`.
@@ -173,12 +176,30 @@ impl<S: SchedExt> Sim<S> {
         if self.k.task(task).policy == policy {
             return;
         }
-        let class = self.k.class_of(policy);
+        let class = if self.k.task(task).boost > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
         let old = self.k.task(task).class;
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             sim.k.task_mut(task).policy = policy;
             sim.switch_class_of(task, old, class);
             sim.reweight(task);
+        });
+        let cpu = self.k.task(task).cpu;
+        if self.k.task(task).on_rq {
+            self.k.resched_curr(cpu);
+        }
+    }
+
+    /// `rt_mutex_setprio()`: the task runs with this real-time priority while it is above its own; 0 ends it.
+    pub(crate) fn boost(&mut self, task: TaskId, priority: u8) {
+        if self.k.task(task).boost == priority {
+            return;
+        }
+        let policy = self.k.task(task).policy;
+        let class = if priority > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
+        let old = self.k.task(task).class;
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+            sim.k.task_mut(task).boost = priority;
+            sim.switch_class_of(task, old, class);
         });
         let cpu = self.k.task(task).cpu;
         if self.k.task(task).on_rq {

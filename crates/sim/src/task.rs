@@ -206,6 +206,8 @@ pub struct Task {
     pub cpus_allowed: CpuMask,
     pub(crate) fair: FairEntity,
     pub(crate) rt_slice: DurationNs,
+    /// Real-time priority lent by a waiter of a mutex that it holds; 0 without.
+    pub boost: u8,
     /// `pid`: the thread's id, [`FIRST_PID`] plus the id.
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
@@ -285,6 +287,7 @@ impl Task {
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::default(),
             rt_slice: DurationNs::ZERO,
+            boost: 0,
             burst: Burst::default(),
             warmth: Warmth::default(),
             ready_at: now,
@@ -319,12 +322,23 @@ impl Task {
         self.nice.static_prio()
     }
 
-    /// `rt_priority`: 1 to 99, 0 for other policies.
+    /// The real-time priority that it runs with, a lent one included: 1 to 99, 0 for none.
     pub fn rt_priority(&self) -> u8 {
+        self.own_rt_priority().max(self.boost)
+    }
+
+    /// `rt_priority`: that of its policy, 1 to 99, 0 for other policies.
+    pub fn own_rt_priority(&self) -> u8 {
         match self.policy {
             Policy::Fifo(prio) | Policy::Rr(prio) => prio,
             _ => 0,
         }
+    }
+
+    /// `prio`: `MAX_RT_PRIO - 1 - rt_priority` for real-time tasks (`__normal_prio()`), 100 to 139 for others.
+    pub fn prio(&self) -> i32 {
+        let rt = i32::from(self.rt_priority());
+        if rt > 0 { 99 - rt } else { self.static_prio() }
     }
 
     /// The fair class's weight (1024 is nice 0, 3 is `SCHED_IDLE`).

@@ -4,11 +4,12 @@
 //! and its wait, a barrier of all). Whatever the interleaving, the earliest
 //! unfinished one can always go on, so a run that gets stuck has lost a wakeup.
 
-use schedlab_base::{DurationNs, Machine, Prng};
+use schedlab_base::{DurationNs, Machine, Policy, Prng};
 use schedlab_sim::{Class, Config, OpsInfo, SchedExt, run};
 use schedlab_workload::{
-    BarrierId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId, LockKind, Op, ProcessId, Program,
-    ProgramId, Scenario, SemId, Semaphore, TaskSpec, TimerSlot,
+    BarrierId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId, LockKind, Op, PollId, PollKind,
+    PollSet, ProcessId, Program, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskSpec, TimerSlot,
+    Watched,
 };
 
 #[derive(Debug)]
@@ -20,7 +21,10 @@ impl SchedExt for Nobody {
     }
 }
 
-const KINDS: [ChannelKind; 3] = [ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Tcp];
+const KINDS: [ChannelKind; 5] =
+    [ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Tcp, ChannelKind::SysvQueue, ChannelKind::PosixQueue];
+const POLLS: [PollKind; 3] = [PollKind::Select, PollKind::Poll, PollKind::Epoll];
+const LOCKS: [LockKind; 3] = [LockKind::Futex, LockKind::FutexPi, LockKind::Flock];
 
 /// Adds one matching pair of operations (or one of a task alone).
 fn deal(prng: &mut Prng, scenario: &Scenario, programs: &mut [Vec<Op>]) {
@@ -32,11 +36,17 @@ fn deal(prng: &mut Prng, scenario: &Scenario, programs: &mut [Vec<Op>]) {
             // it could keep an earlier one from ever finding room.
             let channel = ChannelId(prng.below(scenario.channels.len() as u64) as u32);
             let capacity = scenario.channels[channel.index()].capacity;
-            let bytes = 1 + prng.below(u64::from(capacity)) as u32;
+            let queue = scenario.channels[channel.index()].kind.is_message_based();
+            let bytes = if queue { capacity.div_ceil(3) } else { 1 + prng.below(u64::from(capacity)) as u32 };
             let reader = channel.index() % programs.len();
             let writer = (channel.index() + 1 + channel.index() % 2) % programs.len();
             if writer != reader {
                 programs[writer].push(Op::Send { channel, bytes });
+                let watched = Watched::Channel(channel);
+                let set = scenario.polls.iter().position(|set| set.watched.contains(&watched));
+                if let Some(set) = set.filter(|_| prng.chance(1, 3)) {
+                    programs[reader].push(Op::Poll(PollId(set as u32)));
+                }
                 programs[reader].push(Op::Recv { channel, bytes });
             }
         }
@@ -54,7 +64,9 @@ fn deal(prng: &mut Prng, scenario: &Scenario, programs: &mut [Vec<Op>]) {
         9 => {
             let lock = LockId(prng.below(2) as u32);
             let inside = [Op::Run(DurationNs::from_us(20)), Op::Yield, Op::Sleep(DurationNs::from_us(30))];
-            programs[one].extend([Op::Lock(lock), inside[prng.below(3) as usize], Op::Unlock(lock)]);
+            let shared = scenario.locks[lock.index()].is_file() && prng.chance(1, 2);
+            let take = if shared { Op::LockShared(lock) } else { Op::Lock(lock) };
+            programs[one].extend([take, inside[prng.below(3) as usize], Op::Unlock(lock)]);
         }
         10 if prng.chance(1, 4) => programs.iter_mut().for_each(|ops| ops.push(Op::Barrier(BarrierId(0)))),
         10 => {
@@ -71,12 +83,17 @@ fn random_scenario(seed: u64) -> Scenario {
     let tasks = 2 + prng.below(6) as usize;
     for channel in 0..4 {
         let capacity = [1, 7, 100, 5000, 65_536][prng.below(5) as usize];
-        let kind = KINDS[prng.below(3) as usize];
+        let kind = KINDS[prng.below(5) as usize];
+        if kind != ChannelKind::SysvQueue && prng.chance(1, 2) {
+            let watched = vec![Watched::Channel(ChannelId(channel))];
+            scenario.polls.push(PollSet { kind: POLLS[prng.below(3) as usize], watched });
+        }
         let peer = None;
         scenario.channels.push(Channel { kind, capacity: capacity.max(channel), peer });
     }
-    scenario.semaphores = vec![Semaphore { initial: 0 }; 2];
-    scenario.locks = vec![LockKind::Futex; 2];
+    scenario.semaphores =
+        [SemKind::Sysv, SemKind::EventFd].map(|kind| Semaphore { kind, initial: 0 }).to_vec();
+    scenario.locks = (0..2).map(|_| LOCKS[prng.below(3) as usize]).collect();
     scenario.barriers = vec![tasks as u32];
     scenario.disks = vec![Disk {}];
     let mut programs = vec![Vec::new(); tasks];
@@ -90,7 +107,7 @@ fn random_scenario(seed: u64) -> Scenario {
             program: ProgramId(number as u32),
             process: ProcessId(number as u32 / 2),
             nice: Default::default(),
-            policy: Default::default(),
+            policy: if prng.chance(1, 4) { Policy::Fifo(1 + number as u8 % 3) } else { Policy::Other },
             affinity: None,
             working_set_kib: 4,
             background: false,

@@ -55,6 +55,46 @@ impl Cursor {
     }
 }
 
+impl Cursor {
+    /// Goes on with the next pass of the outermost loop, all loops inside abandoned. Without a loop
+    /// around it nothing changes.
+    pub fn restart(&mut self, program: &Program) {
+        let mut start = 0;
+        // The place just passed lies in the outermost loop, if in any.
+        let here = (self.at as usize).saturating_sub(1);
+        while start < here && self.depth > 0 {
+            let end = match program.ops()[start] {
+                Op::Loop(_) => program.partner(start),
+                _ => start,
+            };
+            if here < end {
+                (self.at, self.depth) = (end as u32, 1);
+                return;
+            }
+            start = end + 1;
+        }
+    }
+
+    /// The cursor as numbers, for [`Cursor::from_words`].
+    pub fn to_words(&self) -> [u64; MAX_LOOP_DEPTH + 1] {
+        let mut words = [0; MAX_LOOP_DEPTH + 1];
+        words[0] = u64::from(self.at) | u64::from(self.depth) << 32;
+        words[1..].copy_from_slice(&self.left);
+        words
+    }
+
+    /// The cursor of the same program that [`Cursor::to_words`] wrote; nothing for numbers that are none.
+    pub fn from_words(words: &[u64; MAX_LOOP_DEPTH + 1]) -> Option<Cursor> {
+        let depth = u8::try_from(words[0] >> 32).ok()?;
+        let mut left = [0; MAX_LOOP_DEPTH];
+        left.copy_from_slice(&words[1..]);
+        (usize::from(depth) <= MAX_LOOP_DEPTH).then_some(Cursor { at: words[0] as u32, depth, left })
+    }
+}
+
+/// Numbers of a cursor written down.
+pub const CURSOR_WORDS: usize = MAX_LOOP_DEPTH + 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +111,25 @@ mod tests {
         let walked: Vec<Op> = std::iter::from_fn(|| Some(cursor.next(&program))).take(10).collect();
         let (e, y) = (Op::Exec, Op::Yield);
         assert_eq!(walked, [e, y, y, y, e, y, y, y, Op::Exit, Op::Exit]);
+    }
+
+    #[test]
+    fn a_restart_goes_on_with_the_outermost_loop() {
+        let program = ProgramBuilder::new()
+            .repeat(Amount::Times(1), |b| b.op(Op::WaitChild))
+            .repeat(Amount::Times(2), |b| b.op(Op::Exec).repeat(Amount::Times(3), |b| b.op(Op::Yield)))
+            .build()
+            .unwrap();
+        let mut cursor = Cursor::start();
+        let walk = |cursor: &mut Cursor, count| (0..count).map(|_| cursor.next(&program)).last();
+        assert_eq!(walk(&mut cursor, 4), Some(Op::Yield));
+        cursor.restart(&program);
+        let mut cursor = Cursor::from_words(&cursor.to_words()).unwrap();
+        assert_eq!(walk(&mut cursor, 1), Some(Op::Exec));
+        cursor.restart(&program);
+        assert_eq!(walk(&mut cursor, 1), Some(Op::Exit));
+        cursor.restart(&program);
+        assert_eq!(walk(&mut cursor, 1), Some(Op::Exit));
     }
 
     #[test]

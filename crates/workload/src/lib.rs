@@ -15,13 +15,13 @@ mod measure;
 mod program;
 mod scenario;
 
-pub use cursor::Cursor;
-pub use measure::{CounterId, Formula, Measurements, MetricSpec, SpanId, SpanSample};
+pub use cursor::{CURSOR_WORDS, Cursor};
+pub use measure::{CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanId, SpanSample};
 pub use program::{
-    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, Program, ProgramBuilder,
-    ProgramError, ProgramId, SemId, TaskRef, TimerSlot,
+    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, PollId, Program,
+    ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,
 };
 pub use scenario::{
-    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, ScenarioError,
-    Semaphore, TaskSpec,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
+    ScenarioError, SemKind, Semaphore, TaskSpec, Watched,
 };

@@ -72,6 +72,15 @@ pub enum Formula {
     MakespanSeconds(SpanId),
     /// Mean length in milliseconds.
     MeanSpanMs(SpanId),
+    /// The first sample, in the order of the ends, in milliseconds.
+    FirstSpanMs(SpanId),
+    /// The smallest length, in milliseconds, that this many percent of the samples do not exceed.
+    QuantileSpanMs {
+        /// Of which span.
+        span: SpanId,
+        /// 1 to 100; 100 is the longest sample.
+        percent: u8,
+    },
     /// Shortest sample in seconds.
     MinSpanSeconds(SpanId),
     /// Longest sample in seconds.
@@ -91,6 +100,22 @@ pub struct MetricSpec {
     pub better: Better,
     /// How it is made.
     pub formula: Formula,
+}
+
+/// Samples of a span that a workload reports one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesSpec {
+    /// Its name in results.
+    pub name: String,
+    /// Whose samples.
+    pub span: SpanId,
+}
+
+impl SeriesSpec {
+    /// The lengths in milliseconds, in the order of the ends.
+    pub fn evaluate(&self, m: &Measurements) -> Vec<f64> {
+        lengths(m, self.span).map(|length| length.as_secs_f64() * 1e3).collect()
+    }
 }
 
 impl MetricSpec {
@@ -120,6 +145,14 @@ impl Formula {
             }
             Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
+            Formula::FirstSpanMs(span) => lengths(m, span).next().map(|length| length.as_secs_f64() * 1e3),
+            Formula::QuantileSpanMs { span, percent } => {
+                let mut sorted: Vec<DurationNs> = lengths(m, span).collect();
+                sorted.sort_unstable();
+                // Nearest rank, rounded up.
+                let rank = (sorted.len() * usize::from(percent)).div_ceil(100);
+                sorted.get(rank.saturating_sub(1)).map(|length| length.as_secs_f64() * 1e3)
+            }
             Formula::MakespanSeconds(span) => window(m, Some(span)),
             Formula::MinSpanSeconds(span) => lengths(m, span).min().map(DurationNs::as_secs_f64),
             Formula::MaxSpanSeconds(span) => lengths(m, span).max().map(DurationNs::as_secs_f64),
@@ -183,11 +216,16 @@ mod tests {
         assert_eq!(Formula::MakespanSeconds(span).evaluate(&m), Some(2.0));
         let per_unit = Formula::TimePerUnitUs { counter, over: None, times_cpus: true };
         assert_eq!(per_unit.evaluate(&m), Some(8000.0));
+        assert_eq!(Formula::FirstSpanMs(span).evaluate(&m), Some(1000.0));
+        let quantile = |percent| Formula::QuantileSpanMs { span, percent }.evaluate(&m);
+        assert_eq!((quantile(50), quantile(51), quantile(100)), (Some(1000.0), Some(1500.0), Some(1500.0)));
     }
 
     #[test]
     fn unfinished_runs_have_no_figure() {
         assert_eq!(Formula::MeanSpanSeconds(SpanId(1)).evaluate(&measured()), None);
+        let none = Formula::QuantileSpanMs { span: SpanId(1), percent: 95 };
+        assert_eq!(none.evaluate(&measured()), None);
         assert_eq!(Formula::MakespanSeconds(SpanId(9)).evaluate(&measured()), None);
     }
 }

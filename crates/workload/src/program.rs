@@ -37,6 +37,14 @@ index!(
     LockId
 );
 index!(
+    /// A set of objects that a task polls.
+    PollId
+);
+index!(
+    /// An integer that all tasks of the scenario share; 0 at the start.
+    WordId
+);
+index!(
     /// A disk of the scenario.
     DiskId
 );
@@ -96,14 +104,15 @@ pub enum Op {
         /// Service time without queueing.
         service: DurationNs,
     },
-    /// Writes bytes; blocks while the channel is full.
+    /// Writes bytes; blocks while the channel is full. On a message queue or a datagram
+    /// socket it is one message.
     Send {
         /// Which channel.
         channel: ChannelId,
         /// Message length in bytes, at least 1.
         bytes: u32,
     },
-    /// Reads exactly that many bytes; blocks until they are there.
+    /// Reads exactly that many bytes (or one message); blocks until they are there.
     Recv {
         /// Which channel.
         channel: ChannelId,
@@ -119,10 +128,55 @@ pub enum Op {
         /// How many units.
         units: u32,
     },
-    /// Takes an exclusive lock; waiters are served in order.
+    /// Takes all units that a System V semaphore has, without blocking (`SETVAL` 0).
+    SemDrain(SemId),
+    /// Takes an exclusive lock; its kind says in which order waiters are served.
     Lock(LockId),
+    /// Takes a file lock together with other readers.
+    LockShared(LockId),
     /// Releases a lock that this task holds.
     Unlock(LockId),
+    /// Blocks until something can be read of an object of the set.
+    Poll(PollId),
+    /// Reads a message of that length from the channel that this task's last
+    /// [`Op::Poll`] found readable (a unit, if it found an eventfd).
+    RecvReady {
+        /// Message length in bytes, at least 1.
+        bytes: u32,
+    },
+    /// Writes a message to the peer of the connection that [`Op::RecvReady`] read from.
+    Answer {
+        /// Message length in bytes, at least 1.
+        bytes: u32,
+    },
+    /// Sends a signal to a task; one that is pending already is lost.
+    Kill(TaskRef),
+    /// Blocks until a signal has come, and takes it (`sigsuspend`).
+    SigWait,
+    /// Sets a shared integer. Free of charge.
+    Store {
+        /// Which one.
+        word: WordId,
+        /// Its new value.
+        value: u32,
+    },
+    /// Adds one to a shared integer. Free of charge.
+    Advance(WordId),
+    /// Sleeps in steps until a shared integer has this value.
+    Await {
+        /// Which one.
+        word: WordId,
+        /// The value.
+        value: u32,
+        /// How long to sleep between two looks.
+        step: DurationNs,
+    },
+    /// Remembers the value of a shared integer for [`Op::RestartIfChanged`]. Free of
+    /// charge.
+    Note(WordId),
+    /// Goes on with the next pass of the program's outermost loop around it, if the
+    /// integer differs from the value remembered. Free of charge.
+    RestartIfChanged(WordId),
     /// Releases a lock that this task holds, blocks until the condition is
     /// signalled, and takes the lock again. No spurious returns.
     CondWait {
@@ -233,8 +287,14 @@ impl Program {
                     partner[at] = start as u32;
                     check_body(&ops[start..at], &partner[start..at], start)?;
                 }
-                Op::Send { bytes: 0, .. } | Op::Recv { bytes: 0, .. } => {
+                Op::Send { bytes: 0, .. }
+                | Op::Recv { bytes: 0, .. }
+                | Op::RecvReady { bytes: 0 }
+                | Op::Answer { bytes: 0 } => {
                     return Err(ProgramError(format!("op {at}: a message needs at least one byte")));
+                }
+                Op::RestartIfChanged(_) if open.is_empty() => {
+                    return Err(ProgramError(format!("op {at}: no loop around it to go on with")));
                 }
                 _ => {}
             }
@@ -271,6 +331,9 @@ fn check_body(body: &[Op], partner: &[u32], start: usize) -> Result<(), ProgramE
         Op::Sleep(span) => *span > DurationNs::ZERO,
         Op::CondSignal(_) | Op::CondBroadcast(_) | Op::SemPost { .. } => true,
         Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => false,
+        Op::Store { .. } | Op::Advance(_) | Op::Note(_) | Op::RestartIfChanged(_) => false,
+        // It may find its value at once, for ever.
+        Op::Await { .. } => false,
         _ => true,
     };
     let (mut at, mut found) = (1, false);

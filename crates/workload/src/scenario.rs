@@ -3,8 +3,8 @@
 use schedlab_base::{CpuMask, DurationNs, Nice, Policy};
 use std::fmt;
 
-use crate::measure::MetricSpec;
-use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId};
+use crate::measure::{MetricSpec, SeriesSpec};
+use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
 
 /// What a channel is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,25 @@ pub enum ChannelKind {
     Unix,
     /// One direction of a TCP connection over loopback.
     Tcp,
+    /// One direction between two connected UDP sockets over loopback: message by message,
+    /// and one for which there is no room is lost.
+    Udp,
+    /// A System V message queue.
+    SysvQueue,
+    /// A POSIX message queue: of several waiters the one of the best priority is served.
+    PosixQueue,
+}
+
+impl ChannelKind {
+    /// Carries whole messages instead of a stream of bytes.
+    pub fn is_message_based(self) -> bool {
+        matches!(self, ChannelKind::Udp | ChannelKind::SysvQueue | ChannelKind::PosixQueue)
+    }
+
+    /// Two channels of this kind can be the directions of one connection.
+    pub fn is_socket(self) -> bool {
+        matches!(self, ChannelKind::Unix | ChannelKind::Tcp | ChannelKind::Udp)
+    }
 }
 
 /// A bounded one-directional byte channel.
@@ -28,9 +47,21 @@ pub struct Channel {
     pub peer: Option<ChannelId>,
 }
 
-/// A counting semaphore (System V).
+/// What a semaphore is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SemKind {
+    /// A System V semaphore.
+    #[default]
+    Sysv,
+    /// An eventfd that is read unit by unit (`EFD_SEMAPHORE`).
+    EventFd,
+}
+
+/// A counting semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Semaphore {
+    /// What it is made of.
+    pub kind: SemKind,
     /// Units it starts with.
     pub initial: u32,
 }
@@ -38,8 +69,50 @@ pub struct Semaphore {
 /// What a lock is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// A mutex on a futex.
+    /// A mutex on a futex: who is woken competes with newcomers.
     Futex,
+    /// A mutex with priority inheritance (`FUTEX_LOCK_PI`): handed to the best waiter.
+    FutexPi,
+    /// `flock` on a file.
+    Flock,
+    /// A record lock of `fcntl` on a whole file. It belongs to the process.
+    Fcntl,
+}
+
+impl LockKind {
+    /// On a file: can be shared, and every use is a system call.
+    pub fn is_file(self) -> bool {
+        matches!(self, LockKind::Flock | LockKind::Fcntl)
+    }
+}
+
+/// The system call that polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollKind {
+    /// `select`.
+    Select,
+    /// `poll`.
+    Poll,
+    /// `epoll_wait`, level-triggered.
+    Epoll,
+}
+
+/// An object that is polled for reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// A channel.
+    Channel(ChannelId),
+    /// An eventfd.
+    Semaphore(SemId),
+}
+
+/// Objects that are polled together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollSet {
+    /// With which system call.
+    pub kind: PollKind,
+    /// What is watched, at least one object.
+    pub watched: Vec<Watched>,
 }
 
 /// A disk with one FIFO queue.
@@ -87,6 +160,9 @@ pub struct TaskSpec {
 pub struct ChildSpec {
     /// Working set of a child in KiB.
     pub working_set_kib: u32,
+    /// Children of real-time tasks and of tasks with a negative nice value start as
+    /// time-sharing tasks of nice 0 (`SCHED_RESET_ON_FORK` of all tasks).
+    pub reset_on_fork: bool,
 }
 
 /// When a run is over.
@@ -116,6 +192,10 @@ pub struct Scenario {
     pub semaphores: Vec<Semaphore>,
     /// Locks by [`LockId`].
     pub locks: Vec<LockKind>,
+    /// Sets of polled objects by [`crate::PollId`].
+    pub polls: Vec<PollSet>,
+    /// Number of shared integers.
+    pub words: u32,
     /// Number of condition variables.
     pub conds: u32,
     /// Barriers by [`crate::BarrierId`]: how many tasks each one waits for, at least 1.
@@ -137,6 +217,8 @@ pub struct Scenario {
     pub end: End,
     /// The figures it reports.
     pub metrics: Vec<MetricSpec>,
+    /// The spans whose samples it reports one by one.
+    pub series: Vec<SeriesSpec>,
 }
 
 /// Why a scenario is refused: names the place.
@@ -161,16 +243,19 @@ impl Scenario {
             channels: Vec::new(),
             semaphores: Vec::new(),
             locks: Vec::new(),
+            polls: Vec::new(),
+            words: 0,
             conds: 0,
             barriers: Vec::new(),
             disks: Vec::new(),
             changes: Vec::new(),
             tasks: Vec::new(),
-            child: ChildSpec { working_set_kib: 0 },
+            child: ChildSpec { working_set_kib: 0, reset_on_fork: false },
             counters: 0,
             spans: 0,
             end,
             metrics: Vec::new(),
+            series: Vec::new(),
         }
     }
 
@@ -197,11 +282,10 @@ impl Scenario {
                     .map_err(|text| ScenarioError(format!("program {number}, op {at} ({op:?}): {text}")))?;
             }
         }
-        Ok(())
+        self.check_objects()
     }
 
     fn check_op(&self, op: &Op) -> Result<(), &'static str> {
-        let known = |index: usize, len: usize| if index < len { Ok(()) } else { Err("no such object") };
         match *op {
             Op::Send { channel, bytes } | Op::Recv { channel, bytes } => {
                 known(channel.index(), self.channels.len())?;
@@ -211,10 +295,28 @@ impl Scenario {
                 Ok(())
             }
             Op::SemWait(sem) | Op::SemPost { sem, .. } => known(sem.index(), self.semaphores.len()),
+            Op::SemDrain(sem) => {
+                known(sem.index(), self.semaphores.len())?;
+                if self.semaphores[sem.index()].kind != SemKind::Sysv {
+                    return Err("only System V semaphores can be drained");
+                }
+                Ok(())
+            }
             Op::Lock(lock) | Op::Unlock(lock) => known(lock.index(), self.locks.len()),
+            Op::LockShared(lock) => {
+                known(lock.index(), self.locks.len())?;
+                if !self.locks[lock.index()].is_file() {
+                    return Err("only file locks can be shared");
+                }
+                Ok(())
+            }
             Op::CondWait { cond, lock } => {
                 known(cond.index(), self.conds as usize)?;
-                known(lock.index(), self.locks.len())
+                known(lock.index(), self.locks.len())?;
+                if self.locks[lock.index()] != LockKind::Futex {
+                    return Err("a condition variable goes with a mutex");
+                }
+                Ok(())
             }
             Op::CondSignal(cond) | Op::CondBroadcast(cond) => known(cond.index(), self.conds as usize),
             Op::Barrier(barrier) => {
@@ -224,6 +326,13 @@ impl Scenario {
                 }
                 Ok(())
             }
+            Op::Poll(set) => known(set.index(), self.polls.len()),
+            Op::Kill(task) => known(task.index(), self.tasks.len()),
+            Op::Store { word, .. }
+            | Op::Advance(word)
+            | Op::Await { word, .. }
+            | Op::Note(word)
+            | Op::RestartIfChanged(word) => known(word.index(), self.words as usize),
             Op::TimerWait { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
             Op::Io { disk, .. } => known(disk.index(), self.disks.len()),
             Op::Set { task, change } => {
@@ -240,8 +349,108 @@ impl Scenario {
         }
     }
 
+    /// Poll sets watch what can be watched, messages of one queue have one length, and
+    /// record locks are not shared by threads.
+    fn check_objects(&self) -> Result<(), ScenarioError> {
+        for (number, set) in self.polls.iter().enumerate() {
+            let fail = |text: &str| Err(ScenarioError(format!("poll set {number}: {text}")));
+            if set.watched.is_empty() {
+                return fail("it watches nothing");
+            }
+            for watched in &set.watched {
+                let kind = match *watched {
+                    Watched::Channel(channel) => self.channels.get(channel.index()).map(|c| {
+                        if c.kind == ChannelKind::SysvQueue { "a System V message queue" } else { "" }
+                    }),
+                    Watched::Semaphore(sem) => self
+                        .semaphores
+                        .get(sem.index())
+                        .map(|s| if s.kind == SemKind::Sysv { "a System V semaphore" } else { "" }),
+                };
+                match kind {
+                    None => return fail("it watches an object that does not exist"),
+                    Some("") => {}
+                    Some(what) => return fail(&format!("{what} cannot be polled")),
+                }
+            }
+        }
+        self.check_messages()?;
+        self.check_record_locks()
+    }
+
+    fn check_messages(&self) -> Result<(), ScenarioError> {
+        if !self.channels.iter().any(|channel| channel.kind.is_message_based()) {
+            return Ok(());
+        }
+        let lengths = self.message_lengths();
+        for op in self.programs.iter().flat_map(|program| program.ops()) {
+            if let Op::Send { channel, bytes } | Op::Recv { channel, bytes } = *op
+                && self.channels[channel.index()].kind.is_message_based()
+                && lengths[channel.index()] != bytes
+            {
+                return Err(ScenarioError(format!(
+                    "channel {}: all messages of a queue or datagram socket need one length",
+                    channel.0
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// By channel: the length of the first message that a program sends into it or reads
+    /// from it, its capacity if nobody does. All messages of message-based channels have it.
+    pub fn message_lengths(&self) -> Vec<u32> {
+        let mut lengths: Vec<Option<u32>> = vec![None; self.channels.len()];
+        for op in self.programs.iter().flat_map(|program| program.ops()) {
+            if let Op::Send { channel, bytes } | Op::Recv { channel, bytes } = *op {
+                lengths[channel.index()].get_or_insert(bytes);
+            }
+        }
+        let known = lengths.into_iter().zip(&self.channels);
+        known.map(|(length, channel)| length.unwrap_or(channel.capacity)).collect()
+    }
+
+    fn check_record_locks(&self) -> Result<(), ScenarioError> {
+        for (number, _) in self.locks.iter().enumerate().filter(|(_, kind)| **kind == LockKind::Fcntl) {
+            let uses =
+                |op: &Op| matches!(*op, Op::Lock(lock) | Op::LockShared(lock) if lock.index() == number);
+            let users: Vec<ProcessId> = self
+                .tasks
+                .iter()
+                .filter(|task| self.programs[task.program.index()].ops().iter().any(uses))
+                .map(|task| task.process)
+                .collect();
+            let mut distinct = users.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            if distinct.len() < users.len() {
+                return Err(ScenarioError(format!(
+                    "lock {number}: a record lock belongs to a process, its threads cannot exclude each other"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// True when only threads of one process use the objects that `uses` picks out by
+    /// operation: their futexes are private to it.
+    pub fn is_private(&self, uses: impl Fn(&Op) -> bool) -> bool {
+        let using: Vec<bool> = self.programs.iter().map(|p| p.ops().iter().any(&uses)).collect();
+        let forked = self.programs.iter().flat_map(|program| program.ops()).any(|op| match op {
+            Op::Fork { program } => using[program.index()],
+            _ => false,
+        });
+        let mut processes = self.tasks.iter().filter(|task| using[task.program.index()]).map(|t| t.process);
+        let first = processes.next();
+        !forked && processes.all(|process| Some(process) == first)
+    }
+
     /// The lock table's kind of `lock`.
     pub fn lock_kind(&self, lock: LockId) -> LockKind {
         self.locks[lock.index()]
     }
+}
+
+fn known(index: usize, len: usize) -> Result<(), &'static str> {
+    if index < len { Ok(()) } else { Err("no such object") }
 }

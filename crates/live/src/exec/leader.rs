@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::Duration;
 
-use schedlab_workload::{End, Scenario, TaskSpec};
+use schedlab_workload::{End, Scenario};
 
 use super::channels::Objects;
+use super::handles::Handles;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, exit_now, now_ns};
@@ -53,7 +54,7 @@ pub(super) fn lead(
     become_leader(&options.close);
     let result = Objects::new(scenario)
         .map_err(|e| Failure(Doing::Objects, e))
-        .and_then(|objects| conduct(scenario, shared, &objects, options.spin_rate, window));
+        .and_then(|objects| conduct(scenario, shared, &objects.handles, options.spin_rate, window));
     match result {
         Ok(()) if shared.header().failed.load(Acquire) == 0 => 0,
         Ok(()) => 1,
@@ -142,7 +143,7 @@ impl Drop for TaskGroup {
 fn conduct(
     scenario: &Scenario,
     shared: &Shared,
-    objects: &Objects,
+    handles: &Handles,
     rate: Option<SpinRate>,
     window: Option<&dyn Window>,
 ) -> Result<(), Failure> {
@@ -151,9 +152,7 @@ fn conduct(
     let context = Context {
         shared,
         programs: &scenario.programs,
-        channels: &objects.channels,
-        sets: &objects.sets,
-        barriers: &scenario.barriers,
+        handles,
         changes: &scenario.changes,
         spans: scenario.spans as usize,
         rate,
@@ -242,24 +241,26 @@ fn run_process(scenario: &Scenario, context: Context<'_>, tasks: &[usize], group
         let set = signal_set();
         libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
     }
+    system::prepare_signals();
     std::thread::scope(|scope| {
         for &number in &tasks[1..] {
             let started = std::thread::Builder::new()
                 .stack_size(STACK)
-                .spawn_scoped(scope, move || run_task(&scenario.tasks[number], context, number));
+                .spawn_scoped(scope, move || run_task(scenario, context, number));
             if let Err(error) = started {
                 context.shared.fail(number, Doing::Spawn as u32, error.raw_os_error().unwrap_or(0));
                 exit_now(1);
             }
         }
-        run_task(&scenario.tasks[tasks[0]], context, tasks[0]);
+        run_task(scenario, context, tasks[0]);
     });
     exit_now(0)
 }
 
-fn run_task(spec: &TaskSpec, context: Context<'_>, number: usize) {
+fn run_task(scenario: &Scenario, context: Context<'_>, number: usize) {
+    let spec = &scenario.tasks[number];
     let mut task = Task::new(context, number, spec.program.index());
-    if let Err(failure) = task.wait_at_gate(spec) {
+    if let Err(failure) = task.wait_at_gate(spec, scenario.child.reset_on_fork) {
         task.fail(&failure);
         exit_now(1);
     }

@@ -1,16 +1,20 @@
 //! A scenario as real processes and threads.
 //!
 //! Tasks of one process id are threads of one process, all others are processes of their own. They
-//! compute in a loop calibrated on this machine, talk over real pipes, sockets and System V
-//! semaphores, fork and execute. A run starts when all tasks stand at a gate.
+//! compute in a loop calibrated on this machine, talk over real pipes, sockets, queues, semaphores,
+//! locks and signals, fork and execute. A run starts when all tasks stand at a gate.
 
 mod channels;
+mod handles;
 mod leader;
+mod locks;
+mod queues;
 mod resume;
 mod shared;
 mod spin;
 mod system;
 mod task;
+mod words;
 
 pub(crate) use resume::continue_if_asked;
 pub use spin::SpinRate;
@@ -157,6 +161,7 @@ pub(crate) fn run_watched(
         disks: scenario.disks.len(),
         conds: scenario.conds as usize,
         barriers: scenario.barriers.len(),
+        words: scenario.words as usize,
     })
     .map_err(system("making shared memory"))?;
     // SAFETY: the child only runs the leader, whose code expects to be alone in its process.

@@ -1,8 +1,7 @@
 //! A task that replaces its process image and goes on.
 //!
 //! Before `execve` it writes down where it is into a memory file; the new image, which is the same
-//! program again, finds the file's number in its arguments and continues. All numbers are u64,
-//! little-endian.
+//! program again, finds the file's number in its arguments and continues.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,15 +10,17 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use schedlab_base::{CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use schedlab_workload::{
-    Amount, Attribute, BarrierId, ChangeId, ChannelId, CondId, CounterId, DiskId, LockId, MAX_TIMERS, Op,
-    Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
+    Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
+    LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot, Watched, WordId,
 };
 
-use super::channels::{Ends, keep_open, memory_file};
+use super::channels::{keep_open, memory_file};
+use super::handles::{Handles, decode_watched, encode_watched};
 use super::shared::{Counts, Shared};
 use super::spin::SpinRate;
 use super::system;
 use super::task::{Context, Task};
+use super::words::Words;
 
 /// Name under which a continued task is started.
 const NAME: &str = "schedlab-task";
@@ -31,10 +32,7 @@ pub(super) fn exec(task: &Task<'_>) -> io::Error {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let state = memory_file(&bytes)?;
         keep_open(task.context.shared.fd());
-        for ends in task.context.channels {
-            keep_open(ends.read);
-            keep_open(ends.write);
-        }
+        task.context.handles.descriptors().for_each(keep_open);
         let name = CString::new(NAME)?;
         let number = CString::new(state.to_string())?;
         let args = [name.as_ptr(), number.as_ptr(), std::ptr::null()];
@@ -65,24 +63,25 @@ fn go_on(state: RawFd) -> Option<i32> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     drop(file);
-    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
-    let state = State::decode(&mut Words(words.into_iter()))?;
+    let state = State::decode(&mut Words::from_bytes(&bytes))?;
     system::set_name(&state.name);
+    system::prepare_signals();
     // SAFETY: as above.
     let fd = unsafe { OwnedFd::from_raw_fd(state.shared_fd) };
     let shared = Shared::map(fd, state.counts).ok()?;
     let context = Context {
         shared: &shared,
         programs: &state.programs,
-        channels: &state.channels,
-        sets: &state.sets,
-        barriers: &state.barriers,
+        handles: &state.handles,
         changes: &state.changes,
         spans: state.open.len(),
         rate: state.rate,
     };
     let mut task = Task::new(context, state.slot, state.program);
-    task.skip(state.steps);
+    task.cursor = state.cursor;
+    task.noted = state.noted;
+    task.ready = state.ready;
+    task.answered = state.answered;
     task.open = state.open;
     task.timers = state.timers;
     task.background = state.background;
@@ -97,14 +96,15 @@ struct State {
     name: String,
     slot: usize,
     program: usize,
-    steps: u64,
+    cursor: Cursor,
     background: bool,
     timers: [u64; MAX_TIMERS],
-    barriers: Vec<u32>,
     changes: Vec<Attribute>,
     open: Vec<u64>,
-    channels: Vec<Ends>,
-    sets: Vec<i32>,
+    noted: Vec<(WordId, u32)>,
+    ready: Option<Watched>,
+    answered: Option<ChannelId>,
+    handles: Handles,
     programs: Vec<Program>,
 }
 
@@ -120,25 +120,28 @@ fn encode(task: &Task<'_>) -> Vec<u64> {
         counts.disks as u64,
         counts.conds as u64,
         counts.barriers as u64,
+        counts.words as u64,
         context.rate.0,
         u64::from_le_bytes(*name.first_chunk().unwrap_or(&[0; 8])),
         u64::from_le_bytes(*name.last_chunk().unwrap_or(&[0; 8])),
         task.slot as u64,
         task.program as u64,
-        task.steps,
         u64::from(task.background),
     ];
+    words.extend(task.cursor.to_words());
     words.extend(task.timers);
-    words.push(context.barriers.len() as u64);
-    words.extend(context.barriers.iter().map(|parties| u64::from(*parties)));
     words.push(context.changes.len() as u64);
     words.extend(context.changes.iter().flat_map(encode_change));
     words.push(task.open.len() as u64);
     words.extend(&task.open);
-    words.push(context.channels.len() as u64);
-    words.extend(context.channels.iter().flat_map(|ends| [ends.read as u64, ends.write as u64]));
-    words.push(context.sets.len() as u64);
-    words.extend(context.sets.iter().map(|set| *set as u64));
+    words.push(task.noted.len() as u64);
+    words.extend(task.noted.iter().flat_map(|(word, value)| [u64::from(word.0), u64::from(*value)]));
+    let lists = [task.ready, task.answered.map(Watched::Channel)];
+    for list in lists {
+        words.push(u64::from(list.is_some()));
+        words.extend(list.into_iter().flat_map(encode_watched));
+    }
+    context.handles.encode(&mut words);
     words.push(context.programs.len() as u64);
     for program in context.programs {
         words.push(program.ops().len() as u64);
@@ -155,30 +158,6 @@ fn own_name() -> [u8; 16] {
     name
 }
 
-/// Reader of encoded numbers; every read may find the end.
-struct Words(std::vec::IntoIter<u64>);
-
-impl Words {
-    fn size(&mut self) -> Option<usize> {
-        usize::try_from(self.0.next()?).ok()
-    }
-
-    fn number(&mut self) -> Option<i32> {
-        i32::try_from(self.0.next()?).ok()
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u64; N]> {
-        let values: Vec<u64> = (0..N).map_while(|_| self.0.next()).collect();
-        values.try_into().ok()
-    }
-
-    /// A counted list.
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Words) -> Option<T>) -> Option<Vec<T>> {
-        let count = self.size()?;
-        (0..count).map(|_| read(self)).collect()
-    }
-}
-
 impl State {
     fn decode(words: &mut Words) -> Option<State> {
         let shared_fd = words.number()?;
@@ -189,9 +168,10 @@ impl State {
             disks: words.size()?,
             conds: words.size()?,
             barriers: words.size()?,
+            words: words.size()?,
         };
-        let rate = SpinRate(words.0.next()?);
-        let name = [words.0.next()?.to_le_bytes(), words.0.next()?.to_le_bytes()].concat();
+        let rate = SpinRate(words.next()?);
+        let name = [words.next()?.to_le_bytes(), words.next()?.to_le_bytes()].concat();
         let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_string();
         Some(State {
             shared_fd,
@@ -200,14 +180,18 @@ impl State {
             name,
             slot: words.size()?,
             program: words.size()?,
-            steps: words.0.next()?,
-            background: words.0.next()? != 0,
+            background: words.flag()?,
+            cursor: Cursor::from_words(&words.array::<CURSOR_WORDS>()?)?,
             timers: words.array()?,
-            barriers: words.list(|w| u32::try_from(w.0.next()?).ok())?,
             changes: words.list(decode_change)?,
-            open: words.list(|w| w.0.next())?,
-            channels: words.list(|w| Some(Ends { read: w.number()?, write: w.number()? }))?,
-            sets: words.list(Words::number)?,
+            open: words.list(Words::next)?,
+            noted: words.list(|w| Some((WordId(w.short()?), w.short()?)))?,
+            ready: words.list(decode_watched)?.pop(),
+            answered: match words.list(decode_watched)?.pop() {
+                Some(Watched::Channel(channel)) => Some(channel),
+                _ => None,
+            },
+            handles: Handles::decode(words)?,
             programs: words.list(|w| {
                 let ops = w.list(decode_op)?;
                 Program::new(ops).ok()
@@ -238,7 +222,7 @@ fn encode_change(change: &Attribute) -> [u64; 1 + CPU_WORDS] {
 }
 
 fn decode_change(words: &mut Words) -> Option<Attribute> {
-    let number = words.0.next()?;
+    let number = words.next()?;
     let mask: [u64; CPU_WORDS] = words.array()?;
     let priority = u8::try_from(mask[0]);
     Some(match number {
@@ -282,6 +266,18 @@ fn encode_op(op: &Op) -> [u64; 3] {
         Op::Count { counter, units } => [18, counter.0.into(), units.into()],
         Op::SpanBegin(span) => [19, span.0.into(), 0],
         Op::SpanEnd(span) => [20, span.0.into(), 0],
+        Op::SemDrain(sem) => [40, sem.0.into(), 0],
+        Op::LockShared(lock) => [41, lock.0.into(), 0],
+        Op::Poll(set) => [30, set.0.into(), 0],
+        Op::RecvReady { bytes } => [31, bytes.into(), 0],
+        Op::Answer { bytes } => [32, bytes.into(), 0],
+        Op::Kill(task) => [33, task.0.into(), 0],
+        Op::SigWait => [34, 0, 0],
+        Op::Store { word, value } => [35, word.0.into(), value.into()],
+        Op::Advance(word) => [36, word.0.into(), 0],
+        Op::Await { word, value, step } => [37, u64::from(word.0) | u64::from(value) << 32, step.0],
+        Op::Note(word) => [38, word.0.into(), 0],
+        Op::RestartIfChanged(word) => [39, word.0.into(), 0],
         Op::CondWait { cond, lock } => [21, cond.0.into(), lock.0.into()],
         Op::CondSignal(cond) => [22, cond.0.into(), 0],
         Op::CondBroadcast(cond) => [23, cond.0.into(), 0],
@@ -294,7 +290,7 @@ fn encode_op(op: &Op) -> [u64; 3] {
 }
 
 fn decode_op(words: &mut Words) -> Option<Op> {
-    let (number, a, b) = (words.0.next()?, words.0.next()?, words.0.next()?);
+    let (number, a, b) = (words.next()?, words.next()?, words.next()?);
     let short = |value: u64| u32::try_from(value).ok();
     Some(match number {
         0 => Op::Loop(Amount::Times(a)),
@@ -325,6 +321,18 @@ fn decode_op(words: &mut Words) -> Option<Op> {
         24 => Op::Barrier(BarrierId(short(a)?)),
         28 => Op::Set { task: None, change: ChangeId(short(a)?) },
         29 => Op::Set { task: Some(TaskRef(short(b)?)), change: ChangeId(short(a)?) },
+        40 => Op::SemDrain(SemId(short(a)?)),
+        41 => Op::LockShared(LockId(short(a)?)),
+        30 => Op::Poll(PollId(short(a)?)),
+        31 => Op::RecvReady { bytes: short(a)? },
+        32 => Op::Answer { bytes: short(a)? },
+        33 => Op::Kill(TaskRef(short(a)?)),
+        34 => Op::SigWait,
+        35 => Op::Store { word: WordId(short(a)?), value: short(b)? },
+        36 => Op::Advance(WordId(short(a)?)),
+        37 => Op::Await { word: WordId(a as u32), value: (a >> 32) as u32, step: DurationNs(b) },
+        38 => Op::Note(WordId(short(a)?)),
+        39 => Op::RestartIfChanged(WordId(short(a)?)),
         25 | 26 => {
             Op::TimerWait { timer: TimerSlot(short(a)?), period: DurationNs(b), absolute: number == 26 }
         }
@@ -366,18 +374,30 @@ mod tests {
             Op::CondSignal(CondId(1)),
             Op::CondBroadcast(CondId(3)),
             Op::Barrier(BarrierId(4)),
+            Op::SemDrain(SemId(2)),
+            Op::LockShared(LockId(3)),
+            Op::Poll(PollId(1)),
+            Op::RecvReady { bytes: 7 },
+            Op::Answer { bytes: 8 },
+            Op::Kill(TaskRef(2)),
+            Op::SigWait,
+            Op::Store { word: WordId(1), value: 9 },
+            Op::Advance(WordId(2)),
+            Op::Await { word: WordId(3), value: u32::MAX, step: DurationNs(4) },
+            Op::Note(WordId(1)),
+            Op::RestartIfChanged(WordId(0)),
             Op::TimerWait { timer: TimerSlot(1), period: DurationNs(9), absolute: true },
             Op::TimerWait { timer: TimerSlot(2), period: DurationNs(8), absolute: false },
             Op::Set { task: None, change: ChangeId(2) },
             Op::Set { task: Some(TaskRef(3)), change: ChangeId(4) },
         ];
         let words: Vec<u64> = ops.iter().flat_map(encode_op).collect();
-        let mut words = Words(words.into_iter());
+        let mut words = Words::new(words);
         for op in ops {
             assert_eq!(decode_op(&mut words), Some(op));
         }
         assert_eq!(decode_op(&mut words), None);
-        assert_eq!(decode_op(&mut Words(vec![99, 0, 0].into_iter())), None);
+        assert_eq!(decode_op(&mut Words::new(vec![99, 0, 0])), None);
     }
 
     #[test]
@@ -394,7 +414,7 @@ mod tests {
             Attribute::Affinity(cpus),
         ];
         let words: Vec<u64> = changes.iter().flat_map(encode_change).collect();
-        let mut words = Words(words.into_iter());
+        let mut words = Words::new(words);
         for change in changes {
             assert_eq!(decode_change(&mut words), Some(change));
         }

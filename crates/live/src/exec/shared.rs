@@ -54,6 +54,8 @@ pub(super) struct Header {
 pub(super) struct Slot {
     /// Thread id; 0 before the task exists.
     pub(super) tid: AtomicU32,
+    /// Process id; 0 before the task exists.
+    pub(super) pid: AtomicU32,
     /// 1 when the figures are final.
     pub(super) ended: AtomicU32,
     /// CPU time in ns.
@@ -71,7 +73,8 @@ pub(super) struct Slot {
 /// A word on a cache line of its own.
 #[repr(C, align(64))]
 pub(super) struct Word {
-    /// Locks: their state. Condition variables: tickets served. Barriers: their generation.
+    /// Locks: their state. Condition variables: tickets served. Barriers: their generation. Shared
+    /// integers: their value.
     pub(super) state: AtomicU32,
     /// Disks: monotonic time from which on the disk is idle, ns. Condition variables: tickets
     /// given out. Barriers: tasks that have arrived.
@@ -95,6 +98,7 @@ pub(super) struct Counts {
     pub(super) disks: usize,
     pub(super) conds: usize,
     pub(super) barriers: usize,
+    pub(super) words: usize,
 }
 
 impl Counts {
@@ -113,7 +117,8 @@ impl Counts {
     }
 
     fn counters_at(&self) -> usize {
-        self.words_at() + (self.locks + self.disks + self.conds + self.barriers) * size_of::<Word>()
+        self.words_at()
+            + (self.locks + self.disks + self.conds + self.barriers + self.words) * size_of::<Word>()
     }
 
     fn samples_at(&self) -> usize {
@@ -214,6 +219,11 @@ impl Shared {
         self.cond(self.counts.conds + barrier)
     }
 
+    /// A shared integer.
+    pub(super) fn word(&self, word: usize) -> &AtomicU32 {
+        &self.barrier(self.counts.barriers + word).state
+    }
+
     /// A task's part of a counter.
     pub(super) fn counter(&self, task: usize, counter: usize) -> &AtomicU64 {
         self.at(self.counts.counters_at() + (task * self.counts.row() + counter) * 8)
@@ -264,15 +274,17 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap() {
-        let counts = Counts { tasks: 3, counters: 9, locks: 2, disks: 1, conds: 1, barriers: 1 };
+        let counts = Counts { tasks: 3, counters: 9, locks: 2, disks: 1, conds: 1, barriers: 1, words: 1 };
         let shared = Shared::new(counts).unwrap();
         shared.slot(3).cpu_ns.store(7, Relaxed);
         shared.disk(0).extra.store(8, Relaxed);
         shared.barrier(0).extra.store(6, Relaxed);
+        shared.word(0).store(5, Relaxed);
         shared.counter(3, 8).store(9, Relaxed);
         shared.add_span(4, 10, 20);
         assert_eq!(shared.slot(3).cpu_ns.load(Relaxed), 7);
         assert_eq!(shared.disk(0).extra.load(Relaxed), 8);
+        assert_eq!((shared.word(0).load(Relaxed), shared.barrier(0).extra.load(Relaxed)), (5, 6));
         assert_eq!(shared.counter_total(8), 9);
         assert_eq!(shared.sample(0).span.load(Relaxed), 5);
         assert_eq!(shared.counter_total(0), 0);

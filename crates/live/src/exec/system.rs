@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use schedlab_base::{CpuMask, Policy};
 
@@ -48,107 +48,50 @@ pub(super) fn sleep_until(ns: u64) {
     {}
 }
 
+/// Which tasks use a futex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Threads of one process alone (`FUTEX_PRIVATE_FLAG`).
+    Process,
+    /// Any.
+    Run,
+}
+
+impl Scope {
+    /// That of an object which is private to a process or not.
+    pub(super) fn of(private: bool) -> Scope {
+        if private { Scope::Process } else { Scope::Run }
+    }
+
+    /// A futex operation with the flag that goes with it.
+    pub(super) fn operation(self, operation: libc::c_int) -> libc::c_int {
+        if self == Scope::Process { operation | libc::FUTEX_PRIVATE_FLAG } else { operation }
+    }
+}
+
 /// Waits while the word has this value.
 pub(super) fn futex_wait(word: &AtomicU32, value: u32) {
+    futex_wait_in(Scope::Run, word, value);
+}
+
+/// As [`futex_wait`] in a scope.
+pub(super) fn futex_wait_in(scope: Scope, word: &AtomicU32, value: u32) {
     // SAFETY: the word lives across the call; no timeout.
     unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, 0usize);
+        libc::syscall(libc::SYS_futex, word.as_ptr(), scope.operation(libc::FUTEX_WAIT), value, 0usize);
     }
 }
 
 /// Wakes up to `count` waiters.
 pub(super) fn futex_wake(word: &AtomicU32, count: i32) {
+    futex_wake_in(Scope::Run, word, count);
+}
+
+/// As [`futex_wake`] in a scope.
+pub(super) fn futex_wake_in(scope: Scope, word: &AtomicU32, count: i32) {
     // SAFETY: the word lives across the call.
     unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count);
-    }
-}
-
-/// Takes a place in the queue of a condition variable. The lock that goes with it is held.
-pub(super) fn cond_enter(tickets: &AtomicU64) -> u32 {
-    tickets.fetch_add(1, Ordering::AcqRel) as u32
-}
-
-/// Waits until a ticket is served. Tickets wait on one word, told apart by a bit.
-pub(super) fn cond_wait(served: &AtomicU32, ticket: u32) {
-    loop {
-        let seen = served.load(Ordering::Acquire);
-        if seen.wrapping_sub(ticket).cast_signed() > 0 {
-            return;
-        }
-        // SAFETY: the word lives across the call; no timeout, no second word.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                served.as_ptr(),
-                libc::FUTEX_WAIT_BITSET,
-                seen,
-                0usize,
-                0usize,
-                1u32 << (ticket % 32),
-            );
-        }
-    }
-}
-
-/// Serves the next ticket, or all that are given out.
-pub(super) fn cond_serve(served: &AtomicU32, tickets: &AtomicU64, all: bool) {
-    let given = tickets.load(Ordering::Acquire) as u32;
-    let mut seen = served.load(Ordering::Relaxed);
-    loop {
-        if seen == given {
-            return;
-        }
-        let next = if all { given } else { seen.wrapping_add(1) };
-        match served.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => break,
-            Err(other) => seen = other,
-        }
-    }
-    // Whoever waits on the served bit; others with the same bit look again and go on waiting.
-    let bits = if all { u32::MAX } else { 1 << (seen % 32) };
-    // SAFETY: as above.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            served.as_ptr(),
-            libc::FUTEX_WAKE_BITSET,
-            i32::MAX,
-            0usize,
-            0usize,
-            bits,
-        );
-    }
-}
-
-/// Waits until `parties` tasks have arrived.
-pub(super) fn barrier(generation: &AtomicU32, arrived: &AtomicU64, parties: u32) {
-    let present = generation.load(Ordering::Acquire);
-    if arrived.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(parties) {
-        arrived.store(0, Ordering::Relaxed);
-        generation.store(present.wrapping_add(1), Ordering::Release);
-        futex_wake(generation, i32::MAX);
-        return;
-    }
-    while generation.load(Ordering::Acquire) == present {
-        futex_wait(generation, present);
-    }
-}
-
-/// Takes a mutex: 0 free, 1 taken, 2 taken with waiters.
-pub(super) fn lock(word: &AtomicU32) {
-    if word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-        return;
-    }
-    while word.swap(2, Ordering::Acquire) != 0 {
-        futex_wait(word, 2);
-    }
-}
-
-/// Releases a mutex.
-pub(super) fn unlock(word: &AtomicU32) {
-    if word.swap(0, Ordering::Release) == 2 {
-        futex_wake(word, 1);
+        libc::syscall(libc::SYS_futex, word.as_ptr(), scope.operation(libc::FUTEX_WAKE), count);
     }
 }
 
@@ -190,11 +133,82 @@ pub(super) fn read_all(fd: RawFd, buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes one semaphore of a System V set.
-pub(super) fn semop(set: i32, number: u16, change: i16) -> io::Result<()> {
-    let mut operation = libc::sembuf { sem_num: number, sem_op: change, sem_flg: 0 };
+/// Sends all bytes over a socket.
+pub(super) fn send_all(fd: RawFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: the bytes live across the call.
+        let done = retry(|| unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), 0) })?;
+        bytes = &bytes[done..];
+    }
+    Ok(())
+}
+
+/// Receives exactly as many bytes from a socket as the buffer holds.
+pub(super) fn receive_all(fd: RawFd, buffer: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = &mut buffer[filled..];
+        // SAFETY: the buffer lives across the call.
+        match retry(|| unsafe { libc::recv(fd, rest.as_mut_ptr().cast(), rest.len(), 0) })? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            done => filled += done,
+        }
+    }
+    Ok(())
+}
+
+/// Changes a System V set of one semaphore.
+pub(super) fn semop(set: i32, change: i16) -> io::Result<()> {
+    let mut operation = libc::sembuf { sem_num: 0, sem_op: change, sem_flg: 0 };
     // SAFETY: one operation that lives across the call.
     retry(|| unsafe { libc::semop(set, &raw mut operation, 1) } as isize).map(drop)
+}
+
+/// Takes all units of a System V set of one semaphore.
+pub(super) fn drain(set: i32) -> io::Result<()> {
+    // SAFETY: SETVAL takes an int.
+    retry(|| unsafe { libc::semctl(set, 0, libc::SETVAL, 0 as libc::c_int) } as isize).map(drop)
+}
+
+/// The signal that tasks send each other.
+pub(super) const SIGNAL: libc::c_int = libc::SIGUSR2;
+
+extern "C" fn take_note(_signal: libc::c_int) {}
+
+/// Keeps the signal of tasks pending until they wait for it. For the whole process.
+pub(super) fn prepare_signals() {
+    let handler: extern "C" fn(libc::c_int) = take_note;
+    // SAFETY: the handler does nothing; the set is initialised by the call before its use.
+    unsafe {
+        libc::signal(SIGNAL, handler as libc::sighandler_t);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, SIGNAL);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Waits until the signal of tasks has come, and takes it.
+pub(super) fn wait_for_signal() {
+    // SAFETY: the set is initialised by the call before its use.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigsuspend(&raw const set);
+    }
+}
+
+/// Sends the signal of tasks to a process, or to one thread of it. One that has ended has no need of it.
+pub(super) fn signal(pid: u32, thread: Option<u32>) -> io::Result<()> {
+    // SAFETY: plain system calls.
+    let done = unsafe {
+        match thread {
+            None => libc::kill(pid.cast_signed(), SIGNAL),
+            Some(thread) => libc::syscall(libc::SYS_tgkill, pid, thread, SIGNAL) as libc::c_int,
+        }
+    };
+    let error = io::Error::last_os_error();
+    if done == 0 || error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
 }
 
 /// This thread's id.
@@ -228,6 +242,15 @@ pub(super) fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
 
 /// Sets a thread's policy (0: this one's).
 pub(super) fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
+    set_scheduler(tid, policy, 0)
+}
+
+/// Sets this thread's policy; its children start without it, and without a negative nice value.
+pub(super) fn set_own_policy(policy: Policy) -> io::Result<()> {
+    set_scheduler(0, policy, libc::SCHED_RESET_ON_FORK)
+}
+
+fn set_scheduler(tid: u32, policy: Policy, flags: libc::c_int) -> io::Result<()> {
     let (number, priority) = match policy {
         Policy::Other => (libc::SCHED_OTHER, 0),
         Policy::Batch => (libc::SCHED_BATCH, 0),
@@ -237,7 +260,7 @@ pub(super) fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
     };
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: reads one sched_param.
-    check(unsafe { libc::sched_setscheduler(tid.cast_signed(), number, &raw const parameter) })
+    check(unsafe { libc::sched_setscheduler(tid.cast_signed(), number | flags, &raw const parameter) })
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
@@ -259,30 +282,4 @@ pub(super) fn thread_switches() -> (u64, u64) {
 pub(super) fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mutex_excludes() {
-        let (word, mut total) = (AtomicU32::new(0), 0u64);
-        let address = (&raw mut total).expose_provenance();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..10_000 {
-                        lock(&word);
-                        let total = std::ptr::with_exposed_provenance_mut::<u64>(address);
-                        // SAFETY: the mutex makes this the only access.
-                        unsafe { *total += 1 };
-                        unlock(&word);
-                    }
-                });
-            }
-        });
-        assert_eq!(total, 40_000);
-        assert_eq!(word.into_inner(), 0);
-    }
 }

@@ -1,16 +1,23 @@
 //! One task: walks its program and makes the system calls that the operations stand for.
 
 use std::io;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use schedlab_base::Policy;
-use schedlab_workload::{Attribute, Cursor, MAX_TIMERS, Op, Program, TaskRef, TaskSpec};
+use std::os::fd::OwnedFd;
 
-use super::channels::{Ends, place_of};
+use schedlab_workload::{
+    Attribute, ChannelId, ChannelKind, Cursor, LockId, LockKind, MAX_TIMERS, Op, PollId, Program, SemId,
+    SemKind, TaskRef, TaskSpec, Watched, WordId,
+};
+
+use super::handles::Handles;
+use super::locks::{self, FileLock};
+use super::queues::{self, HEADER};
 use super::resume;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
-use super::system::{self, exit_now, now_ns};
+use super::system::{self, Scope, exit_now, now_ns};
 
 /// Stride of a buffer walk in bytes: the cache line of the machines that we know.
 const LINE: usize = 64;
@@ -26,6 +33,9 @@ pub(super) enum Doing {
     Send,
     Receive,
     Semaphore,
+    Lock,
+    Poll,
+    Signal,
     Fork,
     Exec,
     Wait,
@@ -34,7 +44,7 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    const ALL: [Doing; 11] = [
+    const ALL: [Doing; 14] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
@@ -42,6 +52,9 @@ impl Doing {
         Doing::Send,
         Doing::Receive,
         Doing::Semaphore,
+        Doing::Lock,
+        Doing::Poll,
+        Doing::Signal,
         Doing::Fork,
         Doing::Exec,
         Doing::Wait,
@@ -55,13 +68,16 @@ impl Doing {
     /// In words, to follow the name of a task.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Doing::Objects => "making pipes, sockets and semaphores",
+            Doing::Objects => "making pipes, sockets, queues, semaphores and files",
             Doing::Spawn => "starting tasks",
             Doing::Policy => "setting nice value and policy (real-time and negative nice take root)",
             Doing::Affinity => "setting the affinity (does this machine have these CPUs?)",
             Doing::Send => "sending",
             Doing::Receive => "receiving",
             Doing::Semaphore => "using a semaphore",
+            Doing::Lock => "using a lock",
+            Doing::Poll => "polling",
+            Doing::Signal => "sending a signal",
             Doing::Fork => "forking",
             Doing::Exec => "replacing the process image",
             Doing::Wait => "waiting for a child",
@@ -81,10 +97,7 @@ pub(super) struct Failure(pub(super) Doing, pub(super) io::Error);
 pub(super) struct Context<'a> {
     pub(super) shared: &'a Shared,
     pub(super) programs: &'a [Program],
-    pub(super) channels: &'a [Ends],
-    pub(super) sets: &'a [i32],
-    /// Parties of each barrier.
-    pub(super) barriers: &'a [u32],
+    pub(super) handles: &'a Handles,
     /// What [`Op::Set`] makes of tasks.
     pub(super) changes: &'a [Attribute],
     pub(super) spans: usize,
@@ -99,13 +112,19 @@ pub(super) struct Task<'a> {
     pub(super) program: usize,
     /// Whether the run may end without it.
     pub(super) background: bool,
-    cursor: Cursor,
-    /// Operations taken from the cursor, by which it is found again after an exec.
-    pub(super) steps: u64,
+    pub(super) cursor: Cursor,
     /// Begin of each open span, else 0.
     pub(super) open: Vec<u64>,
     /// Last expiry of each periodic timer, its start at first; monotonic, ns.
     pub(super) timers: [u64; MAX_TIMERS],
+    /// Values of shared integers remembered.
+    pub(super) noted: Vec<(WordId, u32)>,
+    /// What the last poll found, and the channel that was read from since.
+    pub(super) ready: Option<Watched>,
+    pub(super) answered: Option<ChannelId>,
+    /// Locked files, opened by this task when it first uses them.
+    files: Vec<Option<OwnedFd>>,
+    /// Room for the longest message, after a queue's header.
     message: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -116,46 +135,50 @@ impl<'a> Task<'a> {
         let (mut message, mut buffer) = (0, 0);
         for op in context.programs[program].ops() {
             match *op {
-                Op::Send { bytes, .. } | Op::Recv { bytes, .. } => message = message.max(bytes as usize),
+                Op::Send { bytes, .. }
+                | Op::Recv { bytes, .. }
+                | Op::RecvReady { bytes }
+                | Op::Answer { bytes } => message = message.max(bytes as usize),
                 Op::Touch { kib } => buffer = buffer.max(kib as usize * 1024),
                 _ => {}
             }
         }
+        let mut message = vec![0x5a; HEADER + message];
+        message[..HEADER].copy_from_slice(&queues::TYPE.to_ne_bytes());
         Task {
             context,
             slot,
             program,
             background: false,
             cursor: Cursor::start(),
-            steps: 0,
             open: vec![0; context.spans],
             timers: [now_ns(); MAX_TIMERS],
-            message: vec![0x5a; message],
+            noted: Vec::new(),
+            ready: None,
+            answered: None,
+            files: context.handles.locks.iter().map(|_| None).collect(),
+            message,
             buffer: vec![0; buffer],
         }
     }
 
-    /// Puts a fresh task where another one of the same program was after `steps` operations.
-    pub(super) fn skip(&mut self, steps: u64) {
-        for _ in 0..steps {
-            self.cursor.next(&self.context.programs[self.program]);
-        }
-        self.steps = steps;
-    }
-
     /// Takes the properties that the scenario gives, then waits for the start.
-    pub(super) fn wait_at_gate(&mut self, spec: &TaskSpec) -> Result<(), Failure> {
+    pub(super) fn wait_at_gate(&mut self, spec: &TaskSpec, reset_on_fork: bool) -> Result<(), Failure> {
         system::set_name(&spec.name);
         if let Some(mask) = &spec.affinity {
             system::set_affinity(0, mask).map_err(|e| Failure(Doing::Affinity, e))?;
         }
         system::set_nice(0, spec.nice.get()).map_err(|e| Failure(Doing::Policy, e))?;
-        if spec.policy != Policy::Other {
+        if reset_on_fork {
+            system::set_own_policy(spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
+        } else if spec.policy != Policy::Other {
             system::set_policy(0, spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
         }
         let header = self.context.shared.header();
-        self.context.shared.slot(self.slot).tid.store(system::thread_id(), Relaxed);
-        header.ready.fetch_add(1, std::sync::atomic::Ordering::Release);
+        let slot = self.context.shared.slot(self.slot);
+        slot.tid.store(system::thread_id(), Relaxed);
+        slot.pid.store(std::process::id(), Relaxed);
+        header.ready.fetch_add(1, Release);
         system::futex_wake(&header.ready, 1);
         while header.go.load(Acquire) == 0 {
             system::futex_wait(&header.go, 0);
@@ -169,7 +192,6 @@ impl<'a> Task<'a> {
         let programs = self.context.programs;
         loop {
             let op = self.cursor.next(&programs[self.program]);
-            self.steps += 1;
             if op == Op::Exit {
                 return Ok(());
             }
@@ -190,39 +212,37 @@ impl<'a> Task<'a> {
             Op::Touch { kib } => self.touch(kib as usize * 1024),
             Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
             Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0),
-            Op::Send { channel, bytes } => {
-                let ends = self.context.channels[channel.index()];
-                let message = &self.message[..bytes as usize];
-                system::write_all(ends.write, message).map_err(|e| Failure(Doing::Send, e))?;
+            Op::Send { channel, bytes } => self.send(channel, bytes)?,
+            Op::Recv { channel, bytes } => self.receive(channel, bytes)?,
+            Op::SemWait(_) | Op::SemPost { .. } | Op::SemDrain(_) => self.use_semaphore(op)?,
+            Op::Lock(lock) | Op::LockShared(lock) | Op::Unlock(lock) => self.use_lock(op, lock)?,
+            Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) | Op::Barrier(_) => {
+                self.meet(op);
             }
-            Op::Recv { channel, bytes } => {
-                let ends = self.context.channels[channel.index()];
-                let message = &mut self.message[..bytes as usize];
-                system::read_all(ends.read, message).map_err(|e| Failure(Doing::Receive, e))?;
-            }
-            Op::SemWait(sem) => self.semaphore(sem.index(), -1)?,
-            Op::SemPost { sem, units } => {
-                for part in parts(units) {
-                    self.semaphore(sem.index(), part)?;
+            Op::Poll(set) => self.poll(set)?,
+            Op::RecvReady { bytes } => match self.ready {
+                Some(Watched::Channel(channel)) => {
+                    self.answered = Some(channel);
+                    self.receive(channel, bytes)?;
+                }
+                Some(Watched::Semaphore(sem)) => self.use_semaphore(Op::SemWait(sem))?,
+                None => {}
+            },
+            Op::Answer { bytes } => {
+                if let Some(channel) = self.answered {
+                    // The endpoint that was read from is the one that writes to its peer.
+                    let ends = self.context.handles.channels[channel.index()];
+                    self.write(ends.kind, ends.read, bytes)?;
                 }
             }
-            Op::Lock(lock) => system::lock(&shared.lock(lock.index()).state),
-            Op::Unlock(lock) => system::unlock(&shared.lock(lock.index()).state),
-            Op::CondWait { cond, lock } => {
-                let (cond, lock) = (shared.cond(cond.index()), &shared.lock(lock.index()).state);
-                let ticket = system::cond_enter(&cond.extra);
-                system::unlock(lock);
-                system::cond_wait(&cond.state, ticket);
-                system::lock(lock);
+            Op::Kill(task) => {
+                let slot = shared.slot(task.index());
+                let thread = self.context.handles.has_threads[task.index()].then(|| slot.tid.load(Relaxed));
+                system::signal(slot.pid.load(Relaxed), thread).map_err(|e| Failure(Doing::Signal, e))?;
             }
-            Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
-                let word = shared.cond(cond.index());
-                system::cond_serve(&word.state, &word.extra, matches!(op, Op::CondBroadcast(_)));
-            }
-            Op::Barrier(barrier) => {
-                let (word, parties) =
-                    (shared.barrier(barrier.index()), self.context.barriers[barrier.index()]);
-                system::barrier(&word.state, &word.extra, parties);
+            Op::SigWait => system::wait_for_signal(),
+            Op::Store { .. } | Op::Advance(_) | Op::Await { .. } | Op::Note(_) | Op::RestartIfChanged(_) => {
+                self.use_word(op);
             }
             Op::TimerWait { timer, period, absolute } => {
                 self.wait_for_timer(timer.index(), period.0, absolute);
@@ -279,9 +299,138 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn semaphore(&self, semaphore: usize, change: i16) -> Result<(), Failure> {
-        let (set, number) = place_of(semaphore);
-        system::semop(self.context.sets[set], number, change).map_err(|e| Failure(Doing::Semaphore, e))
+    fn send(&self, channel: ChannelId, bytes: u32) -> Result<(), Failure> {
+        let ends = self.context.handles.channels[channel.index()];
+        self.write(ends.kind, ends.write, bytes)
+    }
+
+    fn write(&self, kind: ChannelKind, to: i32, bytes: u32) -> Result<(), Failure> {
+        let (whole, text) =
+            (&self.message[..HEADER + bytes as usize], &self.message[HEADER..HEADER + bytes as usize]);
+        let done = match kind {
+            ChannelKind::Pipe => system::write_all(to, text),
+            ChannelKind::Unix | ChannelKind::Tcp | ChannelKind::Udp => system::send_all(to, text),
+            ChannelKind::SysvQueue => queues::send_sysv(to, whole),
+            ChannelKind::PosixQueue => queues::send_posix(to, text),
+        };
+        done.map_err(|e| Failure(Doing::Send, e))
+    }
+
+    fn receive(&mut self, channel: ChannelId, bytes: u32) -> Result<(), Failure> {
+        let ends = self.context.handles.channels[channel.index()];
+        let whole = &mut self.message[..HEADER + bytes as usize];
+        let done = match ends.kind {
+            ChannelKind::SysvQueue => queues::receive_sysv(ends.read, whole),
+            ChannelKind::PosixQueue => queues::receive_posix(ends.read, &mut whole[HEADER..]),
+            ChannelKind::Pipe => system::read_all(ends.read, &mut whole[HEADER..]),
+            ChannelKind::Unix | ChannelKind::Tcp | ChannelKind::Udp => {
+                system::receive_all(ends.read, &mut whole[HEADER..])
+            }
+        };
+        done.map_err(|e| Failure(Doing::Receive, e))
+    }
+
+    fn poll(&mut self, set: PollId) -> Result<(), Failure> {
+        let handles = self.context.handles;
+        let set = &handles.polls[set.index()];
+        let found = queues::poll(handles, set).map_err(|e| Failure(Doing::Poll, e))?;
+        self.ready = set.watched.get(found).copied();
+        Ok(())
+    }
+
+    fn use_semaphore(&self, op: Op) -> Result<(), Failure> {
+        let handle = |sem: SemId| self.context.handles.semaphores[sem.index()];
+        let done = match op {
+            Op::SemWait(sem) if handle(sem).kind == SemKind::EventFd => {
+                system::read_all(handle(sem).id, &mut [0; 8])
+            }
+            Op::SemPost { sem, units } if handle(sem).kind == SemKind::EventFd => {
+                system::write_all(handle(sem).id, &u64::from(units).to_ne_bytes())
+            }
+            Op::SemWait(sem) => system::semop(handle(sem).id, -1),
+            Op::SemPost { sem, units } => {
+                parts(units).try_for_each(|part| system::semop(handle(sem).id, part))
+            }
+            Op::SemDrain(sem) => system::drain(handle(sem).id),
+            _ => Ok(()),
+        };
+        done.map_err(|e| Failure(Doing::Semaphore, e))
+    }
+
+    fn use_lock(&mut self, op: Op, lock: LockId) -> Result<(), Failure> {
+        let handle = self.context.handles.locks[lock.index()];
+        let (word, scope) = (&self.context.shared.lock(lock.index()).state, Scope::of(handle.private));
+        let fail = |e| Failure(Doing::Lock, e);
+        let release = matches!(op, Op::Unlock(_));
+        match handle.kind {
+            LockKind::Futex if release => locks::unlock(scope, word),
+            LockKind::Futex => locks::lock(scope, word),
+            LockKind::FutexPi if release => locks::unlock_inheriting(scope, word).map_err(fail)?,
+            LockKind::FutexPi => locks::lock_inheriting(scope, word).map_err(fail)?,
+            LockKind::Flock | LockKind::Fcntl => {
+                let what = match op {
+                    Op::Lock(_) => FileLock::Exclusive,
+                    Op::LockShared(_) => FileLock::Shared,
+                    _ => FileLock::Released,
+                };
+                let place = &mut self.files[lock.index()];
+                let file = match place {
+                    Some(file) => file,
+                    None => place.insert(locks::reopen(handle.file).map_err(fail)?),
+                };
+                locks::lock_file(handle.kind, file, what).map_err(fail)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Condition variables and barriers.
+    fn meet(&self, op: Op) {
+        let (shared, handles) = (self.context.shared, self.context.handles);
+        match op {
+            Op::CondWait { cond, lock } => {
+                let scope = Scope::of(handles.locks[lock.index()].private);
+                let (word, mutex) = (shared.cond(cond.index()), &shared.lock(lock.index()).state);
+                let ticket = locks::cond_enter(&word.extra);
+                locks::unlock(scope, mutex);
+                locks::cond_wait(Scope::of(handles.conds[cond.index()]), &word.state, ticket);
+                locks::lock(scope, mutex);
+            }
+            Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
+                let (word, scope) = (shared.cond(cond.index()), Scope::of(handles.conds[cond.index()]));
+                locks::cond_serve(scope, &word.state, &word.extra, matches!(op, Op::CondBroadcast(_)));
+            }
+            Op::Barrier(barrier) => {
+                let (word, handle) = (shared.barrier(barrier.index()), handles.barriers[barrier.index()]);
+                locks::barrier(Scope::of(handle.private), &word.state, &word.extra, handle.parties);
+            }
+            _ => {}
+        }
+    }
+
+    fn use_word(&mut self, op: Op) {
+        let word = |word: WordId| self.context.shared.word(word.index());
+        match op {
+            Op::Store { word: id, value } => word(id).store(value, Release),
+            Op::Advance(id) => drop(word(id).fetch_add(1, AcqRel)),
+            Op::Await { word: id, value, step } => {
+                while word(id).load(Acquire) != value {
+                    system::sleep_until(now_ns() + step.0);
+                }
+            }
+            Op::Note(id) => {
+                let value = word(id).load(Acquire);
+                self.noted.retain(|entry| entry.0 != id);
+                self.noted.push((id, value));
+            }
+            Op::RestartIfChanged(id) => {
+                let noted = self.noted.iter().find(|entry| entry.0 == id).map_or(0, |entry| entry.1);
+                if word(id).load(Acquire) != noted {
+                    self.cursor.restart(&self.context.programs[self.program]);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Changes an attribute of a task; one that has ended keeps what it had.
@@ -351,10 +500,8 @@ impl<'a> Task<'a> {
         let figures = KernelFigures::read("/proc/thread-self");
         slot.delay_ns.store(figures.delay_ns.unwrap_or(UNKNOWN), Relaxed);
         slot.migrations.store(figures.migrations.unwrap_or(UNKNOWN), Relaxed);
-        slot.ended.store(1, std::sync::atomic::Ordering::Release);
-        if !self.background
-            && shared.header().foreground.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1
-        {
+        slot.ended.store(1, Release);
+        if !self.background && shared.header().foreground.fetch_sub(1, AcqRel) == 1 {
             // The last one that the leader may be waiting for.
             // SAFETY: plain system call; the leader lives until its tasks are gone.
             unsafe { libc::kill(shared.header().leader.load(Relaxed).cast_signed(), libc::SIGUSR1) };

@@ -1,26 +1,43 @@
-//! System calls: what they cost and what they do.
+//! System calls: what they cost and what they do. Those that move data are in
+//! [`super::transfer`], those on locks in [`super::locks`].
 
-use super::numbers::{SETPRIORITY, call as number};
-use super::{Event, Phase, Step, burst, state};
-use crate::ipc::{Moved, Objects};
+use super::numbers::SETPRIORITY;
+use super::{Event, Phase, Step, burst, locks, state, transfer};
+use crate::ipc::Objects;
 use crate::lock::Timeline;
 use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
 use crate::task::NewTask;
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
-use schedlab_workload::{ChannelId, ChannelKind, CondId, LockId, Op, ProgramId, TimerSlot};
+use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
+use schedlab_workload::{LockKind, Op, ProgramId, SemKind, TaskRef, TimerSlot};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
-const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };
-const PLAIN: WakeFlags = WakeFlags { sync: false, from_interrupt: false, fork: false };
+pub(super) const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };
+pub(super) const PLAIN: WakeFlags = WakeFlags { sync: false, from_interrupt: false, fork: false };
+
+/// Cache lines of a semaphore array and its queue that an operation writes or reads
+/// after another CPU did. Chosen, after the sizes of the kernel's structures.
+const SEMAPHORE_LINES: u64 = 3;
+
+/// Error numbers that calls return.
+mod errno {
+    pub(super) const ESRCH: i64 = -3;
+    pub(super) const EINTR: i64 = -4;
+    pub(super) const ECHILD: i64 = -10;
+}
 
 /// Enters the system call of `op`; it takes effect when its costs are paid.
 pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step {
-    let (nr, mut args) = number(&sim.exec.scenario, &op, waits(&op));
+    let (mut nr, mut args) = sim.exec.calls.call(&op, waits(&op));
     if let Op::Set { task: Some(other), .. } = op {
         // setpriority() has its kind of id in front.
         let place = usize::from(nr == SETPRIORITY);
         args[place] = sim.k.get_task(TaskId(other.0)).map_or(0, |other| other.pid as u64);
+    }
+    let entry = sim.k.task(task);
+    if op == Op::Exit && entry.pid != entry.tgid {
+        // A thread ends alone.
+        nr = 60;
     }
     sim.sys_enter(nr, args);
     let exec = state(sim, task);
@@ -36,11 +53,25 @@ fn waits(op: &Op) -> bool {
 /// The part of a call's cost that nobody else waits for.
 fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
     let costs = &sim.k.machine().costs;
+    let scenario = &sim.exec.scenario;
     let own = match *op {
-        Op::Send { channel, .. } | Op::Recv { channel, .. } => transfer_cost(sim, channel) / 2,
-        Op::SemWait(_) | Op::SemPost { .. } => costs.sysv / 2,
-        Op::Lock(_) | Op::Unlock(_) | Op::CondWait { .. } | Op::CondSignal(_) => costs.futex,
+        Op::Send { channel, .. } | Op::Recv { channel, .. } => transfer::cost(sim, channel) / 2,
+        Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem) => {
+            match scenario.semaphores[sem.index()].kind {
+                SemKind::Sysv => costs.sysv / 2,
+                SemKind::EventFd => costs.pipe / 2,
+            }
+        }
+        Op::Lock(lock) | Op::LockShared(lock) | Op::Unlock(lock) => match scenario.lock_kind(lock) {
+            LockKind::Futex | LockKind::FutexPi => costs.futex,
+            // Priced as a semaphore operation: a lock, a list, sometimes a wakeup. Chosen.
+            LockKind::Flock | LockKind::Fcntl => costs.sysv / 2,
+        },
+        Op::CondWait { .. } | Op::CondSignal(_) => costs.futex,
         Op::CondBroadcast(_) | Op::Barrier(_) => costs.futex,
+        // Looking at one object is half of reading it. Chosen.
+        Op::Poll(set) => costs.pipe / 2 * scenario.polls[set.index()].watched.len() as u64,
+        Op::Kill(_) | Op::SigWait => costs.sysv,
         Op::Yield => costs.sched_yield,
         Op::Fork { .. } => costs.fork,
         Op::Exec => costs.exec,
@@ -50,49 +81,22 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
     costs.syscall + own
 }
 
-/// What a transfer costs besides the system call and copying.
-fn transfer_cost<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> DurationNs {
-    let costs = &sim.k.machine().costs;
-    match sim.exec.objects.channels[channel.index()].kind {
-        ChannelKind::Pipe => costs.pipe,
-        ChannelKind::Unix | ChannelKind::Tcp => costs.socket,
-    }
-}
-
-fn lines<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> u64 {
-    match sim.exec.objects.channels[channel.index()].kind {
-        ChannelKind::Pipe => PIPE_LINES,
-        ChannelKind::Unix => UNIX_LINES,
-        ChannelKind::Tcp => TCP_LINES,
-    }
-}
-
 /// Returns to user space with `ret`.
-fn leave<S: SchedExt>(sim: &mut Sim<S>, op: &Op, ret: i64) -> Option<Step> {
-    let (nr, _) = number(&sim.exec.scenario, op, false);
-    sim.sys_exit(nr, ret);
+pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
+    sim.sys_exit(ret);
     None
 }
 
 /// Gives the CPU away until somebody wakes the task, which goes on with `op`.
-fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
+pub(super) fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     state(sim, task).phase = Phase::Resume(op);
     sim.block(cpu, !matches!(op, Op::Io { .. }));
     Some(Step::Blocked)
 }
 
-/// Cache lines of an object that an operation writes or reads after another CPU did,
-/// its lock's included: a semaphore array and its queue; a pipe, its wait queues and
-/// its buffer; a socket with its queue and a packet, for TCP the connection's timers
-/// and counters too. Chosen, after the sizes of the kernel's structures.
-const SEMAPHORE_LINES: u64 = 3;
-const PIPE_LINES: u64 = 4;
-const UNIX_LINES: u64 = 6;
-const TCP_LINES: u64 = 10;
-
 /// Holds an object's lock for `span` of the task's time: waits until it is free,
 /// and pays for `lines` cache lines when another CPU used the object last.
-fn hold<S: SchedExt>(
+pub(super) fn hold<S: SchedExt>(
     sim: &mut Sim<S>,
     span: DurationNs,
     lines: u64,
@@ -111,46 +115,20 @@ fn hold<S: SchedExt>(
 /// The call takes effect.
 pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
-        Op::Send { channel, bytes } => send(sim, cpu, task, (op, channel, bytes)),
-        Op::Recv { channel, bytes } => receive(sim, cpu, task, (op, channel, bytes)),
-        Op::SemWait(sem) => {
-            let span = sim.k.machine().costs.sysv / 2;
-            hold(sim, span, SEMAPHORE_LINES, |objects| &mut objects.semaphores[sem.index()].lock);
-            let taken = sim.exec.objects.semaphores[sem.index()].take(task);
-            if taken { leave(sim, &op, 0) } else { block(sim, cpu, task, op) }
-        }
-        Op::SemPost { sem, units } => {
-            let span = sim.k.machine().costs.sysv / 2;
-            hold(sim, span, SEMAPHORE_LINES, |objects| &mut objects.semaphores[sem.index()].lock);
-            sim.exec.objects.semaphores[sem.index()].add(units);
-            while let Some(waiter) = sim.exec.objects.semaphores[sem.index()].grant() {
-                sim.wake(waiter, PLAIN);
-            }
-            leave(sim, &op, 0)
-        }
-        Op::Lock(lock) => take_contended(sim, cpu, task, lock),
-        Op::Unlock(lock) => {
-            wake_waiters(sim, 1, |objects| objects.mutexes[lock.index()].pop_waiter());
-            leave(sim, &op, 1)
-        }
-        Op::CondWait { cond, lock } => wait_on_cond(sim, cpu, task, (op, cond, lock)),
-        Op::CondSignal(cond) => {
-            wake_waiters(sim, 1, |objects| objects.conds[cond.index()].pop_waiter());
-            leave(sim, &op, 1)
-        }
-        Op::CondBroadcast(cond) => {
-            let waiting = sim.exec.objects.conds[cond.index()].waiting();
-            wake_waiters(sim, waiting, |objects| objects.conds[cond.index()].pop_waiter());
-            leave(sim, &op, waiting as i64)
-        }
+        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) => transfer::enter(sim, cpu, task, op),
+        Op::SemWait(_) | Op::SemPost { .. } | Op::SemDrain(_) => semaphore(sim, cpu, task, op),
+        Op::Lock(_) | Op::LockShared(_) | Op::Unlock(_) => locks::enter(sim, cpu, task, op),
+        Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => locks::enter(sim, cpu, task, op),
         Op::Barrier(barrier) => match sim.exec.objects.barriers[barrier.index()].arrive(task) {
             None => block(sim, cpu, task, op),
             Some(waiting) => {
                 wake_waiters(sim, waiting, |objects| objects.barriers[barrier.index()].pop_waiter());
-                leave(sim, &op, waiting as i64)
+                leave(sim, waiting as i64)
             }
         },
-        Op::Sleep(span) => {
+        Op::Kill(target) => kill(sim, target),
+        Op::SigWait => wait_for_signal(sim, cpu, task),
+        Op::Sleep(span) | Op::Await { step: span, .. } => {
             let until = sim.k.ctx().now + span;
             sleep_until(sim, cpu, task, (op, until))
         }
@@ -163,19 +141,18 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
             sleep_until(sim, cpu, task, (op, done))
         }
         Op::Yield => {
-            let (nr, _) = number(&sim.exec.scenario, &op, false);
-            state(sim, task).phase = Phase::Leave(nr, 0);
+            state(sim, task).phase = Phase::Leave(0);
             Some(Step::Yield)
         }
-        Op::Fork { program } => fork(sim, task, &op, program),
+        Op::Fork { program } => fork(sim, task, program),
         Op::Set { task: other, change } => {
             let whose = other.map_or(task, |other| TaskId(other.0));
             sim.set_attribute(whose, sim.exec.scenario.changes[change.index()]);
-            leave(sim, &op, 0)
+            leave(sim, 0)
         }
         Op::Exec => {
             sim.exec_image(cpu);
-            leave(sim, &op, 0)
+            leave(sim, 0)
         }
         Op::WaitChild => wait_for_child(sim, cpu, task, op),
         Op::Exit => Some(Step::Exit),
@@ -186,127 +163,95 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
 /// The task has been woken inside the call of `op`.
 pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
-        Op::Send { channel, bytes } => send(sim, cpu, task, (op, channel, bytes)),
-        Op::Recv { channel, bytes } => receive(sim, cpu, task, (op, channel, bytes)),
-        Op::Lock(lock) => take_contended(sim, cpu, task, lock),
-        // Out of the condition's call, and into the lock's.
-        Op::CondWait { lock, .. } => {
-            leave(sim, &op, 0);
-            relock(sim, task, lock)
+        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) => transfer::resume(sim, cpu, task, op),
+        Op::Lock(_) | Op::LockShared(_) | Op::CondWait { .. } => locks::resume(sim, cpu, task, op),
+        Op::SemWait(sem) if !sim.exec.objects.semaphores[sem.index()].serves_waiters() => {
+            semaphore(sim, cpu, task, op)
+        }
+        Op::SigWait => leave(sim, errno::EINTR),
+        Op::Await { .. } => {
+            leave(sim, 0);
+            state(sim, task).phase = Phase::Again(op);
+            None
         }
         Op::WaitChild => wait_for_child(sim, cpu, task, op),
-        op => leave(sim, &op, 0),
+        _ => leave(sim, 0),
     }
-}
-
-/// What the C library does without a system call where it can.
-pub(super) fn user_space<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
-    let objects = &mut sim.exec.objects;
-    let needs_kernel = match op {
-        Op::Lock(lock) => !objects.mutexes[lock.index()].try_take(),
-        Op::Unlock(lock) => objects.mutexes[lock.index()].release(),
-        Op::CondSignal(cond) | Op::CondBroadcast(cond) => objects.conds[cond.index()].waiting() > 0,
-        op => unreachable!("{op:?} needs the kernel"),
-    };
-    Some(if needs_kernel { begin(sim, task, op) } else { burst(sim.k.machine().costs.lock) })
-}
-
-fn relock<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, lock: LockId) -> Option<Step> {
-    // A waiter of a condition cannot know whether others wait: it takes the lock
-    // as a contended one.
-    Some(begin(sim, task, Op::Lock(lock)))
-}
-
-fn take_contended<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, lock: LockId) -> Option<Step> {
-    let op = Op::Lock(lock);
-    if sim.exec.objects.mutexes[lock.index()].take_contended(task) {
-        leave(sim, &op, 0)
-    } else {
-        block(sim, cpu, task, op)
-    }
-}
-
-fn wait_on_cond<S: SchedExt>(
-    sim: &mut Sim<S>,
-    cpu: CpuId,
-    task: TaskId,
-    (op, cond, lock): (Op, CondId, LockId),
-) -> Option<Step> {
-    if sim.exec.objects.mutexes[lock.index()].release() {
-        wake_waiters(sim, 1, |objects| objects.mutexes[lock.index()].pop_waiter());
-    }
-    sim.exec.objects.conds[cond.index()].wait(task);
-    block(sim, cpu, task, op)
 }
 
 /// Wakes up to `count` waiters in order, as futexes do: after the operation and
 /// without the sync flag.
-fn wake_waiters<S: SchedExt>(sim: &mut Sim<S>, count: usize, pop: impl Fn(&mut Objects) -> Option<TaskId>) {
+pub(super) fn wake_waiters<S: SchedExt>(
+    sim: &mut Sim<S>,
+    count: usize,
+    pop: impl Fn(&mut Objects) -> Option<TaskId>,
+) {
     for _ in 0..count {
         let Some(waiter) = pop(&mut sim.exec.objects) else { return };
         sim.wake(waiter, PLAIN);
     }
 }
 
-fn copy_cost<S: SchedExt>(sim: &Sim<S>, bytes: u32) -> DurationNs {
-    DurationNs(u64::from(bytes) * sim.k.machine().costs.copy_byte_ps / 1000)
+/// Semaphores and eventfds.
+fn semaphore<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
+    let (Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem)) = op else {
+        unreachable!("{op:?} uses no semaphore");
+    };
+    let sysv = sim.exec.objects.semaphores[sem.index()].serves_waiters();
+    let costs = &sim.k.machine().costs;
+    let span = if sysv { costs.sysv / 2 } else { costs.pipe / 2 };
+    hold(sim, span, SEMAPHORE_LINES, |objects| &mut objects.semaphores[sem.index()].lock);
+    // Reads and writes of an eventfd move a number of 8 bytes.
+    let done = if sysv { 0 } else { 8 };
+    let semaphore = &mut sim.exec.objects.semaphores[sem.index()];
+    match op {
+        Op::SemWait(_) => {
+            let taken = semaphore.take(task);
+            if taken { leave(sim, done) } else { block(sim, cpu, task, op) }
+        }
+        Op::SemPost { units, .. } => {
+            semaphore.add(units);
+            transfer::wake_pollers(sim, schedlab_workload::Watched::Semaphore(sem), PLAIN);
+            // Each one once: who is woken now may be back before the last one is.
+            let mut waiters = Vec::new();
+            while let Some(waiter) = sim.exec.objects.semaphores[sem.index()].grant() {
+                waiters.push(waiter);
+            }
+            for waiter in waiters {
+                sim.wake(waiter, PLAIN);
+            }
+            leave(sim, done)
+        }
+        _ => {
+            semaphore.drain();
+            leave(sim, 0)
+        }
+    }
 }
 
-/// Writes what is left of the message; blocks when the channel is full.
-fn send<S: SchedExt>(
-    sim: &mut Sim<S>,
-    cpu: CpuId,
-    task: TaskId,
-    (op, channel, bytes): (Op, ChannelId, u32),
-) -> Option<Step> {
-    let left = bytes - state(sim, task).moved;
-    let span = transfer_cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
-    let moved = sim.exec.objects.channels[channel.index()].put(left);
-    state(sim, task).moved += moved.bytes;
-    if moved.bytes < left {
-        sim.exec.objects.channels[channel.index()].wait_to_write(task);
+/// A signal that is pending already is not sent again.
+fn kill<S: SchedExt>(sim: &mut Sim<S>, target: TaskRef) -> Option<Step> {
+    // Tasks that exist at the start have the scenario's numbers.
+    let target = TaskId(target.0);
+    if sim.k.get_task(target).is_none_or(|task| task.is_exiting()) {
+        return leave(sim, errno::ESRCH);
     }
-    wake_channel(sim, channel, moved);
-    if moved.bytes < left { block(sim, cpu, task, op) } else { leave(sim, &op, i64::from(bytes)) }
+    let exec = state(sim, target);
+    if std::mem::take(&mut exec.waits_for_signal) {
+        sim.wake(target, PLAIN);
+    } else {
+        exec.signal_pending = true;
+    }
+    leave(sim, 0)
 }
 
-/// Reads what the message still lacks; blocks when it is not all there.
-fn receive<S: SchedExt>(
-    sim: &mut Sim<S>,
-    cpu: CpuId,
-    task: TaskId,
-    (op, channel, bytes): (Op, ChannelId, u32),
-) -> Option<Step> {
-    let left = bytes - state(sim, task).moved;
-    let span = transfer_cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
-    let moved = sim.exec.objects.channels[channel.index()].take(left);
-    state(sim, task).moved += moved.bytes;
-    wake_channel(sim, channel, moved);
-    if moved.bytes < left {
-        sim.exec.objects.channels[channel.index()].wait_to_read(task);
-        return block(sim, cpu, task, op);
+fn wait_for_signal<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> Option<Step> {
+    let exec = state(sim, task);
+    if std::mem::take(&mut exec.signal_pending) {
+        return leave(sim, errno::EINTR);
     }
-    leave(sim, &op, i64::from(bytes))
-}
-
-/// Wakes the readers and writers that a transfer calls for. Pipes and sockets use
-/// synchronous wakeups, except for writers of TCP sockets. A loopback packet is
-/// delivered by a soft interrupt on the sender's CPU, on top of the sender.
-fn wake_channel<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved) {
-    let tcp = sim.exec.objects.channels[channel.index()].kind == ChannelKind::Tcp;
-    let outer = sim.k.ctx.in_interrupt;
-    sim.k.ctx.in_interrupt |= tcp;
-    for _ in 0..moved.wake_readers {
-        let Some(reader) = sim.exec.objects.channels[channel.index()].pop_reader() else { break };
-        sim.wake(reader, SYNC);
-    }
-    for _ in 0..moved.wake_writers {
-        let Some(writer) = sim.exec.objects.channels[channel.index()].pop_writer() else { break };
-        sim.wake(writer, if tcp { PLAIN } else { SYNC });
-    }
-    sim.k.ctx.in_interrupt = outer;
+    exec.waits_for_signal = true;
+    block(sim, cpu, task, Op::SigWait)
 }
 
 /// Blocks until an interrupt at `until` on this CPU.
@@ -332,44 +277,43 @@ fn wait_for_timer<S: SchedExt>(
     let expiry = last.unwrap_or(started) + period;
     let missed = expiry <= now;
     *last = Some(if missed && !absolute { now } else { expiry });
-    if missed { leave(sim, &op, 0) } else { sleep_until(sim, cpu, task, (op, expiry)) }
+    if missed { leave(sim, 0) } else { sleep_until(sim, cpu, task, (op, expiry)) }
 }
 
-/// The child inherits nice value, policy and affinity, and gets an address space
-/// of its own.
-fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: &Op, program: ProgramId) -> Option<Step> {
+/// The child inherits nice value, policy (unless they are reset) and affinity, and gets
+/// an address space of its own.
+fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Option<Step> {
     let background = state(sim, task).background;
     let exec = sim.exec.start(program, background);
     let process = sim.exec.new_process();
-    let working_set_kib = sim.exec.scenario.child.working_set_kib;
+    let child = sim.exec.scenario.child;
     let parent = sim.k.task(task);
+    let reset = child.reset_on_fork;
     let spec = NewTask {
         name: parent.name().to_string(),
         process,
-        nice: parent.nice,
-        policy: parent.policy,
+        nice: if reset { parent.nice.max(Nice::ZERO) } else { parent.nice },
+        policy: if reset && parent.policy.is_realtime() { Policy::Other } else { parent.policy },
         cpus_allowed: parent.cpus_allowed,
-        working_set_kib,
+        working_set_kib: child.working_set_kib,
         exec,
     };
     state(sim, task).children += 1;
     let child = sim.fork(Some(task), spec);
     let pid = sim.k.get_task(child).map_or(0, |child| child.pid);
-    leave(sim, op, i64::from(pid))
+    leave(sim, i64::from(pid))
 }
 
 fn wait_for_child<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
-    /// `ECHILD`.
-    const NO_CHILDREN: i64 = -10;
     let exec = state(sim, task);
     if exec.children == 0 {
-        return leave(sim, &op, NO_CHILDREN);
+        return leave(sim, errno::ECHILD);
     }
-    if exec.zombies == 0 {
+    if exec.zombies.is_empty() {
         exec.waits_for_child = true;
         return block(sim, cpu, task, op);
     }
-    exec.zombies -= 1;
+    let pid = exec.zombies.remove(0);
     exec.children -= 1;
-    leave(sim, &op, 1)
+    leave(sim, i64::from(pid))
 }

@@ -8,14 +8,20 @@
 //! CPUs wait for each other.
 
 mod call;
+mod locks;
 mod numbers;
+mod transfer;
+mod user;
+
+pub(crate) use user::UserMemory;
 
 use crate::ipc::Objects;
 use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
-    Cursor, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
+    ChannelId, Cursor, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
+    Watched, WordId,
 };
 
 /// The executor's part of a task.
@@ -26,22 +32,30 @@ pub struct TaskExec {
     phase: Phase,
     /// Bytes that the present transfer has moved.
     moved: u32,
-    /// Children not yet reaped, and those of them that have exited.
+    /// Children not yet reaped, and the pids of those of them that have exited.
     children: u32,
-    zombies: u32,
+    zombies: Vec<i32>,
     /// Blocked in [`Op::WaitChild`].
     waits_for_child: bool,
+    /// Blocked in [`Op::SigWait`]; a signal that came at another time.
+    waits_for_signal: bool,
+    signal_pending: bool,
     background: bool,
     /// What few tasks have.
     rare: Option<Box<Rare>>,
 }
 
-/// Timers and open spans of a task.
+/// Timers, open spans and what programs remember of a task.
 #[derive(Clone, Debug)]
 struct Rare {
     /// The last expiry of each timer.
     timers: [Option<TimeNs>; MAX_TIMERS],
     open: Vec<(SpanId, TimeNs)>,
+    /// What the last poll found, and the channel that was read from since.
+    ready: Option<Watched>,
+    answered: Option<ChannelId>,
+    /// Values of shared integers remembered.
+    noted: Vec<(WordId, u32)>,
 }
 
 /// Where a task is in its present operation.
@@ -55,8 +69,10 @@ enum Phase {
     Resume(Op),
     /// In [`Op::RunFor`] until that instant.
     Until(TimeNs),
-    /// The system call with this number returns this.
-    Leave(i64, i64),
+    /// The system call returns this.
+    Leave(i64),
+    /// Looks whether the operation is over.
+    Again(Op),
 }
 
 /// A device or timer event of the executor.
@@ -84,6 +100,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Executor {
     pub(crate) scenario: Scenario,
+    calls: numbers::Calls,
     objects: Objects,
     counters: Vec<u64>,
     spans: Vec<Vec<SpanSample>>,
@@ -97,6 +114,7 @@ impl Executor {
     pub(crate) fn new(scenario: &Scenario) -> Executor {
         let processes = scenario.tasks.iter().map(|task| task.process.0 + 1).max();
         Executor {
+            calls: numbers::Calls::new(scenario),
             objects: Objects::new(scenario),
             counters: vec![0; scenario.counters as usize],
             spans: vec![Vec::new(); scenario.spans as usize],
@@ -115,8 +133,10 @@ impl Executor {
             phase: Phase::Fetch,
             moved: 0,
             children: 0,
-            zombies: 0,
+            zombies: Vec::new(),
             waits_for_child: false,
+            waits_for_signal: false,
+            signal_pending: false,
             background,
             rare: None,
         }
@@ -147,11 +167,19 @@ impl TaskExec {
     /// True when what comes next concerns the task alone (fetching an operation,
     /// leaving a call): it may be done although others are behind in time.
     pub(crate) fn is_private(&self) -> bool {
-        matches!(self.phase, Phase::Fetch | Phase::Leave(..))
+        matches!(self.phase, Phase::Fetch | Phase::Leave(_))
     }
 
     fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_with(|| Box::new(Rare { timers: [None; MAX_TIMERS], open: Vec::new() }))
+        self.rare.get_or_insert_with(|| {
+            Box::new(Rare {
+                timers: [None; MAX_TIMERS],
+                open: Vec::new(),
+                ready: None,
+                answered: None,
+                noted: Vec::new(),
+            })
+        })
     }
 }
 
@@ -176,10 +204,8 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Enter(op) => call::enter(sim, cpu, task, op),
             Phase::Resume(op) => call::resume(sim, cpu, task, op),
             Phase::Until(end) => run_until(sim, task, end),
-            Phase::Leave(nr, ret) => {
-                sim.sys_exit(nr, ret);
-                None
-            }
+            Phase::Leave(ret) => call::leave(sim, ret),
+            Phase::Again(op) => look_again(sim, task, op),
         };
         if let Some(step) = step {
             return step;
@@ -214,10 +240,69 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
             None
         }
         Op::Lock(_) | Op::Unlock(_) | Op::CondSignal(_) | Op::CondBroadcast(_) => {
-            call::user_space(sim, task, op)
+            locks::user_space(sim, task, op)
+        }
+        Op::RecvReady { bytes } => receive_ready(sim, task, bytes),
+        Op::Answer { bytes } => answer(sim, task, bytes),
+        Op::Await { .. } => look_again(sim, task, op),
+        Op::Store { .. } | Op::Advance(_) | Op::Note(_) | Op::RestartIfChanged(_) => {
+            use_word(sim, task, op);
+            None
         }
         op => Some(call::begin(sim, task, op)),
     }
+}
+
+/// Operations on shared integers.
+fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
+    match op {
+        Op::Store { word, value } => sim.exec.objects.words[word.index()] = value,
+        Op::Advance(word) => {
+            let value = &mut sim.exec.objects.words[word.index()];
+            *value = value.wrapping_add(1);
+        }
+        Op::Note(word) => {
+            let value = sim.exec.objects.words[word.index()];
+            let noted = &mut state(sim, task).rare().noted;
+            noted.retain(|entry| entry.0 != word);
+            noted.push((word, value));
+        }
+        Op::RestartIfChanged(word) => {
+            let value = sim.exec.objects.words[word.index()];
+            let exec = &mut sim.k.tasks[task.index()].as_deref_mut().expect("a task that runs exists").exec;
+            let noted = exec.rare().noted.iter().find(|entry| entry.0 == word).map_or(0, |entry| entry.1);
+            if noted != value {
+                exec.cursor.restart(&sim.exec.scenario.programs[exec.program.index()]);
+            }
+        }
+        op => unreachable!("{op:?} uses no integer"),
+    }
+}
+
+/// [`Op::Await`]: goes on, or sleeps for another step.
+fn look_again<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
+    let Op::Await { word, value, .. } = op else { unreachable!("{op:?} does not look again") };
+    (sim.exec.objects.words[word.index()] != value).then(|| call::begin(sim, task, op))
+}
+
+/// Reads from what the last poll found; nothing without one.
+fn receive_ready<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Option<Step> {
+    let rare = state(sim, task).rare();
+    let op = match rare.ready? {
+        Watched::Channel(channel) => {
+            rare.answered = Some(channel);
+            Op::Recv { channel, bytes }
+        }
+        Watched::Semaphore(sem) => Op::SemWait(sem),
+    };
+    Some(call::begin(sim, task, op))
+}
+
+/// Writes to the peer of the connection read from; nothing without one.
+fn answer<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Option<Step> {
+    let from = state(sim, task).rare().answered?;
+    let channel = sim.exec.scenario.channels[from.index()].peer?;
+    Some(call::begin(sim, task, Op::Send { channel, bytes }))
 }
 
 /// Computes until `end`, looking at the clock now and then: the task may be
@@ -265,10 +350,12 @@ pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
     if !state(sim, task).background {
         sim.exec.foreground -= 1;
     }
+    locks::exited(sim, task);
+    let pid = sim.k.task(task).pid;
     let parent = sim.k.task(task).parent.filter(|&parent| sim.k.get_task(parent).is_some());
     let Some(parent) = parent else { return };
     let exec = state(sim, parent);
-    exec.zombies += 1;
+    exec.zombies.push(pid);
     if std::mem::take(&mut exec.waits_for_child) {
         // __wake_up_parent() is a synchronous wakeup: the child is about to be gone.
         sim.wake(parent, WakeFlags { sync: true, ..WakeFlags::default() });

@@ -1,4 +1,4 @@
-//! Byte channels: pipes, Unix stream sockets and TCP over loopback. No contents
+//! Byte channels: pipes, Unix stream sockets, TCP and UDP over loopback. No contents
 //! are kept, only positions.
 //!
 //! As in the kernel, a write that begins below the capacity is taken whole up to
@@ -18,6 +18,8 @@ const PAGE: u64 = 4096;
 pub(crate) struct Moved {
     /// Bytes transferred; fewer than asked for means that the caller blocks.
     pub(crate) bytes: u32,
+    /// Pollers are told that there is something to read.
+    pub(crate) announced: bool,
     /// How many of the waiting readers to wake, in order.
     pub(crate) wake_readers: usize,
     /// How many of the waiting writers to wake, in order.
@@ -34,12 +36,15 @@ pub(crate) struct Channel {
     read: u64,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
+    /// Some task polls it.
+    polled: bool,
     /// The pipe's mutex or the socket's lock.
     pub(crate) lock: Timeline,
 }
 
 impl Channel {
-    pub(crate) fn new(spec: &Spec) -> Channel {
+    /// An empty channel; `polled` when a poll set of the scenario watches it.
+    pub(crate) fn new(spec: &Spec, polled: bool) -> Channel {
         Channel {
             kind: spec.kind,
             capacity: u64::from(spec.capacity),
@@ -47,12 +52,13 @@ impl Channel {
             read: 0,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
+            polled,
             lock: Timeline::default(),
         }
     }
 
     /// Bytes that can be read.
-    fn available(&self) -> u64 {
+    pub(crate) fn available(&self) -> u64 {
         self.written - self.read
     }
 
@@ -71,18 +77,24 @@ impl Channel {
     pub(crate) fn put(&mut self, bytes: u32) -> Moved {
         let was_empty = self.available() == 0;
         let (mut left, total) = (u64::from(bytes), u64::from(bytes));
+        if self.kind == ChannelKind::Udp && self.used() + total > self.capacity {
+            // The receiver's buffer is full: the datagram is lost, its sender learns nothing.
+            return Moved { bytes, ..Moved::default() };
+        }
         while left > 0 && self.used() < self.capacity {
             let chunk = if self.kind == ChannelKind::Pipe { left.min(PAGE) } else { left };
             self.written += chunk;
             left -= chunk;
         }
         let moved = total - left;
-        // pipe_write() wakes a reader only of an empty pipe, and hands on to the
-        // next writer when it leaves room; a socket announces every packet.
-        let announce = moved > 0 && (was_empty || self.kind != ChannelKind::Pipe);
+        // pipe_write() wakes a reader only of an empty pipe, or of one that was ever
+        // polled, and hands on to the next writer when it leaves room; a socket
+        // announces every packet.
+        let announce = moved > 0 && (was_empty || self.polled || self.kind != ChannelKind::Pipe);
         let room = moved > 0 && self.kind == ChannelKind::Pipe && self.used() < self.capacity;
         Moved {
             bytes: moved as u32,
+            announced: announce && self.polled,
             wake_readers: self.readers.len().min(usize::from(announce)),
             wake_writers: self.writers.len().min(usize::from(room)),
         }
@@ -102,11 +114,12 @@ impl Channel {
             // sk_stream_is_writeable(): all of them, when the free part is at least half
             // of the used one.
             ChannelKind::Tcp if used * 3 <= self.capacity * 2 => self.writers.len(),
-            ChannelKind::Unix | ChannelKind::Tcp => 0,
+            _ => 0,
         };
         let more = moved > 0 && self.available() > 0;
         Moved {
             bytes: moved as u32,
+            announced: false,
             wake_readers: self.readers.len().min(usize::from(more)),
             wake_writers: if moved > 0 { wake_writers } else { 0 },
         }
@@ -138,7 +151,7 @@ mod tests {
     use super::*;
 
     fn channel(kind: ChannelKind, capacity: u32) -> Channel {
-        Channel::new(&Spec { kind, capacity, peer: None })
+        Channel::new(&Spec { kind, capacity, peer: None }, false)
     }
 
     #[test]
@@ -146,11 +159,11 @@ mod tests {
         let mut pipe = channel(ChannelKind::Pipe, 65_536);
         pipe.wait_to_read(TaskId(1));
         pipe.wait_to_read(TaskId(2));
-        assert_eq!(pipe.put(4), Moved { bytes: 4, wake_readers: 1, wake_writers: 0 });
+        assert_eq!(pipe.put(4), Moved { bytes: 4, announced: false, wake_readers: 1, wake_writers: 0 });
         assert_eq!(pipe.pop_reader(), Some(TaskId(1)));
         assert_eq!(pipe.put(4).wake_readers, 0);
         // The first reader leaves data behind and hands on.
-        assert_eq!(pipe.take(4), Moved { bytes: 4, wake_readers: 1, wake_writers: 0 });
+        assert_eq!(pipe.take(4), Moved { bytes: 4, announced: false, wake_readers: 1, wake_writers: 0 });
     }
 
     #[test]
@@ -175,6 +188,22 @@ mod tests {
             assert_eq!(socket.take(mark - 1).wake_writers, 0, "{kind:?}");
             assert_eq!(socket.take(1).wake_writers, 2, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn datagrams_without_room_are_lost() {
+        let mut socket = channel(ChannelKind::Udp, 250);
+        socket.wait_to_read(TaskId(1));
+        assert_eq!(socket.put(100).wake_readers, 1);
+        assert_eq!((socket.put(100).bytes, socket.put(100).bytes), (100, 100));
+        assert_eq!((socket.take(100).bytes, socket.take(100).bytes, socket.take(100).bytes), (100, 100, 0));
+    }
+
+    #[test]
+    fn pollers_of_a_pipe_hear_of_every_write() {
+        let mut pipe = Channel::new(&Spec { kind: ChannelKind::Pipe, capacity: 8192, peer: None }, true);
+        assert!(pipe.put(4).announced && pipe.put(4).announced);
+        assert!(!channel(ChannelKind::Pipe, 8192).put(4).announced);
     }
 
     #[test]

@@ -1,14 +1,17 @@
-//! Semaphores, futex-based mutexes, condition variables and barriers, and the
-//! disk's queue.
+//! Semaphores, eventfds, futex-based mutexes, condition variables and barriers, and
+//! the disk's queue.
 
 use crate::lock::Timeline;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
+use schedlab_workload::{SemKind, Semaphore as Spec};
 use std::collections::VecDeque;
 
-/// A System V semaphore. As the kernel does, a post performs the operation of
-/// the waiter that it wakes: nobody can get in between.
+/// A System V semaphore or an eventfd. As the kernel does, a post to the former
+/// performs the operation of the waiter that it wakes: nobody can get in between. The
+/// readers of an eventfd are all woken and try again.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
+    kind: SemKind,
     value: u64,
     waiters: VecDeque<TaskId>,
     /// The set's lock.
@@ -16,8 +19,28 @@ pub(crate) struct Semaphore {
 }
 
 impl Semaphore {
-    pub(crate) fn new(initial: u32) -> Semaphore {
-        Semaphore { value: u64::from(initial), waiters: VecDeque::new(), lock: Timeline::default() }
+    pub(crate) fn new(spec: &Spec) -> Semaphore {
+        Semaphore {
+            kind: spec.kind,
+            value: u64::from(spec.initial),
+            waiters: VecDeque::new(),
+            lock: Timeline::default(),
+        }
+    }
+
+    /// True when a unit can be taken.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.value > 0
+    }
+
+    /// True when a woken waiter has its unit: it does not try again.
+    pub(crate) fn serves_waiters(&self) -> bool {
+        self.kind == SemKind::Sysv
+    }
+
+    /// Takes all units.
+    pub(crate) fn drain(&mut self) {
+        self.value = 0;
     }
 
     /// Takes a unit or queues the task; false when it has to block.
@@ -35,8 +58,12 @@ impl Semaphore {
         self.value += u64::from(units);
     }
 
-    /// Gives a unit to the longest waiter; it is to be woken.
+    /// After a post, until nobody is left: the next waiter to wake, with its unit if
+    /// waiters are served.
     pub(crate) fn grant(&mut self) -> Option<TaskId> {
+        if !self.serves_waiters() {
+            return self.waiters.pop_front();
+        }
         if self.value == 0 {
             return None;
         }
@@ -95,6 +122,60 @@ impl Mutex {
     /// The longest waiter, to be woken.
     pub(crate) fn pop_waiter(&mut self) -> Option<TaskId> {
         self.waiters.pop_front()
+    }
+
+    /// The word in memory: 0 free, 1 held, 2 held with waiters.
+    pub(crate) fn word(&self) -> u32 {
+        self.word as u32
+    }
+}
+
+/// A mutex on a priority-inheriting futex: the holder's id is in the word, and a
+/// release hands it to the best waiter.
+#[derive(Debug, Default)]
+pub(crate) struct PiMutex {
+    owner: Option<TaskId>,
+    waiters: VecDeque<TaskId>,
+}
+
+impl PiMutex {
+    /// Who holds it.
+    pub(crate) fn owner(&self) -> Option<TaskId> {
+        self.owner
+    }
+
+    /// Who waits, in order of arrival.
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.waiters.iter().copied()
+    }
+
+    /// The attempt in user space, by which the holder's id is written into the word.
+    pub(crate) fn try_take(&mut self, task: TaskId) -> bool {
+        if self.owner.is_none() {
+            self.owner = Some(task);
+        }
+        self.owner == Some(task)
+    }
+
+    /// Queues a task that found the mutex taken.
+    pub(crate) fn wait(&mut self, task: TaskId) {
+        self.waiters.push_back(task);
+    }
+
+    /// The release in user space; false when the holder has to call the kernel.
+    pub(crate) fn try_release(&mut self) -> bool {
+        if self.waiters.is_empty() {
+            self.owner = None;
+        }
+        self.waiters.is_empty()
+    }
+
+    /// The release in the kernel: the new holder, to be woken. `rank` orders waiters,
+    /// the smallest first, equals by arrival.
+    pub(crate) fn hand_over(&mut self, rank: impl Fn(TaskId) -> i32) -> Option<TaskId> {
+        let best = (0..self.waiters.len()).min_by_key(|&at| (rank(self.waiters[at]), at));
+        self.owner = best.and_then(|at| self.waiters.remove(at));
+        self.owner
     }
 }
 
@@ -168,7 +249,7 @@ mod tests {
 
     #[test]
     fn semaphores_hand_units_over_in_order() {
-        let mut sem = Semaphore::new(1);
+        let mut sem = Semaphore::new(&Spec { kind: SemKind::Sysv, initial: 1 });
         assert!(sem.take(TaskId(1)));
         assert!(!sem.take(TaskId(2)));
         assert!(!sem.take(TaskId(3)));
@@ -178,6 +259,30 @@ mod tests {
         sem.add(2);
         assert_eq!((sem.grant(), sem.grant()), (Some(TaskId(3)), None));
         assert!(sem.take(TaskId(4)));
+    }
+
+    #[test]
+    fn readers_of_an_eventfd_all_try_again() {
+        let mut eventfd = Semaphore::new(&Spec { kind: SemKind::EventFd, initial: 0 });
+        assert!(!eventfd.take(TaskId(1)) && !eventfd.take(TaskId(2)));
+        eventfd.add(1);
+        assert_eq!((eventfd.grant(), eventfd.grant()), (Some(TaskId(1)), Some(TaskId(2))));
+        assert_eq!(eventfd.grant(), None);
+        assert!(eventfd.take(TaskId(2)) && !eventfd.take(TaskId(1)));
+    }
+
+    #[test]
+    fn a_priority_inheriting_mutex_is_handed_to_the_best_waiter() {
+        let mut mutex = PiMutex::default();
+        assert!(mutex.try_take(TaskId(1)));
+        assert!(!mutex.try_take(TaskId(2)));
+        mutex.wait(TaskId(2));
+        mutex.wait(TaskId(3));
+        assert!(!mutex.try_release());
+        assert_eq!(mutex.hand_over(|task| if task == TaskId(3) { 98 } else { 99 }), Some(TaskId(3)));
+        assert!(!mutex.try_take(TaskId(1)));
+        assert_eq!(mutex.hand_over(|_| 99), Some(TaskId(2)));
+        assert!(mutex.try_release() && mutex.owner().is_none());
     }
 
     #[test]

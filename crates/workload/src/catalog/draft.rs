@@ -2,9 +2,14 @@
 
 use schedlab_base::{DurationNs, Nice, Policy};
 
-use crate::measure::{CounterId, MetricSpec, SpanId};
-use crate::program::{ChannelId, DiskId, Program, ProgramBuilder, ProgramId, SemId};
-use crate::scenario::{Channel, ChannelKind, ChildSpec, Disk, End, ProcessId, Scenario, Semaphore, TaskSpec};
+use crate::measure::{CounterId, MetricSpec, SeriesSpec, SpanId};
+use crate::program::{
+    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, Program, ProgramBuilder, ProgramId, SemId, WordId,
+};
+use crate::scenario::{
+    Channel, ChannelKind, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario, SemKind, Semaphore,
+    TaskSpec, Watched,
+};
 
 use super::params::{CatalogError, Params};
 
@@ -42,8 +47,37 @@ impl Draft {
     }
 
     pub(super) fn semaphore(&mut self, initial: u32) -> SemId {
-        self.scenario.semaphores.push(Semaphore { initial });
+        self.semaphore_of(SemKind::Sysv, initial)
+    }
+
+    pub(super) fn semaphore_of(&mut self, kind: SemKind, initial: u32) -> SemId {
+        self.scenario.semaphores.push(Semaphore { kind, initial });
         SemId(self.scenario.semaphores.len() as u32 - 1)
+    }
+
+    pub(super) fn lock(&mut self, kind: LockKind) -> LockId {
+        self.scenario.locks.push(kind);
+        LockId(self.scenario.locks.len() as u32 - 1)
+    }
+
+    pub(super) fn cond(&mut self) -> CondId {
+        self.scenario.conds += 1;
+        CondId(self.scenario.conds - 1)
+    }
+
+    pub(super) fn barrier(&mut self, parties: u32) -> BarrierId {
+        self.scenario.barriers.push(parties);
+        BarrierId(self.scenario.barriers.len() as u32 - 1)
+    }
+
+    pub(super) fn poll_set(&mut self, kind: PollKind, watched: Vec<Watched>) -> PollId {
+        self.scenario.polls.push(PollSet { kind, watched });
+        PollId(self.scenario.polls.len() as u32 - 1)
+    }
+
+    pub(super) fn word(&mut self) -> WordId {
+        self.scenario.words += 1;
+        WordId(self.scenario.words - 1)
     }
 
     pub(super) fn disk(&mut self) -> DiskId {
@@ -98,7 +132,17 @@ impl Draft {
     }
 
     pub(super) fn child_working_set(&mut self, kib: u32) {
-        self.scenario.child = ChildSpec { working_set_kib: kib };
+        self.scenario.child.working_set_kib = kib;
+    }
+
+    /// Children of important tasks are not important.
+    pub(super) fn reset_on_fork(&mut self) {
+        self.scenario.child.reset_on_fork = true;
+    }
+
+    /// Reports every sample of a span.
+    pub(super) fn series(&mut self, name: &str, span: SpanId) {
+        self.scenario.series.push(SeriesSpec { name: name.into(), span });
     }
 
     pub(super) fn metric(&mut self, metric: MetricSpec) {

@@ -11,6 +11,9 @@ mod draws;
 mod mkbench;
 mod params;
 mod reflex;
+mod swap;
+mod swap_multi;
+mod thin_client;
 mod yields;
 
 pub use params::{CatalogError, ParamInfo, ParamKind};
@@ -35,12 +38,33 @@ pub struct WorkloadInfo {
 static WORKLOADS: &[WorkloadInfo] = &[
     chat::CHAT,
     cpuhog::CPUHOG,
+    swap::INVERSION,
     cpuhog::KEYBOARD,
     reflex::LAT_CTX,
     yields::LAT_SCHED,
     mkbench::MKBENCH,
     yields::PERIODIC,
     reflex::REFLEX,
+    swap::BROKER,
+    swap::CONDVAR,
+    swap::EPOLL,
+    swap::EVENTFD,
+    swap::FCNTL,
+    swap::FLOCK,
+    swap::FUTEX,
+    swap::MQ,
+    swap::MSG,
+    swap_multi::SWAP_MULTI,
+    swap::PIPE,
+    swap::POLL,
+    swap::SELECT,
+    swap::SEM,
+    swap::SIG,
+    swap::SOCK,
+    swap::TCP,
+    swap::UDP,
+    swap::WAIT,
+    thin_client::THIN_CLIENT,
     chat::VOLANO,
 ];
 

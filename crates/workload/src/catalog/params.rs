@@ -16,6 +16,11 @@ pub enum ParamKind {
     },
     /// Nice values separated by `/`, used cyclically over the tasks.
     NiceList,
+    /// Whole numbers from 1 separated by `/`.
+    CountList {
+        /// Largest of them.
+        max: u64,
+    },
     /// A duration: with a unit, or a bare number in the parameter's own unit.
     /// The text is the unit of bare numbers.
     Duration(&'static str),
@@ -57,6 +62,7 @@ impl std::error::Error for CatalogError {}
 enum Value {
     Count(u64),
     NiceList(Vec<Nice>),
+    CountList(Vec<u64>),
     Duration(DurationNs),
     /// Billionths.
     Factor(u64),
@@ -81,6 +87,9 @@ impl ParamInfo {
         match self.kind {
             ParamKind::Count { min, max } => format!("a whole number from {min} to {max}"),
             ParamKind::NiceList => "nice values from -20 to 19 separated by '/', as in 0/5".into(),
+            ParamKind::CountList { max } => {
+                format!("whole numbers from 1 to {max} separated by '/', as in 2/5")
+            }
             ParamKind::Duration(unit) => {
                 format!("a duration of at most 30 days, as in 500ms or 2s (a bare number is in {unit})")
             }
@@ -99,6 +108,10 @@ impl ParamInfo {
                 let nices: Option<Vec<Nice>> =
                     text.split('/').map(|part| Nice::new(part.parse().ok()?)).collect();
                 nices.map(Value::NiceList)
+            }
+            ParamKind::CountList { max } => {
+                let count = |part: &str| part.parse().ok().filter(|count| (1..=max).contains(count));
+                text.split('/').map(count).collect::<Option<Vec<u64>>>().map(Value::CountList)
             }
             ParamKind::Duration(unit) => {
                 let bare = text.ends_with(|c: char| c.is_ascii_digit());
@@ -189,6 +202,14 @@ impl Params {
         match self.value(name) {
             Value::NiceList(nices) => nices,
             other => panic!("{name} is not a list of nice values but {other:?}"),
+        }
+    }
+
+    /// The list of counts `name`, at least one.
+    pub(super) fn counts(&self, name: &str) -> &[u64] {
+        match self.value(name) {
+            Value::CountList(counts) => counts,
+            other => panic!("{name} is not a list of counts but {other:?}"),
         }
     }
 

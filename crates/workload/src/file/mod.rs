@@ -13,9 +13,12 @@ use std::fmt;
 use toml::Spanned;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
-use crate::program::{BarrierId, ChannelId, CondId, DiskId, LockId, ProgramId, SemId, TaskRef};
+use crate::program::{
+    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, ProgramId, SemId, TaskRef, WordId,
+};
 use crate::scenario::{
-    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, ProcessId, Scenario, Semaphore, TaskSpec,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
+    SemKind, Semaphore, TaskSpec, Watched,
 };
 
 /// Why a workload file is refused: names file, line and cure.
@@ -59,6 +62,8 @@ struct File {
     #[serde(default)]
     child_working_set_kib: u32,
     #[serde(default)]
+    reset_on_fork: bool,
+    #[serde(default)]
     objects: BTreeMap<String, Spanned<Object>>,
     programs: BTreeMap<String, Vec<Spanned<String>>>,
     tasks: Vec<Spanned<Task>>,
@@ -80,11 +85,38 @@ enum Object {
         capacity: Option<u32>,
         peer: Option<String>,
     },
+    Udp {
+        capacity: Option<u32>,
+        peer: Option<String>,
+    },
+    SysvQueue {
+        capacity: Option<u32>,
+    },
+    PosixQueue {
+        capacity: Option<u32>,
+    },
     Semaphore {
         #[serde(default)]
         initial: u32,
     },
+    Eventfd {
+        #[serde(default)]
+        initial: u32,
+    },
     Mutex {},
+    PiMutex {},
+    Flock {},
+    Fcntl {},
+    Select {
+        watch: Vec<String>,
+    },
+    Poll {
+        watch: Vec<String>,
+    },
+    Epoll {
+        watch: Vec<String>,
+    },
+    Word {},
     Cond {},
     Barrier {
         parties: u32,
@@ -171,6 +203,8 @@ enum Named {
     Cond(CondId),
     Barrier(BarrierId),
     Disk(DiskId),
+    Poll(PollId),
+    Word(WordId),
 }
 
 /// Reads a workload file. `origin` names it in errors.
@@ -189,7 +223,8 @@ pub fn parse(text: &str, origin: &str) -> Result<Scenario, FileError> {
 
 fn build(file: &File) -> Outcome<Scenario> {
     let mut scenario = Scenario::empty(&file.name, end_of(file)?);
-    scenario.child = ChildSpec { working_set_kib: file.child_working_set_kib };
+    scenario.child =
+        ChildSpec { working_set_kib: file.child_working_set_kib, reset_on_fork: file.reset_on_fork };
     let mut names = Names::default();
     for (number, name) in file.programs.keys().enumerate() {
         names.programs.insert(name.clone(), ProgramId(number as u32));
@@ -233,11 +268,18 @@ fn add_objects(file: &File, scenario: &mut Scenario, names: &mut Names) -> Outco
         names.objects.insert(name.clone(), named);
     }
     for (name, object) in &file.objects {
-        let (Object::Unix { peer: Some(peer), .. } | Object::Tcp { peer: Some(peer), .. }) = object.get_ref()
-        else {
-            continue;
-        };
         let at = object.span().start;
+        let peer = match object.get_ref() {
+            Object::Unix { peer: Some(peer), .. }
+            | Object::Tcp { peer: Some(peer), .. }
+            | Object::Udp { peer: Some(peer), .. } => peer,
+            Object::Select { watch } | Object::Poll { watch } | Object::Epoll { watch } => {
+                watch_objects(name, watch, scenario, names)
+                    .or_else(|text| fault(at, format!("objects.{name}: {text}")))?;
+                continue;
+            }
+            _ => continue,
+        };
         match (names.objects[name], names.objects.get(peer)) {
             (Named::Channel(one), Some(&Named::Channel(other)))
                 if one != other
@@ -265,13 +307,21 @@ fn add_object(object: &Object, scenario: &mut Scenario) -> Named {
         Object::Pipe { capacity } => add_channel(scenario, ChannelKind::Pipe, capacity),
         Object::Unix { capacity, .. } => add_channel(scenario, ChannelKind::Unix, capacity),
         Object::Tcp { capacity, .. } => add_channel(scenario, ChannelKind::Tcp, capacity),
-        Object::Semaphore { initial } => {
-            scenario.semaphores.push(Semaphore { initial });
-            Named::Semaphore(SemId(last(scenario.semaphores.len())))
-        }
-        Object::Mutex {} => {
-            scenario.locks.push(LockKind::Futex);
-            Named::Mutex(LockId(last(scenario.locks.len())))
+        Object::Udp { capacity, .. } => add_channel(scenario, ChannelKind::Udp, capacity),
+        Object::SysvQueue { capacity } => add_channel(scenario, ChannelKind::SysvQueue, capacity),
+        Object::PosixQueue { capacity } => add_channel(scenario, ChannelKind::PosixQueue, capacity),
+        Object::Semaphore { initial } => add_semaphore(scenario, SemKind::Sysv, initial),
+        Object::Eventfd { initial } => add_semaphore(scenario, SemKind::EventFd, initial),
+        Object::Mutex {} => add_lock(scenario, LockKind::Futex),
+        Object::PiMutex {} => add_lock(scenario, LockKind::FutexPi),
+        Object::Flock {} => add_lock(scenario, LockKind::Flock),
+        Object::Fcntl {} => add_lock(scenario, LockKind::Fcntl),
+        Object::Select { .. } => add_poll(scenario, PollKind::Select),
+        Object::Poll { .. } => add_poll(scenario, PollKind::Poll),
+        Object::Epoll { .. } => add_poll(scenario, PollKind::Epoll),
+        Object::Word {} => {
+            scenario.words += 1;
+            Named::Word(WordId(scenario.words - 1))
         }
         Object::Cond {} => {
             scenario.conds += 1;
@@ -291,6 +341,35 @@ fn add_object(object: &Object, scenario: &mut Scenario) -> Named {
 fn add_channel(scenario: &mut Scenario, kind: ChannelKind, capacity: Option<u32>) -> Named {
     scenario.channels.push(Channel { kind, capacity: capacity.unwrap_or(DEFAULT_CAPACITY), peer: None });
     Named::Channel(ChannelId(scenario.channels.len() as u32 - 1))
+}
+
+fn add_semaphore(scenario: &mut Scenario, kind: SemKind, initial: u32) -> Named {
+    scenario.semaphores.push(Semaphore { kind, initial });
+    Named::Semaphore(SemId(scenario.semaphores.len() as u32 - 1))
+}
+
+fn add_lock(scenario: &mut Scenario, kind: LockKind) -> Named {
+    scenario.locks.push(kind);
+    Named::Mutex(LockId(scenario.locks.len() as u32 - 1))
+}
+
+fn add_poll(scenario: &mut Scenario, kind: PollKind) -> Named {
+    scenario.polls.push(PollSet { kind, watched: Vec::new() });
+    Named::Poll(PollId(scenario.polls.len() as u32 - 1))
+}
+
+/// Fills in what the set `name` watches, now that all names are known.
+fn watch_objects(name: &str, watch: &[String], scenario: &mut Scenario, names: &Names) -> Result<(), String> {
+    let Some(&Named::Poll(set)) = names.objects.get(name) else { return Ok(()) };
+    for object in watch {
+        let watched = match names.objects.get(object) {
+            Some(&Named::Channel(channel)) => Watched::Channel(channel),
+            Some(&Named::Semaphore(sem)) => Watched::Semaphore(sem),
+            _ => return Err(format!("'{object}' is no channel and no eventfd")),
+        };
+        scenario.polls[set.index()].watched.push(watched);
+    }
+    Ok(())
 }
 
 fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()> {

@@ -151,7 +151,17 @@ fn scenarios_survive_being_written() {
         child = [\"exec\", \"run 1us\", \"exit\"]\n\
         [[tasks]]\nname = \"one\"\nprogram = \"all\"\nnice = [4]\npolicy = \"fifo:7\"\ncpus = [0, 5]\nprocess = \"p\"\n\
         [[tasks]]\nname = \"two\"\nprogram = \"all\"\nprocess = \"p\"\nworking_set_kib = 9\nbackground = true\n";
-    for text in [everything, PINGPONG] {
+    let waits = "name = \"waits\"\nreset_on_fork = true\n[objects]\na = { kind = \"udp\", peer = \"b\" }\n\
+        b = { kind = \"udp\" }\ne = { kind = \"eventfd\", initial = 2 }\nf = { kind = \"flock\" }\n\
+        g = { kind = \"fcntl\" }\np = { kind = \"pi-mutex\" }\nq = { kind = \"sysv-queue\", capacity = 99 }\n\
+        r = { kind = \"posix-queue\" }\nx = { kind = \"epoll\", watch = [\"b\", \"e\"] }\n\
+        y = { kind = \"poll\", watch = [\"r\"] }\nz = { kind = \"select\", watch = [\"a\"] }\n\
+        s = { kind = \"semaphore\" }\nw = { kind = \"word\" }\n[programs]\n\
+        all = [\"repeat forever\", \"send a 4\", \"poll x\", \"recv-ready 4\", \"answer 5\", \"poll y\", \"recv r 7\", \
+        \"poll z\", \"send q 9\", \"lock p\", \"unlock p\", \"lock-shared f\", \"unlock f\", \"lock g\", \"unlock g\", \
+        \"drain s\", \"kill one\", \"signal-wait\", \"store w 3\", \"advance w\", \"await w 4 1ms\", \"note w\", \
+        \"restart-if-changed w\", \"done\"]\n[[tasks]]\nname = \"one\"\nprogram = \"all\"\n";
+    for text in [everything, waits, PINGPONG] {
         let first = parse(text, "first").unwrap();
         let mut second = parse(&write(&first), "second").unwrap();
         second.metrics.clone_from(&first.metrics);

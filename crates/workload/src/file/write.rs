@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::policy_text;
-use crate::program::{Amount, ChannelId, Op, ProgramId};
-use crate::scenario::{Attribute, ChannelKind, End, Scenario, TaskSpec};
+use crate::program::{
+    Amount, BarrierId, ChannelId, CondId, DiskId, LockId, Op, PollId, ProgramId, SemId, WordId,
+};
+use crate::scenario::{
+    Attribute, ChannelKind, End, LockKind, PollKind, Scenario, SemKind, Semaphore, TaskSpec, Watched,
+};
 use schedlab_base::CpuMask;
 
 /// The text of a workload file that [`super::parse`] makes the same tasks of, running the same programs. Programs and
@@ -15,6 +19,9 @@ pub fn write(scenario: &Scenario) -> String {
     let mut text = format!("name = {:?}\nend = {:?}\n", scenario.name, end(scenario.end));
     if scenario.child.working_set_kib > 0 {
         text.push_str(&format!("child_working_set_kib = {}\n", scenario.child.working_set_kib));
+    }
+    if scenario.child.reset_on_fork {
+        text.push_str("reset_on_fork = true\n");
     }
     let objects = objects(scenario, &programs);
     if !objects.is_empty() {
@@ -66,41 +73,95 @@ fn end(end: End) -> String {
 fn objects(scenario: &Scenario, programs: &BTreeSet<ProgramId>) -> BTreeSet<String> {
     let ops = programs.iter().flat_map(|program| scenario.programs[program.index()].ops());
     let mut found = BTreeSet::new();
-    for op in ops {
-        match *op {
-            Op::Send { channel, .. } | Op::Recv { channel, .. } => {
-                found.insert(channel_entry(scenario, channel));
-                found.extend(
-                    scenario.channels[channel.index()].peer.map(|peer| channel_entry(scenario, peer)),
-                );
-            }
-            Op::SemWait(sem) | Op::SemPost { sem, .. } => {
-                let initial = scenario.semaphores[sem.index()].initial;
-                found.insert(format!("sem-{:03} = {{ kind = \"semaphore\", initial = {initial} }}\n", sem.0));
-            }
-            Op::Lock(lock) | Op::Unlock(lock) => {
-                found.insert(format!("mutex-{:03} = {{ kind = \"mutex\" }}\n", lock.0));
-            }
-            Op::CondWait { cond, lock } => {
-                found.insert(format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0));
-                found.insert(format!("mutex-{:03} = {{ kind = \"mutex\" }}\n", lock.0));
-            }
-            Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
-                found.insert(format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0));
-            }
-            Op::Barrier(barrier) => {
-                let parties = scenario.barriers[barrier.index()];
-                let number = barrier.0;
-                found
-                    .insert(format!("barrier-{number:03} = {{ kind = \"barrier\", parties = {parties} }}\n"));
-            }
-            Op::Io { disk, .. } => {
-                found.insert(format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0));
-            }
-            _ => {}
-        }
+    let named: Vec<Object> = ops.flat_map(objects_of).collect();
+    for object in named {
+        add_object(scenario, object, &mut found);
     }
     found
+}
+
+/// An object that an operation names.
+enum Object {
+    Channel(ChannelId),
+    Semaphore(SemId),
+    Lock(LockId),
+    Cond(CondId),
+    Barrier(BarrierId),
+    Disk(DiskId),
+    Poll(PollId),
+    Word(WordId),
+}
+
+fn objects_of(op: &Op) -> Vec<Object> {
+    match *op {
+        Op::Send { channel, .. } | Op::Recv { channel, .. } => vec![Object::Channel(channel)],
+        Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem) => vec![Object::Semaphore(sem)],
+        Op::Lock(lock) | Op::LockShared(lock) | Op::Unlock(lock) => vec![Object::Lock(lock)],
+        Op::CondWait { cond, lock } => vec![Object::Cond(cond), Object::Lock(lock)],
+        Op::CondSignal(cond) | Op::CondBroadcast(cond) => vec![Object::Cond(cond)],
+        Op::Barrier(barrier) => vec![Object::Barrier(barrier)],
+        Op::Io { disk, .. } => vec![Object::Disk(disk)],
+        Op::Poll(set) => vec![Object::Poll(set)],
+        Op::Store { word, .. }
+        | Op::Advance(word)
+        | Op::Await { word, .. }
+        | Op::Note(word)
+        | Op::RestartIfChanged(word) => vec![Object::Word(word)],
+        _ => Vec::new(),
+    }
+}
+
+fn add_object(scenario: &Scenario, object: Object, found: &mut BTreeSet<String>) {
+    let entry = match object {
+        Object::Channel(channel) => {
+            let peer = scenario.channels[channel.index()].peer;
+            found.extend(peer.map(|peer| channel_entry(scenario, peer)));
+            channel_entry(scenario, channel)
+        }
+        Object::Semaphore(sem) => {
+            let Semaphore { kind, initial } = scenario.semaphores[sem.index()];
+            let kind = if kind == SemKind::EventFd { "eventfd" } else { "semaphore" };
+            format!("sem-{:03} = {{ kind = \"{kind}\", initial = {initial} }}\n", sem.0)
+        }
+        Object::Lock(lock) => {
+            let kind = match scenario.lock_kind(lock) {
+                LockKind::Futex => "mutex",
+                LockKind::FutexPi => "pi-mutex",
+                LockKind::Flock => "flock",
+                LockKind::Fcntl => "fcntl",
+            };
+            format!("mutex-{:03} = {{ kind = \"{kind}\" }}\n", lock.0)
+        }
+        Object::Cond(cond) => format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0),
+        Object::Barrier(barrier) => {
+            let parties = scenario.barriers[barrier.index()];
+            format!("barrier-{:03} = {{ kind = \"barrier\", parties = {parties} }}\n", barrier.0)
+        }
+        Object::Disk(disk) => format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0),
+        Object::Poll(set) => poll_entry(scenario, set, found),
+        Object::Word(word) => format!("word-{:03} = {{ kind = \"word\" }}\n", word.0),
+    };
+    found.insert(entry);
+}
+
+/// A poll set; what it watches is found with it.
+fn poll_entry(scenario: &Scenario, set: PollId, found: &mut BTreeSet<String>) -> String {
+    let spec = &scenario.polls[set.index()];
+    let kind = match spec.kind {
+        PollKind::Select => "select",
+        PollKind::Poll => "poll",
+        PollKind::Epoll => "epoll",
+    };
+    let mut names = Vec::new();
+    for watched in &spec.watched {
+        let (object, name) = match *watched {
+            Watched::Channel(channel) => (Object::Channel(channel), channel_name(channel)),
+            Watched::Semaphore(sem) => (Object::Semaphore(sem), format!("sem-{:03}", sem.0)),
+        };
+        add_object(scenario, object, found);
+        names.push(format!("{name:?}"));
+    }
+    format!("poll-{:03} = {{ kind = \"{kind}\", watch = [{}] }}\n", set.0, names.join(", "))
 }
 
 fn channel_entry(scenario: &Scenario, id: ChannelId) -> String {
@@ -109,6 +170,9 @@ fn channel_entry(scenario: &Scenario, id: ChannelId) -> String {
         ChannelKind::Pipe => "pipe",
         ChannelKind::Unix => "unix",
         ChannelKind::Tcp => "tcp",
+        ChannelKind::Udp => "udp",
+        ChannelKind::SysvQueue => "sysv-queue",
+        ChannelKind::PosixQueue => "posix-queue",
     };
     let peer = channel.peer.map(|peer| format!(", peer = \"{}\"", channel_name(peer))).unwrap_or_default();
     format!("{} = {{ kind = \"{kind}\", capacity = {}{peer} }}\n", channel_name(id), channel.capacity)
@@ -162,6 +226,27 @@ fn line(scenario: &Scenario, op: &Op) -> String {
         Op::Count { counter, units } => format!("count counter-{:03} {units}", counter.0),
         Op::SpanBegin(span) => format!("begin span-{:03}", span.0),
         Op::SpanEnd(span) => format!("end span-{:03}", span.0),
+        ref op => line_of_wait(scenario, op),
+    }
+}
+
+/// The same for ways to wait that few programs use.
+fn line_of_wait(scenario: &Scenario, op: &Op) -> String {
+    let word_name = |word: WordId| format!("word-{:03}", word.0);
+    match *op {
+        Op::SemDrain(sem) => format!("drain sem-{:03}", sem.0),
+        Op::LockShared(lock) => format!("lock-shared mutex-{:03}", lock.0),
+        Op::Poll(set) => format!("poll poll-{:03}", set.0),
+        Op::RecvReady { bytes } => format!("recv-ready {bytes}"),
+        Op::Answer { bytes } => format!("answer {bytes}"),
+        Op::Kill(task) => format!("kill {}", scenario.tasks[task.index()].name),
+        Op::SigWait => "signal-wait".to_string(),
+        Op::Store { word, value } => format!("store {} {value}", word_name(word)),
+        Op::Advance(word) => format!("advance {}", word_name(word)),
+        Op::Await { word, value, step } => format!("await {} {value} {step}", word_name(word)),
+        Op::Note(word) => format!("note {}", word_name(word)),
+        Op::RestartIfChanged(word) => format!("restart-if-changed {}", word_name(word)),
+        op => unreachable!("{op:?} has its own line"),
     }
 }
 

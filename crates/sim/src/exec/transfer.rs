@@ -1,0 +1,225 @@
+//! System calls that move data: pipes, sockets, message queues, and polling them.
+
+use super::call::{PLAIN, SYNC, block, hold, leave};
+use super::{Step, state};
+use crate::ipc::{Moved, Sent};
+use crate::kernel::Interrupt;
+use crate::ops::SchedExt;
+use crate::sim::{Sim, WakeFlags};
+use schedlab_base::{CpuId, DurationNs, TaskId};
+use schedlab_workload::{ChannelId, ChannelKind, Op, PollId, Watched};
+
+/// Cache lines of an object that an operation writes or reads after another CPU did,
+/// its lock's included: a pipe, its wait queues and its buffer; a message queue and a
+/// message; a socket with its queue and a packet, over loopback the connection's timers
+/// and counters too. Chosen, after the sizes of the kernel's structures.
+const PIPE_LINES: u64 = 4;
+const QUEUE_LINES: u64 = 4;
+const UNIX_LINES: u64 = 6;
+const TCP_LINES: u64 = 10;
+
+/// What a transfer costs besides the system call and copying.
+pub(super) fn cost<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> DurationNs {
+    let costs = &sim.k.machine().costs;
+    match sim.exec.scenario.channels[channel.index()].kind {
+        ChannelKind::Pipe => costs.pipe,
+        ChannelKind::Unix | ChannelKind::Tcp | ChannelKind::Udp => costs.socket,
+        ChannelKind::SysvQueue | ChannelKind::PosixQueue => costs.sysv,
+    }
+}
+
+fn lines<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> u64 {
+    match sim.exec.scenario.channels[channel.index()].kind {
+        ChannelKind::Pipe => PIPE_LINES,
+        ChannelKind::SysvQueue | ChannelKind::PosixQueue => QUEUE_LINES,
+        ChannelKind::Unix => UNIX_LINES,
+        ChannelKind::Tcp | ChannelKind::Udp => TCP_LINES,
+    }
+}
+
+fn is_queue<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> bool {
+    sim.exec.objects.queues[channel.index()].is_some()
+}
+
+/// The call takes effect.
+pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
+    match op {
+        Op::Send { channel, bytes } if is_queue(sim, channel) => {
+            enqueue(sim, cpu, task, (op, channel, bytes))
+        }
+        Op::Recv { channel, bytes } if is_queue(sim, channel) => {
+            dequeue(sim, cpu, task, (op, channel, bytes))
+        }
+        Op::Send { channel, bytes } => send(sim, cpu, task, (op, channel, bytes)),
+        Op::Recv { channel, bytes } => receive(sim, cpu, task, (op, channel, bytes)),
+        Op::Poll(set) => poll(sim, cpu, task, set),
+        op => unreachable!("{op:?} moves no data"),
+    }
+}
+
+/// The task has been woken inside the call. Who waited for a message has been handed it,
+/// and who waited to send into a POSIX queue has sent.
+pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
+    match op {
+        Op::Recv { channel, bytes } if is_queue(sim, channel) => {
+            sim.charge_task(copy_cost(sim, bytes));
+            leave(sim, i64::from(bytes))
+        }
+        Op::Send { channel, .. }
+            if sim.exec.objects.queues[channel.index()].as_ref().is_some_and(|q| q.serves_senders()) =>
+        {
+            leave(sim, 0)
+        }
+        op => enter(sim, cpu, task, op),
+    }
+}
+
+fn copy_cost<S: SchedExt>(sim: &Sim<S>, bytes: u32) -> DurationNs {
+    DurationNs(u64::from(bytes) * sim.k.machine().costs.copy_byte_ps / 1000)
+}
+
+/// Writes what is left of the message; blocks when the channel is full.
+fn send<S: SchedExt>(
+    sim: &mut Sim<S>,
+    cpu: CpuId,
+    task: TaskId,
+    (op, channel, bytes): (Op, ChannelId, u32),
+) -> Option<Step> {
+    let left = bytes - state(sim, task).moved;
+    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
+    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
+    let moved = sim.exec.objects.channels[channel.index()].put(left);
+    state(sim, task).moved += moved.bytes;
+    if moved.bytes < left {
+        sim.exec.objects.channels[channel.index()].wait_to_write(task);
+    }
+    wake_channel(sim, channel, moved);
+    if moved.bytes < left { block(sim, cpu, task, op) } else { leave(sim, i64::from(bytes)) }
+}
+
+/// Reads what the message still lacks; blocks when it is not all there.
+fn receive<S: SchedExt>(
+    sim: &mut Sim<S>,
+    cpu: CpuId,
+    task: TaskId,
+    (op, channel, bytes): (Op, ChannelId, u32),
+) -> Option<Step> {
+    let left = bytes - state(sim, task).moved;
+    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
+    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
+    let moved = sim.exec.objects.channels[channel.index()].take(left);
+    state(sim, task).moved += moved.bytes;
+    wake_channel(sim, channel, moved);
+    if moved.bytes < left {
+        sim.exec.objects.channels[channel.index()].wait_to_read(task);
+        return block(sim, cpu, task, op);
+    }
+    leave(sim, i64::from(bytes))
+}
+
+/// Wakes the readers and writers that a transfer calls for. Pipes and sockets use
+/// synchronous wakeups, except for writers of TCP sockets. A loopback packet is
+/// delivered by a soft interrupt on the sender's CPU, on top of the sender.
+fn wake_channel<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved) {
+    let kind = sim.exec.objects.channels[channel.index()].kind;
+    let (tcp, loopback) = (kind == ChannelKind::Tcp, matches!(kind, ChannelKind::Tcp | ChannelKind::Udp));
+    let outer = sim.k.ctx.interrupt;
+    if loopback && outer == Interrupt::None {
+        sim.k.ctx.interrupt = Interrupt::Soft;
+    }
+    if moved.announced {
+        // Pollers stand at the head of the wait queue.
+        wake_pollers(sim, Watched::Channel(channel), SYNC);
+    }
+    for _ in 0..moved.wake_readers {
+        let Some(reader) = sim.exec.objects.channels[channel.index()].pop_reader() else { break };
+        sim.wake(reader, SYNC);
+    }
+    for _ in 0..moved.wake_writers {
+        let Some(writer) = sim.exec.objects.channels[channel.index()].pop_writer() else { break };
+        sim.wake(writer, if tcp { PLAIN } else { SYNC });
+    }
+    sim.k.ctx.interrupt = outer;
+}
+
+/// Wakes who polls the object, which can be read now.
+pub(super) fn wake_pollers<S: SchedExt>(sim: &mut Sim<S>, watched: Watched, flags: WakeFlags) {
+    for set in 0..sim.exec.objects.polls.len() {
+        if !sim.exec.objects.polls[set].watched.contains(&watched) {
+            continue;
+        }
+        for _ in 0..sim.exec.objects.polls[set].to_wake() {
+            let Some(poller) = sim.exec.objects.polls[set].pop_waiter() else { break };
+            sim.wake(poller, flags);
+        }
+    }
+}
+
+/// The order in which waiters of a message queue are served: by `task->prio`.
+fn rank<S: SchedExt>(sim: &Sim<S>) -> impl Fn(TaskId) -> i32 + '_ {
+    |task| sim.k.get_task(task).map_or(i32::MAX, crate::task::Task::prio)
+}
+
+/// Sends a message into a queue; blocks when it is full.
+fn enqueue<S: SchedExt>(
+    sim: &mut Sim<S>,
+    cpu: CpuId,
+    task: TaskId,
+    (op, channel, bytes): (Op, ChannelId, u32),
+) -> Option<Step> {
+    let at = channel.index();
+    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
+    hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
+    let mut queue = sim.exec.objects.queues[at].take().expect("it is a queue");
+    let sent = queue.send(task, rank(sim));
+    sim.exec.objects.queues[at] = Some(queue);
+    match sent {
+        Sent::Full => return block(sim, cpu, task, op),
+        Sent::Handed(receiver) => {
+            sim.wake(receiver, PLAIN);
+        }
+        Sent::Queued => wake_pollers(sim, Watched::Channel(channel), PLAIN),
+    }
+    leave(sim, 0)
+}
+
+/// Receives a message from a queue; blocks when there is none.
+fn dequeue<S: SchedExt>(
+    sim: &mut Sim<S>,
+    cpu: CpuId,
+    task: TaskId,
+    (op, channel, bytes): (Op, ChannelId, u32),
+) -> Option<Step> {
+    let at = channel.index();
+    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
+    hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
+    let mut queue = sim.exec.objects.queues[at].take().expect("it is a queue");
+    let received = queue.receive(task);
+    let mut senders = Vec::new();
+    while let Some(sender) = received.then(|| queue.next_sender(rank(sim))).flatten() {
+        senders.push(sender);
+    }
+    sim.exec.objects.queues[at] = Some(queue);
+    if !received {
+        return block(sim, cpu, task, op);
+    }
+    for sender in senders {
+        sim.wake(sender, PLAIN);
+    }
+    leave(sim, i64::from(bytes))
+}
+
+/// Looks for something to read; blocks when there is nothing.
+fn poll<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, set: PollId) -> Option<Step> {
+    let mut polled = std::mem::take(&mut sim.exec.objects.polls);
+    let found = polled[set.index()].choose(|watched| sim.exec.objects.is_readable(watched));
+    sim.exec.objects.polls = polled;
+    let Some((ready, count)) = found else {
+        sim.exec.objects.polls[set.index()].wait(task);
+        return block(sim, cpu, task, Op::Poll(set));
+    };
+    state(sim, task).rare().ready = Some(ready);
+    let epoll = sim.exec.scenario.polls[set.index()].kind == schedlab_workload::PollKind::Epoll;
+    // epoll_wait() has room for one.
+    leave(sim, if epoll { 1 } else { count as i64 })
+}
