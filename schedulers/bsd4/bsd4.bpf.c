@@ -28,6 +28,9 @@ enum profile {
 
 /* Generation of the scheduler; enum, default PROFILE_6_X. */
 const volatile enum profile profile = PROFILE_6_X;
+/* Length of a tick of the statistics clock, which estcpu is counted in; ns,
+ * 100000..100000000; 7812500: 128 per second. */
+const volatile u64 tick_ns = STAT_TICK_NS;
 /* Every so often all CPUs take the next task of equal priority; ns, 1000000..1000000000;
  * 100 ms, kern.sched.quantum. */
 const volatile u64 quantum_ns = 100000000;
@@ -69,7 +72,7 @@ u64 nr_bound_picks COUNTS("picks from the queue of those that only one CPU may r
 u64 nr_fuzzy_picks COUNTS("picks of a task behind the first because it ran here last");
 u64 nr_barred COUNTS("tasks that a pick passed by because much less nice ones are runnable");
 u64 nr_barred_picks COUNTS("picks of such tasks, for want of others");
-u64 nr_rescues COUNTS("tasks that had waited for too long");
+u64 nr_starving COUNTS("tasks that run next because they had waited too long");
 
 /* Points of estcpu per priority, on one CPU. */
 #define ESTCPU_WEIGHT 8
@@ -91,17 +94,16 @@ struct task {
 	s32 next_bound;			/* K: what bound is to be */
 	s32 ready_cpu;			/* K: CPU that made it ready */
 	s32 last_cpu;			/* that it ran on last */
-	u32 list;			/* that it is on, while linked */
-	s32 priority;			/* 0..255 */
-	s32 user_pri;			/* what priority is in user mode */
+	s32 prio;			/* 0..255, rank now; a quarter of it is its list */
+	s32 user_pri;			/* 0..255, rank when it runs in user mode */
 	u32 estcpu;			/* ticks of the statistics clock, decayed */
 	u32 slptime;			/* walks of schedcpu() that it has slept through */
 	u64 waiting_since;		/* ns, when it was queued or put */
 	bool batch;			/* K: SCHED_BATCH */
 	bool did_run;			/* has run since the last walk */
 	bool keeps_first;		/* was preempted at once: to the head of its list */
-	bool yields;			/* to the tail of its list, whatever else */
-	bool rescued;			/* had waited for too long */
+	bool yielded;			/* to the tail of its list, whatever else */
+	bool starving;			/* has waited for too long */
 };
 
 struct rq {
@@ -111,7 +113,7 @@ struct rq {
 	u64 next_roundrobin;		/* ns; these three by the timer alone */
 	u64 next_schedcpu;
 	u64 next_sample;
-	struct nice_counts nice;	/* of runnable time-share tasks */
+	struct nice_counts timeshare;	/* queued tasks of the time-share class */
 	struct prio_queue queue;
 	struct prio_queue own[MAX_CPUS];	/* 6.x: of tasks that one CPU alone may run */
 };
@@ -120,7 +122,7 @@ struct rq {
 
 static u64 tick_length(void)
 {
-	return STAT_TICK_NS;
+	return tick_ns;
 }
 
 /* The timer, not the slice, ends a quantum. */
@@ -143,7 +145,7 @@ static __always_inline u32 limit_estcpu(u32 estcpu)
 	return min(estcpu, weight * ESTCPU_LEVELS + weight - 1);
 }
 
-static __always_inline void reset_priority(task_t *p)
+static __always_inline void set_user_pri(task_t *p)
 {
 	s32 pri = PRI_MIN_TIMESHARE + p->estcpu / estcpu_weight() + p->base.nice - PRIO_MIN;
 
@@ -158,15 +160,17 @@ static __always_inline prio_queue_t *queue_of(rq_t *rq, task_t *p)
 	return p->bound == NO_CPU ? &rq->queue : &rq->own[(u32)p->bound % MAX_CPUS];
 }
 
-/* Gives @p, which is linked, a priority; only on another list its place changes. */
-static __always_inline void set_priority(rq_t *rq, task_t *p, s32 priority)
+/* Gives @p, which is linked, a rank; only on another list its place changes. */
+static __always_inline void set_prio(rq_t *rq, task_t *p, s32 prio)
 {
-	p->priority = priority;
-	if (p->list == (u32)priority / PRIO_PER_LIST)
+	prio_queue_t *queue = queue_of(rq, p);
+	u32 list = list_nr(p);
+
+	p->prio = prio;
+	if (list_nr(p) == list)
 		return;
-	prio_queue_del(queue_of(rq, p), p, p->list);
-	p->list = (u32)priority / PRIO_PER_LIST;
-	prio_queue_add_tail(queue_of(rq, p), p, p->list);
+	prio_queue_del(queue, p, list);
+	prio_queue_add_tail(queue, p, list_nr(p));
 	count(nr_list_changes);
 }
 
@@ -212,11 +216,10 @@ static void init_task(task_t *p)
 	WRITE_ONCE(p->batch, false);
 	WRITE_ONCE(p->did_run, false);
 	WRITE_ONCE(p->keeps_first, false);
-	WRITE_ONCE(p->yields, false);
-	WRITE_ONCE(p->rescued, false);
-	reset_priority(p);
-	p->priority = p->user_pri;
-	p->list = (u32)p->priority / PRIO_PER_LIST;
+	WRITE_ONCE(p->yielded, false);
+	WRITE_ONCE(p->starving, false);
+	set_user_pri(p);
+	p->prio = p->user_pri;
 }
 
 static bool read_task(task_t *p, struct task_struct *k)
@@ -253,39 +256,40 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 	if (p->slptime > 1)
 		update_priority(rq, p);
 	WRITE_ONCE(p->slptime, 0);
-	reset_priority(p);
-	p->priority = p->user_pri;
+	set_user_pri(p);
+	p->prio = p->user_pri;
 	if (wake_boost && reason == ENQ_WAKE && p->class == CLASS_TIMESHARE && !p->batch) {
-		p->priority = PSOCK;
+		p->prio = PSOCK;
 		count(nr_boosts);
 	}
-	p->list = (u32)p->priority / PRIO_PER_LIST;
 	p->waiting_since = rq->base.clock;
-	prio_queue_add_tail(queue_of(rq, p), p, p->list);
+	prio_queue_add_tail(queue_of(rq, p), p, list_nr(p));
 	if (p->class == CLASS_TIMESHARE)
-		nice_add(&rq->nice, p->base.nice);
+		nice_add(&rq->timeshare, p->base.nice);
 	if (p->class != CLASS_INTERRUPT)
 		rq->nr_load++;
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 {
-	prio_queue_del(queue_of(rq, p), p, p->list);
+	prio_queue_del(queue_of(rq, p), p, list_nr(p));
 	if (p->class == CLASS_TIMESHARE)
-		nice_del(&rq->nice, p->base.nice);
+		nice_del(&rq->timeshare, p->base.nice);
 	if (p->class != CLASS_INTERRUPT)
 		rq->nr_load--;
 }
 
+/* ---- picking ---- */
+
 /* The highest nice value that may run now. */
 static __always_inline s32 highest_nice(rq_t *rq)
 {
-	return nice_starve_window ? least_nice(&rq->nice) + (s32)nice_starve_window : ANY_NICE;
+	return nice_starve_window ? least_nice(&rq->timeshare) + (s32)nice_starve_window : ANY_NICE;
 }
 
 static __always_inline bool barred(task_t *p, s32 nice)
 {
-	return p->base.nice > nice && p->class == CLASS_TIMESHARE && !p->rescued;
+	return p->base.nice > nice && p->class == CLASS_TIMESHARE && !p->starving;
 }
 
 /* 6.x: a task among the next ones of the list of @p that @cpu ran last, or @p. */
@@ -300,7 +304,7 @@ static __noinline task_t *warm_task(prio_queue_t *queue, task_t *p, u32 cpu, tas
 		return p;
 	for (i = zero + 1; i < runq_fuzz && can_loop; i++) {
 		pos = pos->next;
-		if (pos == &queue->list[p->list % NR_PRIO])
+		if (pos == &queue->list[list_nr(p) % NR_PRIO])
 			break;
 		other = linked_task(pos);
 		if (other->last_cpu == (s32)cpu && can_run(other, cpu, prev) && !barred(other, nice)) {
@@ -341,7 +345,7 @@ static __always_inline task_t *best_task(rq_t *rq, u32 cpu, task_t *prev, s32 ni
 	if (!queue->nr_queued)
 		return p;
 	own = first_task(queue, cpu, prev, nice);
-	if (!own || (p && own->priority >= p->priority))
+	if (!own || (p && own->prio >= p->prio))
 		return p;
 	count(nr_bound_picks);
 	return own;
@@ -365,8 +369,8 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
 	p->did_run = true;
 	p->last_cpu = cpu;
-	if (!p->rescued)
-		set_priority(rq, p, p->user_pri);
+	if (!p->starving)
+		set_prio(rq, p, p->user_pri);
 }
 
 static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
@@ -375,19 +379,18 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 	bool fifo = realtime_fifo && p->class == CLASS_REALTIME;
 
 	p->waiting_since = rq->base.clock;
-	if (p->rescued)
-		p->priority = p->user_pri;
-	prio_queue_del(queue, p, p->list);
-	p->list = (u32)p->priority / PRIO_PER_LIST;
-	if ((p->keeps_first || fifo) && !p->yields) {
-		prio_queue_add_head(queue, p, p->list);
+	prio_queue_del(queue, p, list_nr(p));
+	if (p->starving)
+		p->prio = p->user_pri;
+	if ((p->keeps_first || fifo) && !p->yielded) {
+		prio_queue_add_head(queue, p, list_nr(p));
 		count(nr_kept_first);
 	} else {
-		prio_queue_add_tail(queue, p, p->list);
+		prio_queue_add_tail(queue, p, list_nr(p));
 	}
-	WRITE_ONCE(p->rescued, false);
+	WRITE_ONCE(p->starving, false);
 	WRITE_ONCE(p->keeps_first, false);
-	WRITE_ONCE(p->yields, false);
+	WRITE_ONCE(p->yielded, false);
 }
 
 /* ---- the tick ---- */
@@ -397,11 +400,11 @@ static bool task_tick(rq_t *rq, task_t *p)
 {
 	p->estcpu = limit_estcpu(p->estcpu + 1);
 	if (p->estcpu % estcpu_weight() == 0) {
-		reset_priority(p);
-		if (p->priority >= PRI_MIN_TIMESHARE)
-			set_priority(rq, p, p->user_pri);
+		set_user_pri(p);
+		if (p->prio >= PRI_MIN_TIMESHARE)
+			set_prio(rq, p, p->user_pri);
 	}
-	return p->rescued;
+	return p->starving;
 }
 
 /* ---- yield ---- */
@@ -409,9 +412,9 @@ static bool task_tick(rq_t *rq, task_t *p)
 /* Behind everybody of the time-share class, until it runs again. */
 static bool yield_task(rq_t *rq, task_t *p)
 {
-	p->yields = true;
+	p->yielded = true;
 	if (p->class == CLASS_TIMESHARE)
-		set_priority(rq, p, PRI_MAX_TIMESHARE);
+		set_prio(rq, p, PRI_MAX_TIMESHARE);
 	return true;
 }
 
@@ -452,13 +455,13 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		return profile == PROFILE_5_X || wake_one_cpu ? idle : IDLE_CPUS;
 	}
 	curr = cpu_nr(here)->curr;
-	if (!curr || p->priority >= curr->priority || barred(p, highest_nice(rq))) {
+	if (!curr || p->prio >= curr->prio || barred(p, highest_nice(rq))) {
 		count(nr_no_preemptions);
 		return NO_CPU;
 	}
 	count(nr_preemptions);
 	if (profile == PROFILE_6_X &&
-	    (p->priority <= PRI_MAX_INTERRUPT || curr->class == CLASS_IDLE))
+	    (p->prio <= PRI_MAX_INTERRUPT || curr->class == CLASS_IDLE))
 		curr->keeps_first = true;
 	return here;
 }
@@ -467,10 +470,10 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice)
 {
 	if (rq && p->class == CLASS_TIMESHARE) {
-		nice_del(&rq->nice, old_nice);
-		nice_add(&rq->nice, p->base.nice);
+		nice_del(&rq->timeshare, old_nice);
+		nice_add(&rq->timeshare, p->base.nice);
 	}
-	reset_priority(p);
+	set_user_pri(p);
 	return false;
 }
 

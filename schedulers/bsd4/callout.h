@@ -14,16 +14,16 @@
 /* ---- once per second ---- */
 
 /* @p has waited for too long: it is next, and stays so until it has run for a tick. */
-static __always_inline void rescue(rq_t *rq, task_t *p)
+static __always_inline void put_first(rq_t *rq, task_t *p)
 {
-	p->rescued = true;
-	set_priority(rq, p, PRI_MIN_KERNEL);
-	count(nr_rescues);
+	p->starving = true;
+	set_prio(rq, p, PRI_MIN_KERNEL);
+	count(nr_starving);
 }
 
 static __always_inline bool starves(rq_t *rq, task_t *p)
 {
-	return p->base.state == TASK_READY && !p->rescued &&
+	return p->base.state == TASK_READY && !p->starving &&
 	       rq->base.clock - p->waiting_since > starvation_max_ns;
 }
 
@@ -45,13 +45,13 @@ static __noinline int schedcpu_task(rq_t *rq, task_t *p)
 		return 0;
 	}
 	p->estcpu = decay(rq, p->estcpu);
-	reset_priority(p);
+	set_user_pri(p);
 	if (!linked)
 		return 0;
-	if (p->priority >= PRI_MIN_TIMESHARE)
-		set_priority(rq, p, p->user_pri);
+	if (p->prio >= PRI_MIN_TIMESHARE)
+		set_prio(rq, p, p->user_pri);
 	if (starves(rq, p))
-		rescue(rq, p);
+		put_first(rq, p);
 	return 0;
 }
 

@@ -62,6 +62,10 @@ go:;                                                                      \
  */
 #define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
 
+/* Nanoseconds in a millisecond and in a second. */
+#define MS 1000000ull
+#define SEC_NS (1000 * MS)
+
 /* Adds one to a counter. */
 #define count(counter) __sync_fetch_and_add(&(counter), 1)
 

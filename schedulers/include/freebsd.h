@@ -15,8 +15,8 @@
 #define PRIO_PER_LIST 4
 #include "prio_queue.h"
 
-#define MS 1000000ull
-#define SEC_NS (1000 * MS)
+/* Number of the list for the rank of @p, a member of both policies' tasks. */
+#define list_nr(p) ((u32)(p)->prio / PRIO_PER_LIST)
 
 /* The statistics clock: 128 ticks per second, whatever HZ is. */
 #define STATHZ 128

@@ -88,9 +88,6 @@ u64 nr_balanced COUNTS("looks at the other CPUs that found no reason to pull");
 u64 nr_failed_pulls COUNTS("busier CPUs of which no task could be pulled");
 u64 nr_idle_nudges COUNTS("idle CPUs told by a busy one that there is work");
 
-#define MS 1000000ull
-#define SEC_NS (1000 * MS)
-
 /* Priorities 0..99 are real time, which other classes do here; nice 0 is 120. */
 #define MAX_RT_PRIO 100
 

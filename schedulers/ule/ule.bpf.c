@@ -144,12 +144,6 @@ static u32 ticks_left(task_t *p)
 
 /* ---- the queues ---- */
 
-/* Number of the list that @p is on. */
-static __always_inline u32 list_nr(task_t *p)
-{
-	return (u32)p->prio / PRIO_PER_LIST;
-}
-
 static __always_inline void queue_add_tail(task_t *p, prio_queue_t *queue)
 {
 	prio_queue_add_tail(queue, p, list_nr(p));

@@ -41,7 +41,7 @@ const volatile bool prev_wins_ties = false;
 u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
 u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");
 u64 nr_preemptions COUNTS("ready tasks better than what some CPU runs");
-u64 nr_no_target COUNTS("ready tasks that have to wait");
+u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
 
 struct task {
 	struct task_base base;
@@ -158,7 +158,7 @@ static __always_inline s32 reschedule_idle(task_t *p)
 		}
 	}
 	if (target == NO_CPU)
-		nr_no_target++;
+		nr_no_preemptions++;
 	else if (oldest != ~0ull)
 		nr_idle_longest++;
 	else

@@ -29,7 +29,7 @@ fn decays(seen: &Seen, task: u32) -> Vec<(i64, i64)> {
 /// Point 1: a lone hog at load 1.
 #[test]
 fn estcpu_of_a_lone_hog() {
-    let seen = at_load(1).watch(&[".estcpu", ".priority"]).run(hogs(ms(6500), &[0]));
+    let seen = at_load(1).watch(&[".estcpu", ".prio"]).run(hogs(ms(6500), &[0]));
     let expected = [(128, 85), (213, 142), (270, 180), (295, 196), (295, 196), (295, 196)];
     assert_eq!(decays(&seen, 0), expected);
     let priorities = seen.probe().course(0, 1);
@@ -148,19 +148,18 @@ fn shares_by_nice() {
     }
 }
 
-/// Point 6: priorities and lists by nice value and `estcpu`.
+/// Point 6: priorities by nice value and `estcpu`.
 #[test]
-fn priorities_and_lists() {
+fn priorities_by_nice_and_estcpu() {
     let table = [(-20, 160, 196), (-10, 170, 206), (0, 180, 216), (10, 190, 223), (19, 199, 223)];
     for (nice, fresh, saturated) in table {
-        let seen = at_load(1).watch(&[".priority", ".list"]).run(hogs(ms(4500), &[nice]));
-        let (priorities, lists) = (seen.probe().course(0, 0), seen.probe().course(0, 1));
-        assert_eq!((priorities[0], lists[0]), (fresh, fresh / 4), "nice {nice}");
+        let seen = at_load(1).watch(&[".prio"]).run(hogs(ms(4500), &[nice]));
+        let priorities = seen.probe().course(0, 0);
+        assert_eq!(priorities[0], fresh, "nice {nice}");
         assert_eq!(priorities.iter().max(), Some(&saturated), "nice {nice}");
-        assert_eq!(lists.iter().max(), Some(&(saturated / 4)), "nice {nice}");
     }
     // 80 points are worth 10 priorities.
-    let seen = at_load(1).watch(&[".estcpu", ".priority"]).run(hogs(ms(700), &[0]));
+    let seen = at_load(1).watch(&[".estcpu", ".prio"]).run(hogs(ms(700), &[0]));
     let found = seen.probe().samples.iter().find(|s| s.values[0] == 80).expect("it computes");
     assert_eq!(found.values[1], 190);
 }
@@ -250,7 +249,7 @@ fn nice(value: i64) -> Nice {
 fn nobody_starves_for_good() {
     let load = hogs(ms(35_000), &[-20, 19, 19]).policy(Policy::Idle);
     let seen = bsd4().run(load);
-    assert_eq!(seen.counter("nr_rescues"), 6);
+    assert_eq!(seen.counter("nr_starving"), 6);
     for task in 1..3 {
         let lengths = seen.lengths(task);
         all_near(&lengths[lengths.len() - 3..], 3, 7.8, 0.5);
@@ -272,10 +271,10 @@ fn woken_tasks_are_boosted() {
     assert!(wait(plain(), -20, Policy::Other) < us(100), "priority 160 against more");
     assert!(wait(bsd4(), 19, Policy::Batch) > ms(60), "no boost");
     assert!(wait(bsd4(), -1, Policy::Idle) > ms(1000), "another class");
-    let seen = bsd4().watch(&[".priority", ".list"]).run(Load::new(ms(300)).task(0, hog_after(ms(100))));
+    let seen = bsd4().watch(&[".prio"]).run(Load::new(ms(300)).task(0, hog_after(ms(100))));
     let at = seen.probe().samples.iter().rposition(|s| s.when == When::Enqueue).expect("it woke up");
-    assert_eq!(seen.probe().samples[at].values, [88, 22]);
-    assert_eq!(seen.probe().samples[at + 1].values, [180, 45]);
+    assert_eq!(seen.probe().samples[at].values, [88]);
+    assert_eq!(seen.probe().samples[at + 1].values, [180]);
 }
 
 /// Section 6: real-time tasks run until they block or a better one comes. Equal ones take turns as SCHED_RR does, or
@@ -283,7 +282,7 @@ fn woken_tasks_are_boosted() {
 #[test]
 fn the_real_time_class() {
     let lab = || bsd4().set("realtime_names", "task/");
-    let seen = lab().watch(&[".priority"]).run(hogs(ms(3000), &[0, 0]));
+    let seen = lab().watch(&[".prio"]).run(hogs(ms(3000), &[0, 0]));
     all_near(&seen.lengths(0)[1..], 10, 100.0, 0.2);
     assert_eq!(seen.probe().course(0, 0), [180, 143], "its name is read when it is first queued");
     let seen = lab().set("realtime_fifo", "1").run(hogs(ms(3000), &[0, 0]));
@@ -303,7 +302,7 @@ fn the_real_time_class() {
 fn the_idle_class() {
     let half = || forever(&[Op::Run(ms(10)), Op::Sleep(ms(10))]);
     for (lab, policy) in [(bsd4().set("idle_names", "task/1"), Policy::Other), (bsd4(), Policy::Idle)] {
-        let lab = lab.watch(&[".priority"]);
+        let lab = lab.watch(&[".prio"]);
         let seen = lab.run(Load::new(ms(4000)).task(19, half()).task(0, hog()).policy(policy));
         near(seen.share(0), 0.5, 0.01);
         near(seen.share(1), 0.5, 0.01);
@@ -338,9 +337,9 @@ fn the_interrupt_class() {
 #[test]
 fn a_yield_goes_to_list_55() {
     let yields = forever(&[Op::Run(us(10)), Op::Yield]);
-    let seen = bsd4().watch(&[".list"]).run(Load::new(ms(5500)).task(0, yields).task(0, hog()));
+    let seen = bsd4().watch(&[".prio"]).run(Load::new(ms(5500)).task(0, yields).task(0, hog()));
     let course = seen.probe().course(0, 0);
-    assert!(course.contains(&55), "{course:?}");
+    assert!(course.contains(&223), "{course:?}");
     let mine = seen.stints().iter().filter(|s| s.task.0 == 0).count();
     assert!((3..20).contains(&mine), "{mine} times");
 }
@@ -375,7 +374,7 @@ fn schedcpu_walks_over_all_tasks() {
 #[test]
 fn profiles_on_several_cpus() {
     for (profile, limit) in [("5_x", 295), ("6_x", 591)] {
-        let lab = at_load(2).set("profile", profile).cpus(2).watch(&[".estcpu", ".priority"]);
+        let lab = at_load(2).set("profile", profile).cpus(2).watch(&[".estcpu", ".prio"]);
         let seen = lab.run(hogs(ms(12_500), &[0, 0]));
         assert_eq!(seen.probe().course(0, 0).iter().max(), Some(&limit));
         assert_eq!(seen.probe().course(0, 1).iter().max(), Some(&216));
