@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+/// Folder of the headers that only objects with the layer SWAP have.
+const LAYER: &str = "swap/";
+
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
@@ -28,17 +31,25 @@ fn main() {
         let path = schedulers.join(name).join(format!("{name}.bpf.c"));
         let source = read(&path);
         let object = objects.join(format!("{name}.bpf.o"));
+        let swap = objects.join(format!("{name}+swap.bpf.o"));
         let mut sources = Vec::new();
         with_includes(&path, &mut sources);
         let tunables: Vec<(String, String)> = sources.iter().flat_map(|(_, text)| tunables(text)).collect();
         writeln!(
             code,
-            "    Shipped {{ name: {name:?}, about: {:?}, tunables: &{tunables:?}, object: include_bytes!({object:?}) }},",
+            "    Shipped {{ name: {name:?}, about: {:?}, tunables: &{tunables:?}, \
+             object: include_bytes!({object:?}), swap: include_bytes!({swap:?}) }},",
             about(&source, name)
         )
         .expect("a string takes all");
     }
-    code.push_str("];\n/// The shipped machine files: name and text.\n");
+    let layer = schedulers.join("include").join(LAYER);
+    let tunables: Vec<(String, String)> =
+        files(&layer, "h").iter().flat_map(|path| tunables(&read(path))).collect();
+    code.push_str("];\n/// Tunables of the layer SWAP: name and comment.\n");
+    writeln!(code, "pub(crate) static SWAP_TUNABLES: &[(&str, &str)] = &{tunables:?};")
+        .expect("a string takes all");
+    code.push_str("/// The shipped machine files: name and text.\n");
     code.push_str("pub(crate) static MACHINES: &[(&str, &str)] = &[\n");
     for path in files(&machines, "toml") {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -80,7 +91,7 @@ fn with_includes(path: &Path, found: &mut Vec<(PathBuf, String)>) {
     let text = read(&path);
     found.push((path.clone(), text.clone()));
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
-    for header in included {
+    for header in included.filter(|header| !header.starts_with(LAYER)) {
         with_includes(&path.with_file_name(header), found);
     }
 }

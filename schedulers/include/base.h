@@ -19,6 +19,7 @@
 
 /* 1 GiB of address space; pages are only taken as tasks appear. */
 #define ARENA_PAGES (1u << 18)
+#define PAGES(bytes) (((bytes) + PAGE_SIZE - 1) / PAGE_SIZE)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARENA);
@@ -35,6 +36,12 @@ struct {
  * constant start exactly, iteration by iteration.
  */
 static volatile int zero;
+
+/*
+ * Hides from the compiler what it knows of @x, an index: where it would step a
+ * pointer instead, the verifier would follow every value of that.
+ */
+#define hide_value(x) asm volatile("" : "+r"(x))
 
 /* False once the verifier's budget of iterations (8 million) is used up. */
 #define can_loop                                                          \
@@ -159,13 +166,15 @@ static __always_inline u32 find_next_bit(bitmap_t *map, u32 bits, u32 from)
 }
 
 /*
- * One spin lock per run queue and two for the tables of tasks, each in a cache
+ * One spin lock per run queue, two for the tables of tasks, some for SWAP, each in a cache
  * line of its own. They are leaves: nobody holds two at a time, nor calls a
  * helper with one held (the verifier sees to both). Interrupts are off under
  * them.
  */
 #define LOCK_SLAB MAX_CPUS
 #define LOCK_TASKS (MAX_CPUS + 1)
+#define LOCK_SWAP (MAX_CPUS + 2)	/* first of SWAP_LOCKS for buckets of resources */
+#define SWAP_LOCKS 32
 
 struct lock {
 	struct bpf_spin_lock spin;
@@ -174,7 +183,7 @@ struct lock {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_CPUS + 2);
+	__uint(max_entries, LOCK_SWAP + SWAP_LOCKS);
 	__type(key, u32);
 	__type(value, struct lock);
 } locks SEC(".maps");

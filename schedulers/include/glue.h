@@ -123,12 +123,6 @@ static __always_inline bool cpu_allowed(task_t *p, u32 cpu)
 	return test_bit(cpu, p->base.allowed);
 }
 
-/* May @cpu, which @prev is about to leave, run @p now? */
-static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev)
-{
-	return p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu));
-}
-
 /* ---- idle CPUs ---- */
 
 static __always_inline bool cpu_idle(u32 cpu)
@@ -220,80 +214,7 @@ static __always_inline struct lock *lock_task_rq(task_t *p, u64 now, u32 *nr)
 	return NULL;
 }
 
-/* ---- run time and ticks ---- */
-
-/*
- * How much early a tick of ours is counted at a tick of the kernel, as a share
- * of the time since the kernel's last one. A task starts to run a little after
- * a tick of the kernel, so at the tick where its slice should end it is short of
- * it by the time that the switch took; without this it would run until the next.
- */
-#define EARLY_SHIFT 3
-
-/*
- * Charges @p for what it ran until its run time was @sum, and counts whole
- * ticks; the rest is kept with the task. @at_tick: this is a tick of the kernel,
- * and a little that is missing to a tick of ours is forgiven. Once the policy
- * wants to reschedule (then true is returned) no more ticks are counted until @p
- * is put: if the kernel's ticks are coarse, what it ran too long comes off its
- * next slice.
- */
-static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, bool at_tick)
-{
-	s64 ran = sum - p->base.charged, tick = tick_length(), early = 0;
-
-	use_arena();
-	if (at_tick)
-		early = min(ran, tick) >> EARLY_SHIFT;
-	p->base.charged = sum;
-	p->base.ran += ran;
-	if (tick_sampling)
-		return false;
-	p->base.partial += ran;
-	while (!p->base.over && p->base.partial + early >= tick && can_loop) {
-		p->base.partial -= min(p->base.partial, tick);
-		count(nr_ticks);
-		p->base.over = task_tick(rq, p);
-	}
-	return p->base.over;
-}
-
-/* The scheduler is entered while @p runs, or @p blocks. */
-static __always_inline void put_prev(rq_t *rq, task_t *p, u64 sum)
-{
-	charge(rq, p, sum, false);
-	put_prev_task(rq, p, p->base.ran);
-	WRITE_ONCE(p->base.ran, 0);
-	WRITE_ONCE(p->base.over, false);
-}
-
-/* tick_sampling: one tick for each multiple of its length since the last look. */
-static __always_inline bool sample(rq_t *rq, task_t *p, cpu_t *cpu, u64 now)
-{
-	u64 tick = tick_length(), n = now / tick - cpu->sampled / tick;
-	bool resched = false;
-
-	cpu->sampled = now;
-	while (n && can_loop) {
-		n--;
-		count(nr_ticks);
-		if (task_tick(rq, p))
-			resched = true;
-	}
-	return resched;
-}
-
-/* ns that @p may run until its slice ends. */
-static __always_inline u64 slice_ns(task_t *p)
-{
-	s64 left = (s64)ticks_left(p) * (s64)tick_length() - p->base.partial;
-
-	if (tick_sampling)
-		left += tick_length();
-	return left > 0 ? left : 1;
-}
-
-#include "move.h"
+#include "charge.h"
 
 /* ---- linking ---- */
 
@@ -330,12 +251,12 @@ static __noinline s32 link_task(task_t *p, s32 cpu, u64 now, u32 reason, u32 sta
 	if (!lock)
 		return NO_CPU;
 	rq = rq_nr(nr);
-	if (reason != ENQ_PREEMPTED) {
+	if (reason != ENQ_PREEMPTED && swap_claim(p)) {
 		enqueue_task(rq, p, reason);
 		p->base.rq = nr;
 	}
 	p->base.state = state;
-	if (state == TASK_READY)
+	if (state != TASK_RUNNING)
 		target = wakeup_preempt(rq, p, cpu, reason);
 	unlock(lock);
 	return target;
@@ -373,6 +294,26 @@ static __always_inline void kick(s32 target, s32 cpu, u32 reason)
 		preempt_cpu(target);
 	else if (target != cpu || reason > ENQ_NEW)
 		kick_idle(target);
+}
+
+/* One pass through the scheduler on a CPU. */
+struct pass {
+	u64 now;	/* in: ns */
+	u64 sum;	/* in: run time of the task that is put, ns */
+	u64 slice;	/* out: ns that the chosen task may run */
+	s32 pid;	/* out: the chosen task */
+	bool idle;	/* in: the CPU will be idle if nothing is found */
+	task_t *moved;	/* out: picked, but has to move */
+	s32 to;		/* out: the CPU that it moves to */
+};
+
+#include "swap/swap.h"
+
+/* May @cpu, which @prev is about to leave, run @p now, or somebody in its place? */
+static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev)
+{
+	return p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu)) ||
+	       swap_can_run(p, cpu, prev);
 }
 
 /* ---- becoming ready ---- */
@@ -440,6 +381,10 @@ void glue_enqueue(u64 *ctx)
 #ifdef POLICY_READS_TASK
 	relink = read_task(t, p);
 #endif
+	if (enq_flags & ENQ_FLAG_WAKEUP && swap_wakes(t, cpu)) {
+		count(nr_wakeups);
+		goto ready;
+	}
 	if (t->base.rq == RQ_NONE) {
 		reason = enqueue_reason(t, enq_flags);
 	} else if (relink || !linked_well(t, cpu)) {
@@ -453,31 +398,23 @@ void glue_enqueue(u64 *ctx)
 			t->base.state = TASK_READY;
 			if (!preempted && cpu_idle(cpu))
 				kick_idle(cpu);
-			return;
+			goto ready;
 		}
 		reason = ENQ_PREEMPTED;
 	}
 	kick(link_task(t, cpu, bpf_ktime_get_ns(), reason, TASK_READY), cpu, reason);
+ready:
 	t->base.waker_cpu = -1;
+	swap_ready(t, cpu);
 }
 
 /* ---- giving a CPU something to run ---- */
-
-/* One pass through the scheduler on a CPU. */
-struct pass {
-	u64 now;	/* in: ns */
-	u64 sum;	/* in: run time of the task that is put, ns */
-	u64 slice;	/* out: ns that the chosen task may run */
-	s32 pid;	/* out: the chosen task */
-	bool idle;	/* in: the CPU will be idle if nothing is found */
-	task_t *moved;	/* out: picked, but has to move */
-	s32 to;		/* out: the CPU that it moves to */
-};
 
 enum outcome {
 	CHOSE_NONE,
 	CHOSE_PREV,
 	CHOSE_OTHER,
+	CHOSE_REMOTE,	/* SWAP: a task on another CPU's queue */
 	CHOSE_WALK,	/* recalculate_task() all tasks first */
 	CHOSE_MOVED,	/* move that task first */
 };
@@ -517,6 +454,19 @@ static __always_inline bool take_elsewhere(rq_t *rq, task_t *p, s32 cpu, struct 
 #endif
 }
 
+/* @exec runs next on the CPU of queue @nr, which @prev leaves. */
+static __always_inline u32 settle_on(task_t *exec, task_t *prev, u32 nr, struct pass *pass)
+{
+	pass->slice = slice_ns(exec);
+	pass->pid = exec->base.pid;
+	if (exec->base.rq != (s32)nr)
+		return CHOSE_REMOTE;
+	if (exec == prev)
+		return CHOSE_PREV;
+	exec->base.state = TASK_PICKED;
+	return CHOSE_OTHER;
+}
+
 /*
  * schedule() of the old days: puts @prev (NULL: it blocked, or is none of ours)
  * and picks. That the CPU is going to be idle is noted under the lock, so that
@@ -527,8 +477,8 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 	u32 nr = rq_of(cpu), outcome = CHOSE_NONE;
 	cpu_t *c = cpu_nr(cpu);
 	rq_t *rq = rq_nr(nr);
+	task_t *next, *exec;
 	struct lock *lock;
-	task_t *next;
 
 	use_arena();
 	lock = lock_rq(nr, pass->now);
@@ -537,30 +487,29 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 	if (prev)
 		put_prev(rq, prev, pass->sum);
 	next = interrupted_task(c, cpu, prev);
+	exec = next;
 	if (!next) {
-		next = pick_next_task(rq, cpu, prev);
-		if (next && next != prev && take_elsewhere(rq, next, cpu, pass)) {
+		next = swap_pick_realtime(cpu, prev);
+		if (!next)
+			next = pick_next_task(rq, cpu, prev);
+		exec = swap_stand_in(next, cpu, prev);
+		if (exec && exec == next && next != prev && take_elsewhere(rq, next, cpu, pass)) {
 			unlock(lock);
 			return CHOSE_MOVED;
 		}
-		if (next)
-			set_next_task(rq, next, cpu);
+		if (exec && exec->base.rq == (s32)nr)
+			set_next_task(rq, exec, cpu);
 	}
+	swap_park_stale(cpu, rq);
 	WRITE_ONCE(c->resched, false);
 	if (rq->base.walk_tasks) {
 		rq->base.walk_tasks = false;
 		outcome = CHOSE_WALK;
-	} else if (next) {
+	} else if (exec) {
 		c->curr = next;
-		c->exec = next;
-		c->mm = next->base.mm;
-		pass->slice = slice_ns(next);
-		pass->pid = next->base.pid;
-		outcome = CHOSE_PREV;
-		if (next != prev) {
-			next->base.state = TASK_PICKED;
-			outcome = CHOSE_OTHER;
-		}
+		c->exec = exec;
+		c->mm = exec->base.mm;
+		outcome = settle_on(exec, prev, nr, pass);
 	} else {
 		WRITE_ONCE(c->curr, NULL);
 		WRITE_ONCE(c->exec, NULL);
@@ -650,6 +599,10 @@ void glue_dispatch(u64 *ctx)
 				set_slice(prev, pass.slice);
 			count(nr_keeps);
 			return;
+		case CHOSE_REMOTE:
+			if (!swap_pull(cpu, &pass))
+				break;
+			/* fall through */
 		case CHOSE_OTHER:
 			if (!hand_over(cpu, &pass))
 				break;
@@ -727,6 +680,7 @@ void glue_running(u64 *ctx)
 		return;
 	}
 	t->base.charged = p->se.sum_exec_runtime;
+	swap_runs(t, cpu);
 	if (t->base.rq == (s32)rq_of(cpu)) {
 		t->base.state = TASK_RUNNING;
 	} else {
@@ -757,10 +711,10 @@ void glue_stopping(u64 *ctx)
 		return;
 	if (c->exec == t) {
 		WRITE_ONCE(c->exec, NULL);
-		if (runnable)
-			c->interrupted = t;
-		else
+		if (!runnable)
 			WRITE_ONCE(c->curr, NULL);
+		else if (c->curr == t)
+			c->interrupted = t;
 	}
 	t->base.state = runnable ? TASK_STOPPED : TASK_NONE;
 }
@@ -784,7 +738,7 @@ void glue_tick(u64 *ctx)
 	if (!lock)
 		return;
 	rq = rq_nr(nr);
-	resched = charge(rq, t, sum, true);
+	resched = charge(rq, t, sum, true) || swap_left(t) <= 0;
 	if (tick_sampling)
 		resched = sample(rq, t, cpu_nr(cpu), now);
 	slice = slice_ns(t);
@@ -830,10 +784,12 @@ void glue_quiescent(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	u64 deq_flags = ctx[1], sum = p->se.sum_exec_runtime;
+	s32 cpu = scx_bpf_task_cpu(p), where;
 	task_t *t = task_of(p);
 	struct lock *lock;
 	u32 nr = 0;
 	rq_t *rq;
+	u64 now;
 
 	if (!t || !is_ours(p))
 		return;
@@ -841,14 +797,22 @@ void glue_quiescent(u64 *ctx)
 	if (!(deq_flags & DEQ_FLAG_SLEEP))
 		return;
 	t->base.uninterruptible = sleeps_uninterruptibly(p);
-	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
+	now = bpf_ktime_get_ns();
+	swap_blocks(t, p, now);
+	lock = lock_task_rq(t, now, &nr);
 	if (!lock)
 		return;
 	rq = rq_nr(nr);
 	put_prev(rq, t, sum);
-	dequeue_task(rq, t, DEQ_SLEEP);
-	t->base.rq = RQ_NONE;
+	where = swap_where(t, cpu);
+	if (where == NO_CPU) {
+		dequeue_task(rq, t, DEQ_SLEEP);
+		t->base.rq = RQ_NONE;
+	} else {
+		t->base.state = TASK_VIRTUAL;
+	}
 	unlock(lock);
+	swap_move(t, cpu, where, now);
 }
 
 /* ---- changes of nice, CPU mask, class ---- */
@@ -919,6 +883,7 @@ void glue_disable(u64 *ctx)
 
 	if (!t)
 		return;
+	swap_forget(t);
 	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
 	t->base.state = TASK_NONE;
 }

@@ -72,6 +72,8 @@ enum bpf_map_type {
 #define SCHED_BATCH 3
 #define SCHED_IDLE 5
 
+/* task_struct::prio below it: real time */
+#define MAX_RT_PRIO 100
 #define NICE_TO_STATIC_PRIO(nice) ((nice) + 120)
 
 /* Kernel objects: members that we read, nothing else. */
@@ -95,6 +97,7 @@ struct sched_ext_entity {
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
+	int prio;
 	int static_prio;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
@@ -103,7 +106,19 @@ struct task_struct {
 	const struct cpumask *cpus_ptr;
 	struct mm_struct *mm;
 	int pid;
+	int tgid;
 	char comm[16];
+};
+
+/* Registers of a task in a system call, x86-64. */
+struct pt_regs {
+	unsigned long di;
+	unsigned long orig_ax;
+};
+
+/* Where x86 kernels before 6.15 keep the preemption count. */
+struct pcpu_hot {
+	int preempt_count;
 };
 
 struct scx_init_task_args {
@@ -205,10 +220,22 @@ static long (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
 					   u64 flags) = (void *)156;
+static void *(*const bpf_this_cpu_ptr)(const void *percpu) = (void *)154;
+static long (*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static long (*const bpf_timer_init)(struct bpf_timer *timer, void *map, u64 clock) = (void *)169;
 static long (*const bpf_timer_set_callback)(struct bpf_timer *timer, void *callback) = (void *)170;
 static long (*const bpf_timer_start)(struct bpf_timer *timer, u64 ns, u64 flags) = (void *)171;
+
+/* The preemption count of each CPU; one of the two exists. */
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
+/*
+ * Bits that say that an interrupt handler runs: hardirq and NMI at 16..23 up to
+ * 6.18 or so and at 24..27 since, where 16..23 count sections with interrupts off;
+ * bit 8: a softirq is being served.
+ */
+#define INTERRUPT_MASK 0x0fff0100
 
 /* Functions that the kernel exports to BPF and that every kernel we load on has. */
 void __attribute__((address_space(1))) *bpf_arena_alloc_pages(

@@ -6,7 +6,6 @@
 #ifndef SCHEDLAB_TASK_H
 #define SCHEDLAB_TASK_H
 
-#define PAGES(bytes) (((bytes) + PAGE_SIZE - 1) / PAGE_SIZE)
 #define TASKS_PER_PAGE (PAGE_SIZE / sizeof(struct task))
 
 /* Takes one more page for descriptors. */
@@ -90,6 +89,7 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	t->base.home = RQ_NONE;
 #endif
 	copy_mask(t, p->cpus_ptr);
+	swap_init_task(t);
 }
 
 /* The running task forks @t. */
@@ -181,6 +181,7 @@ void glue_exit_task(u64 *ctx)
 	if (!t)
 		return;
 	slot->task = NULL;
+	swap_forget(t);
 	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
 	reward_parent(t);
 	set_home(t, RQ_NONE);
@@ -209,7 +210,7 @@ s32 glue_init(u64 *ctx)
 	rqs = (rq_t *)bpf_arena_alloc_pages(&arena, NULL, PAGES(nr_rqs * sizeof(struct rq)),
 					    NUMA_NO_NODE, 0);
 	all_tasks = (list_t *)bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
-	if (!cpus || !rqs || !all_tasks)
+	if (!cpus || !rqs || !all_tasks || swap_init())
 		return -ENOMEM;
 	list_init(all_tasks);
 	for (cpu = zero; cpu < nr_rqs && can_loop; cpu++) {

@@ -39,6 +39,10 @@ typedef struct task __arena task_t;
 typedef struct rq __arena rq_t;
 typedef struct cpu __arena cpu_t;
 
+#ifdef SWAP
+#include "swap/types.h"
+#endif
+
 /* task_base::rq when it is no queue's number */
 #define RQ_NONE (-1)	/* not linked */
 #define RQ_MOVING (-2)	/* between two queues: wait */
@@ -53,6 +57,7 @@ enum task_state {
 	TASK_PICKED,	/* picked, on its way to the kernel */
 	TASK_RUNNING,	/* on a CPU */
 	TASK_STOPPED,	/* taken off its CPU while runnable; ops.enqueue follows */
+	TASK_VIRTUAL,	/* SWAP: blocked but linked; a provider may run in its place */
 };
 
 /*
@@ -85,6 +90,9 @@ struct task_base {
 	s32 home;			/* T: queue that it belongs to, RQ_NONE: none */
 	struct list_head siblings;	/* T: tasks of the same home */
 #endif
+#ifdef SWAP
+	struct swap_task swap;
+#endif
 };
 
 /* The glue's part of a run queue. Under the queue's lock but T. */
@@ -114,6 +122,11 @@ struct cpu {
 	task_t *interrupted;		/* lost the CPU to a task that is none of ours */
 	bool resched;			/* was told to preempt, has not picked since */
 	u64 pad;
+#ifdef SWAP
+	task_t *stale;			/* virtual runnable, but the pick found nobody for it */
+	task_t *parked[SWAP_REVIVALS];	/* to be revived */
+	struct swap_search search;
+#endif
 };
 
 /* The link of @p, and the task of a link: struct task begins with its base. */
@@ -122,6 +135,20 @@ struct cpu {
 
 /* May @cpu, which @prev is about to leave, run @p now? */
 static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev);
+
+/*
+ * What the glue calls of SWAP (swap/swap.h). Queue locks as said, none otherwise.
+ */
+/* Is @p virtual runnable, and is there who could run on @cpu in its place? Queue locked. */
+static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev);
+/* @p has run for @ran ns. Queue locked. */
+static __always_inline void swap_charge(task_t *p, s64 ran);
+/* @p does not run any more, as a provider or at all. Queue locked. */
+static __always_inline void swap_settle(task_t *p);
+/* ns that @p may run as a provider; very long if it runs for itself. */
+static __always_inline s64 swap_left(task_t *p);
+/* Takes @p, whose rq is RQ_NONE, to link it; false: somebody else has. */
+static __always_inline bool swap_claim(task_t *p);
 
 /* Why enqueue_task() or wakeup_preempt() is called; one of these. */
 enum enqueue_reason {

@@ -88,13 +88,10 @@ u64 nr_balanced COUNTS("looks at the other CPUs that found no reason to pull");
 u64 nr_failed_pulls COUNTS("busier CPUs of which no task could be pulled");
 u64 nr_idle_nudges COUNTS("idle CPUs told by a busy one that there is work");
 
-/* Priorities 0..99 are real time, which other classes do here; nice 0 is 120. */
-#define MAX_RT_PRIO 100
-
 struct task {
 	struct task_base base;
 	prio_queue_t *array;	/* that it is queued in, NULL: none */
-	s32 prio;		/* 100..139, index of its list */
+	s32 prio;		/* MAX_RT_PRIO..139, index of its list */
 	s32 static_prio;	/* 120 + nice */
 	s32 time_slice;		/* ticks left */
 	s32 credit;		/* 2.6.10: -101..101 */

@@ -11,6 +11,9 @@ use std::borrow::Cow;
 /// The name of the kernel's own fair class.
 pub(crate) const FAIR: &str = "eevdf";
 
+/// What a policy's name ends with if it is to carry the layer SWAP.
+pub(crate) const SWAP: &str = "+swap";
+
 /// A scheduler as the user named it, with its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler {
@@ -35,8 +38,9 @@ impl Scheduler {
         if name == FAIR {
             return Ok(found(None));
         }
-        if let Some(shipped) = SCHEDULERS.iter().find(|shipped| shipped.name == name) {
-            return Ok(found(Some(Cow::Borrowed(shipped.object))));
+        let (policy, swap) = name.strip_suffix(SWAP).map_or((name, false), |policy| (policy, true));
+        if let Some(shipped) = SCHEDULERS.iter().find(|shipped| shipped.name == policy) {
+            return Ok(found(Some(Cow::Borrowed(if swap { shipped.swap } else { shipped.object }))));
         }
         if name.ends_with(".o") || name.contains('/') {
             let bytes = std::fs::read(name)
@@ -45,7 +49,7 @@ impl Scheduler {
         }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
         Err(Failure::usage(format!(
-            "no scheduler named '{name}'; there are: {}, {FAIR} (or give an object file: *.bpf.o)",
+            "no scheduler named '{name}'; there are: {}, each also with {SWAP}, and {FAIR} (or give an object file: *.bpf.o)",
             names.join(", ")
         )))
     }

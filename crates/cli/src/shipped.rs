@@ -15,6 +15,8 @@ pub(crate) struct Shipped {
     pub(crate) tunables: &'static [(&'static str, &'static str)],
     /// The compiled object.
     pub(crate) object: &'static [u8],
+    /// The same policy with the layer SWAP.
+    pub(crate) swap: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));

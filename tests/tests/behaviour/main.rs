@@ -8,5 +8,6 @@ mod o1;
 mod probe;
 mod profiles;
 mod soak;
+mod swap;
 mod ule;
 mod vanilla;

@@ -3,8 +3,8 @@
 use crate::args::{ListArgs, ListKind};
 use crate::failure::Failure;
 use crate::output;
-use crate::scheduler::FAIR;
-use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
+use crate::scheduler::{FAIR, SWAP};
+use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS, SWAP_TUNABLES};
 use schedlab_base::Machine;
 use schedlab_workload::catalog;
 
@@ -58,17 +58,21 @@ fn schedulers(verbose: bool) -> Vec<Entry> {
         about: "the kernel's own fair class, the baseline and the fall-back".to_string(),
         details: Vec::new(),
     };
+    let details = |tunables: &[(&str, &str)]| -> Vec<(String, String)> {
+        let shown = tunables.iter().filter(|_| verbose);
+        shown.map(|(name, about)| (format!("--set {name}"), (*about).to_string())).collect()
+    };
     let shipped = SCHEDULERS.iter().map(|shipped| Entry {
         name: shipped.name.to_string(),
         about: shipped.about.to_string(),
-        details: if verbose {
-            let tunable = |(name, about): &(&str, &str)| (format!("--set {name}"), (*about).to_string());
-            shipped.tunables.iter().map(tunable).collect()
-        } else {
-            Vec::new()
-        },
+        details: details(shipped.tunables),
     });
-    std::iter::once(own).chain(shipped).collect()
+    let layer = Entry {
+        name: format!("NAME{SWAP}"),
+        about: "any of these with SWAP: who a blocked task waits for runs in its place".to_string(),
+        details: details(SWAP_TUNABLES),
+    };
+    std::iter::once(own).chain(shipped).chain(std::iter::once(layer)).collect()
 }
 
 fn workloads(verbose: bool) -> Vec<Entry> {

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * swap/detect.h - what does a blocked task wait for, and who provides it?
+ *
+ * A task that blocks in a system call waits for a resource that is named by its
+ * process, the call and the call's first argument: a descriptor, an identifier,
+ * an address. Who wakes it up has provided that, provided that a task did it and
+ * not an interrupt that came while some task happened to run.
+ */
+#ifndef SCHEDLAB_SWAP_DETECT_H
+#define SCHEDLAB_SWAP_DETECT_H
+
+u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about tasks");
+u64 nr_swap_outsiders COUNTS("wakeups by kernel threads, which we do not schedule");
+
+/* The resource that @p, which blocks in a system call, waits for. */
+static __always_inline void swap_blocking_call(task_t *t, struct task_struct *p)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(p);
+	s64 call = regs->orig_ax;
+
+	WRITE_ONCE(t->base.swap.kind, 0);
+	if (call < 0)
+		return;
+	t->base.swap.what = regs->di;
+	t->base.swap.kind = SWAP_KIND(call + 1, p->tgid);
+}
+
+/* @t blocks: if its resource has known providers, it is their requester. */
+static __noinline int swap_start_waiting(task_t *t, u64 now)
+{
+	struct swap_task __arena *s = &t->base.swap;
+	resource_t *resource;
+	struct lock *lock;
+
+	use_arena();
+	lock = swap_lock(swap_bucket(s->kind, s->what));
+	if (!lock)
+		return 0;
+	resource = swap_find(s->kind, s->what);
+	if (resource) {
+		resource->last_use = now;
+		swap_add_request(resource, t);
+		WRITE_ONCE(s->waits, 1);
+	}
+	unlock(lock);
+	return 0;
+}
+
+/* @t blocks. */
+static __always_inline void swap_blocks(task_t *t, struct task_struct *p, u64 now)
+{
+	swap_blocking_call(t, p);
+	if (t->base.swap.kind && swap_enabled)
+		swap_start_waiting(t, now);
+}
+
+/* Does an interrupt handler run on top of the current task? */
+static __always_inline bool in_interrupt(void)
+{
+	u32 *count = NULL;
+
+	if (bpf_ksym_exists(&__preempt_count))
+		count = bpf_this_cpu_ptr(&__preempt_count);
+	else if (bpf_ksym_exists(&pcpu_hot))
+		count = (u32 *)&((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
+	return count && *count & INTERRUPT_MASK;
+}
+
+/*
+ * A task blocks. Those of real-time classes do not come to ops.quiescent, nor was
+ * the task that runs next chosen with them in mind: the CPU picks again.
+ */
+SEC("tp_btf/sched_switch")
+s32 swap_switch(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	bool preempted = ctx[0], blocks = ctx[3];
+	s32 cpu = bpf_get_smp_processor_id();
+	task_t *t;
+
+	if (preempted || !blocks || prev->prio >= MAX_RT_PRIO)
+		return 0;
+	t = task_of(prev);
+	if (!t)
+		return 0;
+	swap_blocks(t, prev, bpf_ktime_get_ns());
+	if (!t->base.swap.waits || !swap_track_realtime(t))
+		return 0;
+	t->base.state = TASK_VIRTUAL;
+	if (swap_search(t, cpu, NULL, false))
+		kick(cpu, NO_CPU, ENQ_WAKE);
+	else if (swap_search(t, cpu, NULL, true))
+		kick(swap_cpu_of(cpu_nr(cpu)->search.task), NO_CPU, ENQ_WAKE);
+	return 0;
+}
+
+/* @t wakes up; if it is of a real-time class, nobody stands in for it any more. */
+static __always_inline void swap_realtime_wakes(task_t *t)
+{
+	if (t->base.swap.slot >= SWAP_REALTIME)
+		return;
+	t->base.state = TASK_NONE;
+	swap_forget(t);
+}
+
+/* The current task wakes up @t, which waits for a resource: so it provides that. */
+static __noinline int swap_learn(task_t *t)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct swap_task __arena *s = &t->base.swap;
+	task_t *waker = task_of(current);
+	resource_t *resource;
+	struct lock *lock;
+	u64 now;
+
+	use_arena();
+	if (!waker || waker == t)
+		return 0;
+	if (!is_ours(current)) {
+		count(nr_swap_outsiders);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	lock = swap_lock(swap_bucket(s->kind, s->what));
+	if (!lock)
+		return 0;
+	resource = swap_get(s->kind, s->what, now);
+	if (resource)
+		swap_credit(resource, waker);
+	unlock(lock);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+s32 swap_waking(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	task_t *t = task_of(p);
+
+	if (!t || !t->base.swap.kind)
+		return 0;
+	if (in_interrupt())
+		count(nr_swap_interrupts);
+	else
+		swap_learn(t);
+	swap_realtime_wakes(t);
+	return 0;
+}
+
+#endif

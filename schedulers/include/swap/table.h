@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * swap/table.h - the table of resources: finding them, making room, and their
+ * lists of providers and requesters. All of it under the lock of the bucket.
+ */
+#ifndef SCHEDLAB_SWAP_TABLE_H
+#define SCHEDLAB_SWAP_TABLE_H
+
+/* Confidence in a provider that is new; 1..1000; 20. The paper's C. */
+const volatile u32 swap_confidence = 20;
+/* Providers remembered per resource; 1..20; 20. The paper's K. */
+const volatile u32 swap_providers = SWAP_PROVIDERS;
+
+enum detect {
+	DETECT_WAKER,	/* providers are those who were seen to wake up a requester */
+	DETECT_PAPER,	/* and those whose system calls could provide, as in the paper */
+};
+
+/* How dependencies are found; enum, default DETECT_WAKER. */
+const volatile enum detect detect = DETECT_WAKER;
+/* Time that a provider gets for a requester until it is trusted less; ns; 20 ms. The paper's Q. */
+const volatile u64 swap_quantum_ns = 20000000;
+/* SWAP is at work; may be changed while the scheduler runs; on. */
+volatile bool swap_enabled = true;
+
+u64 nr_swap_resources COUNTS("resources that somebody was seen to provide");
+u64 nr_swap_evicted COUNTS("resources forgotten to make room for others");
+u64 nr_swap_refused COUNTS("resources not remembered, as all in the bucket are waited for");
+u64 nr_swap_learnt COUNTS("tasks seen to provide a resource for the first time");
+u64 nr_swap_displaced COUNTS("providers forgotten to make room for others");
+u64 nr_swap_provided COUNTS("times that a requester got what it waited for from a known provider");
+u64 nr_swap_blamed COUNTS("providers that had their quantum for a requester in vain");
+
+static u32 swap_order;	/* last swap_provider::order given out */
+
+struct swap_bucket {
+	struct swap_resource way[SWAP_WAYS];
+};
+
+static struct swap_bucket __arena *swap_table;
+static struct swap_realtime __arena *swap_realtime;
+
+/* Bucket of a resource: multiplicative hashing by the golden ratio (Knuth). */
+static __always_inline u32 swap_bucket(u64 kind, u64 what)
+{
+	return (kind * 31 + what) * 0x9e3779b97f4a7c15ull >> 56;
+}
+
+static __always_inline struct lock *swap_lock(u32 bucket)
+{
+	return lock_nr(LOCK_SWAP + bucket % SWAP_LOCKS);
+}
+
+/* The resource, or NULL if it is not known. */
+static __noinline resource_t *swap_find(u64 kind, u64 what)
+{
+	resource_t *way = swap_table[swap_bucket(kind, what)].way;
+	u32 i;
+
+	use_arena();
+	for (i = zero; i < SWAP_WAYS && can_loop; i++) {
+		if (way[i].kind == kind && way[i].what == what)
+			return &way[i];
+	}
+	return NULL;
+}
+
+/* A place for a new resource: a free one, or that of the one unused for longest. */
+static __always_inline resource_t *swap_room(u64 kind, u64 what)
+{
+	resource_t *way = swap_table[swap_bucket(kind, what)].way;
+	u32 i, oldest = SWAP_WAYS;
+	u64 last_use = ~0ull;
+
+	for (i = zero; i < SWAP_WAYS && can_loop; i++) {
+		hide_value(i);
+		if (!way[i].kind)
+			return &way[i];
+		if (way[i].nr_requesters || way[i].last_use >= last_use)
+			continue;
+		last_use = way[i].last_use;
+		oldest = i;
+	}
+	if (oldest == SWAP_WAYS) {
+		count(nr_swap_refused);
+		return NULL;
+	}
+	count(nr_swap_evicted);
+	return &way[oldest];
+}
+
+/* The resource, which is remembered from now on; NULL: there is no room. */
+static __noinline resource_t *swap_get(u64 kind, u64 what, u64 now)
+{
+	resource_t *resource = swap_find(kind, what);
+
+	use_arena();
+	if (!resource) {
+		resource = swap_room(kind, what);
+		if (!resource)
+			return NULL;
+		count(nr_swap_resources);
+		WRITE_ONCE(resource->nr_providers, 0);
+		list_init(&resource->requesters);
+		WRITE_ONCE(resource->nr_requesters, 0);
+		resource->what = what;
+		resource->kind = kind;
+	}
+	resource->last_use = now;
+	return resource;
+}
+
+/* ---- providers ---- */
+
+enum swap_class {
+	SWAP_LOW,
+	SWAP_DEFAULT,
+	SWAP_HIGH,
+};
+
+static __always_inline enum swap_class swap_class_of(s32 confidence)
+{
+	if (confidence > (s32)swap_confidence)
+		return SWAP_HIGH;
+	return confidence == (s32)swap_confidence ? SWAP_DEFAULT : SWAP_LOW;
+}
+
+/* Who changes class goes to the end of it. */
+static __always_inline void swap_set_confidence(provider_t *entry, s32 confidence)
+{
+	confidence = max(min(confidence, (s32)(2 * swap_confidence)), 0);
+	if (swap_class_of(confidence) != swap_class_of(entry->confidence))
+		entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
+	entry->confidence = confidence;
+}
+
+/* Is the task of @entry still who it was? */
+static __always_inline bool swap_entry_valid(provider_t *entry)
+{
+	task_t *p = entry->task;
+
+	return p && p->base.id == entry->id;
+}
+
+/* Would @a leave the list before @b, if one has to? */
+static __always_inline bool swap_leaves_first(provider_t *a, provider_t *b)
+{
+	enum swap_class of_a = swap_class_of(a->confidence), of_b = swap_class_of(b->confidence);
+
+	return of_a < of_b || (of_a == of_b && (s32)(a->order - b->order) < 0);
+}
+
+/* The entry of @p, or one for it: a free one, or that of who leaves the list. */
+static __always_inline provider_t *swap_entry_for(resource_t *resource, task_t *p)
+{
+	provider_t *entry, *room = NULL;
+	u32 i;
+
+	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
+		hide_value(i);
+		entry = &resource->provider[i];
+		if (entry->task == p && entry->id == p->base.id)
+			return entry;
+		if (!swap_entry_valid(entry)) {
+			WRITE_ONCE(entry->task, NULL);
+			room = entry;
+		} else if (!room || (room->task && swap_leaves_first(entry, room))) {
+			room = entry;
+		}
+	}
+	if ((!room || room->task) && i < swap_providers && i < SWAP_PROVIDERS) {
+		room = &resource->provider[i];
+		WRITE_ONCE(room->task, NULL);
+		resource->nr_providers = i + 1;
+	}
+	return room;
+}
+
+/* Lists @p, the calling task, as provider of @resource, if it is not. Its entry. */
+static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p)
+{
+	provider_t *entry = swap_entry_for(resource, p);
+	struct swap_task __arena *s = &p->base.swap;
+
+	use_arena();
+	if (!entry || entry->task == p)
+		return entry;
+	if (entry->task)
+		count(nr_swap_displaced);
+	count(nr_swap_learnt);
+	entry->resource = resource;
+	entry->task = p;
+	entry->id = p->base.id;
+	entry->confidence = swap_confidence;
+	entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
+	WRITE_ONCE(entry->used, 0);
+	WRITE_ONCE(entry->spent, 0);
+	WRITE_ONCE(entry->needed, 0);
+	s->owned[s->next_owned++ % SWAP_OWNED] = entry;
+	return entry;
+}
+
+/* @p, the calling task, has provided @resource for somebody who waited for it. */
+static __noinline int swap_credit(resource_t *resource, task_t *p)
+{
+	provider_t *entry = swap_list_provider(resource, p);
+	struct swap_task __arena *s = &p->base.swap;
+	u64 needed;
+
+	use_arena();
+	if (!entry)
+		return 0;
+	count(nr_swap_provided);
+	swap_set_confidence(entry, entry->confidence + 1);
+	needed = entry->spent;
+	if (s->entry == entry)
+		needed += s->used;
+	if (needed)
+		entry->needed = max(needed, (7 * entry->needed + needed) / 8);
+	WRITE_ONCE(entry->used, 0);
+	WRITE_ONCE(entry->spent, 0);
+	WRITE_ONCE(s->used, 0);
+	return 0;
+}
+
+/*
+ * What @entry may use up until it is blamed. A server that takes longer for a
+ * request than Q would soon be trusted no more; the paper does not say how it
+ * avoids that. So Q comes on top of what it needed lately.
+ */
+static __always_inline u64 swap_quantum(provider_t *entry)
+{
+	if (detect == DETECT_PAPER)
+		return swap_quantum_ns;
+	return swap_quantum_ns + entry->needed + entry->needed / 4;
+}
+
+/*
+ * The time of @entry was for nothing. That the paper takes one step back at a time
+ * is for providers that are guessed; one that was seen to provide once, and not
+ * since, is given up sooner.
+ */
+static __always_inline void swap_blame(provider_t *entry)
+{
+	s32 confidence = entry->confidence;
+
+	count(nr_swap_blamed);
+	entry->used = 0;
+	swap_set_confidence(entry, detect == DETECT_PAPER ? confidence - 1 : confidence >> 1);
+}
+
+/* ---- requesters ---- */
+
+/* @p waits for @resource too. */
+static __always_inline void swap_add_request(resource_t *resource, task_t *p)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	request_t *request;
+
+	if (s->nr_requests >= SWAP_REQUESTS)
+		return;
+	request = &s->request[s->nr_requests % SWAP_REQUESTS];
+	request->task = p;
+	request->resource = resource;
+	list_add_tail(&request->link, &resource->requesters);
+	resource->nr_requesters++;
+	s->nr_requests++;
+}
+
+/* @p does not wait any more. Takes the locks itself. */
+static __noinline int swap_withdraw(task_t *p)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	resource_t *resource;
+	struct lock *lock;
+
+	use_arena();
+	while (s->nr_requests && can_loop) {
+		resource = s->request[(s->nr_requests - 1) % SWAP_REQUESTS].resource;
+		lock = swap_lock(swap_bucket(resource->kind, resource->what));
+		if (!lock)
+			return 0;
+		s->nr_requests--;
+		list_del(&s->request[s->nr_requests % SWAP_REQUESTS].link);
+		resource->nr_requesters--;
+		unlock(lock);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * swap/types.h - what SWAP remembers: resources, who waits for them, and who
+ * has provided them.
+ *
+ * A resource is whatever a task can wait for: the data in a pipe, a semaphore,
+ * a lock. A blocked task is a requester of one resource or several. A task that
+ * has provided a resource is listed there as a provider, with a confidence that
+ * rises when it provides and falls when it was given time in vain.
+ *
+ * Resources live in a table of buckets. What is about one resource changes under
+ * the lock of its bucket; the scheduler reads without it. A pointer to a task
+ * goes with the id that the task had: a descriptor that was used again differs.
+ */
+#ifndef SCHEDLAB_SWAP_TYPES_H
+#define SCHEDLAB_SWAP_TYPES_H
+
+/* Providers that are remembered per resource, at most: K of the paper. */
+#define SWAP_PROVIDERS 20
+/* Resources that one task can wait for at once (poll), and links of tasks that provide for
+ * each other which are followed; both chosen. */
+#define SWAP_REQUESTS 8
+#define SWAP_DEPTH 8
+/* Resources of which a task is remembered as provider, when it is asked who waits for it. */
+#define SWAP_OWNED 8
+/* Blocked tasks that one becoming ready queues, per resource; chosen. */
+#define SWAP_REVIVALS 4
+/* Real-time tasks that are blocked at the same time and have providers, at most; chosen. */
+#define SWAP_REALTIME 16
+/* The table: buckets, and resources in each. 2048 together. */
+#define SWAP_BUCKETS 256
+#define SWAP_WAYS 8
+
+typedef struct swap_resource __arena resource_t;
+typedef struct swap_provider __arena provider_t;
+typedef struct swap_request __arena request_t;
+
+struct swap_provider {
+	struct task __arena *task;	/* NULL: free entry */
+	resource_t *resource;		/* whose entry this is */
+	u64 id;				/* of that task */
+	s32 confidence;			/* 0..2 * C */
+	u32 order;			/* grows: older entries of a class come first */
+	u64 used;			/* ns run for requesters since it last provided or was blamed, */
+	u64 spent;			/* and since it last provided */
+	u64 needed;			/* ns that it needed to provide, lately */
+};
+
+struct swap_resource {
+	u64 kind;			/* identity: SWAP_KIND() of it, 0: free, */
+	u64 what;			/* and its number among those */
+	u64 last_use;			/* ns */
+	struct list_head requesters;	/* swap_request::link */
+	u32 nr_requesters;
+	u32 nr_providers;		/* entries in use, and perhaps invalid, are the first ones */
+	struct swap_provider provider[SWAP_PROVIDERS];
+};
+
+/* Part of a task: one resource that it waits for. */
+struct swap_request {
+	struct list_head link;
+	resource_t *resource;
+	struct task __arena *task;
+};
+
+/* Part of a task's descriptor. */
+struct swap_task {
+	u64 kind, what;			/* K: resource that it blocks on; kind 0: none */
+	struct swap_request request[SWAP_REQUESTS];
+	u32 nr_requests;		/* K: of these are linked */
+	u32 next_owned;
+	provider_t *owned[SWAP_OWNED];	/* by itself: its entries; valid while they name it */
+	provider_t *entry;		/* Q: it runs as provider by this entry, NULL: for itself */
+	u64 used;			/* Q: ns that it ran by that entry */
+	s32 ran_on;			/* K: CPU that it ran on last */
+	s32 cpu;			/* Q: CPU that picked it last while it was blocked */
+	u32 waits;			/* K: is a blocked requester */
+	u32 slot;			/* K: real time: where it is in the table, SWAP_REALTIME: nowhere */
+};
+
+/* One step on the way from a requester to the task that runs in its place. */
+struct swap_step {
+	struct task __arena *task;	/* a requester */
+	u64 product;			/* of the confidences on the way to it */
+	u64 scale;			/* C to the power of the links on that way */
+	u32 request;			/* next to look at */
+	u32 provider;			/* next to look at in that */
+	u32 order;			/* of the first provider on the way */
+	u32 depth;			/* number of this step */
+};
+
+/* A CPU's search, and what it found. */
+struct swap_search {
+	struct swap_step step[SWAP_DEPTH];
+	u32 depth;			/* the step at work */
+	u32 looks;			/* entries looked at */
+	struct task __arena *task;	/* who runs in place of the requester, NULL: nobody */
+	provider_t *entry;		/* the last one on the way to it */
+	u64 value;			/* confidence in it */
+	u32 first_order, order;		/* of the first and last entry, which decide ties */
+};
+
+/* Blocked real-time tasks that have providers. */
+struct swap_realtime {
+	u32 nr;
+	u64 task[SWAP_REALTIME];	/* task_t *, 0: free */
+};
+
+/* A type of resource and the process it belongs to, 0: all of them. */
+#define SWAP_KIND(type, tgid) ((u64)(type) << 32 | (u32)(tgid))
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * swap/virtual.h - blocked tasks that stay queued.
+ *
+ * A requester with a provider that could run stays linked when it blocks, as
+ * virtual runnable: it keeps its place and its priority, and when the policy
+ * picks it, the provider runs. When nobody can run in its place any more, it is
+ * parked: unlinked, as blocked tasks are. When one of its providers becomes ready
+ * again, it is revived: linked where that provider can run. The policy sees a
+ * task that blocks late or wakes up early, and nothing else.
+ *
+ * Linking a blocked task from another task's callback races with its own wakeup.
+ * Both claim it by taking base.rq from RQ_NONE to RQ_MOVING; the wakeup says
+ * first that it does not wait any more, the other one looks at that afterwards.
+ */
+#ifndef SCHEDLAB_SWAP_VIRTUAL_H
+#define SCHEDLAB_SWAP_VIRTUAL_H
+
+u64 nr_swap_virtual COUNTS("blocked tasks that stayed queued, as a provider could run");
+u64 nr_swap_blocked COUNTS("blocked tasks with known providers of which none could run");
+u64 nr_swap_parked COUNTS("virtual runnable tasks unlinked, as no provider could run any more");
+u64 nr_swap_revived COUNTS("parked tasks linked again, as a provider became ready");
+u64 nr_swap_woken COUNTS("virtual runnable tasks that got what they waited for");
+u64 nr_swap_stand_ins COUNTS("picks of a blocked task in whose place a provider ran");
+u64 nr_swap_pulls COUNTS("of these, providers that came from another CPU's queue");
+u64 nr_swap_lost_pulls COUNTS("providers on another CPU's queue that were gone when it was locked");
+
+/* ---- picking ---- */
+
+/* May @cpu pick the virtual runnable @p? If not, it is noted to be parked. */
+static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
+{
+	if (p->base.state != TASK_VIRTUAL)
+		return false;
+	if (swap_enabled && swap_search(p, cpu, prev, false))
+		return true;
+	cpu_nr(cpu)->stale = p;
+	return false;
+}
+
+/* Unlinks the task of this queue that the last pick could do nothing for. */
+static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
+{
+	cpu_t *c = cpu_nr(cpu);
+	task_t *p = c->stale;
+
+	if (!p)
+		return;
+	WRITE_ONCE(c->stale, NULL);
+	if (p->base.state != TASK_VIRTUAL || p->base.rq != (s32)rq->base.nr)
+		return;
+#ifdef POLICY_GLOBAL_RQ
+	/* another CPU may be able to */
+	if (swap_search(p, cpu, NULL, true))
+		return;
+#endif
+	dequeue_task(rq, p, DEQ_SLEEP);
+	p->base.state = TASK_NONE;
+	p->base.rq = RQ_NONE;
+	count(nr_swap_parked);
+}
+
+/* Was the time that @p had as a provider for nothing? */
+static __always_inline void swap_settle(task_t *p)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	provider_t *entry = s->entry;
+
+	if (!entry)
+		return;
+	WRITE_ONCE(s->entry, NULL);
+	if (entry->task != p || entry->id != p->base.id)
+		return;
+	entry->used += s->used;
+	entry->spent += s->used;
+	if (entry->used >= swap_quantum(entry))
+		swap_blame(entry);
+}
+
+/* Who runs on @cpu when @p was picked: itself, or who stands in for it. */
+static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
+{
+	struct swap_search __arena *search = &cpu_nr(cpu)->search;
+	task_t *exec;
+
+	if (!p || p->base.state != TASK_VIRTUAL)
+		return p;
+	if (!swap_search(p, cpu, prev, false))
+		return NULL;
+	exec = search->task;
+	swap_settle(exec);
+	exec->base.swap.entry = search->entry;
+	WRITE_ONCE(exec->base.swap.used, 0);
+	p->base.swap.cpu = cpu;
+	count(nr_swap_stand_ins);
+	return exec;
+}
+
+static __always_inline void swap_charge(task_t *p, s64 ran)
+{
+	if (p->base.swap.entry)
+		p->base.swap.used += ran;
+}
+
+static __always_inline s64 swap_left(task_t *p)
+{
+	struct swap_task __arena *s = &p->base.swap;
+
+	if (!s->entry)
+		return (u64)~0ull >> 1;
+	return (s64)swap_quantum(s->entry) - (s64)(s->entry->used + s->used);
+}
+
+/* ---- blocking and waking up ---- */
+
+static __always_inline void swap_runs(task_t *p, s32 cpu)
+{
+	p->base.swap.ran_on = cpu;
+}
+
+/* CPU whose queue @p is on, or where it ran last if they share one. */
+static __always_inline s32 swap_cpu_of(task_t *p)
+{
+#ifdef POLICY_GLOBAL_RQ
+	return p->base.swap.ran_on;
+#else
+	s32 rq = p->base.rq;
+
+	return rq >= 0 ? rq : NO_CPU;
+#endif
+}
+
+/*
+ * Where @p, which blocks on @cpu, stays queued: on @cpu if a provider can run
+ * there, else on the CPU of one; NO_CPU: nowhere.
+ */
+static __always_inline s32 swap_where(task_t *p, u32 cpu)
+{
+	if (!p->base.swap.nr_requests || !swap_enabled)
+		return NO_CPU;
+	if (swap_search(p, cpu, NULL, false)) {
+		count(nr_swap_virtual);
+		return cpu;
+	}
+	if (!swap_search(p, cpu, NULL, true)) {
+		count(nr_swap_blocked);
+		return NO_CPU;
+	}
+	count(nr_swap_virtual);
+	return swap_cpu_of(cpu_nr(cpu)->search.task);
+}
+
+static __always_inline bool swap_claim(task_t *p)
+{
+	s32 rq;
+
+	while (can_loop) {
+		rq = __sync_val_compare_and_swap(&p->base.rq, RQ_NONE, RQ_MOVING);
+		if (rq != RQ_MOVING)
+			return rq == RQ_NONE;
+	}
+	return false;
+}
+
+/* Links the parked @p on the queue of @cpu, and returns who has to reschedule. */
+static __noinline s32 swap_revive(task_t *p, u32 cpu, u64 now)
+{
+	u32 nr = rq_of(cpu);
+	struct lock *lock;
+	s32 target;
+
+	use_arena();
+	if (!swap_claim(p))
+		return NO_CPU;
+	if (!p->base.swap.waits) {
+		p->base.rq = RQ_NONE;
+		return NO_CPU;
+	}
+	lock = lock_rq(nr, now);
+	if (!lock)
+		return NO_CPU;
+	enqueue_task(rq_nr(nr), p, ENQ_WAKE);
+	p->base.state = TASK_VIRTUAL;
+	p->base.rq = nr;
+	target = wakeup_preempt(rq_nr(nr), p, cpu, ENQ_WAKE);
+	unlock(lock);
+	count(nr_swap_revived);
+	return target;
+}
+
+/* The first parked requesters of @entry's resource, for the CPU's list of them. */
+static __always_inline u32 swap_collect(provider_t *entry, cpu_t *c)
+{
+	resource_t *resource = entry->resource;
+	struct lock *lock;
+	u32 n = 0;
+	list_t *pos;
+	task_t *p;
+
+	lock = swap_lock(swap_bucket(resource->kind, resource->what));
+	if (!lock)
+		return 0;
+	list_for_each(pos, &resource->requesters) {
+		p = list_entry(pos, struct swap_request, link)->task;
+		if (p->base.rq != RQ_NONE)
+			continue;
+		c->parked[n % SWAP_REVIVALS] = p;
+		if (++n >= SWAP_REVIVALS)
+			break;
+	}
+	unlock(lock);
+	return n;
+}
+
+/* @p has become ready on @cpu: so have the blocked tasks that it may provide for. */
+static __noinline int swap_ready(task_t *p, s32 cpu)
+{
+	cpu_t *c = cpu_nr(bpf_get_smp_processor_id());
+	u64 now = bpf_ktime_get_ns();
+	provider_t *entry;
+	task_t *waiter;
+	u32 i, j, n;
+	s32 target;
+
+	use_arena();
+	for (i = zero; i < SWAP_OWNED && can_loop; i++) {
+		entry = p->base.swap.owned[i];
+		if (!entry || entry->task != p || entry->id != p->base.id)
+			continue;
+		if (!entry->resource->nr_requesters || entry->confidence <= 0)
+			continue;
+		n = swap_collect(entry, c);
+		for (j = zero; j < n && j < SWAP_REVIVALS && can_loop; j++) {
+			waiter = c->parked[j];
+			target = waiter->base.swap.slot < SWAP_REALTIME ?
+					 cpu : swap_revive(waiter, cpu, now);
+			kick(target, NO_CPU, ENQ_WAKE);
+		}
+	}
+	return 0;
+}
+
+/*
+ * @p wakes up. If it is linked, as virtual runnable, it is ready where it stands,
+ * and no longer ranks for who ran in its place. False: it is to be linked.
+ */
+static __noinline bool swap_wakes(task_t *p, s32 cpu)
+{
+	struct lock *lock;
+	u32 nr = 0;
+	s32 target;
+	cpu_t *c;
+
+	use_arena();
+	WRITE_ONCE(p->base.swap.kind, 0);
+	if (!p->base.swap.waits)
+		return false;
+	__sync_fetch_and_and(&p->base.swap.waits, 0);
+	swap_withdraw(p);
+	lock = lock_task_rq(p, bpf_ktime_get_ns(), &nr);
+	if (!lock)
+		return false;
+	if (p->base.state != TASK_VIRTUAL) {
+		unlock(lock);
+		return false;
+	}
+	c = cpu_nr(p->base.swap.cpu);
+	if (c->curr == p)
+		c->curr = c->exec;
+	p->base.state = TASK_READY;
+#ifndef POLICY_GLOBAL_RQ
+	cpu = nr;
+#endif
+	target = wakeup_preempt(rq_nr(nr), p, cpu, ENQ_WAKE);
+	unlock(lock);
+	kick(target, NO_CPU, ENQ_WAKE);
+	count(nr_swap_woken);
+	return true;
+}
+
+/* @p, which has just blocked on @cpu, counts on CPU @where. */
+static __always_inline void swap_move(task_t *p, s32 cpu, s32 where, u64 now)
+{
+	if (where == NO_CPU || where == cpu || p->base.rq == RQ_NONE)
+		return;
+#ifndef POLICY_GLOBAL_RQ
+	unlink_task(p, now, DEQ_MOVED);
+	where = link_task(p, where, now, ENQ_MOVED, TASK_VIRTUAL);
+#endif
+	kick(where, NO_CPU, ENQ_MOVED);
+}
+
+/*
+ * The task chosen to stand in is on another CPU's queue: picks it from there. It
+ * moves when it runs. False: it is gone.
+ */
+static __noinline bool swap_pull(s32 cpu, struct pass *pass)
+{
+	task_t *p = cpu_nr(cpu)->exec;
+	struct lock *lock;
+	u32 nr = 0;
+	bool gone;
+
+	use_arena();
+	lock = lock_task_rq(p, pass->now, &nr);
+	if (!lock)
+		return false;
+	gone = p->base.state != TASK_READY || !cpu_allowed(p, cpu);
+	if (!gone) {
+		set_next_task(rq_nr(nr), p, cpu);
+		p->base.state = TASK_PICKED;
+		pass->slice = slice_ns(p);
+	}
+	unlock(lock);
+	if (gone)
+		count(nr_swap_lost_pulls);
+	else
+		count(nr_swap_pulls);
+	return !gone;
+}
+
+#endif

@@ -1,0 +1,128 @@
+//! The layer SWAP: blocked tasks whose provider can run keep their place, and the provider runs there.
+
+use crate::lab::{Lab, Load, Seen, hog, ms, near, program, us};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Policy};
+use schedlab_workload::{Amount, Op, ProgramBuilder};
+
+/// How much a server computes for each request.
+const SERVICE: DurationNs = DurationNs(20_000_000);
+const REQUESTS: u64 = 20;
+
+/// A client that asks a chain of `servers`, of which only the last computes, among `hogs`. Task 0 is the client.
+fn client_and_servers(nice: i32, servers: usize, hogs: usize) -> Load {
+    let mut load = Load::new(ms(4500));
+    let requests: Vec<_> = (0..servers).map(|_| load.pipe()).collect();
+    let replies: Vec<_> = (0..servers).map(|_| load.pipe()).collect();
+    let ask = |channel: usize| {
+        [Op::Send { channel: requests[channel], bytes: 1 }, Op::Recv { channel: replies[channel], bytes: 1 }]
+    };
+    let client = program(&[Op::Run(us(1))])
+        .repeat(Amount::Times(REQUESTS), |b| ask(0).iter().fold(b, |b, op| b.op(*op)));
+    load.add(nice, client);
+    for server in 0..servers {
+        let work = if server + 1 < servers { ask(server + 1).to_vec() } else { vec![Op::Run(SERVICE)] };
+        let body = |b: ProgramBuilder| {
+            let b = b.op(Op::Recv { channel: requests[server], bytes: 1 });
+            let b = work.iter().fold(b, |b, op| b.op(*op));
+            b.op(Op::Send { channel: replies[server], bytes: 1 })
+        };
+        load.add(0, ProgramBuilder::new().repeat(Amount::Forever, body));
+    }
+    for _ in 0..hogs {
+        load.add(0, hog());
+    }
+    load
+}
+
+/// When the client had its last reply, in ms.
+fn finished(seen: &Seen) -> f64 {
+    let exit = seen.stints().into_iter().filter(|stint| stint.task.0 == 0).last().expect("the client ran");
+    (exit.begin.0 + exit.length.0) as f64 / 1e6
+}
+
+/// Every policy that carries the layer; the first request teaches who serves, and may take as long as without it.
+const POLICIES: [(&str, &str); 2] = [("o1", "o1+swap"), ("vanilla", "vanilla+swap")];
+
+/// `with` is hardly longer than the service itself, but for the first request; `without` at least twice that.
+#[track_caller]
+fn served_promptly(policy: &str, without: f64, with: f64) {
+    let alone = (REQUESTS * SERVICE.0) as f64 / 1e6;
+    assert!(without > 2.0 * alone, "{policy}: {without} ms without SWAP, so the hogs do no harm");
+    assert!(
+        with < 1.1 * alone + without / REQUESTS as f64 * 4.0,
+        "{policy}: {with} ms, {alone} of it service"
+    );
+}
+
+/// A client of nice -20 waits for a server of nice 0 among ten hogs.
+#[test]
+fn a_server_runs_in_place_of_its_client() {
+    for (plain, swap) in POLICIES {
+        let times = [plain, swap].map(|name| finished(&Lab::new(name).run(client_and_servers(-20, 1, 10))));
+        served_promptly(plain, times[0], times[1]);
+    }
+}
+
+/// The same with two CPUs and hogs for both.
+#[test]
+fn a_server_is_brought_forward_on_two_cpus() {
+    for (plain, swap) in POLICIES {
+        let times =
+            [plain, swap].map(|name| finished(&Lab::new(name).cpus(2).run(client_and_servers(-20, 1, 20))));
+        served_promptly(plain, times[0], times[1]);
+    }
+}
+
+/// A server that asks another one, which asks a third: only the last computes.
+#[test]
+fn a_chain_is_followed_to_who_can_run() {
+    for (plain, swap) in POLICIES {
+        let times = [plain, swap].map(|name| finished(&Lab::new(name).run(client_and_servers(-20, 3, 10))));
+        served_promptly(plain, times[0], times[1]);
+    }
+}
+
+/// A client of class FIFO never comes to the policy, its server does.
+#[test]
+fn a_real_time_client_brings_its_server_forward() {
+    for (plain, swap) in POLICIES {
+        let times = [plain, swap].map(|name| {
+            let mut load = client_and_servers(0, 1, 10);
+            load.0.tasks[0].policy = Policy::Fifo(10);
+            finished(&Lab::new(name).run(load))
+        });
+        served_promptly(plain, times[0], times[1]);
+    }
+}
+
+/// Client and hogs on CPU 0, server and hogs on CPU 1: the client counts where its server can run.
+#[test]
+fn a_server_bound_to_another_cpu_is_brought_forward_there() {
+    for (plain, swap) in POLICIES {
+        let times = [plain, swap].map(|name| {
+            let mut load = client_and_servers(-20, 1, 10);
+            for (task, spec) in load.0.tasks.iter_mut().enumerate() {
+                spec.affinity = Some(CpuMask::single(CpuId(if task == 1 { 1 } else { task as u32 % 2 })));
+            }
+            finished(&Lab::new(name).cpus(2).run(load))
+        });
+        served_promptly(plain, times[0], times[1]);
+    }
+}
+
+/// A task that once sent something, and computes since, is given up: the others get their time.
+#[test]
+fn who_does_not_provide_is_given_up() {
+    for (_, swap) in POLICIES {
+        let mut load = Load::new(ms(3000));
+        let pipe = load.pipe();
+        let receive = Op::Recv { channel: pipe, bytes: 1 };
+        load.add(-20, program(&[Op::Run(us(1)), receive, receive]));
+        let send = program(&[Op::Run(ms(1)), Op::Send { channel: pipe, bytes: 1 }]);
+        load.add(0, send.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))));
+        load.add(0, hog());
+        let seen = Lab::new(swap).run(load);
+        assert!(seen.counter("nr_swap_blamed") >= 3, "{swap}");
+        near(seen.share(2), 0.5, 0.06);
+    }
+}
