@@ -134,14 +134,15 @@ fn about(source: &str, name: &str) -> String {
     short.trim_end_matches('.').to_string()
 }
 
-/// The `const volatile` variables of a source with the comment in front of each.
+/// The `volatile` variables of a source, `const` or not, with the comment in front of each.
 fn tunables(source: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut comment = Vec::new();
     let mut inside = false;
     for line in source.lines() {
         let text = line.trim();
-        if let Some(declaration) = text.strip_prefix("const volatile ") {
+        let declared = text.strip_prefix("const volatile ").or_else(|| text.strip_prefix("volatile "));
+        if let Some(declaration) = declared {
             let name = declaration.split(['=', ';', '[']).next().unwrap_or("").trim();
             let name = name.rsplit([' ', '*']).next().unwrap_or("").to_string();
             found.push((name, comment.join(" ")));

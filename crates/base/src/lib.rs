@@ -9,6 +9,7 @@ mod ids;
 mod machine;
 mod metric;
 mod prng;
+mod setting;
 mod time;
 mod weight;
 
@@ -17,5 +18,6 @@ pub use ids::{CpuId, DsqId, TaskId};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric};
 pub use prng::Prng;
+pub use setting::{ParseTimedSettingError, TimedSetting};
 pub use time::{DurationNs, ParseDurationError, TimeNs};
 pub use weight::{Nice, Policy, Weight};

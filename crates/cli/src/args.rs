@@ -1,7 +1,7 @@
 //! The command line: what the flags are called and what their help says.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, TimedSetting};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -137,6 +137,9 @@ pub(crate) struct SimArgs {
     pub(crate) scheduler: String,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+    /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
+    #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
+    pub(crate) changes: Vec<TimedSetting>,
     /// Number of CPUs; the machine's own without
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
@@ -286,6 +289,9 @@ pub(crate) struct RunArgs {
     /// Set a tunable of the scheduler: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
+    #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
+    pub(crate) changes: Vec<TimedSetting>,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
     /// Command to run under the scheduler

@@ -7,7 +7,7 @@ use crate::scheduler::Scheduler;
 use crate::workload;
 use schedlab_base::DurationNs;
 use schedlab_live::kernel_image::{self, KernelError, KernelImage};
-use schedlab_live::load::{LoadError, SchedulerObject};
+use schedlab_live::load::LoadError;
 use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
 use schedlab_live::vm::{VmError, VmJob, VmOutput, run as boot};
@@ -86,11 +86,7 @@ impl From<RunError> for Failure {
 /// An object or setting that is refused, a machine that cannot do it, work that
 /// cannot be done. An ejected scheduler is no error here: the result says so.
 pub(crate) fn run_here(scheduler: &Scheduler, work: Work<'_>, quiet: bool) -> Result<RunResult, Failure> {
-    let object = scheduler.object.as_ref().map(|bytes| SchedulerObject {
-        name: scheduler.name.clone(),
-        bytes: bytes.to_vec(),
-        settings: scheduler.values.clone(),
-    });
+    let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
     let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, spin_rate: None };
     signals::catch();
     let result = session::run(&plan)?;
@@ -128,6 +124,7 @@ pub(crate) fn record(
         counters: scheduler.counters(own.into_iter().chain(events)),
         tasks: result.tasks,
         trace_hash: None,
+        priorities: Vec::new(),
     }
 }
 
@@ -164,6 +161,9 @@ impl RealRun {
         args.extend(["--json".to_string(), GUEST_RESULT.to_string()]);
         for (name, value) in &self.scheduler.values {
             args.extend(["--set".to_string(), format!("{name}={value}")]);
+        }
+        for change in &self.scheduler.changes {
+            args.extend(["--set-at".to_string(), change.to_string()]);
         }
         if let Some(limit) = self.limit {
             args.extend(["--duration".to_string(), limit.to_string()]);

@@ -2,8 +2,10 @@
 
 use crate::failure::{Code, Failure};
 use crate::shipped::SCHEDULERS;
+use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
 use schedlab_bpf::object::Object;
+use schedlab_live::load::SchedulerObject;
 use schedlab_scx::LoadOptions;
 use schedlab_trace::Counter;
 use std::borrow::Cow;
@@ -25,6 +27,8 @@ pub(crate) struct Scheduler {
     pub(crate) settings: Vec<(String, String)>,
     /// The same as the object spells them.
     pub(crate) values: Vec<(String, String)>,
+    /// `--set-at` values as the object spells them.
+    pub(crate) changes: Vec<TimedSetting>,
 }
 
 impl Scheduler {
@@ -33,8 +37,13 @@ impl Scheduler {
     /// # Errors
     /// An unknown name, an unreadable file.
     pub(crate) fn find(name: &str) -> Result<Scheduler, Failure> {
-        let found =
-            |object| Scheduler { name: name.to_string(), object, settings: Vec::new(), values: Vec::new() };
+        let found = |object| Scheduler {
+            name: name.to_string(),
+            object,
+            settings: Vec::new(),
+            values: Vec::new(),
+            changes: Vec::new(),
+        };
         if name == FAIR {
             return Ok(found(None));
         }
@@ -84,17 +93,12 @@ impl Scheduler {
     /// Adds a setting, spelled as the object spells it: an enumerator may be shortened,
     /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
     fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
-        let Some(bytes) = &self.object else {
+        let Some(spelled) = self.spell(variable, value) else {
             return Err(Failure::usage(format!(
                 "--set {variable}={value}: {FAIR} is the kernel's own class and has no tunables; \
                  write SCHEDULER:{variable}={value} to set another scheduler's"
             )));
         };
-        // Another error of the object is told when it is loaded.
-        let spelled = Object::parse(&self.name, bytes)
-            .ok()
-            .and_then(|object| enumerator(&object, variable, value))
-            .unwrap_or_else(|| value.to_string());
         for (list, text) in [(&mut self.settings, value), (&mut self.values, spelled.as_str())] {
             list.retain(|(name, _)| name != variable);
             list.push((variable.to_string(), text.to_string()));
@@ -113,6 +117,47 @@ impl Scheduler {
             found.map_or_else(String::new, |counter| counter.meaning.to_string())
         };
         values.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
+    }
+
+    /// A value as the object spells it; nothing where there is no object.
+    fn spell(&self, variable: &str, value: &str) -> Option<String> {
+        let bytes = self.object.as_ref()?;
+        // Another error of the object is told when it is loaded.
+        let object = Object::parse(&self.name, bytes).ok();
+        let spelled = object.and_then(|object| enumerator(&object, variable, value));
+        Some(spelled.unwrap_or_else(|| value.to_string()))
+    }
+
+    /// Adds the values of `--set-at`.
+    ///
+    /// # Errors
+    /// Any value for the fair class.
+    pub(crate) fn change(&mut self, changes: &[TimedSetting]) -> Result<(), Failure> {
+        for change in changes {
+            let Some(value) = self.spell(&change.variable, &change.value) else {
+                let text = format!("--set-at {change}: {FAIR} is the kernel's own class and has no tunables");
+                return Err(Failure::usage(text));
+            };
+            self.settings.push((format!("{}:{}", change.at, change.variable), change.value.clone()));
+            self.changes.push(TimedSetting { value, ..change.clone() });
+        }
+        Ok(())
+    }
+
+    /// How the simulator loads it.
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        let (settings, changes) = (self.values.clone(), self.changes.clone());
+        LoadOptions { settings, changes, ..LoadOptions::default() }
+    }
+
+    /// How a kernel gets its object, `bytes`.
+    pub(crate) fn for_kernel(&self, bytes: &[u8]) -> SchedulerObject {
+        SchedulerObject {
+            name: self.name.clone(),
+            bytes: bytes.to_vec(),
+            settings: self.values.clone(),
+            changes: self.changes.clone(),
+        }
     }
 
     /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user

@@ -5,7 +5,7 @@ use crate::scheduler::Scheduler;
 use crate::workload;
 use schedlab_base::{Better, DurationNs, Machine, Metric};
 use schedlab_report::Document;
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::BpfScheduler;
 use schedlab_sim::{Class, Config, RunResult, SharedSink, run};
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use schedlab_workload::Scenario;
@@ -68,8 +68,7 @@ impl Simulation {
 
     fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
-        let options = LoadOptions { settings: self.scheduler.values.clone(), ..LoadOptions::default() };
-        BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
+        BpfScheduler::load(&self.scheduler.name, object, &self.scheduler.load_options(), &self.machine)
             .map(Class::Ext)
             .map_err(|error| Failure::usage(format!("scheduler {error}")))
     }
@@ -124,6 +123,7 @@ impl Simulation {
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
+            priorities: Vec::new(),
         }
     }
 }

@@ -15,6 +15,7 @@ fn inside(args: &[String]) -> Result<(), Box<dyn Error>> {
         name: args[0].clone(),
         bytes: std::fs::read("/scheduler.bpf.o")?,
         settings: settings.map(|(n, v)| (n.to_string(), v.to_string())).collect(),
+        ..SchedulerObject::default()
     };
     let loaded = load::load(&scheduler)?;
     println!("in charge: {} ({})", loaded.ops_name(), loaded.is_in_charge());

@@ -25,6 +25,7 @@ fn here(args: &[String]) -> Result<(), Box<dyn Error>> {
                 .filter_map(|a| a.split_once('='))
                 .map(|(n, v)| (n.to_string(), v.to_string()))
                 .collect(),
+            ..SchedulerObject::default()
         }),
     };
     let work = Work::Scenario(&scenario);

@@ -100,10 +100,10 @@ pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
         Some(Ok(None)) => (None, Some("this build has no observer (no clang was found)".to_string())),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
-    let loaded = plan.scheduler.map(load::load).transpose()?;
+    let mut loaded = plan.scheduler.map(load::load).transpose()?;
     let mut result = match plan.work {
-        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_ref(), observer.as_ref())?,
-        Work::Command(command) => run_command(command, loaded.as_ref())?,
+        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), observer.as_ref())?,
+        Work::Command(command) => run_command(command, loaded.as_mut())?,
     };
     result.not_observed = not_observed;
     if let Some(loaded) = loaded {
@@ -122,17 +122,35 @@ fn goes_on(loaded: Option<&LoadedScheduler>) -> bool {
     !signals::stop_wanted() && loaded.is_none_or(LoadedScheduler::is_in_charge)
 }
 
+/// Changes the scheduler's variables that are due at `elapsed` or before the next look, for which it waits: that
+/// makes a change as exact as a sleep.
+fn change_variables(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs, look: Duration) {
+    let Some(loaded) = loaded else { return };
+    let begin = Instant::now();
+    let now = || elapsed + DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let until = elapsed + DurationNs(u64::try_from(look.as_nanos()).unwrap_or(u64::MAX));
+    while let Some(at) = loaded.next_write().filter(|at| *at <= until) {
+        std::thread::sleep(Duration::from_nanos(at.0.saturating_sub(now().0)));
+        loaded.write_due(now());
+    }
+}
+
 fn run_scenario(
     plan: &RunPlan<'_>,
     scenario: &Scenario,
-    loaded: Option<&LoadedScheduler>,
+    mut loaded: Option<&mut LoadedScheduler>,
     observer: Option<&Observer>,
 ) -> Result<RunResult, RunError> {
-    let mut close = loaded.map(LoadedScheduler::descriptors).unwrap_or_default();
+    let mut close = loaded.as_deref().map(LoadedScheduler::descriptors).unwrap_or_default();
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());
     let options = ExecOptions { spin_rate: plan.spin_rate, close };
     let window = observer.map(|observer| observer as &dyn exec::Window);
-    let outcome = exec::run_watched(scenario, &options, window, &mut || goes_on(loaded))?;
+    let outcome = exec::run_watched(scenario, &options, window, &mut |elapsed| {
+        if let Some(elapsed) = elapsed {
+            change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
+        }
+        goes_on(loaded.as_deref())
+    })?;
     if signals::stop_wanted() {
         return Err(RunError::Interrupted);
     }
@@ -205,7 +223,7 @@ impl Drop for Running {
     }
 }
 
-fn run_command(command: &[String], loaded: Option<&LoadedScheduler>) -> Result<RunResult, RunError> {
+fn run_command(command: &[String], mut loaded: Option<&mut LoadedScheduler>) -> Result<RunResult, RunError> {
     let Some((program, args)) = command.split_first() else {
         let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
         return Err(RunError::Command { program: "no command given".to_string(), source });
@@ -224,7 +242,9 @@ fn run_command(command: &[String], loaded: Option<&LoadedScheduler>) -> Result<R
         if signals::stop_wanted() {
             return Err(RunError::Interrupted);
         }
-        if !ejected && !goes_on(loaded) {
+        let elapsed = DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        change_variables(loaded.as_deref_mut(), elapsed, POLL);
+        if !ejected && !goes_on(loaded.as_deref()) {
             // What comes now is not the scheduler's work: the run is over.
             ejected = true;
             let _ = child.0.kill();

@@ -239,6 +239,7 @@ pub(crate) mod tests {
                 migrations: 1,
             }],
             trace_hash: Some("00ff".into()),
+            priorities: Vec::new(),
         }
     }
 

@@ -405,6 +405,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         counters: counters_in(run.counters, run.counter_meanings),
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,
+        priorities: Vec::new(),
     })
 }
 

@@ -27,6 +27,7 @@ mod load;
 mod locks;
 mod mirror;
 mod pool;
+mod priority;
 mod requirements;
 mod scheduler;
 mod settings;

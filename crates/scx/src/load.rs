@@ -5,10 +5,11 @@ use crate::guest::Guest;
 use crate::kernel_model;
 use crate::kfunc;
 use crate::mirror::Cpus;
-use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps};
+use crate::priority::{PriorityPlace, PriorityWatch};
+use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps, Write};
 use crate::settings;
 use crate::state::KernelState;
-use schedlab_base::{DurationNs, Machine};
+use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::GenericKfunc;
@@ -27,6 +28,10 @@ const KERNEL_VERSION: u32 = 7 << 16 | 3 << 8 | 4;
 pub struct LoadOptions {
     /// `--set` values in the order given; later ones win.
     pub settings: Vec<(String, String)>,
+    /// `--set-at` values, in any order: what the scheduler's user space writes into variables while it runs.
+    pub changes: Vec<TimedSetting>,
+    /// Watch the priorities of tasks, where the object shows them ([`BpfScheduler::priorities`]).
+    pub priorities: bool,
     /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
     pub budget: u64,
     /// Run on the interpreter, the compiler's reference. Results are the same, later.
@@ -35,7 +40,13 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { settings: Vec::new(), budget: DEFAULT_BUDGET, interpret: false }
+        LoadOptions {
+            settings: Vec::new(),
+            changes: Vec::new(),
+            priorities: false,
+            budget: DEFAULT_BUDGET,
+            interpret: false,
+        }
     }
 }
 
@@ -100,11 +111,13 @@ impl BpfScheduler {
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     let nr_cpus = machine.cpu_count();
     let settings = settings::prepare(object, &options.settings, nr_cpus)?;
+    let changes = settings::changes(object, &options.changes)?;
     let mut mem = Memory::new().map_err(|error| memory_error(&error))?;
     let mut kernel = kernel(machine);
     let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
     kernel.ksyms = state.ksyms();
     let mut image = link::link(object, &kernel, &settings, &mut mem)?;
+    let writes = changes.iter().map(|change| write_of(change, &image)).collect::<Result<_, _>>()?;
     let table = take_ops(&mut image)?;
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let ops = callbacks(&table, cid_form);
@@ -116,6 +129,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
+    let place = options.priorities.then(|| PriorityPlace::find(object, &image.runtime.maps)).flatten();
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
@@ -136,7 +150,19 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         cid_form,
         counters,
         mark: None,
+        writes,
+        priorities: place.map(PriorityWatch::new),
     })
+}
+
+/// A change as the bytes that are written.
+fn write_of(change: &TimedSetting, image: &Image) -> Result<Write, LoadError> {
+    let encoded = image.encode_variable(&change.variable, &change.value);
+    let (addr, bytes) = encoded.map_err(|problem| {
+        let cure = "give a value of the variable's type";
+        LoadError::new(LoadErrorKind::Setting, format!("setting `{change}`"), problem, cure)
+    })?;
+    Ok(Write { at: TimeNs::ZERO + change.at, addr, bytes })
 }
 
 /// The one table of scheduler operations.

@@ -105,12 +105,9 @@ pub fn requirements(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<R
     })
 }
 
-/// The tunables of an object file, by name.
-///
-/// # Errors
-/// A file that is no BPF object or is damaged.
-pub fn tunables(name: &str, bytes: &[u8]) -> Result<Vec<Tunable>, LoadError> {
-    Ok(settings::tunables(&Object::parse(name, bytes)?))
+/// The tunables of an object, by name.
+pub fn tunables(object: &Object) -> Vec<Tunable> {
+    settings::tunables(object)
 }
 
 /// Who calls what, from the linked instructions.

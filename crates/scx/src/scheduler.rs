@@ -3,8 +3,9 @@
 use crate::callbacks::OP_COUNT;
 use crate::guest::Guest;
 use crate::join::{Join, allowed_of};
+use crate::priority::PriorityWatch;
 use crate::state::State;
-use schedlab_base::{CpuId, CpuMask, TaskId, Weight};
+use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::Image;
 use schedlab_bpf::memory::ARENA_BASE;
@@ -12,7 +13,7 @@ use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{
     Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
 };
-use schedlab_trace::{ExitKind, ExitRecord};
+use schedlab_trace::{ExitKind, ExitRecord, Priorities, PriorityCourse};
 
 /// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
 /// hundred instructions each, a hundred times over; the kernel itself has no such limit, but a watchdog.
@@ -41,6 +42,18 @@ pub struct BpfScheduler {
     pub(crate) counters: Vec<(String, GuestAddr)>,
     /// The counter of [`SchedExt::mark`].
     pub(crate) mark: Option<GuestAddr>,
+    /// What user space writes while the scheduler runs, in order of time.
+    pub(crate) writes: Vec<Write>,
+    /// Where it was asked for and the object shows priorities.
+    pub(crate) priorities: Option<PriorityWatch>,
+}
+
+/// Bytes that user space writes into a variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) at: TimeNs,
+    pub(crate) addr: GuestAddr,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Callbacks that the simulated core does not know, called here around those that it does.
@@ -79,6 +92,27 @@ impl BpfScheduler {
             format!("no counter named '{counter}'; it has: {known}")
         })?);
         Ok(())
+    }
+
+    /// How the priorities of tasks went, by [`TaskId`]; nothing without [`crate::LoadOptions::priorities`] or for an
+    /// object that does not show them.
+    pub fn priorities(&self) -> &[PriorityCourse] {
+        self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
+    }
+
+    /// Takes a look at a task's priority after a callback.
+    #[cold]
+    fn look_at_priority(&mut self, k: &Kernel, op: OpKind, task: TaskId) {
+        let (Some(watch), Some(slot)) = (&mut self.priorities, self.state.tasks.slot(task)) else { return };
+        let running = match op {
+            OpKind::Running => Some(true),
+            OpKind::Stopping => Some(false),
+            _ => None,
+        };
+        if Priorities::keeps(task) {
+            let what = (k.ctx().now, task, running);
+            watch.look(what, slot, &mut self.state.runtime.maps, &self.image, &mut self.mem);
+        }
     }
 
     /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
@@ -178,10 +212,12 @@ impl BpfScheduler {
     #[inline]
     fn call_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId, second: u64) -> u64 {
         let Some(func) = self.ops[op as usize] else { return 0 };
-        match self.task(k, task) {
-            Some(pointer) => self.run(k, func, op, &[pointer, second]),
-            None => 0,
+        let Some(pointer) = self.task(k, task) else { return 0 };
+        let r0 = self.run(k, func, op, &[pointer, second]);
+        if self.priorities.is_some() {
+            self.look_at_priority(k, op, task);
         }
+        r0
     }
 
     /// The pointer to a task; an error of the run when there is no room for it.
@@ -272,6 +308,16 @@ impl SchedExt for BpfScheduler {
 
     fn wants(&self) -> TracePoints {
         self.wants
+    }
+
+    fn user_times(&self) -> Vec<TimeNs> {
+        self.writes.iter().map(|write| write.at).collect()
+    }
+
+    fn user_turn(&mut self, turn: usize) {
+        let write = &self.writes[turn];
+        let written = self.mem.write(write.addr, &write.bytes);
+        debug_assert!(written.is_ok(), "the variable has this place since the object was linked");
     }
 
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
@@ -368,9 +414,12 @@ impl SchedExt for BpfScheduler {
     }
 
     fn dispatch(&mut self, k: &mut Kernel, cpu: CpuId, prev: Option<TaskId>) {
-        if let Some(prev) = self.optional(k, prev) {
+        if let Some(pointer) = self.optional(k, prev) {
             let cpu = self.cpu_number(cpu);
-            self.call(k, OpKind::Dispatch, &[cpu, prev]);
+            self.call(k, OpKind::Dispatch, &[cpu, pointer]);
+        }
+        if let (true, Some(prev)) = (self.priorities.is_some(), prev) {
+            self.look_at_priority(k, OpKind::Dispatch, prev);
         }
     }
 

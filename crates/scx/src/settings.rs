@@ -8,9 +8,10 @@
 //! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
 //! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
 //! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=8`;
-//! * `VAR=VALUE` sets a `const volatile` variable: numbers, `true` and `false`, enumerators in any case, whole or by
+//! * `VAR=VALUE` sets a `volatile` variable (one that is not `const` too can be set while it runs): numbers, `true` and `false`, enumerators in any case, whole or by
 //!   their last words, with `.` for `_` (`profile=2.6.10` for `PROFILE_2_6_10`), elements as `a[0]=1`.
 
+use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::{Btf, Enum, Kind};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::link::Settings;
@@ -28,19 +29,26 @@ pub struct Tunable {
     pub default: String,
     /// The values it can take, for enumerations.
     pub values: Vec<String>,
+    /// False when it can be changed while the scheduler runs.
+    pub constant: bool,
 }
 
-/// True for a `const volatile` global that is not one that loaders fill.
-fn is_tunable(variable: &Variable) -> bool {
+fn is_constant(variable: &Variable) -> bool {
+    variable.section.starts_with(".rodata")
+}
+
+/// True for a `volatile` global, `const` or not, that is not one that loaders fill.
+fn is_tunable(object: &Object, variable: &Variable) -> bool {
     let filled = variable.name.starts_with("__") || variable.name == "uei_dump_len";
-    variable.global && variable.section.starts_with(".rodata") && !filled
+    let volatile = || variable.ty.is_some_and(|ty| object.btf().is_volatile(ty));
+    variable.global && !filled && (is_constant(variable) || volatile())
 }
 
 /// The variables that `--set` can change, by name.
 pub(crate) fn tunables(object: &Object) -> Vec<Tunable> {
     let mut tunables: Vec<Tunable> = object
         .variables()
-        .filter(|variable| is_tunable(variable))
+        .filter(|variable| is_tunable(object, variable))
         .map(|variable| describe(object, variable))
         .collect();
     tunables.sort_by(|a, b| a.name.cmp(&b.name));
@@ -63,7 +71,7 @@ fn describe(object: &Object, variable: &Variable) -> Tunable {
     if variable.ty.is_some_and(|ty| matches!(btf.resolved(ty), Kind::Int(int) if int.is_bool)) {
         default = (number == Some(1)).to_string();
     }
-    Tunable { name: variable.name.clone(), type_name, default, values }
+    Tunable { name: variable.name.clone(), type_name, default, values, constant: is_constant(variable) }
 }
 
 fn enumeration(btf: &Btf, ty: schedlab_bpf::btf::TypeId) -> Option<&Enum> {
@@ -85,12 +93,12 @@ pub(crate) fn prepare(
 ) -> Result<Settings, LoadError> {
     let mut out = Settings::new();
     for name in schedlab_bpf::object::CPU_COUNTS {
-        if object.variable(name).is_some_and(|variable| is_tunable(variable) && variable.size <= 8) {
+        if object.variable(name).is_some_and(|variable| is_tunable(object, variable) && variable.size <= 8) {
             out.set(name, &nr_cpus.to_string());
         }
     }
     give_arrays_a_length(object, nr_cpus);
-    let slice = object.variable("slice_ns").filter(|variable| is_tunable(variable));
+    let slice = object.variable("slice_ns").filter(|variable| is_tunable(object, variable));
     if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
         out.set("slice_ns", &SCX_SLICE_DFL.to_string());
     }
@@ -145,20 +153,50 @@ fn refuse_empty_maps(object: &Object) -> Result<(), LoadError> {
     ))
 }
 
+/// The values that variables get while the scheduler runs, in order of time, with enumerators in the form that the
+/// object has.
+pub(crate) fn changes(object: &Object, changes: &[TimedSetting]) -> Result<Vec<TimedSetting>, LoadError> {
+    let mut checked = Vec::new();
+    for change in changes {
+        let refuse = |problem, cure| Err(refuse(&change.to_string(), problem, cure));
+        if let Some(table) = object.struct_ops().iter().find(|table| table.name == root_of(&change.variable))
+        {
+            let cure = format!("set it before, with --set {}={}", change.variable, change.value);
+            return refuse(format!("`{}` is read once, when the scheduler is loaded", table.name), cure);
+        }
+        let value = check(object, &change.variable, &change.value)?;
+        if object.variable(root_of(&change.variable)).is_some_and(is_constant) {
+            let free = tunables(object).into_iter().filter(|tunable| !tunable.constant);
+            let free: Vec<String> = free.map(|tunable| tunable.name).collect();
+            let free = if free.is_empty() { "none".to_string() } else { free.join(", ") };
+            let problem = format!("`{}` is constant once the scheduler is loaded", change.variable);
+            let before = format!("--set {}={}", change.variable, change.value);
+            return refuse(problem, format!("set it before, with {before}; while it runs: {free}"));
+        }
+        checked.push(TimedSetting { value, ..change.clone() });
+    }
+    checked.sort_by_key(|change| change.at);
+    Ok(checked)
+}
+
+/// The variable that a path begins with.
+fn root_of(path: &str) -> &str {
+    &path[..path.find(['[', '.']).unwrap_or(path.len())]
+}
+
 /// The variable must be a tunable; enumerators are brought into the form that the object has.
 fn check(object: &Object, name: &str, value: &str) -> Result<String, LoadError> {
-    let root = &name[..name.find(['[', '.']).unwrap_or(name.len())];
+    let root = root_of(name);
     if object.struct_ops().iter().any(|table| table.name == root) {
         return Ok(value.to_string());
     }
     let setting = format!("{name}={value}");
     let names: Vec<String> = tunables(object).into_iter().map(|tunable| tunable.name).collect();
-    let variable = object.variable(root).filter(|variable| is_tunable(variable));
-    let Some((variable, ty)) = variable.and_then(|variable| Some((variable, variable.ty?))) else {
+    let variable = object.variable(root).filter(|variable| is_tunable(object, variable));
+    let Some(ty) = variable.and_then(|variable| variable.ty) else {
         let known = if names.is_empty() { "this object has none".into() } else { names.join(", ") };
         return Err(refuse(&setting, format!("there is no tunable `{root}`"), format!("tunables: {known}")));
     };
-    debug_assert!(is_tunable(variable), "only tunables come here");
     let btf = object.btf();
     let at = btf
         .at_path(ty, &name[root.len()..])

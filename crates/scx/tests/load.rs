@@ -58,6 +58,48 @@ fn bad_settings_are_refused_with_the_cure() {
     }
 }
 
+/// Loads the object with switches and `changes`, as texts of `--set-at`.
+fn load_switched(changes: &[&str]) -> Option<Result<BpfScheduler, LoadError>> {
+    let bytes = common::object("switched")?;
+    let changes = changes.iter().map(|text| text.parse().unwrap()).collect();
+    let options = LoadOptions { changes, ..LoadOptions::default() };
+    Some(BpfScheduler::load("switched", &bytes, &options, &Machine::uniform("test", 4)))
+}
+
+#[test]
+fn changes_of_constants_and_strangers_are_refused_with_the_cure() {
+    let cases = [
+        ("1s:slice=1", "`slice` is constant once the scheduler is loaded"),
+        ("1s:slice=1", "--set slice=1; while it runs: mode, weights"),
+        ("1s:sloce=1", "tunables: mode, slice, weights"),
+        ("1s:nr_fast=1", "there is no tunable `nr_fast`"),
+        ("1s:mode=medium", "values: MODE_SLOW, MODE_FAST"),
+        ("1s:weights[2]=1", "array of 2"),
+        ("1s:weights[1]=x", "`x`"),
+        ("1s:lab.timeout_ms=1", "--set lab.timeout_ms=1"),
+    ];
+    for (change, expected) in cases {
+        let Some(loaded) = load_switched(&[change]) else { return };
+        let error = loaded.unwrap_err();
+        assert_eq!(error.kind, LoadErrorKind::Setting, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let Some(loaded) = load_switched(&["1s:mode=fast", "20ms:weights[1]=7"]) else { return };
+    loaded.unwrap();
+}
+
+#[test]
+fn what_can_change_while_it_runs_can_be_set_before() {
+    let Some(loaded) = load("switched", &[("mode", "fast"), ("weights[0]", "3")]) else { return };
+    let scheduler = loaded.unwrap();
+    assert_eq!((scheduler.variable("mode"), scheduler.variable("weights[0]")), (Ok(1), Ok(3)));
+    let bytes = common::object("switched").unwrap();
+    let object = schedlab_bpf::object::Object::parse("switched", &bytes).unwrap();
+    let tunables = schedlab_scx::tunables(&object);
+    let constant: Vec<_> = tunables.iter().map(|t| (t.name.as_str(), t.constant)).collect();
+    assert_eq!(constant, [("mode", false), ("slice", true), ("weights", false)]);
+}
+
 #[test]
 fn other_files_are_refused() {
     let machine = Machine::uniform("test", 1);

@@ -54,6 +54,31 @@ fn a_fifo_shares_the_cpus() {
 }
 
 #[test]
+fn variables_change_at_their_time() {
+    let Some(bytes) = common::object("switched") else { return };
+    let counts = |changes: &[&str]| {
+        let changes = changes.iter().map(|text| text.parse().unwrap()).collect();
+        let options = LoadOptions { changes, ..LoadOptions::default() };
+        let machine = Machine::uniform("test", 2);
+        let scheduler = BpfScheduler::load("switched", &bytes, &options, &machine).unwrap();
+        let scenario = catalog::build(SLEEPERS, 1).unwrap();
+        let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).unwrap();
+        let scheduler = result.scheduler.unwrap();
+        (scheduler.variable("nr_slow").unwrap(), scheduler.variable("nr_fast").unwrap())
+    };
+    let (all, none) = counts(&[]);
+    assert!(all > 1000 && none == 0, "{all} and {none}");
+    assert_eq!(counts(&["0s:mode=1"]), (6, all - 6), "the tasks are there when the run begins");
+    // In any order; of two at one time the later one counts. 50 ms of 200 are fast.
+    let (slow, fast) = counts(&["150ms:mode=slow", "100ms:mode=slow", "100ms:mode=fast"]);
+    assert_eq!(slow + fast, all);
+    assert!((all / 5..all / 3).contains(&fast), "{fast} of {all}");
+    let (_, weighted) = counts(&["100ms:mode=fast", "150ms:mode=slow", "10ms:weights[1]=3"]);
+    assert_eq!(weighted, 3 * fast);
+    assert_eq!(counts(&["300ms:mode=fast"]), (all, 0), "the run is over by then");
+}
+
+#[test]
 fn runs_repeat_exactly() {
     let Some(bytes) = common::object("parts") else { return };
     let hash = || simulate(&bytes, &[], 2, SLEEPERS).trace_hash.to_string();

@@ -151,6 +151,11 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(CpuId(0), time, |sim| sim.apply(index));
                 }
             }
+            Event::User { turn } => {
+                if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
+                    ops.user_turn(turn as usize);
+                }
+            }
             Event::Disable => {
                 if !self.postponed(CpuId(0), time, event) {
                     self.interrupt(CpuId(0), time, Sim::disable);

@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Watchdog,
     /// A change of the configuration's list, from outside.
     Change { index: u32 },
+    /// A turn of the scheduler's user space.
+    User { turn: u32 },
     /// The helper thread that removes a scheduler runs.
     Disable,
 }

@@ -3,7 +3,7 @@
 
 use crate::Kernel;
 use crate::lock::TimerId;
-use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, Weight};
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 
 /// A callback of `struct sched_ext_ops`; also what a kfunc is called from.
@@ -250,6 +250,15 @@ pub trait SchedExt {
     fn wants(&self) -> TracePoints {
         TracePoints::NONE
     }
+
+    /// When the scheduler's user space takes a turn, by number of the turn.
+    fn user_times(&self) -> Vec<TimeNs> {
+        Vec::new()
+    }
+
+    /// The user space's turn of this number: it may write to what it shares with
+    /// the programs. Costs the machine nothing, and happens between callbacks.
+    fn user_turn(&mut self, turn: usize) {}
 
     /// `ops.init()`. # Errors: the errno (positive).
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {

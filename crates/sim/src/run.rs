@@ -139,6 +139,10 @@ pub fn run<S: SchedExt>(
         sim.k.queue.push(change.at, Event::Change { index: index as u32 });
     }
     sim.k.changes.clone_from(&config.changes);
+    let turns = sim.ops.as_ref().map(SchedExt::user_times).unwrap_or_default();
+    for (turn, at) in turns.into_iter().enumerate() {
+        sim.k.queue.push(at, Event::User { turn: turn as u32 });
+    }
     sim.start();
     let end = sim.run_events()?;
     Ok(sim.finish(end))
@@ -197,7 +201,10 @@ impl<S: SchedExt> Sim<S> {
             if time >= limit {
                 return Ok(limit);
             }
-            let idle_source = matches!(event, Event::Watchdog | Event::Timer { .. } | Event::Change { .. });
+            let idle_source = matches!(
+                event,
+                Event::Watchdog | Event::Timer { .. } | Event::Change { .. } | Event::User { .. }
+            );
             if idle_source && self.k.is_stuck() {
                 break;
             }

@@ -5,6 +5,7 @@
 mod event;
 mod hash;
 mod histogram;
+mod priority;
 mod record;
 pub mod samples;
 mod summary;
@@ -12,5 +13,6 @@ mod summary;
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;
 pub use histogram::Histogram;
+pub use priority::{Priorities, PriorityCourse, PriorityPoint};
 pub use record::{Backend, Counter, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
 pub use summary::{Summary, TaskSummary};

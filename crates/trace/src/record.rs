@@ -1,5 +1,6 @@
 //! The record of one finished run: what every report is made of.
 
+use crate::priority::PriorityCourse;
 use schedlab_base::{DurationNs, Metric};
 
 /// Where a run took place.
@@ -173,6 +174,9 @@ pub struct RunRecord {
     pub tasks: Vec<TaskRecord>,
     /// The hash of the trace; only simulations have one.
     pub trace_hash: Option<String>,
+    /// How the priorities of the first tasks went, in order of the tasks; where it was asked for and the scheduler
+    /// shows them.
+    pub priorities: Vec<PriorityCourse>,
 }
 
 impl RunRecord {

@@ -39,6 +39,14 @@ impl Btf {
         id
     }
 
+    /// Whether a type is `volatile`, by itself or behind a typedef: a variable that changes behind the program's back.
+    pub fn is_volatile(&self, mut id: TypeId) -> bool {
+        while let Kind::Typedef(t) | Kind::Const(t) | Kind::Restrict(t) | Kind::TypeTag(t) = self.kind(id) {
+            id = *t;
+        }
+        matches!(self.kind(id), Kind::Volatile(_))
+    }
+
     /// The shape behind typedefs and modifiers.
     pub fn resolved(&self, id: TypeId) -> &Kind {
         self.kind(self.resolve(id))

@@ -16,7 +16,7 @@ mod walked;
 pub use settings::Settings;
 pub use struct_ops::StructOps;
 
-use crate::btf::{Btf, TypeId};
+use crate::btf::{Btf, MemberAt, TypeId};
 use crate::code::{Code, FuncId};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::insn::Insn;
@@ -324,9 +324,31 @@ impl Image {
         let variable = self.variables.get(name).ok_or_else(|| format!("there is no variable `{name}`"))?;
         let ty = variable.ty.ok_or_else(|| format!("the type of `{name}` is not known"))?;
         let at = self.types.at_path(ty, &path[name.len()..])?;
+        self.number_at(variable.addr, &at, mem)
+    }
+
+    /// Reads the number of this type and at this distance from an address.
+    ///
+    /// # Errors
+    /// A sentence: no number, or nothing at that address.
+    pub fn number_at(&self, addr: GuestAddr, at: &MemberAt, mem: &Memory) -> Result<u64, String> {
         let size = self.types.size_of(at.ty).unwrap_or(0);
-        let bytes = mem.slice(variable.addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
-        settings::number_of(&self.types, &at, bytes).ok_or_else(|| format!("`{path}` is no number"))
+        let bytes = mem.slice(addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
+        settings::number_of(&self.types, at, bytes)
+            .ok_or_else(|| format!("a {} is no number", self.types.spell(at.ty)))
+    }
+
+    /// Where a variable, or an element or member of one, is, and the bytes that `value` (as for [`Settings::set`]) has
+    /// there.
+    ///
+    /// # Errors
+    /// A sentence: no such variable, or a value that does not fit.
+    pub fn encode_variable(&self, path: &str, value: &str) -> Result<(GuestAddr, Vec<u8>), String> {
+        let name = settings::root_of(path);
+        let variable = self.variables.get(name).ok_or_else(|| format!("there is no variable `{name}`"))?;
+        let ty = variable.ty.ok_or_else(|| format!("the type of `{name}` is not known"))?;
+        let at = self.types.at_path(ty, &path[name.len()..])?;
+        Ok((variable.addr.offset(at.offset()), settings::encode(&self.types, &at, value)?))
     }
 
     /// Reads a member (`.base.pid`, `.hist[2]`) of the object's struct `name` at an address, as a number.
@@ -336,8 +358,6 @@ impl Image {
     pub fn read_member(&self, name: &str, addr: GuestAddr, path: &str, mem: &Memory) -> Result<u64, String> {
         let ty = self.types.find_struct(name).ok_or_else(|| format!("there is no struct `{name}`"))?;
         let at = self.types.at_path(ty, path)?;
-        let size = self.types.size_of(at.ty).unwrap_or(0);
-        let bytes = mem.slice(addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
-        settings::number_of(&self.types, &at, bytes).ok_or_else(|| format!("`{path}` is no number"))
+        self.number_at(addr, &at, mem)
     }
 }

@@ -133,7 +133,7 @@ fn names(object: &Object) -> String {
 }
 
 /// A number as its variable stores it.
-fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<u8>, String> {
+pub(super) fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<u8>, String> {
     if at.bitfield != 0 {
         return Err("a bit field cannot be set".into());
     }

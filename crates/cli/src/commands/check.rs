@@ -7,12 +7,11 @@ use crate::output;
 use crate::real::{VmOptions, guest_failure, guest_scheduler};
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use schedlab_bpf::btf::Kind;
-use schedlab_bpf::object::{ExternKind, Object, Variable};
-use schedlab_live::load::{LoadError, SchedulerObject, verify};
+use schedlab_bpf::object::{ExternKind, Object};
+use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{VmJob, run as boot};
 use schedlab_report::table;
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::{BpfScheduler, Tunable, tunables};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
@@ -85,49 +84,27 @@ fn needs(object: &Object) -> String {
         vec![map.name.clone(), map.map_type.name().to_string(), key, value, entries]
     });
     section("maps", &["name", "type", "key bytes", "value bytes", "entries"], rows.collect());
-    let rows = object.variables().filter(|v| is_tunable(v)).map(|variable| tunable(object, variable));
-    section("tunables (--set)", &["name", "type", "default"], rows.collect());
+    let rows = tunables(object).iter().map(tunable).collect();
+    section("tunables (--set)", &["name", "type", "default", "while it runs (--set-at)"], rows);
     text
 }
 
-/// A `const volatile` global that no loader fills by itself.
-fn is_tunable(variable: &Variable) -> bool {
-    variable.global && variable.section.starts_with(".rodata") && !variable.name.starts_with("__")
-}
-
-fn tunable(object: &Object, variable: &Variable) -> Vec<String> {
-    let btf = object.btf();
-    let type_name = variable.ty.map_or_else(String::new, |ty| btf.spell(ty));
-    let type_name = type_name.replace("const ", "").replace("volatile ", "");
-    let number = object.initial_number(variable);
-    let named = variable.ty.and_then(|ty| match btf.resolved(ty) {
-        Kind::Enum(values) | Kind::Enum64(values) => {
-            let value = values.values.iter().find(|value| Some(value.value) == number)?;
-            Some(btf.enumerator_name(value).to_string())
-        }
-        _ => None,
-    });
-    let default = named.or_else(|| number.map(|number| number.to_string())).unwrap_or_default();
-    vec![variable.name.clone(), type_name, default]
+fn tunable(tunable: &Tunable) -> Vec<String> {
+    let when = if tunable.constant { "" } else { "yes" };
+    vec![tunable.name.clone(), tunable.type_name.clone(), tunable.default.clone(), when.to_string()]
 }
 
 /// Loads it into the simulated kernel.
 fn simulator(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
     let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
-    let options = LoadOptions { settings: scheduler.values.clone(), ..LoadOptions::default() };
-    BpfScheduler::load(&scheduler.name, bytes, &options, &machine)
+    BpfScheduler::load(&scheduler.name, bytes, &scheduler.load_options(), &machine)
         .map(|_| String::new())
         .map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Has this machine's kernel verify it.
 fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
-    let object = SchedulerObject {
-        name: scheduler.name.clone(),
-        bytes: bytes.to_vec(),
-        settings: scheduler.values.clone(),
-    };
-    match verify(&object) {
+    match verify(&scheduler.for_kernel(bytes)) {
         Ok(programs) => {
             let walked: u64 = programs.iter().map(|program| u64::from(program.verified_insns)).sum();
             Ok(format!("{} programs, {walked} instructions walked", programs.len()))

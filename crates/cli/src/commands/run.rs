@@ -21,7 +21,8 @@ pub(crate) const VM_CPUS: u32 = 2;
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
-    let scheduler = schedulers.remove(0);
+    let mut scheduler = schedulers.remove(0);
+    scheduler.change(&args.changes)?;
     if args.duration == Some(DurationNs::ZERO) {
         return Err(Failure::usage("--duration 0: a run needs some time, as in 500ms or 2s"));
     }

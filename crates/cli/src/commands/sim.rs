@@ -36,8 +36,10 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let sampled =
         args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
+    let mut scheduler = schedulers.remove(0);
+    scheduler.change(&args.changes)?;
     let simulation = Simulation {
-        scheduler: schedulers.remove(0),
+        scheduler,
         workload: args.setup.workload.clone(),
         machine: machine(&args.setup, args.cpus)?,
         seed: args.setup.seed,

@@ -42,6 +42,19 @@ fn bad_settings() {
 }
 
 #[test]
+fn bad_changes_while_it_runs() {
+    let refused = |flag: &str, words: &[&str]| {
+        refused(&format!("sim -s staircase -w cpuhog --set-at {flag}"), 2, words);
+    };
+    refused("compute=1", &["TIME:VARIABLE=VALUE"]);
+    refused("soon:compute=1", &["'soon' is not a duration"]);
+    refused("1s:computer=1", &["no tunable `computer`", "compute, "]);
+    refused("1s:compute=2", &["2 does not fit"]);
+    refused("1s:burst_rule=v7", &["constant", "--set burst_rule", "compute, interactive"]);
+    Folder::new().run("sim -s eevdf --set-at 1s:x=1 -w cpuhog").refused(2, &["eevdf", "no tunables"]);
+}
+
+#[test]
 fn bad_machine_files() {
     let folder = Folder::new();
     folder.write("zero.toml", "[machine]\nname = 'zero'\ncpus = 0\n");

@@ -31,7 +31,9 @@ use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 use task::Doing;
 
 /// How often the caller is asked whether to go on.
-const POLL: Duration = Duration::from_millis(100);
+pub(crate) const POLL: Duration = Duration::from_millis(100);
+/// How often it is looked whether the run has begun, and whether it is over after an early end.
+const QUICK_POLL: Duration = Duration::from_millis(10);
 /// Time for the tasks to be gone after an early end. Chosen: killing thousands takes seconds under
 /// emulation.
 const END_LIMIT: Duration = Duration::from_secs(60);
@@ -141,15 +143,15 @@ pub fn run(
     options: &ExecOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<ExecOutcome, ExecError> {
-    run_watched(scenario, options, None, go_on)
+    run_watched(scenario, options, None, &mut |_| go_on())
 }
 
-/// As [`run`], seen through a window.
+/// As [`run`], seen through a window; `go_on` is told how long the tasks have been running, if they are.
 pub(crate) fn run_watched(
     scenario: &Scenario,
     options: &ExecOptions,
     window: Option<&dyn Window>,
-    go_on: &mut dyn FnMut() -> bool,
+    go_on: &mut dyn FnMut(Option<DurationNs>) -> bool,
 ) -> Result<ExecOutcome, ExecError> {
     scenario.validate()?;
     check_possible(scenario)?;
@@ -197,12 +199,13 @@ struct Leader<'a> {
 
 impl Leader<'_> {
     /// Waits for the leader's end; true when the caller wanted an early one.
-    fn follow(mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
+    fn follow(mut self, go_on: &mut dyn FnMut(Option<DurationNs>) -> bool) -> bool {
         let mut stop_since: Option<Instant> = None;
         while !self.has_ended() {
-            std::thread::sleep(POLL.min(Duration::from_millis(if stop_since.is_some() { 10 } else { 100 })));
+            let hurry = stop_since.is_some() || self.elapsed().is_none();
+            std::thread::sleep(if hurry { QUICK_POLL } else { POLL });
             match stop_since {
-                None if !go_on() => {
+                None if !go_on(self.elapsed()) => {
                     self.shared.header().stop.store(1, Release);
                     // SAFETY: our own child, which is not reaped yet.
                     unsafe { libc::kill(self.pid, libc::SIGUSR1) };
@@ -213,6 +216,12 @@ impl Leader<'_> {
             }
         }
         stop_since.is_some()
+    }
+
+    /// How long the tasks have been running, if they are.
+    fn elapsed(&self) -> Option<DurationNs> {
+        let begin = self.shared.header().begin.load(Acquire);
+        (begin != 0).then(|| DurationNs(system::now_ns().saturating_sub(begin)))
     }
 
     fn has_ended(&mut self) -> bool {

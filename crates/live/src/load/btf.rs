@@ -23,6 +23,8 @@ pub(super) struct Variable {
     pub(super) offset: usize,
     pub(super) size: usize,
     pub(super) kind: Kind,
+    /// Declared `volatile`: it is set from outside.
+    pub(super) volatile: bool,
 }
 
 /// What a variable holds, as far as values can be given by name or text.
@@ -113,6 +115,7 @@ impl Btf<'_> {
                     offset: info.offset as usize,
                     size: info.size as usize,
                     kind: self.kind(type_of(var)),
+                    volatile: self.is_volatile(type_of(var)),
                 })
             })
             .collect()
@@ -149,6 +152,23 @@ impl Btf<'_> {
             }
         }
         None
+    }
+
+    /// Whether `volatile` is among the qualifiers of a type.
+    fn is_volatile(&self, mut id: u32) -> bool {
+        // The chain is finite in checked BTF; the bound is for everything else.
+        for _ in 0..64 {
+            let Some(kind) = self.at(id) else { return false };
+            match kind_of(kind) {
+                sys::BTF_KIND_VOLATILE => return true,
+                sys::BTF_KIND_TYPEDEF
+                | sys::BTF_KIND_CONST
+                | sys::BTF_KIND_RESTRICT
+                | sys::BTF_KIND_TYPE_TAG => id = type_of(kind),
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn kind(&self, id: u32) -> Kind {

@@ -12,17 +12,20 @@ pub mod sched_ext;
 mod settings;
 mod verifier;
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
 use raw::{Link, Object};
+use settings::Write;
 
 /// A scheduler to load.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerObject {
     /// Name for messages: a file name or a shipped scheduler's name.
     pub name: String,
@@ -30,6 +33,8 @@ pub struct SchedulerObject {
     pub bytes: Vec<u8>,
     /// Values for its variables, by name, as text.
     pub settings: Vec<(String, String)>,
+    /// Values that its variables get while it runs, in any order.
+    pub changes: Vec<TimedSetting>,
 }
 
 /// Why a scheduler does not run.
@@ -84,6 +89,18 @@ pub enum LoadError {
         value: String,
         /// What it takes.
         why: String,
+    },
+    /// A variable that cannot change while the scheduler runs.
+    #[error(
+        "{change}: {} is constant once the scheduler is loaded: set it before, with --set {}={}; while it runs: {}",
+        .change.variable, .change.variable, .change.value,
+        if .known.is_empty() { "none".to_string() } else { .known.join(", ") }
+    )]
+    Constant {
+        /// What was to be set.
+        change: TimedSetting,
+        /// What can be set while it runs, in name order.
+        known: Vec<String>,
     },
     /// The kernel's verifier refused a program.
     #[error(
@@ -155,6 +172,8 @@ pub struct LoadedScheduler {
     counters: Vec<String>,
     sequence: Option<u64>,
     log: Option<KernelLog>,
+    /// What its variables are to become, in order of time.
+    writes: VecDeque<Write>,
 }
 
 /// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
@@ -239,6 +258,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     check_machine()?;
     let log = KernelLog::from_now().ok();
     let object = prepare(scheduler)?;
+    let writes = settings::writes(&object, &scheduler.changes)?.into();
     let name = scheduler.name.clone();
     let mut loaded = LoadedScheduler {
         hooks: Vec::new(),
@@ -249,6 +269,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         counters: counters(scheduler),
         sequence: None,
         log,
+        writes,
     };
     loaded.attach()?;
     if loaded.ops.is_empty() {
@@ -307,6 +328,19 @@ impl LoadedScheduler {
             && sched_ext::enable_sequence() == self.sequence
     }
 
+    /// When the next of its variables changes, since the run began.
+    pub(crate) fn next_write(&self) -> Option<DurationNs> {
+        self.writes.front().map(|write| write.at)
+    }
+
+    /// Gives variables the values that are due at `elapsed` since the run began.
+    pub(crate) fn write_due(&mut self, elapsed: DurationNs) {
+        while self.next_write().is_some_and(|at| at <= elapsed) {
+            let write = self.writes.pop_front().expect("there is a next one");
+            write.write(&self.object);
+        }
+    }
+
     /// The present values of its counters, in name order.
     pub fn counters(&self) -> Vec<(String, u64)> {
         exit::counters(&self.object, &self.counters)
@@ -355,7 +389,7 @@ impl Watcher {
     /// Loads and attaches all programs of an object.
     pub(crate) fn start(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
         let scheduler =
-            SchedulerObject { name: name.to_string(), bytes: bytes.to_vec(), settings: Vec::new() };
+            SchedulerObject { name: name.to_string(), bytes: bytes.to_vec(), ..SchedulerObject::default() };
         let object = prepare(&scheduler)?;
         let mut links = Vec::new();
         for program in object.programs().filter(raw::Program::is_hook) {

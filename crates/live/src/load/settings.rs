@@ -1,5 +1,7 @@
 //! Values for a scheduler's variables: from the user by name, from the kernel by convention.
 
+use schedlab_base::{DurationNs, TimedSetting};
+
 use super::LoadError;
 use super::btf::{Btf, Kind, Variable};
 use super::raw::{Map, Object};
@@ -42,6 +44,58 @@ pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<()
     Ok(())
 }
 
+/// Bytes for a variable of a loaded object.
+pub(super) struct Write {
+    pub(super) at: DurationNs,
+    variable: Variable,
+    bytes: Vec<u8>,
+}
+
+impl Write {
+    /// Programs see the value at once. A number of up to eight bytes is not seen in parts.
+    pub(super) fn write(&self, object: &Object) {
+        let written = section_map(object, self.variable.section)
+            .is_some_and(|map| map.write_present(self.variable.offset, &self.bytes));
+        assert!(written, "{} lies outside of its section", self.variable.name);
+    }
+}
+
+/// What is to be written while the scheduler runs, in order of time.
+pub(super) fn writes(object: &Object, changes: &[TimedSetting]) -> Result<Vec<Write>, LoadError> {
+    let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
+    let mut writes = Vec::new();
+    for change in changes {
+        let found = variables.iter().find(|v| v.name == change.variable && is_tunable(v));
+        let variable = found.ok_or_else(|| unknown(&change.variable, &variables))?;
+        if variable.section == ".rodata" {
+            let free = variables.iter().filter(|v| v.section != ".rodata");
+            return Err(LoadError::Constant { change: change.clone(), known: tunables(free) });
+        }
+        let (name, value) = (change.variable.clone(), change.value.clone());
+        let bytes =
+            encode(variable, &change.value).map_err(|why| LoadError::BadValue { name, value, why })?;
+        writes.push(Write { at: change.at, variable: variable.clone(), bytes });
+    }
+    writes.sort_by_key(|write| write.at);
+    Ok(writes)
+}
+
+/// `volatile` marks what is changed from outside, before the load or later; of constants all are.
+fn is_tunable(variable: &Variable) -> bool {
+    variable.section == ".rodata" || variable.volatile
+}
+
+/// Names of tunables, in order.
+fn tunables<'a>(variables: impl Iterator<Item = &'a Variable>) -> Vec<String> {
+    let mut names: Vec<String> = variables
+        .filter(|v| is_tunable(v) && !v.name.starts_with("__"))
+        .filter(|v| !matches!(v.kind, Kind::Struct { .. } | Kind::Other))
+        .map(|v| v.name.clone())
+        .collect();
+    names.sort();
+    names
+}
+
 /// `NAME.max_entries=N` gives a map its size, where a loader of its own would have.
 fn resize_map(object: &Object, setting: &str, value: &str) -> Result<(), String> {
     let form = "write map.NAME.max_entries=N";
@@ -73,14 +127,7 @@ fn set_member(object: &Object, table: &Variable, member: &str, value: &str) -> R
 }
 
 fn unknown(name: &str, variables: &[Variable]) -> LoadError {
-    let mut known: Vec<String> = variables
-        .iter()
-        .filter(|v| v.section == ".rodata" && !v.name.starts_with("__") && v.kind != Kind::Other)
-        .filter(|v| !matches!(v.kind, Kind::Struct { .. }))
-        .map(|v| v.name.clone())
-        .collect();
-    known.sort();
-    LoadError::UnknownVariable { name: name.to_string(), known }
+    LoadError::UnknownVariable { name: name.to_string(), known: tunables(variables.iter()) }
 }
 
 /// The compatibility headers of sched_ext read the kernel's constants from variables called
@@ -239,7 +286,7 @@ mod tests {
     use super::*;
 
     fn variable(size: usize, kind: Kind) -> Variable {
-        Variable { name: "x".to_string(), section: ".rodata", offset: 0, size, kind }
+        Variable { name: "x".to_string(), section: ".rodata", offset: 0, size, kind, volatile: true }
     }
 
     #[test]
