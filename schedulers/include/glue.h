@@ -123,6 +123,19 @@ static __always_inline bool cpu_allowed(task_t *p, u32 cpu)
 	return test_bit(cpu, p->base.allowed);
 }
 
+/*
+ * The parent of @p, if it is linked on @rq, where @p is about to be, and has an
+ * address space of its own; else NULL.
+ */
+static __always_inline task_t *linked_parent(rq_t *rq, task_t *p)
+{
+	task_t *parent = p->base.parent;
+
+	if (!parent || parent->base.id != p->base.parent_id || parent->base.mm == p->base.mm)
+		return NULL;
+	return parent->base.rq == (s32)rq->base.nr ? parent : NULL;
+}
+
 /* ---- idle CPUs ---- */
 
 static __always_inline bool cpu_idle(u32 cpu)

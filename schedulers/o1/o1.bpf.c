@@ -13,7 +13,7 @@
  * estimated, and whether a task that sleeps much may stay in the active array
  * when its slice ends, is what the three profiles differ in most (estimator.h).
  * Tasks change their queue when they wake up, and when a CPU with less to do
- * pulls them (balance.h).
+ * pulls them (balance.h in ../include, and pull.h for the older profiles).
  *
  * README.md has a worked example, sources, tunables and limits.
  */
@@ -21,6 +21,7 @@
 #define POLICY_BALANCES
 #define NR_PRIO 140
 #include "../include/prio_queue.h"
+#include "../include/domain.h"
 
 enum profile {
 	PROFILE_D1,	/* patch D1 and 2.5.2-pre10, January 2002 */
@@ -38,9 +39,10 @@ const volatile u64 max_sleep_ns = 0;
  * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
 const volatile u64 starvation_limit_ns = 0;
 /* The most that the above comes to, however many tasks there are, in all profiles; after it
- * tasks that wake up wait in the expired array too; ns; 10 s, chosen: the kernel unloads a
- * scheduler under which a task waits for 30 s. */
-const volatile u64 starvation_max_ns = 10000000000;
+ * tasks that wake up wait in the expired array too; ns; 5 s, chosen: a task can wait for twice
+ * as long and two rounds of slices, and the kernel unloads a scheduler under which one waits
+ * for 30 s. */
+const volatile u64 starvation_max_ns = 5000000000;
 /* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
 const volatile u32 child_penalty = 95;
 /* Share of its bonus that a parent keeps when it forks; percent, 0..100; 100. */
@@ -61,11 +63,6 @@ const volatile bool ncpus_in_gran = true;
 /* A task that ran less than this long ago is too warm to be pulled by a busy CPU;
  * ns; 0: 2.5 ms in 2.6.10, 10 ms before. */
 const volatile u64 cache_hot_ns = 0;
-/* 2.6.10: load of another CPU against this one's that makes it busier; percent; 125. */
-const volatile u32 imbalance_pct = 125;
-/* 2.6.10: CPUs with consecutive numbers that share a core; a waking task whose CPU is
- * busy takes an idle one among them; 1..64; 1: none do. */
-const volatile u32 smt_siblings = 1;
 
 u64 nr_array_switches COUNTS("times the active array was empty and the two swapped");
 u64 nr_expired COUNTS("slices that ended in the expired array");
@@ -76,17 +73,7 @@ u64 nr_round_robins COUNTS("interactive tasks that gave way to their equals with
 u64 nr_preemptions COUNTS("ready tasks with a better priority than the running one");
 u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
 u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
-u64 nr_wake_prev COUNTS("woken tasks queued where they ran last");
-u64 nr_wake_affine COUNTS("woken tasks queued on their waker's CPU");
-u64 nr_wake_sibling COUNTS("woken tasks queued on an idle CPU of the same core");
 u64 nr_child_first COUNTS("children queued before their parent");
-u64 nr_scanned COUNTS("tasks that balancing looked at");
-u64 nr_too_warm COUNTS("tasks not pulled because they ran a moment ago");
-u64 nr_newidle_pulls COUNTS("pulls by a CPU with nothing to run");
-u64 nr_periodic_pulls COUNTS("pulls by a busy CPU");
-u64 nr_balanced COUNTS("looks at the other CPUs that found no reason to pull");
-u64 nr_failed_pulls COUNTS("busier CPUs of which no task could be pulled");
-u64 nr_idle_nudges COUNTS("idle CPUs told by a busy one that there is work");
 
 struct task {
 	struct task_base base;
@@ -107,34 +94,19 @@ struct task {
 	u32 sleep_hist[4];	/* d1: ticks slept in this second and the three before it */
 };
 
-/*
- * A CPU's search for another one to pull from. In the arena, not on the stack:
- * the verifier would follow every path that leads to a maximum.
- */
-struct pull {
-	u64 most;	/* load or length found so far */
-	u64 total;	/* load of all CPUs */
-	s32 from;	/* whose that is, NO_CPU: nobody's */
-	u32 amount;	/* tasks to pull */
-};
-
 struct rq {
 	struct rq_base base;
 	prio_queue_t *active, *expired;
 	u32 nr_running;			/* queued tasks, the running one included */
 	s32 best_expired_prio;		/* best static_prio in expired, 140: none */
 	u64 expired_since;		/* tick of the first expiry since the swap, 0: none */
-	u64 load;			/* 2.6.10: tasks * 128, averaged */
-	u64 load_updated;		/* ns */
-	u64 next_balance;		/* ns */
-	u64 balance_interval;		/* ns */
-	u32 balance_failed;
-	struct pull pull;		/* by its CPU only */
+	struct domain domain;		/* d1, rh8: next_balance and pull alone */
 	u16 prev_running[MAX_CPUS];	/* d1, rh8: queue lengths at the last look */
 	struct prio_queue arrays[2];
 };
 
 #include "../include/glue.h"
+#include "../include/balance.h"
 
 static u64 tick_length(void)
 {
@@ -183,7 +155,7 @@ static void init_rq(rq_t *rq, u32 cpu)
 	rq->active = &rq->arrays[0];
 	rq->expired = &rq->arrays[1];
 	rq->best_expired_prio = NR_PRIO;
-	rq->balance_interval = MS;
+	rq->domain.balance_interval = MIN_INTERVAL;
 	prio_queue_init(&rq->arrays[0]);
 	prio_queue_init(&rq->arrays[1]);
 }
@@ -242,11 +214,9 @@ static void task_exit(task_t *parent, task_t *child)
  */
 static __always_inline bool queue_before_parent(rq_t *rq, task_t *p)
 {
-	task_t *parent = p->base.parent;
+	task_t *parent = linked_parent(rq, p);
 
-	if (profile != PROFILE_2_6_10 || !parent || parent->base.id != p->base.parent_id)
-		return false;
-	if (parent->base.rq != (s32)rq->base.nr || !parent->array || parent->base.mm == p->base.mm)
+	if (profile != PROFILE_2_6_10 || !parent || !parent->array)
 		return false;
 	p->prio = parent->prio;
 	prio_queue_add_before(parent->array, p, parent);
@@ -300,7 +270,7 @@ static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
 	prio_queue_t *array = rq->active;
-	task_t *next;
+	task_t *next, *stays;
 
 	if (!array->nr_queued) {
 		rq->active = rq->expired;
@@ -310,8 +280,9 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 		if (rq->active->nr_queued)
 			count(nr_array_switches);
 	}
-	next = prio_queue_first(rq->active, cpu, prev);
-	return next ?: prio_queue_first(rq->expired, cpu, prev);
+	stays = unless_pushed(rq, prev);
+	next = prio_queue_first(rq->active, cpu, stays) ?: prio_queue_first(rq->expired, cpu, stays);
+	return next ?: prev;
 }
 
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
@@ -472,9 +443,10 @@ static bool prio_changed(rq_t *rq, task_t *p, s32 old_nice)
 		return false;
 	}
 	requeue(p, p->array, prio);
-	return true;
+	/* a running task is off its CPU while it is changed */
+	return delta < 0 || !cpu_nr(rq->base.nr)->curr;
 }
 
-#include "balance.h"
+#include "pull.h"
 
 SCHED_OPS(o1);

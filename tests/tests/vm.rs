@@ -77,7 +77,7 @@ fn inside(args: &[String]) -> ExitCode {
     let scheduler = (args[1] != "-").then(|| SchedulerObject {
         name: args[1].clone(),
         bytes: std::fs::read(&args[1]).expect("the host packs the object"),
-        settings: Vec::new(),
+        ..SchedulerObject::default()
     });
     let work = Work::Scenario(&scenario);
     let plan = RunPlan { scheduler: scheduler.as_ref(), work, observe: true, spin_rate: None };

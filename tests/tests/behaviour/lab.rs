@@ -6,7 +6,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs, TimedSetting};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Change, Class, Config, RunResult, run};
 use schedlab_trace::{Event, EventKind, ExitKind, TaskState};
@@ -138,6 +138,7 @@ pub(crate) fn hogs(length: DurationNs, nice: &[i32]) -> Load {
 pub(crate) struct Lab {
     name: &'static str,
     settings: Vec<(String, String)>,
+    writes: Vec<TimedSetting>,
     cpus: usize,
     hz: u32,
     members: Vec<&'static str>,
@@ -152,6 +153,7 @@ impl Lab {
         Lab {
             name,
             settings: Vec::new(),
+            writes: Vec::new(),
             cpus: 1,
             hz: 1000,
             members: Vec::new(),
@@ -163,6 +165,12 @@ impl Lab {
 
     pub(crate) fn set(mut self, name: &str, value: &str) -> Lab {
         self.settings.push((name.to_string(), value.to_string()));
+        self
+    }
+
+    /// A variable changes while it runs; as `--set-at` has it.
+    pub(crate) fn set_at(mut self, change: &str) -> Lab {
+        self.writes.push(change.parse().expect("TIME:VARIABLE=VALUE"));
         self
     }
 
@@ -212,7 +220,8 @@ impl Lab {
     fn run_scenario(&self, scenario: &Scenario) -> Seen {
         let mut machine = Machine::uniform("test", self.cpus);
         machine.hz = self.hz;
-        let options = LoadOptions { settings: self.settings.clone(), ..LoadOptions::default() };
+        let (settings, writes) = (self.settings.clone(), self.writes.clone());
+        let options = LoadOptions { settings, changes: writes, ..LoadOptions::default() };
         let scheduler = BpfScheduler::load(self.name, &object(self.name), &options, &machine);
         let probe = Probe::new(scheduler.expect("the object loads"), &self.members, &self.variables);
         let events = Rc::new(RefCell::new(Vec::new()));

@@ -8,6 +8,7 @@ mod o1;
 mod probe;
 mod profiles;
 mod soak;
+mod staircase;
 mod swap;
 mod ule;
 mod vanilla;

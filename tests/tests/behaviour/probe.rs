@@ -124,6 +124,12 @@ impl SchedExt for Probe {
     fn wants(&self) -> TracePoints {
         self.inner.wants()
     }
+    fn user_times(&self) -> Vec<TimeNs> {
+        self.inner.user_times()
+    }
+    fn user_turn(&mut self, turn: usize) {
+        self.inner.user_turn(turn);
+    }
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
         self.inner.init(k)
     }

@@ -32,12 +32,15 @@ fn storm(length: DurationNs) -> Load {
 
 /// Nobody waits for a CPU as long as the kernel's watchdog would bear (30 s), and everybody runs.
 fn check(scheduler: &'static str, profile: &str, seconds: u64) {
+    let lab = Lab::new(scheduler);
+    let lab = if profile.is_empty() { lab } else { lab.set("profile", profile) };
+    soak(scheduler, profile, lab, seconds);
+}
+
+fn soak(scheduler: &str, profile: &str, lab: Lab, seconds: u64) {
     let seconds =
         std::env::var("SCHEDLAB_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(seconds);
-    let mut lab = Lab::new(scheduler).cpus(2).hz(250).without_events();
-    if !profile.is_empty() {
-        lab = lab.set("profile", profile);
-    }
+    let lab = lab.cpus(2).hz(250).without_events();
     let seen = lab.run(storm(DurationNs::from_secs(seconds)));
     let longest = seen.result.summary.run_delay.quantile(1000).expect("somebody waited");
     assert!(longest < DurationNs::from_secs(25), "{scheduler} {profile}: somebody waited for {longest}");
@@ -94,4 +97,14 @@ fn bsd4_5_x() {
 #[test]
 fn bsd4_6_x() {
     check("bsd4", "6_x", 60);
+}
+
+#[test]
+fn staircase() {
+    check("staircase", "", 60);
+}
+
+#[test]
+fn staircase_compute() {
+    soak("staircase", "compute", Lab::new("staircase").set("compute", "true"), 60);
 }
