@@ -7,6 +7,7 @@ mod refusals;
 mod results;
 mod samples;
 mod sched_samples;
+mod workload_files;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
 use crate::program::{
-    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, ProgramId, SemId, TaskRef, WordId,
+    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, Program, ProgramId, SemId, TaskRef, WordId,
 };
 use crate::scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
@@ -63,6 +63,8 @@ struct File {
     child_working_set_kib: u32,
     #[serde(default)]
     reset_on_fork: bool,
+    #[serde(default)]
+    changes: Vec<Spanned<String>>,
     #[serde(default)]
     objects: BTreeMap<String, Spanned<Object>>,
     programs: BTreeMap<String, Vec<Spanned<String>>>,
@@ -237,10 +239,14 @@ fn build(file: &File) -> Outcome<Scenario> {
         let program = program::parse(name, lines, &mut names)?;
         scenario.programs.push(program);
     }
+    let timed = program::timed_changes(&file.changes, &mut names)?;
     scenario.counters = names.counters.len() as u32;
     scenario.spans = names.spans.len() as u32;
     scenario.changes.clone_from(&names.changes);
     add_tasks(file, &mut scenario, &names)?;
+    if let Some(program) = timed {
+        add_changer(&mut scenario, program);
+    }
     for (name, entry) in &file.metrics {
         let formula = formula(entry, &names)?;
         scenario.metrics.push(metric(name, entry.get_ref(), formula));
@@ -411,6 +417,27 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
         }
     }
     Ok(())
+}
+
+/// Adds the task that makes the changes of `changes`. Nobody's policy is in its way, and
+/// no run lasts longer for it.
+fn add_changer(scenario: &mut Scenario, program: Program) {
+    if scenario.end == End::AllExit {
+        scenario.end = End::ForegroundExit;
+        scenario.tasks.iter_mut().for_each(|task| task.background = false);
+    }
+    let process = scenario.tasks.iter().map(|task| task.process.0 + 1).max().unwrap_or(0);
+    scenario.programs.push(program);
+    scenario.tasks.push(TaskSpec {
+        name: "changes".into(),
+        program: ProgramId(scenario.programs.len() as u32 - 1),
+        process: ProcessId(process),
+        nice: Nice::ZERO,
+        policy: Policy::Fifo(99),
+        affinity: None,
+        working_set_kib: 0,
+        background: true,
+    });
 }
 
 fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {

@@ -99,6 +99,42 @@ pub(super) fn parse(name: &str, lines: &[Spanned<String>], names: &mut Names) ->
     Program::new(ops).map_err(|error| Fault { at, text: format!("program {name}: {error}") })
 }
 
+/// The program that makes the changes in `lines`, each a time since the start of the run
+/// and an operation that changes an attribute; none without lines.
+pub(super) fn timed_changes(lines: &[Spanned<String>], names: &mut Names) -> Outcome<Option<Program>> {
+    const USAGE: &str = "a change is written: TIME nice|policy|cpus TASK VALUE, as in 2s nice hog/0 10";
+    let mut changes = Vec::with_capacity(lines.len());
+    for text in lines {
+        let at = text.span().start;
+        let (time, rest) = text.get_ref().trim().split_once(' ').unwrap_or((text.get_ref(), ""));
+        let whole = Line { at, words: vec![text.get_ref()] };
+        let time: DurationNs = time.parse().or_else(|error| whole.fail(&format!("{error}; {USAGE}")))?;
+        let line = Line { at, words: rest.split_whitespace().collect() };
+        match line.words.as_slice() {
+            ["nice" | "policy" | "cpus", "self", ..] => return line.fail("name a task; nobody is self here"),
+            ["nice" | "policy" | "cpus", ..] => changes.push((time, operation(&line, names)?)),
+            _ => return whole.fail(USAGE),
+        }
+    }
+    changes.sort_by_key(|&(time, _)| time);
+    let mut ops = Vec::with_capacity(2 * changes.len());
+    let mut last = DurationNs::ZERO;
+    for (time, op) in changes {
+        if time > last {
+            // Expiries count from the start, however late the last change was.
+            ops.push(Op::TimerWait {
+                timer: TimerSlot(0),
+                period: time.saturating_sub(last),
+                absolute: true,
+            });
+            last = time;
+        }
+        ops.push(op);
+    }
+    let program = (!ops.is_empty()).then(|| Program::new(ops)).transpose();
+    program.map_err(|error| Fault { at: 0, text: format!("changes: {error}") })
+}
+
 fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
     let first = line.words[0];
     let most = usage(first).split_whitespace().count();

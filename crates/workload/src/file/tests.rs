@@ -62,6 +62,47 @@ fn the_shipped_file_is_read() {
 }
 
 #[test]
+fn changes_at_given_times_become_a_task_of_their_own() {
+    let text = include_str!("../../../../workloads/renice.toml");
+    let scenario = parse(text, "renice.toml").unwrap();
+    let changer = &scenario.tasks[3];
+    assert_eq!(
+        (changer.name.as_str(), changer.policy, changer.background),
+        ("changes", Policy::Fifo(99), true)
+    );
+    let wait = |secs| Op::TimerWait {
+        timer: crate::TimerSlot(0),
+        period: DurationNs::from_secs(secs),
+        absolute: true,
+    };
+    let ops = scenario.programs[changer.program.index()].ops();
+    assert_eq!((ops.len(), ops[0], ops[2], ops[5]), (7, wait(2), wait(2), wait(1)));
+    assert!(matches!(ops[1], Op::Set { task: Some(TaskRef(0)), .. }));
+    assert_eq!(scenario.changes.len(), 4);
+    for (to, words) in [
+        ("\"2s nice hog/9 1\"", "no such task; there are: self, hog/0"),
+        ("\"2s nice self 1\"", "name a task"),
+        ("\"2s nice hog/0 20\"", "nice values are -20 to 19"),
+        ("\"2 nice hog/0 1\"", "a change is written: TIME nice|policy|cpus TASK VALUE"),
+        ("\"2s run 1ms\"", "a change is written"),
+        ("\"\"", "a change is written"),
+    ] {
+        let error = parse(&text.replace("\"2s nice hog/0 19\"", to), "r.toml").unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:6: ") && error.contains(words), "{to}: {error}");
+    }
+}
+
+#[test]
+fn a_run_does_not_last_longer_for_a_change() {
+    let changes = "changes = [\"1h nice ping 1\"]\n[objects]";
+    let text = PINGPONG.replacen("[objects]", changes, 1).replace("foreground-exit", "all-exit");
+    let scenario = parse(&text, "p.toml").unwrap();
+    assert_eq!(scenario.end, End::ForegroundExit);
+    let background: Vec<bool> = scenario.tasks.iter().map(|task| task.background).collect();
+    assert_eq!(background, [false, false, false, false, true]);
+}
+
+#[test]
 fn mistakes_name_line_and_cure() {
     let cases = [
         ("count = 2", "cuont = 2", "unknown field `cuont`, expected one of"),
