@@ -7,6 +7,7 @@ mod libenzi;
 mod o1;
 mod probe;
 mod profiles;
+mod shares;
 mod soak;
 mod staircase;
 mod swap;
