@@ -8,6 +8,7 @@ mod chat;
 mod cpuhog;
 mod draft;
 mod draws;
+mod mixed;
 mod mkbench;
 mod params;
 mod reflex;
@@ -42,6 +43,7 @@ static WORKLOADS: &[WorkloadInfo] = &[
     cpuhog::KEYBOARD,
     reflex::LAT_CTX,
     yields::LAT_SCHED,
+    mixed::MIXED,
     mkbench::MKBENCH,
     yields::PERIODIC,
     reflex::REFLEX,
