@@ -4,8 +4,8 @@
 use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Prng};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId,
-    LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, Semaphore, TaskRef, TaskSpec,
-    TimerSlot,
+    LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskRef,
+    TaskSpec, TimerSlot,
 };
 
 use crate::tunables::Tunable;
@@ -244,7 +244,7 @@ impl Draft {
 
     fn semaphore_pair(&mut self) {
         let sem = SemId(self.scenario.semaphores.len() as u32);
-        self.scenario.semaphores.push(Semaphore { initial: 0 });
+        self.scenario.semaphores.push(Semaphore { initial: 0, kind: SemKind::Sysv });
         let (work, pause) = (Op::Run(self.span(2_000)), Op::Sleep(self.span(3_000)));
         let consume = Op::Run(self.span(1_000));
         let units = 1 + self.below(3) as u32;
