@@ -278,6 +278,12 @@ static __always_inline bool boosted(task_t *p)
 	return p->class == CLASS_TIMESHARE && p->prio < PRI_MIN_TIMESHARE;
 }
 
+/* 5.2: does @p wake up before all that run in user mode? */
+static __always_inline bool wakes_boosted(task_t *p)
+{
+	return profile == PROFILE_5_2 && wake_boost && p->class == CLASS_TIMESHARE && !p->batch;
+}
+
 /* The queue that @p goes to when it becomes ready or its slice ends. */
 static __always_inline prio_queue_t *home_queue(rq_t *rq, task_t *p)
 {
@@ -300,7 +306,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 	}
 	if (!was_boosted)
 		p->prio = p->user_pri;
-	if (profile == PROFILE_5_2 && wake_boost && reason == ENQ_WAKE && p->class == CLASS_TIMESHARE)
+	if (reason == ENQ_WAKE && wakes_boosted(p))
 		p->prio = PSOCK;
 	if (reason != ENQ_MOVED)
 		p->waiting_since = rq->base.clock;
