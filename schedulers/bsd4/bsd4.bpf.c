@@ -72,7 +72,7 @@ u64 nr_bound_picks COUNTS("picks from the queue of those that only one CPU may r
 u64 nr_fuzzy_picks COUNTS("picks of a task behind the first because it ran here last");
 u64 nr_barred COUNTS("tasks that a pick passed by because much less nice ones are runnable");
 u64 nr_barred_picks COUNTS("picks of such tasks, for want of others");
-u64 nr_starving COUNTS("tasks that run next because they had waited too long");
+u64 nr_starving COUNTS("tasks that had waited for too long and went first");
 
 /* Points of estcpu per priority, on one CPU. */
 #define ESTCPU_WEIGHT 8

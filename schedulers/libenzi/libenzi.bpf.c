@@ -154,6 +154,8 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 	p->cpu_jtime = clock + (clock - p->sched_jtime) + left;
 }
 
+/* ---- yield ---- */
+
 /* Somebody else on the same CPU has to be there to yield to. */
 static bool yield_task(rq_t *rq, task_t *p)
 {

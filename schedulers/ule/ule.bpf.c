@@ -69,7 +69,7 @@ u64 nr_to_current COUNTS("tasks that became ready in the current queue");
 u64 nr_to_next COUNTS("tasks that became ready in the next queue");
 u64 nr_to_idle COUNTS("tasks that became ready in the idle queue");
 u64 nr_window COUNTS("5.2: picks of a task without a slice, sent to the next queue instead");
-u64 nr_starving COUNTS("picks of a task because it had waited too long");
+u64 nr_starving COUNTS("tasks that had waited for too long and went first");
 u64 nr_history_cuts COUNTS("times run and sleep time were reduced");
 u64 nr_full_sleeps COUNTS("sleeps so long that all before them is forgotten");
 u64 nr_preemptions COUNTS("ready tasks with a better priority than the running one");
@@ -488,6 +488,8 @@ static bool task_tick(rq_t *rq, task_t *p)
 	expire(rq, p);
 	return true;
 }
+
+/* ---- yield ---- */
 
 /* Behind everybody else, for once. */
 static bool yield_task(rq_t *rq, task_t *p)
