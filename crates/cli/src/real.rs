@@ -121,6 +121,7 @@ pub(crate) fn record(
         duration: result.elapsed,
         exit: result.scheduler.exit,
         metrics: result.metrics,
+        series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tasks: result.tasks,
         trace_hash: None,

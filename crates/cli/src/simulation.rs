@@ -7,7 +7,7 @@ use schedlab_base::{Better, DurationNs, Machine, Metric};
 use schedlab_report::Document;
 use schedlab_scx::BpfScheduler;
 use schedlab_sim::{Class, Config, RunResult, SharedSink, run};
-use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord, Series, WorkloadRecord};
 use schedlab_workload::Scenario;
 
 /// Who looks on while a run takes place; nothing of it changes the run.
@@ -105,6 +105,12 @@ impl Simulation {
     fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
         let mut metrics: Vec<Metric> =
             scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
+        let series = scenario.series.iter().map(|spec| Series {
+            name: spec.name.clone(),
+            unit: "ms",
+            values: spec.evaluate(&result.measurements),
+        });
+        let series = series.collect();
         metrics.extend(result.summary.metrics());
         metrics.extend(cost_metrics(&result));
         let own = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
@@ -120,6 +126,7 @@ impl Simulation {
             duration: result.duration,
             exit: result.exit,
             metrics,
+            series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric};
-use schedlab_trace::TaskRecord;
+use schedlab_trace::{Series, TaskRecord};
 use schedlab_workload::Scenario;
 
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate};
@@ -72,6 +72,8 @@ pub struct RunResult {
     pub cpus: usize,
     /// The workload's metrics, then the common ones that are known.
     pub metrics: Vec<Metric>,
+    /// What the workload reports sample by sample.
+    pub series: Vec<Series>,
     /// The workload's tasks in order, then the forked ones in sum.
     pub tasks: Vec<TaskRecord>,
     /// How the scheduler left. The default for the fair class.
@@ -163,7 +165,13 @@ fn run_scenario(
         Some(seen) => metrics.extend(seen.metrics),
         None => metrics.extend(summed_metrics(&tasks, elapsed, cpus)),
     }
-    Ok(RunResult { elapsed, cpus, metrics, tasks, ..RunResult::default() })
+    let series = scenario.series.iter().map(|spec| Series {
+        name: spec.name.clone(),
+        unit: "ms",
+        values: spec.evaluate(&outcome.measurements),
+    });
+    let series = series.collect();
+    Ok(RunResult { elapsed, cpus, metrics, series, tasks, ..RunResult::default() })
 }
 
 /// Figures of the tasks; switches and migrations as observed, else as the kernel counts them.

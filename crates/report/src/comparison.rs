@@ -208,7 +208,7 @@ fn judge(
 pub(crate) mod tests {
     use super::*;
     use schedlab_base::{DurationNs, Metric};
-    use schedlab_trace::{Counter, ExitKind, ExitRecord, TaskRecord};
+    use schedlab_trace::{Counter, ExitKind, ExitRecord, Series, TaskRecord};
 
     /// A made-up run for tests of this room.
     pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
@@ -229,6 +229,7 @@ pub(crate) mod tests {
                 Metric::new("throughput", throughput, "messages/s", Better::Higher),
                 Metric::new("context_switches", 7.0, "1", Better::Neither),
             ],
+            series: vec![Series { name: "iteration_time".into(), unit: "ms", values: vec![9.5, 2.0] }],
             counters: vec![Counter { name: "picks".into(), value: 12, meaning: "tasks picked".into() }],
             tasks: vec![TaskRecord {
                 name: "client/0".into(),

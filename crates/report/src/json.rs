@@ -6,7 +6,7 @@ use crate::reproduction::{Figures, PublishedRow};
 use crate::units::unit;
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_stats::Moments;
-use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
+use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -165,6 +165,8 @@ struct Run {
     duration_ns: u64,
     exit: Exit,
     metrics: Pairs<Figure>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    series: Pairs<Samples>,
     #[serde(default)]
     counters: Pairs<u64>,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
@@ -184,6 +186,13 @@ struct Exit {
     message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     dump: String,
+}
+
+/// The samples of a series.
+#[derive(Serialize, Deserialize)]
+struct Samples {
+    unit: String,
+    values: Vec<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -339,11 +348,25 @@ fn run_out(run: &RunRecord) -> Run {
             dump: run.exit.dump.clone(),
         },
         metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
+        series: Pairs(run.series.iter().map(|series| (series.name.clone(), samples(series))).collect()),
         counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
         tasks: run.tasks.iter().map(task_out).collect(),
         trace_hash: run.trace_hash.clone(),
     }
+}
+
+fn samples(series: &Series) -> Samples {
+    Samples { unit: series.unit.to_string(), values: series.values.clone() }
+}
+
+fn series_in(series: Pairs<Samples>) -> Vec<Series> {
+    let one = |(name, samples): (String, Samples)| Series {
+        name,
+        unit: unit(&samples.unit),
+        values: samples.values,
+    };
+    series.0.into_iter().map(one).collect()
 }
 
 fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Counter> {
@@ -402,6 +425,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         duration: DurationNs(run.duration_ns),
         exit: exit_in(run.exit)?,
         metrics,
+        series: series_in(run.series),
         counters: counters_in(run.counters, run.counter_meanings),
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,

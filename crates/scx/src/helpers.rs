@@ -51,6 +51,10 @@ impl Env for Join<'_> {
         task.map_or(*b"swapper\0\0\0\0\0\0\0\0\0", |task| task.comm)
     }
 
+    fn read_user(&mut self, addr: u64, length: usize) -> Option<Vec<u8>> {
+        self.k.read_user(addr, length)
+    }
+
     fn task_pt_regs(&mut self, task: u64) -> u64 {
         let addr = GuestAddr(task);
         self.state.tasks.slot_of_pointer(addr).map_or(0, |_| self.state.tasks.regs(addr).0)

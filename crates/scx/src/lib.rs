@@ -18,6 +18,7 @@
 //! fall back to `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run).
 
 mod callbacks;
+mod files;
 mod guest;
 mod helpers;
 mod join;

@@ -19,8 +19,9 @@ use std::mem::{offset_of, size_of};
 
 /// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
 const MAX_TASKS: u32 = 1 << 16;
-/// Bytes from one address space object to the next.
-const MM_STRIDE: u64 = 64;
+/// Bytes from one address space object to the next, and from its start to the process's `files_struct`.
+const MM_STRIDE: u64 = 128;
+const FILES: u64 = 64;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
 /// `EXIT_DEAD`, the state of a task that is gone.
@@ -71,6 +72,9 @@ pub(crate) struct Tasks {
     processes: Vec<Option<ProcessId>>,
     free: Vec<u32>,
     mms: Mms,
+    /// The table of descriptors, and where a `files_struct` points to it.
+    fd_table: GuestAddr,
+    fdt: u64,
     shared: Shared,
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
@@ -134,18 +138,18 @@ fn slot_stride(size: u64) -> u64 {
 }
 
 /// Little-endian stores into the host's view of an object.
-struct Object<'a>(&'a mut [u8]);
+pub(crate) struct Object<'a>(pub(crate) &'a mut [u8]);
 
 impl Object<'_> {
-    fn u64(&mut self, at: u64, value: u64) {
+    pub(crate) fn u64(&mut self, at: u64, value: u64) {
         self.0[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
     }
 
-    fn u32(&mut self, at: u64, value: u32) {
+    pub(crate) fn u32(&mut self, at: u64, value: u32) {
         self.0[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    fn bytes(&mut self, at: u64, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, at: u64, bytes: &[u8]) {
         self.0[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     }
 }
@@ -165,7 +169,8 @@ impl Tasks {
             free: Vec::new(),
             next: 0,
         };
-        assert!(offsets.mm_size <= MM_STRIDE, "an mm_struct fits its stride");
+        assert!(offsets.mm_size <= FILES, "an mm_struct fits its place");
+        assert!(FILES + offsets.files.files_size <= MM_STRIDE, "a files_struct fits its place");
         let shared = Shared::new(mem, offsets)?;
         let mut tasks = Tasks {
             at: offsets.task,
@@ -180,6 +185,8 @@ impl Tasks {
             processes: Vec::new(),
             free: Vec::new(),
             mms,
+            fd_table: mem.map(offsets.files.table_size, kernel_perm())?,
+            fdt: offsets.files.fdt,
             shared,
             nr_cpus: nr_cpus as u32,
             pid_nr: offsets.pid_nr,
@@ -307,9 +314,11 @@ impl Tasks {
         }
         self.slot_of[task.id.index()] = slot;
         let addr = self.address(slot);
-        let mut mm = GuestAddr::NULL;
+        let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
         if !task.is_kthread() {
             mm = self.mms.acquire(task.process);
+            files = mm.offset(FILES);
+            mem.write_u64(files.offset(self.fdt), self.fd_table.0)?;
             self.processes[slot as usize] = Some(task.process);
         }
         let at = self.at;
@@ -318,6 +327,7 @@ impl Tasks {
         object.u64(at.tid, task.scx.tid);
         object.u64(at.mm, mm.0);
         object.u64(at.active_mm, mm.0);
+        object.u64(at.files, files.0);
         object.u64(at.real_parent, parent.0);
         object.u64(at.parent, parent.0);
         object.u64(at.group_leader, leader.unwrap_or(addr).0);
@@ -448,6 +458,11 @@ impl Tasks {
             self.mms.release(process);
         }
         Some(slot)
+    }
+
+    /// The table of descriptors that all processes share.
+    pub(crate) fn fd_table(&self) -> GuestAddr {
+        self.fd_table
     }
 
     /// The root cgroup.

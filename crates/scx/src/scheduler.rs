@@ -321,6 +321,9 @@ impl SchedExt for BpfScheduler {
     }
 
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
+        let table = self.state.tasks.fd_table();
+        crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
+            .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
         if let Some(func) = self.extra.init_cids {
             let r0 = self.run(k, func, OpKind::Init, &[]);
             Self::outcome(r0)?;
@@ -570,7 +573,9 @@ impl BpfScheduler {
                 };
                 [parent, self.task(k, child)?, 0, 0]
             }
-            TracePoint::SchedProcessExit { task } => [self.task(k, task)?, 1, 0, 0],
+            TracePoint::SchedProcessExit { task, group_dead } => {
+                [self.task(k, task)?, u64::from(group_dead), 0, 0]
+            }
             TracePoint::SchedProcessExec { task } => {
                 let pid = k.task(task).pid;
                 [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]

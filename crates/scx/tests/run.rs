@@ -174,3 +174,56 @@ fn trace_points_and_registers_are_seen() {
     assert!(value("nr_calls") >= value("nr_returns"));
     assert_eq!(value("last_call"), 230, "clock_nanosleep on x86-64");
 }
+
+/// Variables of `files.bpf.o` after a short client-server run.
+fn found(bytes: &[u8], workload: &str) -> impl Fn(&str) -> u64 + use<> {
+    let result = simulate(bytes, &[], 1, workload);
+    assert_eq!(result.exit.kind, ExitKind::None, "{workload}: {:?}", result.exit);
+    let scheduler = result.scheduler.unwrap();
+    let workload = workload.to_string();
+    move |name| scheduler.variable(name).unwrap_or_else(|error| panic!("{workload}, {name}: {error}"))
+}
+
+#[test]
+fn descriptors_lead_to_what_they_stand_for() {
+    let Some(bytes) = common::object("files") else { return };
+    let find = |mechanism: &str| found(&bytes, &format!("swap-{mechanism}:iterations=3,service=1ms"));
+    let pipe = find("pipe");
+    assert!(pipe("nr_fifo") > 5 && pipe("nr_sockets") == 0);
+    // Both ends are one inode of the pipes' file system.
+    assert_eq!(pipe("first_inode"), pipe("last_inode"));
+    assert_eq!(pipe("last_magic"), 0x5049_5045);
+    // The client blocks in a read, the server in a write once the client has had enough.
+    assert!([3, 4].contains(&pipe("blocked_di")));
+    let sock = find("sock");
+    assert!(sock("nr_sockets") > 5 && sock("last_magic") == 0x534f_434b);
+    assert!(sock("last_peer") != sock("last_inode") && sock("last_peer") > 10_000);
+    let tcp = find("tcp");
+    let (own, peer) = (tcp("last_ports") as u16, (tcp("last_ports") >> 16) as u16);
+    assert_eq!(own.abs_diff(peer.swap_bytes()), 1, "{own} {peer}");
+    let flock = find("flock");
+    assert!(flock("nr_regular") > 5 && flock("first_inode") == flock("last_inode"));
+    assert_eq!(find("mq")("last_magic"), 0x1980_0202);
+    let eventfd = find("eventfd");
+    assert!(eventfd("last_magic") == 0x0904_1934 && eventfd("last_private") > 0);
+    // The server's instance has two connections, the client's one.
+    assert!(find("epoll")("nr_epoll_items") > 6);
+    assert_eq!(pipe("files_of_others"), 0);
+}
+
+#[test]
+fn arguments_in_user_memory_can_be_read() {
+    let Some(bytes) = common::object("files") else { return };
+    let find = |spec: &str| found(&bytes, &format!("{spec}:iterations=3,service=1ms"));
+    // The read end of the first pipe that is polled.
+    assert_eq!(find("swap-poll")("last_user"), 3);
+    // F_WRLCK or F_UNLCK.
+    assert!([1, 2].contains(&find("swap-fcntl")("last_user")));
+    // { 0, +1 } or { 0, -1 }.
+    assert!([0x1_0000, 0xffff_0000].contains(&find("swap-sem")("last_user")));
+    // Held and waited for.
+    assert_eq!(find("swap-futex")("last_user"), 2);
+    // A holder's thread id, with or without waiters.
+    let found = found(&bytes, "inversion:iterations=3,service=1ms,protocol=pi");
+    assert!((1001..1010).contains(&(found("last_user") & 0x3fff_ffff)), "{:#x}", found("last_user"));
+}

@@ -175,6 +175,8 @@ pub enum TracePoint {
     SchedProcessExit {
         /// The task.
         task: TaskId,
+        /// It is the last thread of its process.
+        group_dead: bool,
     },
     /// `sched_process_exec`.
     SchedProcessExec {

@@ -475,7 +475,13 @@ impl<S: SchedExt> Sim<S> {
         let cost = self.k.machine.costs.exit;
         self.charge_task(cost);
         self.k.task_mut(task).flags |= PF_EXITING;
-        self.trace(TracePointKind::SchedProcessExit, || TracePoint::SchedProcessExit { task });
+        if self.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
+            let tgid = self.k.task(task).tgid;
+            let lives = |other: &&crate::task::Task| other.tgid == tgid && !other.is_exiting();
+            let group_dead = !self.k.tasks.iter().flatten().map(|other| &**other).any(|other| lives(&other));
+            let point = TracePoint::SchedProcessExit { task, group_dead };
+            self.trace(TracePointKind::SchedProcessExit, || point);
+        }
         self.k.emit(EventKind::Exit { task });
         crate::exec::exited(self, cpu, task);
         self.k.task_mut(task).state = RunState::Dead;

@@ -144,6 +144,17 @@ pub struct WorkloadRecord {
     pub params: Vec<(String, String)>,
 }
 
+/// Samples that a workload reports one by one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// The samples in the order in which they were taken.
+    pub values: Vec<f64>,
+}
+
 /// One finished run, simulated or real.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -167,6 +178,8 @@ pub struct RunRecord {
     pub exit: ExitRecord,
     /// The workload's metrics, then the common ones.
     pub metrics: Vec<Metric>,
+    /// What the workload reports sample by sample.
+    pub series: Vec<Series>,
     /// The scheduler's own counters in name order, then the kernel's of unusual events.
     pub counters: Vec<Counter>,
     /// The tasks that existed at the start, in order; forked ones are summed up in

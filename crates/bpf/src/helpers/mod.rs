@@ -48,6 +48,11 @@ pub trait Env: Host {
     /// Name of the current task, padded with zeros.
     fn current_comm(&mut self) -> [u8; 16];
 
+    /// Bytes of user memory, if they are there.
+    fn read_user(&mut self, _addr: u64, _length: usize) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The saved user registers of a task, or 0.
     fn task_pt_regs(&mut self, task: u64) -> u64;
 
@@ -132,7 +137,7 @@ pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Re
         164 => map::for_each(args, vm, env),
         130..=134 => map::ring(id, args, vm, env),
         194 => map::exchange_pointer(args, vm),
-        4 | 112 | 113 | 148 | 191 => probe::read(id, args, vm),
+        4 | 112 | 113 | 148 | 191 => probe::read(id, args, vm, env),
         45 | 114 | 115 => probe::read_text(id, args, vm),
         182 => probe::compare_text(args, vm),
         165 => format::to_buffer(args, vm),

@@ -7,18 +7,22 @@ use crate::fault::{Access, Fault};
 use crate::maps::Errno;
 use crate::memory::GuestAddr;
 
-/// Reads of user memory; the simulated tasks have none.
+/// Reads of user memory.
 const USER_READS: [u32; 4] = [112, 114, 148, 191];
 
 /// `bpf_probe_read_kernel(destination, size, source)` and its kin: what cannot be read becomes zeros and `EFAULT`.
-pub(super) fn read(id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+pub(super) fn read<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let (to, size, from) = (GuestAddr(args[0]), args[1] & 0xffff_ffff, GuestAddr(args[2]));
     if size == 0 {
         return Ok(0);
     }
     vm.mem.check_program_access(to, size, Access::Write)?;
     let user = USER_READS.contains(&id);
-    let bytes = if user { None } else { vm.mem.slice(from, size).ok().map(<[u8]>::to_vec) };
+    let bytes = if user {
+        env.read_user(from.0, size as usize)
+    } else {
+        vm.mem.slice(from, size).ok().map(<[u8]>::to_vec)
+    };
     match bytes {
         Some(bytes) => vm.mem.write(to, &bytes).map(|()| 0),
         None => {

@@ -92,6 +92,7 @@ offsets! {
         sched_task_group = ".sched_task_group",
         exit_state = ".exit_state",
         stack = ".stack",
+        files = ".files",
         comm = ".comm",
     }
 }
@@ -162,6 +163,88 @@ offsets! {
     }
 }
 
+/// Members of open files and what hangs on them, by the last part of their names.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the kernel's names")]
+pub(crate) struct FilesAt {
+    pub(crate) fdt: u64,
+    pub(crate) files_size: u64,
+    pub(crate) max_fds: u64,
+    pub(crate) fd: u64,
+    pub(crate) table_size: u64,
+    pub(crate) s_magic: u64,
+    pub(crate) i_mode: u64,
+    pub(crate) i_ino: u64,
+    pub(crate) i_sb: u64,
+    pub(crate) i_pipe: u64,
+    pub(crate) f_inode: u64,
+    pub(crate) f_op: u64,
+    pub(crate) private_data: u64,
+    pub(crate) f_mode: u64,
+    pub(crate) socket_type: u64,
+    pub(crate) socket_file: u64,
+    pub(crate) socket_sk: u64,
+    pub(crate) sk_socket: u64,
+    pub(crate) sk_type: u64,
+    pub(crate) sk_protocol: u64,
+    pub(crate) skc_family: u64,
+    pub(crate) skc_state: u64,
+    pub(crate) skc_daddr: u64,
+    pub(crate) skc_rcv_saddr: u64,
+    pub(crate) skc_num: u64,
+    pub(crate) skc_dport: u64,
+    pub(crate) unix_peer: u64,
+    pub(crate) ep_root: u64,
+    pub(crate) ep_leftmost: u64,
+    pub(crate) epi_node: u64,
+    pub(crate) epi_file: u64,
+    pub(crate) epi_fd: u64,
+    pub(crate) epi_ep: u64,
+    pub(crate) rb_right: u64,
+}
+
+impl FilesAt {
+    fn new(btf: &Btf) -> FilesAt {
+        let sock = |path: &str| at(btf, "sock", path);
+        FilesAt {
+            fdt: at(btf, "files_struct", ".fdt"),
+            files_size: size(btf, "files_struct"),
+            max_fds: at(btf, "fdtable", ".max_fds"),
+            fd: at(btf, "fdtable", ".fd"),
+            table_size: size(btf, "fdtable"),
+            s_magic: at(btf, "super_block", ".s_magic"),
+            i_mode: at(btf, "inode", ".i_mode"),
+            i_ino: at(btf, "inode", ".i_ino"),
+            i_sb: at(btf, "inode", ".i_sb"),
+            i_pipe: at(btf, "inode", ".i_pipe"),
+            f_inode: at(btf, "file", ".f_inode"),
+            f_op: at(btf, "file", ".f_op"),
+            private_data: at(btf, "file", ".private_data"),
+            f_mode: at(btf, "file", ".f_mode"),
+            socket_type: at(btf, "socket", ".type"),
+            socket_file: at(btf, "socket", ".file"),
+            socket_sk: at(btf, "socket", ".sk"),
+            sk_socket: sock(".sk_socket"),
+            sk_type: sock(".sk_type"),
+            sk_protocol: sock(".sk_protocol"),
+            skc_family: sock(".__sk_common.skc_family"),
+            skc_state: sock(".__sk_common.skc_state"),
+            skc_daddr: sock(".__sk_common.skc_daddr"),
+            skc_rcv_saddr: sock(".__sk_common.skc_rcv_saddr"),
+            skc_num: sock(".__sk_common.skc_num"),
+            skc_dport: sock(".__sk_common.skc_dport"),
+            unix_peer: at(btf, "unix_sock", ".peer"),
+            ep_root: at(btf, "eventpoll", ".rbr.rb_root.rb_node"),
+            ep_leftmost: at(btf, "eventpoll", ".rbr.rb_leftmost"),
+            epi_node: at(btf, "epitem", ".rbn"),
+            epi_file: at(btf, "epitem", ".ffd.file"),
+            epi_fd: at(btf, "epitem", ".ffd.fd"),
+            epi_ep: at(btf, "epitem", ".ep"),
+            rb_right: at(btf, "rb_node", ".rb_right"),
+        }
+    }
+}
+
 /// All offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offsets {
@@ -170,6 +253,7 @@ pub(crate) struct Offsets {
     pub(crate) exit_info: ExitInfoAt,
     pub(crate) dump_ctx: DumpCtxAt,
     pub(crate) regs: PtRegsAt,
+    pub(crate) files: FilesAt,
     pub(crate) cgroup: CgroupAt,
     /// `pid.numbers[0].nr`, and the size of `pid`.
     pub(crate) pid_nr: u64,
@@ -203,6 +287,7 @@ impl Offsets {
             exit_info: ExitInfoAt::new(btf),
             dump_ctx: DumpCtxAt::new(btf),
             regs: PtRegsAt::new(btf),
+            files: FilesAt::new(btf),
             cgroup: CgroupAt::new(btf),
             pid_nr: at(btf, "pid", ".numbers[0].nr"),
             pid_size: size(btf, "pid"),

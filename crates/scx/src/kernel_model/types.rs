@@ -22,6 +22,7 @@ typedef int __s32;
 typedef long __s64;
 typedef _Bool bool;
 typedef unsigned long size_t;
+typedef unsigned short umode_t;
 typedef int pid_t;
 typedef long ktime_t;
 typedef struct { int counter; } atomic_t;
@@ -94,6 +95,32 @@ struct cgroup {
 };
 struct css_set { struct cgroup_subsys_state *subsys[16]; struct cgroup *dfl_cgrp; };
 
+struct super_block { unsigned int s_dev; unsigned long s_magic; };
+struct file_operations { void *owner; };
+struct pipe_inode_info { unsigned int readers; unsigned int writers; };
+struct inode {
+    umode_t i_mode; kuid_t i_uid; struct super_block *i_sb; unsigned long i_ino; struct pipe_inode_info *i_pipe;
+};
+struct file {
+    unsigned int f_mode; const struct file_operations *f_op; void *private_data; struct inode *f_inode;
+    unsigned int f_flags;
+};
+struct fdtable { unsigned int max_fds; struct file **fd; };
+struct files_struct { atomic_t count; struct fdtable *fdt; };
+struct sock_common {
+    __u32 skc_daddr; __u32 skc_rcv_saddr; __u16 skc_dport; __u16 skc_num;
+    unsigned short skc_family; unsigned char skc_state;
+};
+struct sock { struct sock_common __sk_common; u16 sk_type; u16 sk_protocol; struct socket *sk_socket; };
+struct unix_sock { struct sock sk; struct sock *peer; };
+struct socket { unsigned int state; short type; unsigned long flags; struct file *file; struct sock *sk; };
+struct rb_node { unsigned long __rb_parent_color; struct rb_node *rb_right; struct rb_node *rb_left; };
+struct rb_root { struct rb_node *rb_node; };
+struct rb_root_cached { struct rb_root rb_root; struct rb_node *rb_leftmost; };
+struct eventpoll { struct rb_root_cached rbr; struct file *file; };
+struct epoll_filefd { struct file *file; int fd; };
+struct epitem { struct rb_node rbn; struct epoll_filefd ffd; struct eventpoll *ep; };
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state; unsigned int flags;
@@ -124,6 +151,7 @@ struct task_struct {
     int exit_code; int exit_signal; int rcu_read_lock_nesting;
     unsigned int in_execve : 1; unsigned int in_iowait : 1; unsigned int sched_reset_on_fork : 1; unsigned int frozen : 1;
     void *stack;
+    struct files_struct *files;
     char comm[16];
 };
 

@@ -5,9 +5,7 @@
 use super::user;
 use crate::ipc::Descriptors;
 use crate::task::FIRST_PID;
-use schedlab_workload::{
-    Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario, Watched,
-};
+use schedlab_workload::{Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario};
 
 /// `FUTEX_PRIVATE_FLAG`.
 const PRIVATE: u64 = 128;
@@ -199,16 +197,6 @@ impl Calls {
             (LockKind::Fcntl, _) => (72, [fd, F_SETLK, user::FLOCK.at(user::F_UNLCK), 0, 0, 0]),
         }
     }
-}
-
-/// What of user memory the run's calls point to, in the order of [`Scenario::polls`]: the descriptors watched.
-pub(super) fn watched_descriptors(scenario: &Scenario) -> Vec<Vec<u32>> {
-    let table = Descriptors::new(scenario);
-    let fd = |watched: &Watched| match *watched {
-        Watched::Channel(channel) => table.channel(channel, false),
-        Watched::Semaphore(sem) => table.semaphore(sem),
-    };
-    scenario.polls.iter().map(|set| set.watched.iter().map(fd).collect()).collect()
 }
 
 fn uses_lock(op: &Op, at: usize) -> bool {

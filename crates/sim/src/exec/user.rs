@@ -4,8 +4,9 @@
 //! Addresses are the same in all processes, as after a fork.
 
 use schedlab_base::TaskId;
-use schedlab_workload::{PollKind, Scenario};
+use schedlab_workload::{PollId, PollKind, Scenario};
 
+use crate::ipc::Descriptors;
 use crate::task::FIRST_PID;
 
 /// A range of addresses with equally spaced objects.
@@ -72,15 +73,15 @@ pub(crate) struct UserMemory {
 impl UserMemory {
     /// The memory at the start of a run.
     pub(crate) fn new(scenario: &Scenario) -> UserMemory {
-        let fds = super::numbers::watched_descriptors(scenario);
-        let bytes = |(set, fds): (&schedlab_workload::PollSet, Vec<u32>)| match set.kind {
-            PollKind::Select => descriptor_set(&fds),
-            PollKind::Poll => fds.iter().flat_map(|fd| pollfd(*fd)).collect(),
+        let table = Descriptors::new(scenario);
+        let bytes = |(set, number): (&schedlab_workload::PollSet, u32)| match set.kind {
+            PollKind::Select => descriptor_set(table.watched(PollId(number))),
+            PollKind::Poll => table.watched(PollId(number)).iter().flat_map(|fd| pollfd(*fd)).collect(),
             PollKind::Epoll => Vec::new(),
         };
         UserMemory {
             locks: vec![0; scenario.locks.len()],
-            polls: scenario.polls.iter().zip(fds).map(bytes).collect(),
+            polls: scenario.polls.iter().zip(0..).map(bytes).collect(),
         }
     }
 

@@ -7,7 +7,7 @@
 //! (locked files) and poll set (epoll instances); what is no file leaves its number unused.
 
 use schedlab_workload::{
-    Channel, ChannelId, ChannelKind, LockId, LockKind, PollId, PollKind, Scenario, SemId, SemKind,
+    Channel, ChannelId, ChannelKind, LockId, LockKind, PollId, PollKind, Scenario, SemId, SemKind, Watched,
 };
 
 /// The first descriptor after the standard ones.
@@ -40,17 +40,32 @@ pub struct Descriptors {
     semaphores: Vec<SemKind>,
     locks: Vec<LockKind>,
     polls: Vec<PollKind>,
+    /// By poll set: what is watched.
+    watched: Vec<Vec<u32>>,
 }
 
 impl Descriptors {
     /// The table of a scenario.
     pub fn new(scenario: &Scenario) -> Descriptors {
-        Descriptors {
+        let mut table = Descriptors {
             channels: scenario.channels.clone(),
             semaphores: scenario.semaphores.iter().map(|sem| sem.kind).collect(),
             locks: scenario.locks.clone(),
             polls: scenario.polls.iter().map(|set| set.kind).collect(),
-        }
+            watched: Vec::new(),
+        };
+        let fd = |watched: &Watched| match *watched {
+            Watched::Channel(channel) => table.channel(channel, false),
+            Watched::Semaphore(sem) => table.semaphore(sem),
+        };
+        let watched = scenario.polls.iter().map(|set| set.watched.iter().map(fd).collect()).collect();
+        table.watched = watched;
+        table
+    }
+
+    /// The descriptors that a poll set watches.
+    pub fn watched(&self, set: PollId) -> &[u32] {
+        &self.watched[set.index()]
     }
 
     /// The descriptor through which a task writes (or reads) `channel`; the number in place of one for a System V
@@ -117,7 +132,7 @@ impl Descriptors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_workload::{End, PollSet, Semaphore, Watched};
+    use schedlab_workload::{End, PollSet, Semaphore};
 
     fn table() -> Descriptors {
         let socket = |peer| Channel { kind: ChannelKind::Tcp, capacity: 1, peer: Some(ChannelId(peer)) };
@@ -154,6 +169,7 @@ mod tests {
         assert_eq!(table.resolve(table.poll(PollId(0))), Some(File::Epoll(PollId(0))));
         let nothing = [table.semaphore(SemId(0)), table.lock(LockId(0)), 1, 9, 12, table.count(), 9999];
         assert!(nothing.iter().all(|&fd| table.resolve(fd).is_none()));
+        assert_eq!(table.watched(PollId(0)), [7]);
         assert!(matches!(table.resolve(11), Some(File::Channel { channel: ChannelId(4), .. })));
     }
 }

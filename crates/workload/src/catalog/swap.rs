@@ -37,8 +37,8 @@ enum Mechanism {
     Child,
 }
 
-/// How long the client sleeps between two looks at whether the lock is held, and the server
-/// after it has given it up, so that the client gets it. Chosen, small against `service`.
+/// How long client and server sleep between two looks at whether the lock is held and
+/// wanted, and the server after it has given it up, so that the client gets it. Chosen, small against `service`.
 const LOOK: DurationNs = DurationNs::from_ms(1);
 
 /// Length of a request. Chosen.
@@ -330,8 +330,8 @@ fn roles(draft: &mut Draft, params: &Params, mechanism: Mechanism, span: SpanId)
             two(timed(&[Op::Kill(server), Op::SigWait]), forever(&[Op::SigWait, run, Op::Kill(client)]))
         }
         Mechanism::Lock(kind) => {
-            let (lock, held) = (draft.lock(kind), draft.word());
-            let (client, server) = take_turns(lock, held, run, iterations, span);
+            let (lock, words) = (draft.lock(kind), (draft.word(), draft.word()));
+            let (client, server) = take_turns(lock, words, run, iterations, span);
             Roles { threads: !kind.is_file(), ..two(client, server) }
         }
         Mechanism::Conditions => {
@@ -375,16 +375,18 @@ fn roles(draft: &mut Draft, params: &Params, mechanism: Mechanism, span: SpanId)
 
 /// The server holds a lock while it computes; the client wants it as soon as it is held.
 /// Nothing is timed while it is free: a client that took it again and again would keep the
-/// server from it.
+/// server from it. The server waits for the client to want it, or where nobody is
+/// preempted the lock would always be free when the client looks.
 fn take_turns(
     lock: LockId,
-    held: WordId,
+    (held, wanted): (WordId, WordId),
     run: Op,
     iterations: Amount,
     span: SpanId,
 ) -> (ProgramBuilder, ProgramBuilder) {
     let client = ProgramBuilder::new().repeat(iterations, |b| {
         b.op(Op::Await { word: held, value: 1, step: LOOK })
+            .op(Op::Store { word: wanted, value: 1 })
             .op(Op::SpanBegin(span))
             .op(Op::Lock(lock))
             .op(Op::SpanEnd(span))
@@ -393,8 +395,10 @@ fn take_turns(
     let server = ProgramBuilder::new().repeat(Amount::Forever, |b| {
         b.op(Op::Lock(lock))
             .op(Op::Store { word: held, value: 1 })
+            .op(Op::Await { word: wanted, value: 1, step: LOOK })
             .op(run)
             .op(Op::Store { word: held, value: 0 })
+            .op(Op::Store { word: wanted, value: 0 })
             .op(Op::Unlock(lock))
             .op(Op::Sleep(LOOK))
     });
