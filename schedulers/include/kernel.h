@@ -232,10 +232,23 @@ extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot pcpu_hot __ksym __weak;
 /*
  * Bits that say that an interrupt handler runs: hardirq and NMI at 16..23 up to
- * 6.18 or so and at 24..27 since, where 16..23 count sections with interrupts off;
- * bit 8: a softirq is being served.
+ * 6.18 or so and at 24..27 since, where 16..23 count sections with interrupts off.
  */
-#define INTERRUPT_MASK 0x0fff0100
+#define HARDIRQ_MASK 0x0fff0000
+/* A softirq is being served: after an interrupt, or at the end of a system call that caused it. */
+#define SOFTIRQ_SERVED 0x00000100
+
+/* System calls that mean something to us, x86-64. */
+enum system_call {
+	SYS_WRITE = 1,
+	SYS_WRITEV = 20,
+	SYS_SENDTO = 44,
+	SYS_SENDMSG = 46,
+	SYS_SHUTDOWN = 48,
+	SYS_WAIT4 = 61,
+	SYS_WAITID = 247,
+	SYS_SENDMMSG = 307,
+};
 
 /* Functions that the kernel exports to BPF and that every kernel we load on has. */
 void __attribute__((address_space(1))) *bpf_arena_alloc_pages(

@@ -92,8 +92,8 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	swap_init_task(t);
 }
 
-/* The running task forks @t. */
-static __noinline int fork_task(task_t *t)
+/* The running task forks @t, as a @thread of its process or another process. */
+static __noinline int fork_task(task_t *t, bool thread)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	task_t *parent = task_of(p);
@@ -103,6 +103,8 @@ static __noinline int fork_task(task_t *t)
 
 	if (!parent)
 		return 0;
+	if (!thread)
+		swap_forks(t, p->tgid);
 	t->base.parent = parent;
 	t->base.parent_id = parent->base.id;
 	lock = lock_task_rq(parent, bpf_ktime_get_ns(), &nr);
@@ -139,7 +141,7 @@ s32 glue_init_task(u64 *ctx)
 	init_base(t, p, fork);
 	init_task(t);
 	if (fork)
-		fork_task(t);
+		fork_task(t, p->tgid != p->pid);
 	list_task(t, true);
 #ifdef POLICY_HOMES
 	if (is_ours(p))

@@ -13,17 +13,46 @@
 u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about tasks");
 u64 nr_swap_outsiders COUNTS("wakeups by kernel threads, which we do not schedule");
 
-/* The resource that @p, which blocks in a system call, waits for. */
+/* The resources that calls of process @tgid wait for. Type 0 would be no resource. */
+#define SWAP_CALL(call, tgid) SWAP_KIND((call) + 1, tgid)
+
+/*
+ * The resource that @p, which blocks in a system call, waits for. Whoever waits
+ * for children waits for any of them.
+ */
 static __always_inline void swap_blocking_call(task_t *t, struct task_struct *p)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(p);
 	s64 call = regs->orig_ax;
+	u64 what = regs->di;
 
 	WRITE_ONCE(t->base.swap.kind, 0);
 	if (call < 0)
 		return;
-	t->base.swap.what = regs->di;
-	t->base.swap.kind = SWAP_KIND(call + 1, p->tgid);
+	if (call == SYS_WAITID || call == SYS_WAIT4) {
+		call = SYS_WAIT4;
+		what = 0;
+	}
+	t->base.swap.what = what;
+	t->base.swap.kind = SWAP_CALL(call, p->tgid);
+}
+
+/* The current task has forked the process @child: it may come to wait for it. */
+static __noinline int swap_forks(task_t *child, s32 tgid)
+{
+	u64 kind = SWAP_CALL(SYS_WAIT4, tgid), now = bpf_ktime_get_ns();
+	resource_t *resource;
+	struct lock *lock;
+
+	use_arena();
+	lock = swap_lock(swap_bucket(kind, 0));
+	if (!lock)
+		return 0;
+	resource = swap_get(kind, 0, now);
+	if (resource)
+		swap_list_provider(resource, child);
+	unlock(lock);
+	return 0;
 }
 
 /* @t blocks: if its resource has known providers, it is their requester. */
@@ -55,8 +84,30 @@ static __always_inline void swap_blocks(task_t *t, struct task_struct *p, u64 no
 		swap_start_waiting(t, now);
 }
 
-/* Does an interrupt handler run on top of the current task? */
-static __always_inline bool in_interrupt(void)
+/*
+ * Does a softirq deliver what the current task has just sent to a socket of this
+ * machine? One that follows an interrupt finds some task by chance, which rarely
+ * is in such a call.
+ */
+static __always_inline bool sends(struct task_struct *current)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(current);
+
+	switch ((s64)regs->orig_ax) {
+	case SYS_WRITE:
+	case SYS_WRITEV:
+	case SYS_SENDTO:
+	case SYS_SENDMSG:
+	case SYS_SHUTDOWN:
+	case SYS_SENDMMSG:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Does an interrupt handler run on top of the current task, so that its wakeups are not the task's? */
+static __always_inline bool in_interrupt(struct task_struct *current)
 {
 	u32 *count = NULL;
 
@@ -64,7 +115,11 @@ static __always_inline bool in_interrupt(void)
 		count = bpf_this_cpu_ptr(&__preempt_count);
 	else if (bpf_ksym_exists(&pcpu_hot))
 		count = (u32 *)&((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
-	return count && *count & INTERRUPT_MASK;
+	if (!count)
+		return false;
+	if (*count & HARDIRQ_MASK)
+		return true;
+	return *count & SOFTIRQ_SERVED && !sends(current);
 }
 
 /*
@@ -140,7 +195,7 @@ s32 swap_waking(u64 *ctx)
 
 	if (!t || !t->base.swap.kind)
 		return 0;
-	if (in_interrupt())
+	if (in_interrupt(bpf_get_current_task_btf()))
 		count(nr_swap_interrupts);
 	else
 		swap_learn(t);

@@ -75,6 +75,7 @@ static __always_inline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 #define swap_init_task(p)
 #define swap_forget(p)
 #define swap_init() 0
+#define swap_forks(child, tgid)
 
 #endif
 #endif
