@@ -110,6 +110,17 @@ fn a_server_bound_to_another_cpu_is_brought_forward_there() {
     }
 }
 
+/// Switched off, the layer changes nothing that can be seen.
+#[test]
+fn switched_off_it_is_as_without() {
+    for (plain, swap) in POLICIES {
+        let without = finished(&Lab::new(plain).run(client_and_servers(-20, 1, 10)));
+        let seen = Lab::new(swap).set("swap_enabled", "false").run(client_and_servers(-20, 1, 10));
+        near(finished(&seen), without, without / 10.0);
+        assert_eq!(seen.counter("nr_swap_stand_ins"), 0);
+    }
+}
+
 /// A task that once sent something, and computes since, is given up: the others get their time.
 #[test]
 fn who_does_not_provide_is_given_up() {
