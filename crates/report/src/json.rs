@@ -236,13 +236,14 @@ struct Compared {
 #[derive(Serialize, Deserialize)]
 struct Row {
     workload: String,
+    reference: String,
+    candidate: String,
     place: String,
     metric: String,
     unit: String,
     better: String,
     published: Pair,
     measured: Option<Pair>,
-    published_others: Pairs<f64>,
     verdict: String,
 }
 
@@ -437,13 +438,14 @@ fn row_out(row: &PublishedRow) -> Row {
     let pair = |figures: Figures| Pair { reference: figures.reference, candidate: figures.candidate };
     Row {
         workload: row.workload.clone(),
+        reference: row.schedulers[0].clone(),
+        candidate: row.schedulers[1].clone(),
         place: row.place.clone(),
         metric: row.metric.clone(),
         unit: row.unit.clone(),
         better: better_name(row.better).to_string(),
         published: pair(row.published),
         measured: row.measured.map(pair),
-        published_others: Pairs(row.others.clone()),
         verdict: row.verdict().text(),
     }
 }
@@ -452,13 +454,13 @@ fn row_in(row: Row) -> Result<PublishedRow, JsonError> {
     let figures = |pair: Pair| Figures { reference: pair.reference, candidate: pair.candidate };
     Ok(PublishedRow {
         workload: row.workload,
+        schedulers: [row.reference, row.candidate],
         place: row.place,
         metric: row.metric,
         unit: row.unit,
         better: better_in(&row.better)?,
         published: figures(row.published),
         measured: row.measured.map(figures),
-        others: row.published_others.0,
     })
 }
 

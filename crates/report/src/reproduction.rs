@@ -30,7 +30,9 @@ pub struct Figures {
 pub struct PublishedRow {
     /// Name of the workload.
     pub workload: String,
-    /// What tells this row from the others: `rooms=10, 8 CPUs`.
+    /// The reference and the candidate, by name.
+    pub schedulers: [String; 2],
+    /// What tells this row from the others of the two: `rooms=10, 8 CPUs`.
     pub place: String,
     /// Name of the metric.
     pub metric: String,
@@ -42,8 +44,6 @@ pub struct PublishedRow {
     pub published: Figures,
     /// As measured; nothing when a run gave no figure.
     pub measured: Option<Figures>,
-    /// Published figures of schedulers that are not compared: name and value.
-    pub others: Vec<(String, f64)>,
 }
 
 /// Which of the two is better.
@@ -129,44 +129,56 @@ pub fn agreeing(rows: &[PublishedRow]) -> usize {
     rows.iter().filter(|row| row.verdict() == RowVerdict::Agrees).count()
 }
 
-/// One table a workload, and the count of agreeing rows. `names` are the headings
-/// of reference and candidate.
-pub fn reproduction_table(rows: &[PublishedRow], names: [&str; 2]) -> String {
+/// One table a workload and pair of schedulers, and the counts of agreeing rows.
+pub fn reproduction_table(rows: &[PublishedRow]) -> String {
     let mut text = String::new();
-    let mut workloads: Vec<&str> = Vec::new();
+    let mut tables: Vec<(&str, &[String; 2])> = Vec::new();
+    let mut pairs: Vec<&[String; 2]> = Vec::new();
     for row in rows {
-        if !workloads.contains(&row.workload.as_str()) {
-            workloads.push(&row.workload);
+        if !tables.contains(&(&row.workload, &row.schedulers)) {
+            tables.push((&row.workload, &row.schedulers));
+        }
+        if !pairs.contains(&&row.schedulers) {
+            pairs.push(&row.schedulers);
         }
     }
-    for workload in workloads {
-        let group: Vec<&PublishedRow> = rows.iter().filter(|row| row.workload == workload).collect();
-        text.push_str(&workload_table(&group, names));
+    for (workload, pair) in tables {
+        let of_table = |row: &&PublishedRow| row.workload == workload && row.schedulers == *pair;
+        text.push_str(&workload_table(&rows.iter().filter(of_table).collect::<Vec<_>>()));
         text.push('\n');
     }
-    let agreeing = agreeing(rows);
-    let percent = if rows.is_empty() { 0.0 } else { 100.0 * agreeing as f64 / rows.len() as f64 };
-    text + &format!("{agreeing} of {} rows agree ({percent:.1} %)\n", rows.len())
+    for pair in pairs.iter().filter(|_| pairs.len() > 1) {
+        let of_pair: Vec<PublishedRow> =
+            rows.iter().filter(|row| row.schedulers == **pair).cloned().collect();
+        text.push_str(&format!("{} against {}: {}\n", pair[1], pair[0], share_of_rows(&of_pair)));
+    }
+    text + &format!("{}\n", share_of_rows(rows))
 }
 
-fn workload_table(group: &[&PublishedRow], names: [&str; 2]) -> String {
+fn share_of_rows(rows: &[PublishedRow]) -> String {
+    let agreeing = agreeing(rows);
+    let percent = if rows.is_empty() { 0.0 } else { 100.0 * agreeing as f64 / rows.len() as f64 };
+    format!("{agreeing} of {} rows agree ({percent:.1} %)", rows.len())
+}
+
+fn workload_table(group: &[&PublishedRow]) -> String {
     let first = group[0];
+    let names = &first.schedulers;
     let direction = match first.better {
         Better::Higher => ", higher is better",
         Better::Lower => ", lower is better",
         Better::Neither => "",
     };
-    let mut header = vec![
+    let header = [
         "row".to_string(),
         format!("{} publ.", names[0]),
         format!("{} publ.", names[1]),
         "factor".to_string(),
-        names[0].to_string(),
-        names[1].to_string(),
+        names[0].clone(),
+        names[1].clone(),
         "factor".to_string(),
+        "verdict".to_string(),
     ];
-    header.extend(first.others.iter().map(|(name, _)| format!("{name} publ.")));
-    header.push("verdict".to_string());
     let lines: Vec<Vec<String>> = group.iter().map(|row| line(row)).collect();
     let right: Vec<usize> = (1..header.len() - 1).collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
@@ -188,7 +200,7 @@ fn line(row: &PublishedRow) -> Vec<String> {
     let measured = |part: fn(&Figures) -> f64| {
         row.measured.as_ref().map_or_else(|| "-".to_string(), |figures| number(part(figures)))
     };
-    let mut cells = vec![
+    vec![
         row.place.clone(),
         number(row.published.reference),
         number(row.published.candidate),
@@ -196,10 +208,8 @@ fn line(row: &PublishedRow) -> Vec<String> {
         measured(|figures| figures.reference),
         measured(|figures| figures.candidate),
         factor(row.measured),
-    ];
-    cells.extend(row.others.iter().map(|(_, value)| number(*value)));
-    cells.push(row.verdict().text());
-    cells
+        row.verdict().text(),
+    ]
 }
 
 #[cfg(test)]
@@ -210,13 +220,13 @@ pub(crate) mod tests {
         let figures = |(reference, candidate)| Figures { reference, candidate };
         PublishedRow {
             workload: "chat".into(),
+            schedulers: ["vanilla".into(), "o1".into()],
             place: "rooms=10, 2 CPUs".into(),
             metric: "throughput".into(),
             unit: "messages/s".into(),
             better,
             published: figures(published),
             measured: measured.map(figures),
-            others: vec![("haMQ".into(), 5.0)],
         }
     }
 
@@ -251,10 +261,19 @@ pub(crate) mod tests {
 
     #[test]
     fn the_table_counts() {
-        let rows =
-            [row(Better::Higher, (100.0, 300.0), Some((10.0, 20.0))), row(Better::Higher, (1.0, 2.0), None)];
-        let text = reproduction_table(&rows, ["vanilla", "o1"]);
-        assert!(text.contains("1 of 2 rows agree (50.0 %)") && text.contains("haMQ publ."), "{text}");
+        let mut rows = vec![
+            row(Better::Higher, (100.0, 300.0), Some((10.0, 20.0))),
+            row(Better::Higher, (1.0, 2.0), None),
+        ];
+        let text = reproduction_table(&rows);
+        assert!(text.ends_with("\n\n1 of 2 rows agree (50.0 %)\n"), "{text}");
         assert!(text.contains("no figure"));
+        rows.push(PublishedRow { schedulers: ["o1".into(), "hamq".into()], ..rows[0].clone() });
+        let text = reproduction_table(&rows);
+        assert!(text.contains("hamq publ.") && text.contains("hamq against o1: 1 of 1 rows agree"), "{text}");
+        assert!(
+            text.contains("o1 against vanilla: 1 of 2 rows")
+                && text.ends_with("2 of 3 rows agree (66.7 %)\n")
+        );
     }
 }

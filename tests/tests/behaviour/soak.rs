@@ -60,6 +60,11 @@ fn vanilla_tsss() {
 }
 
 #[test]
+fn hamq() {
+    check("hamq", "", 20);
+}
+
+#[test]
 fn libenzi() {
     check("libenzi", "", 20);
 }

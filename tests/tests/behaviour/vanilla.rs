@@ -1,7 +1,7 @@
 //! `vanilla`: the goodness scheduler of 2.4.18, one list and one lock.
 
-use schedlab_base::DurationNs;
-use schedlab_workload::{Amount, Op, ProgramBuilder};
+use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_workload::{Amount, Attribute, Op, ProgramBuilder};
 
 use crate::lab::{Lab, Load, all_near, hog, hogs, ms, near, program, us};
 use crate::probe::When;
@@ -45,9 +45,15 @@ fn a_sleepers_counter_grows_every_epoch() {
 /// both get their turn is part of point 3: without ticks left, the goodness is 0 whatever the nice.
 #[test]
 fn shares_are_as_ticks_per_epoch() {
-    for (nice, ticks) in
-        [([0, 0], [6, 6]), ([0, 5], [6, 4]), ([0, 10], [6, 3]), ([0, 19], [6, 1]), ([-20, 0], [11, 6])]
-    {
+    for (nice, ticks) in [
+        ([0, 0], [6, 6]),
+        ([0, 5], [6, 4]),
+        ([0, 10], [6, 3]),
+        ([0, 19], [6, 1]),
+        ([-5, 0], [7, 6]),
+        ([-20, 0], [11, 6]),
+        ([-10, 10], [8, 3]),
+    ] {
         let seen = vanilla().run(hogs(ms(10_000), &nice));
         let expected = f64::from(ticks[0]) / f64::from(ticks[0] + ticks[1]);
         near(seen.share(0), expected, 0.02);
@@ -167,4 +173,58 @@ fn a_switch_costs_what_there_are_tasks() {
     };
     let (few, many) = (insns(10), insns(1000));
     assert!(many >= 20.0 * few, "{few} and {many} instructions per switch");
+}
+
+/// Section 4, reap: what a child has left goes to its parent when it exits, up to 20 ticks.
+#[test]
+fn an_exit_gives_ticks_back() {
+    let after = |sleep: DurationNs| {
+        let mut load = Load::new(ms(4000));
+        let child = load.program(program(&[Op::Sleep(sleep)]));
+        let parent = program(&[Op::Run(us(1)), Op::Fork { program: child }, Op::WaitChild]);
+        let seen = vanilla().watch(&[".counter"]).run(load.task(0, parent).task(0, hog()));
+        let exit = seen.probe().samples.iter().find(|s| s.when == When::ExitTask && s.task.0 == 0);
+        exit.expect("the child exits").values[0]
+    };
+    assert_eq!(after(ms(1)), 6);
+    assert_eq!(after(ms(2000)), 20, "11 and 11");
+}
+
+/// `prev_wins_ties`, as in 2.4.13: of two equals at an epoch's end the one that ran goes on, as if its address space
+/// counted.
+#[test]
+fn the_running_task_can_win_ties() {
+    let lab = vanilla().set("mm_bonus", "0").set("prev_wins_ties", "1");
+    let seen = lab.run(hogs(ms(6000), &[0, 0]));
+    for task in 0..2 {
+        all_near(&seen.lengths(task)[1..], 20, 120.0, 0.3);
+    }
+}
+
+/// Section 4, nice: another value changes nothing but what the next epochs give: 6 and 6 ticks before, 6 and 1 after.
+#[test]
+fn nice_counts_from_the_next_epoch() {
+    let nice = Attribute::Nice(Nice::new(19).expect("a nice value"));
+    let seen = vanilla().watch(&[".counter"]).change(ms(5000), 1, nice).run(hogs(ms(10_000), &[0, 0]));
+    near(seen.share(1), (0.5 + 1.0 / 7.0) / 2.0, 0.02);
+    let at = |time| seen.probe().at(1, ms(time)).values[0];
+    assert!(at(5001) <= 6 && at(5001) >= at(5000) - 1, "the counter is left alone");
+}
+
+/// Section 6, as far as it goes here: a task that becomes real time leaves the list for the kernel's class, which
+/// runs it before all; back again, it shares as before.
+#[test]
+fn real_time_is_another_class() {
+    let policy = Attribute::Policy;
+    let lab =
+        vanilla().change(ms(2000), 1, policy(Policy::Fifo(50))).change(ms(4000), 1, policy(Policy::Other));
+    let seen = lab.run(hogs(ms(6000), &[0, 0]));
+    let part = |from, to| {
+        let stints = seen.stints();
+        let mine = stints.iter().filter(|s| s.task.0 == 0 && s.begin.0 >= ms(from).0 && s.begin.0 < ms(to).0);
+        mine.map(|s| s.length.0).sum::<u64>() as f64 / (ms(to).0 - ms(from).0) as f64
+    };
+    near(part(0, 2000), 0.5, 0.05);
+    assert!(part(2100, 3900) < 0.06, "real time may leave it 5 %: {}", part(2100, 3900));
+    near(part(4000, 5900), 0.5, 0.08);
 }

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hamq - Mike Kravetz's "haMQ" of January 2002: Linux 2.5.2-pre9 with a list per
+ * CPU. A reconstruction: the patch is lost, its author's mail tells what it did.
+ *
+ * Every CPU has a list and a lock of its own, and picks from it by goodness() as
+ * Linux 2.5.2 does from its only one (vanilla, profile tsss); epochs are a matter
+ * of one CPU. There is no balancing and nothing elaborate, but no CPU is to be idle
+ * if that can be helped: a task that becomes ready goes to an idle CPU if there is
+ * one, and a CPU with nothing to run takes the best waiting task of the CPU where
+ * most are waiting. CPUs that are busy never share their tasks out.
+ *
+ * README.md says what is known and what is chosen, and has a worked example,
+ * sources, tunables and limits.
+ */
+#define POLICY_SELECTS_CPU
+#define POLICY_SELECTS_FORK
+#define POLICY_BALANCES
+#define HAS_TSSS
+#define TSSS true
+#define PREV_FIRST true
+#include "../include/types.h"
+
+enum steal_pick {
+	STEAL_BEST,	/* the task with the greatest goodness */
+	STEAL_HEAD,	/* the one that became ready last */
+};
+
+/* Which waiting task of the longest list an idle CPU takes; enum, default STEAL_BEST. */
+const volatile enum steal_pick steal_pick = STEAL_BEST;
+/* Waiting tasks that a CPU must have to lose one; tasks, 1..1000; 1. */
+const volatile u32 steal_min = 1;
+/* How often an idle CPU looks for work, while another one has tasks to spare; ns; 10 ms, a tick. */
+const volatile u64 poll_idle_ns = 10000000;
+/* A task that becomes ready goes to an idle CPU, instead of its own; on. */
+const volatile bool wake_idle_search = true;
+/* STEAL_BEST: what a task that ran elsewhere last lacks against one that ran on the idle
+ * CPU; goodness points, 0..1000; 0: nothing. */
+const volatile u32 remote_bonus = 0;
+
+u64 nr_wake_prev COUNTS("ready tasks queued on their own CPU, which was idle");
+u64 nr_wake_idle COUNTS("ready tasks queued on the CPU that was idle longest");
+u64 nr_wake_busy COUNTS("ready tasks queued on their own CPU, with none idle");
+u64 nr_lost_claims COUNTS("idle CPUs that another waker chose first");
+u64 nr_preemptions COUNTS("ready tasks better than what their CPU runs");
+u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
+u64 nr_steals COUNTS("tasks that a CPU with nothing to run took");
+u64 nr_no_steals COUNTS("CPUs with nothing to run that found nobody waiting");
+u64 nr_missed_steals COUNTS("CPUs with nothing to run that found no task they may run where most are waiting");
+u64 nr_idle_polls COUNTS("idle CPUs told by a busy one that there is work");
+
+struct task {
+	struct task_base base;
+	s32 counter;		/* ticks left in this epoch */
+	s32 processor;		/* queue that epoch is of, RQ_NONE: it has been on none */
+	s32 last_cpu;		/* CPU it ran on last, NO_CPU: none */
+	u32 dyn_prio;		/* bonus, goodness points */
+	u32 epoch;		/* epoch that dyn_prio was brought up to */
+	bool yielded;		/* has yielded since it was last put */
+};
+
+/* A search for a CPU; in the arena for the verifier's sake. */
+struct search {
+	u64 best;	/* waiting tasks, or since when it is idle */
+	s32 cpu;	/* whose that is, NO_CPU: nobody's */
+};
+
+struct rq {
+	struct rq_base base;
+	struct list_head head;	/* every runnable task, the running one too */
+	u32 nr_running;
+	u32 epoch;		/* number of the epoch */
+	bool woken;		/* it was idle, and is on its way to run a task */
+	u64 next_poll;		/* ns, when an idle CPU is told of the tasks here */
+	struct search victim;	/* by its CPU only */
+	struct search target;	/* by its CPU only */
+};
+
+#include "../include/glue.h"
+#include "../include/goodness.h"
+
+/* All tasks of a list share the CPU: it makes no difference. */
+static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
+{
+	return weight;
+}
+
+static void init_task(task_t *p)
+{
+	init_ticks(p);
+	p->processor = RQ_NONE;
+	p->last_cpu = NO_CPU;
+}
+
+static bool task_fork(task_t *parent, task_t *child)
+{
+	child->processor = parent->processor;
+	return split_ticks(parent, child);
+}
+
+/* ---- queueing ---- */
+
+/* What @p missed is counted in the epochs of the queue that it was on. */
+static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
+{
+	catch_up(rq, p->processor < 0 ? rq : rq_nr(p->processor), p);
+	p->processor = rq->base.nr;
+	add_to_list(rq, p);
+}
+
+static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
+{
+	take_off_list(rq, p);
+}
+
+static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
+{
+	return pick_best(rq, cpu, prev);
+}
+
+static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
+{
+	p->last_cpu = cpu;
+	rq->woken = false;
+}
+
+static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
+{
+}
+
+/* Somebody else on the same CPU has to be there to yield to. */
+static bool yield_task(rq_t *rq, task_t *p)
+{
+	if (rq->nr_running <= 1) {
+		count(nr_yields_ignored);
+		return false;
+	}
+	give_way(rq, p);
+	return true;
+}
+
+/* ---- preemption: on its own CPU only ---- */
+
+static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
+{
+	cpu_t *c = cpu_nr(cpu);
+
+	if (p->base.waker_cpu == cpu && waits_for_waker(p, reason))
+		return NO_CPU;
+	if (c->idle_since) {
+		rq->woken = true;
+		return cpu;
+	}
+	/* woken already, or runs a task that is none of ours */
+	if (!c->curr)
+		return NO_CPU;
+	if (goodness(p, cpu, c->mm, 0) <= goodness(c->curr, cpu, c->mm, 0)) {
+		count(nr_no_preemptions);
+		return NO_CPU;
+	}
+	count(nr_preemptions);
+	return cpu;
+}
+
+/* ---- a ready task looks for an idle CPU ---- */
+
+/*
+ * Takes @cpu's idleness for oneself: of two wakers one has it. The task that
+ * follows makes the kernel wake the CPU.
+ */
+static __always_inline bool claim_idle(u32 cpu)
+{
+	u64 bit = 1ull << (cpu % 64), old;
+
+	old = __sync_fetch_and_and(&idle_mask[cpu / 64 % MASK_WORDS], ~bit);
+	if (!(old & bit)) {
+		count(nr_lost_claims);
+		return false;
+	}
+	WRITE_ONCE(cpu_nr(cpu)->idle_since, 0);
+	rq_nr(cpu)->woken = true;
+	return true;
+}
+
+/* The CPU that has been idle longest of those that @p may use, or NO_CPU. */
+static __noinline s32 idle_longest(task_t *p, u32 this_cpu)
+{
+	struct search __arena *target = &rq_nr(this_cpu)->target;
+	u64 since;
+	s32 cpu, last = -1;
+
+	use_arena();
+	target->best = ~0ull;
+	target->cpu = NO_CPU;
+	for (cpu = next_idle_cpu(MAX_CPUS - 1); cpu > last && can_loop; cpu = next_idle_cpu(last)) {
+		last = cpu;
+		since = cpu_nr(cpu)->idle_since;
+		if (!since || since >= target->best || !cpu_allowed(p, cpu))
+			continue;
+		target->best = since;
+		target->cpu = cpu;
+	}
+	return target->cpu;
+}
+
+static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
+{
+	s32 cpu;
+
+	if (!wake_idle_search || (sync && sync_wakeups))
+		return prev_cpu;
+	if (cpu_idle(prev_cpu) && cpu_allowed(p, prev_cpu) && claim_idle(prev_cpu)) {
+		count(nr_wake_prev);
+		return prev_cpu;
+	}
+	cpu = idle_longest(p, this_cpu);
+	if (cpu >= 0 && claim_idle(cpu)) {
+		count(nr_wake_idle);
+		return cpu;
+	}
+	count(nr_wake_busy);
+	return prev_cpu;
+}
+
+/* ---- a CPU with nothing to run takes a task ---- */
+
+/* Tasks that wait on @cpu's list, but for one that it is about to run; a hint without its lock. */
+static __always_inline u32 nr_waiting(u32 cpu)
+{
+	rq_t *rq = rq_nr(cpu);
+	u32 nr = rq->nr_running, running = cpu_nr(cpu)->curr || rq->woken;
+
+	return nr > running ? nr - running : 0;
+}
+
+/* The CPU with most tasks waiting, the first after @cpu on a tie. */
+static __always_inline void find_victim(u32 cpu)
+{
+	struct search __arena *victim = &rq_nr(cpu)->victim;
+	u32 i, other = cpu, waiting;
+
+	WRITE_ONCE(victim->best, 0);
+	victim->cpu = NO_CPU;
+	for (i = zero; i + 1 < nr_cpus && can_loop; i++) {
+		other = other + 1 < nr_cpus ? other + 1 : 0;
+		waiting = nr_waiting(other);
+		if (waiting <= victim->best)
+			continue;
+		victim->best = waiting;
+		victim->cpu = other;
+	}
+}
+
+/* The waiting task of @src that @cpu takes, or NULL. */
+static task_t *pick_movable(rq_t *src, u32 cpu, bool any)
+{
+	s32 weight, best = GOODNESS_IDLE;
+	u64 mm = cpu_nr(cpu)->mm;
+	task_t *p, *next = NULL;
+	list_t *pos;
+
+	list_for_each(pos, &src->head) {
+		p = linked_task(pos);
+		if (!can_run(p, cpu, NULL))
+			continue;
+		if (steal_pick == STEAL_HEAD)
+			return p;
+		weight = goodness(p, cpu, mm, 0);
+		if (p->last_cpu != (s32)cpu)
+			weight -= remote_bonus;
+		if (weight > best) {
+			best = weight;
+			next = p;
+		}
+	}
+	return next;
+}
+
+/* Twice, if the victim's tasks were gone by the time of the look under its lock. */
+static bool balance_newidle(u32 cpu, u64 now)
+{
+	struct search __arena *victim = &rq_nr(cpu)->victim;
+	u32 i;
+
+	rq_nr(cpu)->woken = false;
+	for (i = zero; i < 2 && can_loop; i++) {
+		find_victim(cpu);
+		if (victim->cpu == NO_CPU || victim->best < steal_min) {
+			count(nr_no_steals);
+			return false;
+		}
+		if (move_tasks(victim->cpu, cpu, now, 1, true)) {
+			count(nr_steals);
+			return true;
+		}
+		count(nr_missed_steals);
+	}
+	return false;
+}
+
+/*
+ * Idle CPUs of the old kernels looked around at every tick. Ours have no ticks, so
+ * a CPU with tasks to spare tells one of them.
+ */
+static void balance_tick(u32 cpu, u64 now)
+{
+	rq_t *rq = rq_nr(cpu);
+	s32 idle;
+
+	if (now < rq->next_poll || nr_waiting(cpu) < steal_min)
+		return;
+	idle = next_idle_cpu(cpu);
+	if (idle < 0)
+		return;
+	rq->next_poll = now + poll_idle_ns;
+	count(nr_idle_polls);
+	kick_idle(idle);
+}
+
+SCHED_OPS(hamq);
