@@ -16,7 +16,7 @@ mod program;
 mod scenario;
 
 pub use cursor::{CURSOR_WORDS, Cursor};
-pub use measure::{CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanId, SpanSample};
+pub use measure::{CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanId, SpanSample, Spans};
 pub use program::{
     Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, PollId, Program,
     ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,

@@ -26,13 +26,80 @@ impl SpanSample {
     }
 }
 
+/// Samples of a span that are kept one by one. Chosen: a mebibyte of them.
+const MAX_SAMPLES: usize = 1 << 16;
+
+/// What is kept of a span's samples: the first 65,536 of them, and figures of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spans {
+    samples: Vec<SpanSample>,
+    count: u64,
+    total: DurationNs,
+    /// The longest sample's length, and 0 without samples.
+    longest: DurationNs,
+    /// The shortest sample's length, the first begin and the last end, once there is a sample.
+    extent: Option<(DurationNs, TimeNs, TimeNs)>,
+}
+
+impl Spans {
+    /// Adds a finished span.
+    pub fn record(&mut self, sample: SpanSample) {
+        let length = sample.length();
+        self.count += 1;
+        self.total += length;
+        self.longest = self.longest.max(length);
+        let (shortest, begin, end) = self.extent.unwrap_or((length, sample.begin, sample.end));
+        self.extent = Some((shortest.min(length), begin.min(sample.begin), end.max(sample.end)));
+        if self.samples.len() < MAX_SAMPLES {
+            self.samples.push(sample);
+        }
+    }
+
+    /// The number of all samples.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The samples that were recorded first, in the order of their ends: all of them in runs that do not last long.
+    #[must_use]
+    pub fn samples(&self) -> &[SpanSample] {
+        &self.samples
+    }
+
+    /// From the first begin to the last end.
+    fn window(&self) -> Option<DurationNs> {
+        self.extent.map(|(_, begin, end)| end - begin)
+    }
+
+    fn shortest(&self) -> Option<DurationNs> {
+        self.extent.map(|(shortest, ..)| shortest)
+    }
+
+    fn longest(&self) -> Option<DurationNs> {
+        self.extent.map(|_| self.longest)
+    }
+
+    fn mean_seconds(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.total.as_secs_f64() / self.count as f64)
+    }
+}
+
+impl FromIterator<SpanSample> for Spans {
+    fn from_iter<I: IntoIterator<Item = SpanSample>>(samples: I) -> Spans {
+        let mut spans = Spans::default();
+        samples.into_iter().for_each(|sample| spans.record(sample));
+        spans
+    }
+}
+
 /// What an executor has recorded when the run is over.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     /// Counter values by [`CounterId`].
     pub counters: Vec<u64>,
-    /// Finished spans by [`SpanId`], in the order of their ends.
-    pub spans: Vec<Vec<SpanSample>>,
+    /// Finished spans by [`SpanId`].
+    pub spans: Vec<Spans>,
     /// Length of the run.
     pub elapsed: DurationNs,
     /// Number of CPUs.
@@ -154,8 +221,8 @@ impl Formula {
                 sorted.get(rank.saturating_sub(1)).map(|length| length.as_secs_f64() * 1e3)
             }
             Formula::MakespanSeconds(span) => window(m, Some(span)),
-            Formula::MinSpanSeconds(span) => lengths(m, span).min().map(DurationNs::as_secs_f64),
-            Formula::MaxSpanSeconds(span) => lengths(m, span).max().map(DurationNs::as_secs_f64),
+            Formula::MinSpanSeconds(span) => spans(m, span)?.shortest().map(DurationNs::as_secs_f64),
+            Formula::MaxSpanSeconds(span) => spans(m, span)?.longest().map(DurationNs::as_secs_f64),
             Formula::Count(counter) => Some(count(m, counter) as f64),
         }
     }
@@ -165,18 +232,12 @@ fn count(m: &Measurements, counter: CounterId) -> u64 {
     m.counters.get(counter.0 as usize).copied().unwrap_or(0)
 }
 
-fn samples(m: &Measurements, span: SpanId) -> &[SpanSample] {
-    m.spans.get(span.0 as usize).map_or(&[], Vec::as_slice)
-}
-
-fn lengths(m: &Measurements, span: SpanId) -> impl Iterator<Item = DurationNs> + '_ {
-    samples(m, span).iter().map(SpanSample::length)
+fn spans(m: &Measurements, span: SpanId) -> Option<&Spans> {
+    m.spans.get(span.0 as usize)
 }
 
 fn mean_seconds(m: &Measurements, span: SpanId) -> Option<f64> {
-    let n = samples(m, span).len();
-    let total: f64 = lengths(m, span).map(DurationNs::as_secs_f64).sum();
-    (n > 0).then(|| total / n as f64)
+    spans(m, span)?.mean_seconds()
 }
 
 fn unit_us(m: &Measurements, counter: CounterId, span: SpanId) -> Option<f64> {
@@ -187,9 +248,7 @@ fn unit_us(m: &Measurements, counter: CounterId, span: SpanId) -> Option<f64> {
 
 fn window(m: &Measurements, span: Option<SpanId>) -> Option<f64> {
     let Some(span) = span else { return Some(m.elapsed.as_secs_f64()) };
-    let begin = samples(m, span).iter().map(|s| s.begin).min()?;
-    let end = samples(m, span).iter().map(|s| s.end).max()?;
-    Some((end - begin).as_secs_f64())
+    spans(m, span)?.window().map(DurationNs::as_secs_f64)
 }
 
 #[cfg(test)]
@@ -200,7 +259,10 @@ mod tests {
         let sample = |begin, end| SpanSample { begin: TimeNs(begin), end: TimeNs(end) };
         Measurements {
             counters: vec![1000],
-            spans: vec![vec![sample(0, 1_000_000_000), sample(500_000_000, 2_000_000_000)], vec![]],
+            spans: vec![
+                [sample(0, 1_000_000_000), sample(500_000_000, 2_000_000_000)].into_iter().collect(),
+                Spans::default(),
+            ],
             elapsed: DurationNs::from_secs(4),
             cpus: 2,
         }
@@ -219,6 +281,16 @@ mod tests {
         assert_eq!(Formula::FirstSpanMs(span).evaluate(&m), Some(1000.0));
         let quantile = |percent| Formula::QuantileSpanMs { span, percent }.evaluate(&m);
         assert_eq!((quantile(50), quantile(51), quantile(100)), (Some(1000.0), Some(1500.0), Some(1500.0)));
+    }
+
+    #[test]
+    fn memory_of_spans_is_bounded_and_their_figures_are_of_all() {
+        let samples = (0..200_000).map(|n| SpanSample { begin: TimeNs(n), end: TimeNs(n + 1 + n % 3) });
+        let spans: Spans = samples.collect();
+        assert_eq!((spans.count(), spans.samples().len()), (200_000, MAX_SAMPLES));
+        assert_eq!((spans.shortest(), spans.longest()), (Some(DurationNs(1)), Some(DurationNs(3))));
+        assert_eq!(spans.window(), Some(DurationNs(200_001)));
+        assert_eq!(spans.total, DurationNs(399_999));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{DurationNs, Nice, TimeNs};
-use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample};
+use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
 
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 use task::Doing;
@@ -294,8 +294,8 @@ fn failure(scenario: &Scenario, shared: &Shared) -> ExecError {
     }
 }
 
-fn spans(scenario: &Scenario, shared: &Shared, begin: u64, found: u64) -> Vec<Vec<SpanSample>> {
-    let mut spans = vec![Vec::new(); scenario.spans as usize];
+fn spans(scenario: &Scenario, shared: &Shared, begin: u64, found: u64) -> Vec<Spans> {
+    let mut spans: Vec<Vec<SpanSample>> = vec![Vec::new(); scenario.spans as usize];
     for place in 0..found {
         let sample = shared.sample(place);
         // A task that was stopped in between has claimed its place without filling it.
@@ -309,9 +309,9 @@ fn spans(scenario: &Scenario, shared: &Shared, begin: u64, found: u64) -> Vec<Ve
         }
     }
     for list in &mut spans {
-        list.sort_by_key(|sample: &SpanSample| sample.end);
+        list.sort_by_key(|sample| sample.end);
     }
-    spans
+    spans.into_iter().map(Spans::from_iter).collect()
 }
 
 fn figures(scenario: &Scenario, shared: &Shared) -> Vec<TaskFigures> {

@@ -21,7 +21,7 @@ use crate::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
     ChannelId, Cursor, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
-    Watched, WordId,
+    Spans, Watched, WordId,
 };
 
 /// The executor's part of a task.
@@ -103,7 +103,7 @@ pub(crate) struct Executor {
     calls: numbers::Calls,
     objects: Objects,
     counters: Vec<u64>,
-    spans: Vec<Vec<SpanSample>>,
+    spans: Vec<Spans>,
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
@@ -117,7 +117,7 @@ impl Executor {
             calls: numbers::Calls::new(scenario),
             objects: Objects::new(scenario),
             counters: vec![0; scenario.counters as usize],
-            spans: vec![Vec::new(); scenario.spans as usize],
+            spans: vec![Spans::default(); scenario.spans as usize],
             next_process: processes.unwrap_or(0),
             foreground: 0,
             scenario: scenario.clone(),
@@ -332,7 +332,7 @@ fn end_span<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) {
     let open = &mut state(sim, task).rare().open;
     if let Some(at) = open.iter().position(|entry| entry.0 == span) {
         let begin = open.swap_remove(at).1;
-        sim.exec.spans[span.0 as usize].push(SpanSample { begin, end });
+        sim.exec.spans[span.0 as usize].record(SpanSample { begin, end });
     }
 }
 
