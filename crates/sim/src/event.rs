@@ -6,7 +6,7 @@
 //! bounded by the tasks and CPUs, not by time.
 
 use crate::exec;
-use schedlab_base::{CpuId, TimeNs};
+use schedlab_base::{CpuId, TaskId, TimeNs};
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,42 @@ pub(crate) enum Event {
     Disable,
 }
 
+impl Event {
+    /// The event as one word: kind, a number below 2^24, and one of 32 bits. Pending events are many, and moved often.
+    #[inline(always)]
+    fn pack(self) -> u64 {
+        let (kind, small, large) = match self {
+            Event::Work { cpu, generation } => (0, cpu.0, generation),
+            Event::Tick { cpu } => (1, cpu.0, 0),
+            Event::Ipi { cpu } => (2, cpu.0, 0),
+            Event::Timer { timer, generation } => (3, timer, generation),
+            Event::Exec { cpu, event: exec::Event::Timeout(task) } => (4, cpu.0, task.0),
+            Event::Watchdog => (5, 0, 0),
+            Event::Change { index } => (6, 0, index),
+            Event::Disable => (7, 0, 0),
+        };
+        assert!(small < 1 << 24, "CPUs and timers are numbered below 2^24");
+        kind << 56 | u64::from(small) << 32 | u64::from(large)
+    }
+
+    /// The event of a word that `pack` gave.
+    #[inline(always)]
+    fn unpack(word: u64) -> Event {
+        let (small, large) = ((word >> 32) as u32 & 0x00ff_ffff, word as u32);
+        let cpu = CpuId(small);
+        match word >> 56 {
+            0 => Event::Work { cpu, generation: large },
+            1 => Event::Tick { cpu },
+            2 => Event::Ipi { cpu },
+            3 => Event::Timer { timer: small, generation: large },
+            4 => Event::Exec { cpu, event: exec::Event::Timeout(TaskId(large)) },
+            5 => Event::Watchdog,
+            6 => Event::Change { index: large },
+            _ => Event::Disable,
+        }
+    }
+}
+
 /// Width of a near slot as a power of two of ns: about a quarter of a microsecond.
 const NEAR_SHIFT: u32 = 8;
 /// Near slots: together 2.1 ms.
@@ -47,31 +83,32 @@ const NIL: u32 = u32::MAX;
 struct Entry {
     time: TimeNs,
     sequence: u64,
-    event: Event,
+    /// A packed [`Event`].
+    event: u64,
     /// The next entry of the same slot, or of the free list.
     next: u32,
 }
 
-/// A ring of slots, each a list of entries, with a bitmap of the non-empty ones.
+/// A ring of `SLOTS` slots (a power of two), each a list of entries, with a bitmap of the non-empty ones.
 #[derive(Debug)]
-struct Ring {
+struct Ring<const SLOTS: usize> {
     heads: Vec<u32>,
     bits: Vec<u64>,
 }
 
-impl Ring {
-    fn new(slots: usize) -> Ring {
-        Ring { heads: vec![NIL; slots], bits: vec![0; slots / 64] }
+impl<const SLOTS: usize> Ring<SLOTS> {
+    fn new() -> Ring<SLOTS> {
+        Ring { heads: vec![NIL; SLOTS], bits: vec![0; SLOTS / 64] }
     }
 
     fn put(&mut self, slot: u64, at: u32) -> u32 {
-        let slot = slot as usize % self.heads.len();
+        let slot = slot as usize % SLOTS;
         self.bits[slot / 64] |= 1 << (slot % 64);
         std::mem::replace(&mut self.heads[slot], at)
     }
 
     fn take(&mut self, slot: u64) -> u32 {
-        let slot = slot as usize % self.heads.len();
+        let slot = slot as usize % SLOTS;
         self.bits[slot / 64] &= !(1 << (slot % 64));
         std::mem::replace(&mut self.heads[slot], NIL)
     }
@@ -80,7 +117,7 @@ impl Ring {
     fn first(&self, from: u64, end: u64) -> Option<u64> {
         let mut slot = from;
         while slot < end {
-            let index = slot as usize % self.heads.len();
+            let index = slot as usize % SLOTS;
             let bits = self.bits[index / 64] >> (index % 64);
             if bits != 0 {
                 let found = slot + u64::from(bits.trailing_zeros());
@@ -98,8 +135,8 @@ pub(crate) struct EventQueue {
     /// Entries of both rings.
     slab: Vec<Entry>,
     free: u32,
-    near: Ring,
-    far: Ring,
+    near: Ring<NEAR_SLOTS>,
+    far: Ring<FAR_SLOTS>,
     /// Beyond the far ring, unordered.
     beyond: Vec<Entry>,
     /// Everything before the near slot `slot`, latest first.
@@ -114,8 +151,8 @@ impl Default for EventQueue {
         EventQueue {
             slab: Vec::new(),
             free: NIL,
-            near: Ring::new(NEAR_SLOTS),
-            far: Ring::new(FAR_SLOTS),
+            near: Ring::new(),
+            far: Ring::new(),
             beyond: Vec::new(),
             present: Vec::new(),
             slot: 0,
@@ -134,7 +171,12 @@ fn far_slot(time: TimeNs) -> u64 {
 
 impl EventQueue {
     /// Adds an event.
+    #[inline(always)]
     pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
+        self.push_word(time, event.pack());
+    }
+
+    fn push_word(&mut self, time: TimeNs, event: u64) {
         let entry = Entry { time, sequence: self.sequence, event, next: NIL };
         self.sequence += 1;
         self.place(entry);
@@ -243,14 +285,16 @@ impl EventQueue {
     }
 
     /// Takes the earliest event.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(TimeNs, Event)> {
         if self.present.is_empty() && !self.advance() {
             return None;
         }
-        self.present.pop().map(|entry| (entry.time, entry.event))
+        self.present.pop().map(|entry| (entry.time, Event::unpack(entry.event)))
     }
 
     /// When the earliest event happens.
+    #[inline]
     pub(crate) fn next_time(&mut self) -> Option<TimeNs> {
         if self.present.is_empty() && !self.advance() {
             return None;
@@ -263,6 +307,24 @@ impl EventQueue {
 mod tests {
     use super::*;
     use schedlab_base::Prng;
+
+    #[test]
+    fn a_word_holds_any_event() {
+        let (cpu, generation) = (CpuId(1023), u32::MAX - 1);
+        let task = TaskId(u32::MAX - 2);
+        for event in [
+            Event::Work { cpu, generation },
+            Event::Tick { cpu },
+            Event::Ipi { cpu },
+            Event::Timer { timer: 77_777, generation },
+            Event::Exec { cpu, event: exec::Event::Timeout(task) },
+            Event::Watchdog,
+            Event::Change { index: 5 },
+            Event::Disable,
+        ] {
+            assert_eq!(Event::unpack(event.pack()), event);
+        }
+    }
 
     #[test]
     fn pops_by_time_then_sequence() {

@@ -244,8 +244,12 @@ impl Kernel {
         flags: u64,
     ) -> Option<CpuId> {
         let entry = self.task(task);
+        // Most tasks may use every CPU; their masks need not be looked at.
+        let everywhere = entry.nr_cpus_allowed as usize == self.cpus.len();
         let allowed = match limit {
+            Some(limit) if everywhere => *limit,
             Some(limit) => limit.and(&entry.cpus_allowed),
+            None if everywhere => self.topology.all,
             None => entry.cpus_allowed,
         };
         if entry.nr_cpus_allowed == 1 || entry.migration_disabled > 0 {

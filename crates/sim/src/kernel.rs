@@ -81,12 +81,14 @@ const PRNG_STREAM: u64 = 0x6b65_726e_656c;
 const TICK_STREAM: u64 = 0x7469_636b;
 
 /// What is derived from the machine's topology.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) smt: bool,
     /// Work takes the same time whatever the other CPUs do.
     pub(crate) even_speed: bool,
     pub(crate) llcs: u32,
+    /// All CPUs.
+    pub(crate) all: CpuMask,
     pub(crate) llc_masks: Vec<CpuMask>,
     pub(crate) node_masks: Vec<CpuMask>,
 }
@@ -107,6 +109,7 @@ impl Topology {
             smt,
             even_speed: !smt && machine.contention_permille.iter().all(|&permille| permille == 1000),
             llcs: llc_masks.len() as u32,
+            all: machine.all_cpus(),
             llc_masks,
             node_masks: masks(|cpu| cpu.node),
         }

@@ -12,7 +12,6 @@
 //! and is forgotten: memory is bounded by the paths that overlap.
 
 use schedlab_base::{CpuId, DurationNs, TimeNs};
-use std::collections::VecDeque;
 
 /// A lock with a timeline: a run queue's, a DSQ's or one of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,11 +29,72 @@ struct Section {
     holder: CpuId,
 }
 
+impl Section {
+    const NONE: Section = Section { begin: TimeNs::ZERO, end: TimeNs::ZERO, holder: CpuId(0) };
+}
+
+/// Sections that lie in the timeline itself. Chosen: locks that nobody fights for have no more.
+const INLINE: usize = 2;
+
+/// Sections in order of their begins: the first few inline, where there are more of them all in a list.
+#[derive(Clone, Debug)]
+struct Sections {
+    inline: [Section; INLINE],
+    count: usize,
+    /// Empty while `inline` holds all.
+    list: Vec<Section>,
+}
+
+impl Default for Sections {
+    fn default() -> Sections {
+        Sections { inline: [Section::NONE; INLINE], count: 0, list: Vec::new() }
+    }
+}
+
+impl Sections {
+    #[inline]
+    fn as_slice(&self) -> &[Section] {
+        if self.list.is_empty() { &self.inline[..self.count] } else { &self.list }
+    }
+
+    /// Forgets the first `number` sections.
+    fn forget(&mut self, number: usize) {
+        if self.list.is_empty() {
+            if number < self.count {
+                self.inline.copy_within(number..self.count, 0);
+            }
+            self.count -= number;
+            return;
+        }
+        self.list.drain(..number);
+        if self.list.len() <= INLINE {
+            self.count = self.list.len();
+            self.inline[..self.count].copy_from_slice(&self.list);
+            self.list.clear();
+        }
+    }
+
+    fn insert(&mut self, place: usize, section: Section) {
+        if self.list.is_empty() && self.count < INLINE {
+            if place < self.count {
+                self.inline.copy_within(place..self.count, place + 1);
+            }
+            self.inline[place] = section;
+            self.count += 1;
+            return;
+        }
+        if self.list.is_empty() {
+            self.list.extend_from_slice(&self.inline);
+        }
+        self.list.insert(place, section);
+    }
+}
+
 /// One lock's timeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    /// Sections that end after the present event, in order of their begins.
-    sections: VecDeque<Section>,
+    /// Sections that end after the present event.
+    sections: Sections,
     /// The section that is being run through on the host: its place in the order.
     open: Option<(usize, Section)>,
     /// Who held it last before all of `sections`.
@@ -65,13 +125,15 @@ impl Timeline {
     /// events come in order of time.
     pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
         assert!(self.open.is_none(), "a lock is not taken twice by one path");
-        while let Some(oldest) = self.sections.front().filter(|oldest| oldest.end <= event) {
-            self.before = Some(oldest.holder);
-            self.sections.pop_front();
+        let sections = self.sections.as_slice();
+        let past = sections.iter().take_while(|section| section.end <= event).count();
+        if past > 0 {
+            self.before = Some(sections[past - 1].holder);
+            self.sections.forget(past);
         }
         let (place, at, spinners) = self.first_gap(now, cpu);
         let previous = match place.checked_sub(1) {
-            Some(previous) => Some(self.sections[previous].holder),
+            Some(previous) => Some(self.sections.as_slice()[previous].holder),
             None => self.before,
         };
         self.open = Some((place, Section { begin: at, end: at, holder: cpu }));
@@ -80,12 +142,13 @@ impl Timeline {
 
     /// The place in the order, the begin and the waits of a section from `now` on.
     fn first_gap(&self, now: TimeNs, cpu: CpuId) -> (usize, TimeNs, u64) {
-        let mut place = self.sections.len();
-        while place > 0 && self.sections[place - 1].end > now {
+        let sections = self.sections.as_slice();
+        let mut place = sections.len();
+        while place > 0 && sections[place - 1].end > now {
             place -= 1;
         }
         let (mut at, mut spinners) = (now, 0);
-        while let Some(next) = self.sections.get(place) {
+        while let Some(next) = sections.get(place) {
             if at + self.length <= next.begin {
                 break;
             }
@@ -102,11 +165,7 @@ impl Timeline {
         let Some((place, section)) = self.open.take() else { return };
         self.length = now.since(section.begin);
         let section = Section { end: now.max(section.begin), ..section };
-        if place == self.sections.len() {
-            self.sections.push_back(section);
-        } else {
-            self.sections.insert(place, section);
-        }
+        self.sections.insert(place, section);
     }
 }
 
@@ -152,10 +211,10 @@ mod tests {
         for n in 0..1000 {
             take(&mut lock, n * 10, n * 10 + 5, A);
         }
-        assert_eq!(lock.sections.len(), 1000);
+        assert_eq!(lock.sections.as_slice().len(), 1000);
         let grant = lock.acquire(TimeNs(10_000), TimeNs(9_999), B);
         assert!(grant.transfer);
         lock.release(TimeNs(10_001));
-        assert_eq!(lock.sections.len(), 1);
+        assert_eq!(lock.sections.as_slice().len(), 1);
     }
 }

@@ -320,7 +320,8 @@ impl Kernel {
     /// `task_can_run_on_remote_rq()`.
     pub(crate) fn can_run_on(&mut self, task: TaskId, cpu: CpuId, enforce: bool) -> bool {
         let entry = self.task(task);
-        let (pinned, allowed) = (entry.migration_disabled > 0, entry.allows(cpu));
+        let allowed = entry.allows_of(cpu, self.cpus.len());
+        let pinned = entry.migration_disabled > 0;
         if !pinned && allowed {
             return true;
         }

@@ -247,7 +247,7 @@ impl<S: SchedExt> Sim<S> {
         } else {
             (entry.cpus_allowed.lowest().expect("an affinity mask is not empty"), false)
         };
-        if self.k.task(task).allows(cpu) {
+        if self.k.task(task).allows_of(cpu, self.k.cpus.len()) {
             (cpu, selected)
         } else {
             (self.k.fallback_cpu(task, prev), selected)

@@ -317,6 +317,13 @@ impl Task {
         self.cpus_allowed.contains(cpu)
     }
 
+    /// The same for a CPU of a machine with `count`: most tasks may use all of them, and their masks, which lie
+    /// apart, need not be looked at.
+    #[inline]
+    pub(crate) fn allows_of(&self, cpu: CpuId, count: usize) -> bool {
+        self.nr_cpus_allowed as usize == count || self.allows(cpu)
+    }
+
     /// `static_prio`: 100 to 139.
     pub fn static_prio(&self) -> i32 {
         self.nice.static_prio()

@@ -30,9 +30,18 @@ impl Tracer {
         Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks, checker }
     }
 
+    /// Inlined where events are made, so that their kinds need not be told apart again.
+    #[inline(always)]
     pub(crate) fn emit(&mut self, event: &Event) {
         self.hash.event(event);
         self.summary.event(event);
+        if self.checker.is_some() || !self.sinks.is_empty() {
+            self.emit_to_others(event);
+        }
+    }
+
+    #[inline(never)]
+    fn emit_to_others(&mut self, event: &Event) {
         if let Some(checker) = &mut self.checker {
             checker.event(event);
         }
@@ -48,6 +57,7 @@ impl Tracer {
 
 impl crate::Kernel {
     /// Emits an event at the present CPU and time.
+    #[inline(always)]
     pub(crate) fn emit(&mut self, kind: EventKind) {
         self.emit_on(self.ctx.cpu, kind);
     }
@@ -58,6 +68,7 @@ impl crate::Kernel {
     }
 
     /// Emits an event of `cpu` at the present time.
+    #[inline(always)]
     pub(crate) fn emit_on(&mut self, cpu: CpuId, kind: EventKind) {
         // The path that the run's end cuts off does not reach beyond it.
         self.trace.emit(&Event { time: self.ctx.now.min(self.limit), cpu, kind });

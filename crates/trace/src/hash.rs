@@ -24,6 +24,7 @@ impl Default for RunHash {
 
 impl RunHash {
     /// Adds one word.
+    #[inline]
     pub fn word(&mut self, word: u64) {
         for (lane, multiplier) in self.lanes.iter_mut().zip(MULTIPLIERS) {
             *lane = (*lane ^ word).wrapping_mul(multiplier).rotate_left(29);
@@ -41,6 +42,7 @@ fn task_word(task: Option<TaskId>) -> u64 {
 }
 
 /// A tag and two words that tell any two different events apart.
+#[inline]
 fn encode(kind: &EventKind) -> (u64, u64, u64) {
     match *kind {
         EventKind::Fork { parent, child } => (1, task_word(parent), u64::from(child.0)),
@@ -60,6 +62,7 @@ fn encode(kind: &EventKind) -> (u64, u64, u64) {
 }
 
 impl Sink for RunHash {
+    #[inline]
     fn event(&mut self, event: &Event) {
         let (tag, a, b) = encode(&event.kind);
         self.events += 1;

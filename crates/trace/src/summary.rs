@@ -159,6 +159,7 @@ impl Summary {
 }
 
 impl Sink for Summary {
+    #[inline]
     fn event(&mut self, event: &Event) {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
