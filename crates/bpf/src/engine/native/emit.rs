@@ -471,15 +471,73 @@ impl Emitter<'_> {
         self.asm.call(self.stubs.host);
     }
 
-    /// A table, one line for each kind of operation; its length is the instruction set's.
+    /// One operation; a line for each kind here and in the two tables below.
     #[rustfmt::skip]
     fn operation(&mut self, pc: usize) {
+        use OpCode::*;
+        match self.ops[pc].code {
+            Load8 => self.load(pc, 1, false), Load16 => self.load(pc, 2, false),
+            Load32 => self.load(pc, 4, false), Load64 => self.load(pc, 8, false),
+            Loads8 => self.load(pc, 1, true), Loads16 => self.load(pc, 2, true), Loads32 => self.load(pc, 4, true),
+            Store8K => self.store_imm(pc, 1), Store16K => self.store_imm(pc, 2),
+            Store32K => self.store_imm(pc, 4), Store64K => self.store_imm(pc, 8),
+            Store8X => self.store(pc, 1), Store16X => self.store(pc, 2),
+            Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
+            Atomic32 => self.atomic(pc, Width::W32), Atomic64 => self.atomic(pc, Width::W64),
+
+            CallHelper | CallKfunc => self.call_host(pc),
+            CallLocal => self.call_local(pc),
+            // A call through a register is rare outside of helpers, which make it themselves.
+            CallReg => self.interpret_from(pc as u32, 1),
+            Exit => self.asm.ret(),
+            FuncPointer => unreachable!("linked by CodeBuilder::build"),
+            _ if self.ops[pc].is_jump() => self.jump_operation(pc),
+            _ => self.arithmetic(pc),
+        }
+    }
+
+    #[rustfmt::skip]
+    fn jump_operation(&mut self, pc: usize) {
+        use OpCode::*;
+        use Width::{W32, W64};
+        let o = self.ops[pc];
+        let (k, r) = (Operand::Imm(o.imm as i32), Operand::Reg(x(o.src)));
+        match o.code {
+            Ja => self.asm.jump(self.labels[o.off as usize]),
+            MayGoto => self.may_goto(pc),
+            Jeq64K => self.jump(pc, W64, If::Equal, k), Jeq64X => self.jump(pc, W64, If::Equal, r),
+            Jeq32K => self.jump(pc, W32, If::Equal, k), Jeq32X => self.jump(pc, W32, If::Equal, r),
+            Jne64K => self.jump(pc, W64, If::NotEqual, k), Jne64X => self.jump(pc, W64, If::NotEqual, r),
+            Jne32K => self.jump(pc, W32, If::NotEqual, k), Jne32X => self.jump(pc, W32, If::NotEqual, r),
+            Jgt64K => self.jump(pc, W64, If::Above, k), Jgt64X => self.jump(pc, W64, If::Above, r),
+            Jgt32K => self.jump(pc, W32, If::Above, k), Jgt32X => self.jump(pc, W32, If::Above, r),
+            Jge64K => self.jump(pc, W64, If::AboveEqual, k), Jge64X => self.jump(pc, W64, If::AboveEqual, r),
+            Jge32K => self.jump(pc, W32, If::AboveEqual, k), Jge32X => self.jump(pc, W32, If::AboveEqual, r),
+            Jlt64K => self.jump(pc, W64, If::Below, k), Jlt64X => self.jump(pc, W64, If::Below, r),
+            Jlt32K => self.jump(pc, W32, If::Below, k), Jlt32X => self.jump(pc, W32, If::Below, r),
+            Jle64K => self.jump(pc, W64, If::BelowEqual, k), Jle64X => self.jump(pc, W64, If::BelowEqual, r),
+            Jle32K => self.jump(pc, W32, If::BelowEqual, k), Jle32X => self.jump(pc, W32, If::BelowEqual, r),
+            Jsgt64K => self.jump(pc, W64, If::Greater, k), Jsgt64X => self.jump(pc, W64, If::Greater, r),
+            Jsgt32K => self.jump(pc, W32, If::Greater, k), Jsgt32X => self.jump(pc, W32, If::Greater, r),
+            Jsge64K => self.jump(pc, W64, If::GreaterEqual, k), Jsge64X => self.jump(pc, W64, If::GreaterEqual, r),
+            Jsge32K => self.jump(pc, W32, If::GreaterEqual, k), Jsge32X => self.jump(pc, W32, If::GreaterEqual, r),
+            Jslt64K => self.jump(pc, W64, If::Less, k), Jslt64X => self.jump(pc, W64, If::Less, r),
+            Jslt32K => self.jump(pc, W32, If::Less, k), Jslt32X => self.jump(pc, W32, If::Less, r),
+            Jsle64K => self.jump(pc, W64, If::LessEqual, k), Jsle64X => self.jump(pc, W64, If::LessEqual, r),
+            Jsle32K => self.jump(pc, W32, If::LessEqual, k), Jsle32X => self.jump(pc, W32, If::LessEqual, r),
+            Jset64K => self.jump_on_bits(pc, W64, k), Jset64X => self.jump_on_bits(pc, W64, r),
+            Jset32K => self.jump_on_bits(pc, W32, k), Jset32X => self.jump_on_bits(pc, W32, r),
+            other => unreachable!("{other:?} is no jump"),
+        }
+    }
+
+    #[rustfmt::skip]
+    fn arithmetic(&mut self, pc: usize) {
         use OpCode::*;
         use Width::{W32, W64};
         let o = self.ops[pc];
         let (dst, src) = (x(o.dst), x(o.src));
-        let k = Operand::Imm(o.imm as i32);
-        let r = Operand::Reg(src);
+        let (k, r) = (Operand::Imm(o.imm as i32), Operand::Reg(src));
         match o.code {
             Add64K => self.alu(W64, Alu::Add, dst, k), Add64X => self.alu(W64, Alu::Add, dst, r),
             Add32K => self.alu(W32, Alu::Add, dst, k), Add32X => self.alu(W32, Alu::Add, dst, r),
@@ -515,47 +573,7 @@ impl Emitter<'_> {
             Cast => self.cast(dst, src),
             // Rare and long: the host does them.
             Sdiv64K | Sdiv64X | Sdiv32K | Sdiv32X | Smod64K | Smod64X | Smod32K | Smod32X => self.step(pc),
-
-            Ja => self.asm.jump(self.labels[o.off as usize]),
-            MayGoto => self.may_goto(pc),
-            Jeq64K => self.jump(pc, W64, If::Equal, k), Jeq64X => self.jump(pc, W64, If::Equal, r),
-            Jeq32K => self.jump(pc, W32, If::Equal, k), Jeq32X => self.jump(pc, W32, If::Equal, r),
-            Jne64K => self.jump(pc, W64, If::NotEqual, k), Jne64X => self.jump(pc, W64, If::NotEqual, r),
-            Jne32K => self.jump(pc, W32, If::NotEqual, k), Jne32X => self.jump(pc, W32, If::NotEqual, r),
-            Jgt64K => self.jump(pc, W64, If::Above, k), Jgt64X => self.jump(pc, W64, If::Above, r),
-            Jgt32K => self.jump(pc, W32, If::Above, k), Jgt32X => self.jump(pc, W32, If::Above, r),
-            Jge64K => self.jump(pc, W64, If::AboveEqual, k), Jge64X => self.jump(pc, W64, If::AboveEqual, r),
-            Jge32K => self.jump(pc, W32, If::AboveEqual, k), Jge32X => self.jump(pc, W32, If::AboveEqual, r),
-            Jlt64K => self.jump(pc, W64, If::Below, k), Jlt64X => self.jump(pc, W64, If::Below, r),
-            Jlt32K => self.jump(pc, W32, If::Below, k), Jlt32X => self.jump(pc, W32, If::Below, r),
-            Jle64K => self.jump(pc, W64, If::BelowEqual, k), Jle64X => self.jump(pc, W64, If::BelowEqual, r),
-            Jle32K => self.jump(pc, W32, If::BelowEqual, k), Jle32X => self.jump(pc, W32, If::BelowEqual, r),
-            Jsgt64K => self.jump(pc, W64, If::Greater, k), Jsgt64X => self.jump(pc, W64, If::Greater, r),
-            Jsgt32K => self.jump(pc, W32, If::Greater, k), Jsgt32X => self.jump(pc, W32, If::Greater, r),
-            Jsge64K => self.jump(pc, W64, If::GreaterEqual, k), Jsge64X => self.jump(pc, W64, If::GreaterEqual, r),
-            Jsge32K => self.jump(pc, W32, If::GreaterEqual, k), Jsge32X => self.jump(pc, W32, If::GreaterEqual, r),
-            Jslt64K => self.jump(pc, W64, If::Less, k), Jslt64X => self.jump(pc, W64, If::Less, r),
-            Jslt32K => self.jump(pc, W32, If::Less, k), Jslt32X => self.jump(pc, W32, If::Less, r),
-            Jsle64K => self.jump(pc, W64, If::LessEqual, k), Jsle64X => self.jump(pc, W64, If::LessEqual, r),
-            Jsle32K => self.jump(pc, W32, If::LessEqual, k), Jsle32X => self.jump(pc, W32, If::LessEqual, r),
-            Jset64K => self.jump_on_bits(pc, W64, k), Jset64X => self.jump_on_bits(pc, W64, r),
-            Jset32K => self.jump_on_bits(pc, W32, k), Jset32X => self.jump_on_bits(pc, W32, r),
-
-            Load8 => self.load(pc, 1, false), Load16 => self.load(pc, 2, false),
-            Load32 => self.load(pc, 4, false), Load64 => self.load(pc, 8, false),
-            Loads8 => self.load(pc, 1, true), Loads16 => self.load(pc, 2, true), Loads32 => self.load(pc, 4, true),
-            Store8K => self.store_imm(pc, 1), Store16K => self.store_imm(pc, 2),
-            Store32K => self.store_imm(pc, 4), Store64K => self.store_imm(pc, 8),
-            Store8X => self.store(pc, 1), Store16X => self.store(pc, 2),
-            Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
-            Atomic32 => self.atomic(pc, W32), Atomic64 => self.atomic(pc, W64),
-
-            CallHelper | CallKfunc => self.call_host(pc),
-            CallLocal => self.call_local(pc),
-            // A call through a register is rare outside of helpers, which make it themselves.
-            CallReg => self.interpret_from(pc as u32, 1),
-            Exit => self.asm.ret(),
-            FuncPointer => unreachable!("linked by CodeBuilder::build"),
+            other => unreachable!("{other:?} is no arithmetic"),
         }
     }
 }

@@ -99,9 +99,7 @@ pub(super) fn call<H: Host>(
     let Some(entry) = native.entries.get(func.0 as usize) else {
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
-    let mut regs: Registers = [0; 16];
-    regs[1..=args.len()].copy_from_slice(args);
-    regs[10] = vm.push_frame(0, [0; 4])?;
+    let frame_pointer = vm.push_frame(0, [0; 4])?;
     let (map, perms) = vm.mem.raw_parts();
     let frames = vm.frames.as_mut_ptr_range();
     let mut context = Context {
@@ -111,7 +109,7 @@ pub(super) fn call<H: Host>(
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
         stack: 0,
-        regs,
+        regs: [0; 16],
         resume_at: 0,
         step: step::<H>,
         host_call: host_call::<H>,
@@ -123,6 +121,10 @@ pub(super) fn call<H: Host>(
         fault: None,
         panic: None,
     };
+    for (register, arg) in context.regs[1..].iter_mut().zip(args) {
+        *register = *arg;
+    }
+    context.regs[10] = frame_pointer;
     // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
     let enter: unsafe extern "sysv64" fn(*mut Context, *const u8) -> u32 =
