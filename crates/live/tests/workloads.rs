@@ -201,7 +201,7 @@ fn every_mechanism_serves_its_client() {
         // Negative nice values take root.
         scenario.tasks[0].nice = Nice::ZERO;
         let outcome = run(&scenario).unwrap_or_else(|error| panic!("{mechanism}: {error}"));
-        assert_eq!(outcome.measurements.spans[0].len(), 3, "{mechanism}");
+        assert_eq!(outcome.measurements.spans[0].count(), 3, "{mechanism}");
         let server = if mechanism == "wait" { "(forked)" } else { "server" };
         let server = outcome.tasks.iter().find(|task| task.name == server).unwrap();
         assert!(server.cpu_time >= DurationNs::from_ms(5), "{mechanism}: {server:?}");
@@ -210,7 +210,7 @@ fn every_mechanism_serves_its_client() {
         let spec = format!("inversion:iterations=3,service=2ms,protocol={protocol},server_nice=0");
         let mut scenario = catalog::build(&spec, 1).unwrap();
         scenario.tasks[0].nice = Nice::ZERO;
-        assert_eq!(run(&scenario).unwrap().measurements.spans[0].len(), 3, "{protocol}");
+        assert_eq!(run(&scenario).unwrap().measurements.spans[0].count(), 3, "{protocol}");
     }
 }
 
@@ -218,7 +218,7 @@ fn the_fastest_server_serves() {
     let mut multi = catalog::build("swap-multi:iterations=3,unit=2ms,servers=1/50", 1).unwrap();
     multi.tasks[0].nice = Nice::ZERO;
     let outcome = run(&multi).unwrap();
-    assert_eq!(outcome.measurements.spans[0].len(), 3);
+    assert_eq!(outcome.measurements.spans[0].count(), 3);
     // The slow one starts afresh each time and never gets to its end.
     let length = outcome.measurements.elapsed;
     assert!(length < DurationNs::from_ms(300), "{length:?}");

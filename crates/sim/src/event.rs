@@ -45,6 +45,7 @@ impl Event {
             Event::Watchdog => (5, 0, 0),
             Event::Change { index } => (6, 0, index),
             Event::Disable => (7, 0, 0),
+            Event::User { turn } => (8, 0, turn),
         };
         assert!(small < 1 << 24, "CPUs and timers are numbered below 2^24");
         kind << 56 | u64::from(small) << 32 | u64::from(large)
@@ -63,7 +64,8 @@ impl Event {
             4 => Event::Exec { cpu, event: exec::Event::Timeout(TaskId(large)) },
             5 => Event::Watchdog,
             6 => Event::Change { index: large },
-            _ => Event::Disable,
+            7 => Event::Disable,
+            _ => Event::User { turn: large },
         }
     }
 }
@@ -321,6 +323,7 @@ mod tests {
             Event::Watchdog,
             Event::Change { index: 5 },
             Event::Disable,
+            Event::User { turn: 7 },
         ] {
             assert_eq!(Event::unpack(event.pack()), event);
         }

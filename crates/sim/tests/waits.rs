@@ -112,7 +112,7 @@ fn a_posix_queue_serves_the_most_important_waiter() {
         scenario.tasks[1].nice = Nice::MIN;
         let result = fair(1, &scenario);
         let spans = &result.measurements.spans;
-        (0..3).min_by_key(|&span| spans[span][0].end).unwrap()
+        (0..3).min_by_key(|&span| spans[span].samples()[0].end).unwrap()
     };
     assert_eq!(first(ChannelKind::PosixQueue), 1);
     assert_eq!(first(ChannelKind::SysvQueue), 0);
@@ -131,7 +131,7 @@ fn readers_share_a_file_lock() {
         scenario.programs = vec![hold(Op::LockShared(lock)), late];
         scenario.spans = 1;
         scenario.tasks = vec![task("r/0", 0, 0), task("r/1", 0, 1), task("w", 1, 2)];
-        let waited = fair(1, &scenario).measurements.spans[0][0].length();
+        let waited = fair(1, &scenario).measurements.spans[0].samples()[0].length();
         assert!(waited > ms(8) && waited < ms(10), "{kind:?}: {waited:?}");
     }
 }

@@ -141,7 +141,8 @@ pub enum Formula {
     MeanSpanMs(SpanId),
     /// The first sample, in the order of the ends, in milliseconds.
     FirstSpanMs(SpanId),
-    /// The smallest length, in milliseconds, that this many percent of the samples do not exceed.
+    /// The smallest length, in milliseconds, that this many percent of the samples do not exceed;
+    /// of the first 65,536 where there are more.
     QuantileSpanMs {
         /// Of which span.
         span: SpanId,
@@ -179,7 +180,7 @@ pub struct SeriesSpec {
 }
 
 impl SeriesSpec {
-    /// The lengths in milliseconds, in the order of the ends.
+    /// The lengths in milliseconds, in the order of the ends; at most the first 65,536.
     pub fn evaluate(&self, m: &Measurements) -> Vec<f64> {
         lengths(m, self.span).map(|length| length.as_secs_f64() * 1e3).collect()
     }
@@ -213,6 +214,9 @@ impl Formula {
             Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
             Formula::FirstSpanMs(span) => lengths(m, span).next().map(|length| length.as_secs_f64() * 1e3),
+            Formula::QuantileSpanMs { span, percent: 100 } => {
+                spans(m, span)?.longest().map(|length| length.as_secs_f64() * 1e3)
+            }
             Formula::QuantileSpanMs { span, percent } => {
                 let mut sorted: Vec<DurationNs> = lengths(m, span).collect();
                 sorted.sort_unstable();
@@ -234,6 +238,11 @@ fn count(m: &Measurements, counter: CounterId) -> u64 {
 
 fn spans(m: &Measurements, span: SpanId) -> Option<&Spans> {
     m.spans.get(span.0 as usize)
+}
+
+/// Lengths of the samples that were kept, in the order of their ends.
+fn lengths(m: &Measurements, span: SpanId) -> impl Iterator<Item = DurationNs> + '_ {
+    spans(m, span).map_or(&[][..], Spans::samples).iter().map(SpanSample::length)
 }
 
 fn mean_seconds(m: &Measurements, span: SpanId) -> Option<f64> {
