@@ -33,6 +33,10 @@ const volatile u32 scale_shift = 2;
 const volatile u32 max_slice_us = 65000;
 #endif
 
+/* The most that an epoch lasts: when there are so many tasks that their ticks would take
+ * longer, a turn ends sooner, after a tick at least; ns; 10 s, chosen: the kernel unloads a
+ * scheduler under which a task waits for 30 s. */
+const volatile u64 epoch_max_ns = 10000000000;
 /* A waker that says it is about to sleep leaves its CPU to the wakee; off, because
  * today's kernel says so for every pipe and socket, and Linux 2.4's sent the wakee to
  * an idle or worse CPU there. */
@@ -41,6 +45,7 @@ const volatile bool sync_wakeups = false;
 u64 nr_goodness COUNTS("tasks that a pick evaluated");
 u64 nr_recalcs COUNTS("epochs that ended");
 u64 nr_sync_wakeups COUNTS("woken tasks that wait because their waker is about to sleep");
+u64 nr_cut_turns COUNTS("turns that ended early, because so many tasks wait");
 u64 nr_yields_ignored COUNTS("yields with nobody to yield to");
 u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of others");
 
@@ -48,6 +53,12 @@ u64 nr_yields_picked COUNTS("picks of a task that had yielded, for want of other
 #define MAX_COUNTER 20
 /* cap on the TSSS bonus, goodness points */
 #define MAX_DYN_PRIO 40
+#ifdef POLICY_GLOBAL_RQ
+#define PER_CPU_RQ false
+#else
+#define PER_CPU_RQ true
+#endif
+
 /* goodness of a CPU that runs nothing, and of a task that has yielded */
 #define GOODNESS_IDLE (-1000)
 #define GOODNESS_YIELDED (-1)
@@ -247,8 +258,22 @@ static __always_inline task_t *pick_best(rq_t *rq, u32 cpu, task_t *prev)
 	return next;
 }
 
+/* Ticks that each task on @rq may run for in an epoch of epoch_max_ns. */
+static __always_inline s64 fair_ticks(rq_t *rq)
+{
+	u64 cpus = PER_CPU_RQ ? 1 : nr_cpus;
+
+	return epoch_max_ns * cpus / (tick_ns * max(rq->nr_running, 1u));
+}
+
 static bool task_tick(rq_t *rq, task_t *p)
 {
+	s64 fair = max(fair_ticks(rq), 1ll);
+
+	if (p->counter > fair) {
+		p->counter = fair;
+		count(nr_cut_turns);
+	}
 	if (--p->counter > 0)
 		return false;
 	p->counter = 0;
