@@ -23,8 +23,10 @@ static __always_inline void put_first(rq_t *rq, task_t *p)
 
 static __always_inline bool starves(rq_t *rq, task_t *p)
 {
-	return p->base.state == TASK_READY && !p->starving &&
-	       rq->base.clock - p->waiting_since > starvation_max_ns;
+	/* it may have been put after this walk's clock was read */
+	s64 waited = rq->base.clock - p->waiting_since;
+
+	return p->base.state == TASK_READY && !p->starving && waited > (s64)starvation_max_ns;
 }
 
 /*
