@@ -140,6 +140,9 @@ pub(crate) struct SimArgs {
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,
+    /// A picture (SVG) of the tasks' priorities over time, if the scheduler shows them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) priorities: Option<PathBuf>,
     /// Number of CPUs; the machine's own without
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,

@@ -19,6 +19,8 @@ pub(crate) struct Watch {
     pub(crate) schedule_events: bool,
     /// The scheduler's counter that marks such a pass.
     pub(crate) mark: Option<String>,
+    /// The priorities of tasks go into the record, if the scheduler shows them.
+    pub(crate) priorities: bool,
 }
 
 /// Everything that determines a simulated run.
@@ -96,7 +98,11 @@ impl Simulation {
         config.checkers = self.checkers;
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
-        let result = run(&config, scenario, self.class(watch.mark.as_deref())?)
+        let mut class = self.class(watch.mark.as_deref())?;
+        if let (Class::Ext(scheduler), true) = (&mut class, watch.priorities) {
+            scheduler.watch_priorities();
+        }
+        let result = run(&config, scenario, class)
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
         let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
         Ok((self.record(scenario, result), messages))
@@ -130,7 +136,7 @@ impl Simulation {
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
-            priorities: Vec::new(),
+            priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
         }
     }
 }

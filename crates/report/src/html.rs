@@ -4,6 +4,7 @@
 use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
 use crate::json::Document;
+use crate::priority_plot::priorities_svg;
 use crate::table::workload_text;
 use schedlab_base::Better;
 use schedlab_trace::RunRecord;
@@ -43,6 +44,14 @@ pub fn to_html(page: &HtmlPage, document: &Document) -> String {
             text.push_str(&group_html(&group));
         }
     }
+    for run in &document.runs {
+        if let Some(picture) = priorities_svg(run) {
+            let label = escape(&scheduler_label(run));
+            text.push_str(&format!(
+                "<h2>Priorities under {label}</h2>\n<p>Best on top; thick: runs.</p>\n{picture}"
+            ));
+        }
+    }
     text.push_str("<h2>Runs</h2>\n");
     for run in &document.runs {
         text.push_str(&run_html(run));
@@ -51,7 +60,7 @@ pub fn to_html(page: &HtmlPage, document: &Document) -> String {
     text
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use crate::kernel_model;
 use crate::kfunc;
 use crate::mirror::Cpus;
-use crate::priority::{PriorityPlace, PriorityWatch};
+use crate::priority::PriorityPlace;
 use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps, Write};
 use crate::settings;
 use crate::state::KernelState;
@@ -30,8 +30,6 @@ pub struct LoadOptions {
     pub settings: Vec<(String, String)>,
     /// `--set-at` values, in any order: what the scheduler's user space writes into variables while it runs.
     pub changes: Vec<TimedSetting>,
-    /// Watch the priorities of tasks, where the object shows them ([`BpfScheduler::priorities`]).
-    pub priorities: bool,
     /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
     pub budget: u64,
     /// Run on the interpreter, the compiler's reference. Results are the same, later.
@@ -40,13 +38,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions {
-            settings: Vec::new(),
-            changes: Vec::new(),
-            priorities: false,
-            budget: DEFAULT_BUDGET,
-            interpret: false,
-        }
+        LoadOptions { settings: Vec::new(), changes: Vec::new(), budget: DEFAULT_BUDGET, interpret: false }
     }
 }
 
@@ -129,7 +121,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
-    let place = options.priorities.then(|| PriorityPlace::find(object, &image.runtime.maps)).flatten();
+    let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
@@ -151,7 +143,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         counters,
         mark: None,
         writes,
-        priorities: place.map(PriorityWatch::new),
+        priority_place,
+        priorities: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::callbacks::OP_COUNT;
 use crate::guest::Guest;
 use crate::join::{Join, allowed_of};
-use crate::priority::PriorityWatch;
+use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
@@ -44,6 +44,8 @@ pub struct BpfScheduler {
     pub(crate) mark: Option<GuestAddr>,
     /// What user space writes while the scheduler runs, in order of time.
     pub(crate) writes: Vec<Write>,
+    /// Where the object keeps the priority of a task, if it does.
+    pub(crate) priority_place: Option<PriorityPlace>,
     /// Where it was asked for and the object shows priorities.
     pub(crate) priorities: Option<PriorityWatch>,
 }
@@ -94,8 +96,13 @@ impl BpfScheduler {
         Ok(())
     }
 
-    /// How the priorities of tasks went, by [`TaskId`]; nothing without [`crate::LoadOptions::priorities`] or for an
-    /// object that does not show them.
+    /// Watches the priorities of tasks from now on. False: the object does not show them.
+    pub fn watch_priorities(&mut self) -> bool {
+        self.priorities = self.priority_place.map(PriorityWatch::new);
+        self.priorities.is_some()
+    }
+
+    /// How the priorities of tasks went, by [`TaskId`]; nothing where nobody watched.
     pub fn priorities(&self) -> &[PriorityCourse] {
         self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
     }

@@ -10,7 +10,8 @@ use crate::shipped;
 use crate::simulation::{Simulation, Watch, ejection};
 use schedlab_base::{DurationNs, Machine, TimeNs};
 use schedlab_report::{
-    Document, PerfettoSink, SampleSink, counters_table, metrics_table, run_summary, tasks_table,
+    Document, PerfettoSink, SampleSink, counters_table, metrics_table, priorities_svg, run_summary,
+    tasks_table,
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
@@ -35,6 +36,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let perfetto = args.perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
     let sampled =
         args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
+    let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.change(&args.changes)?;
@@ -48,7 +50,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     };
     let scenario = simulation.scenario()?;
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
-    let mut watch = Watch { mark: args.sched_mark.clone(), ..Watch::default() };
+    let priorities = args.priorities.is_some() || args.results.html.is_some();
+    let mut watch = Watch { mark: args.sched_mark.clone(), priorities, ..Watch::default() };
     watch.sinks.push(progress.clone());
     let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
     if let Some(trace) = &trace {
@@ -70,8 +73,20 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let traced = finish_trace(perfetto.as_ref(), trace);
     let end = TimeNs::ZERO + document.runs[0].duration;
     let sampled = finish_samples(sampled.as_ref(), samples, end);
+    let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
     let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
-    ejected.and(written).and(traced).and(sampled)
+    ejected.and(written).and(traced).and(sampled).and(pictured)
+}
+
+/// Writes the picture of `--priorities`.
+fn write_priorities(target: &Target, run: &RunRecord) -> Result<(), Failure> {
+    let none = || {
+        Failure::usage(format!(
+            "--priorities: scheduler {} shows no priorities: what it keeps per task has no number called prio",
+            run.scheduler
+        ))
+    };
+    target.write(&priorities_svg(run).ok_or_else(none)?)
 }
 
 /// The machine of `-m` with the CPUs of `-c`.

@@ -136,3 +136,20 @@ fn machines_can_be_described_in_a_file() {
     let text = folder.run("sim -s eevdf -w cpuhog:ttime=50ms -m two.toml --json -").ok();
     assert!(text.contains("\"machine\": \"two\"") && text.contains("\"cpus\": 2"));
 }
+
+#[test]
+fn priorities_over_time_are_a_picture() {
+    let folder = Folder::new();
+    let run = |scheduler: &str| {
+        format!("sim -q -s {scheduler} -w cpuhog:ntasks=2 -c 1 --duration 500ms --priorities x.svg --html x.html")
+    };
+    folder.run(&run("staircase")).ok();
+    let picture = folder.read("x.svg");
+    assert!(picture.starts_with("<svg ") && picture.contains("hog/1, nice 0"), "{picture}");
+    assert!(picture.contains(">120</text>") && picture.matches("class=\"runs\"").count() == 2);
+    // 38 steps in turn, then whole flights of stairs: more than twenty pieces each.
+    assert!(picture.matches('H').count() > 60, "{picture}");
+    assert!(folder.read("x.html").contains(&picture));
+    folder.run(&run("vanilla")).refused(2, &["--priorities", "vanilla shows no priorities", "prio"]);
+    assert!(!folder.read("x.html").contains("class=\"priorities\""));
+}
