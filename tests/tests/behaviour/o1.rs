@@ -1,9 +1,11 @@
 //! `o1` as in Linux 2.6.10 (the default profile).
 
-use schedlab_base::DurationNs;
-use schedlab_workload::{Op, ProgramBuilder};
+use schedlab_base::{CpuMask, DurationNs, Nice};
+use schedlab_workload::{Attribute, ChangeId, Op, ProgramBuilder};
 
-use crate::lab::{Lab, Load, Seen, all_near, disk, forever, hog, hog_after, hogs, ms, near, program, us};
+use crate::lab::{
+    Lab, Load, Seen, Stint, all_near, disk, forever, hog, hog_after, hogs, ms, near, program, us,
+};
 use crate::probe::When;
 
 fn o1() -> Lab {
@@ -227,6 +229,94 @@ fn arrays_swap_when_the_active_one_is_empty() {
     assert_eq!((alone.counter("nr_expired"), alone.counter("nr_array_switches")), (50, 50));
     let two = o1().run(hogs(ms(5050), &[0, 0]));
     assert_eq!((two.counter("nr_expired"), two.counter("nr_array_switches")), (50, 25));
+}
+
+fn to(nice: i64) -> Attribute {
+    Attribute::Nice(Nice::new(nice).expect("a nice value"))
+}
+
+/// Section 3, granularity: interactive tasks of one priority take turns the more rarely the less they have slept: every
+/// 5 ms at bonus 9 and 10, twice as long for each bonus less. With nice -20 bonus 3 is enough to be interactive.
+#[test]
+fn granularity_by_bonus() {
+    let turns = [
+        (0, 10, 5.0),
+        (0, 9, 5.0),
+        (0, 8, 10.0),
+        (0, 7, 20.0),
+        (-20, 6, 40.0),
+        (-20, 5, 80.0),
+        (-20, 3, 320.0),
+    ];
+    for (nice, bonus, turn) in turns {
+        // Counted tenfold, as nothing was slept before.
+        let sleep = ms(10 * bonus + 1);
+        let load = Load::new(ms(500)).task(nice, hog_after(sleep)).task(nice, hog_after(sleep));
+        let stints = o1().run(load).stints();
+        let first = stints.iter().find(|s| s.begin.0 > sleep.0).expect("they wake up");
+        near(first.length.0 as f64 / 1e6, turn, 0.2);
+    }
+}
+
+/// Point 8: what an exiting child gives back makes no more than a whole slice of its own: 50 ms with nice 10. Who has
+/// slept less than its parent costs it a quarter of the difference.
+#[test]
+fn what_a_child_leaves_is_bounded() {
+    let mut load = Load::new(ms(2000));
+    load.0.changes.push(to(10));
+    let worse = Op::Set { task: None, change: ChangeId(load.0.changes.len() as u32 - 1) };
+    let child = load.program(program(&[worse, Op::Run(us(100))]));
+    let parent = program(&[Op::Fork { program: child }, Op::WaitChild, Op::Run(ms(20))]);
+    let seen = o1().watch(&[".time_slice"]).run(load.task(0, parent));
+    let after = seen.probe().samples.iter().find(|s| s.when == When::ExitTask && s.task.0 == 0);
+    assert_eq!(after.expect("the child exits").values[0], 50);
+
+    let mut load = Load::new(ms(2000));
+    let child = load.program(program(&[Op::Run(ms(200))]));
+    let parent = program(&[
+        Op::Run(us(1)),
+        Op::Sleep(ms(101)),
+        Op::Fork { program: child },
+        Op::WaitChild,
+        Op::Run(ms(20)),
+    ]);
+    let seen = o1().watch(&[".sleep_avg"]).run(load.task(0, parent));
+    let after = seen.probe().samples.iter().find(|s| s.when == When::ExitTask && s.task.0 == 0);
+    // The parent's average is 1000 ms, the child's 900 less the 200 that it ran.
+    near(after.expect("the child exits").values[0] as f64 / 1e6, (3.0 * 1000.0 + 700.0) / 4.0, 1.0);
+}
+
+/// Section 4, nice: the priority moves along, in the array where the task is; a better one takes the CPU at once, and a
+/// worse one loses it.
+#[test]
+fn nice_changes_while_it_runs() {
+    for (task, nice, prios) in [(0, 10, [135, 125]), (1, -5, [125, 120])] {
+        let lab = o1().watch(&[".prio"]).change(ms(50), task, to(nice));
+        let seen = lab.run(hogs(ms(200), &[0, 0]));
+        let prio = |task| seen.probe().at(task, ms(52)).values[0];
+        assert_eq!([prio(0), prio(1)], prios);
+        let first = seen.stints()[0];
+        assert_eq!(first.task.0, 0);
+        near(first.length.0 as f64 / 1e6, 50.0, 0.2);
+    }
+}
+
+/// Section 4, active balancing: the only task that could move to an idle CPU runs, so that it cannot be pulled. After
+/// some failed looks it makes way, and goes over long before its slice of 100 ms ends.
+#[test]
+fn a_running_task_makes_way_to_be_pulled() {
+    let everywhere = Attribute::Affinity(CpuMask::first(2));
+    let load = hogs(ms(300), &[0]).on(0).task(0, hog()).on(0);
+    let seen = o1().cpus(2).change(ms(30), 0, everywhere).run(load);
+    let moved = seen.stints().into_iter().find(|s| s.cpu.0 == 1).or_else(|| {
+        // It runs there to the end, which is no stint.
+        let last = seen.stints().into_iter().rfind(|s| s.task.0 == 0)?;
+        Some(Stint { begin: last.begin + last.length, ..last })
+    });
+    let begin = moved.expect("it moves").begin.0;
+    assert!((ms(30).0..ms(50).0).contains(&begin), "moved at {begin} ns");
+    assert_eq!(seen.counter("nr_active_pushes"), 1);
+    assert!(seen.share(0) > 0.85 && seen.share(1) > 0.85);
 }
 
 /// Section 8: what a switch costs does not depend on the number of tasks: within 1.2 times from 10 to 1000.

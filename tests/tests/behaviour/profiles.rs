@@ -107,3 +107,21 @@ fn older_yields_alternate() {
         assert!(stints.windows(2).all(|pair| pair[0].task != pair[1].task), "{name}");
     }
 }
+
+/// rh8: a waker that is about to sleep has the woken task come to its CPU; in d1 that stays where it was.
+#[test]
+fn a_synchronous_wakeup_migrates_in_rh8_only() {
+    let run = |name| {
+        let mut load = Load::new(ms(500));
+        let pipe = load.pipe();
+        load.add(0, forever(&[Op::Recv { channel: pipe, bytes: 1 }, Op::Run(us(100))]));
+        let load = load.task(0, forever(&[Op::Sleep(ms(5)), Op::Send { channel: pipe, bytes: 1 }])).on(1);
+        let seen = profile("o1", name).cpus(2).run(load);
+        let late = seen.stints().into_iter().filter(|s| s.task.0 == 0 && s.begin.0 > ms(20).0);
+        let cpus: Vec<u32> = late.map(|s| s.cpu.0).collect();
+        assert!(cpus.len() > 80 && cpus.iter().all(|cpu| *cpu == cpus[0]), "{name}: {cpus:?}");
+        (cpus[0], seen.counter("nr_wake_affine") > 0)
+    };
+    assert_eq!(run("rh8"), (1, true));
+    assert_eq!(run("d1"), (0, false));
+}
