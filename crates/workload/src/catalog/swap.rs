@@ -341,27 +341,12 @@ fn roles(draft: &mut Draft, params: &Params, mechanism: Mechanism, span: SpanId)
             Roles { threads: true, ..two(client, server) }
         }
         Mechanism::Poll(kind) => {
-            let bytes = params.count32("payload");
-            let silent = draft.channel(ChannelKind::Pipe, bytes);
-            let channel = draft.channel(ChannelKind::Pipe, bytes);
-            let set = draft.poll_set(kind, vec![Watched::Channel(silent), Watched::Channel(channel)]);
-            two(
-                timed(&[Op::Poll(set), Op::Recv { channel, bytes }]),
-                forever(&[run, Op::Send { channel, bytes }]),
-            )
+            let (client, server) = poll_two_pipes(draft, kind, params.count32("payload"), run);
+            two(timed(&client), forever(&server))
         }
         Mechanism::EpollServer => {
-            let bytes = params.count32("payload");
-            let (silent, _) = draft.connection(ChannelKind::Unix, bytes.max(REQUEST));
-            let (request, reply) = draft.connection(ChannelKind::Unix, bytes.max(REQUEST));
-            let watched = vec![Watched::Channel(silent), Watched::Channel(request)];
-            let server_set = draft.poll_set(PollKind::Epoll, watched);
-            let client_set = draft.poll_set(PollKind::Epoll, vec![Watched::Channel(reply)]);
-            let ask = Op::Send { channel: request, bytes: REQUEST };
-            two(
-                timed(&[ask, Op::Poll(client_set), Op::Recv { channel: reply, bytes }]),
-                forever(&[Op::Poll(server_set), Op::RecvReady { bytes: REQUEST }, run, Op::Answer { bytes }]),
-            )
+            let (client, server) = serve_two_connections(draft, params.count32("payload"), run);
+            two(timed(&client), forever(&server))
         }
         Mechanism::Child => {
             let child = draft.program(ProgramBuilder::new().op(run));
@@ -371,6 +356,31 @@ fn roles(draft: &mut Draft, params: &Params, mechanism: Mechanism, span: SpanId)
             Roles { client, server: None, threads: false }
         }
     }
+}
+
+/// What the client does in an iteration, and what the server does again and again.
+type Parts = (Vec<Op>, Vec<Op>);
+
+/// The server writes into one of two pipes that the client polls.
+fn poll_two_pipes(draft: &mut Draft, kind: PollKind, bytes: u32, run: Op) -> Parts {
+    let silent = draft.channel(ChannelKind::Pipe, bytes);
+    let channel = draft.channel(ChannelKind::Pipe, bytes);
+    let set = draft.poll_set(kind, vec![Watched::Channel(silent), Watched::Channel(channel)]);
+    (vec![Op::Poll(set), Op::Recv { channel, bytes }], vec![run, Op::Send { channel, bytes }])
+}
+
+/// The server has two connections, of which one is silent.
+fn serve_two_connections(draft: &mut Draft, bytes: u32, run: Op) -> Parts {
+    let (silent, _) = draft.connection(ChannelKind::Unix, bytes.max(REQUEST));
+    let (request, reply) = draft.connection(ChannelKind::Unix, bytes.max(REQUEST));
+    let watched = vec![Watched::Channel(silent), Watched::Channel(request)];
+    let server_set = draft.poll_set(PollKind::Epoll, watched);
+    let client_set = draft.poll_set(PollKind::Epoll, vec![Watched::Channel(reply)]);
+    let ask = Op::Send { channel: request, bytes: REQUEST };
+    (
+        vec![ask, Op::Poll(client_set), Op::Recv { channel: reply, bytes }],
+        vec![Op::Poll(server_set), Op::RecvReady { bytes: REQUEST }, run, Op::Answer { bytes }],
+    )
 }
 
 /// The server holds a lock while it computes; the client wants it as soon as it is held.
