@@ -38,7 +38,7 @@ enum Mechanism {
 }
 
 /// How long client and server sleep between two looks at whether the lock is held and
-/// wanted, and the server after it has given it up, so that the client gets it. Chosen, small against `service`.
+/// wanted. Chosen, small against `service`.
 const LOOK: DurationNs = DurationNs::from_ms(1);
 
 /// Length of a request. Chosen.
@@ -385,8 +385,8 @@ fn serve_two_connections(draft: &mut Draft, bytes: u32, run: Op) -> Parts {
 
 /// The server holds a lock while it computes; the client wants it as soon as it is held.
 /// Nothing is timed while it is free: a client that took it again and again would keep the
-/// server from it. The server waits for the client to want it, or where nobody is
-/// preempted the lock would always be free when the client looks.
+/// server from it. The server gives the lock up when it is wanted, and goes on when the
+/// client has had it; where the client preempts the server, it never sleeps for that.
 fn take_turns(
     lock: LockId,
     (held, wanted): (WordId, WordId),
@@ -400,17 +400,17 @@ fn take_turns(
             .op(Op::SpanBegin(span))
             .op(Op::Lock(lock))
             .op(Op::SpanEnd(span))
+            .op(Op::Store { word: wanted, value: 0 })
             .op(Op::Unlock(lock))
     });
     let server = ProgramBuilder::new().repeat(Amount::Forever, |b| {
         b.op(Op::Lock(lock))
             .op(Op::Store { word: held, value: 1 })
-            .op(Op::Await { word: wanted, value: 1, step: LOOK })
             .op(run)
+            .op(Op::Await { word: wanted, value: 1, step: LOOK })
             .op(Op::Store { word: held, value: 0 })
-            .op(Op::Store { word: wanted, value: 0 })
             .op(Op::Unlock(lock))
-            .op(Op::Sleep(LOOK))
+            .op(Op::Await { word: wanted, value: 0, step: LOOK })
     });
     (client, server)
 }
