@@ -180,9 +180,9 @@ fn hogs_take_six_seconds_to_become_interactive() {
 fn hogs_take_turns() {
     for (nice, ticks) in [([0, 0], [18, 18]), ([0, 10], [18, 9]), ([0, 18], [18, 1])] {
         let seen = ule().run(hogs(ms(10_000), &nice));
-        for task in 0..2 {
+        for (task, ticks) in [(0, ticks[0]), (1, ticks[1])] {
             // The kernel's ticks of 1 ms round each of them.
-            all_near(&seen.lengths(task as u32)[1..], 30, f64::from(ticks[task]) * TICK, 1.1);
+            all_near(&seen.lengths(task)[1..], 30, f64::from(ticks) * TICK, 1.1);
         }
         assert!(seen.counter("nr_queue_swaps") >= 35);
     }
