@@ -257,8 +257,10 @@ impl<S: SchedExt> Sim<S> {
         entry.work_event_at = TimeNs::ZERO;
         if !entry.burst_active || entry.burst_end > time {
             if entry.burst_active {
-                self.k.set_pace(cpu, time);
-                self.k.expect_work(cpu, time);
+                // A kernel path of this CPU may be ahead of the event.
+                let now = time.max(entry.clock);
+                self.k.set_pace(cpu, now);
+                self.k.expect_work(cpu, now);
             }
             return;
         }
