@@ -36,7 +36,7 @@ fn client_and_servers(nice: i32, servers: usize, hogs: usize) -> Load {
 
 /// When the client had its last reply, in ms.
 fn finished(seen: &Seen) -> f64 {
-    let exit = seen.stints().into_iter().filter(|stint| stint.task.0 == 0).last().expect("the client ran");
+    let exit = seen.stints().into_iter().rfind(|stint| stint.task.0 == 0).expect("the client ran");
     (exit.begin.0 + exit.length.0) as f64 / 1e6
 }
 

@@ -141,7 +141,9 @@ fn machines_can_be_described_in_a_file() {
 fn priorities_over_time_are_a_picture() {
     let folder = Folder::new();
     let run = |scheduler: &str| {
-        format!("sim -q -s {scheduler} -w cpuhog:ntasks=2 -c 1 --duration 500ms --priorities x.svg --html x.html")
+        format!(
+            "sim -q -s {scheduler} -w cpuhog:ntasks=2 -c 1 --duration 500ms --priorities x.svg --html x.html"
+        )
     };
     folder.run(&run("staircase")).ok();
     let picture = folder.read("x.svg");
