@@ -2,20 +2,22 @@
 //!
 //! Not under the usual harness: this program is also what runs inside of the VM. Every test needs
 //! QEMU and a kernel image (the package archive, or a cached copy) and says "skipped" with the
-//! reason where it has none. `SCHEDLAB_SOAK_SECONDS` changes the length of the soak (60).
+//! reason where it has none. Every scheduler is tested, in one boot where it can be. `SCHEDLAB_SOAK_SECONDS` is the time
+//! that each one has under mixed load (10), `SCHEDLAB_VM_SCHEDULERS` names some of them.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use schedlab_base::{DurationNs, Machine, Nice, Policy};
+use schedlab_base::Machine;
 use schedlab_live::kernel_image::{self, KernelImage};
-use schedlab_live::load::SchedulerObject;
+use schedlab_live::load::{SchedulerObject, load, sched_ext};
 use schedlab_live::session::{self, RunPlan, Work};
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config};
-use schedlab_workload::{Amount, End, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec, catalog};
+use schedlab_workload::catalog;
 
 type Test = (&'static str, fn(&Lab) -> Result<(), String>);
 
@@ -25,13 +27,13 @@ const TESTS: &[Test] = &[
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
-    ("soak", soak),
+    ("mixed_load_and_reloads", mixed_load_and_reloads),
 ];
 
 /// What the tests share.
 struct Lab {
     kernel: KernelImage,
-    root: PathBuf,
+    schedulers: Vec<(String, Vec<u8>)>,
     scratch: PathBuf,
 }
 
@@ -67,38 +69,78 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Inside of the VM: `inside WORKLOAD OBJECT|- [SOAK_SECONDS]`. Prints one figure per line.
+/// Inside of the VM: `inside JOB...`, each `WORKLOAD@OBJECT`; without an object the kernel's own scheduler runs it.
+/// `reload@OBJECT` loads and unloads under load. Prints one figure a line, with the job's number in front.
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "the host reads it")]
 fn inside(args: &[String]) -> ExitCode {
-    let scenario = match args[0].as_str() {
-        "soak" => soak_scenario(args[2].parse().unwrap_or(60)),
-        spec => catalog::build(spec, 1).expect("the host gives a known workload"),
-    };
-    let scheduler = (args[1] != "-").then(|| SchedulerObject {
-        name: args[1].clone(),
-        bytes: std::fs::read(&args[1]).expect("the host packs the object"),
-        ..SchedulerObject::default()
-    });
-    let work = Work::Scenario(&scenario);
-    let plan = RunPlan { scheduler: scheduler.as_ref(), work, observe: true, spin_rate: None };
-    match session::run(&plan) {
-        Ok(result) => {
-            for metric in &result.metrics {
-                println!("{} {}", metric.name, metric.value);
+    for (number, job) in args.iter().enumerate() {
+        let (workload, path) = job.split_once('@').expect("a job is WORKLOAD@OBJECT");
+        let scheduler = (!path.is_empty()).then(|| SchedulerObject {
+            name: path.trim_start_matches('/').to_string(),
+            bytes: std::fs::read(path).expect("the host packs the object"),
+            ..SchedulerObject::default()
+        });
+        let done = match (workload, &scheduler) {
+            ("reload", Some(scheduler)) => reload(scheduler),
+            _ => run_workload(workload, scheduler.as_ref()),
+        };
+        match done {
+            Ok(figures) => figures.iter().for_each(|(name, value)| println!("{number}:{name} {value}")),
+            Err(why) => {
+                eprintln!("{job}: {why}");
+                return ExitCode::FAILURE;
             }
-            for task in &result.tasks {
-                println!("share:{} {}", task.name, task.share);
-            }
-            println!("kind {}", result.scheduler.exit.kind.name());
-            println!("message {}", result.scheduler.exit.message);
-            println!("not_observed {}", result.not_observed.unwrap_or_default());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
         }
     }
+    ExitCode::SUCCESS
+}
+
+type Figures = Vec<(String, String)>;
+
+fn run_workload(workload: &str, scheduler: Option<&SchedulerObject>) -> Result<Figures, String> {
+    let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
+    let plan = RunPlan { scheduler, work: Work::Scenario(&scenario), observe: true, spin_rate: None };
+    let result = session::run(&plan).map_err(|error| error.to_string())?;
+    let mut figures: Figures =
+        result.metrics.iter().map(|metric| (metric.name.clone(), metric.value.to_string())).collect();
+    figures.extend(result.tasks.iter().map(|task| (format!("share:{}", task.name), task.share.to_string())));
+    figures.push(("kind".to_string(), result.scheduler.exit.kind.name().to_string()));
+    figures.push(("message".to_string(), result.scheduler.exit.message.clone()));
+    figures.push(("not_observed".to_string(), result.not_observed.unwrap_or_default()));
+    figures.push(("state".to_string(), sched_ext::state().unwrap_or_default()));
+    Ok(figures)
+}
+
+/// Three times in and out while another process keeps the machine busy; each time it has to do some work first.
+fn reload(scheduler: &SchedulerObject) -> Result<Figures, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut busy = Command::new(own)
+        .args(["inside", "mixed:ttime=300s@"])
+        .stdout(std::process::Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let rounds: Result<Vec<String>, String> = (0..3).map(|_| one_round(scheduler)).collect();
+    // SAFETY: plain system call on a process of ours; its leader ends with it, and the tasks with the leader.
+    unsafe { libc::kill(busy.id().cast_signed(), libc::SIGTERM) };
+    let _ = busy.wait();
+    let state = sched_ext::state().unwrap_or_default();
+    Ok(vec![("rounds".to_string(), rounds?.join(",")), ("state".to_string(), state)])
+}
+
+/// Loads it, waits until it has counted a thousand things more, unloads it; how it left.
+fn one_round(scheduler: &SchedulerObject) -> Result<String, String> {
+    let loaded = load(scheduler).map_err(|error| error.to_string())?;
+    let counted = || loaded.counters().iter().map(|(_, value)| *value).sum::<u64>();
+    let (begin, deadline) = (counted(), Instant::now() + Duration::from_secs(30));
+    while counted() < begin + 1000 {
+        if Instant::now() > deadline {
+            return Err(format!("{}: {} counts in 30 s under load", scheduler.name, counted() - begin));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let exit = loaded.unload().exit;
+    Ok(format!("{}{}", exit.kind.name(), exit.message))
 }
 
 impl Lab {
@@ -106,17 +148,36 @@ impl Lab {
         let found = Command::new("qemu-system-x86_64").arg("--version").output();
         found.map_err(|_| "qemu-system-x86_64 is not installed (package qemu-system-x86)")?;
         let kernel = kernel_image::find_or_fetch(&mut |_| {}).map_err(|error| error.to_string())?;
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let made = Command::new("make").args(["-s", "-C"]).arg(root.join("schedulers")).output();
-        made.map_err(|error| format!("make: {error}"))?;
+        let mut schedulers = schedlab_tests::shipped();
+        if let Ok(wanted) = std::env::var("SCHEDLAB_VM_SCHEDULERS") {
+            schedulers.retain(|(name, _)| wanted.split(',').any(|one| one == name));
+        }
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        Ok(Lab { kernel, root, scratch })
+        Ok(Lab { kernel, schedulers, scratch })
     }
 
     /// Object of a shipped scheduler.
     fn shipped(&self, name: &str) -> Result<Vec<u8>, String> {
-        let path = self.root.join(format!("schedulers/build/{name}.bpf.o"));
-        std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
+        let found = self.schedulers.iter().find(|(known, _)| known == name);
+        found.map(|(_, object)| object.clone()).ok_or_else(|| format!("there is no {name}"))
+    }
+
+    /// Runs jobs of every scheduler in one VM; each is a workload and the scheduler's number.
+    fn run_all(&self, cpus: u32, jobs: &[(String, usize)], limit: Duration) -> Result<VmOutput, String> {
+        let path = |name: &str| format!("/{name}.bpf.o");
+        let words: Vec<String> = jobs
+            .iter()
+            .map(|(workload, number)| format!("{workload}@{}", path(&self.schedulers[*number].0)))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut job = self.job(cpus, &words, None);
+        job.files = self.schedulers.iter().map(|(name, object)| (path(name), object.clone())).collect();
+        job.timeout = limit;
+        let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        check(output.exit_code == 0, format!("code {}: {words}", output.exit_code))?;
+        check_log(&output)?;
+        Ok(output)
     }
 
     /// Compiles one of the objects of these tests.
@@ -143,17 +204,27 @@ impl Lab {
     }
 }
 
-/// The figure `name` of an output.
+/// The figure `name` of an output's first job.
 fn figure(output: &VmOutput, name: &str) -> Result<String, String> {
+    figure_of(output, 0, name)
+}
+
+/// The figure `name` of a job.
+fn figure_of(output: &VmOutput, job: usize, name: &str) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout);
-    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let name = format!("{job}:{name}");
+    let found = text.lines().find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
     found
         .map(str::to_string)
         .ok_or_else(|| format!("no {name} in:\n{text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn number(output: &VmOutput, name: &str) -> Result<f64, String> {
-    let text = figure(output, name)?;
+    number_of(output, 0, name)
+}
+
+fn number_of(output: &VmOutput, job: usize, name: &str) -> Result<f64, String> {
+    let text = figure_of(output, job, name)?;
     text.parse().map_err(|_| format!("{name} is {text}"))
 }
 
@@ -171,38 +242,53 @@ fn check_log(output: &VmOutput) -> Result<(), String> {
     check(bad.is_empty(), format!("kernel log: {bad:#?}"))
 }
 
+/// A job of a scheduler went to its end with the scheduler in charge, and the machine is its own again.
+fn check_job(output: &VmOutput, job: usize, name: &str) -> Result<(), String> {
+    let kind = figure_of(output, job, "kind")?;
+    check(kind == "none", format!("{name}: {kind}: {}", figure_of(output, job, "message")?))?;
+    let unseen = figure_of(output, job, "not_observed")?;
+    check(unseen.is_empty(), format!("{name}: {unseen}"))?;
+    check_state(output, job, name)
+}
+
+/// The kernel's own scheduler is in charge.
+fn check_state(output: &VmOutput, job: usize, name: &str) -> Result<(), String> {
+    let state = figure_of(output, job, "state")?;
+    check(state == "disabled", format!("{name}: sched_ext is {state} afterwards"))
+}
+
 fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
-    for name in ["vanilla", "o1"] {
-        let object = lab.shipped(name)?;
-        let output = lab.run(2, &["chat:rooms=1,messages=10", "/object.bpf.o"], Some(object))?;
-        check(figure(&output, "kind")? == "none", format!("{name}: {}", figure(&output, "message")?))?;
-        check(number(&output, "throughput")? > 0.0, name)?;
-        check(number(&output, "wakeup_latency_ns_p50")? > 0.0, name)?;
-        check(figure(&output, "not_observed")?.is_empty(), figure(&output, "not_observed")?)?;
-        check_log(&output).map_err(|why| format!("{name}: {why}"))?;
+    let count = lab.schedulers.len();
+    let jobs: Vec<(String, usize)> =
+        (0..count).map(|n| ("chat:rooms=1,messages=10".to_string(), n)).collect();
+    let output = lab.run_all(2, &jobs, Duration::from_secs(60 + 60 * count as u64))?;
+    for (job, (name, _)) in lab.schedulers.iter().enumerate() {
+        check_job(&output, job, name)?;
+        check(number_of(&output, job, "throughput")? > 0.0, name)?;
+        check(number_of(&output, job, "wakeup_latency_ns_p50")? > 0.0, name)?;
     }
     Ok(())
 }
 
 /// Two hogs on one CPU: the simulator and the kernel agree on how they share it, within 3 points, and all is used.
 fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
-    for name in ["vanilla", "o1"] {
-        for nice in ["0/0", "0/5", "0/19"] {
-            let workload = format!("cpuhog:ntasks=2,nice={nice},ttime=6s");
-            let object = lab.shipped(name)?;
-            let simulated = simulated_shares(name, &object, &workload)?;
-            let output = lab.run(1, &[&workload, "/object.bpf.o"], Some(object))?;
-            let (first, second) = (number(&output, "share:hog/0")?, number(&output, "share:hog/1")?);
-            let words =
-                format!("{name}, nice {nice}: shares {first:.3} and {second:.3}, simulated {simulated:.3?}");
-            check(first + second > 0.85, words.clone())?;
-            // What emulation takes away, it takes from both.
-            let of_both = |shares: [f64; 2]| shares[0] / (shares[0] + shares[1]);
-            check((of_both([first, second]) - of_both(simulated)).abs() < 0.03, words)?;
-            check_log(&output).map_err(|why| format!("{name}: {why}"))?;
+    let pairs = ["0/0", "0/5", "0/19"].map(|nice| format!("cpuhog:ntasks=2,nice={nice},ttime=6s"));
+    let jobs: Vec<(String, usize)> =
+        (0..lab.schedulers.len()).flat_map(|n| pairs.iter().map(move |pair| (pair.clone(), n))).collect();
+    let output = lab.run_all(1, &jobs, Duration::from_secs(60 + 20 * jobs.len() as u64))?;
+    let mut findings = Vec::new();
+    for (job, (workload, number)) in jobs.iter().enumerate() {
+        let (name, object) = &lab.schedulers[*number];
+        check_job(&output, job, name)?;
+        let simulated = simulated_shares(name, object, workload)?;
+        let seen = [number_of(&output, job, "share:hog/0")?, number_of(&output, job, "share:hog/1")?];
+        // What emulation takes away, it takes from both.
+        let of_both = |shares: [f64; 2]| shares[0] / (shares[0] + shares[1]);
+        if seen[0] + seen[1] < 0.85 || (of_both(seen) - of_both(simulated)).abs() > 0.03 {
+            findings.push(format!("{name}, {workload}: shares {seen:.3?}, simulated {simulated:.3?}"));
         }
     }
-    Ok(())
+    check(findings.is_empty(), findings.join("\n"))
 }
 
 /// The shares of the first two tasks in the simulator, on a machine with the kernel's tick.
@@ -223,22 +309,22 @@ fn faulty_schedulers_are_reported(lab: &Lab) -> Result<(), String> {
         ("bad_dsq", "error", "non-existent DSQ 0xdead"),
         ("complains", "error_bpf", "this is enough"),
     ] {
-        let output = lab.run(1, &["cpuhog:ntasks=2,ttime=8s", "/object.bpf.o"], Some(lab.compiled(name)?))?;
+        let output = lab.run(1, &["cpuhog:ntasks=2,ttime=8s@/object.bpf.o"], Some(lab.compiled(name)?))?;
         let (found, text) = (figure(&output, "kind")?, figure(&output, "message")?);
         check(found == kind && text.contains(message), format!("{name}: {found}: {text}"))?;
     }
-    let output = lab.run(1, &["cpuhog:ttime=1s", "/object.bpf.o"], Some(lab.compiled("refused")?))?;
+    let output = lab.run(1, &["cpuhog:ttime=1s@/object.bpf.o"], Some(lab.compiled("refused")?))?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     check(output.exit_code == 1, format!("code {}", output.exit_code))?;
     let named = words.contains("refuses refused_enqueue") && words.contains("or_null");
     check(named, format!("refused: {words}"))?;
-    let output = lab.run(1, &["cpuhog:ttime=1s", "/object.bpf.o"], Some(b"\x7fELF, or so".to_vec()))?;
+    let output = lab.run(1, &["cpuhog:ttime=1s@/object.bpf.o"], Some(b"\x7fELF, or so".to_vec()))?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     check(words.contains("not a usable BPF object"), format!("garbage: {words}"))
 }
 
 fn a_job_that_takes_too_long_is_stopped(lab: &Lab) -> Result<(), String> {
-    let mut job = lab.job(1, &["cpuhog:ttime=100s", "-"], None);
+    let mut job = lab.job(1, &["cpuhog:ttime=100s@"], None);
     job.timeout = Duration::from_secs(2);
     match vm::run(&job, &mut |_| {}) {
         Err(VmError::Timeout { .. }) => Ok(()),
@@ -250,7 +336,7 @@ fn a_job_that_takes_too_long_is_stopped(lab: &Lab) -> Result<(), String> {
 fn instruction_counts_repeat(lab: &Lab) -> Result<(), String> {
     let mut figures = Vec::new();
     for _ in 0..2 {
-        let mut job = lab.job(1, &["reflex:tasks=2,rounds=2000", "/object.bpf.o"], Some(lab.shipped("o1")?));
+        let mut job = lab.job(1, &["reflex:tasks=2,rounds=2000@/object.bpf.o"], Some(lab.shipped("o1")?));
         job.accelerator = Accelerator::InstructionCount;
         let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
         figures.push(number(&output, "time_per_round")?);
@@ -259,53 +345,26 @@ fn instruction_counts_repeat(lab: &Lab) -> Result<(), String> {
     check(difference < 0.02, format!("time_per_round {figures:?} us"))
 }
 
-fn soak(lab: &Lab) -> Result<(), String> {
-    let seconds = std::env::var("SCHEDLAB_SOAK_SECONDS").unwrap_or_else(|_| "60".to_string());
-    for name in ["vanilla", "o1"] {
-        let object = lab.shipped(name)?;
-        let output = lab.run(2, &["soak", "/object.bpf.o", &seconds], Some(object))?;
-        check(figure(&output, "kind")? == "none", format!("{name}: {}", figure(&output, "message")?))?;
-        check(number(&output, "context_switches")? > 100.0, name)?;
-        check_log(&output).map_err(|why| format!("{name}: {why}"))?;
+/// Every scheduler under everything at once on 2 CPUs, then three times loaded and unloaded while that goes on.
+fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
+    let seconds = std::env::var("SCHEDLAB_SOAK_SECONDS").ok();
+    let seconds: u64 =
+        seconds.map_or(Ok(10), |text| text.parse()).map_err(|_| "SCHEDLAB_SOAK_SECONDS: no number")?;
+    let count = lab.schedulers.len();
+    let soak = format!("mixed:ttime={seconds}s");
+    let jobs: Vec<(String, usize)> =
+        (0..count).flat_map(|n| [(soak.clone(), n), ("reload".to_string(), n)]).collect();
+    let limit = Duration::from_secs(120 + (2 * seconds + 120) * count as u64);
+    let output = lab.run_all(2, &jobs, limit)?;
+    for (number, (name, _)) in lab.schedulers.iter().enumerate() {
+        let (soak, reload) = (2 * number, 2 * number + 1);
+        check_job(&output, soak, name)?;
+        for figure in ["messages", "work", "forks", "changes"] {
+            check(number_of(&output, soak, figure)? > 0.0, format!("{name}: no {figure}"))?;
+        }
+        let rounds = figure_of(&output, reload, "rounds")?;
+        check(rounds == "none,none,none", format!("{name}: left with {rounds}"))?;
+        check_state(&output, reload, name)?;
     }
     Ok(())
-}
-
-/// A chat that does not end, hogs of several nice values, and tasks that fork, execute and wait.
-fn soak_scenario(seconds: u64) -> Scenario {
-    // As many messages as a System V semaphore can count (32767), which is more than a minute's work.
-    let mut scenario = catalog::build("chat:rooms=1,messages=30000", 1).expect("chat is in the catalogue");
-    let mut program = |builder: ProgramBuilder| {
-        scenario.programs.push(builder.build().expect("a correct program"));
-        ProgramId(scenario.programs.len() as u32 - 1)
-    };
-    let run = Op::Run(DurationNs::from_ms(2));
-    let hog = program(ProgramBuilder::new().repeat(Amount::Forever, |b| b.op(run)));
-    let child = program(ProgramBuilder::new().op(Op::Exec).op(run));
-    let forker = program(
-        ProgramBuilder::new()
-            .repeat(Amount::Forever, |b| b.op(Op::Fork { program: child }).op(Op::WaitChild).op(Op::Yield)),
-    );
-    let first = scenario.tasks.iter().map(|task| task.process.0).max().unwrap_or(0) + 1;
-    let added = [
-        ("hog/0", hog, 0),
-        ("hog/1", hog, 5),
-        ("hog/2", hog, 19),
-        ("fork/0", forker, 0),
-        ("fork/1", forker, 0),
-    ];
-    for (number, (name, program, nice)) in added.into_iter().enumerate() {
-        scenario.tasks.push(TaskSpec {
-            name: name.to_string(),
-            program,
-            process: ProcessId(first + number as u32),
-            nice: Nice::new(nice).unwrap_or_default(),
-            policy: Policy::Other,
-            affinity: None,
-            working_set_kib: 0,
-            background: false,
-        });
-    }
-    scenario.end = End::After(DurationNs::from_secs(seconds));
-    scenario
 }

@@ -2,6 +2,7 @@
 //! their sources of the day say in figures. One file per scheduler; each test's comment names the behaviour.
 
 mod bsd4;
+mod cost;
 mod hamq;
 mod lab;
 mod libenzi;
