@@ -50,7 +50,11 @@ const ROWS: &[Row] = &[
     ),
     Row::new("vanilla", "ticks of an epoch", EPOCHS),
     Row::new("libenzi", "ticks of an epoch", EPOCHS),
-    Row::new("hamq", "ticks of an epoch", EPOCHS),
+    Row::new(
+        "hamq",
+        "ticks of an epoch",
+        [[3.0, 3.0], [3.0, 2.0], [3.0, 2.0], [3.0, 1.0], [4.0, 3.0], [6.0, 3.0], [5.0, 2.0]],
+    ),
     Row::new(
         "o1",
         "ms of a slice",

@@ -39,12 +39,16 @@ impl Btf {
         id
     }
 
-    /// Whether a type is `volatile`, by itself or behind a typedef: a variable that changes behind the program's back.
+    /// Whether a type is `volatile`, by itself, behind a typedef or as an array's element: a variable that changes behind
+    /// the program's back.
     pub fn is_volatile(&self, mut id: TypeId) -> bool {
-        while let Kind::Typedef(t) | Kind::Const(t) | Kind::Restrict(t) | Kind::TypeTag(t) = self.kind(id) {
-            id = *t;
+        loop {
+            id = match self.kind(id) {
+                Kind::Typedef(t) | Kind::Const(t) | Kind::Restrict(t) | Kind::TypeTag(t) => *t,
+                Kind::Array(array) => array.elem,
+                kind => return matches!(kind, Kind::Volatile(_)),
+            };
         }
-        matches!(self.kind(id), Kind::Volatile(_))
     }
 
     /// The shape behind typedefs and modifiers.
