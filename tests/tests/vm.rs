@@ -173,6 +173,7 @@ impl Lab {
         let mut job = self.job(cpus, &words, None);
         job.files = self.schedulers.iter().map(|(name, object)| (path(name), object.clone())).collect();
         job.timeout = limit;
+        job.accelerator = Accelerator::AutoSingleThread;
         let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         check(output.exit_code == 0, format!("code {}: {words}", output.exit_code))?;

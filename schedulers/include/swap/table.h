@@ -13,7 +13,7 @@ const volatile u32 swap_providers = SWAP_PROVIDERS;
 
 enum detect {
 	DETECT_WAKER,	/* providers are those who were seen to wake up a requester */
-	DETECT_PAPER,	/* and those whose system calls could provide, as in the paper */
+	DETECT_PAPER,	/* the same, trusted and blamed by the paper's rule */
 };
 
 /* How dependencies are found; enum, default DETECT_WAKER. */

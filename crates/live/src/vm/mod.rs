@@ -28,6 +28,9 @@ pub enum Accelerator {
     /// KVM where a boot with it works, else emulation.
     #[default]
     Auto,
+    /// KVM where a boot with it works, else [`Accelerator::EmulationSingleThread`]: for jobs that load
+    /// schedulers again and again on several CPUs.
+    AutoSingleThread,
     /// KVM, or fail.
     Kvm,
     /// QEMU's emulation (TCG), one host thread per CPU.

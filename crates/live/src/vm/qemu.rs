@@ -26,9 +26,11 @@ const TAIL: usize = 25;
 
 /// Runs the packed job with the accelerator asked for.
 pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
-    if job.accelerator != Accelerator::Auto {
-        return Machine::start(job, image, job.accelerator)?.run_to_end(job, progress);
-    }
+    let emulation = match job.accelerator {
+        Accelerator::Auto => Accelerator::Emulation,
+        Accelerator::AutoSingleThread => Accelerator::EmulationSingleThread,
+        chosen => return Machine::start(job, image, chosen)?.run_to_end(job, progress),
+    };
     let remembered = Verdict::recall();
     if remembered != Some(false) && usable_kvm() {
         progress("booting the VM with KVM");
@@ -44,7 +46,7 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
         }
     }
     progress("booting the VM under emulation");
-    match Machine::start(job, image, Accelerator::Emulation)?.run_to_end(job, progress) {
+    match Machine::start(job, image, emulation)?.run_to_end(job, progress) {
         // Multi-threaded emulation now and then hangs while the guest starts its CPUs.
         Err(VmError::Boot { why, .. }) => {
             progress(&format!("the VM did not boot ({why}); once more, on one host thread"));
