@@ -4,26 +4,12 @@
 //! `cargo run --release -p schedlab-tests --example decision_cost`
 #![allow(clippy::print_stderr, reason = "progress of a command")]
 
-use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
-use schedlab_tests::{root, shipped};
-use schedlab_workload::catalog;
+use schedlab_tests::{insns_per_switch, root, shipped};
 
 const TASKS: [u32; 4] = [10, 100, 1_000, 5_000];
 
 /// Instructions per switch of a scheduler, by number of tasks.
 type Row = (String, Vec<f64>);
-
-fn insns_per_switch(name: &str, object: &[u8], tasks: u32) -> f64 {
-    let machine = Machine::uniform("one", 1);
-    let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine).expect("it loads");
-    let scenario =
-        catalog::build(&format!("lat-sched:ntasks={tasks}"), 1).expect("a workload of the catalogue");
-    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).expect("it runs");
-    assert!(!result.exit.kind.is_ejection(), "{name}: {:?}", result.exit);
-    result.costs.bpf_insns as f64 / result.costs.switches as f64
-}
 
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");

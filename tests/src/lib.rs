@@ -5,6 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
+use schedlab_base::Machine;
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config, run};
+use schedlab_workload::catalog;
+
 /// The root of the source tree.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the tree").to_path_buf()
@@ -165,4 +170,19 @@ impl Schedlab {
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+}
+
+/// BPF instructions per context switch that a scheduler's object needs on one CPU with so many tasks, which do nothing but
+/// yield (`lat-sched`).
+///
+/// # Panics
+/// When the object cannot be loaded, or is ejected.
+pub fn insns_per_switch(name: &str, object: &[u8], tasks: u32) -> f64 {
+    let machine = Machine::uniform("one", 1);
+    let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine).expect("it loads");
+    let scenario =
+        catalog::build(&format!("lat-sched:ntasks={tasks}"), 1).expect("a workload of the catalogue");
+    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).expect("it runs");
+    assert!(!result.exit.kind.is_ejection(), "{name}: {:?}", result.exit);
+    result.costs.bpf_insns as f64 / result.costs.switches as f64
 }

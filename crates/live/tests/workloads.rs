@@ -187,8 +187,8 @@ fn conditions_barriers_timers_and_disks() {
     let outcome = run(&all).unwrap();
     assert_eq!(outcome.measurements.counters[0], 1);
     let length = outcome.measurements.spans[0].samples()[0].length();
-    // How much longer depends on what else the machine does.
-    assert!(length >= DurationNs::from_ms(64), "{length:?}");
+    // The disk takes its time; expiries that a busy machine has missed return at once.
+    assert!(length >= DurationNs::from_ms(15), "{length:?}");
 }
 
 fn every_mechanism_serves_its_client() {

@@ -1,24 +1,10 @@
 //! What a decision costs with few and with many runnable tasks: instructions per switch, exact counts. The figures for all
 //! numbers of tasks are in `docs/decision-cost.md`.
 
-use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
-use schedlab_tests::shipped;
-use schedlab_workload::catalog;
+use schedlab_tests::{insns_per_switch, shipped};
 
 /// Those that look at every task of a queue for a pick, as Linux 2.4 did. All others are O(1).
 const SCANNING: [&str; 3] = ["hamq", "libenzi", "vanilla"];
-
-fn insns_per_switch(name: &str, object: &[u8], tasks: u32) -> f64 {
-    let machine = Machine::uniform("one", 1);
-    let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine).expect("it loads");
-    let scenario =
-        catalog::build(&format!("lat-sched:ntasks={tasks}"), 1).expect("a workload of the catalogue");
-    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).expect("it runs");
-    assert!(!result.exit.kind.is_ejection(), "{name}: {:?}", result.exit);
-    result.costs.bpf_insns as f64 / result.costs.switches as f64
-}
 
 #[test]
 fn decisions_cost_the_same_with_many_tasks_where_they_should() {
