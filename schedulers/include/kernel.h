@@ -84,6 +84,7 @@ struct cpumask {
 };
 
 struct mm_struct;
+struct files_struct;
 
 struct sched_entity {
 	u64 sum_exec_runtime;
@@ -94,7 +95,12 @@ struct sched_ext_entity {
 	u64 slice;
 };
 
+struct thread_info {
+	unsigned long flags;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	int prio;
@@ -105,6 +111,7 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	int pid;
 	int tgid;
 	char comm[16];
@@ -114,11 +121,6 @@ struct task_struct {
 struct pt_regs {
 	unsigned long di;
 	unsigned long orig_ax;
-};
-
-/* Where x86 kernels before 6.15 keep the preemption count. */
-struct pcpu_hot {
-	int preempt_count;
 };
 
 struct scx_init_task_args {
@@ -226,29 +228,6 @@ static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158
 static long (*const bpf_timer_init)(struct bpf_timer *timer, void *map, u64 clock) = (void *)169;
 static long (*const bpf_timer_set_callback)(struct bpf_timer *timer, void *callback) = (void *)170;
 static long (*const bpf_timer_start)(struct bpf_timer *timer, u64 ns, u64 flags) = (void *)171;
-
-/* The preemption count of each CPU; one of the two exists. */
-extern const int __preempt_count __ksym __weak;
-extern const struct pcpu_hot pcpu_hot __ksym __weak;
-/*
- * Bits that say that an interrupt handler runs: hardirq and NMI at 16..23 up to
- * 6.18 or so and at 24..27 since, where 16..23 count sections with interrupts off.
- */
-#define HARDIRQ_MASK 0x0fff0000
-/* A softirq is being served: after an interrupt, or at the end of a system call that caused it. */
-#define SOFTIRQ_SERVED 0x00000100
-
-/* System calls that mean something to us, x86-64. */
-enum system_call {
-	SYS_WRITE = 1,
-	SYS_WRITEV = 20,
-	SYS_SENDTO = 44,
-	SYS_SENDMSG = 46,
-	SYS_SHUTDOWN = 48,
-	SYS_WAIT4 = 61,
-	SYS_WAITID = 247,
-	SYS_SENDMMSG = 307,
-};
 
 /* Functions that the kernel exports to BPF and that every kernel we load on has. */
 void __attribute__((address_space(1))) *bpf_arena_alloc_pages(

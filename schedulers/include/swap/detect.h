@@ -10,6 +10,8 @@
 #ifndef SCHEDLAB_SWAP_DETECT_H
 #define SCHEDLAB_SWAP_DETECT_H
 
+#include "../interrupt.h"
+
 u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about tasks");
 u64 nr_swap_outsiders COUNTS("wakeups by kernel threads, which we do not schedule");
 
@@ -85,44 +87,6 @@ static __always_inline void swap_blocks(task_t *t, struct task_struct *p, u64 no
 }
 
 /*
- * Does a softirq deliver what the current task has just sent to a socket of this
- * machine? One that follows an interrupt finds some task by chance, which rarely
- * is in such a call.
- */
-static __always_inline bool sends(struct task_struct *current)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(current);
-
-	switch ((s64)regs->orig_ax) {
-	case SYS_WRITE:
-	case SYS_WRITEV:
-	case SYS_SENDTO:
-	case SYS_SENDMSG:
-	case SYS_SHUTDOWN:
-	case SYS_SENDMMSG:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Does an interrupt handler run on top of the current task, so that its wakeups are not the task's? */
-static __always_inline bool in_interrupt(struct task_struct *current)
-{
-	u32 *count = NULL;
-
-	if (bpf_ksym_exists(&__preempt_count))
-		count = bpf_this_cpu_ptr(&__preempt_count);
-	else if (bpf_ksym_exists(&pcpu_hot))
-		count = (u32 *)&((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
-	if (!count)
-		return false;
-	if (*count & HARDIRQ_MASK)
-		return true;
-	return *count & SOFTIRQ_SERVED && !sends(current);
-}
-
-/*
  * A task blocks. Those of real-time classes do not come to ops.quiescent, nor was
  * the task that runs next chosen with them in mind: the CPU picks again.
  */
@@ -195,7 +159,7 @@ s32 swap_waking(u64 *ctx)
 
 	if (!t || !t->base.swap.kind)
 		return 0;
-	if (in_interrupt(bpf_get_current_task_btf()))
+	if (waking_context(bpf_get_current_task_btf()) == BY_INTERRUPT)
 		count(nr_swap_interrupts);
 	else
 		swap_learn(t);
