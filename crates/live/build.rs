@@ -1,4 +1,4 @@
-//! Compiles the observer and tells the crate where the BPF headers of the bundled libbpf are.
+//! Compiles the programs that watch the kernel, and tells the crate where the BPF headers of the bundled libbpf are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,14 +15,18 @@ fn main() {
         Err(_) => println!("cargo:warning=libbpf-sys did not say where its headers are"),
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let source = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("../../schedulers/tools/observe/observe.bpf.c");
-    println!("cargo:rerun-if-changed={}", source.display());
-    let object = out.join("observe.bpf.o");
-    if !compile(&source, &object) {
-        // The library works without: it then measures less, and says so.
-        println!("cargo:warning=no clang with a BPF target: built without the observer");
-        fs::write(&object, b"").expect("the output folder is writable");
+    let schedulers =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../schedulers");
+    println!("cargo:rerun-if-changed={}", schedulers.join("include").display());
+    for name in ["observe", "waits"] {
+        let source = schedulers.join(format!("tools/{name}/{name}.bpf.c"));
+        println!("cargo:rerun-if-changed={}", source.display());
+        let object = out.join(format!("{name}.bpf.o"));
+        if !compile(&source, &object) {
+            // The library works without: it then sees less, and says so.
+            println!("cargo:warning=no clang 19 or newer with a BPF target: built without {name}");
+            fs::write(&object, b"").expect("the output folder is writable");
+        }
     }
 }
 

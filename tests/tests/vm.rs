@@ -99,7 +99,13 @@ type Figures = Vec<(String, String)>;
 
 fn run_workload(workload: &str, scheduler: Option<&SchedulerObject>) -> Result<Figures, String> {
     let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
-    let plan = RunPlan { scheduler, work: Work::Scenario(&scenario), observe: true, spin_rate: None };
+    let plan = RunPlan {
+        scheduler,
+        work: Work::Scenario(&scenario),
+        observe: true,
+        explain_waits: false,
+        spin_rate: None,
+    };
     let result = session::run(&plan).map_err(|error| error.to_string())?;
     let mut figures: Figures =
         result.metrics.iter().map(|metric| (metric.name.clone(), metric.value.to_string())).collect();

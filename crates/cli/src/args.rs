@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Load a scheduler into a real kernel, run a workload or a command under it, unload it
     Run(RunArgs),
+    /// Watch the running kernel: who waits for whom, through what, how sure
+    Deps(DepsArgs),
     /// What an object needs, and who runs it: the simulator, a real kernel's verifier
     Check(CheckArgs),
     /// Two or more samples compared, ministat style
@@ -157,6 +159,9 @@ pub(crate) struct SimArgs {
     /// One line a pass through schedule(), as CSV for `schedlab sched-samples`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) sched_samples: Option<PathBuf>,
+    /// Also tell who waited for whom, through what, and how much of it was priority inversion
+    #[arg(long, help_heading = "Results")]
+    pub(crate) explain_waits: bool,
     /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
     #[arg(long, value_name = "COUNTER", requires = "sched_samples", help_heading = "Results")]
     pub(crate) sched_mark: Option<String>,
@@ -295,6 +300,9 @@ pub(crate) struct RunArgs {
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,
+    /// Also tell who waited for whom, through what, and how much of it was priority inversion
+    #[arg(long, help_heading = "Results")]
+    pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
     /// Command to run under the scheduler
@@ -303,6 +311,49 @@ pub(crate) struct RunArgs {
     /// This is the guest of a VM
     #[arg(long, hide = true)]
     pub(crate) as_guest: bool,
+}
+
+/// Arguments of `deps`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo schedlab deps                                  a table that refreshes; Ctrl-C ends with the result
+  sudo schedlab deps --duration 10s --comm firefox    who makes it wait, and whom it makes wait
+  sudo schedlab deps --duration 5s --json - | jq '.waits.pairs[0]'
+  sudo schedlab deps --duration 5s --dot waits.dot && dot -Tsvg waits.dot > waits.svg
+
+Works on any kernel with BTF from 5.19 on (x86-64), whoever schedules; needs root. What the figures
+mean is in docs/waits.md.")]
+pub(crate) struct DepsArgs {
+    /// Watch this long (500ms, 10s); without, until Ctrl-C
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<DurationNs>,
+    /// Time between two tables on a terminal
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) interval: DurationNs,
+    /// Leave out pairs of a lower confidence: 0 to 40; 20 is a provider seen once and never contradicted
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = schedlab_trace::waits::CONFIDENCE_DEFAULT,
+        value_parser = clap::value_parser!(u32).range(0..=40)
+    )]
+    pub(crate) min_confidence: u32,
+    /// Only pairs in which one side is of these processes or threads
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) pid: Vec<i32>,
+    /// Only pairs in which the name of one side holds one of these texts
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) comm: Vec<String>,
+    /// The result as JSON; `-` writes it to standard output in place of the table
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) json: Option<PathBuf>,
+    /// The graph in Graphviz' language
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) dot: Option<PathBuf>,
+    /// Picture and table as one self-contained page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Arguments of `check`.

@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Compare(args) => commands::compare(args, cli.quiet, cli.verbose),
         Command::Reproduce(args) => commands::reproduce(args, cli.quiet),
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
+        Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
         Command::Check(args) => commands::check(args, cli.quiet),
         Command::Stat(args) => commands::stat(args),
         Command::SchedSamples(args) => commands::sched_samples(args),

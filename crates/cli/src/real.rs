@@ -28,6 +28,8 @@ pub(crate) struct RealRun {
     pub(crate) seed: u64,
     /// `--duration`.
     pub(crate) limit: Option<DurationNs>,
+    /// `--explain-waits`.
+    pub(crate) explain_waits: bool,
 }
 
 /// Names of the files of a job in the VM.
@@ -38,9 +40,11 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Failure {
         let text = error.to_string();
         match error {
-            LoadError::NoSchedExt { .. } | LoadError::NotPrivileged | LoadError::Busy { .. } => {
-                Failure::environment(text)
-            }
+            LoadError::NoSchedExt { .. }
+            | LoadError::NotPrivileged
+            | LoadError::WatchNotPrivileged
+            | LoadError::NoWatcher
+            | LoadError::Busy { .. } => Failure::environment(text),
             _ => Failure::usage(text),
         }
     }
@@ -85,9 +89,14 @@ impl From<RunError> for Failure {
 /// # Errors
 /// An object or setting that is refused, a machine that cannot do it, work that
 /// cannot be done. An ejected scheduler is no error here: the result says so.
-pub(crate) fn run_here(scheduler: &Scheduler, work: Work<'_>, quiet: bool) -> Result<RunResult, Failure> {
+pub(crate) fn run_here(
+    scheduler: &Scheduler,
+    work: Work<'_>,
+    explain_waits: bool,
+    quiet: bool,
+) -> Result<RunResult, Failure> {
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
-    let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, spin_rate: None };
+    let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, explain_waits, spin_rate: None };
     signals::catch();
     let result = session::run(&plan)?;
     if !quiet {
@@ -126,6 +135,7 @@ pub(crate) fn record(
         tasks: result.tasks,
         trace_hash: None,
         priorities: Vec::new(),
+        waits: result.waits,
     }
 }
 
@@ -143,7 +153,7 @@ impl RealRun {
                 End::AllExit | End::ForegroundExit => End::After(limit),
             };
         }
-        let result = run_here(&self.scheduler, Work::Scenario(&scenario), quiet)?;
+        let result = run_here(&self.scheduler, Work::Scenario(&scenario), self.explain_waits, quiet)?;
         let workload = WorkloadRecord { name: scenario.name, params: scenario.params };
         Ok(record(&self.scheduler, workload, self.seed, backend, result))
     }
@@ -165,6 +175,9 @@ impl RealRun {
         }
         for change in &self.scheduler.changes {
             args.extend(["--set-at".to_string(), change.to_string()]);
+        }
+        if self.explain_waits {
+            args.push("--explain-waits".to_string());
         }
         if let Some(limit) = self.limit {
             args.extend(["--duration".to_string(), limit.to_string()]);

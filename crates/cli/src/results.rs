@@ -86,7 +86,7 @@ fn title(document: &Document) -> String {
 }
 
 /// The command as it was given, quoted for a shell.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=:,./@+%".contains(c);
     std::env::args()
         .enumerate()

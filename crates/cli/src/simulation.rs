@@ -6,9 +6,12 @@ use crate::workload;
 use schedlab_base::{Better, DurationNs, Machine, Metric};
 use schedlab_report::Document;
 use schedlab_scx::BpfScheduler;
-use schedlab_sim::{Class, Config, RunResult, SharedSink, run};
+use schedlab_sim::{Class, Config, FIRST_PID, RunResult, SharedSink, run};
+use schedlab_trace::waits::{Explainer, Party};
 use schedlab_trace::{Backend, RunRecord, Series, WorkloadRecord};
-use schedlab_workload::Scenario;
+use schedlab_workload::{Scenario, TaskSpec};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Who looks on while a run takes place; nothing of it changes the run.
 #[derive(Default)]
@@ -21,6 +24,8 @@ pub(crate) struct Watch {
     pub(crate) mark: Option<String>,
     /// The priorities of tasks go into the record, if the scheduler shows them.
     pub(crate) priorities: bool,
+    /// Who waits for whom goes into the record.
+    pub(crate) waits: bool,
 }
 
 /// Everything that determines a simulated run.
@@ -98,14 +103,23 @@ impl Simulation {
         config.checkers = self.checkers;
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
+        let explainer = watch.waits.then(|| Rc::new(RefCell::new(explainer(scenario))));
+        if let Some(explainer) = &explainer {
+            config.sinks.push(explainer.clone());
+            config.wait_events = true;
+        }
         let mut class = self.class(watch.mark.as_deref())?;
         if let (Class::Ext(scheduler), true) = (&mut class, watch.priorities) {
             scheduler.watch_priorities();
         }
         let result = run(&config, scenario, class)
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
+        drop(config);
         let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
-        Ok((self.record(scenario, result), messages))
+        let mut record = self.record(scenario, result);
+        let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
+        record.waits = explainer.map(|explainer| explainer.finish(record.duration));
+        Ok((record, messages))
     }
 
     fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
@@ -137,8 +151,20 @@ impl Simulation {
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
             priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
+            waits: None,
         }
     }
+}
+
+/// Explains the waits of a run of `scenario`.
+fn explainer(scenario: &Scenario) -> Explainer {
+    let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
+    let party = |(at, task): (usize, &TaskSpec)| {
+        let first = scenario.tasks.iter().position(|other| other.process == task.process);
+        let process = thread(first.unwrap_or(at));
+        Party { name: task.name.clone(), thread: thread(at), process, prio: 0 }
+    };
+    Explainer::new(scenario.tasks.iter().enumerate().map(party).collect(), FIRST_PID)
 }
 
 /// What scheduling cost, as metrics.

@@ -29,8 +29,13 @@ fn here(args: &[String]) -> Result<(), Box<dyn Error>> {
         }),
     };
     let work = Work::Scenario(&scenario);
-    let result =
-        session::run(&RunPlan { scheduler: scheduler.as_ref(), work, observe: true, spin_rate: None })?;
+    let result = session::run(&RunPlan {
+        scheduler: scheduler.as_ref(),
+        work,
+        observe: true,
+        explain_waits: false,
+        spin_rate: None,
+    })?;
     for metric in &result.metrics {
         println!("{:28} {:16.3} {}", metric.name, metric.value, metric.unit);
     }

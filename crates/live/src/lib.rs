@@ -13,6 +13,7 @@ mod observe;
 pub mod session;
 pub mod signals;
 pub mod vm;
+pub mod waits;
 mod wire;
 
 /// Takes on the role that this process was started for, if it is not an ordinary one: the first

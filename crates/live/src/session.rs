@@ -6,14 +6,16 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_trace::waits::Waits;
 use schedlab_trace::{Series, TaskRecord};
 use schedlab_workload::Scenario;
 
-use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate};
+use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
 use crate::observe::{Observer, SeenTask};
 use crate::signals;
+use crate::waits::WaitWatcher;
 
 /// How often a running command is looked at.
 const POLL: Duration = Duration::from_millis(20);
@@ -37,6 +39,8 @@ pub struct RunPlan<'a> {
     /// Whether to count switches and waits in the kernel, which costs a little at every switch;
     /// takes root. Where it is not possible the run goes on without these metrics.
     pub observe: bool,
+    /// Whether to explain who waits for whom; takes root.
+    pub explain_waits: bool,
     /// The machine's speed, the same for all runs that are compared; measured without.
     pub spin_rate: Option<SpinRate>,
 }
@@ -76,6 +80,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// The workload's tasks in order, then the forked ones in sum.
     pub tasks: Vec<TaskRecord>,
+    /// The workload's tasks by thread id.
+    pub thread_names: Vec<(i32, String)>,
     /// How the scheduler left. The default for the fair class.
     pub scheduler: SchedulerEnd,
     /// What the verifier made of its programs.
@@ -84,6 +90,8 @@ pub struct RunResult {
     pub exit_code: Option<i32>,
     /// Kernel messages of level warning or worse during the run.
     pub kernel_warnings: Vec<String>,
+    /// Who waited for whom, where it was asked for.
+    pub waits: Option<Waits>,
     /// Why there are no observed metrics, where they were asked for.
     pub not_observed: Option<String>,
 }
@@ -102,11 +110,27 @@ pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
         Some(Ok(None)) => (None, Some("this build has no observer (no clang was found)".to_string())),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
+    let watcher = plan.explain_waits.then(WaitWatcher::start).transpose()?;
     let mut loaded = plan.scheduler.map(load::load).transpose()?;
     let mut result = match plan.work {
-        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), observer.as_ref())?,
-        Work::Command(command) => run_command(command, loaded.as_mut())?,
+        Work::Scenario(scenario) => {
+            let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref() };
+            run_scenario(plan, scenario, loaded.as_mut(), watchers)?
+        }
+        Work::Command(command) => {
+            if let Some(watcher) = &watcher {
+                watcher.follow(std::process::id());
+                watcher.open(0);
+            }
+            run_command(command, loaded.as_mut())?
+        }
     };
+    if let Some(watcher) = watcher {
+        watcher.close();
+        let mut waits = watcher.read(result.elapsed);
+        name_tasks(&mut waits, &result.thread_names);
+        result.waits = Some(waits);
+    }
     result.not_observed = not_observed;
     if let Some(loaded) = loaded {
         result.programs = loaded.programs();
@@ -117,6 +141,44 @@ pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
         result.kernel_warnings = warnings.map(|message| message.text).collect();
     }
     Ok(result)
+}
+
+/// Gives the tasks of a workload their names in it.
+fn name_tasks(waits: &mut Waits, names: &[(i32, String)]) {
+    let parties = waits.pairs.iter_mut().flat_map(|pair| [&mut pair.requester, &mut pair.provider]);
+    for party in parties {
+        if let Some((_, name)) = names.iter().find(|(thread, _)| *thread == party.thread) {
+            party.name.clone_from(name);
+        }
+    }
+}
+
+/// Who watches a workload from its leader.
+#[derive(Clone, Copy)]
+struct Watchers<'a> {
+    observer: Option<&'a Observer>,
+    waits: Option<&'a WaitWatcher>,
+}
+
+impl Watchers<'_> {
+    fn all(&self) -> impl Iterator<Item = &dyn Window> {
+        let observer = self.observer.map(|observer| observer as &dyn Window);
+        observer.into_iter().chain(self.waits.map(|waits| waits as &dyn Window))
+    }
+}
+
+impl Window for Watchers<'_> {
+    fn follow(&self, leader: u32) {
+        self.all().for_each(|window| window.follow(leader));
+    }
+
+    fn open(&self, begin_ns: u64) {
+        self.all().for_each(|window| window.open(begin_ns));
+    }
+
+    fn close(&self) {
+        self.all().for_each(Window::close);
+    }
 }
 
 /// Whether a run makes sense any more.
@@ -141,13 +203,14 @@ fn run_scenario(
     plan: &RunPlan<'_>,
     scenario: &Scenario,
     mut loaded: Option<&mut LoadedScheduler>,
-    observer: Option<&Observer>,
+    watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
     let mut close = loaded.as_deref().map(LoadedScheduler::descriptors).unwrap_or_default();
+    let observer = watchers.observer;
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());
+    close.extend(watchers.waits.map(WaitWatcher::descriptors).unwrap_or_default());
     let options = ExecOptions { spin_rate: plan.spin_rate, close };
-    let window = observer.map(|observer| observer as &dyn exec::Window);
-    let outcome = exec::run_watched(scenario, &options, window, &mut |elapsed| {
+    let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
         if let Some(elapsed) = elapsed {
             change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
         }
@@ -171,7 +234,9 @@ fn run_scenario(
         values: spec.evaluate(&outcome.measurements),
     });
     let series = series.collect();
-    Ok(RunResult { elapsed, cpus, metrics, series, tasks, ..RunResult::default() })
+    let named = outcome.tasks.iter().filter(|task| task.thread_id != 0);
+    let thread_names = named.map(|task| (task.thread_id.cast_signed(), task.name.clone())).collect();
+    Ok(RunResult { elapsed, cpus, metrics, series, tasks, thread_names, ..RunResult::default() })
 }
 
 /// Figures of the tasks; switches and migrations as observed, else as the kernel counts them.
@@ -271,7 +336,7 @@ mod tests {
     use super::*;
 
     fn plan(work: Work<'_>) -> RunPlan<'_> {
-        RunPlan { scheduler: None, work, observe: false, spin_rate: None }
+        RunPlan { scheduler: None, work, observe: false, explain_waits: false, spin_rate: None }
     }
 
     #[test]

@@ -241,6 +241,7 @@ pub(crate) mod tests {
             }],
             trace_hash: Some("00ff".into()),
             priorities: Vec::new(),
+            waits: None,
         }
     }
 

@@ -6,8 +6,10 @@ use crate::format::{number, signed};
 use crate::json::Document;
 use crate::priority_plot::priorities_svg;
 use crate::table::workload_text;
+use crate::waits::section;
 use schedlab_base::Better;
 use schedlab_trace::RunRecord;
+use schedlab_trace::waits::CONFIDENCE_DEFAULT;
 
 const STYLE: &str = include_str!("report.css");
 
@@ -22,8 +24,8 @@ pub struct HtmlPage {
     pub notes: Vec<(String, String)>,
 }
 
-/// Writes the page.
-pub fn to_html(page: &HtmlPage, document: &Document) -> String {
+/// The page around its content.
+pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
     let title = escape(&page.title);
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -38,6 +40,14 @@ pub fn to_html(page: &HtmlPage, document: &Document) -> String {
     for (heading, body) in &page.notes {
         text.push_str(&format!("<h2>{}</h2>\n<pre>{}</pre>\n", escape(heading), escape(body)));
     }
+    text.push_str(content);
+    text.push_str("</main>\n</body>\n</html>\n");
+    text
+}
+
+/// Writes the page.
+pub fn to_html(head: &HtmlPage, document: &Document) -> String {
+    let mut text = String::new();
     if !document.comparisons.is_empty() {
         text.push_str("<h2>Comparisons</h2>\n");
         for group in groups(&document.comparisons) {
@@ -52,12 +62,17 @@ pub fn to_html(page: &HtmlPage, document: &Document) -> String {
             ));
         }
     }
+    for run in &document.runs {
+        if let Some(waits) = &run.waits {
+            let heading = format!("Who waits for whom under {}", scheduler_label(run));
+            text.push_str(&section(&heading, waits, CONFIDENCE_DEFAULT));
+        }
+    }
     text.push_str("<h2>Runs</h2>\n");
     for run in &document.runs {
         text.push_str(&run_html(run));
     }
-    text.push_str("</main>\n</body>\n</html>\n");
-    text
+    page(head, &text)
 }
 
 pub(crate) fn escape(text: &str) -> String {

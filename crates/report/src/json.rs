@@ -4,8 +4,10 @@
 use crate::comparison::{Cell, Comparison, Sample, Verdict};
 use crate::reproduction::{Figures, PublishedRow};
 use crate::units::unit;
+use crate::waits_json::WaitsFile;
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_stats::Moments;
+use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -26,6 +28,8 @@ pub struct Document {
     pub comparisons: Vec<Comparison>,
     /// Published figures beside measured ones.
     pub reproduction: Vec<PublishedRow>,
+    /// Who waits for whom on a machine.
+    pub waits: Option<Waits>,
 }
 
 /// Why a result file cannot be read.
@@ -41,7 +45,7 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 /// A JSON object that keeps the order of its keys.
-struct Pairs<V>(Vec<(String, V)>);
+pub(crate) struct Pairs<V>(pub(crate) Vec<(String, V)>);
 
 impl<V: Serialize> Serialize for Pairs<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -76,7 +80,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
 }
 
 impl<V> Pairs<V> {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -137,6 +141,8 @@ struct File {
     comparisons: Vec<Compared>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reproduction: Vec<Row>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waits: Option<WaitsFile>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -175,6 +181,8 @@ struct Run {
     tasks: Vec<Task>,
     #[serde(default)]
     trace_hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waits: Option<WaitsFile>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -270,6 +278,7 @@ pub fn to_json(document: &Document) -> String {
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
         reproduction: document.reproduction.iter().map(row_out).collect(),
+        waits: document.waits.as_ref().map(WaitsFile::new),
     };
     let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
     text.push('\n');
@@ -291,7 +300,8 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
     let reproduction = file.reproduction.into_iter().map(row_in).collect::<Result<_, _>>()?;
-    Ok(Document { runs, comparisons, reproduction })
+    let waits = file.waits.map(WaitsFile::read).transpose()?;
+    Ok(Document { runs, comparisons, reproduction, waits })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -354,6 +364,7 @@ fn run_out(run: &RunRecord) -> Run {
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
         tasks: run.tasks.iter().map(task_out).collect(),
         trace_hash: run.trace_hash.clone(),
+        waits: run.waits.as_ref().map(WaitsFile::new),
     }
 }
 
@@ -370,7 +381,7 @@ fn series_in(series: Pairs<Samples>) -> Vec<Series> {
     series.0.into_iter().map(one).collect()
 }
 
-fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Counter> {
+pub(crate) fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Counter> {
     let mut meanings: BTreeMap<String, String> = meanings.0.into_iter().collect();
     let counter = |(name, value): (String, u64)| {
         let meaning = meanings.remove(&name).unwrap_or_default();
@@ -431,6 +442,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,
         priorities: Vec::new(),
+        waits: run.waits.map(WaitsFile::read).transpose()?,
     })
 }
 
@@ -542,7 +554,7 @@ mod tests {
         let runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
         let reproduction = vec![crate::reproduction::tests::row(Better::Lower, (1.5, 2.0), Some((3.0, 4.0)))];
-        Document { comparisons: compare(&runs, Level::P95), runs, reproduction }
+        Document { comparisons: compare(&runs, Level::P95), runs, reproduction, waits: None }
     }
 
     #[test]

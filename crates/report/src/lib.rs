@@ -13,6 +13,8 @@ mod reproduction;
 mod samples;
 mod table;
 mod units;
+mod waits;
+mod waits_json;
 
 pub use comparison::{Cell, Comparison, Sample, Verdict, compare, scheduler_label};
 pub use csv::to_csv;
@@ -25,3 +27,4 @@ pub use priority_plot::priorities_svg;
 pub use reproduction::{AGREEMENT_PERCENT, Figures, PublishedRow, RowVerdict, agreeing, reproduction_table};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};
+pub use waits::{waits_dot, waits_html, waits_table};

@@ -240,6 +240,8 @@ impl<W: Write> Sink for PerfettoSink<W> {
             | EventKind::SchedMigrate { .. }
             | EventKind::Exit { .. }
             | EventKind::Schedule { .. }
+            | EventKind::Call { .. }
+            | EventKind::Priority { .. }
             | EventKind::DsqInsert { .. } => {}
         }
     }

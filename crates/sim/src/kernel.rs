@@ -165,6 +165,7 @@ pub struct Kernel {
     pub(crate) checker_on: bool,
     /// Sinks want every pass through `schedule()`.
     pub(crate) schedule_events: bool,
+    pub(crate) wait_events: bool,
     pub(crate) user: UserMemory,
     pub(crate) descriptors: Descriptors,
 }
@@ -224,6 +225,7 @@ impl Kernel {
             changes: Vec::new(),
             checker_on: config.checkers,
             schedule_events: config.schedule_events,
+            wait_events: config.wait_events,
             user: UserMemory::default(),
             descriptors: Descriptors::default(),
             machine,

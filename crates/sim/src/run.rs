@@ -31,6 +31,8 @@ pub struct Config {
     pub sinks: Vec<SharedSink>,
     /// The sinks get [`schedlab_trace::EventKind::Schedule`] too.
     pub schedule_events: bool,
+    /// The sinks get [`schedlab_trace::EventKind::Call`] and [`schedlab_trace::EventKind::Priority`] too.
+    pub wait_events: bool,
     /// Changes of tasks from outside (`renice`, `taskset`, `chrt`), in any order.
     pub changes: Vec<Change>,
 }
@@ -57,6 +59,7 @@ impl Config {
             checkers: false,
             sinks: Vec::new(),
             schedule_events: false,
+            wait_events: false,
             changes: Vec::new(),
         }
     }

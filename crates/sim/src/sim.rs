@@ -127,6 +127,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.tasks.push(Some(Box::new(task)));
         self.k.live_tasks += 1;
         self.k.emit(EventKind::Fork { parent, child: id });
+        self.k.tell_priority(id);
         self.init_forked(id);
         self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });
         self.wake_new(id);
@@ -169,6 +170,7 @@ impl<S: SchedExt> Sim<S> {
             sim.k.task_mut(task).nice = nice;
             sim.reweight(task);
         });
+        self.k.tell_priority(task);
     }
 
     /// `sched_setscheduler()`.
@@ -183,6 +185,7 @@ impl<S: SchedExt> Sim<S> {
             sim.switch_class_of(task, old, class);
             sim.reweight(task);
         });
+        self.k.tell_priority(task);
         let cpu = self.k.task(task).cpu;
         if self.k.task(task).on_rq {
             self.k.resched_curr(cpu);
@@ -201,6 +204,7 @@ impl<S: SchedExt> Sim<S> {
             sim.k.task_mut(task).boost = priority;
             sim.switch_class_of(task, old, class);
         });
+        self.k.tell_priority(task);
         let cpu = self.k.task(task).cpu;
         if self.k.task(task).on_rq {
             self.k.resched_curr(cpu);

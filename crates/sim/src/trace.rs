@@ -1,7 +1,7 @@
 //! Where the run's events go: hash, summary, checkers and extra sinks.
 
 use crate::check::StreamChecker;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::{Event, EventKind, RunHash, Sink, Summary};
 use std::cell::RefCell;
 use std::fmt;
@@ -65,6 +65,14 @@ impl crate::Kernel {
     /// Tells the sinks alone of an event of `cpu`.
     pub(crate) fn tell_sinks(&mut self, cpu: CpuId, kind: EventKind) {
         self.trace.tell_sinks(&Event { time: self.ctx.now, cpu, kind });
+    }
+
+    /// Tells the sinks that asked for it what priority a task has from now on.
+    pub(crate) fn tell_priority(&mut self, task: TaskId) {
+        if self.wait_events {
+            let prio = self.task(task).prio();
+            self.tell_sinks(self.ctx.cpu, EventKind::Priority { task, prio });
+        }
     }
 
     /// Emits an event of `cpu` at the present time.

@@ -1,5 +1,6 @@
 //! Scheduling events, named as the kernel's trace points.
 
+use crate::waits::Mechanism;
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 
 /// Why a task left the CPU.
@@ -66,6 +67,22 @@ pub enum EventKind {
         next: Option<TaskId>,
         /// The scheduler's mark changed in the pass.
         mark: bool,
+    },
+    /// The task enters a system call: through what it waits if it blocks there, and the number of
+    /// the resource among those of its kind; none for calls in which nobody waits for a task. For
+    /// sinks that asked for it; no part of a run's hash.
+    Call {
+        /// The task.
+        task: TaskId,
+        /// Mechanism and resource.
+        call: Option<(Mechanism, u64)>,
+    },
+    /// The task has this priority from now on. For sinks that asked for it; no part of a run's hash.
+    Priority {
+        /// The task.
+        task: TaskId,
+        /// As the kernel counts (`task->prio`): lower is better.
+        prio: i32,
     },
     /// A task was inserted into a dispatch queue.
     DsqInsert {

@@ -58,6 +58,12 @@ fn encode(kind: &EventKind) -> (u64, u64, u64) {
         EventKind::Exit { task } => (5, u64::from(task.0), 0),
         EventKind::Schedule { begin, next, mark } => (6, begin.0, task_word(next) << 1 | u64::from(mark)),
         EventKind::DsqInsert { task, dsq } => (7, u64::from(task.0), dsq.0),
+        EventKind::Call { task, call } => {
+            let (kind, resource) =
+                call.map_or((0, 0), |(mechanism, resource)| (mechanism as u64 + 1, resource));
+            (8, u64::from(task.0) << 32 | kind, resource)
+        }
+        EventKind::Priority { task, prio } => (9, u64::from(task.0), u64::from(prio.cast_unsigned())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The event vocabulary that the simulation and the real kernel share, the hash
 //! of a whole run, the streaming summary of a run's events, the record of a
-//! finished run that reports are made of, and samples of `schedule()`.
+//! finished run that reports are made of, samples of `schedule()`, and who waits for whom.
 
 mod event;
 mod hash;
@@ -9,6 +9,7 @@ mod priority;
 mod record;
 pub mod samples;
 mod summary;
+pub mod waits;
 
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;

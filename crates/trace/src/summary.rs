@@ -175,6 +175,8 @@ impl Sink for Summary {
             EventKind::SchedMigrate { .. }
             | EventKind::Exit { .. }
             | EventKind::Schedule { .. }
+            | EventKind::Call { .. }
+            | EventKind::Priority { .. }
             | EventKind::DsqInsert { .. } => {}
         }
     }

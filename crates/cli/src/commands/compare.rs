@@ -95,6 +95,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
                     workload: args.setup.workload.clone(),
                     seed: args.setup.seed.wrapping_add(run),
                     limit: limit(&args.setup)?,
+                    explain_waits: false,
                 };
                 records.push(if args.vm {
                     let timeout = Duration::from_nanos(args.timeout.0);

@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod deps;
 mod documentation;
 mod list;
 mod reproduce;
@@ -12,6 +13,7 @@ mod stat;
 
 pub(crate) use check::check;
 pub(crate) use compare::compare;
+pub(crate) use deps::deps;
 pub(crate) use documentation::{completions, man};
 pub(crate) use list::list;
 pub(crate) use reproduce::reproduce;

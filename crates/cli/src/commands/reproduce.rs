@@ -115,7 +115,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure
     let rows: Vec<PublishedRow> = (0..PAIRS.len()).flat_map(of_pair).collect();
     let tables = tables(&rows, args);
     let comparisons = compare(&records, Level::P95);
-    let document = Document { runs: records, comparisons, reproduction: rows };
+    let document = Document { runs: records, comparisons, reproduction: rows, ..Document::default() };
     let notes = [("Published beside measured".to_string(), tables.clone())];
     let written = results.write(&tables, &document, &notes);
     ejection(&document).and(verdict(&document.reproduction)).and(written)

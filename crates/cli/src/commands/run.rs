@@ -33,8 +33,13 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let mut code = None;
     let run = match &args.workload {
         Some(workload) => {
-            let run =
-                RealRun { scheduler, workload: workload.clone(), seed: args.seed, limit: args.duration };
+            let run = RealRun {
+                scheduler,
+                workload: workload.clone(),
+                seed: args.seed,
+                limit: args.duration,
+                explain_waits: args.explain_waits,
+            };
             real_run(&run, args, quiet)?
         }
         None if args.vm => {
@@ -75,7 +80,7 @@ fn command(scheduler: &Scheduler, args: &RunArgs, quiet: bool) -> Result<(RunRec
             "--duration is for workloads; put timeout(1) in front of the command: -- timeout 10 COMMAND";
         return Err(Failure::usage(text));
     }
-    let result = run_here(scheduler, Work::Command(&args.command), quiet)?;
+    let result = run_here(scheduler, Work::Command(&args.command), args.explain_waits, quiet)?;
     let code = result.exit_code.unwrap_or(0);
     let params = vec![("command".to_string(), args.command.join(" "))];
     let workload = WorkloadRecord { name: "command".to_string(), params };

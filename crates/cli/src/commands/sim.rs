@@ -11,10 +11,11 @@ use crate::simulation::{Simulation, Watch, ejection};
 use schedlab_base::{DurationNs, Machine, TimeNs};
 use schedlab_report::{
     Document, PerfettoSink, SampleSink, counters_table, metrics_table, priorities_svg, run_summary,
-    tasks_table,
+    tasks_table, waits_table,
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
+use schedlab_trace::waits::CONFIDENCE_DEFAULT;
 use schedlab_workload::{End, Scenario};
 use std::cell::RefCell;
 use std::io::Write;
@@ -23,6 +24,9 @@ use std::rc::Rc;
 
 /// Tasks shown without `-v`.
 const TASKS_SHOWN: usize = 12;
+
+/// Pairs that wait shown without `-v`.
+const PAIRS_SHOWN: usize = 20;
 
 /// The sink of `--perfetto`.
 type Trace = Rc<RefCell<PerfettoSink<Box<dyn Write>>>>;
@@ -52,6 +56,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
     let mut watch = Watch { mark: args.sched_mark.clone(), priorities, ..Watch::default() };
+    watch.waits = args.explain_waits;
     watch.sinks.push(progress.clone());
     let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
     if let Some(trace) = &trace {
@@ -148,6 +153,10 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
     if !run.tasks.is_empty() {
         text.push('\n');
         text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
+    }
+    if let Some(waits) = &run.waits {
+        let (least, limit) = if verbose { (0, usize::MAX) } else { (CONFIDENCE_DEFAULT, PAIRS_SHOWN) };
+        text.push_str(&format!("\nWho waited for whom\n{}", waits_table(waits, least, limit)));
     }
     if verbose && !run.counters.is_empty() {
         text.push('\n');

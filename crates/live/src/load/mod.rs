@@ -52,6 +52,15 @@ pub enum LoadError {
     /// Loading takes privilege.
     #[error("loading a scheduler takes root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN); use sudo, or --vm")]
     NotPrivileged,
+    /// Watching the kernel takes privilege.
+    #[error("watching who waits for whom takes root (CAP_BPF, CAP_PERFMON); use sudo")]
+    WatchNotPrivileged,
+    /// This build lacks a program that watches the kernel.
+    #[error(
+        "this build of schedlab cannot watch the kernel: no clang 19 or newer was found when it was \
+         made; install one (Debian, Ubuntu: apt-get install clang-19) and build again"
+    )]
+    NoWatcher,
     /// Another scheduler is in charge.
     #[error("the scheduler \"{name}\" is in charge of this machine already; stop it first")]
     Busy {

@@ -2,7 +2,7 @@
 //!
 //! All calls into libbpf are in this file. Messages that libbpf would print are collected.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -199,30 +199,32 @@ impl Map<'_> {
         NonNull::new(link).map(Link).ok_or_else(io::Error::last_os_error)
     }
 
-    /// Keys and values of a loaded hash map, both of a fixed size.
+    /// Keys and values of a loaded hash map, both of a fixed size. Programs may change the map
+    /// meanwhile; no entry comes twice.
     pub(super) fn entries<const K: usize, const V: usize>(&self) -> Vec<([u8; K], [u8; V])> {
         // SAFETY: plain queries; the map lives as long as its object.
-        let (fd, sizes_hold) = unsafe {
+        let (fd, room, sizes_hold) = unsafe {
             let (key, value) = (sys::bpf_map__key_size(self.0), sys::bpf_map__value_size(self.0));
-            (sys::bpf_map__fd(self.0), key as usize == K && value as usize == V)
+            let room = sys::bpf_map__max_entries(self.0);
+            (sys::bpf_map__fd(self.0), room, key as usize == K && value as usize == V)
         };
         assert!(sizes_hold, "the map's keys or values have another size");
-        let mut entries = Vec::new();
-        let (mut key, mut value) = ([0u8; K], [0u8; V]);
-        let mut last: Option<[u8; K]> = None;
-        loop {
-            let before = last.as_ref().map_or(ptr::null(), |key| key.as_ptr().cast::<c_void>());
-            // SAFETY: `before` is null or points to K bytes, the others have the map's sizes.
-            unsafe {
-                if sys::bpf_map_get_next_key(fd, before, key.as_mut_ptr().cast()) != 0 {
-                    return entries;
-                }
-                if sys::bpf_map_lookup_elem(fd, key.as_ptr().cast(), value.as_mut_ptr().cast()) == 0 {
-                    entries.push((key, value));
-                }
-            }
-            last = Some(key);
+        let (mut keys, mut values) = (vec![[0u8; K]; room as usize], vec![[0u8; V]; room as usize]);
+        let (mut next, mut count) = (0u64, room);
+        // SAFETY: there is room for the map's entries in both; `next` is as large as the kernel's
+        // place in a hash map (4 bytes) at least. A map that fits ends with ENOENT.
+        unsafe {
+            sys::bpf_map_lookup_batch(
+                fd,
+                ptr::null_mut(),
+                (&raw mut next).cast(),
+                keys.as_mut_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                &raw mut count,
+                ptr::null(),
+            );
         }
+        keys.into_iter().zip(values).take(count.min(room) as usize).collect()
     }
 
     /// Writes into a section of a loaded object; programs see it at once.

@@ -106,7 +106,7 @@ impl Sink for StreamChecker {
                 let state = self.task(task).state;
                 assert!(state != State::Gone, "{task} is gone and not queued");
             }
-            EventKind::Schedule { .. } => {}
+            EventKind::Schedule { .. } | EventKind::Call { .. } | EventKind::Priority { .. } => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! System calls: what they cost and what they do. Those that move data are in
 //! [`super::transfer`], those on locks in [`super::locks`].
 
-use super::numbers::SETPRIORITY;
+use super::numbers::{SETPRIORITY, through};
 use super::{Event, Phase, Step, burst, locks, state, transfer};
 use crate::ipc::Objects;
 use crate::lock::Timeline;
@@ -9,6 +9,7 @@ use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
 use crate::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
+use schedlab_trace::EventKind;
 use schedlab_workload::{LockKind, Op, ProgramId, SemKind, TaskRef, TimerSlot};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
@@ -38,6 +39,10 @@ pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step
     if op == Op::Exit && entry.pid != entry.tgid {
         // A thread ends alone.
         nr = 60;
+    }
+    if sim.k.wait_events {
+        let (cpu, call) = (sim.k.ctx().cpu, through(&sim.exec.scenario, &op));
+        sim.k.tell_sinks(cpu, EventKind::Call { task, call });
     }
     sim.sys_enter(nr, args);
     let exec = state(sim, task);

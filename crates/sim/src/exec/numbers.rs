@@ -5,7 +5,10 @@
 use super::user;
 use crate::ipc::Descriptors;
 use crate::task::FIRST_PID;
-use schedlab_workload::{Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario};
+use schedlab_trace::waits::Mechanism;
+use schedlab_workload::{
+    Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario, SemKind,
+};
 
 /// `FUTEX_PRIVATE_FLAG`.
 const PRIVATE: u64 = 128;
@@ -197,6 +200,56 @@ impl Calls {
             (LockKind::Fcntl, _) => (72, [fd, F_SETLK, user::FLOCK.at(user::F_UNLCK), 0, 0, 0]),
         }
     }
+}
+
+/// Through what a task waits in the call of `op`, and the number of the resource among those
+/// of its kind; none where it waits for no task.
+pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> {
+    let lock = |lock: LockId| match scenario.lock_kind(lock) {
+        LockKind::Futex | LockKind::FutexPi => Mechanism::Futex,
+        LockKind::Flock => Mechanism::Flock,
+        LockKind::Fcntl => Mechanism::Fcntl,
+    };
+    let futex = |area: user::Area, index| (Mechanism::Futex, area.at(index));
+    Some(match *op {
+        Op::Send { channel, .. } | Op::Recv { channel, .. } => {
+            let mechanism = match scenario.channels[channel.index()].kind {
+                ChannelKind::Pipe => Mechanism::Pipe,
+                ChannelKind::Unix => Mechanism::Unix,
+                ChannelKind::Tcp => Mechanism::Tcp,
+                ChannelKind::Udp => Mechanism::Udp,
+                ChannelKind::SysvQueue => Mechanism::Message,
+                ChannelKind::PosixQueue => Mechanism::PosixMessage,
+            };
+            (mechanism, u64::from(channel.0))
+        }
+        Op::SemWait(sem) | Op::SemPost { sem, .. } => {
+            let mechanism = match scenario.semaphores[sem.index()].kind {
+                SemKind::Sysv => Mechanism::Semaphore,
+                SemKind::EventFd => Mechanism::Eventfd,
+            };
+            (mechanism, u64::from(sem.0))
+        }
+        Op::Lock(id) | Op::LockShared(id) | Op::Unlock(id) => match lock(id) {
+            Mechanism::Futex => futex(user::LOCK, id.0),
+            file => (file, u64::from(id.0)),
+        },
+        Op::CondWait { cond, .. } | Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
+            futex(user::COND, cond.0)
+        }
+        Op::Barrier(barrier) => futex(user::BARRIER, barrier.0),
+        Op::Poll(set) => {
+            let mechanism = match scenario.polls[set.index()].kind {
+                PollKind::Select => Mechanism::Select,
+                PollKind::Poll => Mechanism::Poll,
+                PollKind::Epoll => Mechanism::Epoll,
+            };
+            (mechanism, u64::from(set.0))
+        }
+        Op::Kill(_) | Op::SigWait => (Mechanism::Signal, 0),
+        Op::WaitChild => (Mechanism::Child, 0),
+        _ => return None,
+    })
 }
 
 fn uses_lock(op: &Op, at: usize) -> bool {

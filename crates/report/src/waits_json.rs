@@ -1,0 +1,123 @@
+//! Who waits for whom, as JSON and back: the part of `docs/results.md` named `waits`.
+
+use crate::json::{JsonError, Pairs, counters_in};
+use schedlab_base::DurationNs;
+use schedlab_trace::waits::{CONFIDENCE_DEFAULT, Mechanism, Party, WaitPair, Waits};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WaitsFile {
+    span_ns: u64,
+    confidence_default: u32,
+    pairs: Vec<Pair>,
+    #[serde(default)]
+    counters: Pairs<u64>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    counter_meanings: Pairs<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Pair {
+    requester: Side,
+    provider: Side,
+    mechanism: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    waits: u64,
+    time_ns: u64,
+    longest_ns: u64,
+    inversion_ns: u64,
+    confidence: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Side {
+    name: String,
+    tid: i32,
+    pid: i32,
+    prio: i32,
+}
+
+impl WaitsFile {
+    /// The form in a file.
+    pub(crate) fn new(waits: &Waits) -> WaitsFile {
+        let meant = waits.counters.iter().filter(|counter| !counter.meaning.is_empty());
+        WaitsFile {
+            span_ns: waits.span.0,
+            confidence_default: CONFIDENCE_DEFAULT,
+            pairs: waits.pairs.iter().map(pair_out).collect(),
+            counters: Pairs(waits.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
+            counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
+        }
+    }
+
+    /// What a file says.
+    ///
+    /// # Errors
+    /// A mechanism that this version does not know.
+    pub(crate) fn read(self) -> Result<Waits, JsonError> {
+        Ok(Waits {
+            span: DurationNs(self.span_ns),
+            pairs: self.pairs.into_iter().map(pair_in).collect::<Result<_, _>>()?,
+            counters: counters_in(self.counters, self.counter_meanings),
+        })
+    }
+}
+
+fn pair_out(pair: &WaitPair) -> Pair {
+    let side = |party: &Party| Side {
+        name: party.name.clone(),
+        tid: party.thread,
+        pid: party.process,
+        prio: party.prio,
+    };
+    Pair {
+        requester: side(&pair.requester),
+        provider: side(&pair.provider),
+        mechanism: pair.mechanism.name().to_string(),
+        object: pair.object.map(|object| object.name().to_string()),
+        waits: pair.waits,
+        time_ns: pair.time.0,
+        longest_ns: pair.longest.0,
+        inversion_ns: pair.inversion.0,
+        confidence: pair.confidence,
+    }
+}
+
+fn pair_in(pair: Pair) -> Result<WaitPair, JsonError> {
+    let party = |side: Side| Party { name: side.name, thread: side.tid, process: side.pid, prio: side.prio };
+    let mechanism = |name: &str| {
+        Mechanism::from_name(name).ok_or_else(|| JsonError(format!("unknown mechanism '{name}'")))
+    };
+    Ok(WaitPair {
+        requester: party(pair.requester),
+        provider: party(pair.provider),
+        mechanism: mechanism(&pair.mechanism)?,
+        object: pair.object.as_deref().map(mechanism).transpose()?,
+        waits: pair.waits,
+        time: DurationNs(pair.time_ns),
+        longest: DurationNs(pair.longest_ns),
+        inversion: DurationNs(pair.inversion_ns),
+        confidence: pair.confidence,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::{Document, from_json, to_json};
+    use crate::waits::tests::waits;
+
+    #[test]
+    fn waits_go_to_json_and_back() {
+        let document = Document { waits: Some(waits()), ..Document::default() };
+        let text = to_json(&document);
+        assert!(
+            text.contains("\"inversion_ns\": 10000000") && text.contains("\"object\": \"tcp\""),
+            "{text}"
+        );
+        assert_eq!(from_json(&text).unwrap(), document);
+        let broken = text.replace("\"pipe\"", "\"telepathy\"");
+        assert!(from_json(&broken).unwrap_err().0.contains("'telepathy'"));
+        assert!(!to_json(&Document::default()).contains("waits"));
+    }
+}
