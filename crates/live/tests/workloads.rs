@@ -20,6 +20,8 @@ const TESTS: &[Test] = &[
     ("forked_children_exec_and_go_on", forked_children_exec_and_go_on),
     ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
+    ("a_web_server_answers_and_a_database_commits", a_web_server_answers_and_a_database_commits),
+    ("cpu_time_in_the_kernel_is_told_apart", cpu_time_in_the_kernel_is_told_apart),
     ("every_mechanism_serves_its_client", every_mechanism_serves_its_client),
     ("the_fastest_server_serves", the_fastest_server_serves),
     ("what_was_polled_and_noted_survives_exec", what_was_polled_and_noted_survives_exec),
@@ -72,6 +74,7 @@ fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
         conds: 0,
         barriers: Vec::new(),
         disks: Vec::new(),
+        listeners: 0,
         changes: Vec::new(),
         tasks,
         polls: Vec::new(),
@@ -189,6 +192,28 @@ fn conditions_barriers_timers_and_disks() {
     let length = outcome.measurements.spans[0].samples()[0].length();
     // The disk takes its time; expiries that a busy machine has missed return at once.
     assert!(length >= DurationNs::from_ms(15), "{length:?}");
+}
+
+fn a_web_server_answers_and_a_database_commits() {
+    let spec = "ab:concurrency=12,requests=60,workers=8,start=4,page=1ms";
+    let outcome = run(&catalog::build(spec, 1).unwrap()).unwrap();
+    assert_eq!(outcome.measurements.spans[1].count(), 60);
+    assert_eq!(outcome.measurements.counters[0], 60);
+    let spec = "oltp:threads=4,transactions=40,rows=100,log=2ms,read=1ms";
+    let outcome = run(&catalog::build(spec, 1).unwrap()).unwrap();
+    assert_eq!(outcome.measurements.spans[1].count(), 40);
+    // Every commit waits for a write of the log.
+    assert!(outcome.measurements.spans[1].samples().iter().all(|s| s.length() >= DurationNs::from_ms(2)));
+}
+
+fn cpu_time_in_the_kernel_is_told_apart() {
+    let (user, system) = (DurationNs::from_ms(30), DurationNs::from_ms(60));
+    let program = ProgramBuilder::new().op(Op::Run(user)).op(Op::Exec).op(Op::RunKernel(system));
+    let outcome = run(&scenario(vec![program], vec![task("both", 0, 0)])).unwrap();
+    let measured = &outcome.measurements;
+    assert!(measured.user + measured.system >= user + system, "{measured:?}");
+    // The kernel divides CPU time by what it saw at clock ticks.
+    assert!(measured.system > DurationNs::from_ms(20), "{measured:?}");
 }
 
 fn every_mechanism_serves_its_client() {

@@ -246,10 +246,11 @@ impl<S: SchedExt> Sim<S> {
             exit = self.exit_record();
         }
         let cpus = self.k.cpus.len();
+        let measurements = self.exec.measurements(duration, cpus, self.k.live_tasks());
         RunResult {
             duration,
             exit,
-            measurements: self.exec.measurements(duration, cpus),
+            measurements,
             costs,
             tasks: self.task_records(duration),
             events: self.k.scx.events,

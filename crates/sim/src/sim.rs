@@ -145,7 +145,10 @@ impl<S: SchedExt> Sim<S> {
     /// Entry of a system call: `sys_enter` for attached programs.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
         if let Some(current) = self.k.ctx.current {
-            self.k.task_quiet(current).syscall = Some((nr, args));
+            let used = self.k.cpu_time(current);
+            let entry = self.k.task_quiet(current);
+            entry.syscall = Some((nr, args));
+            entry.exec.enter_kernel(used);
         }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
@@ -157,7 +160,10 @@ impl<S: SchedExt> Sim<S> {
         let (nr, args) = call.unwrap_or((-1, [0; 6]));
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
         if let Some(current) = current {
-            self.k.task_quiet(current).syscall = None;
+            let used = self.k.cpu_time(current);
+            let entry = self.k.task_quiet(current);
+            entry.syscall = None;
+            entry.exec.leave_kernel(used);
         }
     }
 

@@ -18,8 +18,8 @@ mod scenario;
 pub use cursor::{CURSOR_WORDS, Cursor};
 pub use measure::{CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanId, SpanSample, Spans};
 pub use program::{
-    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, LockId, MAX_TIMERS, Op, PollId, Program,
-    ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,
+    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, ListenerId, LockId, MAX_TIMERS, Op, PollId,
+    Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,
 };
 pub use scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,

@@ -104,6 +104,10 @@ pub struct Measurements {
     pub elapsed: DurationNs,
     /// Number of CPUs.
     pub cpus: usize,
+    /// CPU time that the tasks which keep the run alive and their children used in user space.
+    pub user: DurationNs,
+    /// The same in system calls.
+    pub system: DurationNs,
 }
 
 /// How a figure is made of the measurements.
@@ -146,9 +150,29 @@ pub enum Formula {
     QuantileSpanMs {
         /// Of which span.
         span: SpanId,
-        /// 1 to 100; 100 is the longest sample.
+        /// 0 to 100; 0 is the shortest sample, 100 the longest.
         percent: u8,
     },
+    /// The same in microseconds, of this many thousandths of the samples.
+    QuantileSpanUs {
+        /// Of which span.
+        span: SpanId,
+        /// 0 to 1000; 0 is the shortest sample, 1000 the longest.
+        permille: u16,
+    },
+    /// How much more [`Formula::QuantileSpanMs`] is than the shortest sample, in milliseconds.
+    QuantileAboveShortestMs {
+        /// Of which span.
+        span: SpanId,
+        /// 0 to 100; 0 is the shortest sample, 100 the longest.
+        percent: u8,
+    },
+    /// Longest sample over the shortest.
+    LongestOverShortest(SpanId),
+    /// CPU time in user space, in seconds.
+    UserSeconds,
+    /// CPU time in system calls, in seconds.
+    SystemSeconds,
     /// Shortest sample in seconds.
     MinSpanSeconds(SpanId),
     /// Longest sample in seconds.
@@ -214,16 +238,20 @@ impl Formula {
             Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
             Formula::FirstSpanMs(span) => lengths(m, span).next().map(|length| length.as_secs_f64() * 1e3),
-            Formula::QuantileSpanMs { span, percent: 100 } => {
-                spans(m, span)?.longest().map(|length| length.as_secs_f64() * 1e3)
-            }
             Formula::QuantileSpanMs { span, percent } => {
-                let mut sorted: Vec<DurationNs> = lengths(m, span).collect();
-                sorted.sort_unstable();
-                // Nearest rank, rounded up.
-                let rank = (sorted.len() * usize::from(percent)).div_ceil(100);
-                sorted.get(rank.saturating_sub(1)).map(|length| length.as_secs_f64() * 1e3)
+                quantile(m, span, u16::from(percent) * 10).map(|s| s * 1e3)
             }
+            Formula::QuantileSpanUs { span, permille } => quantile(m, span, permille).map(|s| s * 1e6),
+            Formula::QuantileAboveShortestMs { span, percent } => {
+                let shortest = spans(m, span)?.shortest()?.as_secs_f64();
+                Some((quantile(m, span, u16::from(percent) * 10)? - shortest) * 1e3)
+            }
+            Formula::LongestOverShortest(span) => {
+                let (longest, shortest) = (spans(m, span)?.longest()?, spans(m, span)?.shortest()?);
+                (shortest > DurationNs::ZERO).then(|| longest.as_secs_f64() / shortest.as_secs_f64())
+            }
+            Formula::UserSeconds => Some(m.user.as_secs_f64()),
+            Formula::SystemSeconds => Some(m.system.as_secs_f64()),
             Formula::MakespanSeconds(span) => window(m, Some(span)),
             Formula::MinSpanSeconds(span) => spans(m, span)?.shortest().map(DurationNs::as_secs_f64),
             Formula::MaxSpanSeconds(span) => spans(m, span)?.longest().map(DurationNs::as_secs_f64),
@@ -243,6 +271,20 @@ fn spans(m: &Measurements, span: SpanId) -> Option<&Spans> {
 /// Lengths of the samples that were kept, in the order of their ends.
 fn lengths(m: &Measurements, span: SpanId) -> impl Iterator<Item = DurationNs> + '_ {
     spans(m, span).map_or(&[][..], Spans::samples).iter().map(SpanSample::length)
+}
+
+/// The smallest length in seconds that this many thousandths of the samples do not exceed.
+fn quantile(m: &Measurements, span: SpanId, permille: u16) -> Option<f64> {
+    match permille {
+        0 => return spans(m, span)?.shortest().map(DurationNs::as_secs_f64),
+        1000 => return spans(m, span)?.longest().map(DurationNs::as_secs_f64),
+        _ => {}
+    }
+    let mut sorted: Vec<DurationNs> = lengths(m, span).collect();
+    sorted.sort_unstable();
+    // Nearest rank, rounded up.
+    let rank = (sorted.len() * usize::from(permille)).div_ceil(1000);
+    sorted.get(rank.saturating_sub(1)).map(|length| length.as_secs_f64())
 }
 
 fn mean_seconds(m: &Measurements, span: SpanId) -> Option<f64> {
@@ -274,6 +316,8 @@ mod tests {
             ],
             elapsed: DurationNs::from_secs(4),
             cpus: 2,
+            user: DurationNs::from_secs(3),
+            system: DurationNs::from_ms(500),
         }
     }
 
@@ -290,6 +334,13 @@ mod tests {
         assert_eq!(Formula::FirstSpanMs(span).evaluate(&m), Some(1000.0));
         let quantile = |percent| Formula::QuantileSpanMs { span, percent }.evaluate(&m);
         assert_eq!((quantile(50), quantile(51), quantile(100)), (Some(1000.0), Some(1500.0), Some(1500.0)));
+        let fine = |permille| Formula::QuantileSpanUs { span, permille }.evaluate(&m);
+        assert_eq!((fine(500), fine(501), fine(1000)), (Some(1e6), Some(1.5e6), Some(1.5e6)));
+        let above = |percent| Formula::QuantileAboveShortestMs { span, percent }.evaluate(&m);
+        assert_eq!((above(50), above(100)), (Some(0.0), Some(500.0)));
+        assert_eq!(Formula::LongestOverShortest(span).evaluate(&m), Some(1.5));
+        assert_eq!(Formula::UserSeconds.evaluate(&m), Some(3.0));
+        assert_eq!(Formula::SystemSeconds.evaluate(&m), Some(0.5));
     }
 
     #[test]

@@ -49,6 +49,10 @@ index!(
     DiskId
 );
 index!(
+    /// A listening socket of the scenario.
+    ListenerId
+);
+index!(
     /// A condition variable of the scenario.
     CondId
 );
@@ -89,6 +93,8 @@ pub enum Op {
     Run(DurationNs),
     /// Computes until that much time has passed since it began, on the CPU or not.
     RunFor(DurationNs),
+    /// Needs that much CPU time inside a system call (reading files that are cached, mapping pages).
+    RunKernel(DurationNs),
     /// Walks a buffer of that many KiB, one cache line at a time; what it costs
     /// depends on the caches.
     Touch {
@@ -102,6 +108,15 @@ pub enum Op {
         /// Which disk.
         disk: DiskId,
         /// Service time without queueing.
+        service: DurationNs,
+    },
+    /// Makes the disk write a log (`fsync`) with that service time. Who comes while an
+    /// earlier write is under way waits for the next one together with all that come
+    /// until it begins (group commit).
+    Fsync {
+        /// Which disk.
+        disk: DiskId,
+        /// Service time of one write.
         service: DurationNs,
     },
     /// Writes bytes; blocks while the channel is full. On a message queue or a datagram
@@ -148,6 +163,36 @@ pub enum Op {
     Answer {
         /// Message length in bytes, at least 1.
         bytes: u32,
+    },
+    /// Opens a connection to a listening socket, where it waits to be accepted; does not
+    /// block.
+    Connect {
+        /// To which.
+        listener: ListenerId,
+        /// The direction of the connection in which this task sends; that of the connection
+        /// that [`Op::RecvReady`] read from without.
+        channel: Option<ChannelId>,
+    },
+    /// Takes the longest waiting connection of a listening socket, blocks without one;
+    /// [`Op::RecvReady`] and [`Op::Answer`] use it then. Of several waiters the longest is woken.
+    Accept(ListenerId),
+    /// Closes the connection that [`Op::RecvReady`] read from; its life since [`Op::Connect`] is a
+    /// sample of the span.
+    Close(SpanId),
+    /// Records as a sample of a span how late it is: the time since the expiry that the last
+    /// [`Op::TimerWait`] waited for. Free of charge.
+    Late {
+        /// Which timer of the task.
+        timer: TimerSlot,
+        /// The span.
+        span: SpanId,
+    },
+    /// Records as a sample of a span the time since the last write into a channel. Free of charge.
+    Age {
+        /// Which channel.
+        channel: ChannelId,
+        /// The span.
+        span: SpanId,
     },
     /// Sends a signal to a task; one that is pending already is lost.
     Kill(TaskRef),
@@ -326,11 +371,12 @@ impl Program {
 fn check_body(body: &[Op], partner: &[u32], start: usize) -> Result<(), ProgramError> {
     let repeats = !matches!(body[0], Op::Loop(Amount::Times(0 | 1)));
     let takes_time = |op: &Op| match op {
-        Op::Run(span) | Op::RunFor(span) => *span > DurationNs::ZERO,
+        Op::Run(span) | Op::RunFor(span) | Op::RunKernel(span) => *span > DurationNs::ZERO,
         Op::TimerWait { period, .. } => *period > DurationNs::ZERO,
         Op::Sleep(span) => *span > DurationNs::ZERO,
         Op::CondSignal(_) | Op::CondBroadcast(_) | Op::SemPost { .. } => true,
         Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => false,
+        Op::Late { .. } | Op::Age { .. } => false,
         Op::Store { .. } | Op::Advance(_) | Op::Note(_) | Op::RestartIfChanged(_) => false,
         // It may find its value at once, for ever.
         Op::Await { .. } => false,

@@ -202,6 +202,8 @@ pub struct Scenario {
     pub barriers: Vec<u32>,
     /// Disks by [`crate::DiskId`].
     pub disks: Vec<Disk>,
+    /// Number of listening sockets.
+    pub listeners: u32,
     /// Changes of attributes by [`crate::ChangeId`].
     pub changes: Vec<Attribute>,
     /// The tasks at the start. They become runnable in this order at time 0,
@@ -248,6 +250,7 @@ impl Scenario {
             conds: 0,
             barriers: Vec::new(),
             disks: Vec::new(),
+            listeners: 0,
             changes: Vec::new(),
             tasks: Vec::new(),
             child: ChildSpec { working_set_kib: 0, reset_on_fork: false },
@@ -334,7 +337,24 @@ impl Scenario {
             | Op::Note(word)
             | Op::RestartIfChanged(word) => known(word.index(), self.words as usize),
             Op::TimerWait { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
-            Op::Io { disk, .. } => known(disk.index(), self.disks.len()),
+            Op::Late { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
+            Op::Io { disk, .. } | Op::Fsync { disk, .. } => known(disk.index(), self.disks.len()),
+            Op::Accept(listener) => known(listener.index(), self.listeners as usize),
+            Op::Connect { listener, channel } => {
+                known(listener.index(), self.listeners as usize)?;
+                match channel.map(|channel| self.channels.get(channel.index())) {
+                    Some(None) => Err("no such object"),
+                    Some(Some(channel)) if channel.peer.is_none() => {
+                        Err("only one of two channels that are each other's peer can be connected")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Op::Age { channel, span } => {
+                known(channel.index(), self.channels.len())?;
+                known(span.0 as usize, self.spans as usize)
+            }
+            Op::Close(span) | Op::Late { span, .. } => known(span.0 as usize, self.spans as usize),
             Op::Set { task, change } => {
                 known(change.index(), self.changes.len())?;
                 if matches!(self.changes[change.index()], Attribute::Affinity(mask) if mask.is_empty()) {
@@ -432,17 +452,31 @@ impl Scenario {
         Ok(())
     }
 
-    /// True when only threads of one process use the objects that `uses` picks out by
-    /// operation: their futexes are private to it.
-    pub fn is_private(&self, uses: impl Fn(&Op) -> bool) -> bool {
-        let using: Vec<bool> = self.programs.iter().map(|p| p.ops().iter().any(&uses)).collect();
-        let forked = self.programs.iter().flat_map(|program| program.ops()).any(|op| match op {
-            Op::Fork { program } => using[program.index()],
-            _ => false,
-        });
-        let mut processes = self.tasks.iter().filter(|task| using[task.program.index()]).map(|t| t.process);
-        let first = processes.next();
-        !forked && processes.all(|process| Some(process) == first)
+    /// Of `count` objects of one kind, of which `used` tells the one that an operation uses: whether
+    /// only threads of one process use it. Its futex is private to that process then.
+    pub fn private_objects(&self, count: usize, used: impl Fn(&Op) -> Option<usize>) -> Vec<bool> {
+        let by_program: Vec<Vec<usize>> = self
+            .programs
+            .iter()
+            .map(|program| {
+                let mut objects: Vec<usize> = program.ops().iter().filter_map(&used).collect();
+                objects.sort_unstable();
+                objects.dedup();
+                objects
+            })
+            .collect();
+        let (mut private, mut user) = (vec![true; count], vec![None; count]);
+        for op in self.programs.iter().flat_map(|program| program.ops()) {
+            if let Op::Fork { program } = op {
+                by_program[program.index()].iter().for_each(|&object| private[object] = false);
+            }
+        }
+        for task in &self.tasks {
+            for &object in &by_program[task.program.index()] {
+                private[object] &= *user[object].get_or_insert(task.process) == task.process;
+            }
+        }
+        private
     }
 
     /// The lock table's kind of `lock`.

@@ -277,6 +277,9 @@ impl Draft {
         let io = Op::Io { disk: DiskId(0), service: self.span(5_000) };
         let run = Op::Run(self.span(1_000));
         self.repeats("reader", &[io, run]);
+        let sync = Op::Fsync { disk: DiskId(0), service: self.span(5_000) };
+        let kernel = Op::RunKernel(self.span(500));
+        self.repeats("writer", &[kernel, sync]);
     }
 
     fn periodic(&mut self) {

@@ -22,9 +22,16 @@ impl Objects {
     /// Makes everything that the scenario names.
     pub(super) fn new(scenario: &Scenario) -> io::Result<Objects> {
         let mut objects = Objects { handles: Handles::of(scenario), fds: Vec::new() };
+        let sockets = scenario.channels.len() + scenario.listeners as usize;
         let others = scenario.semaphores.len() + 2 * scenario.locks.len() + scenario.polls.len();
-        raise_open_files((2 * scenario.channels.len() + others + 64) as u64)?;
+        raise_open_files((2 * sockets + others + 64) as u64)?;
         objects.open_channels(scenario)?;
+        for _ in 0..scenario.listeners {
+            // Room for the number of every connection, so that connecting does not block.
+            let room = 4 * scenario.channels.len() as u32;
+            let [read, write] = pipe(room.max(1 << 16))?.map(|fd| objects.own(fd));
+            objects.handles.listeners.push(Ends { kind: ChannelKind::Pipe, read, write });
+        }
         for sem in &scenario.semaphores {
             let id = match sem.kind {
                 SemKind::Sysv => semaphore(sem.initial)?,

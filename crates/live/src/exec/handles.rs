@@ -57,6 +57,10 @@ pub(super) struct Handles {
     pub(super) conds: Vec<bool>,
     pub(super) barriers: Vec<BarrierHandle>,
     pub(super) polls: Vec<PollHandle>,
+    /// Queues of listening sockets: a pipe through which the numbers of connections go that exist already.
+    pub(super) listeners: Vec<Ends>,
+    /// By channel: the other direction of its connection.
+    pub(super) peers: Vec<Option<ChannelId>>,
     /// By task: whether its process has other threads.
     pub(super) has_threads: Vec<bool>,
 }
@@ -81,38 +85,34 @@ fn place<T: PartialEq>(kinds: &[T], kind: &T) -> u64 {
 impl Handles {
     /// What follows from the scenario alone, without any descriptor.
     pub(super) fn of(scenario: &Scenario) -> Handles {
-        let on_lock = |at: usize| {
-            scenario.is_private(|op| match *op {
-                Op::Lock(lock) | Op::Unlock(lock) | Op::CondWait { lock, .. } => lock.index() == at,
-                _ => false,
-            })
-        };
-        let on_cond = |at: usize| {
-            scenario.is_private(|op| match *op {
-                Op::CondWait { cond, .. } | Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
-                    cond.index() == at
-                }
-                _ => false,
-            })
-        };
-        let on_barrier = |at: usize| {
-            scenario.is_private(|op| matches!(*op, Op::Barrier(barrier) if barrier.index() == at))
-        };
+        let locks = scenario.private_objects(scenario.locks.len(), |op| match *op {
+            Op::Lock(lock) | Op::Unlock(lock) | Op::CondWait { lock, .. } => Some(lock.index()),
+            _ => None,
+        });
+        let conds = scenario.private_objects(scenario.conds as usize, |op| match *op {
+            Op::CondWait { cond, .. } | Op::CondSignal(cond) | Op::CondBroadcast(cond) => Some(cond.index()),
+            _ => None,
+        });
+        let barriers = scenario.private_objects(scenario.barriers.len(), |op| match *op {
+            Op::Barrier(barrier) => Some(barrier.index()),
+            _ => None,
+        });
         let mut threads = std::collections::BTreeMap::new();
         for task in &scenario.tasks {
             *threads.entry(task.process).or_insert(0) += 1;
         }
         Handles {
-            locks: (scenario.locks.iter().enumerate())
-                .map(|(at, &kind)| LockHandle { kind, private: on_lock(at), file: -1 })
+            locks: (scenario.locks.iter().zip(locks))
+                .map(|(&kind, private)| LockHandle { kind, private, file: -1 })
                 .collect(),
-            conds: (0..scenario.conds as usize).map(on_cond).collect(),
-            barriers: (scenario.barriers.iter().enumerate())
-                .map(|(at, &parties)| BarrierHandle { parties, private: on_barrier(at) })
+            conds,
+            barriers: (scenario.barriers.iter().zip(barriers))
+                .map(|(&parties, private)| BarrierHandle { parties, private })
                 .collect(),
             polls: (scenario.polls.iter())
                 .map(|set| PollHandle { kind: set.kind, epoll: -1, watched: set.watched.clone() })
                 .collect(),
+            peers: scenario.channels.iter().map(|channel| channel.peer).collect(),
             has_threads: scenario.tasks.iter().map(|task: &TaskSpec| threads[&task.process] > 1).collect(),
             ..Handles::default()
         }
@@ -128,7 +128,8 @@ impl Handles {
 
     /// All descriptors, for those who want to keep them open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
-        let channels = self.channels.iter().filter(|ends| ends.kind != ChannelKind::SysvQueue);
+        let channels =
+            self.channels.iter().chain(&self.listeners).filter(|ends| ends.kind != ChannelKind::SysvQueue);
         let eventfds = self.semaphores.iter().filter(|sem| sem.kind == SemKind::EventFd).map(|sem| sem.id);
         let files = self.locks.iter().map(|lock| lock.file).chain(self.polls.iter().map(|set| set.epoll));
         channels.flat_map(|ends| [ends.read, ends.write]).chain(eventfds).chain(files.filter(|&fd| fd >= 0))
@@ -136,9 +137,11 @@ impl Handles {
 
     /// The handles as numbers, for [`Handles::decode`].
     pub(super) fn encode(&self, words: &mut Vec<u64>) {
-        words.push(self.channels.len() as u64);
-        for ends in &self.channels {
-            words.extend([place(&CHANNEL_KINDS, &ends.kind), ends.read as u64, ends.write as u64]);
+        for list in [&self.channels, &self.listeners] {
+            words.push(list.len() as u64);
+            for ends in list {
+                words.extend([place(&CHANNEL_KINDS, &ends.kind), ends.read as u64, ends.write as u64]);
+            }
         }
         words.push(self.semaphores.len() as u64);
         for sem in &self.semaphores {
@@ -159,16 +162,21 @@ impl Handles {
             words.extend([place(&POLL_KINDS, &set.kind), set.epoll as i64 as u64, set.watched.len() as u64]);
             words.extend(set.watched.iter().flat_map(|watched| encode_watched(*watched)));
         }
+        words.push(self.peers.len() as u64);
+        // One more than the number, 0 for none.
+        words.extend(self.peers.iter().map(|peer| peer.map_or(0, |peer| u64::from(peer.0) + 1)));
         words.push(self.has_threads.len() as u64);
         words.extend(self.has_threads.iter().map(|threads| u64::from(*threads)));
     }
 
     /// Reads what [`Handles::encode`] wrote; nothing for numbers that are none.
     pub(super) fn decode(words: &mut Words) -> Option<Handles> {
+        let ends = |w: &mut Words| {
+            Some(Ends { kind: *CHANNEL_KINDS.get(w.size()?)?, read: w.number()?, write: w.number()? })
+        };
         Some(Handles {
-            channels: words.list(|w| {
-                Some(Ends { kind: *CHANNEL_KINDS.get(w.size()?)?, read: w.number()?, write: w.number()? })
-            })?,
+            channels: words.list(ends)?,
+            listeners: words.list(ends)?,
             semaphores: words
                 .list(|w| Some(SemHandle { kind: *SEM_KINDS.get(w.size()?)?, id: w.number()? }))?,
             locks: words.list(|w| {
@@ -180,6 +188,7 @@ impl Handles {
                 let (kind, epoll) = (*POLL_KINDS.get(w.size()?)?, w.number()?);
                 Some(PollHandle { kind, epoll, watched: w.list(decode_watched)? })
             })?,
+            peers: words.list(|w| Some(w.short()?.checked_sub(1).map(ChannelId)))?,
             has_threads: words.list(Words::flag)?,
         })
     }
@@ -222,6 +231,8 @@ mod tests {
                     watched: vec![Watched::Channel(ChannelId(1)), Watched::Semaphore(SemId(1))],
                 })
                 .into(),
+            listeners: vec![ends(ChannelKind::Pipe, 40)],
+            peers: vec![None, Some(ChannelId(0))],
             has_threads: vec![false, true],
         };
         let mut numbers = Vec::new();

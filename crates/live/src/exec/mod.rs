@@ -164,6 +164,7 @@ pub(crate) fn run_watched(
         conds: scenario.conds as usize,
         barriers: scenario.barriers.len(),
         words: scenario.words as usize,
+        channels: scenario.channels.len(),
     })
     .map_err(system("making shared memory"))?;
     // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
@@ -270,6 +271,8 @@ fn outcome(scenario: &Scenario, shared: &Shared, stopped_early: bool) -> Result<
         spans: spans(scenario, shared, begin, found),
         elapsed: DurationNs(end.saturating_sub(begin)),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        user: DurationNs(header.user_ns.load(Relaxed)),
+        system: DurationNs(header.system_ns.load(Relaxed)),
     };
     let tasks = figures(scenario, shared);
     Ok(ExecOutcome { measurements, tasks, stopped_early, begin: TimeNs(begin) })

@@ -11,7 +11,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use schedlab_base::{CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
-    LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot, Watched, WordId,
+    ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
+    Watched, WordId,
 };
 
 use super::channels::{keep_open, memory_file};
@@ -121,6 +122,7 @@ fn encode(task: &Task<'_>) -> Vec<u64> {
         counts.conds as u64,
         counts.barriers as u64,
         counts.words as u64,
+        counts.channels as u64,
         context.rate.0,
         u64::from_le_bytes(*name.first_chunk().unwrap_or(&[0; 8])),
         u64::from_le_bytes(*name.last_chunk().unwrap_or(&[0; 8])),
@@ -169,6 +171,7 @@ impl State {
             conds: words.size()?,
             barriers: words.size()?,
             words: words.size()?,
+            channels: words.size()?,
         };
         let rate = SpinRate(words.next()?);
         let name = [words.next()?.to_le_bytes(), words.next()?.to_le_bytes()].concat();
@@ -249,6 +252,14 @@ fn encode_op(op: &Op) -> [u64; 3] {
         Op::EndLoop => [2, 0, 0],
         Op::Run(span) => [3, span.0, 0],
         Op::RunFor(span) => [27, span.0, 0],
+        Op::RunKernel(span) => [42, span.0, 0],
+        Op::Fsync { disk, service } => [43, disk.0.into(), service.0],
+        Op::Connect { listener, channel: None } => [44, listener.0.into(), 0],
+        Op::Connect { listener, channel: Some(channel) } => [45, listener.0.into(), channel.0.into()],
+        Op::Accept(listener) => [46, listener.0.into(), 0],
+        Op::Close(span) => [47, span.0.into(), 0],
+        Op::Late { timer, span } => [48, timer.0.into(), span.0.into()],
+        Op::Age { channel, span } => [49, channel.0.into(), span.0.into()],
         Op::Touch { kib } => [4, kib.into(), 0],
         Op::Sleep(span) => [5, span.0, 0],
         Op::Io { disk, service } => [6, disk.0.into(), service.0],
@@ -298,6 +309,14 @@ fn decode_op(words: &mut Words) -> Option<Op> {
         2 => Op::EndLoop,
         3 => Op::Run(DurationNs(a)),
         27 => Op::RunFor(DurationNs(a)),
+        42 => Op::RunKernel(DurationNs(a)),
+        43 => Op::Fsync { disk: DiskId(short(a)?), service: DurationNs(b) },
+        44 => Op::Connect { listener: ListenerId(short(a)?), channel: None },
+        45 => Op::Connect { listener: ListenerId(short(a)?), channel: Some(ChannelId(short(b)?)) },
+        46 => Op::Accept(ListenerId(short(a)?)),
+        47 => Op::Close(SpanId(short(a)?)),
+        48 => Op::Late { timer: TimerSlot(short(a)?), span: SpanId(short(b)?) },
+        49 => Op::Age { channel: ChannelId(short(a)?), span: SpanId(short(b)?) },
         4 => Op::Touch { kib: short(a)? },
         5 => Op::Sleep(DurationNs(a)),
         6 => Op::Io { disk: DiskId(short(a)?), service: DurationNs(b) },
@@ -353,6 +372,14 @@ mod tests {
             Op::EndLoop,
             Op::Run(DurationNs(5)),
             Op::RunFor(DurationNs(6)),
+            Op::RunKernel(DurationNs(7)),
+            Op::Fsync { disk: DiskId(2), service: DurationNs(8) },
+            Op::Connect { listener: ListenerId(3), channel: None },
+            Op::Connect { listener: ListenerId(4), channel: Some(ChannelId(5)) },
+            Op::Accept(ListenerId(6)),
+            Op::Close(SpanId(7)),
+            Op::Late { timer: TimerSlot(3), span: SpanId(8) },
+            Op::Age { channel: ChannelId(6), span: SpanId(9) },
             Op::Touch { kib: 6 },
             Op::Sleep(DurationNs(7)),
             Op::Io { disk: DiskId(1), service: DurationNs(2) },

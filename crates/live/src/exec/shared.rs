@@ -47,6 +47,10 @@ pub(super) struct Header {
     pub(super) leader: AtomicU32,
     /// Forked tasks that have ended.
     pub(super) forked: AtomicU64,
+    /// CPU time in user space and in system calls of tasks that have ended and kept the run alive, and of
+    /// their children, ns.
+    pub(super) user_ns: AtomicU64,
+    pub(super) system_ns: AtomicU64,
 }
 
 /// What is known of one task.
@@ -73,12 +77,14 @@ pub(super) struct Slot {
 /// A word on a cache line of its own.
 #[repr(C, align(64))]
 pub(super) struct Word {
-    /// Locks: their state. Condition variables: tickets served. Barriers: their generation. Shared
+    /// Locks (disks have one too): their state. Condition variables: tickets served. Barriers: their generation. Shared
     /// integers: their value.
     pub(super) state: AtomicU32,
     /// Disks: monotonic time from which on the disk is idle, ns. Condition variables: tickets
-    /// given out. Barriers: tasks that have arrived.
+    /// given out. Barriers: tasks that have arrived. Channels: when the connection was opened.
     pub(super) extra: AtomicU64,
+    /// Disks: when the last write of a log begins. Channels: when the last message was sent.
+    pub(super) more: AtomicU64,
 }
 
 /// One span sample; written once, by whoever claimed it.
@@ -99,6 +105,7 @@ pub(super) struct Counts {
     pub(super) conds: usize,
     pub(super) barriers: usize,
     pub(super) words: usize,
+    pub(super) channels: usize,
 }
 
 impl Counts {
@@ -117,8 +124,8 @@ impl Counts {
     }
 
     fn counters_at(&self) -> usize {
-        self.words_at()
-            + (self.locks + self.disks + self.conds + self.barriers + self.words) * size_of::<Word>()
+        let words = self.locks + self.disks + self.conds + self.barriers + self.words + self.channels;
+        self.words_at() + words * size_of::<Word>()
     }
 
     fn samples_at(&self) -> usize {
@@ -224,6 +231,11 @@ impl Shared {
         &self.barrier(self.counts.barriers + word).state
     }
 
+    /// What is known of a channel.
+    pub(super) fn channel(&self, channel: usize) -> &Word {
+        self.barrier(self.counts.barriers + self.counts.words + channel)
+    }
+
     /// A task's part of a counter.
     pub(super) fn counter(&self, task: usize, counter: usize) -> &AtomicU64 {
         self.at(self.counts.counters_at() + (task * self.counts.row() + counter) * 8)
@@ -274,18 +286,29 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap() {
-        let counts = Counts { tasks: 3, counters: 9, locks: 2, disks: 1, conds: 1, barriers: 1, words: 1 };
+        let counts = Counts {
+            tasks: 3,
+            counters: 9,
+            locks: 2,
+            disks: 1,
+            conds: 1,
+            barriers: 1,
+            words: 1,
+            channels: 1,
+        };
         let shared = Shared::new(counts).unwrap();
         shared.slot(3).cpu_ns.store(7, Relaxed);
         shared.disk(0).extra.store(8, Relaxed);
         shared.barrier(0).extra.store(6, Relaxed);
         shared.word(0).store(5, Relaxed);
+        shared.channel(0).more.store(4, Relaxed);
         shared.counter(3, 8).store(9, Relaxed);
         shared.add_span(4, 10, 20);
         assert_eq!(shared.slot(3).cpu_ns.load(Relaxed), 7);
         assert_eq!(shared.disk(0).extra.load(Relaxed), 8);
         assert_eq!((shared.word(0).load(Relaxed), shared.barrier(0).extra.load(Relaxed)), (5, 6));
         assert_eq!(shared.counter_total(8), 9);
+        assert_eq!(shared.channel(0).more.load(Relaxed), 4);
         assert_eq!(shared.sample(0).span.load(Relaxed), 5);
         assert_eq!(shared.counter_total(0), 0);
     }

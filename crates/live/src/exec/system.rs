@@ -269,13 +269,23 @@ fn check(result: libc::c_int) -> io::Result<()> {
 
 /// Voluntary and involuntary switches of this thread so far.
 pub(super) fn thread_switches() -> (u64, u64) {
+    let usage = thread_usage();
+    (usage.ru_nvcsw.cast_unsigned(), usage.ru_nivcsw.cast_unsigned())
+}
+
+/// CPU time that this thread has used in the kernel so far, ns.
+pub(super) fn thread_kernel_ns() -> u64 {
+    let time = thread_usage().ru_stime;
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1_000
+}
+
+fn thread_usage() -> libc::rusage {
     // SAFETY: rusage is plain data; it is written by the call.
-    let usage = unsafe {
+    unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
         usage
-    };
-    (usage.ru_nvcsw.cast_unsigned(), usage.ru_nivcsw.cast_unsigned())
+    }
 }
 
 /// Ends this process at once, without destructors.

@@ -209,9 +209,17 @@ impl<'a> Task<'a> {
                     self.context.rate.run(RUN_FOR_CHUNK_NS);
                 }
             }
+            Op::RunKernel(span) => run_in_kernel(span.0),
             Op::Touch { kib } => self.touch(kib as usize * 1024),
             Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
-            Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0),
+            Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0, false),
+            Op::Fsync { disk, service } => self.wait_for_disk(disk.index(), service.0, true),
+            Op::Connect { .. } | Op::Accept(_) | Op::Close(_) => self.use_connection(op)?,
+            Op::Late { timer, span } => shared.add_span(span.0, self.timers[timer.index()], now_ns()),
+            Op::Age { channel, span } => {
+                let written = shared.channel(channel.index()).more.load(Relaxed);
+                shared.add_span(span.0, written, now_ns());
+            }
             Op::Send { channel, bytes } => self.send(channel, bytes)?,
             Op::Recv { channel, bytes } => self.receive(channel, bytes)?,
             Op::SemWait(_) | Op::SemPost { .. } | Op::SemDrain(_) => self.use_semaphore(op)?,
@@ -232,6 +240,9 @@ impl<'a> Task<'a> {
                 if let Some(channel) = self.answered {
                     // The endpoint that was read from is the one that writes to its peer.
                     let ends = self.context.handles.channels[channel.index()];
+                    if let Some(peer) = self.context.handles.peers[channel.index()] {
+                        shared.channel(peer.index()).more.store(now_ns(), Relaxed);
+                    }
                     self.write(ends.kind, ends.read, bytes)?;
                 }
             }
@@ -285,21 +296,58 @@ impl<'a> Task<'a> {
         self.timers[timer] = if now < expiry || absolute { expiry } else { now };
     }
 
-    /// The disk serves requests in the order in which they come, each for its service time.
-    fn wait_for_disk(&self, disk: usize, service_ns: u64) {
-        let idle_from = &self.context.shared.disk(disk).extra;
+    /// The disk serves requests in the order in which they come, each for its service time. A log write is
+    /// shared with all who come before it begins.
+    fn wait_for_disk(&self, disk: usize, service_ns: u64, log: bool) {
+        let word = self.context.shared.disk(disk);
+        locks::lock(Scope::Run, &word.state);
         let now = now_ns();
-        let mut seen = idle_from.load(Relaxed);
-        loop {
-            let done = seen.max(now) + service_ns;
-            match idle_from.compare_exchange_weak(seen, done, Relaxed, Relaxed) {
-                Ok(_) => return system::sleep_until(done),
-                Err(other) => seen = other,
+        let log_begins = word.more.load(Relaxed);
+        let done = if log && log_begins > now {
+            log_begins + service_ns
+        } else {
+            let begin = word.extra.load(Relaxed).max(now);
+            word.extra.store(begin + service_ns, Relaxed);
+            if log {
+                word.more.store(begin, Relaxed);
             }
+            begin + service_ns
+        };
+        locks::unlock(Scope::Run, &word.state);
+        system::sleep_until(done);
+    }
+
+    /// Connections exist from the start; what goes through the listening socket's queue is the number of one.
+    fn use_connection(&mut self, op: Op) -> Result<(), Failure> {
+        let (shared, handles) = (self.context.shared, self.context.handles);
+        // The direction in which this task sends of the connection that it read from last.
+        let own = self.answered.and_then(|from| handles.peers[from.index()]);
+        match op {
+            Op::Connect { listener, channel } => {
+                let Some(channel) = channel.or(own) else { return Ok(()) };
+                shared.channel(channel.index()).extra.store(now_ns(), Relaxed);
+                let queue = handles.listeners[listener.index()].write;
+                system::write_all(queue, &channel.0.to_ne_bytes()).map_err(|e| Failure(Doing::Send, e))?;
+            }
+            Op::Accept(listener) => {
+                let mut number = [0; 4];
+                system::read_all(handles.listeners[listener.index()].read, &mut number)
+                    .map_err(|e| Failure(Doing::Receive, e))?;
+                let channel = ChannelId(u32::from_ne_bytes(number));
+                (self.ready, self.answered) = (Some(Watched::Channel(channel)), Some(channel));
+            }
+            Op::Close(span) => {
+                let Some(channel) = own else { return Ok(()) };
+                let opened = shared.channel(channel.index()).extra.load(Relaxed);
+                shared.add_span(span.0, opened, now_ns());
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     fn send(&self, channel: ChannelId, bytes: u32) -> Result<(), Failure> {
+        self.context.shared.channel(channel.index()).more.store(now_ns(), Relaxed);
         let ends = self.context.handles.channels[channel.index()];
         self.write(ends.kind, ends.write, bytes)
     }
@@ -459,6 +507,7 @@ impl<'a> Task<'a> {
             0 => {
                 let slot = self.context.shared.counts().tasks;
                 let mut child = Task::new(self.context, slot, program);
+                child.background = self.background;
                 let code = child.run_and_record();
                 exit_now(code)
             }
@@ -490,7 +539,12 @@ impl<'a> Task<'a> {
         let shared = self.context.shared;
         let slot = shared.slot(self.slot);
         let (voluntary, involuntary) = system::thread_switches();
-        slot.cpu_ns.fetch_add(system::thread_cpu_ns(), Relaxed);
+        let (used, in_kernel) = (system::thread_cpu_ns(), system::thread_kernel_ns());
+        if !self.background {
+            shared.header().user_ns.fetch_add(used.saturating_sub(in_kernel), Relaxed);
+            shared.header().system_ns.fetch_add(in_kernel.min(used), Relaxed);
+        }
+        slot.cpu_ns.fetch_add(used, Relaxed);
         slot.voluntary.fetch_add(voluntary, Relaxed);
         slot.involuntary.fetch_add(involuntary, Relaxed);
         if self.slot == shared.counts().tasks {
@@ -507,6 +561,12 @@ impl<'a> Task<'a> {
             unsafe { libc::kill(shared.header().leader.load(Relaxed).cast_signed(), libc::SIGUSR1) };
         }
     }
+}
+
+/// Uses that much CPU time in the kernel: asks it for the time used, which it has to compute.
+fn run_in_kernel(span_ns: u64) {
+    let end = system::thread_cpu_ns() + span_ns;
+    while system::thread_cpu_ns() < end {}
 }
 
 /// What the kernel keeps of a task in its `/proc` directory.

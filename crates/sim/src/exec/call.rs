@@ -10,7 +10,7 @@ use crate::sim::{Sim, WakeFlags};
 use crate::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
-use schedlab_workload::{LockKind, Op, ProgramId, SemKind, TaskRef, TimerSlot};
+use schedlab_workload::{LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
 pub(super) const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };
@@ -74,8 +74,18 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
         },
         Op::CondWait { .. } | Op::CondSignal(_) => costs.futex,
         Op::CondBroadcast(_) | Op::Barrier(_) => costs.futex,
-        // Looking at one object is half of reading it. Chosen.
-        Op::Poll(set) => costs.pipe / 2 * scenario.polls[set.index()].watched.len() as u64,
+        // Looking at one object is half of reading it (chosen); an epoll instance has a list of
+        // those that are ready.
+        Op::Poll(set) => {
+            let set = &scenario.polls[set.index()];
+            let looked_at = if set.kind == PollKind::Epoll { 1 } else { set.watched.len() as u64 };
+            costs.pipe / 2 * looked_at
+        }
+        // Three packets of a handshake, a descriptor and a socket, a packet that ends the
+        // connection. Chosen.
+        Op::Connect { .. } => costs.socket * 3 / 2,
+        Op::Accept(_) | Op::Close(_) => costs.socket / 2,
+        Op::RunKernel(span) => span,
         Op::Kill(_) | Op::SigWait => costs.sysv,
         Op::Yield => costs.sched_yield,
         Op::Fork { .. } => costs.fork,
@@ -95,7 +105,7 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
 /// Gives the CPU away until somebody wakes the task, which goes on with `op`.
 pub(super) fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     state(sim, task).phase = Phase::Resume(op);
-    sim.block(cpu, !matches!(op, Op::Io { .. }));
+    sim.block(cpu, !matches!(op, Op::Io { .. } | Op::Fsync { .. }));
     Some(Step::Blocked)
 }
 
@@ -120,7 +130,10 @@ pub(super) fn hold<S: SchedExt>(
 /// The call takes effect.
 pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
-        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) => transfer::enter(sim, cpu, task, op),
+        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) | Op::Connect { .. } | Op::Accept(_) => {
+            transfer::enter(sim, cpu, task, op)
+        }
+        Op::RunKernel(_) | Op::Close(_) => leave(sim, 0),
         Op::SemWait(_) | Op::SemPost { .. } | Op::SemDrain(_) => semaphore(sim, cpu, task, op),
         Op::Lock(_) | Op::LockShared(_) | Op::Unlock(_) => locks::enter(sim, cpu, task, op),
         Op::CondWait { .. } | Op::CondSignal(_) | Op::CondBroadcast(_) => locks::enter(sim, cpu, task, op),
@@ -143,6 +156,11 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         Op::Io { disk, service } => {
             let now = sim.k.ctx().now;
             let done = sim.exec.objects.disks[disk.index()].submit(now, service);
+            sleep_until(sim, cpu, task, (op, done))
+        }
+        Op::Fsync { disk, service } => {
+            let now = sim.k.ctx().now;
+            let done = sim.exec.objects.disks[disk.index()].sync(now, service);
             sleep_until(sim, cpu, task, (op, done))
         }
         Op::Yield => {
@@ -168,7 +186,9 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
 /// The task has been woken inside the call of `op`.
 pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
-        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) => transfer::resume(sim, cpu, task, op),
+        Op::Send { .. } | Op::Recv { .. } | Op::Poll(_) | Op::Accept(_) => {
+            transfer::resume(sim, cpu, task, op)
+        }
         Op::Lock(_) | Op::LockShared(_) | Op::CondWait { .. } => locks::resume(sim, cpu, task, op),
         Op::SemWait(sem) if !sim.exec.objects.semaphores[sem.index()].serves_waiters() => {
             semaphore(sim, cpu, task, op)

@@ -18,6 +18,7 @@ pub(crate) use user::UserMemory;
 use crate::ipc::Objects;
 use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
+use crate::task::Task;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
     ChannelId, Cursor, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
@@ -41,6 +42,9 @@ pub struct TaskExec {
     waits_for_signal: bool,
     signal_pending: bool,
     background: bool,
+    /// CPU time in system calls, without the present one; and the CPU time used when that began.
+    system: DurationNs,
+    entered: DurationNs,
     /// What few tasks have.
     rare: Option<Box<Rare>>,
 }
@@ -107,6 +111,8 @@ pub(crate) struct Executor {
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
+    /// CPU time of such tasks that have ended: all, and in system calls.
+    ended: (DurationNs, DurationNs),
 }
 
 impl Executor {
@@ -120,6 +126,7 @@ impl Executor {
             spans: vec![Spans::default(); scenario.spans as usize],
             next_process: processes.unwrap_or(0),
             foreground: 0,
+            ended: (DurationNs::ZERO, DurationNs::ZERO),
             scenario: scenario.clone(),
         }
     }
@@ -138,6 +145,8 @@ impl Executor {
             waits_for_signal: false,
             signal_pending: false,
             background,
+            system: DurationNs::ZERO,
+            entered: DurationNs::ZERO,
             rare: None,
         }
     }
@@ -147,13 +156,24 @@ impl Executor {
         self.foreground == 0
     }
 
-    /// What the run measured.
-    pub(crate) fn measurements(&mut self, elapsed: DurationNs, cpus: usize) -> Measurements {
+    /// What the run measured; `living` are the tasks that have not ended.
+    pub(crate) fn measurements<'a>(
+        &mut self,
+        elapsed: DurationNs,
+        cpus: usize,
+        living: impl Iterator<Item = &'a Task>,
+    ) -> Measurements {
+        let mut total = self.ended;
+        for task in living.filter(|task| !task.exec.background) {
+            total = (total.0 + task.sum_exec_runtime, total.1 + task.exec.system);
+        }
         Measurements {
             counters: std::mem::take(&mut self.counters),
             spans: std::mem::take(&mut self.spans),
             elapsed,
             cpus,
+            user: total.0 - total.1.min(total.0),
+            system: total.1.min(total.0),
         }
     }
 
@@ -164,6 +184,16 @@ impl Executor {
 }
 
 impl TaskExec {
+    /// The task enters a system call after it has used this much CPU time.
+    pub(crate) fn enter_kernel(&mut self, used: DurationNs) {
+        self.entered = used;
+    }
+
+    /// The task returns from a system call after it has used this much CPU time.
+    pub(crate) fn leave_kernel(&mut self, used: DurationNs) {
+        self.system += used - self.entered;
+    }
+
     /// True when what comes next concerns the task alone (fetching an operation,
     /// leaving a call): it may be done although others are behind in time.
     pub(crate) fn is_private(&self) -> bool {
@@ -242,6 +272,19 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
         Op::Lock(_) | Op::Unlock(_) | Op::CondSignal(_) | Op::CondBroadcast(_) => {
             locks::user_space(sim, task, op)
         }
+        Op::Connect { listener, channel } => transfer::connect(sim, task, listener, channel),
+        Op::Close(span) => transfer::close(sim, task, span),
+        Op::Late { timer, span } => {
+            if let Some(begin) = state(sim, task).rare().timers[timer.index()] {
+                record(sim, span, begin);
+            }
+            None
+        }
+        Op::Age { channel, span } => {
+            let begin = sim.exec.objects.written[channel.index()];
+            record(sim, span, begin);
+            None
+        }
         Op::RecvReady { bytes } => receive_ready(sim, task, bytes),
         Op::Answer { bytes } => answer(sim, task, bytes),
         Op::Await { .. } => look_again(sim, task, op),
@@ -300,8 +343,7 @@ fn receive_ready<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Opt
 
 /// Writes to the peer of the connection read from; nothing without one.
 fn answer<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Option<Step> {
-    let from = state(sim, task).rare().answered?;
-    let channel = sim.exec.scenario.channels[from.index()].peer?;
+    let channel = transfer::connection(sim, task)?;
     Some(call::begin(sim, task, Op::Send { channel, bytes }))
 }
 
@@ -327,12 +369,17 @@ fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, kib: u32) -> DurationNs {
     walk + sim.k.touch_cost(cpu, kib)
 }
 
-fn end_span<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) {
+/// A sample that began at `begin` and ends now.
+fn record<S: SchedExt>(sim: &mut Sim<S>, span: SpanId, begin: TimeNs) {
     let end = sim.k.ctx().now;
+    sim.exec.spans[span.0 as usize].record(SpanSample { begin, end });
+}
+
+fn end_span<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) {
     let open = &mut state(sim, task).rare().open;
     if let Some(at) = open.iter().position(|entry| entry.0 == span) {
         let begin = open.swap_remove(at).1;
-        sim.exec.spans[span.0 as usize].record(SpanSample { begin, end });
+        record(sim, span, begin);
     }
 }
 
@@ -347,7 +394,14 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
 
 /// `task`, the current one of `cpu`, ends: wake who waits for it.
 pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
-    if !state(sim, task).background {
+    let used = sim.k.cpu_time(task);
+    let exec = state(sim, task);
+    if !exec.background {
+        // It ends inside a system call.
+        exec.leave_kernel(used);
+        let system = exec.system;
+        let ended = &mut sim.exec.ended;
+        *ended = (ended.0 + used, ended.1 + system);
         sim.exec.foreground -= 1;
     }
     locks::exited(sim, task);

@@ -54,9 +54,6 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new(scenario: &Scenario) -> Calls {
-        let private = |count: usize, uses: &dyn Fn(&Op, usize) -> bool| -> Vec<bool> {
-            (0..count).map(|at| scenario.is_private(|op| uses(op, at))).collect()
-        };
         let group = |task: &schedlab_workload::TaskSpec| {
             let same = |other: &&schedlab_workload::TaskSpec| other.process == task.process;
             let first = scenario.tasks.iter().position(|other| same(&other)).unwrap_or(0);
@@ -66,17 +63,20 @@ impl Calls {
         Calls {
             descriptors: Descriptors::new(scenario),
             kinds: scenario.channels.iter().map(|channel| channel.kind).collect(),
-            private_locks: private(scenario.locks.len(), &|op, at| uses_lock(op, at)),
-            private_conds: private(scenario.conds as usize, &|op, at| match *op {
-                Op::CondWait { cond, .. } | Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
-                    cond.index() == at
-                }
-                _ => false,
+            private_locks: scenario.private_objects(scenario.locks.len(), |op| match *op {
+                Op::Lock(lock) | Op::Unlock(lock) | Op::CondWait { lock, .. } => Some(lock.index()),
+                _ => None,
             }),
-            private_barriers: private(
-                scenario.barriers.len(),
-                &|op, at| matches!(op, Op::Barrier(barrier) if barrier.index() == at),
-            ),
+            private_conds: scenario.private_objects(scenario.conds as usize, |op| match *op {
+                Op::CondWait { cond, .. } | Op::CondSignal(cond) | Op::CondBroadcast(cond) => {
+                    Some(cond.index())
+                }
+                _ => None,
+            }),
+            private_barriers: scenario.private_objects(scenario.barriers.len(), |op| match *op {
+                Op::Barrier(barrier) => Some(barrier.index()),
+                _ => None,
+            }),
             locks: scenario.locks.clone(),
             changes: scenario.changes.clone(),
             polls: scenario.polls.iter().map(|set| (set.kind, set.watched.len() as u64)).collect(),
@@ -127,6 +127,14 @@ impl Calls {
             Op::TimerWait { .. } => (230, [1, 1, user::BUFFER.at(0), 0, 0, 0]),
             // A read of a file that is not cached.
             Op::Io { disk, .. } => (17, [1000 + u64::from(disk.0), user::BUFFER.at(0), 4096, 0, 0, 0]),
+            Op::Fsync { disk, .. } => (74, [1000 + u64::from(disk.0), 0, 0, 0, 0, 0]),
+            // A read of a cached file.
+            Op::RunKernel(_) => (17, [999, user::BUFFER.at(0), 4096, 0, 0, 0]),
+            Op::Connect { listener, .. } => {
+                (42, [u64::from(self.descriptors.listener(listener)), user::BUFFER.at(0), 16, 0, 0, 0])
+            }
+            Op::Accept(listener) => (288, [u64::from(self.descriptors.listener(listener)), 0, 0, 0, 0, 0]),
+            Op::Close(_) => (3, [0; 6]),
             Op::Yield => (24, [0; 6]),
             // On the task itself (process id 0); the caller knows other ids.
             Op::Set { change, .. } => match self.changes[change.index()] {
@@ -246,17 +254,14 @@ pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> 
             };
             (mechanism, u64::from(set.0))
         }
+        // Numbered behind the channels.
+        Op::Connect { listener, .. } | Op::Accept(listener) => {
+            (Mechanism::Tcp, scenario.channels.len() as u64 + u64::from(listener.0))
+        }
         Op::Kill(_) | Op::SigWait => (Mechanism::Signal, 0),
         Op::WaitChild => (Mechanism::Child, 0),
         _ => return None,
     })
-}
-
-fn uses_lock(op: &Op, at: usize) -> bool {
-    match *op {
-        Op::Lock(lock) | Op::Unlock(lock) | Op::CondWait { lock, .. } => lock.index() == at,
-        _ => false,
-    }
 }
 
 fn futex(area: user::Area, index: u32, what: u64, private: bool) -> (i64, [u64; 6]) {

@@ -1,13 +1,13 @@
 //! System calls that move data: pipes, sockets, message queues, and polling them.
 
-use super::call::{PLAIN, SYNC, block, hold, leave};
-use super::{Step, state};
+use super::call::{PLAIN, SYNC, begin, block, hold, leave};
+use super::{Step, record, state};
 use crate::ipc::{Moved, Sent};
 use crate::kernel::Interrupt;
 use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, DurationNs, TaskId};
-use schedlab_workload::{ChannelId, ChannelKind, Op, PollId, Watched};
+use schedlab_workload::{ChannelId, ChannelKind, ListenerId, Op, PollId, SpanId, Watched};
 
 /// Cache lines of an object that an operation writes or reads after another CPU did,
 /// its lock's included: a pipe, its wait queues and its buffer; a message queue and a
@@ -53,6 +53,8 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         Op::Send { channel, bytes } => send(sim, cpu, task, (op, channel, bytes)),
         Op::Recv { channel, bytes } => receive(sim, cpu, task, (op, channel, bytes)),
         Op::Poll(set) => poll(sim, cpu, task, set),
+        Op::Connect { listener, channel: Some(channel) } => queue_connection(sim, listener, channel),
+        Op::Accept(listener) => accept(sim, cpu, task, listener),
         op => unreachable!("{op:?} moves no data"),
     }
 }
@@ -89,6 +91,7 @@ fn send<S: SchedExt>(
     let span = cost(sim, channel) / 2 + copy_cost(sim, left);
     hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
     let moved = sim.exec.objects.channels[channel.index()].put(left);
+    sim.exec.objects.written[channel.index()] = sim.k.ctx().now;
     state(sim, task).moved += moved.bytes;
     if moved.bytes < left {
         sim.exec.objects.channels[channel.index()].wait_to_write(task);
@@ -122,11 +125,25 @@ fn receive<S: SchedExt>(
 /// delivered by a soft interrupt on the sender's CPU, on top of the sender.
 fn wake_channel<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved) {
     let kind = sim.exec.objects.channels[channel.index()].kind;
-    let (tcp, loopback) = (kind == ChannelKind::Tcp, matches!(kind, ChannelKind::Tcp | ChannelKind::Udp));
+    if matches!(kind, ChannelKind::Tcp | ChannelKind::Udp) {
+        in_soft_interrupt(sim, |sim| wake_ends(sim, channel, moved));
+    } else {
+        wake_ends(sim, channel, moved);
+    }
+}
+
+/// What happens when a loopback packet arrives.
+fn in_soft_interrupt<S: SchedExt>(sim: &mut Sim<S>, arrives: impl FnOnce(&mut Sim<S>)) {
     let outer = sim.k.ctx.interrupt;
-    if loopback && outer == Interrupt::None {
+    if outer == Interrupt::None {
         sim.k.ctx.interrupt = Interrupt::Soft;
     }
+    arrives(sim);
+    sim.k.ctx.interrupt = outer;
+}
+
+fn wake_ends<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved) {
+    let tcp = sim.exec.objects.channels[channel.index()].kind == ChannelKind::Tcp;
     if moved.announced {
         // Pollers stand at the head of the wait queue.
         wake_pollers(sim, Watched::Channel(channel), SYNC);
@@ -139,7 +156,60 @@ fn wake_channel<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved)
         let Some(writer) = sim.exec.objects.channels[channel.index()].pop_writer() else { break };
         sim.wake(writer, if tcp { PLAIN } else { SYNC });
     }
-    sim.k.ctx.interrupt = outer;
+}
+
+/// The direction in which a task sends of the connection that it read from last.
+pub(super) fn connection<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<ChannelId> {
+    let from = state(sim, task).rare().answered?;
+    sim.exec.scenario.channels[from.index()].peer
+}
+
+/// Opens a connection, that which was read from last without `channel`; nothing without one.
+pub(super) fn connect<S: SchedExt>(
+    sim: &mut Sim<S>,
+    task: TaskId,
+    listener: ListenerId,
+    channel: Option<ChannelId>,
+) -> Option<Step> {
+    let channel = match channel {
+        Some(channel) => channel,
+        None => connection(sim, task)?,
+    };
+    sim.exec.objects.opened[channel.index()] = sim.k.ctx().now;
+    Some(begin(sim, task, Op::Connect { listener, channel: Some(channel) }))
+}
+
+/// The handshake is done when the call of the connecting task is.
+fn queue_connection<S: SchedExt>(sim: &mut Sim<S>, listener: ListenerId, channel: ChannelId) -> Option<Step> {
+    let span = sim.k.machine().costs.socket / 2;
+    hold(sim, span, TCP_LINES, |objects| &mut objects.listeners[listener.index()].lock);
+    let waiter = sim.exec.objects.listeners[listener.index()].connect(channel);
+    if let Some(waiter) = waiter {
+        in_soft_interrupt(sim, |sim| {
+            sim.wake(waiter, SYNC);
+        });
+    }
+    leave(sim, 0)
+}
+
+/// Takes a connection; who was woken for one that another has taken waits again.
+fn accept<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, listener: ListenerId) -> Option<Step> {
+    let span = sim.k.machine().costs.socket / 2;
+    hold(sim, span, TCP_LINES, |objects| &mut objects.listeners[listener.index()].lock);
+    let Some(channel) = sim.exec.objects.listeners[listener.index()].accept(task) else {
+        return block(sim, cpu, task, Op::Accept(listener));
+    };
+    let rare = state(sim, task).rare();
+    (rare.ready, rare.answered) = (Some(Watched::Channel(channel)), Some(channel));
+    leave(sim, i64::from(sim.k.descriptors.channel(channel, false)))
+}
+
+/// Ends a connection's life, as the task that opened it sees it; nothing without one.
+pub(super) fn close<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) -> Option<Step> {
+    let channel = connection(sim, task)?;
+    let opened = sim.exec.objects.opened[channel.index()];
+    record(sim, span, opened);
+    Some(begin(sim, task, Op::Close(span)))
 }
 
 /// Wakes who polls the object, which can be read now.
@@ -172,6 +242,7 @@ fn enqueue<S: SchedExt>(
     hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
     let mut queue = sim.exec.objects.queues[at].take().expect("it is a queue");
     let sent = queue.send(task, rank(sim));
+    sim.exec.objects.written[at] = sim.k.ctx().now;
     sim.exec.objects.queues[at] = Some(queue);
     match sent {
         Sent::Full => return block(sim, cpu, task, op),

@@ -7,7 +7,8 @@
 //! (locked files) and poll set (epoll instances); what is no file leaves its number unused.
 
 use schedlab_workload::{
-    Channel, ChannelId, ChannelKind, LockId, LockKind, PollId, PollKind, Scenario, SemId, SemKind, Watched,
+    Channel, ChannelId, ChannelKind, ListenerId, LockId, LockKind, PollId, PollKind, Scenario, SemId,
+    SemKind, Watched,
 };
 
 /// The first descriptor after the standard ones.
@@ -96,7 +97,12 @@ impl Descriptors {
         FIRST + (2 * self.channels.len() + self.semaphores.len() + self.locks.len()) as u32 + set.0
     }
 
-    /// One more than the largest number in use.
+    /// The descriptor of a listening socket, behind all others.
+    pub fn listener(&self, listener: ListenerId) -> u32 {
+        self.count() + listener.0
+    }
+
+    /// One more than the largest number in use of what can be polled.
     pub fn count(&self) -> u32 {
         self.poll(PollId(self.polls.len() as u32))
     }

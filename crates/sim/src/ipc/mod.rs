@@ -13,8 +13,9 @@ pub use descriptor::{Descriptors, File};
 pub(crate) use file_lock::FileLock;
 pub(crate) use message::{MessageQueue, Sent};
 pub(crate) use poll::PollSet;
-pub(crate) use sync::{Barrier, Cond, Disk, Mutex, PiMutex, Semaphore};
+pub(crate) use sync::{Barrier, Cond, Disk, Listener, Mutex, PiMutex, Semaphore};
 
+use schedlab_base::TimeNs;
 use schedlab_workload::{ChannelId, ChannelKind, Scenario, Watched};
 
 /// The objects of a run, by their ids in the scenario.
@@ -34,6 +35,10 @@ pub(crate) struct Objects {
     pub(crate) conds: Vec<Cond>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) disks: Vec<Disk>,
+    pub(crate) listeners: Vec<Listener>,
+    /// By channel: when the connection was opened, and when the channel was written to last.
+    pub(crate) opened: Vec<TimeNs>,
+    pub(crate) written: Vec<TimeNs>,
 }
 
 impl Objects {
@@ -60,6 +65,9 @@ impl Objects {
             conds: (0..scenario.conds).map(|_| Cond::default()).collect(),
             barriers: scenario.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
             disks: scenario.disks.iter().map(|_| Disk::default()).collect(),
+            listeners: (0..scenario.listeners).map(|_| Listener::default()).collect(),
+            opened: vec![TimeNs::ZERO; scenario.channels.len()],
+            written: vec![TimeNs::ZERO; scenario.channels.len()],
         }
     }
 

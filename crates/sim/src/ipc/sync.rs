@@ -1,9 +1,9 @@
 //! Semaphores, eventfds, futex-based mutexes, condition variables and barriers, and
-//! the disk's queue.
+//! the queues of disks and listening sockets.
 
 use crate::lock::Timeline;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
-use schedlab_workload::{SemKind, Semaphore as Spec};
+use schedlab_workload::{ChannelId, SemKind, Semaphore as Spec};
 use std::collections::VecDeque;
 
 /// A System V semaphore or an eventfd. As the kernel does, a post to the former
@@ -233,6 +233,8 @@ impl Barrier {
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     free_at: TimeNs,
+    /// The last write of a log: when it begins and when it is done.
+    log: Option<(TimeNs, TimeNs)>,
 }
 
 impl Disk {
@@ -240,6 +242,44 @@ impl Disk {
     pub(crate) fn submit(&mut self, now: TimeNs, service: DurationNs) -> TimeNs {
         self.free_at = self.free_at.max(now) + service;
         self.free_at
+    }
+
+    /// Adds a write of a log at `now`, or joins one that has not begun; it is done at the
+    /// instant returned.
+    pub(crate) fn sync(&mut self, now: TimeNs, service: DurationNs) -> TimeNs {
+        if let Some((_, done)) = self.log.filter(|&(begin, _)| begin > now) {
+            return done;
+        }
+        let begin = self.free_at.max(now);
+        let done = self.submit(now, service);
+        self.log = Some((begin, done));
+        done
+    }
+}
+
+/// A listening socket: connections that wait to be accepted, and who waits for one.
+#[derive(Debug, Default)]
+pub(crate) struct Listener {
+    pending: VecDeque<ChannelId>,
+    waiters: VecDeque<TaskId>,
+    /// The socket's lock.
+    pub(crate) lock: Timeline,
+}
+
+impl Listener {
+    /// Queues a connection; the waiter to be woken for it.
+    pub(crate) fn connect(&mut self, channel: ChannelId) -> Option<TaskId> {
+        self.pending.push_back(channel);
+        self.waiters.pop_front()
+    }
+
+    /// The longest waiting connection; without one the task is queued, and has to block.
+    pub(crate) fn accept(&mut self, task: TaskId) -> Option<ChannelId> {
+        let channel = self.pending.pop_front();
+        if channel.is_none() {
+            self.waiters.push_back(task);
+        }
+        channel
     }
 }
 
@@ -318,5 +358,30 @@ mod tests {
         assert_eq!(disk.submit(TimeNs(0), ms(4)), TimeNs(4_000_000));
         assert_eq!(disk.submit(TimeNs(1_000_000), ms(2)), TimeNs(6_000_000));
         assert_eq!(disk.submit(TimeNs(50_000_000), ms(2)), TimeNs(52_000_000));
+    }
+
+    #[test]
+    fn log_writes_are_shared_by_those_who_come_before_they_begin() {
+        let mut disk = Disk::default();
+        let ms = |ms| TimeNs::ZERO + DurationNs::from_ms(ms);
+        assert_eq!(disk.sync(ms(0), DurationNs::from_ms(5)), ms(5));
+        // The first one is under way: a second one for the next two.
+        assert_eq!(disk.sync(ms(1), DurationNs::from_ms(5)), ms(10));
+        assert_eq!(disk.submit(ms(2), DurationNs::from_ms(3)), ms(13));
+        assert_eq!(disk.sync(ms(4), DurationNs::from_ms(5)), ms(10));
+        assert_eq!(disk.sync(ms(5), DurationNs::from_ms(5)), ms(18));
+    }
+
+    #[test]
+    fn connections_are_accepted_in_order_by_the_longest_waiter() {
+        let mut listener = Listener::default();
+        assert_eq!(listener.accept(TaskId(1)), None);
+        assert_eq!(listener.accept(TaskId(2)), None);
+        assert_eq!(listener.connect(ChannelId(7)), Some(TaskId(1)));
+        assert_eq!(listener.connect(ChannelId(9)), Some(TaskId(2)));
+        assert_eq!(listener.connect(ChannelId(3)), None);
+        // A newcomer may be faster than who was woken.
+        assert_eq!(listener.accept(TaskId(3)), Some(ChannelId(7)));
+        assert_eq!(listener.accept(TaskId(1)), Some(ChannelId(9)));
     }
 }

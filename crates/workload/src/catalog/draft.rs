@@ -4,7 +4,8 @@ use schedlab_base::{DurationNs, Nice, Policy};
 
 use crate::measure::{CounterId, MetricSpec, SeriesSpec, SpanId};
 use crate::program::{
-    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, Program, ProgramBuilder, ProgramId, SemId, WordId,
+    BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramBuilder, ProgramId,
+    SemId, WordId,
 };
 use crate::scenario::{
     Channel, ChannelKind, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario, SemKind, Semaphore,
@@ -83,6 +84,11 @@ impl Draft {
     pub(super) fn disk(&mut self) -> DiskId {
         self.scenario.disks.push(Disk {});
         DiskId(self.scenario.disks.len() as u32 - 1)
+    }
+
+    pub(super) fn listener(&mut self) -> ListenerId {
+        self.scenario.listeners += 1;
+        ListenerId(self.scenario.listeners - 1)
     }
 
     pub(super) fn counter(&mut self) -> CounterId {

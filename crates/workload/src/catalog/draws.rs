@@ -38,6 +38,13 @@ pub(super) fn poisson(prng: &mut Prng, mean: u64) -> u64 {
     arrivals
 }
 
+/// Brings a list into a random order (Fisher and Yates).
+pub(super) fn shuffle<T>(prng: &mut Prng, list: &mut [T]) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, prng.below(last as u64 + 1) as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,12 +4,14 @@
 //! Where a default is published, the comment names the document; everything
 //! else is chosen and stays a parameter.
 
+mod ab;
 mod chat;
 mod cpuhog;
 mod draft;
 mod draws;
 mod mixed;
 mod mkbench;
+mod oltp;
 mod params;
 mod reflex;
 mod swap;
@@ -37,6 +39,7 @@ pub struct WorkloadInfo {
 }
 
 static WORKLOADS: &[WorkloadInfo] = &[
+    ab::AB,
     chat::CHAT,
     cpuhog::CPUHOG,
     swap::INVERSION,
@@ -45,6 +48,7 @@ static WORKLOADS: &[WorkloadInfo] = &[
     yields::LAT_SCHED,
     mixed::MIXED,
     mkbench::MKBENCH,
+    oltp::OLTP,
     yields::PERIODIC,
     reflex::REFLEX,
     swap::BROKER,

@@ -14,7 +14,8 @@ use toml::Spanned;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
 use crate::program::{
-    BarrierId, ChannelId, CondId, DiskId, LockId, PollId, Program, ProgramId, SemId, TaskRef, WordId,
+    BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramId, SemId, TaskRef,
+    WordId,
 };
 use crate::scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
@@ -124,6 +125,7 @@ enum Object {
         parties: u32,
     },
     Disk {},
+    Listener {},
 }
 
 #[derive(Deserialize)]
@@ -205,6 +207,7 @@ enum Named {
     Cond(CondId),
     Barrier(BarrierId),
     Disk(DiskId),
+    Listener(ListenerId),
     Poll(PollId),
     Word(WordId),
 }
@@ -340,6 +343,10 @@ fn add_object(object: &Object, scenario: &mut Scenario) -> Named {
         Object::Disk {} => {
             scenario.disks.push(Disk {});
             Named::Disk(DiskId(last(scenario.disks.len())))
+        }
+        Object::Listener {} => {
+            scenario.listeners += 1;
+            Named::Listener(ListenerId(scenario.listeners - 1))
         }
     }
 }

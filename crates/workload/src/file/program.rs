@@ -10,10 +10,12 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice};
 const SYNTAX: &[(&str, &str)] = &[
     ("run", "run DURATION"),
     ("run-for", "run-for DURATION"),
+    ("run-kernel", "run-kernel DURATION"),
     ("touch", "touch KIB"),
     ("sleep", "sleep DURATION"),
     ("timer", "timer NUMBER PERIOD [absolute]"),
     ("io", "io DISK DURATION"),
+    ("fsync", "fsync DISK DURATION"),
     ("send", "send CHANNEL BYTES"),
     ("recv", "recv CHANNEL BYTES"),
     ("wait", "wait SEMAPHORE"),
@@ -29,6 +31,11 @@ const SYNTAX: &[(&str, &str)] = &[
     ("poll", "poll SET"),
     ("recv-ready", "recv-ready BYTES"),
     ("answer", "answer BYTES"),
+    ("connect", "connect LISTENER [CHANNEL]"),
+    ("accept", "accept LISTENER"),
+    ("close", "close SPAN"),
+    ("late", "late NUMBER SPAN"),
+    ("age", "age CHANNEL SPAN"),
     ("kill", "kill TASK"),
     ("signal-wait", "signal-wait"),
     ("store", "store WORD VALUE"),
@@ -148,6 +155,7 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
     Ok(match first {
         "run" => Op::Run(line.duration(1)?),
         "run-for" => Op::RunFor(line.duration(1)?),
+        "run-kernel" => Op::RunKernel(line.duration(1)?),
         "touch" => Op::Touch { kib: line.number(1)? },
         "sleep" => Op::Sleep(line.duration(1)?),
         "timer" => timer(line)?,
@@ -178,12 +186,19 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
             Op::Count { counter, units: optional(line, 2)? }
         }
         "begin" | "end" => {
-            let next = SpanId(names.spans.len() as u32);
-            let span = *names.spans.entry(line.word(1)?.to_string()).or_insert(next);
+            let span = span(line, 1, names)?;
             if first == "begin" { Op::SpanBegin(span) } else { Op::SpanEnd(span) }
         }
+        "close" => Op::Close(span(line, 1, names)?),
+        "late" => Op::Late { timer: timer_slot(line)?, span: span(line, 2, names)? },
         _ => on_object(line, names)?,
     })
+}
+
+/// The span named at `place`.
+fn span(line: &Line<'_>, place: usize, names: &mut Names) -> Outcome<SpanId> {
+    let next = SpanId(names.spans.len() as u32);
+    Ok(*names.spans.entry(line.word(place)?.to_string()).or_insert(next))
 }
 
 /// A change of a task's attributes.
@@ -233,11 +248,16 @@ fn optional(line: &Line<'_>, place: usize) -> Outcome<u32> {
     if line.words.len() > place { line.number(place) } else { Ok(1) }
 }
 
-fn timer(line: &Line<'_>) -> Outcome<Op> {
+fn timer_slot(line: &Line<'_>) -> Outcome<TimerSlot> {
     let timer = TimerSlot(line.number(1)?);
     if timer.index() >= MAX_TIMERS {
         return line.fail(&format!("a task has the timers 0 to {}", MAX_TIMERS - 1));
     }
+    Ok(timer)
+}
+
+fn timer(line: &Line<'_>) -> Outcome<Op> {
+    let timer = timer_slot(line)?;
     let absolute = match line.words.get(3) {
         None => false,
         Some(&"absolute") => true,
@@ -247,13 +267,23 @@ fn timer(line: &Line<'_>) -> Outcome<Op> {
 }
 
 /// Operations whose first operand names an object.
-fn on_object(line: &Line<'_>, names: &Names) -> Outcome<Op> {
+fn on_object(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
     let name = line.word(1)?;
     let Some(&object) = names.objects.get(name) else {
         return line.fail(&format!("no object '{name}'; there are: {}", list(&names.objects)));
     };
     Ok(match (line.words[0], object) {
         ("io", Named::Disk(disk)) => Op::Io { disk, service: line.duration(2)? },
+        ("fsync", Named::Disk(disk)) => Op::Fsync { disk, service: line.duration(2)? },
+        ("accept", Named::Listener(listener)) => Op::Accept(listener),
+        ("connect", Named::Listener(listener)) => {
+            match line.words.get(2).map(|name| names.objects.get(*name)) {
+                None => Op::Connect { listener, channel: None },
+                Some(Some(&Named::Channel(channel))) => Op::Connect { listener, channel: Some(channel) },
+                Some(_) => return line.fail("the second name has to be a channel"),
+            }
+        }
+        ("age", Named::Channel(channel)) => Op::Age { channel, span: span(line, 2, names)? },
         ("send", Named::Channel(channel)) => Op::Send { channel, bytes: line.number(2)? },
         ("recv", Named::Channel(channel)) => Op::Recv { channel, bytes: line.number(2)? },
         ("wait", Named::Semaphore(sem)) => Op::SemWait(sem),

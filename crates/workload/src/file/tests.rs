@@ -197,11 +197,12 @@ fn scenarios_survive_being_written() {
         g = { kind = \"fcntl\" }\np = { kind = \"pi-mutex\" }\nq = { kind = \"sysv-queue\", capacity = 99 }\n\
         r = { kind = \"posix-queue\" }\nx = { kind = \"epoll\", watch = [\"b\", \"e\"] }\n\
         y = { kind = \"poll\", watch = [\"r\"] }\nz = { kind = \"select\", watch = [\"a\"] }\n\
-        s = { kind = \"semaphore\" }\nw = { kind = \"word\" }\n[programs]\n\
+        s = { kind = \"semaphore\" }\nl = { kind = \"listener\" }\nd = { kind = \"disk\" }\nw = { kind = \"word\" }\n[programs]\n\
         all = [\"repeat forever\", \"send a 4\", \"poll x\", \"recv-ready 4\", \"answer 5\", \"poll y\", \"recv r 7\", \
         \"poll z\", \"send q 9\", \"lock p\", \"unlock p\", \"lock-shared f\", \"unlock f\", \"lock g\", \"unlock g\", \
         \"drain s\", \"kill one\", \"signal-wait\", \"store w 3\", \"advance w\", \"await w 4 1ms\", \"note w\", \
-        \"restart-if-changed w\", \"done\"]\n[[tasks]]\nname = \"one\"\nprogram = \"all\"\n";
+        \"restart-if-changed w\", \"connect l a\", \"connect l\", \"accept l\", \"close life\", \"fsync d 5ms\", \
+        \"run-kernel 2us\", \"timer 1 5ms\", \"late 1 delay\", \"age a old\", \"done\"]\n[[tasks]]\nname = \"one\"\nprogram = \"all\"\n";
     for text in [everything, waits, PINGPONG] {
         let first = parse(text, "first").unwrap();
         let mut second = parse(&write(&first), "second").unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::policy_text;
 use crate::program::{
-    Amount, BarrierId, ChannelId, CondId, DiskId, LockId, Op, PollId, ProgramId, SemId, WordId,
+    Amount, BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, Op, PollId, ProgramId, SemId, WordId,
 };
 use crate::scenario::{
     Attribute, ChannelKind, End, LockKind, PollKind, Scenario, SemKind, Semaphore, TaskSpec, Watched,
@@ -88,6 +88,7 @@ enum Object {
     Cond(CondId),
     Barrier(BarrierId),
     Disk(DiskId),
+    Listener(ListenerId),
     Poll(PollId),
     Word(WordId),
 }
@@ -100,7 +101,12 @@ fn objects_of(op: &Op) -> Vec<Object> {
         Op::CondWait { cond, lock } => vec![Object::Cond(cond), Object::Lock(lock)],
         Op::CondSignal(cond) | Op::CondBroadcast(cond) => vec![Object::Cond(cond)],
         Op::Barrier(barrier) => vec![Object::Barrier(barrier)],
-        Op::Io { disk, .. } => vec![Object::Disk(disk)],
+        Op::Io { disk, .. } | Op::Fsync { disk, .. } => vec![Object::Disk(disk)],
+        Op::Accept(listener) => vec![Object::Listener(listener)],
+        Op::Connect { listener, channel } => {
+            channel.map(Object::Channel).into_iter().chain([Object::Listener(listener)]).collect()
+        }
+        Op::Age { channel, .. } => vec![Object::Channel(channel)],
         Op::Poll(set) => vec![Object::Poll(set)],
         Op::Store { word, .. }
         | Op::Advance(word)
@@ -138,6 +144,7 @@ fn add_object(scenario: &Scenario, object: Object, found: &mut BTreeSet<String>)
             format!("barrier-{:03} = {{ kind = \"barrier\", parties = {parties} }}\n", barrier.0)
         }
         Object::Disk(disk) => format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0),
+        Object::Listener(listener) => format!("{} = {{ kind = \"listener\" }}\n", listener_name(listener)),
         Object::Poll(set) => poll_entry(scenario, set, found),
         Object::Word(word) => format!("word-{:03} = {{ kind = \"word\" }}\n", word.0),
     };
@@ -182,6 +189,10 @@ fn channel_name(channel: ChannelId) -> String {
     format!("channel-{:03}", channel.0)
 }
 
+fn listener_name(listener: ListenerId) -> String {
+    format!("listener-{:03}", listener.0)
+}
+
 fn program_name(program: ProgramId) -> String {
     format!("program-{:03}", program.0)
 }
@@ -194,9 +205,11 @@ fn line(scenario: &Scenario, op: &Op) -> String {
         Op::EndLoop => "done".to_string(),
         Op::Run(span) => format!("run {span}"),
         Op::RunFor(span) => format!("run-for {span}"),
+        Op::RunKernel(span) => format!("run-kernel {span}"),
         Op::Touch { kib } => format!("touch {kib}"),
         Op::Sleep(span) => format!("sleep {span}"),
         Op::Io { disk, service } => format!("io disk-{:03} {service}", disk.0),
+        Op::Fsync { disk, service } => format!("fsync disk-{:03} {service}", disk.0),
         Op::Send { channel, bytes } => format!("send {} {bytes}", channel_name(channel)),
         Op::Recv { channel, bytes } => format!("recv {} {bytes}", channel_name(channel)),
         Op::SemWait(sem) => format!("wait sem-{:03}", sem.0),
@@ -239,6 +252,14 @@ fn line_of_wait(scenario: &Scenario, op: &Op) -> String {
         Op::Poll(set) => format!("poll poll-{:03}", set.0),
         Op::RecvReady { bytes } => format!("recv-ready {bytes}"),
         Op::Answer { bytes } => format!("answer {bytes}"),
+        Op::Connect { listener, channel } => {
+            let channel = channel.map(|channel| format!(" {}", channel_name(channel))).unwrap_or_default();
+            format!("connect {}{channel}", listener_name(listener))
+        }
+        Op::Accept(listener) => format!("accept {}", listener_name(listener)),
+        Op::Close(span) => format!("close span-{:03}", span.0),
+        Op::Late { timer, span } => format!("late {} span-{:03}", timer.0, span.0),
+        Op::Age { channel, span } => format!("age {} span-{:03}", channel_name(channel), span.0),
         Op::Kill(task) => format!("kill {}", scenario.tasks[task.index()].name),
         Op::SigWait => "signal-wait".to_string(),
         Op::Store { word, value } => format!("store {} {value}", word_name(word)),
