@@ -69,6 +69,13 @@ go:;                                                                      \
  */
 #define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
 
+/*
+ * Says when an optional program, one whose section begins with '?', is loaded: when the constant
+ * NAME has the value VALUE, "NAME=VALUE", once all settings are made. Nobody pays for the others.
+ * The text is in the object, as a tag of the program's type information, where our loaders find it.
+ */
+#define LOADED_IF(setting) __attribute__((btf_decl_tag("loaded_if:" setting)))
+
 /* Nanoseconds in a millisecond and in a second. */
 #define MS 1000000ull
 #define SEC_NS (1000 * MS)

@@ -18,12 +18,16 @@
 
 /* relocation kinds of the compiler's __builtin_preserve_*() */
 enum {
+	BPF_FIELD_BYTE_OFFSET = 0,
 	BPF_FIELD_EXISTS = 2,
+	BPF_TYPE_ID_TARGET = 1,
 	BPF_TYPE_SIZE = 1,
 	BPF_ENUMVAL_VALUE = 1,
 };
 
 #define bpf_core_field_exists(field) __builtin_preserve_field_info(field, BPF_FIELD_EXISTS)
+#define bpf_core_field_offset(type, field) \
+	__builtin_preserve_field_info(((type *)0)->field, BPF_FIELD_BYTE_OFFSET)
 #define bpf_core_type_size(type) __builtin_preserve_type_info(*(typeof(type) *)0, BPF_TYPE_SIZE)
 #define bpf_ksym_exists(sym) (!!(sym))
 

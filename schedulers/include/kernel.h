@@ -120,6 +120,8 @@ struct task_struct {
 /* Registers of a task in a system call, x86-64. */
 struct pt_regs {
 	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
 	unsigned long orig_ax;
 };
 
@@ -219,6 +221,8 @@ static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
 static long (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
+static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
+static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
 					   u64 flags) = (void *)156;
@@ -235,6 +239,7 @@ void __attribute__((address_space(1))) *bpf_arena_alloc_pages(
 	u64 flags) __ksym;
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 void bpf_task_release(struct task_struct *p) __ksym;
+void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 void scx_bpf_dispatch_cancel(void) __ksym;

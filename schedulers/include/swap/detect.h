@@ -13,7 +13,6 @@
 #include "../interrupt.h"
 
 u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about tasks");
-u64 nr_swap_outsiders COUNTS("wakeups by kernel threads, which we do not schedule");
 
 /* The resources that calls of process @tgid wait for. Type 0 would be no resource. */
 #define SWAP_CALL(call, tgid) SWAP_KIND((call) + 1, tgid)
@@ -22,35 +21,40 @@ u64 nr_swap_outsiders COUNTS("wakeups by kernel threads, which we do not schedul
  * The resource that @p, which blocks in a system call, waits for. Whoever waits
  * for children waits for any of them.
  */
-static __always_inline void swap_blocking_call(task_t *t, struct task_struct *p)
+static __always_inline void swap_blocking_call(task_t *t, struct task_struct *p, s64 call,
+					       struct pt_regs *regs)
 {
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(p);
-	s64 call = regs->orig_ax;
-	u64 what = regs->di;
+	struct swap_task __arena *s = &t->base.swap;
+	struct swap_key key;
 
-	WRITE_ONCE(t->base.swap.kind, 0);
-	if (call < 0)
+	if (swap_types != ~0u && !swap_call_counts(p, call, regs))
 		return;
-	if (call == SYS_WAITID || call == SYS_WAIT4) {
-		call = SYS_WAIT4;
-		what = 0;
+	if (call == SYS_WAIT4 || call == SYS_WAITID) {
+		swap_name(&key, SWAP_CHILD, 0, p->tgid, 0);
+		s->what = key.what;
+		s->kind = key.kind;
+		return;
 	}
-	t->base.swap.what = what;
-	t->base.swap.kind = SWAP_CALL(call, p->tgid);
+	s->what = regs->di;
+	s->kind = SWAP_CALL(call, p->tgid);
 }
 
 /* The current task has forked the process @child: it may come to wait for it. */
 static __noinline int swap_forks(task_t *child, s32 tgid)
 {
-	u64 kind = SWAP_CALL(SYS_WAIT4, tgid), now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns();
 	resource_t *resource;
+	struct swap_key key;
 	struct lock *lock;
 
 	use_arena();
-	lock = swap_lock(swap_bucket(kind, 0));
+	swap_name(&key, SWAP_CHILD, 0, tgid, 0);
+	if (!key.kind)
+		return 0;
+	lock = swap_lock(swap_bucket(key.kind, key.what));
 	if (!lock)
 		return 0;
-	resource = swap_get(kind, 0, now);
+	resource = swap_get(key.kind, key.what, now);
 	if (resource)
 		swap_list_provider(resource, child);
 	unlock(lock);
@@ -78,11 +82,25 @@ static __noinline int swap_start_waiting(task_t *t, u64 now)
 	return 0;
 }
 
-/* @t blocks. */
+/* @t, the current task @p, blocks. */
 static __always_inline void swap_blocks(task_t *t, struct task_struct *p, u64 now)
 {
-	swap_blocking_call(t, p);
-	if (t->base.swap.kind && swap_enabled)
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(p);
+	s64 call = regs->orig_ax;
+
+	WRITE_ONCE(t->base.swap.kind, 0);
+	if (call < 0 || !swap_enabled || swap_leaves_alone(p))
+		return;
+	if (call == SYS_IO_URING_ENTER) {
+		count(nr_swap_uncovered);
+		return;
+	}
+	if (detect == DETECT_PAPER) {
+		swap_wants(t, p, call, regs, now);
+		return;
+	}
+	swap_blocking_call(t, p, call, regs);
+	if (t->base.swap.kind)
 		swap_start_waiting(t, now);
 }
 
@@ -128,25 +146,30 @@ static __noinline int swap_learn(task_t *t)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct swap_task __arena *s = &t->base.swap;
-	task_t *waker = task_of(current);
 	resource_t *resource;
+	provider_t *entry;
 	struct lock *lock;
+	task_t *waker;
 	u64 now;
 
 	use_arena();
-	if (!waker || waker == t)
-		return 0;
 	if (!is_ours(current)) {
 		count(nr_swap_outsiders);
 		return 0;
 	}
+	waker = swap_provider_of(current);
+	if (!waker || waker == t)
+		return 0;
+	if (detect == DETECT_PAPER)
+		return swap_confirm(t, waker);
 	now = bpf_ktime_get_ns();
 	lock = swap_lock(swap_bucket(s->kind, s->what));
 	if (!lock)
 		return 0;
 	resource = swap_get(s->kind, s->what, now);
-	if (resource)
-		swap_credit(resource, waker);
+	entry = resource ? swap_list_provider(resource, waker) : NULL;
+	if (entry)
+		swap_credit(entry, waker);
 	unlock(lock);
 	return 0;
 }

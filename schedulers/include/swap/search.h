@@ -87,14 +87,16 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 				      struct swap_step __arena *step, provider_t *entry, u32 cpu,
 				      task_t *prev, bool any)
 {
-	u64 product = step->product * entry->confidence, value;
+	u64 product = step->product * entry->confidence, scale = 1, value;
 	u32 order = step->depth ? step->order : entry->order;
 	task_t *p = entry->task;
 
 	if (swap_on_way(search, p))
 		return;
+	if (step->depth)
+		scale = step->scale * entry->resource->confidence;
 	if (p == prev || (p->base.state == TASK_READY && (any || cpu_allowed(p, cpu)))) {
-		value = product / step->scale;
+		value = product / scale;
 		if (!swap_better(search, entry, value, order))
 			return;
 		search->task = p;
@@ -103,8 +105,7 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 		search->first_order = order;
 		search->order = entry->order;
 	} else if (p->base.swap.waits && step->depth + 1 < SWAP_DEPTH) {
-		swap_enter(search, step->depth + 1, p, product, step->scale * swap_confidence,
-			   order);
+		swap_enter(search, step->depth + 1, p, product, scale, order);
 	}
 }
 

@@ -11,10 +11,15 @@
 
 #ifdef SWAP
 
+#include "args.h"
+#include "files.h"
+#include "resource.h"
 #include "table.h"
 #include "search.h"
 #include "realtime.h"
 #include "virtual.h"
+#include "scope.h"
+#include "paper.h"
 #include "detect.h"
 
 #else

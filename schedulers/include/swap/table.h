@@ -13,13 +13,18 @@ const volatile u32 swap_providers = SWAP_PROVIDERS;
 
 enum detect {
 	DETECT_WAKER,	/* providers are those who were seen to wake up a requester */
-	DETECT_PAPER,	/* the same, trusted and blamed by the paper's rule */
+	DETECT_PAPER,	/* those whose system calls make it possible, as in the paper */
 };
 
-/* How dependencies are found; enum, default DETECT_WAKER. */
+/* How dependencies are found; DETECT_WAKER (who woke whom) or DETECT_PAPER (arguments of system calls); DETECT_WAKER. */
 const volatile enum detect detect = DETECT_WAKER;
 /* Time that a provider gets for a requester until it is trusted less; ns; 20 ms. The paper's Q. */
 const volatile u64 swap_quantum_ns = 20000000;
+/* Exceptions for types of resources (enum swap_type, from 1: pipe, socket, System V queue and semaphore, POSIX
+ * queue, signal, flock, record lock, futex, eventfd, poll, child), of Q, C and K; 0: none. */
+const volatile u64 swap_quantum_of_type[16] = {};
+const volatile u32 swap_confidence_of_type[16] = {};
+const volatile u32 swap_providers_of_type[16] = {};
 /* SWAP is at work; may be changed while the scheduler runs; on. */
 volatile bool swap_enabled = true;
 
@@ -89,6 +94,27 @@ static __always_inline resource_t *swap_room(u64 kind, u64 what)
 	return &way[oldest];
 }
 
+/* Nobody provides @resource: no entry of it is taken for one. */
+static __always_inline void swap_clear_providers(resource_t *resource)
+{
+	u32 i;
+
+	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
+		hide_value(i);
+		WRITE_ONCE(resource->provider[i].task, NULL);
+	}
+	WRITE_ONCE(resource->nr_providers, 0);
+}
+
+/* What holds for all resources of a type. */
+static __always_inline void swap_set_limits(resource_t *resource, u32 type)
+{
+	resource->type = type;
+	resource->quantum = swap_quantum_of_type[type % 16] ?: swap_quantum_ns;
+	resource->confidence = swap_confidence_of_type[type % 16] ?: swap_confidence;
+	resource->limit = swap_providers_of_type[type % 16] ?: swap_providers;
+}
+
 /* The resource, which is remembered from now on; NULL: there is no room. */
 static __noinline resource_t *swap_get(u64 kind, u64 what, u64 now)
 {
@@ -100,9 +126,10 @@ static __noinline resource_t *swap_get(u64 kind, u64 what, u64 now)
 		if (!resource)
 			return NULL;
 		count(nr_swap_resources);
-		WRITE_ONCE(resource->nr_providers, 0);
+		swap_clear_providers(resource);
 		list_init(&resource->requesters);
 		WRITE_ONCE(resource->nr_requesters, 0);
+		swap_set_limits(resource, swap_type_of(kind));
 		resource->what = what;
 		resource->kind = kind;
 	}
@@ -118,18 +145,20 @@ enum swap_class {
 	SWAP_HIGH,
 };
 
-static __always_inline enum swap_class swap_class_of(s32 confidence)
+static __always_inline enum swap_class swap_class_of(provider_t *entry, s32 confidence)
 {
-	if (confidence > (s32)swap_confidence)
+	s32 usual = entry->resource->confidence;
+
+	if (confidence > usual)
 		return SWAP_HIGH;
-	return confidence == (s32)swap_confidence ? SWAP_DEFAULT : SWAP_LOW;
+	return confidence == usual ? SWAP_DEFAULT : SWAP_LOW;
 }
 
 /* Who changes class goes to the end of it. */
 static __always_inline void swap_set_confidence(provider_t *entry, s32 confidence)
 {
-	confidence = max(min(confidence, (s32)(2 * swap_confidence)), 0);
-	if (swap_class_of(confidence) != swap_class_of(entry->confidence))
+	confidence = max(min(confidence, (s32)(2 * entry->resource->confidence)), 0);
+	if (swap_class_of(entry, confidence) != swap_class_of(entry, entry->confidence))
 		entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
 	entry->confidence = confidence;
 }
@@ -145,7 +174,8 @@ static __always_inline bool swap_entry_valid(provider_t *entry)
 /* Would @a leave the list before @b, if one has to? */
 static __always_inline bool swap_leaves_first(provider_t *a, provider_t *b)
 {
-	enum swap_class of_a = swap_class_of(a->confidence), of_b = swap_class_of(b->confidence);
+	enum swap_class of_a = swap_class_of(a, a->confidence);
+	enum swap_class of_b = swap_class_of(b, b->confidence);
 
 	return of_a < of_b || (of_a == of_b && (s32)(a->order - b->order) < 0);
 }
@@ -168,7 +198,7 @@ static __always_inline provider_t *swap_entry_for(resource_t *resource, task_t *
 			room = entry;
 		}
 	}
-	if ((!room || room->task) && i < swap_providers && i < SWAP_PROVIDERS) {
+	if ((!room || room->task) && i < resource->limit && i < SWAP_PROVIDERS) {
 		room = &resource->provider[i];
 		WRITE_ONCE(room->task, NULL);
 		resource->nr_providers = i + 1;
@@ -176,14 +206,29 @@ static __always_inline provider_t *swap_entry_for(resource_t *resource, task_t *
 	return room;
 }
 
-/* Lists @p, the calling task, as provider of @resource, if it is not. Its entry. */
+/* @p, most often the calling task, remembers that it provides by @entry. */
+static __always_inline void swap_remember(task_t *p, provider_t *entry)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	u32 i;
+
+	for (i = zero; i < SWAP_OWNED && can_loop; i++) {
+		if (s->owned[i] == entry)
+			return;
+	}
+	s->owned[s->next_owned++ % SWAP_OWNED] = entry;
+}
+
+/* Lists @p as provider of @resource, if it is not. Its entry. */
 static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p)
 {
 	provider_t *entry = swap_entry_for(resource, p);
-	struct swap_task __arena *s = &p->base.swap;
 
 	use_arena();
-	if (!entry || entry->task == p)
+	if (!entry)
+		return NULL;
+	swap_remember(p, entry);
+	if (entry->task == p && entry->id == p->base.id)
 		return entry;
 	if (entry->task)
 		count(nr_swap_displaced);
@@ -191,25 +236,21 @@ static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p
 	entry->resource = resource;
 	entry->task = p;
 	entry->id = p->base.id;
-	entry->confidence = swap_confidence;
+	entry->confidence = resource->confidence;
 	entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
 	WRITE_ONCE(entry->used, 0);
 	WRITE_ONCE(entry->spent, 0);
 	WRITE_ONCE(entry->needed, 0);
-	s->owned[s->next_owned++ % SWAP_OWNED] = entry;
 	return entry;
 }
 
-/* @p, the calling task, has provided @resource for somebody who waited for it. */
-static __noinline int swap_credit(resource_t *resource, task_t *p)
+/* @p, the calling task, has provided the resource of @entry for somebody who waited for it. */
+static __noinline int swap_credit(provider_t *entry, task_t *p)
 {
-	provider_t *entry = swap_list_provider(resource, p);
 	struct swap_task __arena *s = &p->base.swap;
 	u64 needed;
 
 	use_arena();
-	if (!entry)
-		return 0;
 	count(nr_swap_provided);
 	swap_set_confidence(entry, entry->confidence + 1);
 	needed = entry->spent;
@@ -230,23 +271,61 @@ static __noinline int swap_credit(resource_t *resource, task_t *p)
  */
 static __always_inline u64 swap_quantum(provider_t *entry)
 {
+	u64 quantum = entry->resource->quantum;
+
 	if (detect == DETECT_PAPER)
-		return swap_quantum_ns;
-	return swap_quantum_ns + entry->needed + entry->needed / 4;
+		return quantum;
+	return quantum + entry->needed + entry->needed / 4;
+}
+
+/* Does @p wait for @resource? */
+static __always_inline bool swap_waits_for(task_t *p, resource_t *resource)
+{
+	u32 i;
+
+	for (i = zero; i < p->base.swap.nr_requests && i < SWAP_REQUESTS && can_loop; i++) {
+		hide_value(i);
+		if (p->base.swap.request[i].resource == resource)
+			return true;
+	}
+	return false;
+}
+
+/* Is there nobody else who could provide the resource of @entry? */
+static __always_inline bool swap_is_sole(provider_t *entry)
+{
+	resource_t *resource = entry->resource;
+	provider_t *other;
+	u32 i;
+
+	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
+		hide_value(i);
+		other = &resource->provider[i];
+		if (other != entry && other->confidence > 0 && swap_entry_valid(other) &&
+		    !swap_waits_for(other->task, resource))
+			return false;
+	}
+	return true;
 }
 
 /*
- * The time of @entry was for nothing. That the paper takes one step back at a time
- * is for providers that are guessed; one that was seen to provide once, and not
- * since, is given up sooner.
+ * The time of @entry was for nothing. That the paper takes one step back at a time,
+ * and none if there is no choice, is for providers that are guessed; one that was seen
+ * to provide once, and not since, is given up sooner.
  */
 static __always_inline void swap_blame(provider_t *entry)
 {
 	s32 confidence = entry->confidence;
 
-	count(nr_swap_blamed);
 	entry->used = 0;
-	swap_set_confidence(entry, detect == DETECT_PAPER ? confidence - 1 : confidence >> 1);
+	if (detect != DETECT_PAPER)
+		confidence >>= 1;
+	else if (!swap_is_sole(entry))
+		confidence--;
+	else
+		return;
+	count(nr_swap_blamed);
+	swap_set_confidence(entry, confidence);
 }
 
 /* ---- requesters ---- */
@@ -267,6 +346,22 @@ static __always_inline void swap_add_request(resource_t *resource, task_t *p)
 	s->nr_requests++;
 }
 
+/* A resource that nobody waits for nor provides is forgotten. */
+static __always_inline void swap_drop_unused(resource_t *resource)
+{
+	u32 i;
+
+	if (resource->nr_requesters)
+		return;
+	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
+		hide_value(i);
+		if (swap_entry_valid(&resource->provider[i]))
+			return;
+	}
+	swap_clear_providers(resource);
+	WRITE_ONCE(resource->kind, 0);
+}
+
 /* @p does not wait any more. Takes the locks itself. */
 static __noinline int swap_withdraw(task_t *p)
 {
@@ -283,6 +378,8 @@ static __noinline int swap_withdraw(task_t *p)
 		s->nr_requests--;
 		list_del(&s->request[s->nr_requests % SWAP_REQUESTS].link);
 		resource->nr_requesters--;
+		if (detect == DETECT_PAPER)
+			swap_drop_unused(resource);
 		unlock(lock);
 	}
 	return 0;

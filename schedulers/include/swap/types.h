@@ -44,12 +44,17 @@ struct swap_provider {
 	u64 used;			/* ns run for requesters since it last provided or was blamed, */
 	u64 spent;			/* and since it last provided */
 	u64 needed;			/* ns that it needed to provide, lately */
+	u64 last_use;			/* ns, when it was seen to touch a futex */
 };
 
 struct swap_resource {
 	u64 kind;			/* identity: SWAP_KIND() of it, 0: free, */
 	u64 what;			/* and its number among those */
 	u64 last_use;			/* ns */
+	u64 quantum;			/* Q, C and K of its type, and the type */
+	u32 confidence;
+	u32 limit;
+	u32 type;
 	struct list_head requesters;	/* swap_request::link */
 	u32 nr_requesters;
 	u32 nr_providers;		/* entries in use, and perhaps invalid, are the first ones */
@@ -65,7 +70,7 @@ struct swap_request {
 
 /* Part of a task's descriptor. */
 struct swap_task {
-	u64 kind, what;			/* K: resource that it blocks on; kind 0: none */
+	u64 kind, what;			/* K: resource that it blocks on, or the last of them; kind 0: none */
 	struct swap_request request[SWAP_REQUESTS];
 	u32 nr_requests;		/* K: of these are linked */
 	u32 next_owned;

@@ -13,5 +13,6 @@ mod shares;
 mod soak;
 mod staircase;
 mod swap;
+mod swap_paper;
 mod ule;
 mod vanilla;

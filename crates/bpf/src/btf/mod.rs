@@ -260,6 +260,15 @@ impl Btf {
         self.types.iter().find(is_tag).map(|tag| self.string(tag.name))
     }
 
+    /// The tags on the function of this name (`btf_decl_tag`).
+    pub fn tags_of_function(&self, name: &str) -> Vec<&str> {
+        let is_tag = |tag: &&Type| match tag.kind {
+            Kind::DeclTag(of, -1) => matches!(self.kind(of), Kind::Func(..)) && self.name(of) == name,
+            _ => false,
+        };
+        self.types.iter().filter(is_tag).map(|tag| self.string(tag.name)).collect()
+    }
+
     /// Types whose name without flavour is `name`, in order of id.
     pub fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = TypeId> + 'a {
         let from = self.by_name.partition_point(|&id| essential_name(self.name(TypeId(id))) < name);

@@ -2,7 +2,7 @@
 
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
-use super::{ImageFunction, Linker, flow, walked};
+use super::{ImageFunction, Linker, flow, is_loaded, walked};
 use crate::btf::ext::CoreRecord;
 use crate::code::{Code, CodeBuilder, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
@@ -64,9 +64,15 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
     let used: BTreeSet<&str> =
         tables.iter().flat_map(|t| t.functions.iter().map(|(_, f)| f.as_str())).collect();
     for program in linker.object.programs() {
-        // A struct_ops program is loaded if a table names it, any other unless its section says otherwise.
-        let struct_ops = matches!(program.kind, ProgramKind::StructOps(_));
-        if !(used.contains(program.name.as_str()) || (program.autoload && !struct_ops)) {
+        // A struct_ops program is loaded if a table names it, any other unless its section or its condition says otherwise.
+        let wanted = match program.kind {
+            ProgramKind::StructOps(_) => used.contains(program.name.as_str()),
+            _ => is_loaded(linker.object, program, |variable| {
+                let addr = linker.variable_address(&variable.name)?;
+                Some(mem.slice(addr, variable.size).ok()?.to_vec())
+            })?,
+        };
+        if !wanted {
             continue;
         }
         let key = find_program(linker, &program.name).ok_or_else(|| {

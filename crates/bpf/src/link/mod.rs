@@ -8,11 +8,13 @@
 mod code;
 mod externs;
 mod flow;
+mod optional;
 mod sections;
 mod settings;
 mod struct_ops;
 mod walked;
 
+pub use optional::is_loaded;
 pub use settings::Settings;
 pub use struct_ops::StructOps;
 

@@ -219,6 +219,7 @@ fn prepare(scheduler: &SchedulerObject) -> Result<Object, LoadError> {
         LoadError::Open { name: name.clone(), words }
     })?;
     settings::apply(&object, &scheduler.settings)?;
+    settings::choose_programs(&object, scheduler)?;
     if let Err(source) = object.load() {
         let messages = raw::take_messages();
         return Err(match verifier::refusal(&messages) {

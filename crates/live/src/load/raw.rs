@@ -248,7 +248,20 @@ impl Program<'_> {
         unsafe { text(sys::bpf_program__name(self.0)) }
     }
 
-    /// Whether it hooks into something by itself, apart from struct_ops.
+    /// Has it loaded although its section says that it is optional; only before loading.
+    pub(super) fn load_too(&self) {
+        // SAFETY: the program lives as long as its object. It fails once the object is loaded only.
+        let failed = unsafe { sys::bpf_program__set_autoload(self.0, true) };
+        debug_assert_eq!(failed, 0, "the object is not loaded yet");
+    }
+
+    /// Whether it is loaded with its object.
+    pub(super) fn is_loaded(&self) -> bool {
+        // SAFETY: the program lives as long as its object.
+        unsafe { sys::bpf_program__autoload(self.0) }
+    }
+
+    /// Whether it is loaded and hooks into something by itself, apart from struct_ops.
     pub(super) fn is_hook(&self) -> bool {
         // SAFETY: the program lives as long as its object.
         let kind = unsafe { sys::bpf_program__type(self.0) };
@@ -260,6 +273,7 @@ impl Program<'_> {
             sys::BPF_PROG_TYPE_LSM,
         ]
         .contains(&kind)
+            && self.is_loaded()
     }
 
     pub(super) fn attach(&self) -> io::Result<Link> {

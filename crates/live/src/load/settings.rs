@@ -1,10 +1,11 @@
 //! Values for a scheduler's variables: from the user by name, from the kernel by convention.
 
 use schedlab_base::{DurationNs, TimedSetting};
+use schedlab_bpf::link::is_loaded;
 
-use super::LoadError;
 use super::btf::{Btf, Kind, Variable};
 use super::raw::{Map, Object};
+use super::{LoadError, SchedulerObject};
 
 /// Room for the debug dump of an ejected scheduler, as the kernel's own tools have it.
 const DUMP_SIZE: u32 = 32 << 10;
@@ -41,6 +42,28 @@ pub(super) fn apply(object: &Object, settings: &[(String, String)]) -> Result<()
     fill_slice(object, &free);
     fill_dump_room(object, &free);
     give_arrays_a_length(object, &btf, &variables);
+    Ok(())
+}
+
+/// Has the optional programs loaded whose condition the settings meet (see `schedlab_bpf::link::is_loaded`).
+pub(super) fn choose_programs(object: &Object, scheduler: &SchedulerObject) -> Result<(), LoadError> {
+    // What only libbpf can read has no conditions of ours.
+    let Ok(file) = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes) else {
+        return Ok(());
+    };
+    for program in file.programs().iter().filter(|program| !program.autoload) {
+        let value = |variable: &schedlab_bpf::object::Variable| {
+            let offset = usize::try_from(variable.offset).ok()?;
+            section_map(object, &variable.section)?.read(offset, usize::try_from(variable.size).ok()?)
+        };
+        let wanted = is_loaded(&file, program, value).map_err(|error| LoadError::Open {
+            name: scheduler.name.clone(),
+            words: vec![error.to_string()],
+        })?;
+        if let (true, Some(found)) = (wanted, object.programs().find(|found| found.name() == program.name)) {
+            found.load_too();
+        }
+    }
     Ok(())
 }
 
