@@ -13,7 +13,8 @@ fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let (schedulers, machines) = (root.join("schedulers"), root.join("machines"));
-    for path in [&schedulers, &machines] {
+    let published = root.join("published");
+    for path in [&schedulers, &machines, &published] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -55,6 +56,13 @@ fn main() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");
+    }
+    code.push_str("];\n/// Definitions of documents and their published figures: file name and text.\n");
+    code.push_str("pub(crate) static PUBLISHED: &[(&str, &str)] = &[\n");
+    for path in files(&published, "toml").into_iter().chain(files(&published, "csv")) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = path.canonicalize().unwrap_or(path);
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
     }
     code.push_str("];\n");
     fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");

@@ -19,12 +19,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sim", &["base", "trace", "workload"]),
     ("scx", &["base", "trace", "workload", "bpf", "sim"]),
     ("live", &["base", "trace", "workload", "bpf"]),
-    ("report", &["base", "trace", "stats"]),
-    ("cli", &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "live", "report"]),
+    ("reproduction", &["base", "trace", "stats"]),
+    ("report", &["base", "trace", "stats", "reproduction"]),
+    ("cli", &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "live", "reproduction", "report"]),
 ];
 
 /// Rooms where a run must be a function of its inputs alone.
-const DETERMINISTIC: &[&str] = &["base", "trace", "stats", "workload", "bpf", "sim", "scx"];
+const DETERMINISTIC: &[&str] = &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "reproduction"];
 
 /// Words that have no place there, and what to use instead.
 const BANNED: &[(&str, &str)] = &[

@@ -102,6 +102,21 @@ pub(crate) struct ResultArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// How many simulated runs are made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Many runs")]
+pub(crate) struct SweepArgs {
+    /// Runs at the same time; the host's CPUs without
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Keep finished runs in DIR, and do not repeat those that are there; further folders are read only
+    #[arg(long, value_name = "DIR,..", value_delimiter = ',', value_hint = ValueHint::DirPath)]
+    pub(crate) resume: Vec<PathBuf>,
+    /// Make only every N-th run, from the I-th; the report comes when all are in the folders of --resume
+    #[arg(long, value_name = "I/N", requires = "resume")]
+    pub(crate) shard: Option<crate::sweep::Shard>,
+}
+
 /// What is simulated.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
@@ -177,7 +192,7 @@ Examples:
   sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
 
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
-Results do not depend on --jobs.")]
+Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
     /// Schedulers, the baseline first
     #[arg(
@@ -197,17 +212,16 @@ pub(crate) struct CompareArgs {
     /// Runs of each scheduler and CPU count
     #[arg(long, value_name = "N", default_value = "3")]
     pub(crate) runs: NonZeroUsize,
-    /// Runs at the same time; the host's CPUs without
-    #[arg(short, long, value_name = "N", conflicts_with_all = ["live", "vm"])]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     pub(crate) confidence: schedlab_stats::Level,
     /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
-    #[arg(long, conflicts_with_all = ["vm", "cpus"])]
+    #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume"])]
     pub(crate) live: bool,
     /// In a virtual machine, booted for every run; -m means nothing then
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["jobs", "resume"])]
     pub(crate) vm: bool,
     /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
     #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
@@ -223,36 +237,33 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  schedlab reproduce kravetz --quick     smaller workloads: a minute or two
+  schedlab reproduce all --quick                    smaller workloads: some minutes
   schedlab reproduce kravetz --html kravetz.html
+  schedlab reproduce swap --document-table fig2 --runs 5
+  schedlab reproduce all --resume runs --shard 1/3  a third of the runs, for an array of jobs
 
-The rules of the verdicts are in docs/reproduction.md. Exit code 0 when at least 75 % of the rows
-agree, else 1.")]
+Documents: freebsd, kravetz, libenzi, santosa, swap. The rules of the verdicts are in
+docs/reproduction.md. Exit code 0 when as many rows of each document agree as are wanted, else 1.")]
 pub(crate) struct ReproduceArgs {
-    /// The document
-    #[arg(value_enum)]
-    pub(crate) document: DocumentName,
+    /// The document, or all
+    #[arg(value_name = "DOCUMENT")]
+    pub(crate) document: String,
     /// Smaller workloads
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Only these tables
+    #[arg(long = "document-table", value_name = "ID,..", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
     /// Runs of each row and scheduler
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) runs: NonZeroUsize,
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Runs at the same time; the host's CPUs without
-    #[arg(short, long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
-}
-
-/// Documents whose figures can be reproduced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DocumentName {
-    /// Kravetz, "O(1) scheduler, -D1": mkbench, chat, reflex on 2, 4, 8 CPUs
-    Kravetz,
 }
 
 /// Arguments of `run`.

@@ -14,6 +14,7 @@ mod results;
 mod scheduler;
 mod shipped;
 mod simulation;
+mod store;
 mod sweep;
 mod workload;
 

@@ -3,10 +3,12 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use crate::workload;
-use schedlab_base::{Better, DurationNs, Machine, Metric};
-use schedlab_report::Document;
+use schedlab_base::{Better, DurationNs, Machine, Metric, TimeNs};
+use schedlab_report::{Document, SampleSink, read_samples};
+use schedlab_reproduction::Sampling;
 use schedlab_scx::BpfScheduler;
 use schedlab_sim::{Class, Config, FIRST_PID, RunResult, SharedSink, run};
+use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
 use schedlab_trace::{Backend, RunRecord, Series, WorkloadRecord};
 use schedlab_workload::{Scenario, TaskSpec};
@@ -43,6 +45,8 @@ pub(crate) struct Simulation {
     pub(crate) limit: Option<DurationNs>,
     /// `--checkers`.
     pub(crate) checkers: bool,
+    /// Figures of samples of `schedule()` are metrics of the record.
+    pub(crate) sampling: Option<Sampling>,
 }
 
 impl Simulation {
@@ -87,6 +91,37 @@ impl Simulation {
     /// here: the record says so.
     pub(crate) fn run(&self, scenario: &Scenario) -> Result<RunRecord, Failure> {
         self.run_watched(scenario, Watch::default()).map(|(record, _)| record)
+    }
+
+    /// Builds the scenario and runs it, with the metrics of samples if they are wanted.
+    ///
+    /// # Errors
+    /// See [`Simulation::run`].
+    pub(crate) fn run_alone(&self) -> Result<RunRecord, Failure> {
+        let scenario = self.scenario()?;
+        let Some(sampling) = &self.sampling else { return self.run(&scenario) };
+        let clock = self.machine.clock_mhz;
+        let sink = SampleSink::new(Vec::new(), self.machine.cpu_count(), clock, FIRST_PID.cast_unsigned());
+        let sink = Rc::new(RefCell::new(sink));
+        let sinks: Vec<SharedSink> = vec![sink.clone()];
+        let watch = Watch { sinks, schedule_events: true, mark: sampling.mark.clone(), ..Watch::default() };
+        let (mut record, _) = self.run_watched(&scenario, watch)?;
+        let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
+        let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
+        let read = taken.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
+        let file = read.and_then(|text| read_samples(&text, "samples")).map_err(Failure::usage)?;
+        let per_ms = u64::from(clock) * 1000;
+        let inside = |sample: &SchedSample| {
+            sampling.window_ms.is_none_or(|[from, to]| (from..to).contains(&(sample.start / per_ms)))
+        };
+        let samples: Vec<SchedSample> = file.rows.into_iter().filter(inside).collect();
+        let figures = analyse(&samples, &sampling.disturbers);
+        for (name, unit) in NAMED {
+            if let Some(value) = figures.named(name, None, clock) {
+                record.metrics.push(Metric::new(&format!("samples.{name}"), value, unit, Better::Neither));
+            }
+        }
+        Ok(record)
     }
 
     /// The same with somebody looking on, and the last lines that the scheduler printed (`bpf_printk()`).

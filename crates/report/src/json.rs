@@ -2,10 +2,10 @@
 //! order and formatting are fixed, so equal runs give equal bytes.
 
 use crate::comparison::{Cell, Comparison, Sample, Verdict};
-use crate::reproduction::{Figures, PublishedRow};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_reproduction::DocumentOutcome;
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
@@ -26,8 +26,8 @@ pub struct Document {
     pub runs: Vec<RunRecord>,
     /// What they say about each other.
     pub comparisons: Vec<Comparison>,
-    /// Published figures beside measured ones.
-    pub reproduction: Vec<PublishedRow>,
+    /// Documents measured again.
+    pub reproduction: Vec<DocumentOutcome>,
     /// Who waits for whom on a machine.
     pub waits: Option<Waits>,
 }
@@ -140,7 +140,7 @@ struct File {
     #[serde(default)]
     comparisons: Vec<Compared>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reproduction: Vec<Row>,
+    reproduction: Vec<DocumentOutcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waits: Option<WaitsFile>,
 }
@@ -242,26 +242,6 @@ struct Compared {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
-    workload: String,
-    reference: String,
-    candidate: String,
-    place: String,
-    metric: String,
-    unit: String,
-    better: String,
-    published: Pair,
-    measured: Option<Pair>,
-    verdict: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Pair {
-    reference: f64,
-    candidate: f64,
-}
-
-#[derive(Serialize, Deserialize)]
 struct Side {
     scheduler: String,
     runs: usize,
@@ -277,7 +257,7 @@ pub fn to_json(document: &Document) -> String {
         schedlab: Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA },
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
-        reproduction: document.reproduction.iter().map(row_out).collect(),
+        reproduction: document.reproduction.clone(),
         waits: document.waits.as_ref().map(WaitsFile::new),
     };
     let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
@@ -299,9 +279,8 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     }
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
-    let reproduction = file.reproduction.into_iter().map(row_in).collect::<Result<_, _>>()?;
     let waits = file.waits.map(WaitsFile::read).transpose()?;
-    Ok(Document { runs, comparisons, reproduction, waits })
+    Ok(Document { runs, comparisons, reproduction: file.reproduction, waits })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -446,36 +425,6 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
     })
 }
 
-fn row_out(row: &PublishedRow) -> Row {
-    let pair = |figures: Figures| Pair { reference: figures.reference, candidate: figures.candidate };
-    Row {
-        workload: row.workload.clone(),
-        reference: row.schedulers[0].clone(),
-        candidate: row.schedulers[1].clone(),
-        place: row.place.clone(),
-        metric: row.metric.clone(),
-        unit: row.unit.clone(),
-        better: better_name(row.better).to_string(),
-        published: pair(row.published),
-        measured: row.measured.map(pair),
-        verdict: row.verdict().text(),
-    }
-}
-
-fn row_in(row: Row) -> Result<PublishedRow, JsonError> {
-    let figures = |pair: Pair| Figures { reference: pair.reference, candidate: pair.candidate };
-    Ok(PublishedRow {
-        workload: row.workload,
-        schedulers: [row.reference, row.candidate],
-        place: row.place,
-        metric: row.metric,
-        unit: row.unit,
-        better: better_in(&row.better)?,
-        published: figures(row.published),
-        measured: row.measured.map(figures),
-    })
-}
-
 fn side_out(sample: &Sample) -> Side {
     Side {
         scheduler: sample.scheduler.clone(),
@@ -553,7 +502,7 @@ mod tests {
     fn document() -> Document {
         let runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
-        let reproduction = vec![crate::reproduction::tests::row(Better::Lower, (1.5, 2.0), Some((3.0, 4.0)))];
+        let reproduction = vec![crate::reproduction::tests::outcome()];
         Document { comparisons: compare(&runs, Level::P95), runs, reproduction, waits: None }
     }
 

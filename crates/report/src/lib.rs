@@ -24,7 +24,7 @@ pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::ministat;
 pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
-pub use reproduction::{AGREEMENT_PERCENT, Figures, PublishedRow, RowVerdict, agreeing, reproduction_table};
+pub use reproduction::{reproduction_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};
 pub use waits::{waits_dot, waits_html, waits_table};

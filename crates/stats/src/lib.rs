@@ -8,10 +8,12 @@ mod describe;
 mod effect;
 mod level;
 mod permutation;
+mod proportion;
 mod student;
 
 pub use describe::{Moments, StatsError, mean, median, quantile, sd};
 pub use effect::hedges_g;
 pub use level::Level;
 pub use permutation::{PermutationTest, permutation_test};
+pub use proportion::proportion_interval;
 pub use student::{Interval, TwoSample, Welch, mean_interval, student, welch};

@@ -125,6 +125,69 @@ impl SampleFigures {
     }
 }
 
+/// Figures that [`SampleFigures::named`] knows and that make sense for any samples: name and unit.
+pub const NAMED: [(&str, &str); 13] = [
+    ("rows", "1"),
+    ("span", "ms"),
+    ("migrations_total", "1"),
+    ("migrations_per_second", "1/s"),
+    ("hog_migrations_min", "1"),
+    ("hog_stint_median", "ms"),
+    ("hog_stint_max", "ms"),
+    ("schcy_median_without_recalc", "cycles"),
+    ("schcy_mean_without_recalc", "cycles"),
+    ("schcy_mean_recalc", "cycles"),
+    ("keventd_interruptions", "1"),
+    ("same_hog_resumes_after_keventd", "1"),
+    ("resumed_part", "1"),
+];
+
+impl SampleFigures {
+    /// A figure by its name in `published/libenzi_trace_facts.csv`; without `cpu` of all CPUs
+    /// together, or of the first one where it is a figure of one CPU. Spans are in ms. Besides
+    /// those: `resumed_part`, the part of the disturbances after which the task from before goes
+    /// on, and `hog_migrations_min`, the migrations of the hog that has the fewest. Nothing for an unknown
+    /// name, or where there is nothing to count.
+    pub fn named(&self, name: &str, cpu: Option<u32>, clock_mhz: u32) -> Option<f64> {
+        let per_ms = f64::from(clock_mhz) * 1e3;
+        match name {
+            "migrations_total" => return Some(f64::from(self.hog_migrations())),
+            "migrations_per_second" => {
+                let seconds = self.span as f64 / per_ms / 1e3;
+                return (seconds > 0.0).then(|| f64::from(self.hog_migrations()) / seconds);
+            }
+            "hog_migrations_min" => {
+                let hogs = self.tasks.iter().filter(|task| task.hog);
+                return hogs.map(|task| f64::from(task.migrations)).reduce(f64::min);
+            }
+            "hog_stint_median" => return Some(median(&self.hog_stints()) / per_ms),
+            "hog_stint_max" => return self.hog_stints().last().map(|&stint| stint as f64 / per_ms),
+            "span" if cpu.is_none() => return Some(self.span as f64 / per_ms),
+            _ => {}
+        }
+        if let Some(pid) = name.strip_prefix("migrations_pid_") {
+            let pid: u64 = pid.parse().ok()?;
+            return self.tasks.iter().find(|task| task.pid == pid).map(|task| f64::from(task.migrations));
+        }
+        let cpu = self.cpus.iter().find(|figures| cpu.is_none_or(|cpu| figures.cpu == cpu))?;
+        let counted = |costs: &CostFigures, value: f64| (costs.count > 0).then_some(value);
+        match name {
+            "rows" => Some(cpu.rows as f64),
+            "span" => Some(cpu.span as f64 / per_ms),
+            "schcy_median_without_recalc" => counted(&cpu.plain, cpu.plain.median),
+            "schcy_mean_without_recalc" => counted(&cpu.plain, cpu.plain.mean),
+            "schcy_mean_recalc" => counted(&cpu.marked, cpu.marked.mean),
+            "keventd_interruptions" => Some(f64::from(cpu.disturbances)),
+            "same_hog_resumes_after_keventd" => Some(f64::from(cpu.resumed)),
+            "other_hog_runs_after_keventd" => Some(f64::from(cpu.disturbances - cpu.resumed)),
+            "resumed_part" => {
+                (cpu.disturbances > 0).then(|| f64::from(cpu.resumed) / f64::from(cpu.disturbances))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The middle of ascending values; of an even number the mean of the middle two; 0 of none.
 pub fn median(sorted: &[u64]) -> f64 {
     let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);

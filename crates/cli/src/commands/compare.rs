@@ -31,7 +31,8 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         for simulation in runs.iter().step_by(args.runs.get()) {
             simulation.check()?;
         }
-        sweep(&runs, args.jobs, quiet)?
+        let Some(records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
+        records
     };
     let comparisons = compare_runs(&records, args.confidence);
     let document = Document { runs: records, comparisons, ..Document::default() };
@@ -70,6 +71,7 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
                     seed: args.setup.seed.wrapping_add(run),
                     limit: limit(&args.setup)?,
                     checkers: false,
+                    sampling: None,
                 });
             }
         }

@@ -1,274 +1,255 @@
-//! `reproduce`: a document's tables, published beside measured. The rules of the
-//! verdicts are in `docs/reproduction.md` and in `report`.
+//! `reproduce`: documents' tables, published beside measured. What is run and by which
+//! rules it is judged are data: `published/*.toml`, explained in `docs/reproduction.md`.
 
-use crate::args::{DocumentName, ReproduceArgs};
+use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Simulation, ejection};
 use crate::sweep::sweep;
-use schedlab_base::Better;
-use schedlab_report::{
-    AGREEMENT_PERCENT, Document, Figures, PublishedRow, agreeing, compare, reproduction_table,
-};
+use schedlab_base::Machine;
+use schedlab_report::{Document as ResultDocument, compare, reproduction_text};
+use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, TableOutcome};
 use schedlab_stats::{Level, mean};
 use schedlab_trace::RunRecord;
-use std::collections::BTreeMap;
 
-/// One published table and how its rows are run here.
-struct Table {
-    workload: &'static str,
-    csv: &'static str,
-    /// Column that, besides the CPUs, tells the rows apart, and the workload's own
-    /// name for it.
-    column: (&'static str, &'static str),
-    /// Further parameters, in full and quick form.
-    params: [&'static str; 2],
-    /// Name of the metric here.
-    metric: &'static str,
-    better: Better,
-    /// What a measured figure is divided by, in full and quick form.
-    divisor: [f64; 2],
-}
+/// The name that stands for all documents.
+const ALL: &str = "all";
 
-const KRAVETZ: [Table; 3] = [
-    Table {
-        workload: "mkbench",
-        csv: include_str!("../../../../published/kravetz_mkbench.csv"),
-        column: ("parallel_makes", "makes"),
-        params: ["scale=1", "scale=0.1"],
-        metric: "build_time_avg",
-        better: Better::Lower,
-        divisor: [1.0, 0.1],
-    },
-    Table {
-        workload: "chat",
-        csv: include_str!("../../../../published/kravetz_chat.csv"),
-        column: ("rooms", "rooms"),
-        params: ["messages=200", "messages=20"],
-        metric: "throughput",
-        better: Better::Higher,
-        divisor: [1.0, 1.0],
-    },
-    Table {
-        workload: "reflex",
-        csv: include_str!("../../../../published/kravetz_reflex.csv"),
-        column: ("tasks", "tasks"),
-        params: ["rounds=5000", "rounds=500"],
-        metric: "time_per_round",
-        better: Better::Lower,
-        divisor: [1.0, 1.0],
-    },
-];
+/// What the names of metrics from samples of `schedule()` begin with.
+const SAMPLES: &str = "samples.";
 
-/// A scheduler of the document and what stands for it.
-struct Compared {
-    published: &'static str,
-    name: &'static str,
-    setting: Option<&'static str>,
-}
-
-const COMPARED: [Compared; 3] = [
-    Compared { published: "vanilla-2.5.2-pre9", name: "vanilla", setting: Some("profile=tsss") },
-    Compared { published: "o1-D1", name: "o1", setting: Some("profile=d1") },
-    Compared { published: "haMQ", name: "hamq", setting: None },
-];
-
-/// Which of them are judged against each other: reference and candidate.
-const PAIRS: [[usize; 2]; 3] = [[BASELINE, 1], [BASELINE, 2], [1, 2]];
-
-/// The document's own reference. Rows against it decide; the factors of other pairs are quotients of theirs.
-const BASELINE: usize = 0;
-
-/// The document's machine.
-const MACHINE: &str = "p3-700";
-
-/// A published row before it is measured.
-struct Planned {
-    /// One row a pair of schedulers.
-    rows: Vec<PublishedRow>,
-    /// The workload as `-w` takes it.
-    spec: String,
-    cpus: usize,
-    divisor: f64,
-}
+/// The documents and their figures.
+pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 
 /// Runs everything and prints the tables.
 pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let DocumentName::Kravetz = args.document;
-    let mut planned = Vec::new();
-    for table in &KRAVETZ {
-        planned.extend(rows(table, args.quick)?);
+    let documents = documents(args)?;
+    let plan = Plan::new(&documents)?;
+    let runs = plan.simulations(args)?;
+    // One seed of each is enough to find a mistake early.
+    for simulation in runs.iter().step_by(args.runs.get()) {
+        simulation.check()?;
     }
-    let runs = simulations(&planned, args)?;
-    let records = sweep(&runs, args.jobs, quiet)?;
-    let per_row = COMPARED.len() * args.runs.get();
-    for (planned, records) in planned.iter_mut().zip(records.chunks(per_row)) {
-        for row in &mut planned.rows {
-            row.measured = measured(row, planned.divisor, records);
-        }
-    }
-    // All rows of one pair, then those of the next.
-    let of_pair = |pair: usize| planned.iter().map(move |planned| planned.rows[pair].clone());
-    let rows: Vec<PublishedRow> = (0..PAIRS.len()).flat_map(of_pair).collect();
-    let tables = tables(&rows, args);
+    let Some(records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
+    let outcomes: Vec<DocumentOutcome> =
+        documents.iter().map(|document| plan.outcome(document, &records, args.runs.get())).collect();
+    let text = text(&outcomes, args);
     let comparisons = compare(&records, Level::P95);
-    let document = Document { runs: records, comparisons, reproduction: rows, ..Document::default() };
-    let notes = [("Published beside measured".to_string(), tables.clone())];
-    let written = results.write(&tables, &document, &notes);
-    ejection(&document).and(verdict(&document.reproduction)).and(written)
+    let document =
+        ResultDocument { runs: records, comparisons, reproduction: outcomes, ..ResultDocument::default() };
+    let notes = [("Published beside measured".to_string(), text.clone())];
+    let written = results.write(&text, &document, &notes);
+    ejection(&document).and(verdict(&document.reproduction, args)).and(written)
 }
 
-/// The rows of a table, in the order of the document.
-fn rows(table: &Table, quick: bool) -> Result<Vec<Planned>, Failure> {
-    let broken = |what: String| Failure::usage(format!("published figures of {}: {what}", table.workload));
-    let mut reader = csv::Reader::from_reader(table.csv.as_bytes());
-    let header = reader.headers().map_err(|error| broken(error.to_string()))?.clone();
-    let mut groups: Vec<((String, usize), BTreeMap<String, f64>)> = Vec::new();
-    let mut unit = String::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| broken(error.to_string()))?;
-        let field = |name: &str| {
-            let index = header.iter().position(|column| column == name);
-            index.and_then(|index| record.get(index)).ok_or_else(|| broken(format!("no column {name}")))
-        };
-        let number = |name: &str| {
-            let text = field(name)?;
-            text.parse::<f64>().map_err(|_| broken(format!("{name} '{text}' is not a number")))
-        };
-        unit = field("unit")?.to_string();
-        let key = (field(table.column.0)?.to_string(), number("cpus")? as usize);
-        let entry = (field("scheduler")?.to_string(), number("value")?);
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, values)) => {
-                values.insert(entry.0, entry.1);
-            }
-            None => groups.push((key, BTreeMap::from([entry]))),
-        }
+/// The documents that were asked for, with the tables that were.
+fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
+    let known = LIBRARY.names(".toml");
+    let asked = args.document.as_str();
+    if asked != ALL && !known.contains(&asked) {
+        let text = format!("no document named '{asked}'; there are: {}, {ALL}", known.join(", "));
+        return Err(Failure::usage(text));
     }
-    let form = usize::from(quick);
-    let plan = |((value, cpus), values): ((String, usize), BTreeMap<String, f64>)| {
-        let figure = |scheduler: usize| {
-            let name = COMPARED[scheduler].published;
-            values.get(name).copied().ok_or_else(|| broken(format!("no figure of {name} at {value}")))
-        };
-        let row = |[reference, candidate]: [usize; 2]| {
-            Ok(PublishedRow {
-                workload: table.workload.to_string(),
-                schedulers: [reference, candidate].map(|scheduler| COMPARED[scheduler].name.to_string()),
-                place: format!("{}={value}, {cpus} CPUs", table.column.1),
-                metric: table.metric.to_string(),
-                unit: unit.clone(),
-                better: table.better,
-                published: Figures { reference: figure(reference)?, candidate: figure(candidate)? },
-                measured: None,
-            })
-        };
-        let rows = PAIRS.into_iter().map(row).collect::<Result<_, Failure>>()?;
-        let spec = format!("{}:{}={value},{}", table.workload, table.column.1, table.params[form]);
-        Ok(Planned { rows, spec, cpus, divisor: table.divisor[form] })
-    };
-    groups.into_iter().map(plan).collect()
+    let form = if args.quick { Form::Quick } else { Form::Full };
+    let names = known.into_iter().filter(|name| asked == ALL || asked == *name);
+    let mut documents: Vec<Document> = names
+        .map(|name| Document::read(&LIBRARY, name, form).map_err(Failure::usage))
+        .collect::<Result<_, _>>()?;
+    if args.tables.is_empty() {
+        return Ok(documents);
+    }
+    let ids: Vec<String> =
+        documents.iter().flat_map(|document| document.tables.iter().map(|table| table.id.clone())).collect();
+    if let Some(unknown) = args.tables.iter().find(|table| !ids.contains(table)) {
+        return Err(Failure::usage(format!("--document-table {unknown}: there are {}", ids.join(", "))));
+    }
+    for document in &mut documents {
+        document.tables.retain(|table| args.tables.contains(&table.id));
+    }
+    documents.retain(|document| !document.tables.is_empty());
+    Ok(documents)
 }
 
-/// For each row, the runs of the first scheduler, then those of the next.
-fn simulations(planned: &[Planned], args: &ReproduceArgs) -> Result<Vec<Simulation>, Failure> {
-    let machine = shipped::machine(MACHINE)?.machine;
-    let names: Vec<String> = COMPARED.iter().map(|compared| compared.name.to_string()).collect();
-    let set = |compared: &Compared| Some(format!("{}:{}", compared.name, compared.setting?));
-    let settings: Vec<String> = COMPARED.iter().filter_map(set).collect();
-    let schedulers = Scheduler::find_all(&names, &settings)?;
-    let mut runs = Vec::new();
-    for planned in planned {
-        let machine = machine.with_cpus(planned.cpus).map_err(|error| Failure::usage(error.to_string()))?;
-        for scheduler in &schedulers {
+/// The different runs behind all cells: rows share them.
+struct Plan {
+    cells: Vec<Cell>,
+}
+
+/// True when two cells are values of the same run.
+fn same_run(a: &Cell, b: &Cell) -> bool {
+    let sampled = |cell: &Cell| cell.metric.starts_with(SAMPLES).then(|| cell.sampling.clone());
+    a.scheduler == b.scheduler
+        && a.settings == b.settings
+        && a.workload == b.workload
+        && a.machine == b.machine
+        && a.cpus == b.cpus
+        && a.duration == b.duration
+        && sampled(a) == sampled(b)
+}
+
+impl Plan {
+    fn new(documents: &[Document]) -> Result<Plan, Failure> {
+        let mut cells: Vec<Cell> = Vec::new();
+        let rows = documents.iter().flat_map(|document| &document.tables).flat_map(|table| &table.rows);
+        for cell in rows.flat_map(|row| &row.cells) {
+            if !cells.iter().any(|known| same_run(known, cell)) {
+                cells.push(cell.clone());
+            }
+        }
+        Ok(Plan { cells })
+    }
+
+    /// For each cell the runs of all seeds.
+    fn simulations(&self, args: &ReproduceArgs) -> Result<Vec<Simulation>, Failure> {
+        let mut runs = Vec::new();
+        for cell in &self.cells {
+            let simulation = simulation(cell)?;
             for run in 0..args.runs.get() as u64 {
-                runs.push(Simulation {
-                    scheduler: scheduler.clone(),
-                    workload: planned.spec.clone(),
-                    machine: machine.clone(),
-                    seed: args.seed.wrapping_add(run),
-                    limit: None,
-                    checkers: false,
-                });
+                runs.push(Simulation { seed: args.seed.wrapping_add(run), ..simulation.clone() });
             }
         }
+        Ok(runs)
     }
-    Ok(runs)
+
+    fn outcome(&self, document: &Document, records: &[RunRecord], seeds: usize) -> DocumentOutcome {
+        let values = |cell: &Cell| -> Vec<Option<f64>> {
+            let at = self.cells.iter().position(|known| same_run(known, cell));
+            let runs = at.and_then(|at| records.chunks(seeds).nth(at)).unwrap_or_default();
+            runs.iter().map(|run| value(run, &cell.metric).map(|value| value / cell.divide)).collect()
+        };
+        let mut tables = Vec::new();
+        for table in &document.tables {
+            let measured =
+                table.rows.iter().map(|row| row.judge(&row.cells.iter().map(values).collect::<Vec<_>>()));
+            let rows = measured.chain(table.recomputed.iter().cloned()).collect();
+            let (id, title, about) = (table.id.clone(), table.title.clone(), table.about.clone());
+            tables.push(TableOutcome { id, title, about, rows });
+        }
+        let (name, title) = (document.name.clone(), document.title.clone());
+        DocumentOutcome { name, title, wanted_percent: document.wanted_percent, tables }
+    }
 }
 
-/// The mean figures of a row; nothing when a side has none.
-fn measured(row: &PublishedRow, divisor: f64, records: &[RunRecord]) -> Option<Figures> {
-    let figure = |name: &str| {
-        let values: Vec<f64> = records
-            .iter()
-            .filter(|run| run.scheduler == name && !run.exit.kind.is_ejection())
-            .filter_map(|run| run.metric(&row.metric))
-            .collect();
-        mean(&values).map(|value| value / divisor)
+/// The run behind a cell, with a seed to be chosen.
+fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
+    let settings: Vec<String> = cell.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let scheduler = Scheduler::find_all(std::slice::from_ref(&cell.scheduler), &settings)?.remove(0);
+    let machine: Machine = shipped::machine(&cell.machine)?.machine;
+    let machine = match cell.cpus {
+        Some(cpus) => machine.with_cpus(cpus).map_err(|error| Failure::usage(error.to_string()))?,
+        None => machine,
     };
-    let [reference, candidate] = &row.schedulers;
-    Some(Figures { reference: figure(reference)?, candidate: figure(candidate)? })
+    let limit = cell.duration.as_ref().map(|text| text.parse()).transpose();
+    let limit = limit.map_err(|error| Failure::usage(format!("duration of {}: {error}", cell.workload)))?;
+    let sampling = cell.metric.starts_with(SAMPLES).then(|| cell.sampling.clone());
+    let workload = cell.workload.clone();
+    Ok(Simulation { scheduler, workload, machine, seed: 0, limit, checkers: false, sampling })
 }
 
-fn tables(rows: &[PublishedRow], args: &ReproduceArgs) -> String {
-    let form = if args.quick { "quick form" } else { "full form" };
-    let mut text = format!(
-        "Kravetz, 8 January 2002, on {MACHINE}: {form}, {} run(s) a row from seed {}. `factor` is how many times\n\
-         better the second scheduler of a table is than the first. Rows against {} decide.\n\n",
-        args.runs, args.seed, COMPARED[BASELINE].name
-    );
-    text.push_str(&reproduction_table(rows));
-    text
-}
-
-fn verdict(rows: &[PublishedRow]) -> Result<(), Failure> {
-    let baseline = COMPARED[BASELINE].name;
-    let counted: Vec<PublishedRow> =
-        rows.iter().filter(|row| row.schedulers[0] == baseline).cloned().collect();
-    let percent = 100.0 * agreeing(&counted) as f64 / counted.len().max(1) as f64;
-    if percent >= AGREEMENT_PERCENT {
-        return Ok(());
+/// What a run says about a metric: a metric by name, `counters.NAME`, or the mean of
+/// `series.NAME[FROM..TO]`, counted from 1. Nothing where the scheduler was ejected: the
+/// figures are the fair class's then.
+fn value(run: &RunRecord, metric: &str) -> Option<f64> {
+    if run.exit.kind.is_ejection() {
+        return None;
     }
-    Err(Failure::failed(format!(
-        "{percent:.1} % of the rows against {baseline} agree, {AGREEMENT_PERCENT:.0} % are wanted"
-    )))
+    if let Some(name) = metric.strip_prefix("counters.") {
+        return run.counters.iter().find(|counter| counter.name == name).map(|counter| counter.value as f64);
+    }
+    if let Some((name, range)) = metric.strip_prefix("series.").and_then(|series| series.split_once('[')) {
+        let (from, to) = range.strip_suffix(']')?.split_once("..")?;
+        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+        let series = run.series.iter().find(|series| series.name == name)?;
+        return mean(series.values.get(from.checked_sub(1)?..to)?);
+    }
+    run.metric(metric).filter(|value| value.is_finite())
+}
+
+fn text(outcomes: &[DocumentOutcome], args: &ReproduceArgs) -> String {
+    let form = if args.quick { "quick form" } else { "full form" };
+    let seeds = match args.runs.get() {
+        1 => format!("seed {}", args.seed),
+        runs => format!("{runs} runs a row from seed {}", args.seed),
+    };
+    format!("{form}, {seeds}; rules: docs/reproduction.md\n\n{}", reproduction_text(outcomes))
+}
+
+/// A document of which too few rows agree. Single tables decide nothing.
+fn verdict(outcomes: &[DocumentOutcome], args: &ReproduceArgs) -> Result<(), Failure> {
+    let missed = outcomes.iter().filter(|document| args.tables.is_empty() && !document.reached());
+    let words = |document: &DocumentOutcome| {
+        let (measured, computed) = (document.measured(), document.recomputed());
+        let mut text = format!(
+            "{}: {:.1} % of the rows agree, {:.0} % are wanted",
+            document.name,
+            measured.percent(),
+            document.wanted_percent
+        );
+        if computed.agreeing < computed.rows {
+            text.push_str(&format!(", {} of {} computed ones do", computed.agreeing, computed.rows));
+        }
+        text
+    };
+    let missed: Vec<String> = missed.map(words).collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::failed(missed.join("; "))) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_report::from_json;
 
     #[test]
-    fn rows_against_the_baseline_decide() {
-        let row = |pair: usize, measured: (f64, f64)| {
-            let mut row = rows(&KRAVETZ[1], true).unwrap()[8].rows[pair].clone();
-            row.measured = Some(Figures { reference: measured.0, candidate: measured.1 });
-            row
-        };
-        let (good, bad) = (row(0, (1.0, 7.0)), row(2, (1.0, 7.0)));
-        assert!(verdict(&[good.clone(), bad.clone(), bad.clone()]).is_ok());
-        let text = verdict(&[good, row(1, (7.0, 1.0)), bad]).unwrap_err().text;
-        assert!(text.contains("50.0 % of the rows against vanilla"), "{text}");
+    fn every_definition_can_be_read_and_run() {
+        for name in LIBRARY.names(".toml") {
+            for form in [Form::Quick, Form::Full] {
+                let document = Document::read(&LIBRARY, name, form).unwrap();
+                let plan = Plan::new(std::slice::from_ref(&document)).unwrap();
+                for cell in &plan.cells {
+                    let simulation = simulation(cell).unwrap();
+                    let scenario = simulation.scenario().unwrap();
+                    let known = |metric: &str| scenario.metrics.iter().any(|spec| spec.name == metric);
+                    let common = cell.metric.contains('.') || cell.metric.ends_with("_per_switch");
+                    assert!(
+                        common || known(&cell.metric),
+                        "{name}: {} has no {}",
+                        cell.workload,
+                        cell.metric
+                    );
+                }
+            }
+        }
     }
 
     #[test]
-    fn all_published_rows_are_planned() {
-        let counts: Vec<usize> = KRAVETZ.iter().map(|table| rows(table, true).unwrap().len()).collect();
-        assert_eq!(counts, [12, 9, 21]);
-        let chat = rows(&KRAVETZ[1], false).unwrap();
-        assert_eq!(chat[8].spec, "chat:rooms=30,messages=200");
-        let published = |pair: usize| chat[8].rows[pair].published;
-        assert_eq!(published(0), Figures { reference: 42133.0, candidate: 302513.0 });
-        assert_eq!(published(1), Figures { reference: 42133.0, candidate: 283817.0 });
-        assert_eq!(published(2), Figures { reference: 302513.0, candidate: 283817.0 });
-        assert_eq!(chat[8].rows[2].schedulers, ["o1", "hamq"]);
-        for table in &KRAVETZ {
-            for planned in rows(table, true).unwrap() {
-                crate::workload::scenario(&planned.spec, 1, None).unwrap();
-            }
+    fn recomputed_statistics_agree() {
+        for name in LIBRARY.names(".toml") {
+            let document = Document::read(&LIBRARY, name, Form::Quick).unwrap();
+            let plan = Plan { cells: Vec::new() };
+            let outcome = plan.outcome(&document, &[], 1);
+            let share = outcome.recomputed();
+            assert_eq!(share.agreeing, share.rows, "{name}");
         }
+    }
+
+    #[test]
+    fn values_are_metrics_counters_and_parts_of_series() {
+        let text = r#"{"schedlab":{"version":"0","schema":1},"runs":[{"scheduler":"o1","workload":{"name":"w"},
+            "machine":"m","cpus":1,"seed":1,"backend":"sim","duration_ns":1,"exit":{"kind":"none"},
+            "metrics":{"time":{"value":3.0,"unit":"s","better":"lower"},"none":{"value":null,"unit":"s","better":"lower"}},
+            "series":{"turn":{"unit":"ms","values":[9.0,1.0,2.0,3.0]}},"counters":{"nr_x":7}}]}"#;
+        let mut run = from_json(text).unwrap().runs.remove(0);
+        let of = |metric: &str| value(&run, metric);
+        assert_eq!((of("time"), of("none"), of("other")), (Some(3.0), None, None));
+        assert_eq!((of("counters.nr_x"), of("series.turn[2..4]")), (Some(7.0), Some(2.0)));
+        assert_eq!(
+            (of("series.turn[0..1]"), of("series.turn[4..9]"), of("series.turn[x]")),
+            (None, None, None)
+        );
+        run.exit.kind = schedlab_trace::ExitKind::ErrorStall;
+        assert_eq!(value(&run, "time"), None);
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         seed: args.setup.seed,
         limit: limit(&args.setup)?,
         checkers: args.checkers,
+        sampling: None,
     };
     let scenario = simulation.scenario()?;
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);

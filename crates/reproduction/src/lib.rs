@@ -1,0 +1,16 @@
+//! Published tables as data: what each row was measured with, what was printed, and
+//! by which rule a measured figure agrees with it. Knows no scheduler and runs
+//! nothing; the rules are those of `docs/reproduction.md`.
+
+mod definition;
+mod expression;
+mod library;
+mod outcome;
+mod recompute;
+mod rule;
+
+pub use definition::{Cell, Document, Form, Row, Sampling, Table};
+pub use expression::Expression;
+pub use library::Library;
+pub use outcome::{CellOutcome, DocumentOutcome, RowOutcome, Share, TableOutcome};
+pub use rule::{Judgement, Published, Qualifier, Rule};
