@@ -88,8 +88,6 @@ struct socket {
 
 #pragma clang attribute pop
 
-static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
-
 /* A member of a kernel object that the verifier does not know as one; 0 if it cannot be read. */
 #define read_kernel(pointer, member)                                              \
 	({                                                                        \
