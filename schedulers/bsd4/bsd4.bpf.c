@@ -50,9 +50,10 @@ const volatile bool realtime_fifo = false;
 /* Load average to decay by instead of the measured one, which takes minutes to rise;
  * tasks, 0..10000; 0: measure. */
 const volatile u32 fixed_load = 0;
-/* A task that has waited longer runs next, for one tick of the statistics clock; ns; 10 s,
- * chosen: the kernel unloads a scheduler under which a task waits for 30 s. */
-const volatile u64 starvation_max_ns = 10000000000;
+/* A task that has waited longer runs next, for one tick of the statistics clock; ns; 5 s,
+ * chosen: a task that was preempted in an RCU read-side section has some turns to leave it
+ * before the kernel complains (21 s), which also unloads the scheduler. */
+const volatile u64 starvation_max_ns = 5000000000;
 
 u64 nr_roundrobins COUNTS("quanta that ended");
 u64 nr_rotations COUNTS("CPUs told to take the next task at the end of a quantum");

@@ -24,6 +24,9 @@ char _license[] SEC("license") = "GPL";
 /* Charge a whole tick to whoever runs at a tick, as the kernels of the day did,
  * instead of counting run time. Default off: tests want exact accounts. */
 const volatile bool tick_sampling = false;
+/* The policy schedules kernel threads too, as in the kernels of the day, instead of
+ * letting them run at once. Default off: a policy may starve what the machine lives by. */
+const volatile bool kernel_threads = false;
 
 u64 nr_wakeups COUNTS("tasks that became ready after blocking");
 u64 nr_forks COUNTS("tasks that became ready for the first time");
@@ -110,12 +113,19 @@ static __always_inline task_t *task_of(struct task_struct *p)
 }
 
 /*
- * Kernel threads are not the policies' business: behind a strict priority they
- * would starve, and the machine with them.
+ * Kernel threads are not the policies' business as a rule: behind a strict
+ * priority they would starve, and the machine with them.
  */
 static __always_inline bool is_ours(struct task_struct *p)
 {
-	return !(p->flags & PF_KTHREAD);
+	return kernel_threads || !(p->flags & PF_KTHREAD);
+}
+
+/* @p is to run on the CPU. A task without an address space borrows what is there. */
+static __always_inline void load_mm(cpu_t *c, task_t *p)
+{
+	if (p->base.mm)
+		c->mm = p->base.mm;
 }
 
 static __always_inline bool cpu_allowed(task_t *p, u32 cpu)
@@ -399,6 +409,8 @@ void glue_enqueue(u64 *ctx)
 		goto ready;
 	}
 	if (t->base.rq == RQ_NONE) {
+		/* what it ran in another class is not ours to charge */
+		t->base.charged = p->se.sum_exec_runtime;
 		reason = enqueue_reason(t, enq_flags);
 	} else if (relink || !linked_well(t, cpu)) {
 		unlink_task(t, bpf_ktime_get_ns(), DEQ_MOVED);
@@ -521,7 +533,7 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 	} else if (exec) {
 		c->curr = next;
 		c->exec = exec;
-		c->mm = exec->base.mm;
+		load_mm(c, exec);
 		outcome = settle_on(exec, prev, nr, pass);
 	} else {
 		WRITE_ONCE(c->curr, NULL);
@@ -692,7 +704,6 @@ void glue_running(u64 *ctx)
 		WRITE_ONCE(c->exec, NULL);
 		return;
 	}
-	t->base.charged = p->se.sum_exec_runtime;
 	swap_runs(t, cpu);
 	if (t->base.rq == (s32)rq_of(cpu)) {
 		t->base.state = TASK_RUNNING;
@@ -700,13 +711,15 @@ void glue_running(u64 *ctx)
 		/* it did not come through our dispatch, or not on this CPU */
 		count(nr_follows);
 		now = bpf_ktime_get_ns();
+		if (t->base.rq == RQ_NONE)
+			t->base.charged = p->se.sum_exec_runtime;
 		unlink_task(t, now, DEQ_MOVED);
 		link_task(t, cpu, now, ENQ_MOVED, TASK_RUNNING);
 	}
 	if (c->exec != t) {
 		c->curr = t;
 		c->exec = t;
-		c->mm = t->base.mm;
+		load_mm(c, t);
 	}
 }
 

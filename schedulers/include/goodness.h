@@ -218,6 +218,9 @@ static __noinline task_t *best_task(rq_t *rq, u32 cpu, task_t *prev, s32 *best)
 		if (!can_run(p, cpu, prev))
 			continue;
 		evaluated++;
+		/* it was interrupted before the pick for which it yielded: that was this one */
+		if (!PUSHES && p->yielded && p != prev)
+			p->yielded = false;
 		weight = goodness(p, cpu, mm, clock);
 		if (weight > c) {
 			c = weight;

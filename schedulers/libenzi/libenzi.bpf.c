@@ -29,7 +29,8 @@
 /* Share of the history that a task still has when it is switched to which is added to what
  * it earns by that turn; percent, 0..100; 50 as in the patch, 0 as in the proposal's text. */
 const volatile u32 history_carry = 50;
-/* Runnable tasks that another CPU must have more than an idle one, to lose one; tasks, 0..1000; 1. */
+/* Runnable tasks that another CPU must have more than an idle one, to lose one; tasks, 1..1000; 1.
+ * 0 is taken for 1: two idle CPUs would send their only task to and fro. */
 const volatile u32 steal_threshold = 1;
 /* New tasks go to the CPU with the fewest tasks, instead of their parent's; on. */
 const volatile bool fork_balance = true;
@@ -294,12 +295,13 @@ static __noinline int mark_task(u32 src, u32 cpu, u64 now)
 /* Nothing comes at once: the other CPU sends the task when it picks it. */
 static bool balance_newidle(u32 cpu, u64 now)
 {
+	u32 more = steal_threshold ?: 1;
 	rq_t *rq = rq_nr(cpu);
 
 	if (!idle_balance)
 		return false;
 	find_longest(cpu);
-	if (rq->search.cpu == NO_CPU || rq->search.longest <= rq->nr_running + steal_threshold)
+	if (rq->search.cpu == NO_CPU || rq->search.longest <= rq->nr_running + more)
 		count(nr_balanced);
 	else
 		mark_task(rq->search.cpu, cpu, now);

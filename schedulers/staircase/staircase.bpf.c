@@ -48,9 +48,10 @@ const volatile u64 rr_interval_ns = 10000000;
 const volatile u64 cache_delay_ns = 10000000;
 /* A task that ran less than this long ago is too warm to be pulled by a busy CPU; ns; 2.5 ms. */
 const volatile u64 cache_hot_ns = 2500000;
-/* A task that has waited for this long runs for a step before all others; ns; 10 s, chosen:
- * the kernel unloads a scheduler under which a task waits for 30 s. */
-const volatile u64 starvation_max_ns = 10000000000;
+/* A task that has waited for this long runs for a step before all others; ns; 5 s, chosen:
+ * a task that was preempted in an RCU read-side section has some turns to leave it before the
+ * kernel complains (21 s), which also unloads the scheduler. */
+const volatile u64 starvation_max_ns = 5000000000;
 
 u64 nr_steps COUNTS("steps down the stairs");
 u64 nr_lifts COUNTS("slices walked through: back to the top");

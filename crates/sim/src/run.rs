@@ -183,6 +183,7 @@ impl<S: SchedExt> Sim<S> {
                 policy: task.policy,
                 cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
                 working_set_kib: task.working_set_kib,
+                kernel_thread: task.kernel_thread,
                 exec: self.exec.start(task.program, task.background),
             };
             self.fork(None, spec);

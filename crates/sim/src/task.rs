@@ -5,7 +5,7 @@ use crate::cache::Warmth;
 use crate::dsq::DsqIx;
 use crate::exec::TaskExec;
 use crate::fair::FairEntity;
-use crate::flags::SCX_DSQ_INVALID;
+use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 
@@ -239,6 +239,8 @@ pub struct NewTask {
     pub cpus_allowed: CpuMask,
     /// Working set in KiB.
     pub working_set_kib: u32,
+    /// A thread of the kernel, which has no address space.
+    pub kernel_thread: bool,
     /// The executor's part.
     pub exec: TaskExec,
 }
@@ -264,7 +266,7 @@ impl Task {
             comm: comm_of(&spec.name),
             process: spec.process,
             parent: parent.map(|parent| parent.id),
-            flags: 0,
+            flags: if spec.kernel_thread { PF_KTHREAD } else { 0 },
             nice: spec.nice,
             policy: spec.policy,
             class: SchedClass::Fair,
@@ -309,7 +311,7 @@ impl Task {
 
     /// True for kernel threads.
     pub fn is_kthread(&self) -> bool {
-        self.flags & crate::flags::PF_KTHREAD != 0
+        self.flags & PF_KTHREAD != 0
     }
 
     /// True when the task may run on `cpu`.

@@ -111,6 +111,7 @@ fn random_scenario(seed: u64) -> Scenario {
             affinity: None,
             working_set_kib: 4,
             background: false,
+            kernel_thread: false,
         });
     }
     scenario

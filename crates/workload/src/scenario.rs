@@ -153,6 +153,9 @@ pub struct TaskSpec {
     pub working_set_kib: u32,
     /// Background load: does not keep the run alive ([`End::ForegroundExit`]).
     pub background: bool,
+    /// A thread of the kernel: no address space of its own. Only the simulator can make one; a real run has an ordinary
+    /// process in its place.
+    pub kernel_thread: bool,
 }
 
 /// What forked children inherit or get.

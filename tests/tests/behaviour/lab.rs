@@ -97,6 +97,7 @@ impl Load {
             affinity: None,
             working_set_kib: 0,
             background: false,
+            kernel_thread: false,
         });
     }
 

@@ -64,7 +64,7 @@ fn three_hogs_on_two_cpus_as_in_the_published_trace() {
 #[test]
 fn disturbances_of_the_keyboard_are_counted() {
     let folder = Folder::new();
-    folder.run("sim -q -s vanilla -w keyboard:ttime=2s -m athlon-1000 --sched-samples k.csv").ok();
+    folder.run("sim -q -s vanilla --set kernel_threads=1 -w keyboard:ttime=2s -m athlon-1000 --sched-samples k.csv").ok();
     let text = folder.run("sched-samples k.csv --disturbers 1003").ok();
     let last = text.lines().last().unwrap();
     // 55 keys in 2 s, one of which finds nobody before it.

@@ -122,8 +122,9 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     match accelerator {
         Accelerator::Kvm => command.args(["-accel", "kvm", "-cpu", "host"]),
         Accelerator::EmulationSingleThread => command.args(["-accel", "tcg,thread=single", "-cpu", "max"]),
-        Accelerator::InstructionCount => {
-            command.args(["-accel", "tcg", "-cpu", "max", "-icount", "shift=0,sleep=off"])
+        Accelerator::InstructionCount { shift } => {
+            let icount = format!("shift={shift},sleep=off");
+            command.args(["-accel", "tcg,thread=single", "-cpu", "max", "-icount", &icount])
         }
         _ => command.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
     };

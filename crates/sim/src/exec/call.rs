@@ -321,6 +321,7 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         policy: if reset && parent.policy.is_realtime() { Policy::Other } else { parent.policy },
         cpus_allowed: parent.cpus_allowed,
         working_set_kib: child.working_set_kib,
+        kernel_thread: false,
         exec,
     };
     state(sim, task).children += 1;

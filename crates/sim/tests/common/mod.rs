@@ -223,6 +223,7 @@ pub fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         affinity: None,
         working_set_kib: 0,
         background: false,
+        kernel_thread: false,
     }
 }
 

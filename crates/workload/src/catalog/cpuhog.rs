@@ -80,6 +80,14 @@ pub(super) const KEYBOARD: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Duration("us"),
         },
         ParamInfo {
+            name: "by",
+            // The document's trace: process 2, keventd.
+            default: "kernel",
+            unit: "",
+            about: "who serves the key: a kernel thread or a user's task",
+            kind: ParamKind::Word(&["kernel", "user"]),
+        },
+        ParamInfo {
             name: "ttime",
             default: "8s",
             unit: "s",
@@ -117,8 +125,8 @@ fn counted(name: &str, unit: &'static str, counter: CounterId) -> MetricSpec {
     MetricSpec { name: name.into(), unit, better: Better::Higher, formula: Formula::Count(counter) }
 }
 
-/// The kernel thread of the document is a task like others here: kernel threads are
-/// none of a sched_ext policy's business, so that one could disturb nothing.
+/// What the document's key wakes is a kernel thread. A shipped policy has a say in those only with
+/// `kernel_threads=1`.
 fn build_keyboard(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
     let (period, run) = (params.duration("period"), params.duration("run"));
     for (name, span) in [("period", period), ("run", run)] {
@@ -135,7 +143,7 @@ fn build_keyboard(params: &Params, _seed: u64) -> Result<Scenario, CatalogError>
             .op(Op::Count { counter: keys, units: 1 })
     });
     let (program, process) = (draft.program(body), draft.process());
-    draft.task("keyboard".into(), process, program);
+    draft.task("keyboard".into(), process, program).kernel_thread = params.word("by") == "kernel";
     draft.metric(counted("keys", "keys", keys));
     draft.finish()
 }

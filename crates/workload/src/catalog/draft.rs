@@ -119,6 +119,7 @@ impl Draft {
             affinity: None,
             working_set_kib: 0,
             background: false,
+            kernel_thread: false,
         });
         self.scenario.tasks.last_mut().expect("just pushed")
     }

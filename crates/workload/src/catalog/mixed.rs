@@ -108,6 +108,7 @@ fn task(scenario: &mut Scenario, name: String, program: ProgramId) -> &mut TaskS
         affinity: None,
         working_set_kib: 0,
         background: false,
+        kernel_thread: false,
     });
     scenario.tasks.last_mut().expect("just pushed")
 }

@@ -145,6 +145,8 @@ struct Task {
     working_set_kib: u32,
     #[serde(default)]
     background: bool,
+    #[serde(default)]
+    kernel_thread: bool,
 }
 
 impl Task {
@@ -420,6 +422,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 affinity,
                 working_set_kib: task.working_set_kib,
                 background: task.background,
+                kernel_thread: task.kernel_thread,
             });
         }
     }
@@ -444,6 +447,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
         affinity: None,
         working_set_kib: 0,
         background: true,
+        kernel_thread: false,
     });
 }
 

@@ -298,5 +298,8 @@ fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
     if task.background {
         line("background", "true".to_string());
     }
+    if task.kernel_thread {
+        line("kernel_thread", "true".to_string());
+    }
     text
 }

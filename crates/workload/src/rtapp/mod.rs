@@ -295,6 +295,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outc
                 affinity: settings.affinity,
                 working_set_kib: 0,
                 background: false,
+                kernel_thread: false,
             });
         }
     }
