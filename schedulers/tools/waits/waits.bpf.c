@@ -340,7 +340,7 @@ static __always_inline void blocks(struct task_struct *p, u32 state, u64 now)
 	if (through == THROUGH_NOTHING || through == THROUGH_IO_URING)
 		return;
 	seen->mechanism = through;
-	seen->resource = through == THROUGH_CHILD ? 0 : regs->di;
+	seen->resource = regs->di;
 	seen->blocked_since = now;
 }
 
@@ -439,6 +439,9 @@ static __noinline int ended(struct task_struct *p, struct task_struct *provider,
 
 	if (key.mechanism != THROUGH_CHILD && p->thread_info.flags & TIF_SIGPENDING)
 		key.mechanism = THROUGH_SIGNAL;
+	/* The end of a child is a resource of its own. */
+	if (key.mechanism == THROUGH_CHILD)
+		key.resource = provider->pid;
 	if (key.mechanism >= THROUGH_POLL && key.mechanism <= THROUGH_EPOLL)
 		key.object = mechanism_of(provider, (void *)bpf_task_pt_regs(provider));
 	pair = pair_of(&key);

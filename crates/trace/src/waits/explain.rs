@@ -188,6 +188,8 @@ impl Explainer {
         let party = provider.party.clone();
         let object = call.filter(|_| mechanism.is_poll());
         let (time, inversion) = (now.since(since), self.past.of_wait(waker, requester.prio, since));
+        // The end of a child is a resource of its own.
+        let resource = if mechanism == Mechanism::Child { u64::from(waker.0) } else { resource };
         let key = (task.0, waker.0, mechanism, object, resource);
         self.waits += 1;
         if self.table.len() == ENTRIES && !self.table.contains_key(&key) {

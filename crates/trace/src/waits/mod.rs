@@ -153,10 +153,11 @@ pub struct Waits {
     pub counters: Vec<Counter>,
 }
 
-/// Requester, provider, mechanism and object.
-type PairKey = (i32, i32, Mechanism, Option<Mechanism>);
+/// Requester, provider, mechanism and object. Children end once, so they go by name.
+type PairKey = (i32, Result<i32, String>, Mechanism, Option<Mechanism>);
 
-/// Sums entries up over the resources, and gives each pair its confidence: of the requester's
+/// Sums entries up over the resources (and over the children of the same name, of which the
+/// youngest is shown), and gives each pair its confidence: of the requester's
 /// waits for the same resources, and one more that is yet to come, the part that this provider
 /// ended, in units of half a [`CONFIDENCE_DEFAULT`]. So who was seen once has the default, who is
 /// one of several comes below it, and who always was the one rises towards twice of it.
@@ -169,12 +170,19 @@ pub fn pairs(entries: Vec<WaitEntry>) -> Vec<WaitPair> {
     let mut sums: BTreeMap<PairKey, (WaitPair, u64)> = BTreeMap::new();
     for WaitEntry { pair, resource } in entries {
         let all = waits[&(pair.requester.thread, pair.mechanism, resource)];
-        let key = (pair.requester.thread, pair.provider.thread, pair.mechanism, pair.object);
+        let provider = match pair.mechanism {
+            Mechanism::Child => Err(pair.provider.name.clone()),
+            _ => Ok(pair.provider.thread),
+        };
+        let key = (pair.requester.thread, provider, pair.mechanism, pair.object);
         match sums.get_mut(&key) {
             None => {
                 sums.insert(key, (pair, all));
             }
             Some((sum, total)) => {
+                if pair.provider.thread > sum.provider.thread {
+                    sum.provider = pair.provider;
+                }
                 sum.waits += pair.waits;
                 sum.time += pair.time;
                 sum.longest = sum.longest.max(pair.longest);
@@ -230,6 +238,20 @@ mod tests {
         assert_eq!(of(1, 2), CONFIDENCE_DEFAULT);
         assert_eq!((of(3, 4), of(3, 5)), (32, 3));
         assert_eq!((of(6, 4), of(6, 5)), (39, 39), "two resources do not contradict each other");
+    }
+
+    #[test]
+    fn children_of_the_same_name_are_one_pair() {
+        let child = |thread: i32, name: &str| {
+            let mut entry = entry(1, thread, thread as u64, 1);
+            entry.pair.mechanism = Mechanism::Child;
+            entry.pair.provider.name = name.into();
+            entry
+        };
+        let seen = pairs(vec![child(5, "cc"), child(7, "cc"), child(6, "cc"), child(8, "ld")]);
+        assert_eq!(seen.len(), 2);
+        assert_eq!((seen[0].waits, seen[0].provider.thread, seen[0].confidence), (3, 7, 30));
+        assert_eq!((seen[1].waits, seen[1].confidence), (1, CONFIDENCE_DEFAULT));
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! Who waits for whom, on the kernel that runs the tests: a client that waits for a server through each
+//! mechanism, as real processes, and `schedlab deps` beside them.
+//!
+//! Takes root and a kernel with BTF; says "skipped" with the reason without.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use schedlab_report::from_json;
+use schedlab_tests::Schedlab;
+use schedlab_trace::waits::{CONFIDENCE_DEFAULT, Mechanism, WaitPair, Waits};
+
+/// Far more than anything here takes on a busy host.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Workloads, and through what their clients wait.
+const WORKLOADS: [(&str, Mechanism); 17] = [
+    ("swap-pipe", Mechanism::Pipe),
+    ("swap-sock", Mechanism::Unix),
+    ("swap-tcp", Mechanism::Tcp),
+    ("swap-udp", Mechanism::Udp),
+    ("swap-sem", Mechanism::Semaphore),
+    ("swap-msg", Mechanism::Message),
+    ("swap-mq", Mechanism::PosixMessage),
+    ("swap-sig", Mechanism::Signal),
+    ("swap-flock", Mechanism::Flock),
+    ("swap-fcntl", Mechanism::Fcntl),
+    ("swap-futex", Mechanism::Futex),
+    ("swap-condvar", Mechanism::Futex),
+    ("swap-eventfd", Mechanism::Eventfd),
+    ("swap-poll", Mechanism::Poll),
+    ("swap-select", Mechanism::Select),
+    ("swap-epoll", Mechanism::Epoll),
+    ("swap-wait", Mechanism::Child),
+];
+
+/// A workload that runs, and who belongs to it.
+struct Running {
+    name: &'static str,
+    through: Mechanism,
+    leader: Child,
+    /// Processes and threads that were seen.
+    members: BTreeSet<i32>,
+}
+
+impl Running {
+    fn start(lab: &Schedlab, (name, through): (&'static str, Mechanism)) -> Running {
+        let load = format!("{name}:iterations=1000000,service=1ms");
+        let mut command = Command::new(lab.binary());
+        command.args(["run", "-q", "-s", "eevdf", "-w", &load, "--duration", "300s"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(&lab.folder);
+        Running { name, through, leader: command.spawn().expect("it starts"), members: BTreeSet::new() }
+    }
+
+    /// Looks who belongs to it now; true when client and server are there.
+    fn look(&mut self, parents: &BTreeMap<i32, i32>) -> bool {
+        let leader = self.leader.id().cast_signed();
+        let mut found = vec![leader];
+        let mut at = 0;
+        while let Some(parent) = found.get(at).copied() {
+            found.extend(parents.iter().filter(|(_, of)| **of == parent).map(|(pid, _)| *pid));
+            at += 1;
+        }
+        let threads: Vec<i32> = found.iter().flat_map(|pid| threads(*pid)).collect();
+        let named = |wanted: &str| threads.iter().any(|thread| comm(*thread) == wanted);
+        let complete = named("client") && (named("server") || self.through == Mechanism::Child);
+        self.members.extend(found.into_iter().chain(threads));
+        complete
+    }
+
+    fn has(&self, pair: &WaitPair, side: impl Fn(&WaitPair) -> (i32, i32)) -> bool {
+        let (thread, process) = side(pair);
+        self.members.contains(&thread) || self.members.contains(&process)
+    }
+
+    /// What is wrong with what was seen of it.
+    fn findings(&self, waits: &Waits) -> Vec<String> {
+        let requests = |pair: &&WaitPair| self.has(pair, |p| (p.requester.thread, p.requester.process));
+        // Children that the workload forks come and go.
+        let provides = |pair: &WaitPair| {
+            self.has(pair, |p| (p.provider.thread, p.provider.process)) || pair.mechanism == Mechanism::Child
+        };
+        let server = if self.through == Mechanism::Child { "client" } else { "server" };
+        let is_right = |pair: &WaitPair| {
+            provides(pair) && pair.provider.name == server && pair.mechanism == self.through
+        };
+        let sure: Vec<&WaitPair> =
+            waits.pairs.iter().filter(requests).filter(|pair| pair.confidence > CONFIDENCE_DEFAULT).collect();
+        let clients = || sure.iter().filter(|pair| pair.requester.name == "client");
+        let mut findings = Vec::new();
+        if !clients().any(|pair| is_right(pair) && pair.waits > 1) {
+            findings.push(format!("{}: the client's wait is not there", self.name));
+        }
+        let false_pairs = sure.iter().filter(|pair| {
+            !provides(pair) || pair.requester.name == "client" && !is_right(pair)
+        });
+        findings.extend(false_pairs.map(|pair| format!("{}: {pair:?}", self.name)));
+        findings
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.leader.kill();
+        let _ = self.leader.wait();
+    }
+}
+
+/// Every process with its parent.
+fn parents() -> BTreeMap<i32, i32> {
+    let ids = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter_map(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        Some((pid, parent))
+    })
+    .collect()
+}
+
+fn threads(pid: i32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn comm(thread: i32) -> String {
+    fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default().trim().to_string()
+}
+
+/// Why this machine cannot be watched, if so.
+fn obstacle(lab: &Schedlab) -> Option<String> {
+    let tried = lab.run(&["deps", "-q", "--duration", "10ms", "--json", "-"], LIMIT);
+    (tried.code == 5).then(|| tried.err.trim().to_string())
+}
+
+#[test]
+fn every_mechanism_is_seen_and_nobody_else() {
+    let lab = Schedlab::new("waits");
+    if let Some(reason) = obstacle(&lab) {
+        println!("skipped: {reason}");
+        return;
+    }
+    let mut running: Vec<Running> = WORKLOADS.into_iter().map(|load| Running::start(&lab, load)).collect();
+    let begin = Instant::now();
+    loop {
+        let parents = parents();
+        let missing: Vec<&str> =
+            running.iter_mut().filter_map(|load| (!load.look(&parents)).then_some(load.name)).collect();
+        if missing.is_empty() {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "these workloads do not start: {missing:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let ended = lab.run(&["deps", "-q", "--duration", "5s", "--min-confidence", "0", "--json", "-"], LIMIT);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let waits = from_json(&ended.out).expect("it is a result file").waits.expect("it has the waits");
+    let parents = parents();
+    for load in &mut running {
+        load.look(&parents);
+    }
+    let findings: Vec<String> = running.iter().flat_map(|load| load.findings(&waits)).collect();
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
