@@ -95,9 +95,8 @@ impl Running {
         if !clients().any(|pair| is_right(pair) && pair.waits > 1) {
             findings.push(format!("{}: the client's wait is not there", self.name));
         }
-        let false_pairs = sure.iter().filter(|pair| {
-            !provides(pair) || pair.requester.name == "client" && !is_right(pair)
-        });
+        let false_pairs =
+            sure.iter().filter(|pair| !provides(pair) || pair.requester.name == "client" && !is_right(pair));
         findings.extend(false_pairs.map(|pair| format!("{}: {pair:?}", self.name)));
         findings
     }

@@ -9,7 +9,7 @@ use schedlab_trace::Counter;
 use schedlab_trace::waits::{Mechanism, Party, WaitEntry, WaitPair, Waits, pairs};
 
 use crate::exec::Window;
-use crate::load::{LoadError, Watcher};
+use crate::load::{LoadError, ProgramRunTime, Watcher};
 
 /// Its object file; empty where no compiler was at hand.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/waits.bpf.o"));
@@ -45,6 +45,11 @@ impl WaitWatcher {
     /// Descriptors that keep it attached.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.0.descriptors()
+    }
+
+    /// What its programs cost, while [`crate::load::count_run_time`] holds.
+    pub fn run_times(&self) -> Vec<ProgramRunTime> {
+        self.0.run_times()
     }
 
     /// What it saw so far, in a span of this length.

@@ -14,7 +14,7 @@ mod verifier;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
 use schedlab_base::{DurationNs, TimedSetting};
@@ -157,6 +157,26 @@ pub struct ProgramReport {
     pub verified_insns: u32,
     /// Instructions that it consists of in the kernel.
     pub insns: u32,
+}
+
+/// What a program cost while [`count_run_time`] held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRunTime {
+    /// Its name.
+    pub name: String,
+    /// Times it ran.
+    pub runs: u64,
+    /// How long in total.
+    pub time: DurationNs,
+}
+
+/// Has the kernel measure the run time of BPF programs (`kernel.bpf_stats_enabled`) until the
+/// result is dropped, which costs each run two looks at the clock.
+///
+/// # Errors
+/// No privilege, or a kernel before 5.8.
+pub fn count_run_time() -> io::Result<OwnedFd> {
+    raw::enable_run_time()
 }
 
 /// How a run with a scheduler ended and what it counted.
@@ -440,6 +460,15 @@ impl Watcher {
     pub(crate) fn entries<const K: usize, const V: usize>(&self, map: &str) -> Vec<([u8; K], [u8; V])> {
         let map = self.object.maps().find(|m| m.name() == map);
         map.map(|map| map.entries()).unwrap_or_default()
+    }
+
+    /// How often its programs ran and how long, in the order of the object.
+    pub(crate) fn run_times(&self) -> Vec<ProgramRunTime> {
+        let one = |program: raw::Program<'_>| {
+            let (runs, time) = program.run_time()?;
+            Some(ProgramRunTime { name: program.name(), runs, time: DurationNs(time) })
+        };
+        self.object.programs().filter_map(one).collect()
     }
 
     /// Descriptors that keep it attached.

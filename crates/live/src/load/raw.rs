@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::marker::PhantomData;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -291,6 +292,26 @@ impl Program<'_> {
             sys::bpf_prog_get_info_by_fd(sys::bpf_program__fd(self.0), &raw mut info, &raw mut size)
         };
         (failed == 0).then_some((info.verified_insns, info.xlated_prog_len / 8))
+    }
+
+    /// How often it ran and for how many ns, while the kernel counts that.
+    pub(super) fn run_time(&self) -> Option<(u64, u64)> {
+        let mut info = sys::bpf_prog_info::default();
+        let mut size = size_of::<sys::bpf_prog_info>() as u32;
+        // SAFETY: the program lives as long as its object; info and size are written only.
+        let failed = unsafe {
+            sys::bpf_prog_get_info_by_fd(sys::bpf_program__fd(self.0), &raw mut info, &raw mut size)
+        };
+        (failed == 0).then_some((info.run_cnt, info.run_time_ns))
+    }
+}
+
+/// Has the kernel count the run time of BPF programs until the result is closed.
+pub(super) fn enable_run_time() -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; a descriptor that it returns is ours alone.
+    unsafe {
+        let fd = sys::bpf_enable_stats(sys::BPF_STATS_RUN_TIME);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
     }
 }
 
