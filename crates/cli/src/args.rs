@@ -226,6 +226,9 @@ pub(crate) struct CompareArgs {
     /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
     #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
+    /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
+    #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
+    pub(crate) icount: Option<InstructionTime>,
     /// Longest time for a run in the VM, boot not included
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
     pub(crate) timeout: DurationNs,
@@ -266,6 +269,20 @@ pub(crate) struct ReproduceArgs {
     pub(crate) results: ResultArgs,
 }
 
+/// Time of an instruction in a VM: this power of two, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstructionTime(pub(crate) u8);
+
+impl std::str::FromStr for InstructionTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<InstructionTime, String> {
+        let shifts = 0..=10;
+        let known = shifts.into_iter().find(|shift| text == (1_u32 << shift).to_string());
+        known.map(InstructionTime).ok_or_else(|| "a power of two from 1 to 1024 is wanted".to_string())
+    }
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(
@@ -275,6 +292,7 @@ Examples:
   sudo schedlab run -s o1 -w chat:rooms=2,messages=20
   sudo schedlab run -s ./mine.bpf.o -- make -j8
   schedlab run --vm -s o1 -w chat:rooms=2,messages=20 --json result.json
+  schedlab run --vm --icount -c 1 -s ule -w cpuhog:ntasks=2,nice=0/5,ttime=20s
 
 On the host it needs root and a kernel with sched_ext; whatever happens, the machine is back under
 its own scheduler afterwards. With --vm a stock kernel from the distribution's package archive (kept
@@ -296,6 +314,9 @@ pub(crate) struct RunArgs {
     /// Number of CPUs of the VM; 2 without
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
+    /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
+    #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
+    pub(crate) icount: Option<InstructionTime>,
     /// Longest time for the job in the VM, boot not included
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
     pub(crate) timeout: DurationNs,

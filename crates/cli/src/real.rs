@@ -1,6 +1,7 @@
 //! One run on a real kernel: this machine's, or that of a VM in which this same
 //! command does the run and writes its results as JSON.
 
+use crate::args::InstructionTime;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::scheduler::Scheduler;
@@ -10,7 +11,7 @@ use schedlab_live::kernel_image::{self, KernelError, KernelImage};
 use schedlab_live::load::LoadError;
 use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
-use schedlab_live::vm::{VmError, VmJob, VmOutput, run as boot};
+use schedlab_live::vm::{Accelerator, VmError, VmJob, VmOutput, run as boot};
 use schedlab_report::from_json;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use schedlab_workload::End;
@@ -205,6 +206,13 @@ pub(crate) struct VmOptions {
     pub(crate) timeout: Duration,
     /// `--kernel`; the cached or fetched one without.
     pub(crate) kernel: Option<PathBuf>,
+    /// `--icount`: what executes it.
+    pub(crate) accelerator: Accelerator,
+}
+
+/// What `--icount` asks for.
+pub(crate) fn accelerator(icount: Option<InstructionTime>) -> Accelerator {
+    icount.map_or(Accelerator::Auto, |InstructionTime(shift)| Accelerator::InstructionCount { shift })
 }
 
 impl VmOptions {
@@ -219,6 +227,7 @@ impl VmOptions {
     /// Gives a job its size and limit.
     pub(crate) fn apply(&self, job: &mut VmJob) {
         job.cpus = self.cpus;
+        job.accelerator = self.accelerator;
         job.timeout = self.timeout;
         // Chosen: room for the thousands of threads of a large chat.
         job.memory_mib = 2048;

@@ -9,7 +9,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
-use schedlab_live::vm::{VmJob, run as boot};
+use schedlab_live::vm::{Accelerator, VmJob, run as boot};
 use schedlab_report::table;
 use schedlab_scx::{BpfScheduler, Tunable, tunables};
 use std::time::Duration;
@@ -116,7 +116,8 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
 
 /// Has a VM's kernel verify it: this command, in the guest, does [`verified`].
 fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
-    let vm = VmOptions { cpus: 1, timeout: Duration::from_secs(120), kernel: args.kernel.clone() };
+    let (timeout, accelerator) = (Duration::from_secs(120), Accelerator::Auto);
+    let vm = VmOptions { cpus: 1, timeout, kernel: args.kernel.clone(), accelerator };
     let mut progress = |line: &str| {
         if !quiet {
             output::note(line);

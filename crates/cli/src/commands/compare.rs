@@ -6,7 +6,7 @@ use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
-use crate::real::{RealRun, VmOptions};
+use crate::real::{RealRun, VmOptions, accelerator};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
@@ -101,7 +101,8 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
                 };
                 records.push(if args.vm {
                     let timeout = Duration::from_nanos(args.timeout.0);
-                    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone() };
+                    let accelerator = accelerator(args.icount);
+                    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone(), accelerator };
                     run.in_vm(&vm, &mut |_| {})?
                 } else {
                     run.here(Backend::Host, quiet)?

@@ -4,7 +4,7 @@ use super::sim::tables;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::real::{RealRun, VmOptions, record, run_here};
+use crate::real::{RealRun, VmOptions, accelerator, record, run_here};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let run = match &args.workload {
         Some(workload) => {
             let run = RealRun {
-                scheduler,
+                scheduler: scheduler.clone(),
                 workload: workload.clone(),
                 seed: args.seed,
                 limit: args.duration,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
     let ended = code.map_or(Ok(()), |code| command_failure(&args.command[0], code));
-    ejection(&document).and(ended).and(written)
+    ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written)
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {
@@ -65,7 +65,8 @@ fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Fai
     }
     let cpus = args.cpus.map_or(VM_CPUS, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
     let timeout = Duration::from_nanos(args.timeout.0);
-    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone() };
+    let accelerator = accelerator(args.icount);
+    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone(), accelerator };
     run.in_vm(&vm, &mut |line| {
         if !quiet {
             output::note(line);

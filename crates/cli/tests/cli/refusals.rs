@@ -117,6 +117,8 @@ fn runs_without_work_or_with_too_much() {
     refused("run -s eevdf --duration 1s -- true", 2, &["timeout"]);
     refused("run -s eevdf -- ./no-such-program", 2, &["./no-such-program"]);
     refused("run -s o1 -w cpuhog --kernel x", 2, &["--vm"]);
+    refused("run -s o1 -w cpuhog --icount", 2, &["--vm"]);
+    refused("run -s o1 -w cpuhog --vm --icount=3", 2, &["--icount", "power of two from 1 to 1024"]);
     refused("run -s o1 --vm --kernel ./nothing -w cpuhog", 2, &["./nothing", "--kernel"]);
 }
 
