@@ -21,6 +21,7 @@ const TESTS: &[Test] = &[
     ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
     ("a_web_server_answers_and_a_database_commits", a_web_server_answers_and_a_database_commits),
+    ("builds_and_computing_loads_do_their_work", builds_and_computing_loads_do_their_work),
     ("cpu_time_in_the_kernel_is_told_apart", cpu_time_in_the_kernel_is_told_apart),
     ("every_mechanism_serves_its_client", every_mechanism_serves_its_client),
     ("the_fastest_server_serves", the_fastest_server_serves),
@@ -205,6 +206,25 @@ fn a_web_server_answers_and_a_database_commits() {
     assert_eq!(outcome.measurements.spans[1].count(), 40);
     // Every commit waits for a write of the log.
     assert!(outcome.measurements.spans[1].samples().iter().all(|s| s.length() >= DurationNs::from_ms(2)));
+}
+
+fn builds_and_computing_loads_do_their_work() {
+    let world = "buildworld:jobs=3,objects=10,user=60ms,system=20ms,io=3ms";
+    let compile = "compile:objects=4,probes=6,probe=2ms,user=40ms,system=20ms,io=3ms";
+    let builds = "builds:builds=2,objects=3,user=30ms,system=10ms,io=3ms";
+    // Each forked process leaves its CPU time behind.
+    for (spec, spans, cpu) in [(world, 1, 80), (compile, 1, 60), (builds, 2, 80)] {
+        let outcome = run(&catalog::build(spec, 1).unwrap()).unwrap();
+        let measured = &outcome.measurements;
+        assert_eq!(measured.spans[0].count(), spans, "{spec}");
+        assert!(measured.user + measured.system >= DurationNs::from_ms(cpu), "{spec}: {measured:?}");
+    }
+    let encoder = catalog::build("oggenc:files=2,user=40ms,system=2ms,io=4ms", 1).unwrap();
+    assert_eq!(run(&encoder).unwrap().measurements.spans[0].count(), 1);
+    let score = catalog::build("ubench:ttime=200ms", 1).unwrap();
+    assert!(run(&score).unwrap().measurements.counters[0] > 50);
+    let ciphers = run(&catalog::build("openssl:time=2ms,rsa_time=4ms", 1).unwrap()).unwrap();
+    assert!(ciphers.measurements.spans.iter().all(|span| span.count() == 1));
 }
 
 fn cpu_time_in_the_kernel_is_told_apart() {

@@ -65,6 +65,36 @@ fn commits_share_log_writes() {
 }
 
 #[test]
+fn builds_of_one_job_take_the_sum_of_their_parts() {
+    let run = simulated(2, "buildworld:jobs=1,objects=40,user=2s,system=500ms,io=20ms");
+    let disk: f64 = (run.0.programs.iter().flat_map(|program| program.ops()))
+        .filter_map(|op| match op {
+            Op::Io { service, .. } => Some(service.as_secs_f64()),
+            _ => None,
+        })
+        .sum();
+    // Nothing overlaps but make, which starts an object while the parent of the last one is reaped.
+    let (real, parts) = (metric(&run, "real"), metric(&run, "user") + metric(&run, "sys") + disk);
+    assert!(real <= parts * 1.01 && real > parts * 0.97, "{real} s, {parts} s");
+    assert!((2.0..2.05).contains(&metric(&run, "user")) && (0.5..0.6).contains(&metric(&run, "sys")));
+    // With more jobs the disk works beside the CPU.
+    let parallel = simulated(2, "buildworld:jobs=4,objects=40,user=2s,system=500ms,io=20ms");
+    assert!(metric(&parallel, "real") < 0.75 * real);
+}
+
+#[test]
+fn loads_that_compute_are_as_fast_as_they_can() {
+    let score = metric(&simulated(2, "ubench:procs=2,ttime=1s"), "score");
+    assert!((1_990.0..=2_000.0).contains(&score), "{score} per s");
+    let track = simulated(1, "oggenc:files=3,user=900ms,system=10ms,io=30ms");
+    assert!((0.94..0.945).contains(&metric(&track, "real")), "{} s", metric(&track, "real"));
+    let speed = simulated(1, "openssl:time=200ms,rsa_time=200ms");
+    // 600 ns for a call and 3000 for each of 8 kB.
+    let md5 = metric(&speed, "md5_8192");
+    assert!((md5 / (8192.0 / 24.6e-6 / 1e3) - 1.0).abs() < 0.01, "{md5} kB/s");
+}
+
+#[test]
 fn cpu_time_is_told_apart() {
     let mut scenario = Scenario::empty("split", End::AllExit);
     scenario.disks = vec![Disk {}];

@@ -120,6 +120,13 @@ pub enum Formula {
         /// Over which time: from the first begin to the last end of this span.
         over: Option<SpanId>,
     },
+    /// The same in thousands (kB of bytes).
+    RateThousands {
+        /// What is counted.
+        counter: CounterId,
+        /// Over which time, as above.
+        over: Option<SpanId>,
+    },
     /// Time per unit of the counter, in microseconds.
     TimePerUnitUs {
         /// What is counted.
@@ -226,6 +233,9 @@ impl Formula {
                 let seconds = window(m, over)?;
                 (seconds > 0.0).then(|| count(m, counter) as f64 / seconds)
             }
+            Formula::RateThousands { counter, over } => {
+                Formula::Rate { counter, over }.evaluate(m).map(|rate| rate / 1e3)
+            }
             Formula::TimePerUnitUs { counter, over, times_cpus } => {
                 let units = count(m, counter);
                 let factor = if times_cpus { m.cpus as f64 } else { 1.0 };
@@ -327,6 +337,7 @@ mod tests {
         let (counter, span) = (CounterId(0), SpanId(0));
         assert_eq!(Formula::Rate { counter, over: Some(span) }.evaluate(&m), Some(500.0));
         assert_eq!(Formula::Rate { counter, over: None }.evaluate(&m), Some(250.0));
+        assert_eq!(Formula::RateThousands { counter, over: None }.evaluate(&m), Some(0.25));
         assert_eq!(Formula::MeanSpanSeconds(span).evaluate(&m), Some(1.25));
         assert_eq!(Formula::MakespanSeconds(span).evaluate(&m), Some(2.0));
         let per_unit = Formula::TimePerUnitUs { counter, over: None, times_cpus: true };

@@ -412,6 +412,12 @@ impl ProgramBuilder {
         self
     }
 
+    /// Appends what another builder has.
+    pub fn append(mut self, other: ProgramBuilder) -> ProgramBuilder {
+        self.ops.extend(other.ops);
+        self
+    }
+
     /// Appends `body` as a loop.
     pub fn repeat(
         mut self,

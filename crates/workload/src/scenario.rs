@@ -308,30 +308,13 @@ impl Scenario {
                 }
                 Ok(())
             }
-            Op::Lock(lock) | Op::Unlock(lock) => known(lock.index(), self.locks.len()),
-            Op::LockShared(lock) => {
-                known(lock.index(), self.locks.len())?;
-                if !self.locks[lock.index()].is_file() {
-                    return Err("only file locks can be shared");
-                }
-                Ok(())
-            }
-            Op::CondWait { cond, lock } => {
-                known(cond.index(), self.conds as usize)?;
-                known(lock.index(), self.locks.len())?;
-                if self.locks[lock.index()] != LockKind::Futex {
-                    return Err("a condition variable goes with a mutex");
-                }
-                Ok(())
-            }
-            Op::CondSignal(cond) | Op::CondBroadcast(cond) => known(cond.index(), self.conds as usize),
-            Op::Barrier(barrier) => {
-                known(barrier.index(), self.barriers.len())?;
-                if self.barriers[barrier.index()] == 0 {
-                    return Err("a barrier needs at least one party");
-                }
-                Ok(())
-            }
+            Op::Lock(_)
+            | Op::Unlock(_)
+            | Op::LockShared(_)
+            | Op::CondWait { .. }
+            | Op::CondSignal(_)
+            | Op::CondBroadcast(_)
+            | Op::Barrier(_) => self.check_lock(op),
             Op::Poll(set) => known(set.index(), self.polls.len()),
             Op::Kill(task) => known(task.index(), self.tasks.len()),
             Op::Store { word, .. }
@@ -368,6 +351,36 @@ impl Scenario {
             Op::Fork { program } => known(program.index(), self.programs.len()),
             Op::Count { counter, .. } => known(counter.0 as usize, self.counters as usize),
             Op::SpanBegin(span) | Op::SpanEnd(span) => known(span.0 as usize, self.spans as usize),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_lock(&self, op: &Op) -> Result<(), &'static str> {
+        match *op {
+            Op::Lock(lock) | Op::Unlock(lock) => known(lock.index(), self.locks.len()),
+            Op::LockShared(lock) => {
+                known(lock.index(), self.locks.len())?;
+                if !self.locks[lock.index()].is_file() {
+                    return Err("only file locks can be shared");
+                }
+                Ok(())
+            }
+            Op::CondWait { cond, lock } => {
+                known(cond.index(), self.conds as usize)?;
+                known(lock.index(), self.locks.len())?;
+                if self.locks[lock.index()] != LockKind::Futex {
+                    return Err("a condition variable goes with a mutex");
+                }
+                Ok(())
+            }
+            Op::CondSignal(cond) | Op::CondBroadcast(cond) => known(cond.index(), self.conds as usize),
+            Op::Barrier(barrier) => {
+                known(barrier.index(), self.barriers.len())?;
+                if self.barriers[barrier.index()] == 0 {
+                    return Err("a barrier needs at least one party");
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -215,11 +215,6 @@ impl<'a> Task<'a> {
             Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0, false),
             Op::Fsync { disk, service } => self.wait_for_disk(disk.index(), service.0, true),
             Op::Connect { .. } | Op::Accept(_) | Op::Close(_) => self.use_connection(op)?,
-            Op::Late { timer, span } => shared.add_span(span.0, self.timers[timer.index()], now_ns()),
-            Op::Age { channel, span } => {
-                let written = shared.channel(channel.index()).more.load(Relaxed);
-                shared.add_span(span.0, written, now_ns());
-            }
             Op::Send { channel, bytes } => self.send(channel, bytes)?,
             Op::Recv { channel, bytes } => self.receive(channel, bytes)?,
             Op::SemWait(_) | Op::SemPost { .. } | Op::SemDrain(_) => self.use_semaphore(op)?,
@@ -264,6 +259,18 @@ impl<'a> Task<'a> {
             Op::Set { task, change } => self.set(task, self.context.changes[change.index()])?,
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
+            Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {
+                self.measure(op);
+            }
+            Op::Loop(_) | Op::EndLoop | Op::Exit => {}
+        }
+        Ok(())
+    }
+
+    /// Counters and spans.
+    fn measure(&mut self, op: Op) {
+        let shared = self.context.shared;
+        match op {
             Op::Count { counter, units } => {
                 let place = shared.counter(self.slot, counter.0 as usize);
                 place.fetch_add(u64::from(units), Relaxed);
@@ -275,9 +282,13 @@ impl<'a> Task<'a> {
                     shared.add_span(span.0, begin, now_ns());
                 }
             }
-            Op::Loop(_) | Op::EndLoop | Op::Exit => {}
+            Op::Late { timer, span } => shared.add_span(span.0, self.timers[timer.index()], now_ns()),
+            Op::Age { channel, span } => {
+                let written = shared.channel(channel.index()).more.load(Relaxed);
+                shared.add_span(span.0, written, now_ns());
+            }
+            _ => {}
         }
-        Ok(())
     }
 
     fn touch(&mut self, bytes: usize) {

@@ -30,8 +30,8 @@ const READ: DurationNs = DurationNs::from_ms(4);
 const MORE_READS: u64 = 2;
 
 /// Working sets in KiB. Chosen: a compiler fills a second-level cache of its time.
-const MAKE_KIB: u32 = 64;
-const STAGE_KIB: u32 = 256;
+pub(super) const MAKE_KIB: u32 = 64;
+pub(super) const STAGE_KIB: u32 = 256;
 
 /// CPU time of a compilation over its mean, in thousandths, at quantiles in
 /// thousandths: measured on 577 compilations of a default BusyBox 1.37 (gcc 12, warm cache).
@@ -122,7 +122,8 @@ fn build(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     let span = draft.span();
     let disk = (params.count("cold") == 1).then(|| draft.disk());
     let mut prng = Prng::stream(seed, 0);
-    let works = object_works(params, &mut prng);
+    let total = scaled(params, params.duration("parallel_work"));
+    let works = shares(total, params.count("objects"), &mut prng);
     let jobs: Vec<ProgramId> = works.iter().map(|&work| add_job(&mut draft, &mut prng, work, disk)).collect();
     let body = make(params, &jobs, span);
     let program = draft.program(body);
@@ -156,11 +157,10 @@ fn quantile(draw: u64) -> u64 {
     q0 + (q1 - q0) * (at - u0 * 1_000) / ((u1 - u0) * 1_000)
 }
 
-/// CPU time of each object. They add up to the scaled parallel work exactly:
-/// shares are rounded down, the rest goes one nanosecond each to the first ones.
-fn object_works(params: &Params, prng: &mut Prng) -> Vec<DurationNs> {
-    let total = scaled(params, params.duration("parallel_work"));
-    let draws: Vec<u64> = (0..params.count("objects")).map(|_| quantile(prng.next_u64())).collect();
+/// Divides work among objects as that distribution says. The shares add up to it exactly: they are
+/// rounded down, the rest goes one nanosecond each to the first ones.
+pub(super) fn shares(total: DurationNs, objects: u64, prng: &mut Prng) -> Vec<DurationNs> {
+    let draws: Vec<u64> = (0..objects).map(|_| quantile(prng.next_u64())).collect();
     let sum: u64 = draws.iter().sum();
     let mut works: Vec<DurationNs> = draws.iter().map(|&draw| total.scale(draw, sum)).collect();
     let given = works.iter().fold(DurationNs::ZERO, |given, &work| given + work);
@@ -186,21 +186,38 @@ fn add_job(draft: &mut Draft, prng: &mut Prng, work: DurationNs, disk: Option<Di
     draft.program(body)
 }
 
-/// The program of `make`: which child ends first does not matter to it, so the
-/// loop over free slots unrolls.
+/// How `make` builds objects.
+pub(super) struct Make<'a> {
+    /// The programs that build one each.
+    pub(super) jobs: &'a [ProgramId],
+    /// How many of them run at once.
+    pub(super) slots: u64,
+    /// Its CPU time before it starts one, and after one is done.
+    pub(super) dispatch: DurationNs,
+    pub(super) reap: DurationNs,
+}
+
+impl Make<'_> {
+    /// Which child ends first does not matter to it, so the loop over free slots unrolls.
+    pub(super) fn run(&self, mut body: ProgramBuilder) -> ProgramBuilder {
+        let slots = self.slots.min(self.jobs.len() as u64);
+        for (number, &job) in self.jobs.iter().enumerate() {
+            if number as u64 >= slots {
+                body = body.op(Op::WaitChild).op(Op::Run(self.reap));
+            }
+            body = body.op(Op::Run(self.dispatch)).op(Op::Fork { program: job });
+        }
+        body.repeat(Amount::Times(slots), |b| b.op(Op::WaitChild).op(Op::Run(self.reap)))
+    }
+}
+
+/// The program of a build.
 fn make(params: &Params, jobs: &[ProgramId], span: SpanId) -> ProgramBuilder {
     let serial = scaled(params, params.duration("serial_work"));
     let before = serial.scale(3, 8);
     let (dispatch, reap) = (scaled(params, DISPATCH), scaled(params, REAP));
-    let slots = params.count("jobs").min(jobs.len() as u64);
-    let mut body = ProgramBuilder::new().op(Op::SpanBegin(span)).op(Op::Run(before));
-    for (number, &job) in jobs.iter().enumerate() {
-        if number as u64 >= slots {
-            body = body.op(Op::WaitChild).op(Op::Run(reap));
-        }
-        body = body.op(Op::Run(dispatch)).op(Op::Fork { program: job });
-    }
-    body.repeat(Amount::Times(slots), |b| b.op(Op::WaitChild).op(Op::Run(reap)))
+    let make = Make { jobs, slots: params.count("jobs"), dispatch, reap };
+    make.run(ProgramBuilder::new().op(Op::SpanBegin(span)).op(Op::Run(before)))
         .op(Op::Run(serial - before))
         .op(Op::SpanEnd(span))
 }

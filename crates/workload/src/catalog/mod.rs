@@ -5,7 +5,9 @@
 //! else is chosen and stays a parameter.
 
 mod ab;
+mod builds;
 mod chat;
+mod compute;
 mod cpuhog;
 mod draft;
 mod draws;
@@ -40,7 +42,10 @@ pub struct WorkloadInfo {
 
 static WORKLOADS: &[WorkloadInfo] = &[
     ab::AB,
+    builds::BUILDS,
+    builds::BUILDWORLD,
     chat::CHAT,
+    builds::COMPILE,
     cpuhog::CPUHOG,
     swap::INVERSION,
     cpuhog::KEYBOARD,
@@ -48,7 +53,9 @@ static WORKLOADS: &[WorkloadInfo] = &[
     yields::LAT_SCHED,
     mixed::MIXED,
     mkbench::MKBENCH,
+    compute::OGGENC,
     oltp::OLTP,
+    compute::OPENSSL,
     yields::PERIODIC,
     reflex::REFLEX,
     swap::BROKER,
@@ -71,6 +78,7 @@ static WORKLOADS: &[WorkloadInfo] = &[
     swap::UDP,
     swap::WAIT,
     thin_client::THIN_CLIENT,
+    compute::UBENCH,
     chat::VOLANO,
 ];
 

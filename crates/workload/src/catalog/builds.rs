@@ -1,0 +1,409 @@
+//! Builds on a machine whose disk is slow beside its CPU, as the ULE against 4BSD article measured
+//! them: `buildworld` (parallel), `compile` (one process after the other) and `builds` (several at
+//! once, in several terminals, beside somebody who types).
+//!
+//! The job graph is that of `mkbench`. Here every object is read and written, and part of the
+//! CPU time is spent in the kernel: real, user and system time are told apart, as `time` does.
+
+use schedlab_base::{Better, DurationNs, Prng};
+
+use crate::measure::{Formula, MetricSpec, SpanId};
+use crate::program::{Amount, DiskId, Op, ProgramBuilder, ProgramId, TimerSlot};
+use crate::scenario::{End, Scenario};
+
+use super::WorkloadInfo;
+use super::draft::Draft;
+use super::draws::exponential;
+use super::mkbench::{MAKE_KIB, Make, STAGE_KIB, shares};
+use super::params::{CatalogError, ParamInfo, ParamKind, Params};
+
+/// CPU time of `make` before and after an object. Chosen.
+const DISPATCH: DurationNs = DurationNs::from_us(400);
+const REAP: DurationNs = DurationNs::from_us(100);
+
+const fn count(name: &'static str, default: &'static str, most: u64, about: &'static str) -> ParamInfo {
+    ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min: 1, max: most } }
+}
+
+const fn seconds(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
+    ParamInfo { name, default, unit: "s", about, kind: ParamKind::Duration("s") }
+}
+
+const fn io(default: &'static str) -> ParamInfo {
+    ParamInfo {
+        name: "io",
+        default,
+        unit: "ms",
+        about: "mean disk time per object: two reads and a write, exponentially distributed",
+        kind: ParamKind::Duration("ms"),
+    }
+}
+
+const SCALE: ParamInfo = ParamInfo {
+    name: "scale",
+    default: "1",
+    unit: "",
+    about: "part of the build that is built: 1 is all of it; an object's times do not change",
+    kind: ParamKind::Factor,
+};
+
+const TIMES: &[(&str, &str)] = &[("real", "s"), ("user", "s"), ("sys", "s")];
+
+pub(super) const BUILDWORLD: WorkloadInfo = WorkloadInfo {
+    name: "buildworld",
+    about: "make -j on a cold cache: chains of short processes that read and write",
+    params: &[
+        // The article: 2, 3 and 4.
+        count("jobs", "2", 10_000, "jobs at once (make -j)"),
+        SCALE,
+        // Chosen.
+        count("objects", "5000", 100_000, "objects at scale 1"),
+        // The article: 4BSD on the Athlon64 as i386, -j2 (1421 s and 247 s), without the system calls and
+        // refills of caches that the machine charges on top.
+        seconds("user", "1416s", "CPU time in user space at scale 1"),
+        seconds("system", "230s", "CPU time in the kernel at scale 1"),
+        // Inferred from the idle time that the article leaves at -j2 (27 %).
+        io("190ms"),
+        ParamInfo {
+            name: "serial",
+            // Chosen.
+            default: "5",
+            unit: "%",
+            about: "part of the CPU time that nothing runs beside",
+            kind: ParamKind::Count { min: 0, max: 100 },
+        },
+    ],
+    metrics: TIMES,
+    build: build_world,
+};
+
+pub(super) const COMPILE: WorkloadInfo = WorkloadInfo {
+    name: "compile",
+    about: "configure and make of a program, one process after the other",
+    params: &[
+        SCALE,
+        // Chosen.
+        count("objects", "400", 100_000, "objects at scale 1"),
+        count("probes", "3000", 100_000, "processes that configure starts at scale 1"),
+        ParamInfo {
+            name: "probe",
+            default: "10ms",
+            unit: "ms",
+            about: "mean CPU time of one of them",
+            kind: ParamKind::Duration("ms"),
+        },
+        // The article: Apache 2 with 4BSD on the Athlon64 as AMD64 (79 s and 51 s), less the same.
+        seconds("user", "77.8s", "CPU time in user space at scale 1"),
+        seconds("system", "48s", "CPU time in the kernel at scale 1"),
+        // Inferred: 8 s of the article's real time are neither.
+        io("20ms"),
+    ],
+    metrics: TIMES,
+    build: build_compile,
+};
+
+pub(super) const BUILDS: WorkloadInfo = WorkloadInfo {
+    name: "builds",
+    about: "several builds at once, beside a terminal and an editor that have to answer",
+    params: &[
+        // Chosen: the article says "several".
+        count("builds", "4", 1_000, "builds at once, each in its own terminal"),
+        count("jobs", "2", 1_000, "jobs of each build (make -j)"),
+        count("objects", "100", 100_000, "objects of a build"),
+        seconds("user", "28s", "CPU time of a build in user space"),
+        seconds("system", "5s", "CPU time of a build in the kernel"),
+        io("190ms"),
+    ],
+    metrics: &[
+        ("build_time_avg", "s"),
+        ("build_time_fastest", "s"),
+        ("build_time_slowest", "s"),
+        ("slowest_over_fastest", ""),
+        ("terminal_delay_p50", "ms"),
+        ("terminal_delay_p99", "ms"),
+        ("terminal_delay_max", "ms"),
+        ("editor_delay_p50", "ms"),
+        ("editor_delay_p99", "ms"),
+        ("editor_delay_max", "ms"),
+    ],
+    build: build_many,
+};
+
+/// CPU time, divided between user space and kernel.
+#[derive(Clone, Copy)]
+struct Cpu {
+    user: DurationNs,
+    system: DurationNs,
+}
+
+impl Cpu {
+    fn total(self) -> DurationNs {
+        self.user + self.system
+    }
+
+    /// Work of that length with the same division, as two operations. Pages are mapped and files read first.
+    fn work(self, b: ProgramBuilder, span: DurationNs) -> ProgramBuilder {
+        let system = span.scale(self.system.0, self.total().0.max(1));
+        let b = if system > DurationNs::ZERO { b.op(Op::RunKernel(system)) } else { b };
+        if span > system { b.op(Op::Run(span - system)) } else { b }
+    }
+}
+
+/// What a build consists of.
+struct Tree {
+    objects: u64,
+    jobs: u64,
+    cpu: Cpu,
+    /// Of the CPU time: what make does alone.
+    serial: DurationNs,
+    io: DurationNs,
+}
+
+impl Tree {
+    fn of(params: &Params, objects: u64, jobs: u64) -> Tree {
+        Tree {
+            objects,
+            jobs,
+            cpu: Cpu { user: params.duration("user"), system: params.duration("system") },
+            serial: DurationNs::ZERO,
+            io: params.duration("io"),
+        }
+    }
+
+    /// A program that builds it, written down with all its children.
+    fn make(&self, draft: &mut Draft, prng: &mut Prng, disk: DiskId) -> ProgramBuilder {
+        let own = self.serial + (DISPATCH + REAP) * self.objects;
+        let works = shares(self.cpu.total().saturating_sub(own), self.objects, prng);
+        let jobs: Vec<ProgramId> = works.iter().map(|&work| self.job(draft, prng, work, disk)).collect();
+        let before = self.serial / 2;
+        let make = Make { jobs: &jobs, slots: self.jobs, dispatch: DISPATCH, reap: REAP };
+        let body = make.run(self.cpu.work(ProgramBuilder::new(), before));
+        self.cpu.work(body, self.serial - before)
+    }
+
+    /// The driver of an object and its three stages: tools, compiler and assembler.
+    fn job(&self, draft: &mut Draft, prng: &mut Prng, work: DurationNs, disk: DiskId) -> ProgramId {
+        let (tools, assembler) = (work.scale(4, 100), work.scale(8, 100));
+        let mut body = ProgramBuilder::new().op(Op::Exec);
+        for (number, span) in [tools, work - tools - assembler, assembler].into_iter().enumerate() {
+            let service = exponential(prng, self.io / 3);
+            let access = |b: ProgramBuilder| match service {
+                DurationNs::ZERO => b,
+                service => b.op(Op::Io { disk, service }),
+            };
+            let stage = ProgramBuilder::new().op(Op::Exec);
+            // Two read, the last one writes what it has made.
+            let stage = if number < 2 {
+                self.cpu.work(access(stage), span)
+            } else {
+                access(self.cpu.work(stage, span))
+            };
+            let stage = draft.program(stage);
+            body = body.op(Op::Fork { program: stage }).op(Op::WaitChild);
+        }
+        draft.program(body)
+    }
+}
+
+fn scaled(params: &Params, value: u64) -> u64 {
+    DurationNs(value).scale(params.factor_billionths("scale"), 1_000_000_000).0
+}
+
+fn scaled_cpu(params: &Params) -> Cpu {
+    let of = |name: &str| DurationNs(scaled(params, params.duration(name).0));
+    Cpu { user: of("user"), system: of("system") }
+}
+
+/// One process that runs `body` alone, measured as `time` does.
+fn timed(mut draft: Draft, name: &str, body: ProgramBuilder, span: SpanId) -> Result<Scenario, CatalogError> {
+    let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
+    draft.task(name.into(), process, program).working_set_kib = MAKE_KIB;
+    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
+    for ((name, unit), formula) in TIMES.iter().zip(formulas) {
+        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Lower, formula });
+    }
+    draft.finish()
+}
+
+fn build_world(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("buildworld", params, End::AllExit);
+    draft.child_working_set(STAGE_KIB);
+    let (span, disk) = (draft.span(), draft.disk());
+    let objects = scaled(params, params.count("objects")).max(1);
+    let cpu = scaled_cpu(params);
+    let serial = cpu.total().scale(params.count("serial"), 100);
+    let tree = Tree { cpu, serial, ..Tree::of(params, objects, params.count("jobs")) };
+    let body = tree.make(&mut draft, &mut Prng::stream(seed, 0), disk);
+    let body = ProgramBuilder::new().op(Op::SpanBegin(span)).append(body);
+    timed(draft, "make", body, span)
+}
+
+fn build_compile(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("compile", params, End::AllExit);
+    draft.child_working_set(STAGE_KIB);
+    let (span, disk) = (draft.span(), draft.disk());
+    let cpu = scaled_cpu(params);
+    let probes = scaled(params, params.count("probes"));
+    let configure = params.duration("probe") * probes;
+    if configure >= cpu.total() {
+        return Err(params.error("probe", "configure would need all the CPU time of the build"));
+    }
+    let mut prng = Prng::stream(seed, 0);
+    let mut body = ProgramBuilder::new().op(Op::SpanBegin(span));
+    for work in shares(configure, probes, &mut prng) {
+        let probe = draft.program(cpu.work(ProgramBuilder::new().op(Op::Exec), work));
+        body = body.op(Op::Fork { program: probe }).op(Op::WaitChild);
+    }
+    let rest = configure.scale(cpu.system.0, cpu.total().0.max(1));
+    let rest = Cpu { user: cpu.user - (configure - rest), system: cpu.system - rest };
+    let objects = scaled(params, params.count("objects")).max(1);
+    let tree = Tree { cpu: rest, ..Tree::of(params, objects, 1) };
+    let body = body.append(tree.make(&mut draft, &mut prng, disk));
+    timed(draft, "make", body, span)
+}
+
+fn build_many(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("builds", params, End::ForegroundExit);
+    draft.child_working_set(STAGE_KIB);
+    let (build, disk) = (draft.span(), draft.disk());
+    for number in 0..params.count32("builds") {
+        let tree = Tree::of(params, params.count("objects"), params.count("jobs"));
+        let body = tree.make(&mut draft, &mut Prng::stream(seed, number.into()), disk);
+        let make = draft.program(ProgramBuilder::new().op(Op::Exec).append(body));
+        let shell = ProgramBuilder::new()
+            .op(Op::SpanBegin(build))
+            .op(Op::Fork { program: make })
+            .op(Op::WaitChild)
+            .op(Op::SpanEnd(build));
+        let (program, process) = (draft.program(shell), draft.process());
+        draft.task(format!("sh/{number}"), process, program).working_set_kib = MAKE_KIB;
+    }
+    // Chosen: a terminal that shows something ten times a second, and keys every 200 to 600 ms.
+    let terminal = probe(&mut draft, "terminal", &[DurationNs::from_ms(100)], DurationNs::from_ms(2));
+    let mut prng = Prng::stream(seed, u64::MAX);
+    let keys: Vec<DurationNs> = (0..64).map(|_| DurationNs::from_us(200_000 + prng.below(400_001))).collect();
+    let editor = probe(&mut draft, "editor", &keys, DurationNs::from_ms(5));
+    let quantile = |span, percent| Formula::QuantileSpanMs { span, percent };
+    let formulas = [
+        Formula::MeanSpanSeconds(build),
+        Formula::MinSpanSeconds(build),
+        Formula::MaxSpanSeconds(build),
+        Formula::LongestOverShortest(build),
+        quantile(terminal, 50),
+        quantile(terminal, 99),
+        quantile(terminal, 100),
+        quantile(editor, 50),
+        quantile(editor, 99),
+        quantile(editor, 100),
+    ];
+    for ((name, unit), formula) in BUILDS.metrics.iter().zip(formulas) {
+        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Lower, formula });
+    }
+    draft.finish()
+}
+
+/// A task of the background that is woken after each of these periods, over and over, and computes for a
+/// while; the span of its delays.
+fn probe(draft: &mut Draft, name: &str, periods: &[DurationNs], work: DurationNs) -> SpanId {
+    let (span, timer) = (draft.span(), TimerSlot(0));
+    let body = ProgramBuilder::new().repeat(Amount::Forever, |b| {
+        periods.iter().fold(b, |b, &period| {
+            b.op(Op::TimerWait { timer, period, absolute: true })
+                .op(Op::Late { timer, span })
+                .op(Op::Run(work))
+        })
+    });
+    let (program, process) = (draft.program(body), draft.process());
+    draft.task(name.into(), process, program).background = true;
+    span
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+    use crate::cursor::Cursor;
+
+    #[derive(Default)]
+    struct Totals {
+        user: DurationNs,
+        system: DurationNs,
+        disk: DurationNs,
+        forks: u64,
+        waits: u64,
+    }
+
+    fn add(scenario: &Scenario, program: ProgramId, totals: &mut Totals) {
+        let mut cursor = Cursor::start();
+        loop {
+            match cursor.next(&scenario.programs[program.index()]) {
+                Op::Exit => return,
+                Op::Run(span) => totals.user += span,
+                Op::RunKernel(span) => totals.system += span,
+                Op::Io { service, .. } => totals.disk += service,
+                Op::WaitChild => totals.waits += 1,
+                Op::Fork { program } => {
+                    totals.forks += 1;
+                    add(scenario, program, totals);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn totals(spec: &str) -> Totals {
+        let (scenario, mut totals) = (build(spec, 3).unwrap(), Totals::default());
+        let first = scenario.tasks.iter().find(|task| !task.background).unwrap();
+        add(&scenario, first.program, &mut totals);
+        totals
+    }
+
+    /// The work of make itself is user time.
+    fn near(found: DurationNs, wanted: DurationNs, slack: DurationNs) -> bool {
+        found.0.abs_diff(wanted.0) <= slack.0
+    }
+
+    #[test]
+    fn a_world_has_its_work_and_its_reads() {
+        for (spec, part) in [("buildworld:jobs=3", 1), ("buildworld:scale=0.01", 100)] {
+            let sum = totals(spec);
+            let slack = DurationNs::from_ms(2_000 / part);
+            assert_eq!(sum.user + sum.system, DurationNs::from_secs(1646) / part, "{spec}");
+            assert!(near(sum.system, DurationNs::from_secs(230) / part, slack), "{spec}: {}", sum.system);
+            assert_eq!((sum.forks, sum.waits), (20_000 / part, 20_000 / part));
+            let disk = sum.disk.as_secs_f64() * part as f64;
+            assert!((disk / (5_000.0 * 0.19) - 1.0).abs() < if part == 1 { 0.05 } else { 0.4 }, "{disk}");
+        }
+    }
+
+    #[test]
+    fn a_compile_is_sequential() {
+        let sum = totals("compile");
+        assert_eq!(sum.user + sum.system, DurationNs::from_ms(125_800));
+        assert!(near(sum.system, DurationNs::from_secs(48), DurationNs::from_ms(500)), "{}", sum.system);
+        assert_eq!((sum.forks, sum.waits), (3000 + 1600, 3000 + 1600));
+        let scenario = build("compile", 3).unwrap();
+        let (mut children, mut cursor) = (0, Cursor::start());
+        loop {
+            match cursor.next(&scenario.programs[scenario.tasks[0].program.index()]) {
+                Op::Exit => break,
+                Op::Fork { .. } => children += 1,
+                Op::WaitChild => children -= 1,
+                _ => {}
+            }
+            assert!(children <= 1);
+        }
+        let error = build("compile:probe=1s", 1).unwrap_err().to_string();
+        assert!(error.contains("parameter probe"), "{error}");
+    }
+
+    #[test]
+    fn every_terminal_has_its_build() {
+        let scenario = build("builds:builds=3", 1).unwrap();
+        let names: Vec<&str> = scenario.tasks.iter().map(|task| task.name.as_str()).collect();
+        assert_eq!(names, ["sh/0", "sh/1", "sh/2", "terminal", "editor"]);
+        let sum = totals("builds");
+        assert_eq!(sum.user + sum.system, DurationNs::from_secs(33));
+        assert_eq!(sum.forks, 1 + 4 * 100);
+    }
+}

@@ -1,0 +1,246 @@
+//! Loads that compute and hardly wait, of the ULE against 4BSD article: `ubench`, `oggenc` and
+//! `openssl`. A scheduler should not change them where there are CPUs enough.
+
+use schedlab_base::{Better, DurationNs, Prng};
+
+use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
+use crate::program::{Amount, Op, ProgramBuilder};
+use crate::scenario::{End, Scenario};
+
+use super::WorkloadInfo;
+use super::draft::Draft;
+use super::params::{CatalogError, ParamInfo, ParamKind, Params};
+
+/// CPU time between two looks at a counter or a file. Chosen.
+const CHUNK: DurationNs = DurationNs::from_ms(1);
+const ENCODED: DurationNs = DurationNs::from_ms(10);
+
+/// Working set of an encoder, in KiB. Chosen.
+const ENCODER_KIB: u32 = 256;
+
+const fn seconds(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
+    ParamInfo { name, default, unit: "s", about, kind: ParamKind::Duration("s") }
+}
+
+pub(super) const UBENCH: WorkloadInfo = WorkloadInfo {
+    name: "ubench",
+    about: "processes that do arithmetic for a fixed time; the score is the work done",
+    params: &[
+        ParamInfo {
+            name: "procs",
+            // Chosen: one for each CPU of the document's machine with two hardware threads.
+            default: "2",
+            unit: "",
+            about: "processes; as many as there are CPUs is what the program does",
+            kind: ParamKind::Count { min: 1, max: 100_000 },
+        },
+        seconds("ttime", "30s", "how long to compute"),
+    ],
+    metrics: &[("score", "loops/s")],
+    build: build_ubench,
+};
+
+pub(super) const OGGENC: WorkloadInfo = WorkloadInfo {
+    name: "oggenc",
+    about: "one encoder reads and encodes the tracks of a disc, one after the other",
+    params: &[
+        ParamInfo {
+            name: "files",
+            // Chosen.
+            default: "10",
+            unit: "",
+            about: "tracks of different lengths",
+            kind: ParamKind::Count { min: 1, max: 10_000 },
+        },
+        // The article: 4BSD on the Athlon64 as i386.
+        seconds("user", "256.46s", "CPU time in user space"),
+        seconds("system", "0.94s", "CPU time in the kernel"),
+        // Inferred: what of the real time is neither.
+        seconds("io", "1.14s", "time that it waits for the disk, at the beginnings of tracks"),
+    ],
+    metrics: &[("real", "s"), ("user", "s"), ("sys", "s")],
+    build: build_oggenc,
+};
+
+/// What openssl measures: a cipher with a length, CPU time in ns for a call and for 1024 bytes, and whether it
+/// is a public-key operation. Chosen: figures of the right order for 2 GHz.
+const CIPHERS: [(&str, u64, u64, u64); 11] = [
+    ("md5_16", 16, 600, 3_000),
+    ("md5_1024", 1024, 600, 3_000),
+    ("md5_8192", 8192, 600, 3_000),
+    ("sha1_16", 16, 700, 5_000),
+    ("sha1_1024", 1024, 700, 5_000),
+    ("sha1_8192", 8192, 700, 5_000),
+    ("aes128_16", 16, 100, 16_000),
+    ("aes128_1024", 1024, 100, 16_000),
+    ("aes128_8192", 8192, 100, 16_000),
+    ("rsa1024_sign", 0, 1_200_000, 0),
+    ("rsa1024_verify", 0, 60_000, 0),
+];
+
+pub(super) const OPENSSL: WorkloadInfo = WorkloadInfo {
+    name: "openssl",
+    about: "openssl speed: one process, one cipher after the other, each for a few seconds",
+    params: &[
+        // Its manual.
+        seconds("time", "3s", "CPU time for each cipher and length"),
+        seconds("rsa_time", "10s", "CPU time for each public-key operation"),
+    ],
+    metrics: &[
+        ("md5_16", "kB/s"),
+        ("md5_1024", "kB/s"),
+        ("md5_8192", "kB/s"),
+        ("sha1_16", "kB/s"),
+        ("sha1_1024", "kB/s"),
+        ("sha1_8192", "kB/s"),
+        ("aes128_16", "kB/s"),
+        ("aes128_1024", "kB/s"),
+        ("aes128_8192", "kB/s"),
+        ("rsa1024_sign", "ops/s"),
+        ("rsa1024_verify", "ops/s"),
+    ],
+    build: build_openssl,
+};
+
+fn build_ubench(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("ubench", params, End::After(params.duration("ttime")));
+    let counter = draft.counter();
+    let body = ProgramBuilder::new()
+        .repeat(Amount::Forever, |b| b.op(Op::Run(CHUNK)).op(Op::Count { counter, units: 1 }));
+    let program = draft.program(body);
+    for number in 0..params.count32("procs") {
+        let process = draft.process();
+        draft.task(format!("ubench/{number}"), process, program);
+    }
+    let formula = Formula::Rate { counter, over: None };
+    draft.metric(MetricSpec { name: "score".into(), unit: "loops/s", better: Better::Higher, formula });
+    draft.finish()
+}
+
+fn build_oggenc(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("oggenc", params, End::ForegroundExit);
+    let (span, disk, files) = (draft.span(), draft.disk(), params.count("files"));
+    let (user, system) = (params.duration("user"), params.duration("system"));
+    let chunks = (user.0 / ENCODED.0).max(1);
+    let step = [system / chunks, user / chunks];
+    let waits = (params.duration("io") / files).max(DurationNs(1));
+    let mut body = ProgramBuilder::new().op(Op::SpanBegin(span));
+    for chunks in tracks(chunks, files, &mut Prng::stream(seed, 0)) {
+        body = body.op(Op::Io { disk, service: waits }).repeat(Amount::Times(chunks), |b| {
+            // Reading ahead: what is read is there already.
+            b.op(Op::RunKernel(step[0].max(DurationNs(1)))).op(Op::Run(step[1].max(DurationNs(1))))
+        });
+    }
+    let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
+    draft.task("oggenc".into(), process, program).working_set_kib = ENCODER_KIB;
+    // A daemon that looks once a second whether something has to be written. Chosen.
+    let daemon = ProgramBuilder::new().repeat(Amount::Forever, |b| {
+        b.op(Op::Sleep(DurationNs::from_secs(1))).op(Op::Run(DurationNs::from_us(50)))
+    });
+    let (program, process) = (draft.program(daemon), draft.process());
+    draft.task("syncer".into(), process, program).background = true;
+    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
+    for ((name, unit), formula) in OGGENC.metrics.iter().zip(formulas) {
+        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Lower, formula });
+    }
+    draft.finish()
+}
+
+/// Lengths of tracks in chunks: between a half and one and a half of their mean, and as many in all.
+fn tracks(chunks: u64, files: u64, prng: &mut Prng) -> Vec<u64> {
+    let draws: Vec<u64> = (0..files).map(|_| 500 + prng.below(1000)).collect();
+    let (sum, mut done, mut reached) = (draws.iter().sum::<u64>(), 0, 0);
+    draws
+        .into_iter()
+        .map(|draw| {
+            done += draw;
+            let end = DurationNs(chunks).scale(done, sum).0;
+            let length = end - reached;
+            reached = end;
+            length
+        })
+        .collect()
+}
+
+/// The program measures for a fixed time; here it does as many operations as take that time alone, so that the
+/// work is the same whoever schedules.
+fn build_openssl(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("openssl", params, End::AllExit);
+    let mut body = ProgramBuilder::new();
+    let mut measured: Vec<(CounterId, SpanId)> = Vec::new();
+    for (_, bytes, call_ns, kib_ns) in CIPHERS {
+        let (counter, span) = (draft.counter(), draft.span());
+        let time = params.duration(if bytes == 0 { "rsa_time" } else { "time" });
+        let one = DurationNs(call_ns + kib_ns * bytes / 1024);
+        // Short operations are done many at a time.
+        let together = (CHUNK.0 / one.0).max(1);
+        let units = if bytes == 0 { together } else { together * bytes };
+        body = body
+            .op(Op::SpanBegin(span))
+            .repeat(Amount::Times((time.0 / (one.0 * together)).max(1)), |b| {
+                b.op(Op::Run(one * together)).op(Op::Count { counter, units: units as u32 })
+            })
+            .op(Op::SpanEnd(span));
+        measured.push((counter, span));
+    }
+    let (program, process) = (draft.program(body), draft.process());
+    draft.task("openssl".into(), process, program);
+    for ((name, unit), (counter, span)) in OPENSSL.metrics.iter().zip(measured) {
+        let over = Some(span);
+        let formula = if *unit == "kB/s" {
+            Formula::RateThousands { counter, over }
+        } else {
+            Formula::Rate { counter, over }
+        };
+        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Higher, formula });
+    }
+    draft.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+    use crate::cursor::Cursor;
+
+    fn sums(spec: &str) -> (DurationNs, DurationNs, DurationNs) {
+        let scenario = build(spec, 4).unwrap();
+        let (mut user, mut system, mut disk) = Default::default();
+        let mut cursor = Cursor::start();
+        loop {
+            match cursor.next(&scenario.programs[scenario.tasks[0].program.index()]) {
+                Op::Exit => return (user, system, disk),
+                Op::Run(span) => user += span,
+                Op::RunKernel(span) => system += span,
+                Op::Io { service, .. } => disk += service,
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn encoding_adds_up() {
+        let (user, system, disk) = sums("oggenc");
+        assert!(user.0.abs_diff(256_460_000_000) < 1_000_000, "{user}");
+        assert!(system.0.abs_diff(940_000_000) < 1_000_000, "{system}");
+        assert_eq!(disk, DurationNs::from_ms(1140));
+        let lengths = tracks(1000, 10, &mut Prng::new(1));
+        assert_eq!((lengths.len(), lengths.iter().sum::<u64>()), (10, 1000));
+        assert!(lengths.iter().all(|length| (40..200).contains(length)), "{lengths:?}");
+    }
+
+    #[test]
+    fn ciphers_are_reported_in_their_order_for_their_time() {
+        let names = CIPHERS.map(|cipher| cipher.0);
+        assert!(OPENSSL.metrics.iter().map(|metric| metric.0).eq(names));
+        let (cpu, ..) = sums("openssl:time=2s,rsa_time=5s");
+        let wanted = DurationNs::from_secs(9 * 2 + 2 * 5);
+        assert!(cpu <= wanted && cpu >= wanted.scale(99, 100), "{cpu}");
+    }
+
+    #[test]
+    fn a_score_needs_processes() {
+        assert!(build("ubench:procs=0", 1).unwrap_err().to_string().contains("parameter procs"));
+        assert_eq!(build("ubench:procs=3", 1).unwrap().tasks.len(), 3);
+    }
+}
