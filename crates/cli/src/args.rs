@@ -263,6 +263,9 @@ pub(crate) struct ReproduceArgs {
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Halve and double these parameters of the machine, one at a time: all, or names of [costs] and caches
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub(crate) sensitivity: Vec<String>,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]
@@ -423,17 +426,21 @@ pub(crate) struct CheckArgs {
 Examples:
   schedlab stat before.txt after.txt              one number a line; blank lines and # are skipped
   schedlab stat runs.csv:before runs.csv:after    columns of a CSV file
-  schedlab stat a.json:throughput b.json:throughput --confidence 99
+  schedlab stat a.json:throughput b.json:throughput --confidence 95,99
+  schedlab stat r.json:vanilla:throughput r.json:o1:throughput    two schedulers of one result file
   seq 10 20 | schedlab stat base.txt -            - is standard input
 
 The first sample is the reference. Exit code 0 whether or not a difference is proven.")]
 pub(crate) struct StatArgs {
-    /// FILE, FILE.csv:COLUMN, FILE.json:METRIC or -
+    /// FILE, FILE.csv:COLUMN, FILE.json:METRIC, FILE.json:SCHEDULER:METRIC or -
     #[arg(value_name = "SAMPLE", required = true)]
     pub(crate) samples: Vec<String>,
-    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
-    #[arg(short, long, value_name = "PERCENT", default_value = "95")]
-    pub(crate) confidence: schedlab_stats::Level,
+    /// Confidence in percent, one or several: 80, 90, 95, 98, 99 or 99.5
+    #[arg(short, long, value_name = "PERCENT,..", default_value = "95", value_delimiter = ',')]
+    pub(crate) confidence: Vec<schedlab_stats::Level>,
+    /// Draw boxes (smallest value, quartiles, largest value) in place of the values
+    #[arg(long = "box")]
+    pub(crate) boxes: bool,
     /// Width of the plot in columns
     #[arg(long, value_name = "N", default_value_t = 74, value_parser = clap::value_parser!(u16).range(20..=1000))]
     pub(crate) width: u16,

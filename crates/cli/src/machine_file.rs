@@ -115,6 +115,20 @@ macro_rules! costs_section {
                 }
             }
         }
+
+        /// The names of all costs.
+        const COSTS: &[&str] = &[$(stringify!($ps),)* $(stringify!($span),)*];
+
+        /// The cost of a name, in ps or ns.
+        fn cost<'a>(costs: &'a mut Costs, name: &str) -> Option<&'a mut u64> {
+            $(if name == stringify!($ps) {
+                return Some(&mut costs.$ps);
+            })*
+            $(if name == stringify!($span) {
+                return Some(&mut costs.$span.0);
+            })*
+            None
+        }
     };
 }
 
@@ -123,6 +137,36 @@ costs_section! {
     spans: callback kfunc lock lock_transfer lock_spinner schedule context_switch address_space_switch wakeup ipi_send
         ipi_latency idle_exit tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
+}
+
+/// Parameters besides the costs that can be scaled.
+const CACHES: [&str; 2] = ["cache_kib", "llc_kib"];
+
+/// The names of all parameters that [`scaled`] takes.
+pub(crate) fn parameters() -> Vec<&'static str> {
+    COSTS.iter().copied().chain(CACHES).collect()
+}
+
+/// The same machine with one parameter `numerator / denominator` times as large. Nothing for
+/// an unknown name, or where that changes nothing.
+pub(crate) fn scaled(machine: &Machine, name: &str, numerator: u32, denominator: u32) -> Option<Machine> {
+    let mut machine = machine.clone();
+    let kib = match name {
+        "cache_kib" => Some(&mut machine.cache_kib),
+        "llc_kib" => Some(&mut machine.llc_kib),
+        _ => None,
+    };
+    let changed = if let Some(kib) = kib {
+        let before = *kib;
+        *kib = before.saturating_mul(numerator) / denominator;
+        *kib != before
+    } else {
+        let cost = cost(&mut machine.costs, name)?;
+        let before = *cost;
+        *cost = before.saturating_mul(u64::from(numerator)) / u64::from(denominator);
+        *cost != before
+    };
+    (changed && machine.validate().is_ok()).then_some(machine)
 }
 
 /// Reads a machine file from the disk.
@@ -227,6 +271,19 @@ mod tests {
         assert_eq!(machine.costs.bpf_insn_ps, 1400);
         assert_eq!(machine.cpus[3], Cpu { core: 3, llc: 1, node: 1 });
         assert_eq!(machine.cpus[5], Cpu { core: 1, llc: 0, node: 0 });
+    }
+
+    #[test]
+    fn every_parameter_can_be_scaled() {
+        let mut machine = Machine::uniform("m", 1);
+        machine.costs.lock_spinner = DurationNs(10);
+        for name in parameters() {
+            let (half, double) = (scaled(&machine, name, 1, 2), scaled(&machine, name, 2, 1));
+            assert!(half.is_some() && double.is_some() && half != double, "{name}");
+        }
+        assert_eq!(scaled(&machine, "fork", 1, 2).unwrap().costs.fork.0 * 2, machine.costs.fork.0);
+        machine.costs.lock_spinner = DurationNs(0);
+        assert_eq!((scaled(&machine, "lock_spinner", 2, 1), scaled(&machine, "colour", 2, 1)), (None, None));
     }
 
     #[test]

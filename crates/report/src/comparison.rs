@@ -2,7 +2,7 @@
 //! the baseline.
 
 use schedlab_base::Better;
-use schedlab_stats::{Level, Moments, hedges_g, mean_interval, permutation_test, welch};
+use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 
 /// What has to be equal for two runs to be comparable.
@@ -25,13 +25,15 @@ pub struct Sample {
     pub scheduler: String,
     /// The raw values.
     pub values: Vec<f64>,
+    /// The seed of each value.
+    pub seeds: Vec<u64>,
     /// Size, mean and standard deviation.
     pub moments: Moments,
     /// Half width of the mean's interval; nothing with fewer than two runs.
     pub half_width: Option<f64>,
 }
 
-/// What a comparison says. Decided by Welch's interval of the difference.
+/// What a comparison says. Decided by the interval of the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The candidate is better, beyond doubt at the level.
@@ -84,10 +86,18 @@ pub struct Comparison {
     pub candidate: Sample,
     /// Mean of the candidate minus mean of the baseline.
     pub difference: f64,
-    /// Half width of the difference's interval.
+    /// Half width of the difference's interval: of the differences seed by seed where the runs
+    /// are pairs, else Welch's.
     pub half_width: Option<f64>,
+    /// True where both sides had the same work with each seed, and were compared seed by seed.
+    pub paired: bool,
+    /// About how many runs would show a difference as large as the measured one, where none is
+    /// shown and that is feasible.
+    pub runs_needed: Option<usize>,
     /// The difference in percent of the baseline's mean.
     pub percent: Option<f64>,
+    /// Two-sided p value of Student's test of pairs.
+    pub p_paired: Option<f64>,
     /// Two-sided p value of Welch's test.
     pub p_welch: Option<f64>,
     /// Two-sided p value of the permutation test, which assumes less.
@@ -154,15 +164,15 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 fn sample(runs: &[&RunRecord], scheduler: &str, metric: &str, level: Level) -> Option<Sample> {
-    let values: Vec<f64> = runs
+    let (values, seeds): (Vec<f64>, Vec<u64>) = runs
         .iter()
         .filter(|run| scheduler_label(run) == scheduler)
-        .filter_map(|run| run.metric(metric))
-        .filter(|value| value.is_finite())
-        .collect();
+        .filter_map(|run| run.metric(metric).map(|value| (value, run.seed)))
+        .filter(|(value, _)| value.is_finite())
+        .unzip();
     let moments = Moments::of(&values).ok()?;
     let half_width = mean_interval(&moments, level).ok().map(|interval| interval.half_width);
-    Some(Sample { scheduler: scheduler.to_string(), values, moments, half_width })
+    Some(Sample { scheduler: scheduler.to_string(), values, seeds, moments, half_width })
 }
 
 /// The seed of drawn permutations: fixed, so that equal runs give equal reports.
@@ -176,15 +186,28 @@ fn judge(
     candidate: Sample,
     level: Level,
 ) -> Comparison {
-    let test = welch(&candidate.moments, &baseline.moments, level).ok();
     let difference = candidate.moments.mean - baseline.moments.mean;
-    let verdict = match (&test, better) {
+    let by_welch = welch(&candidate.moments, &baseline.moments, level).ok();
+    // In the simulation a seed is the same work for every scheduler; on a real machine only the
+    // same program.
+    let pairs = cell.backend == Backend::Sim && candidate.seeds == baseline.seeds;
+    let by_pairs = pairs.then(|| paired(&candidate.values, &baseline.values, level).ok()).flatten();
+    let decided = match (&by_pairs, &by_welch) {
+        (Some(test), _) => Some((test.half_width, test.proven)),
+        (None, Some(test)) => Some((test.half_width, test.proven)),
+        (None, None) => None,
+    };
+    let verdict = match (decided, better) {
         (None, _) => Verdict::TooFewRuns,
-        (Some(test), _) if !test.proven => Verdict::NoDifference,
+        (Some((_, false)), _) => Verdict::NoDifference,
         (Some(_), Better::Neither) => Verdict::Different,
         (Some(_), direction) if (direction == Better::Higher) == (difference > 0.0) => Verdict::Better,
         (Some(_), _) => Verdict::Worse,
     };
+    let spread = by_pairs
+        .map_or_else(|| (candidate.moments.variance() + baseline.moments.variance()).sqrt(), |test| test.sd);
+    let wanted = || runs_for(spread, difference.abs(), level);
+    let runs_needed = (verdict == Verdict::NoDifference).then(wanted).flatten();
     let permutation = permutation_test(&candidate.values, &baseline.values, PERMUTATION_SEED).ok();
     Comparison {
         cell,
@@ -193,15 +216,48 @@ fn judge(
         better,
         level_percent: f64::from(level.permille()) / 10.0,
         difference,
-        half_width: test.as_ref().map(|test| test.half_width),
+        half_width: decided.map(|(half_width, _)| half_width),
+        paired: by_pairs.is_some(),
+        runs_needed,
         percent: (baseline.moments.mean.abs() > 0.0).then(|| 100.0 * difference / baseline.moments.mean),
-        p_welch: test.as_ref().map(|test| test.p_value),
-        p_permutation: test.and(permutation).map(|test| test.p_value),
+        p_paired: by_pairs.map(|test| test.p_value),
+        p_welch: by_welch.as_ref().map(|test| test.p_value),
+        p_permutation: by_welch.and(permutation).map(|test| test.p_value),
         effect: hedges_g(&candidate.moments, &baseline.moments).ok().flatten(),
         verdict,
         baseline,
         candidate,
     }
+}
+
+/// An interval wider than this part of the baseline's mean says little. Chosen: what this
+/// page's readers call a small difference.
+const WIDE: f64 = 0.05;
+
+/// What to do about comparisons that say little: one sentence each, most runs first; nothing
+/// where all is well.
+pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
+    let mut advice = Vec::new();
+    let few = comparisons.iter().map(|c| c.baseline.values.len().min(c.candidate.values.len())).min();
+    if let Some(few) = few.filter(|few| *few < 3) {
+        advice.push(format!(
+            "{few} run(s) on a side show little: --runs 5 or more gives an interval to rely on"
+        ));
+    }
+    let wide = |c: &&Comparison| {
+        let mean = c.baseline.moments.mean.abs();
+        c.verdict == Verdict::NoDifference && c.half_width.is_some_and(|half| half > WIDE * mean)
+    };
+    for c in comparisons.iter().filter(wide) {
+        let place = format!("{} of {} on {} CPUs", c.metric, c.candidate.scheduler, c.cell.cpus);
+        let percent = 100.0 * c.half_width.unwrap_or(0.0) / c.baseline.moments.mean.abs();
+        let cure = c.runs_needed.map_or_else(
+            || "more runs than are feasible would show a difference as small as the measured one".to_string(),
+            |runs| format!("about {runs} runs would show a difference as large as the measured one"),
+        );
+        advice.push(format!("{place}: the spread is large (+/- {percent:.0} %); {cure}"));
+    }
+    advice
 }
 
 #[cfg(test)]
@@ -260,9 +316,37 @@ pub(crate) mod tests {
     fn verdicts_follow_direction_and_spread() {
         assert_eq!(verdict(&[10.0, 11.0, 12.0], &[20.0, 21.0, 22.0]), Verdict::Better);
         assert_eq!(verdict(&[20.0, 21.0, 22.0], &[10.0, 11.0, 12.0]), Verdict::Worse);
-        assert_eq!(verdict(&[10.0, 15.0, 20.0], &[11.0, 16.0, 21.0]), Verdict::NoDifference);
+        assert_eq!(verdict(&[10.0, 15.0, 20.0], &[11.0, 16.0, 18.0]), Verdict::NoDifference);
         assert_eq!(verdict(&[10.0], &[20.0]), Verdict::TooFewRuns);
         assert_eq!(verdict(&[5.0; 3], &[5.0; 3]), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_work() {
+        // The seeds differ far more than the schedulers: pairs show what two samples do not.
+        let (a, b) = ([10.0, 20.0, 30.0, 40.0], [10.5, 20.6, 30.4, 40.5]);
+        let found = &compare(&runs(&a, &b), Level::P95)[0];
+        assert_eq!((found.verdict, found.paired, found.runs_needed), (Verdict::Better, true, None));
+        assert!(found.p_paired.unwrap() < 0.01 && found.p_welch.unwrap() > 0.9);
+        let mut real = runs(&a, &b);
+        real.iter_mut().for_each(|run| run.backend = Backend::Host);
+        let found = &compare(&real, Level::P95)[0];
+        assert_eq!((found.verdict, found.paired), (Verdict::NoDifference, false));
+        let mut other = runs(&a, &b);
+        other[7].seed = 99;
+        assert!(!compare(&other, Level::P95)[0].paired);
+    }
+
+    #[test]
+    fn too_few_runs_and_wide_intervals_get_advice() {
+        let of = |a: &[f64], b: &[f64]| advice(&compare(&runs(a, b), Level::P95)[..1]);
+        assert!(of(&[10.0], &[20.0])[0].contains("1 run(s) on a side"));
+        let text = of(&[10.0, 20.0, 30.0], &[11.0, 15.0, 39.0]);
+        assert!(
+            text.len() == 1 && text[0].contains("throughput of o1 on 2 CPUs") && text[0].contains("about"),
+            "{text:?}"
+        );
+        assert!(of(&[10.0, 11.0, 12.0], &[20.0, 21.5, 22.0]).is_empty());
     }
 
     #[test]

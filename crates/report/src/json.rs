@@ -5,7 +5,7 @@ use crate::comparison::{Cell, Comparison, Sample, Verdict};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use schedlab_base::{Better, DurationNs, Metric};
-use schedlab_reproduction::DocumentOutcome;
+use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
@@ -28,6 +28,8 @@ pub struct Document {
     pub comparisons: Vec<Comparison>,
     /// Documents measured again.
     pub reproduction: Vec<DocumentOutcome>,
+    /// What changing the machine does to them.
+    pub sensitivity: Vec<Sensitivity>,
     /// Who waits for whom on a machine.
     pub waits: Option<Waits>,
 }
@@ -141,6 +143,8 @@ struct File {
     comparisons: Vec<Compared>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reproduction: Vec<DocumentOutcome>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sensitivity: Vec<Sensitivity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waits: Option<WaitsFile>,
 }
@@ -234,7 +238,13 @@ struct Compared {
     candidate: Side,
     difference: f64,
     difference_half_width: Option<f64>,
+    #[serde(default)]
+    paired: bool,
+    #[serde(default)]
+    runs_needed: Option<usize>,
     difference_percent: Option<f64>,
+    #[serde(default)]
+    p_paired: Option<f64>,
     p_welch: Option<f64>,
     p_permutation: Option<f64>,
     hedges_g: Option<f64>,
@@ -249,6 +259,8 @@ struct Side {
     sd: f64,
     half_width: Option<f64>,
     values: Vec<f64>,
+    #[serde(default)]
+    seeds: Vec<u64>,
 }
 
 /// Writes a result file, with a newline at its end.
@@ -258,6 +270,7 @@ pub fn to_json(document: &Document) -> String {
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
         reproduction: document.reproduction.clone(),
+        sensitivity: document.sensitivity.clone(),
         waits: document.waits.as_ref().map(WaitsFile::new),
     };
     let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
@@ -280,7 +293,7 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
     let waits = file.waits.map(WaitsFile::read).transpose()?;
-    Ok(Document { runs, comparisons, reproduction: file.reproduction, waits })
+    Ok(Document { runs, comparisons, reproduction: file.reproduction, sensitivity: file.sensitivity, waits })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -433,6 +446,7 @@ fn side_out(sample: &Sample) -> Side {
         sd: sample.moments.sd,
         half_width: sample.half_width,
         values: sample.values.clone(),
+        seeds: sample.seeds.clone(),
     }
 }
 
@@ -442,6 +456,7 @@ fn side_in(side: Side) -> Sample {
         moments: Moments { count: side.runs, mean: side.mean, sd: side.sd },
         half_width: side.half_width,
         values: side.values,
+        seeds: side.seeds,
     }
 }
 
@@ -459,7 +474,10 @@ fn comparison_out(comparison: &Comparison) -> Compared {
         candidate: side_out(&comparison.candidate),
         difference: comparison.difference,
         difference_half_width: comparison.half_width,
+        paired: comparison.paired,
+        runs_needed: comparison.runs_needed,
         difference_percent: comparison.percent,
+        p_paired: comparison.p_paired,
         p_welch: comparison.p_welch,
         p_permutation: comparison.p_permutation,
         hedges_g: comparison.effect,
@@ -485,7 +503,10 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         candidate: side_in(compared.candidate),
         difference: compared.difference,
         half_width: compared.difference_half_width,
+        paired: compared.paired,
+        runs_needed: compared.runs_needed,
         percent: compared.difference_percent,
+        p_paired: compared.p_paired,
         p_welch: compared.p_welch,
         p_permutation: compared.p_permutation,
         effect: compared.hedges_g,
@@ -503,7 +524,7 @@ mod tests {
         let runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
         let reproduction = vec![crate::reproduction::tests::outcome()];
-        Document { comparisons: compare(&runs, Level::P95), runs, reproduction, waits: None }
+        Document { comparisons: compare(&runs, Level::P95), runs, reproduction, ..Document::default() }
     }
 
     #[test]

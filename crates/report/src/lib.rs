@@ -16,15 +16,15 @@ mod units;
 mod waits;
 mod waits_json;
 
-pub use comparison::{Cell, Comparison, Sample, Verdict, compare, scheduler_label};
+pub use comparison::{Cell, Comparison, Sample, Verdict, advice, compare, scheduler_label};
 pub use csv::to_csv;
 pub use format::{number, signed};
 pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
-pub use ministat::ministat;
+pub use ministat::{Plot, ministat};
 pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
-pub use reproduction::{reproduction_text, summary};
+pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};
 pub use waits::{waits_dot, waits_html, waits_table};

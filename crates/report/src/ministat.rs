@@ -2,17 +2,33 @@
 //! values, a table, and each sample against the first one.
 
 use crate::format::number;
-use schedlab_stats::{Level, Moments, StatsError, median, permutation_test, student, welch};
+use schedlab_stats::{
+    Level, Moments, StatsError, hedges_interval, median, permutation_test, quantile, student, welch,
+};
 
 /// The marks of the samples, in order; `*` is where two samples meet.
 const MARKS: [char; 8] = ['x', '+', 'o', '%', '#', '@', 'O', '&'];
 
-/// Compares every sample with the first one. `width` is the plot's in columns, at
-/// least 20.
+/// How samples are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plot {
+    /// A mark for each value, and a bar from mean - sd to mean + sd.
+    Values,
+    /// Boxes: smallest and largest value, quartiles, median.
+    Boxes,
+}
+
+/// Compares every sample with the first one, at each of the levels. `width` is the plot's in
+/// columns, at least 20.
 ///
 /// # Errors
 /// An empty sample or a value that is not finite, with the sample's name.
-pub fn ministat(samples: &[(String, Vec<f64>)], level: Level, width: usize) -> Result<String, String> {
+pub fn ministat(
+    samples: &[(String, Vec<f64>)],
+    levels: &[Level],
+    plot: Plot,
+    width: usize,
+) -> Result<String, String> {
     let mut moments = Vec::new();
     for (name, values) in samples {
         moments.push(Moments::of(values).map_err(|error: StatsError| format!("{name}: {error}"))?);
@@ -21,11 +37,14 @@ pub fn ministat(samples: &[(String, Vec<f64>)], level: Level, width: usize) -> R
     for (index, (name, _)) in samples.iter().enumerate() {
         text.push_str(&format!("{} {name}\n", mark(index)));
     }
-    text.push_str(&plot(samples, &moments, width.max(20)));
+    text.push_str(&match plot {
+        Plot::Values => values_plot(samples, &moments, width.max(20)),
+        Plot::Boxes => box_plot(samples, &moments, width.max(20)),
+    });
     text.push_str(&summary(samples, &moments));
     for (index, (name, values)) in samples.iter().enumerate().skip(1) {
         let reference = (&samples[0], &moments[0]);
-        text.push_str(&verdict(reference, (name, values, &moments[index]), level, samples.len() > 2));
+        text.push_str(&verdict(reference, (name, values, &moments[index]), levels, samples.len() > 2));
     }
     Ok(text)
 }
@@ -61,7 +80,7 @@ impl Scale {
     }
 }
 
-fn plot(samples: &[(String, Vec<f64>)], moments: &[Moments], width: usize) -> String {
+fn values_plot(samples: &[(String, Vec<f64>)], moments: &[Moments], width: usize) -> String {
     let scale = Scale::new(samples, moments, width);
     let mut stacks = vec![Vec::new(); width];
     for (index, (_, values)) in samples.iter().enumerate() {
@@ -89,6 +108,27 @@ fn plot(samples: &[(String, Vec<f64>)], moments: &[Moments], width: usize) -> St
         text.push_str(&bar(&scale, moments, values));
     }
     text + &rule
+}
+
+/// `x  |-----[    |  ]---|`, one line a sample, with a scale below.
+fn box_plot(samples: &[(String, Vec<f64>)], moments: &[Moments], width: usize) -> String {
+    let scale = Scale::new(samples, moments, width);
+    let rule = format!("+{}+\n", "-".repeat(width));
+    let mut text = rule.clone();
+    for (index, (_, values)) in samples.iter().enumerate() {
+        let at = |q: f64| scale.column(quantile(values, q).unwrap_or(f64::NAN));
+        let [low, lower, middle, upper, high] = [0.0, 0.25, 0.5, 0.75, 1.0].map(at);
+        let mut line = vec![' '; width];
+        line[low..=high].fill('-');
+        (line[low], line[high]) = ('|', '|');
+        line[lower..=upper].fill('=');
+        (line[lower], line[upper]) = ('[', ']');
+        line[middle] = mark(index);
+        text.push_str(&format!("|{}|\n", line.into_iter().collect::<String>()));
+    }
+    let (low, high) = (number(scale.low), number(scale.high));
+    let gap = (width + 2).saturating_sub(low.len() + high.len());
+    text + &rule + &format!("{low}{}{high}\n", " ".repeat(gap))
 }
 
 /// `|___A__M__|`: from mean - sd to mean + sd, with mean (A) and median (M).
@@ -132,38 +172,46 @@ fn eight_digits(value: f64) -> String {
 fn verdict(
     (reference, reference_moments): (&(String, Vec<f64>), &Moments),
     (name, values, moments): (&str, &[f64], &Moments),
-    level: Level,
+    levels: &[Level],
     named: bool,
 ) -> String {
     let mut text = if named { format!("{name} against {}:\n", reference.0) } else { String::new() };
-    let (Ok(test), Ok(welch)) =
-        (student(moments, reference_moments, level), welch(moments, reference_moments, level))
-    else {
-        let least = moments.count.min(reference_moments.count);
-        text.push_str(&format!(
-            "No test: {least} value on one side, at least 2 are needed (3 or more advised)\n"
-        ));
-        return text;
-    };
-    if test.proven {
-        text.push_str(&format!("Difference at {level} confidence\n"));
-        text.push_str(&format!(
-            "\t{} +/- {}\n",
-            eight_digits(test.difference),
-            eight_digits(test.half_width)
-        ));
-        if let Some(percent) = test.percent {
+    for &level in levels {
+        let Ok(test) = student(moments, reference_moments, level) else {
+            let least = moments.count.min(reference_moments.count);
             text.push_str(&format!(
-                "\t{}% +/- {}%\n",
-                eight_digits(percent.center),
-                eight_digits(percent.half_width)
+                "No test: {least} value on one side, at least 2 are needed (3 or more advised)\n"
             ));
+            return text;
+        };
+        if !test.proven {
+            text.push_str(&format!("No difference proven at {level} confidence\n"));
+            continue;
+        }
+        let plus_minus = |center, half| format!("{} +/- {}", eight_digits(center), eight_digits(half));
+        text.push_str(&format!("Difference at {level} confidence\n"));
+        text.push_str(&format!("\t{}\n", plus_minus(test.difference, test.half_width)));
+        if let Some(percent) = test.percent {
+            let (center, half) = (eight_digits(percent.center), eight_digits(percent.half_width));
+            text.push_str(&format!("\t{center}% +/- {half}%\n"));
         }
         text.push_str(&format!("\t(Student's t, pooled s = {})\n", eight_digits(test.pooled_sd)));
-    } else {
-        text.push_str(&format!("No difference proven at {level} confidence\n"));
     }
-    if let Ok(permutation) = permutation_test(values, &reference.1, 1) {
+    text + &besides(reference, reference_moments, (values, moments), levels)
+}
+
+/// What assumes less than Student's t, and the size of the effect.
+fn besides(
+    reference: &(String, Vec<f64>),
+    reference_moments: &Moments,
+    (values, moments): (&[f64], &Moments),
+    levels: &[Level],
+) -> String {
+    let mut text = String::new();
+    let level = levels.first().copied().unwrap_or(Level::P95);
+    let tests =
+        (welch(moments, reference_moments, level), permutation_test(values, &reference.1, PERMUTATION_SEED));
+    if let (Ok(welch), Ok(permutation)) = tests {
         let kind = if permutation.exact { "all" } else { "drawn" };
         text.push_str(&format!(
             "\t(without equal variances, Welch: p = {}; {kind} permutations: p = {})\n",
@@ -171,8 +219,19 @@ fn verdict(
             number(permutation.p_value)
         ));
     }
+    if let Ok(Some(effect)) = hedges_interval(moments, reference_moments, level) {
+        text.push_str(&format!(
+            "\t(effect size, Hedges' g: {}, {level} interval {} to {})\n",
+            number(effect.center),
+            number(effect.center - effect.half_width),
+            number(effect.center + effect.half_width)
+        ));
+    }
     text
 }
+
+/// The seed of drawn permutations: fixed, so that equal samples give equal texts.
+const PERMUTATION_SEED: u64 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -185,7 +244,7 @@ mod tests {
     #[test]
     fn a_proven_difference() {
         let samples = [sample("a", &[10.0, 11.0, 12.0]), sample("b", &[20.0, 21.0, 22.0])];
-        let text = ministat(&samples, Level::P95, 40).unwrap();
+        let text = ministat(&samples, &[Level::P95], Plot::Values, 40).unwrap();
         assert!(text.contains("Difference at 95.0% confidence\n\t10 +/- 2.2665945\n"), "{text}");
         assert!(text.contains("(Student's t, pooled s = 1)"), "{text}");
         assert!(text.starts_with("x a\n+ b\n+----------------------------------------+\n"), "{text}");
@@ -195,19 +254,46 @@ mod tests {
     fn no_difference_is_an_answer() {
         let samples = [sample("a", &[10.0, 11.0, 12.0]), sample("b", &[10.5, 11.0, 12.0])];
         assert!(
-            ministat(&samples, Level::P99, 40).unwrap().contains("No difference proven at 99.0% confidence")
+            ministat(&samples, &[Level::P99], Plot::Values, 40)
+                .unwrap()
+                .contains("No difference proven at 99.0% confidence")
         );
+    }
+
+    #[test]
+    fn several_levels_and_the_size_of_the_effect() {
+        let samples = [sample("a", &[10.0, 11.0, 12.0]), sample("b", &[12.0, 13.5, 14.5])];
+        let text = ministat(&samples, &[Level::P80, Level::P95, Level::P99], Plot::Values, 40).unwrap();
+        assert!(text.contains("Difference at 80.0% confidence"), "{text}");
+        assert!(text.contains("No difference proven at 99.0% confidence"), "{text}");
+        assert!(text.contains("Hedges' g: 1.6") && text.contains("80.0% interval"), "{text}");
+    }
+
+    #[test]
+    fn boxes_show_quartiles() {
+        let samples = [sample("a", &[0.0, 10.0, 20.0, 30.0, 40.0]), sample("b", &[40.0])];
+        let text = ministat(&samples, &[Level::P95], Plot::Boxes, 41).unwrap();
+        assert!(text.contains("|---------[=========x=========]---------|"), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("0 ") && line.ends_with("40")), "{text}");
     }
 
     #[test]
     fn degenerate_samples() {
         let flat = [sample("a", &[5.0; 4]), sample("b", &[5.0; 4])];
-        let text = ministat(&flat, Level::P95, 40).unwrap();
+        let text = ministat(&flat, &[Level::P95], Plot::Values, 40).unwrap();
         assert!(text.contains("No difference proven"), "{text}");
         assert!(text.contains('*'), "equal values share a cell");
         let single = [sample("a", &[5.0]), sample("b", &[6.0, 7.0])];
-        assert!(ministat(&single, Level::P95, 40).unwrap().contains("No test: 1 value on one side"));
-        assert!(ministat(&[sample("void", &[])], Level::P95, 40).unwrap_err().starts_with("void:"));
+        assert!(
+            ministat(&single, &[Level::P95], Plot::Values, 40)
+                .unwrap()
+                .contains("No test: 1 value on one side")
+        );
+        assert!(
+            ministat(&[sample("void", &[])], &[Level::P95], Plot::Values, 40)
+                .unwrap_err()
+                .starts_with("void:")
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use crate::format::number;
 use crate::table::table;
-use schedlab_reproduction::{DocumentOutcome, Judgement, Published, RowOutcome, Share, TableOutcome};
+use schedlab_reproduction::{
+    DocumentOutcome, Judgement, Published, RowOutcome, Sensitivity, Share, TableOutcome,
+};
 
 /// All tables of the documents, then their summary.
 pub fn reproduction_text(documents: &[DocumentOutcome]) -> String {
@@ -158,6 +160,45 @@ fn explanations(rows: &[RowOutcome]) -> String {
         format!("* {}: {}\n", places.join("; "), text.trim())
     };
     told.into_iter().map(entry).collect()
+}
+
+/// Which parameter of the machine decides which row: one line a change of a verdict, and the
+/// parameters that change none.
+pub fn sensitivity_text(found: &[Sensitivity]) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut rows = Vec::new();
+    let mut idle: Vec<&str> = Vec::new();
+    for one in found {
+        let changes: Vec<String> = one
+            .changed
+            .iter()
+            .map(|row| format!("{} {}: {} -> {}", row.table, row.place, row.before, row.after))
+            .collect();
+        if changes.is_empty() {
+            idle.push(&one.parameter);
+        }
+        for (at, change) in changes.into_iter().enumerate() {
+            let first = |text: String| if at == 0 { text } else { String::new() };
+            let share = format!("{} of {}", one.agreeing, one.rows);
+            let factor = format!("x {}", one.factor);
+            rows.push(vec![first(one.parameter.clone()), first(factor), first(share), change]);
+        }
+    }
+    let never: Vec<&str> = idle
+        .iter()
+        .copied()
+        .filter(|name| found.iter().all(|one| one.parameter != *name || one.changed.is_empty()))
+        .collect();
+    let mut never = never;
+    never.dedup();
+    let mut text = "\nRows whose verdict a parameter of the machine changes:\n\n".to_string();
+    text.push_str(&table(&["parameter", "times", "agree", "row"], &[], &rows));
+    if !never.is_empty() {
+        text.push_str(&format!("\nNo verdict depends on: {}\n", never.join(", ")));
+    }
+    text
 }
 
 #[cfg(test)]

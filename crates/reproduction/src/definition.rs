@@ -336,13 +336,15 @@ impl Reader<'_> {
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
             return Err(format!("two cells are called {}: give them names", twice.1));
         }
-        let first = names.first().ok_or("it has no cells")?;
-        let figure = Expression::parse(row.figure.as_deref().unwrap_or(first))?;
+        let figure =
+            row.figure.as_deref().or(names.first().copied()).ok_or("it has neither cells nor a figure")?;
+        let figure = Expression::parse(figure)?;
         if let Some(unknown) = figure.names().into_iter().find(|name| !names.contains(name)) {
             return Err(format!("figure '{figure}': no cell is called {unknown}"));
         }
         let published = match &row.published {
             Some(published) => Some(self.published(published, variables)?),
+            None if cells.is_empty() => None,
             None => published_figure(&figure, &cells),
         };
         let rule = row.rule.clone().or_else(|| table.rule.clone()).ok_or("it has no rule")?;

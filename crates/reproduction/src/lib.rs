@@ -12,5 +12,5 @@ mod rule;
 pub use definition::{Cell, Document, Form, Row, Sampling, Table};
 pub use expression::Expression;
 pub use library::Library;
-pub use outcome::{CellOutcome, DocumentOutcome, RowOutcome, Share, TableOutcome};
+pub use outcome::{CellOutcome, ChangedRow, DocumentOutcome, RowOutcome, Sensitivity, Share, TableOutcome};
 pub use rule::{Judgement, Published, Qualifier, Rule};

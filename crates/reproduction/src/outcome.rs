@@ -97,7 +97,9 @@ impl Row {
     /// The figure is made seed by seed, since a seed is the same work for all cells.
     /// A row without cells has one value, which follows from published ones.
     pub fn judge(&self, measured: &[Vec<Option<f64>>]) -> RowOutcome {
-        let seeds = if self.cells.is_empty() { 1 } else { measured.iter().map(Vec::len).min().unwrap_or(0) };
+        // A figure of nothing stands for words that cannot be compared with anything.
+        let computed = usize::from(!self.given.is_empty());
+        let seeds = measured.iter().map(Vec::len).min().unwrap_or(computed);
         let figure = |seed: usize| {
             let run = |name: &str| measured[self.cells.iter().position(|cell| cell.name == name)?][seed];
             self.figure.value(&|name| self.given.get(name).copied().or_else(|| run(name)))
@@ -195,6 +197,64 @@ impl DocumentOutcome {
     }
 }
 
+/// What becomes of documents when one parameter of the machine is changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// The parameter, as machine files name it.
+    pub parameter: String,
+    /// What it was multiplied by.
+    pub factor: f64,
+    /// Measured rows that agree then.
+    pub agreeing: usize,
+    /// Measured rows.
+    pub rows: usize,
+    /// The rows with another verdict.
+    pub changed: Vec<ChangedRow>,
+}
+
+/// A row whose verdict depends on a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedRow {
+    /// Its document and table.
+    pub table: String,
+    /// What tells it from the others of the table, with its figure.
+    pub place: String,
+    /// Its verdict with the machine as it is.
+    pub before: String,
+    /// Its verdict with the parameter changed.
+    pub after: String,
+}
+
+impl Sensitivity {
+    /// What changes from one outcome of some documents to another one of the same.
+    pub fn of(
+        parameter: &str,
+        factor: f64,
+        before: &[DocumentOutcome],
+        after: &[DocumentOutcome],
+    ) -> Sensitivity {
+        let shares = after.iter().map(DocumentOutcome::measured);
+        let (agreeing, rows) = shares.fold((0, 0), |sum, share| (sum.0 + share.agreeing, sum.1 + share.rows));
+        let mut changed = Vec::new();
+        for (old, new) in before.iter().zip(after) {
+            for (old_table, new_table) in old.tables.iter().zip(&new.tables) {
+                for (a, b) in old_table.rows.iter().zip(&new_table.rows) {
+                    let agrees = |row: &RowOutcome| row.verdict == Judgement::Agrees;
+                    if agrees(a) != agrees(b) {
+                        changed.push(ChangedRow {
+                            table: format!("{} {}", old.name, old_table.id),
+                            place: format!("{} ({})", a.place, a.figure),
+                            before: a.verdict.text(),
+                            after: b.verdict.text(),
+                        });
+                    }
+                }
+            }
+        }
+        Sensitivity { parameter: parameter.to_string(), factor, agreeing, rows, changed }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +321,11 @@ mod tests {
             tables: vec![table(vec![good.clone(), RowOutcome { counts: false, ..bad.clone() }])],
         };
         assert!(document.reached());
+        let mut other = document.clone();
+        other.tables[0].rows[0] = RowOutcome { place: good.place.clone(), ..bad.clone() };
+        let sensitivity = Sensitivity::of("fork", 2.0, &[document.clone()], &[other]);
+        assert_eq!((sensitivity.agreeing, sensitivity.rows, sensitivity.changed.len()), (0, 1, 1));
+        assert!(sensitivity.changed[0].after.contains("other order"));
         let wrong = RowOutcome { cells: Vec::new(), ..bad };
         document.tables.push(table(vec![wrong]));
         assert!(!document.reached());

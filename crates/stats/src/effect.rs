@@ -2,7 +2,7 @@
 
 use crate::describe::{Moments, StatsError};
 use crate::level::Level;
-use crate::student::student;
+use crate::student::{Interval, normal_quantile, student};
 
 /// Hedges' g: the difference of the means in pooled standard deviations, with the
 /// correction 1 - 3 / (4 df - 1) for small samples (Hedges, "Distribution theory
@@ -17,6 +17,23 @@ pub fn hedges_g(candidate: &Moments, reference: &Moments) -> Result<Option<f64>,
     Ok((test.pooled_sd > 0.0).then(|| test.difference / test.pooled_sd * correction))
 }
 
+/// Hedges' g with its interval at the level: the normal approximation with the variance
+/// (n + m) / (n m) + g^2 / (2 (n + m)) (Hedges and Olkin, "Statistical methods for
+/// meta-analysis", 1985). Rough below ten values a side.
+///
+/// # Errors
+/// A sample of fewer than two values.
+pub fn hedges_interval(
+    candidate: &Moments,
+    reference: &Moments,
+    level: Level,
+) -> Result<Option<Interval>, StatsError> {
+    let Some(center) = hedges_g(candidate, reference)? else { return Ok(None) };
+    let (n, m) = (candidate.count as f64, reference.count as f64);
+    let variance = (n + m) / (n * m) + center * center / (2.0 * (n + m));
+    Ok(Some(Interval { center, half_width: normal_quantile(level) * variance.sqrt() }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,6 +43,9 @@ mod tests {
         let at = |mean| Moments { count: 10, mean, sd: 2.0 };
         let g = hedges_g(&at(12.0), &at(10.0)).unwrap().unwrap();
         assert!((g - (1.0 - 3.0 / 71.0)).abs() < 1e-12);
+        // With g = 0.958: 1.960 * sqrt(0.2 + 0.0229) = 0.9254.
+        let interval = hedges_interval(&at(12.0), &at(10.0), Level::P95).unwrap().unwrap();
+        assert!((interval.half_width - 0.9255).abs() < 1e-3, "{interval:?}");
         let flat = Moments { count: 3, mean: 1.0, sd: 0.0 };
         assert_eq!(hedges_g(&flat, &flat), Ok(None));
     }

@@ -12,8 +12,8 @@ mod proportion;
 mod student;
 
 pub use describe::{Moments, StatsError, mean, median, quantile, sd};
-pub use effect::hedges_g;
+pub use effect::{hedges_g, hedges_interval};
 pub use level::Level;
 pub use permutation::{PermutationTest, permutation_test};
 pub use proportion::proportion_interval;
-pub use student::{Interval, TwoSample, Welch, mean_interval, student, welch};
+pub use student::{Interval, Paired, TwoSample, Welch, mean_interval, paired, runs_for, student, welch};

@@ -2,7 +2,7 @@
 
 use crate::describe::{Moments, StatsError};
 use crate::level::Level;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// A symmetric interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +52,11 @@ pub struct Welch {
 /// The two-sided quantile of Student's t for `freedom` >= 1.
 fn t_quantile(level: Level, freedom: f64) -> f64 {
     distribution(freedom).inverse_cdf(level.upper_probability())
+}
+
+/// The two-sided quantile of the normal distribution.
+pub(crate) fn normal_quantile(level: Level) -> f64 {
+    Normal::standard().inverse_cdf(level.upper_probability())
 }
 
 fn distribution(freedom: f64) -> StudentsT {
@@ -134,6 +139,59 @@ pub fn welch(candidate: &Moments, reference: &Moments, level: Level) -> Result<W
     Ok(Welch { level, difference, half_width, freedom, p_value: (2.0 * tail).min(1.0), proven })
 }
 
+/// The mean of differences of pairs: values that differ in one thing only, such as two
+/// schedulers with the same seed. Assumes differences that are independent and about normal,
+/// and nothing of the values themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paired {
+    /// Mean of the differences, candidate minus reference.
+    pub difference: f64,
+    /// The interval is `difference +/- half_width`.
+    pub half_width: f64,
+    /// Standard deviation of the differences.
+    pub sd: f64,
+    /// Two-sided p value.
+    pub p_value: f64,
+    /// True when the interval does not contain 0.
+    pub proven: bool,
+}
+
+/// Student's test of pairs. Equal differences other than 0 are proven for certain.
+///
+/// # Errors
+/// Fewer than two pairs, or samples of different size: the smaller one is told.
+pub fn paired(candidate: &[f64], reference: &[f64], level: Level) -> Result<Paired, StatsError> {
+    if candidate.len() != reference.len() {
+        let have = candidate.len().min(reference.len());
+        return Err(StatsError::TooFew { have, need: candidate.len().max(reference.len()) });
+    }
+    let differences: Vec<f64> = candidate.iter().zip(reference).map(|(a, b)| a - b).collect();
+    let moments = Moments::of(&differences)?;
+    let Interval { center: difference, half_width } = mean_interval(&moments, level)?;
+    let error = moments.sd / (moments.count as f64).sqrt();
+    let proven = difference.abs() > half_width;
+    let p_value = match error > 0.0 {
+        true => 2.0 * distribution(moments.count as f64 - 1.0).cdf(-(difference / error).abs()),
+        false if proven => 0.0,
+        false => 1.0,
+    };
+    Ok(Paired { difference, half_width, sd: moments.sd, p_value: p_value.min(1.0), proven })
+}
+
+/// The most runs that [`runs_for`] advises. Chosen: more are no advice.
+const MOST_RUNS: usize = 1000;
+
+/// How many values a sample needs for the interval of its mean to be no wider than
+/// +/- `half_width`, if its deviation stays `sd`. Nothing where that takes more than a thousand,
+/// or where `half_width` is 0.
+pub fn runs_for(sd: f64, half_width: f64, level: Level) -> Option<usize> {
+    let enough = |count: usize| {
+        let count = count as f64;
+        t_quantile(level, count - 1.0) * sd / count.sqrt() < half_width
+    };
+    (2..=MOST_RUNS).find(|&count| enough(count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +241,30 @@ mod tests {
         assert!((result.freedom - 17.776).abs() < 1e-3, "{result:?}");
         assert!((result.difference - result.half_width + 3.3654832).abs() < 1e-6, "{result:?}");
         assert!(!result.proven);
+    }
+
+    #[test]
+    fn pairs_on_a_textbook_example() {
+        // The same hours of sleep, as they were meant: one patient, two drugs. t = -4.0621,
+        // p = 0.002833, interval -2.4598858 to -0.7001142.
+        let x = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let y = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let result = paired(&x, &y, Level::P95).unwrap();
+        assert!((result.p_value - 0.002833).abs() < 1e-6 && result.proven, "{result:?}");
+        assert!((result.difference - result.half_width + 2.4598858).abs() < 1e-6, "{result:?}");
+        assert!(paired(&[2.0, 3.0], &[1.0, 2.0], Level::P95).unwrap().p_value < 1e-12);
+        assert!(!paired(&[2.0, 3.0], &[2.0, 3.0], Level::P95).unwrap().proven);
+        assert!(
+            paired(&[2.0, 3.0], &[1.0], Level::P95).is_err() && paired(&[2.0], &[1.0], Level::P95).is_err()
+        );
+    }
+
+    #[test]
+    fn runs_that_a_width_needs() {
+        // 2.228 / sqrt(11) = 0.672, 2.262 / sqrt(10) = 0.715.
+        assert_eq!(runs_for(1.0, 0.7, Level::P95), Some(11));
+        assert_eq!((runs_for(1.0, 0.001, Level::P95), runs_for(1.0, 0.0, Level::P95)), (None, None));
+        assert_eq!(runs_for(0.0, 0.5, Level::P95), Some(2));
     }
 
     #[test]

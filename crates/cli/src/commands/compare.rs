@@ -12,7 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
 use crate::sweep::sweep;
 use crate::workload::scenario;
-use schedlab_report::{Comparison, Document, compare as compare_runs, comparison_table, run_summary};
+use schedlab_report::{Comparison, Document, advice, compare as compare_runs, comparison_table, run_summary};
 use schedlab_trace::{Backend, RunRecord};
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let comparisons = compare_runs(&records, args.confidence);
     let document = Document { runs: records, comparisons, ..Document::default() };
     let written = results.write(&tables(&document, &own, verbose), &document, &[]);
-    if !quiet && args.runs.get() < 3 {
-        output::note("with fewer than 3 runs little can be shown; --runs 5 or more gives narrower intervals");
+    if !quiet {
+        advice(&shown(&document, &own, verbose)).iter().for_each(|line| output::note(line));
     }
     ejection(&document).and(written)
 }
@@ -116,9 +116,12 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
 }
 
 /// The workload's own metrics, or all with `-v`.
+fn shown(document: &Document, own: &[String], verbose: bool) -> Vec<Comparison> {
+    document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect()
+}
+
 fn tables(document: &Document, own: &[String], verbose: bool) -> String {
-    let shown: Vec<Comparison> =
-        document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect();
+    let shown = shown(document, own, verbose);
     let mut text = comparison_table(&shown);
     let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
     if !ejected.is_empty() {

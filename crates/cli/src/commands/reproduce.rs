@@ -3,14 +3,15 @@
 
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
+use crate::machine_file;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Simulation, ejection};
 use crate::sweep::sweep;
 use schedlab_base::Machine;
-use schedlab_report::{Document as ResultDocument, compare, reproduction_text};
-use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, TableOutcome};
+use schedlab_report::{Document as ResultDocument, compare, reproduction_text, sensitivity_text};
+use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Sensitivity, TableOutcome};
 use schedlab_stats::{Level, mean};
 use schedlab_trace::RunRecord;
 
@@ -28,18 +29,33 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure
     let results = Results::new(&args.results)?;
     let documents = documents(args)?;
     let plan = Plan::new(&documents)?;
-    let runs = plan.simulations(args)?;
+    let changes = changes(args)?;
+    let mut runs = plan.simulations(args)?;
     // One seed of each is enough to find a mistake early.
     for simulation in runs.iter().step_by(args.runs.get()) {
         simulation.check()?;
     }
-    let Some(records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
-    let outcomes: Vec<DocumentOutcome> =
-        documents.iter().map(|document| plan.outcome(document, &records, args.runs.get())).collect();
-    let text = text(&outcomes, args);
+    let own = runs.len();
+    let varied: Vec<Change> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
+    for change in &varied {
+        runs.extend(runs[..own].to_vec().iter().map(|simulation| change.of(simulation)));
+    }
+    let Some(mut records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
+    let outcomes = |records: &[RunRecord]| -> Vec<DocumentOutcome> {
+        documents.iter().map(|document| plan.outcome(document, records, args.runs.get())).collect()
+    };
+    let reproduction = outcomes(&records[..own]);
+    let others = records.chunks(own.max(1)).skip(1).map(outcomes);
+    let changed = |(change, other): (&Change, Vec<DocumentOutcome>)| {
+        Sensitivity::of(change.parameter, change.factor(), &reproduction, &other)
+    };
+    let sensitivity: Vec<Sensitivity> = varied.iter().zip(others).map(changed).collect();
+    let text = text(&reproduction, args) + &sensitivity_text(&sensitivity);
+    // Runs on a changed machine have its name: they are told in `sensitivity` alone.
+    records.truncate(own);
     let comparisons = compare(&records, Level::P95);
     let document =
-        ResultDocument { runs: records, comparisons, reproduction: outcomes, ..ResultDocument::default() };
+        ResultDocument { runs: records, comparisons, reproduction, sensitivity, ..ResultDocument::default() };
     let notes = [("Published beside measured".to_string(), text.clone())];
     let written = results.write(&text, &document, &notes);
     ejection(&document).and(verdict(&document.reproduction, args)).and(written)
@@ -71,6 +87,55 @@ fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
     }
     documents.retain(|document| !document.tables.is_empty());
     Ok(documents)
+}
+
+/// One parameter of the machine, changed.
+struct Change {
+    parameter: &'static str,
+    numerator: u32,
+    denominator: u32,
+}
+
+/// Each parameter of `--sensitivity`, halved and doubled.
+fn changes(args: &ReproduceArgs) -> Result<Vec<Change>, Failure> {
+    let known = machine_file::parameters();
+    let mut changes = Vec::new();
+    if let Some(unknown) =
+        args.sensitivity.iter().find(|name| *name != ALL && !known.contains(&name.as_str()))
+    {
+        let text = format!(
+            "--sensitivity {unknown}: no parameter of that name; there are {ALL}, {}",
+            known.join(", ")
+        );
+        return Err(Failure::usage(text));
+    }
+    let wanted = |name: &&str| args.sensitivity.iter().any(|asked| asked == ALL || asked == name);
+    for parameter in known.into_iter().filter(wanted) {
+        for (numerator, denominator) in [(1, 2), (2, 1)] {
+            changes.push(Change { parameter, numerator, denominator });
+        }
+    }
+    Ok(changes)
+}
+
+impl Change {
+    fn factor(&self) -> f64 {
+        f64::from(self.numerator) / f64::from(self.denominator)
+    }
+
+    fn machine(&self, machine: &Machine) -> Option<Machine> {
+        machine_file::scaled(machine, self.parameter, self.numerator, self.denominator)
+    }
+
+    /// False where no machine has that parameter: what is 0 stays 0.
+    fn applies(&self, runs: &[Simulation]) -> bool {
+        runs.iter().any(|simulation| self.machine(&simulation.machine).is_some())
+    }
+
+    fn of(&self, simulation: &Simulation) -> Simulation {
+        let machine = self.machine(&simulation.machine).unwrap_or_else(|| simulation.machine.clone());
+        Simulation { machine, ..simulation.clone() }
+    }
 }
 
 /// The different runs behind all cells: rows share them.

@@ -3,7 +3,8 @@
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::output;
-use schedlab_report::{from_json, ministat};
+use schedlab_report::{Plot, from_json, ministat, scheduler_label};
+use schedlab_trace::RunRecord;
 use std::io::Read;
 use std::path::Path;
 
@@ -14,7 +15,9 @@ pub(crate) fn stat(args: &StatArgs) -> Result<(), Failure> {
     }
     let samples: Vec<(String, Vec<f64>)> =
         args.samples.iter().map(|name| Ok((name.clone(), read(name)?))).collect::<Result<_, Failure>>()?;
-    let text = ministat(&samples, args.confidence, usize::from(args.width)).map_err(Failure::usage)?;
+    let plot = if args.boxes { Plot::Boxes } else { Plot::Values };
+    let width = usize::from(args.width);
+    let text = ministat(&samples, &args.confidence, plot, width).map_err(Failure::usage)?;
     output::print(&text)
 }
 
@@ -30,9 +33,18 @@ fn read(name: &str) -> Result<Vec<f64>, Failure> {
     if let Some((file, field)) =
         name.rsplit_once(':').filter(|(file, _)| !Path::new(name).exists() && !file.is_empty())
     {
+        // FILE.json:SCHEDULER:METRIC has two parts behind the file.
+        let (file, scheduler) = match file.rsplit_once(':') {
+            Some((shorter, scheduler)) if !Path::new(file).exists() => (shorter, Some(scheduler)),
+            _ => (file, None),
+        };
         let text = content(file)?;
         return if text.trim_start().starts_with('{') {
-            metric(&text, file, field)
+            metric(&text, file, scheduler, field)
+        } else if let Some(scheduler) = scheduler {
+            let cure =
+                format!("stat {name}: {file} is no result file; write {file}:COLUMN, without '{scheduler}'");
+            Err(Failure::usage(cure))
         } else {
             column(&text, file, field)
         };
@@ -101,19 +113,47 @@ fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
     not_empty(values, &format!("{file}:{column}"))
 }
 
-fn metric(text: &str, file: &str, name: &str) -> Result<Vec<f64>, Failure> {
+/// The values of a metric in the runs of a result file: all of one scheduler and one number of
+/// CPUs, since a mean over several would be of nothing.
+fn metric(text: &str, file: &str, scheduler: Option<&str>, name: &str) -> Result<Vec<f64>, Failure> {
     let document = from_json(text).map_err(|error| Failure::usage(format!("stat {file}: {error}")))?;
-    let values: Vec<f64> =
-        document.runs.iter().filter_map(|run| run.metric(name)).filter(|v| v.is_finite()).collect();
+    let known = |mut names: Vec<String>| {
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let labels = known(document.runs.iter().map(scheduler_label).collect());
+    let wanted = |run: &&RunRecord| {
+        scheduler.is_none_or(|scheduler| run.scheduler == scheduler || scheduler_label(run) == scheduler)
+    };
+    let runs: Vec<&RunRecord> = document.runs.iter().filter(wanted).collect();
+    if let (true, Some(scheduler)) = (runs.is_empty(), scheduler) {
+        let text = format!("stat {file}: no runs of '{scheduler}' in it; it has: {}", labels.join(", "));
+        return Err(Failure::usage(text));
+    }
+    if known(runs.iter().map(|run| scheduler_label(run)).collect()).len() > 1 {
+        let text = format!(
+            "stat {file}: it has runs of several schedulers ({}); name one, as in {file}:{}:{name}",
+            labels.join(", "),
+            labels[0]
+        );
+        return Err(Failure::usage(text));
+    }
+    let places =
+        known(runs.iter().map(|run| format!("{} on {} CPUs", run.workload.name, run.cpus)).collect());
+    if places.len() > 1 {
+        let text = format!(
+            "stat {file}: its runs are of several kinds ({}); write one file for each",
+            places.join(", ")
+        );
+        return Err(Failure::usage(text));
+    }
+    let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(name)).filter(|v| v.is_finite()).collect();
     if values.is_empty() {
-        let mut known: Vec<&str> =
-            document.runs.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str()).collect();
-        known.sort_unstable();
-        known.dedup();
-        return Err(Failure::usage(format!(
-            "stat {file}: no metric '{name}' in its runs; they have: {}",
-            known.join(", ")
-        )));
+        let metrics =
+            known(runs.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.clone()).collect());
+        let text = format!("stat {file}: no metric '{name}' in its runs; they have: {}", metrics.join(", "));
+        return Err(Failure::usage(text));
     }
     Ok(values)
 }

@@ -7,6 +7,7 @@ mod refusals;
 mod results;
 mod samples;
 mod sched_samples;
+mod sweeps;
 mod workload_files;
 
 use std::path::{Path, PathBuf};

@@ -50,3 +50,69 @@ fn samples_that_are_none() {
     folder.run("stat - -").refused(2, &["standard input"]);
     folder.run("stat").refused(2, &["<SAMPLE>"]);
 }
+
+/// Mean and deviation of a published figure as three values with just these.
+fn three(mean: f64, sd: f64) -> String {
+    format!("{}\n{mean}\n{}\n", mean - sd, mean + sd)
+}
+
+#[test]
+fn every_published_line_of_ministat_comes_out() {
+    let published = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../published");
+    let records = |name: &str| -> Vec<csv::StringRecord> {
+        let mut reader = csv::Reader::from_path(published.join(name)).unwrap();
+        reader.records().map(Result::unwrap).collect()
+    };
+    let mut means = Vec::new();
+    for name in [
+        "buildworld_pentium4",
+        "buildworld_athlon64_i386",
+        "buildworld_athlon64_amd64",
+        "compile_apache2",
+        "ubench",
+        "oggenc",
+    ] {
+        means.extend(records(&format!("freebsd_{name}.csv")));
+    }
+    let folder = Folder::new();
+    let mut checked = 0;
+    // workload, platform, make_j, table, metric, better, n, significant, difference, +/-, level, pooled, faster
+    for line in records("freebsd_comparisons.csv") {
+        for scheduler in ["ULE", "4BSD"] {
+            let same = |m: &&csv::StringRecord| {
+                m[3] == line[3] && m[2] == line[2] && m[5] == line[4] && &m[4] == scheduler
+            };
+            let found = means.iter().find(same).unwrap();
+            folder.write(scheduler, three(found[8].parse().unwrap(), found[9].parse().unwrap()));
+        }
+        let text = folder.run("stat 4BSD ULE").ok();
+        assert_eq!(text.contains("No difference proven at 95.0%"), &line[7] == "no", "{line:?}: {text}");
+        if &line[7] == "yes" {
+            let percent = text.lines().find(|l| l.contains("% +/- ")).unwrap().replace('%', "");
+            let figures: Vec<f64> = percent.split("+/-").map(|part| part.trim().parse().unwrap()).collect();
+            let pooled = text.split("pooled s = ").nth(1).unwrap().split(')').next().unwrap();
+            let pooled: f64 = pooled.parse().unwrap();
+            for (computed, column) in [(figures[0].abs(), 8), (figures[1], 9), (pooled, 11)] {
+                let printed: f64 = line[column].parse().unwrap();
+                assert!((computed - printed).abs() <= 1e-5 * printed, "{line:?}: {computed}");
+            }
+            let faster = if (figures[0] < 0.0) == (&line[5] == "lower") { "ULE" } else { "4BSD" };
+            assert_eq!(&line[12], faster, "{line:?}");
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 35);
+}
+
+#[test]
+fn one_scheduler_of_a_result_file() {
+    let folder = Folder::new();
+    folder.run("compare -s eevdf,o1 -w cpuhog:ttime=50ms -c 1 --runs 3 --json r.json").ok();
+    let text =
+        folder.run("stat r.json:eevdf:context_switches r.json:o1:context_switches --box -c 90,99").ok();
+    assert!(text.contains("|") && text.contains("r.json:o1:context_switches"), "{text}");
+    folder.run("stat r.json:work").refused(2, &["several schedulers", "r.json:eevdf:work"]);
+    folder.run("stat r.json:cfs:work").refused(2, &["no runs of 'cfs'", "eevdf, o1"]);
+    folder.write("a.csv", "x\n1\n");
+    folder.run("stat a.csv:o1:x").refused(2, &["a.csv:x"]);
+}
