@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
     ("a_web_server_answers_and_a_database_commits", a_web_server_answers_and_a_database_commits),
     ("builds_and_computing_loads_do_their_work", builds_and_computing_loads_do_their_work),
+    ("benchmarks_of_today_run", benchmarks_of_today_run),
     ("cpu_time_in_the_kernel_is_told_apart", cpu_time_in_the_kernel_is_told_apart),
     ("every_mechanism_serves_its_client", every_mechanism_serves_its_client),
     ("the_fastest_server_serves", the_fastest_server_serves),
@@ -225,6 +226,31 @@ fn builds_and_computing_loads_do_their_work() {
     assert!(run(&score).unwrap().measurements.counters[0] > 50);
     let ciphers = run(&catalog::build("openssl:time=2ms,rsa_time=4ms", 1).unwrap()).unwrap();
     assert!(ciphers.measurements.spans.iter().all(|span| span.count() == 1));
+}
+
+fn benchmarks_of_today_run() {
+    for medium in ["socket,as=process", "pipe,as=thread"] {
+        let spec = format!("hackbench:groups=1,fds=4,loops=10,medium={medium}");
+        let outcome = run(&catalog::build(&spec, 1).unwrap()).unwrap();
+        assert_eq!(outcome.measurements.counters[0], 4 * 4 * 10, "{medium}");
+    }
+    let pipe = run(&catalog::build("pipe:loops=200", 1).unwrap()).unwrap();
+    assert_eq!(pipe.measurements.counters[0], 200);
+    let spec = "schbench:workers=2,ttime=300ms,work=100us";
+    let schbench = run(&catalog::build(spec, 1).unwrap()).unwrap();
+    assert!(schbench.measurements.counters[0] > 50);
+    assert!(schbench.measurements.spans.iter().all(|span| span.count() >= schbench.measurements.counters[0]));
+    let cyclic = run(&catalog::build("cyclictest:threads=2,ttime=300ms", 1).unwrap()).unwrap();
+    // Absolute deadlines: none is left out, however late a busy machine is.
+    assert!(
+        (400..=499).contains(&cyclic.measurements.spans[0].count()),
+        "{:?}",
+        cyclic.measurements.spans[0].count()
+    );
+    let mut volano = catalog::build("volano:rooms=1,users=4,messages=3", 1).unwrap();
+    // Negative nice values take root.
+    volano.tasks.iter_mut().for_each(|task| task.nice = Nice::ZERO);
+    assert_eq!(run(&volano).unwrap().measurements.counters[0], 4 * 3 * 4);
 }
 
 fn cpu_time_in_the_kernel_is_told_apart() {

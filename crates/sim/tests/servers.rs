@@ -95,6 +95,35 @@ fn loads_that_compute_are_as_fast_as_they_can() {
 }
 
 #[test]
+fn benchmarks_of_today_measure_what_they_should() {
+    let hack = simulated(4, "hackbench:groups=2,fds=4,loops=5");
+    assert_eq!(hack.1.measurements.counters[0], 2 * 4 * 4 * 5);
+    let pipe = simulated(2, "pipe:loops=500");
+    let (each, all) = (metric(&pipe, "usecs_per_op"), metric(&pipe, "time"));
+    assert!(
+        (each * 500e-6 / all - 1.0).abs() < 1e-9 && (metric(&pipe, "ops_per_s") * all - 500.0).abs() < 1e-6
+    );
+    // Workers that have a CPU each: a request sleeps 100 us and computes 5 x 200 us.
+    let alone = simulated(8, "schbench:workers=3,ttime=200ms,work=200us,footprint=1");
+    let request = metric(&alone, "request_p50");
+    assert!((1_100.0..1_120.0).contains(&request), "{request} us");
+    assert!(metric(&alone, "wake_p99") < 50.0 && metric(&alone, "rps") > 3.0 / 1.2e-3);
+    // More of them than CPUs wait for each other.
+    let crowd = simulated(1, "schbench:workers=3,ttime=200ms,work=200us,footprint=1");
+    assert!((0.9..1.01).contains(&(metric(&crowd, "rps") * 1e-3)), "{}", metric(&crowd, "rps"));
+    let quiet = simulated(2, "cyclictest:threads=2,ttime=100ms");
+    // 99 expiries of 1 ms, 66 of 1.5 ms.
+    assert_eq!(quiet.1.measurements.spans[0].count(), 99 + 66);
+    assert!(metric(&quiet, "latency_max") < 20.0, "{} us", metric(&quiet, "latency_max"));
+}
+
+#[test]
+fn chats_that_take_turns_end() {
+    let run = simulated(2, "volano:rooms=2,users=4,messages=5,hogs=1");
+    assert_eq!(run.1.measurements.counters[0], 2 * 4 * 5 * 4);
+}
+
+#[test]
 fn cpu_time_is_told_apart() {
     let mut scenario = Scenario::empty("split", End::AllExit);
     scenario.disks = vec![Disk {}];

@@ -150,6 +150,8 @@ pub enum Formula {
     MakespanSeconds(SpanId),
     /// Mean length in milliseconds.
     MeanSpanMs(SpanId),
+    /// Mean length in microseconds.
+    MeanSpanUs(SpanId),
     /// The first sample, in the order of the ends, in milliseconds.
     FirstSpanMs(SpanId),
     /// The smallest length, in milliseconds, that this many percent of the samples do not exceed;
@@ -247,6 +249,7 @@ impl Formula {
             }
             Formula::MeanSpanSeconds(span) => mean_seconds(m, span),
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
+            Formula::MeanSpanUs(span) => mean_seconds(m, span).map(|s| s * 1e6),
             Formula::FirstSpanMs(span) => lengths(m, span).next().map(|length| length.as_secs_f64() * 1e3),
             Formula::QuantileSpanMs { span, percent } => {
                 quantile(m, span, u16::from(percent) * 10).map(|s| s * 1e3)
@@ -339,6 +342,7 @@ mod tests {
         assert_eq!(Formula::Rate { counter, over: None }.evaluate(&m), Some(250.0));
         assert_eq!(Formula::RateThousands { counter, over: None }.evaluate(&m), Some(0.25));
         assert_eq!(Formula::MeanSpanSeconds(span).evaluate(&m), Some(1.25));
+        assert_eq!(Formula::MeanSpanUs(span).evaluate(&m), Some(1.25e6));
         assert_eq!(Formula::MakespanSeconds(span).evaluate(&m), Some(2.0));
         let per_unit = Formula::TimePerUnitUs { counter, over: None, times_cpus: true };
         assert_eq!(per_unit.evaluate(&m), Some(8000.0));

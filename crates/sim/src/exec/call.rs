@@ -10,7 +10,7 @@ use crate::sim::{Sim, WakeFlags};
 use crate::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
-use schedlab_workload::{LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};
+use schedlab_workload::{ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
 pub(super) const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };
@@ -81,8 +81,13 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
             let looked_at = if set.kind == PollKind::Epoll { 1 } else { set.watched.len() as u64 };
             costs.pipe / 2 * looked_at
         }
-        // Three packets of a handshake, a descriptor and a socket, a packet that ends the
-        // connection. Chosen.
+        // Three packets of a handshake (a Unix socket needs none), a descriptor and a socket, a packet
+        // that ends the connection. Chosen.
+        Op::Connect { channel: Some(channel), .. }
+            if scenario.channels[channel.index()].kind != ChannelKind::Tcp =>
+        {
+            costs.socket / 2
+        }
         Op::Connect { .. } => costs.socket * 3 / 2,
         Op::Accept(_) | Op::Close(_) => costs.socket / 2,
         Op::RunKernel(span) => span,

@@ -184,10 +184,16 @@ fn queue_connection<S: SchedExt>(sim: &mut Sim<S>, listener: ListenerId, channel
     let span = sim.k.machine().costs.socket / 2;
     hold(sim, span, TCP_LINES, |objects| &mut objects.listeners[listener.index()].lock);
     let waiter = sim.exec.objects.listeners[listener.index()].connect(channel);
-    if let Some(waiter) = waiter {
-        in_soft_interrupt(sim, |sim| {
+    match waiter {
+        Some(waiter) if sim.exec.scenario.channels[channel.index()].kind == ChannelKind::Tcp => {
+            in_soft_interrupt(sim, |sim| {
+                sim.wake(waiter, SYNC);
+            });
+        }
+        Some(waiter) => {
             sim.wake(waiter, SYNC);
-        });
+        }
+        None => {}
     }
     leave(sim, 0)
 }

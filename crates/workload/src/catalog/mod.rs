@@ -13,6 +13,7 @@ mod draft;
 mod draws;
 mod mixed;
 mod mkbench;
+mod modern;
 mod oltp;
 mod params;
 mod reflex;
@@ -47,6 +48,8 @@ static WORKLOADS: &[WorkloadInfo] = &[
     chat::CHAT,
     builds::COMPILE,
     cpuhog::CPUHOG,
+    modern::CYCLICTEST,
+    modern::HACKBENCH,
     swap::INVERSION,
     cpuhog::KEYBOARD,
     reflex::LAT_CTX,
@@ -57,7 +60,9 @@ static WORKLOADS: &[WorkloadInfo] = &[
     oltp::OLTP,
     compute::OPENSSL,
     yields::PERIODIC,
+    modern::PIPE,
     reflex::REFLEX,
+    modern::SCHBENCH,
     swap::BROKER,
     swap::CONDVAR,
     swap::EPOLL,
