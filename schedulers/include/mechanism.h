@@ -7,6 +7,7 @@
 #define SCHEDLAB_MECHANISM_H
 
 #include "calls.h"
+#include "swap/files.h"
 
 /* The numbers are an interface with user space: they are keys of its table. */
 enum mechanism {
@@ -31,97 +32,20 @@ enum mechanism {
 	THROUGH_IO_URING = 18,
 };
 
-#define S_IFMT 0170000
-#define S_IFIFO 0010000
-#define S_IFSOCK 0140000
-#define AF_UNIX 1
-#define AF_INET 2
 #define AF_INET6 10
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct qstr {
-	const unsigned char *name;
-};
-
-struct dentry {
-	struct qstr d_name;
-};
-
-struct path {
-	struct dentry *dentry;
-};
-
-struct inode {
-	unsigned short i_mode;
-};
-
-struct file {
-	struct path f_path;
-	struct inode *f_inode;
-	void *private_data;
-};
-
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-
-struct files_struct {
-	struct fdtable *fdt;
-};
-
-struct sock_common {
-	unsigned short skc_family;
-};
-
-struct sock {
-	struct sock_common __sk_common;
-	u16 sk_protocol;
-};
-
-struct socket {
-	struct sock *sk;
-};
-
-#pragma clang attribute pop
-
-/* A member of a kernel object that the verifier does not know as one; 0 if it cannot be read. */
-#define read_kernel(pointer, member)                                              \
-	({                                                                        \
-		typeof((pointer)->member) value_ = 0;                             \
-		bpf_probe_read_kernel(&value_, sizeof(value_), &(pointer)->member); \
-		value_;                                                           \
-	})
-
-/* The file of a descriptor of the current task @p; NULL: there is none. */
-static __always_inline struct file *file_of(struct task_struct *p, u64 fd)
-{
-	struct file *file = NULL;
-	struct fdtable *fdt;
-
-	if (!p->files)
-		return NULL;
-	fdt = p->files->fdt;
-	if (fd >= fdt->max_fds)
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
-	return file;
-}
-
 static __always_inline enum mechanism socket_mechanism(struct file *file)
 {
-	struct socket *socket = read_kernel(file, private_data);
-	struct sock *sk = read_kernel(socket, sk);
-	u16 family = read_kernel(sk, __sk_common.skc_family);
+	struct socket *socket = cast_kernel(file->private_data, struct socket);
+	struct sock *sk = socket->sk;
 
-	if (family == AF_UNIX)
+	if (sk->__sk_common.skc_family == AF_UNIX)
 		return THROUGH_UNIX;
-	if (family != AF_INET && family != AF_INET6)
+	if (sk->__sk_common.skc_family != AF_INET && sk->__sk_common.skc_family != AF_INET6)
 		return THROUGH_OTHER;
-	switch (read_kernel(sk, sk_protocol)) {
+	switch (sk->sk_protocol) {
 	case IPPROTO_TCP:
 		return THROUGH_TCP;
 	case IPPROTO_UDP:
@@ -134,10 +58,9 @@ static __always_inline enum mechanism socket_mechanism(struct file *file)
 /* Files without a place in a file system go by the names that their kinds have. */
 static __always_inline enum mechanism named_mechanism(struct file *file)
 {
-	struct dentry *dentry = read_kernel(file, f_path.dentry);
 	char name[8] = {};
 
-	bpf_probe_read_kernel_str(name, sizeof(name), read_kernel(dentry, d_name.name));
+	bpf_probe_read_kernel_str(name, sizeof(name), file->f_path.dentry->d_name.name);
 	if (name[0] != '[')
 		return THROUGH_OTHER;
 	if (name[1] == 'e' && name[2] == 'v' && name[3] == 'e' && name[4] == 'n' && name[5] == 't' &&
@@ -148,15 +71,13 @@ static __always_inline enum mechanism named_mechanism(struct file *file)
 	return THROUGH_OTHER;
 }
 
-static __noinline enum mechanism file_mechanism(struct task_struct *p, u64 fd)
+static __noinline enum mechanism file_mechanism(struct task_struct *p, u32 fd)
 {
 	struct file *file = file_of(p, fd);
-	struct inode *inode;
 
 	if (!file)
 		return THROUGH_OTHER;
-	inode = read_kernel(file, f_inode);
-	switch (read_kernel(inode, i_mode) & S_IFMT) {
+	switch (file->f_inode->i_mode & S_IFMT) {
 	case S_IFIFO:
 		return THROUGH_PIPE;
 	case S_IFSOCK:
@@ -241,7 +162,7 @@ static __always_inline enum mechanism mechanism_of(struct task_struct *p, struct
 	case SYS_SENDMMSG:
 	case SYS_PREADV2:
 	case SYS_PWRITEV2:
-		return file_mechanism(p, (u32)regs->di);
+		return file_mechanism(p, regs->di);
 	default:
 		return call_mechanism(call);
 	}

@@ -33,8 +33,21 @@ struct inode {
 	unsigned long i_ino;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	unsigned int f_mode;
+	struct path f_path;
 	void *private_data;
 	struct inode *f_inode;
 };
@@ -60,6 +73,7 @@ struct socket;
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
 	struct socket *sk_socket;
 };
 
