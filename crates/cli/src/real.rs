@@ -5,6 +5,7 @@ use crate::args::InstructionTime;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::scheduler::Scheduler;
+use crate::swap_table::{self, SwapTable};
 use crate::workload;
 use schedlab_base::DurationNs;
 use schedlab_live::kernel_image::{self, KernelError, KernelImage};
@@ -99,7 +100,16 @@ pub(crate) fn run_here(
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
     let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, explain_waits, spin_rate: None };
     signals::catch();
-    let result = session::run(&plan)?;
+    let mut confidences = None;
+    let mut result = session::run_inspected(&plan, &mut |loaded| {
+        let table =
+            SwapTable::find(&scheduler.name, scheduler.object.as_deref(), |name| loaded.variable(name));
+        let bytes = |pointer, len| loaded.arena_bytes(pointer, usize::try_from(len).ok()?);
+        confidences = table.filter(|_| explain_waits).map(|table| table.confidences(&bytes));
+    })?;
+    if let (Some(waits), Some(confidences)) = (&mut result.waits, &confidences) {
+        swap_table::apply(waits, confidences);
+    }
     if !quiet {
         if let Some(why) = &result.not_observed {
             output::note(&format!("waits are not in the results: {why}"));

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
+use crate::swap_table::{self, SwapTable};
 use crate::workload;
 use schedlab_base::{Better, DurationNs, Machine, Metric, TimeNs};
 use schedlab_report::{Document, SampleSink, read_samples};
@@ -151,9 +152,17 @@ impl Simulation {
             .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
         drop(config);
         let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
+        let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
+            let (name, object) = (&self.scheduler.name, self.scheduler.object.as_deref());
+            let table = SwapTable::find(name, object, |name| loaded.variable(name).ok())?;
+            Some(table.confidences(&|pointer, len| loaded.arena_bytes(pointer, len)))
+        });
         let mut record = self.record(scenario, result);
         let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.waits = explainer.map(|explainer| explainer.finish(record.duration));
+        if let (Some(waits), Some(confidences)) = (&mut record.waits, &confidences) {
+            swap_table::apply(waits, confidences);
+        }
         Ok((record, messages))
     }
 

@@ -103,6 +103,17 @@ pub struct RunResult {
 /// and the result's `scheduler.exit` tells the kind. Whatever happens, the machine is on its own
 /// scheduler again afterwards.
 pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
+    run_inspected(plan, &mut |_| {})
+}
+
+/// The same, with a last look at the scheduler before it is taken out.
+///
+/// # Errors
+/// See [`run`].
+pub fn run_inspected(
+    plan: &RunPlan<'_>,
+    inspect: &mut dyn FnMut(&LoadedScheduler),
+) -> Result<RunResult, RunError> {
     let log = KernelLog::from_now().ok();
     let (observer, not_observed) = match plan.observe.then(Observer::start) {
         None => (None, None),
@@ -133,6 +144,7 @@ pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
     }
     result.not_observed = not_observed;
     if let Some(loaded) = loaded {
+        inspect(&loaded);
         result.programs = loaded.programs();
         result.scheduler = loaded.unload();
     }

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use schedlab_base::DurationNs;
 use schedlab_bpf::object::Object;
 use schedlab_trace::Counter;
-use schedlab_trace::waits::{Mechanism, Party, WaitEntry, WaitPair, Waits, pairs};
+use schedlab_trace::waits::{ConfidenceFrom, Mechanism, Party, WaitEntry, WaitPair, Waits, pairs};
 
 use crate::exec::Window;
 use crate::load::{LoadError, ProgramRunTime, Watcher};
@@ -122,6 +122,7 @@ fn entry((key, value): &([u8; KEY_SIZE], [u8; PAIR_SIZE])) -> Option<WaitEntry> 
         longest: DurationNs(number(value, 16, 8)),
         inversion: DurationNs(number(value, 24, 8)),
         confidence: 0,
+        confidence_from: ConfidenceFrom::Counts,
     };
     (pair.waits > 0).then_some(WaitEntry { pair, resource: number(key, 0, 8) })
 }

@@ -2,7 +2,7 @@
 
 use crate::json::{JsonError, Pairs, counters_in};
 use schedlab_base::DurationNs;
-use schedlab_trace::waits::{CONFIDENCE_DEFAULT, Mechanism, Party, WaitPair, Waits};
+use schedlab_trace::waits::{CONFIDENCE_DEFAULT, ConfidenceFrom, Mechanism, Party, WaitPair, Waits};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -28,6 +28,8 @@ struct Pair {
     longest_ns: u64,
     inversion_ns: u64,
     confidence: u32,
+    #[serde(default)]
+    confidence_from: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,11 +83,13 @@ fn pair_out(pair: &WaitPair) -> Pair {
         longest_ns: pair.longest.0,
         inversion_ns: pair.inversion.0,
         confidence: pair.confidence,
+        confidence_from: pair.confidence_from.name().to_string(),
     }
 }
 
 fn pair_in(pair: Pair) -> Result<WaitPair, JsonError> {
     let party = |side: Side| Party { name: side.name, thread: side.tid, process: side.pid, prio: side.prio };
+    let swap = pair.confidence_from == ConfidenceFrom::Swap.name();
     let mechanism = |name: &str| {
         Mechanism::from_name(name).ok_or_else(|| JsonError(format!("unknown mechanism '{name}'")))
     };
@@ -99,6 +103,7 @@ fn pair_in(pair: Pair) -> Result<WaitPair, JsonError> {
         longest: DurationNs(pair.longest_ns),
         inversion: DurationNs(pair.inversion_ns),
         confidence: pair.confidence,
+        confidence_from: if swap { ConfidenceFrom::Swap } else { ConfidenceFrom::Counts },
     })
 }
 

@@ -151,6 +151,12 @@ impl BpfScheduler {
         self.image.read_member(name, addr, path, &self.mem)
     }
 
+    /// A copy of `len` bytes of the object's arena where `pointer`, as above, points to; nothing outside of it.
+    pub fn arena_bytes(&self, pointer: u64, len: u64) -> Option<Vec<u8>> {
+        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
+        self.mem.slice(addr, len).ok().map(<[u8]>::to_vec)
+    }
+
     /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would store; 0 after a fault.
     #[inline]
     fn run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> u64 {

@@ -126,7 +126,7 @@ fn chosen(mut waits: Waits, args: &DepsArgs) -> Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_trace::waits::{Mechanism, WaitPair};
+    use schedlab_trace::waits::{ConfidenceFrom, Mechanism, WaitPair};
 
     #[test]
     fn filters_look_at_both_sides() {
@@ -142,6 +142,7 @@ mod tests {
             longest: DurationNs(1),
             inversion: DurationNs::ZERO,
             confidence: 20,
+            confidence_from: ConfidenceFrom::Counts,
         };
         let seen = Waits {
             pairs: vec![

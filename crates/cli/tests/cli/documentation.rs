@@ -2,8 +2,19 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 10] =
-    ["list", "sim", "compare", "reproduce", "run", "check", "stat", "sched-samples", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "list",
+    "sim",
+    "compare",
+    "reproduce",
+    "run",
+    "deps",
+    "check",
+    "stat",
+    "sched-samples",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_teaches_with_examples() {

@@ -109,6 +109,15 @@ fn comparisons_that_compare_nothing() {
 }
 
 #[test]
+fn watches_of_nothing() {
+    refused("deps --duration 0", 2, &["--duration 0", "500ms"]);
+    refused("deps --duration 1s --interval 0s", 2, &["--interval 0"]);
+    refused("deps --json - --dot -", 2, &["only one of --json, --dot and --html"]);
+    refused("deps --min-confidence 41", 2, &["41", "0..=40"]);
+    refused("deps --html missing/x.html", 2, &["--html missing/x.html", "folder"]);
+}
+
+#[test]
 fn runs_without_work_or_with_too_much() {
     refused("run -s eevdf", 2, &["required"]);
     refused("run -s eevdf -w cpuhog -- true", 2, &["cannot be used with"]);

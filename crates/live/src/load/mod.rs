@@ -376,6 +376,20 @@ impl LoadedScheduler {
         exit::counters(&self.object, &self.counters)
     }
 
+    /// A global variable of up to eight bytes, as a number.
+    pub fn variable(&self, name: &str) -> Option<u64> {
+        let variables = self.object.btf()?.variables();
+        let variable = variables.iter().find(|v| v.name == name && v.size <= 8)?;
+        let bytes =
+            settings::section_map(&self.object, variable.section)?.read(variable.offset, variable.size)?;
+        Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+
+    /// A copy of `size` bytes of its arena where `pointer`, as its programs keep it, points to.
+    pub fn arena_bytes(&self, pointer: u64, size: usize) -> Option<Vec<u8>> {
+        self.object.maps().find_map(|map| map.arena_bytes(pointer, size))
+    }
+
     /// What the verifier made of its programs.
     pub fn programs(&self) -> Vec<ProgramReport> {
         reports(&self.object)

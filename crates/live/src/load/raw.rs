@@ -193,6 +193,27 @@ impl Map<'_> {
         (!start.is_null()).then_some((start.cast(), size as usize))
     }
 
+    /// A copy of `size` bytes of a loaded arena where `pointer`, as a program keeps it, points to; nothing outside of
+    /// it, or where this is no arena at a fixed place.
+    pub(super) fn arena_bytes(&self, pointer: u64, size: usize) -> Option<Vec<u8>> {
+        // SAFETY: plain queries; the map lives as long as its object.
+        let (kind, base, pages) = unsafe {
+            (sys::bpf_map__type(self.0), sys::bpf_map__map_extra(self.0), sys::bpf_map__max_entries(self.0))
+        };
+        // SAFETY: plain query.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
+        // Only the low half of a pointer counts within an arena.
+        let offset = (pointer as u32).wrapping_sub(base as u32) as usize;
+        let end = offset.checked_add(size)?;
+        if kind != sys::BPF_MAP_TYPE_ARENA || base == 0 || end > page.checked_mul(pages as usize)? {
+            return None;
+        }
+        let start = ptr::with_exposed_provenance::<u8>(usize::try_from(base).ok()?).wrapping_add(offset);
+        // SAFETY: libbpf has mapped all pages of a loaded arena at the address that its definition asks for; programs
+        // may write at the same time, so bytes are read one by one, volatile.
+        Some((0..size).map(|i| unsafe { start.add(i).read_volatile() }).collect())
+    }
+
     /// Makes a struct_ops map effective.
     pub(super) fn attach_struct_ops(&self) -> io::Result<Link> {
         // SAFETY: the map belongs to a loaded object.

@@ -9,7 +9,7 @@ pub use page::waits_html;
 
 use crate::table::table;
 use schedlab_base::DurationNs;
-use schedlab_trace::waits::{Party, WaitPair, Waits};
+use schedlab_trace::waits::{ConfidenceFrom, Party, WaitPair, Waits};
 
 /// A task in tables and graphs.
 pub(crate) fn party(party: &Party) -> String {
@@ -48,8 +48,12 @@ pub(crate) fn row(pair: &WaitPair) -> Vec<String> {
 /// What the table does not show: entries that were lost, waits that are not covered.
 pub(crate) fn remarks(waits: &Waits) -> Vec<String> {
     let told = ["nr_evicted", "nr_refused", "nr_lost", "nr_cut_short", "nr_io_uring"];
+    let swap = waits.pairs.iter().filter(|pair| pair.confidence_from == ConfidenceFrom::Swap).count();
+    let source =
+        (swap > 0).then(|| format!("(confidence of {swap} pairs: SWAP's own at the end of the run)"));
     let counters = waits.counters.iter().filter(|c| c.value > 0 && told.contains(&c.name.as_str()));
-    counters.map(|counter| format!("{}: {} ({})", counter.name, counter.value, counter.meaning)).collect()
+    let lines = counters.map(|counter| format!("{}: {} ({})", counter.name, counter.value, counter.meaning));
+    source.into_iter().chain(lines).collect()
 }
 
 /// The pairs that are at least so sure, at most `limit` of them, the longest total first; then
@@ -93,6 +97,7 @@ pub(crate) mod tests {
             longest: DurationNs(2_000_000),
             inversion: DurationNs(waits * 1_000_000),
             confidence,
+            confidence_from: ConfidenceFrom::Counts,
         };
         let (client, server) = (party("client", 8), party("<server>", 9));
         let meaning = "waits that are not covered".to_string();

@@ -1,7 +1,7 @@
 //! Waits from a run's events. The rule of priority inversion is the one of the observer in
 //! `schedulers/tools/waits`, which sees the same on a real kernel.
 
-use super::{Mechanism, Party, WaitEntry, WaitPair, Waits, pairs};
+use super::{ConfidenceFrom, Mechanism, Party, WaitEntry, WaitPair, Waits, pairs};
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::record::Counter;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -206,6 +206,7 @@ impl Explainer {
             longest: DurationNs::ZERO,
             inversion: DurationNs::ZERO,
             confidence: 0,
+            confidence_from: ConfidenceFrom::Counts,
         });
         (pair.requester, pair.provider) = (requester, party);
         pair.waits += 1;

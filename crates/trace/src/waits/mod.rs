@@ -131,6 +131,8 @@ pub struct WaitPair {
     /// How sure it is that this provider ends the requester's next wait: 0 to twice
     /// [`CONFIDENCE_DEFAULT`].
     pub confidence: u32,
+    /// What that is made of.
+    pub confidence_from: ConfidenceFrom,
 }
 
 /// The same for one resource: a descriptor, an identifier, an address of the requester.
@@ -140,6 +142,26 @@ pub struct WaitEntry {
     pub pair: WaitPair,
     /// The resource, a number among those of the requester's mechanism.
     pub resource: u64,
+}
+
+/// What confidences are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfidenceFrom {
+    /// Of the waits that were seen: see [`pairs`].
+    #[default]
+    Counts,
+    /// Of the table of the layer SWAP at the end of the run.
+    Swap,
+}
+
+impl ConfidenceFrom {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConfidenceFrom::Counts => "counts",
+            ConfidenceFrom::Swap => "swap",
+        }
+    }
 }
 
 /// What was seen of waits in a span of time.
@@ -218,6 +240,7 @@ mod tests {
             longest: DurationNs(waits),
             inversion: DurationNs(waits),
             confidence: 0,
+            confidence_from: ConfidenceFrom::Counts,
         };
         WaitEntry { pair, resource }
     }

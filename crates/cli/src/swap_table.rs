@@ -1,0 +1,158 @@
+//! The confidences that the layer SWAP has in providers, read from outside: its table lies in the arena of the object
+//! that carries it, and the object's own types say what is where. Nothing is asked of the running programs.
+
+use schedlab_bpf::object::Object;
+use schedlab_trace::waits::{CONFIDENCE_DEFAULT, ConfidenceFrom, Mechanism, WaitPair, Waits};
+
+/// Resources in the table: `SWAP_BUCKETS` times `SWAP_WAYS` of `schedulers/include/swap/types.h`.
+const RESOURCES: u64 = 2048;
+/// Set in the type of resources that are named by their own identity (`SWAP_NAMED` there); the others
+/// are named by the process that waits and its call.
+const NAMED: u64 = 0x10000;
+
+/// How to read the arena: pointer and length.
+pub(crate) type Bytes<'a> = dyn Fn(u64, u64) -> Option<Vec<u8>> + 'a;
+
+/// Where things are in the table.
+#[derive(Clone, Debug)]
+pub(crate) struct SwapTable {
+    base: u64,
+    resource_size: u64,
+    kind: usize,
+    default: usize,
+    ty: usize,
+    providers: Vec<Entry>,
+    /// Of the provider's task.
+    task_id: usize,
+    task_pid: usize,
+    task_size: u64,
+}
+
+/// Where a provider's entry has its members, from the start of its resource.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    task: usize,
+    id: usize,
+    confidence: usize,
+}
+
+/// What SWAP thinks of one provider of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Confidence {
+    /// The process that waits, if the resource is named by it.
+    process: Option<i32>,
+    /// `enum swap_type` of the resource.
+    ty: u64,
+    /// Thread id.
+    provider: i32,
+    /// In the unit of results.
+    value: u32,
+}
+
+impl SwapTable {
+    /// The table of a loaded object, if it has one. `variable` reads a global variable.
+    pub(crate) fn find(
+        name: &str,
+        object: Option<&[u8]>,
+        variable: impl Fn(&str) -> Option<u64>,
+    ) -> Option<SwapTable> {
+        let base = variable("swap_table").filter(|base| *base != 0)?;
+        let object = Object::parse(name, object?).ok()?;
+        let types = object.btf();
+        let find = |name: &str, path: &str| {
+            let at = types.at_path(types.find_struct(name)?, path).ok()?;
+            usize::try_from(at.offset()).ok()
+        };
+        let resource = |path: &str| find("swap_resource", path);
+        let entry = |number: usize| {
+            let member = |name: &str| resource(&format!(".provider[{number}].{name}"));
+            Some(Entry { task: member("task")?, id: member("id")?, confidence: member("confidence")? })
+        };
+        Some(SwapTable {
+            base,
+            resource_size: types.size_of(types.find_struct("swap_resource")?)?,
+            kind: resource(".kind")?,
+            default: resource(".confidence")?,
+            ty: resource(".type")?,
+            providers: (0..).map_while(entry).collect(),
+            task_id: find("task", ".base.id")?,
+            task_pid: find("task", ".base.pid")?,
+            task_size: types.size_of(types.find_struct("task")?)?,
+        })
+    }
+
+    /// Everything that the table holds.
+    pub(crate) fn confidences(&self, bytes: &Bytes<'_>) -> Vec<Confidence> {
+        let table = bytes(self.base, RESOURCES * self.resource_size).unwrap_or_default();
+        let resources = table.chunks_exact(usize::try_from(self.resource_size).unwrap_or(usize::MAX));
+        resources.flat_map(|resource| self.of_resource(resource, bytes)).collect()
+    }
+
+    fn of_resource(&self, resource: &[u8], bytes: &Bytes<'_>) -> Vec<Confidence> {
+        let (kind, default) = (number(resource, self.kind, 8), number(resource, self.default, 4));
+        if kind == 0 || default == 0 {
+            return Vec::new();
+        }
+        let process = (kind >> 32 & NAMED == 0).then_some((kind as u32).cast_signed());
+        let provider = |entry: &Entry| {
+            let task = Some(number(resource, entry.task, 8)).filter(|task| *task != 0)?;
+            let task = bytes(task, self.task_size)?;
+            // One that has left has 0; a descriptor that was used again is another task's.
+            let id = number(&task, self.task_id, 8);
+            if id != 0 && id != number(resource, entry.id, 8) {
+                return None;
+            }
+            let scaled = number(resource, entry.confidence, 4) * u64::from(CONFIDENCE_DEFAULT) / default;
+            Some(Confidence {
+                process,
+                ty: number(resource, self.ty, 4),
+                provider: (number(&task, self.task_pid, 4) as u32).cast_signed(),
+                value: u32::try_from(scaled).unwrap_or(u32::MAX).min(2 * CONFIDENCE_DEFAULT),
+            })
+        };
+        self.providers.iter().filter_map(provider).collect()
+    }
+}
+
+fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
+    let bytes = bytes.get(at..at + size).unwrap_or(&[]);
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// The number that `enum swap_type` has for what is waited for through a mechanism; none: it may be anything.
+fn swap_type(mechanism: Mechanism) -> Option<u64> {
+    match mechanism {
+        Mechanism::Other => Some(0),
+        Mechanism::Pipe => Some(1),
+        Mechanism::Unix | Mechanism::Tcp | Mechanism::Udp => Some(2),
+        Mechanism::Message => Some(3),
+        Mechanism::Semaphore => Some(4),
+        Mechanism::PosixMessage => Some(5),
+        Mechanism::Signal => Some(6),
+        Mechanism::Flock => Some(7),
+        Mechanism::Fcntl => Some(8),
+        Mechanism::Futex => Some(9),
+        Mechanism::Eventfd => Some(10),
+        Mechanism::Poll | Mechanism::Select | Mechanism::Epoll => None,
+        Mechanism::Child => Some(12),
+    }
+}
+
+/// Gives the pairs SWAP's confidences: the highest that it has in the provider, for resources of the requester's
+/// process or, where resources have identities of their own, of the type that was waited for. Pairs that it does not
+/// know keep what they have.
+pub(crate) fn apply(waits: &mut Waits, known: &[Confidence]) {
+    let is_about = |pair: &WaitPair, known: &Confidence| {
+        known.provider == pair.provider.thread
+            && match known.process {
+                Some(process) => process == pair.requester.process,
+                None => swap_type(pair.mechanism).is_none_or(|ty| ty == known.ty),
+            }
+    };
+    for pair in &mut waits.pairs {
+        let values = known.iter().filter(|known| is_about(pair, known)).map(|known| known.value);
+        if let Some(value) = values.max() {
+            (pair.confidence, pair.confidence_from) = (value, ConfidenceFrom::Swap);
+        }
+    }
+}
