@@ -136,6 +136,59 @@ fn obstacle(lab: &Schedlab) -> Option<String> {
     (tried.code == 5).then(|| tried.err.trim().to_string())
 }
 
+/// The simulator's own knowledge says the same of the same workloads, and asking for it changes nothing.
+#[test]
+fn the_simulator_explains_every_mechanism() {
+    let lab = Schedlab::new("waits-simulated");
+    let mut findings = Vec::new();
+    for (name, through) in WORKLOADS {
+        let load = format!("{name}:iterations=4,service=2ms,hogs=2");
+        let run = |more: &[&str]| {
+            let line = [&["sim", "-q", "-s", "eevdf", "-w", &load, "-c", "1", "--json", "-"], more].concat();
+            let ended = lab.run(&line, LIMIT);
+            assert_eq!(ended.code, 0, "{name}: {}", ended.err);
+            from_json(&ended.out).expect("it is a result file").runs.remove(0)
+        };
+        let explained = run(&["--explain-waits"]);
+        if explained.trace_hash != run(&[]).trace_hash {
+            findings.push(format!("{name}: the run is another one when it is explained"));
+        }
+        let waits = explained.waits.expect("it was asked for");
+        let server = if through == Mechanism::Child { "client" } else { "server" };
+        let is_right = |pair: &WaitPair| {
+            (pair.requester.name.as_str(), pair.provider.name.as_str()) == ("client", server)
+                && (pair.mechanism, pair.waits > 1) == (through, true)
+                && pair.confidence > CONFIDENCE_DEFAULT
+        };
+        if !waits.pairs.iter().any(is_right) {
+            findings.push(format!("{name}: the client's wait is not among {:?}", waits.pairs));
+        }
+    }
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Of a client's waits for a server among hogs, all but what the server computes is inversion: the hogs are worse than
+/// the client, and the server could have run.
+#[test]
+fn what_hogs_take_from_a_server_is_inversion() {
+    let lab = Schedlab::new("waits-inversion");
+    let waits = |hogs: u32| {
+        let load = format!("swap-pipe:iterations=10,service=20ms,hogs={hogs}");
+        let line = ["sim", "-q", "-s", "eevdf", "-w", &load, "-c", "1", "--explain-waits", "--json", "-"];
+        let ended = lab.run(&line, LIMIT);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        let run = from_json(&ended.out).expect("it is a result file").runs.remove(0);
+        run.waits.expect("it was asked for").pairs.into_iter().find(|pair| pair.requester.name == "client")
+    };
+    let alone = waits(0).expect("the client waits");
+    assert_eq!(alone.inversion.0, 0, "nobody is in the way");
+    let crowded = waits(4).expect("the client waits");
+    let (waited, served) = (crowded.time.0 as f64 / 1e6, 200.0);
+    assert!(waited > 3.0 * served, "{waited} ms: the hogs are in the way");
+    let lost = crowded.inversion.0 as f64 / 1e6;
+    assert!((lost - (waited - served)).abs() < 0.05 * waited, "{lost} ms of {waited} ms");
+}
+
 #[test]
 fn every_mechanism_is_seen_and_nobody_else() {
     let lab = Schedlab::new("waits");
