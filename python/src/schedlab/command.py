@@ -1,0 +1,121 @@
+"""The `schedlab` binary: where it is, how it is started, what its exit codes mean."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from schedlab.results import Result
+
+VARIABLE = "SCHEDLAB"
+"""Environment variable that names the binary."""
+
+
+class SchedlabError(Exception):
+    """The command did not end with exit code 0.
+
+    `text` is its message, `code` its exit code (negative: the number of the signal that ended it), and `result`
+    what it had measured, where there is something.
+    """
+
+    def __init__(self, text: str, code: int, result: Result | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+        self.result = result
+
+
+class Failed(SchedlabError):
+    """Exit code 1: a comparison or check does not hold, or the command under test failed."""
+
+
+class UsageError(SchedlabError):
+    """Exit code 2: wrong arguments or input; the text names place and cure."""
+
+
+class Inconclusive(SchedlabError):
+    """Exit code 3: the results do not allow an answer."""
+
+
+class Ejected(SchedlabError):
+    """Exit code 4: the kernel, simulated or real, threw the scheduler out; `result` has the runs."""
+
+
+class EnvironmentLacks(SchedlabError):
+    """Exit code 5: something is missing on this machine; the text names it and the cure."""
+
+
+class CommandNotFound(EnvironmentLacks):
+    """There is no `schedlab` binary."""
+
+
+_KINDS: dict[int, type[SchedlabError]] = {
+    1: Failed,
+    2: UsageError,
+    3: Inconclusive,
+    4: Ejected,
+    5: EnvironmentLacks,
+}
+
+
+def error(code: int, stderr: str, result: Result | None = None) -> SchedlabError:
+    """The exception for an exit code and what was written to standard error."""
+    mark = "schedlab: error: "
+    lines = [line.removeprefix(mark) for line in stderr.splitlines() if line.startswith(mark)]
+    text = "\n".join(lines) or stderr.strip()
+    if code < 0:
+        text = f"schedlab was ended by signal {-code}. {text}".strip()
+    return _KINDS.get(code, SchedlabError)(text or f"schedlab ended with code {code}", code, result)
+
+
+def find(binary: str | os.PathLike[str] | None = None) -> Path:
+    """The binary: the one that is named, else by the variable SCHEDLAB, else on the PATH, else in
+    `target/release` beside this folder or above the current one.
+
+    Raises CommandNotFound.
+    """
+    for name, said in ((binary, "the argument `binary`"), (os.environ.get(VARIABLE), f"the variable {VARIABLE}")):
+        if name:
+            # A name without a folder is looked up on the PATH, a path is taken as it is.
+            found = shutil.which(os.fspath(name))
+            if found is None:
+                raise CommandNotFound(f"{said} names {os.fspath(name)}, which is no program", 5)
+            return Path(found).resolve()
+    on_path = shutil.which("schedlab")
+    if on_path:
+        return Path(on_path).resolve()
+    # Below the source tree: an installation in place, or a notebook somewhere in it.
+    for start in (Path(__file__).resolve(), Path.cwd() / "x"):
+        for folder in start.parents:
+            built = folder / "target" / "release" / "schedlab"
+            if built.is_file() and os.access(built, os.X_OK):
+                return built
+    raise CommandNotFound(
+        f"no schedlab binary: build it (`make build`), then put it on the PATH or name it by the variable {VARIABLE}", 5
+    )
+
+
+def start(
+    binary: Path, arguments: Sequence[str], *, folder: Path | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command to its end and keeps what it writes; an interruption ends it too."""
+    environment = {**os.environ, "NO_COLOR": "1"}
+    try:
+        return subprocess.run(
+            [str(binary), *arguments],
+            cwd=folder,
+            env=environment,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as failure:
+        raise CommandNotFound(f"{binary} cannot be started: {failure.strerror}", 5) from failure

@@ -1,0 +1,380 @@
+"""Results as objects and as data frames. The JSON behind them is described in docs/results.md.
+
+Fields that this package does not know are passed over here and kept in `Result.raw`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import pandas
+
+SCHEMA = 1
+"""The number of the JSON schema that is read."""
+
+T = TypeVar("T")
+
+
+def _read(kind: type[T], data: Mapping[str, Any], **given: Any) -> T:
+    """A data class from the fields of the same name; `given` ones are taken as they are."""
+    names = [item.name for item in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    found = {name: data[name] for name in names if name in data}
+    return kind(**{**found, **given})
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as missing:
+        raise ImportError("data frames need pandas: pip install pandas") from missing
+    return pandas
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a run. `value` is None where the run was too short to have one."""
+
+    value: float | None
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """What a workload reports sample by sample."""
+
+    unit: str
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the scheduler left: `kind` is `none` or `done` when all went well."""
+
+    kind: str
+    reason: str = ""
+    message: str = ""
+    dump: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one task got. `share` is its CPU time over the run's length, one CPU is 1."""
+
+    name: str
+    nice: int
+    cpu_time_ns: int
+    share: float
+    switches: int
+    migrations: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one scheduler."""
+
+    scheduler: str
+    settings: dict[str, Any]
+    workload: str
+    params: dict[str, Any]
+    machine: str
+    cpus: int
+    seed: int
+    backend: str
+    duration_ns: int
+    exit: Exit
+    metrics: dict[str, Metric]
+    tasks: list[Task]
+    trace_hash: str | None = None
+    series: dict[str, Series] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, metric: str) -> float | None:
+        """The value of a metric: `run["throughput"]`."""
+        if metric not in self.metrics:
+            raise KeyError(f"no metric {metric!r}; the run has: {', '.join(self.metrics)}")
+        return self.metrics[metric].value
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One side of a comparison; `values` are in the order of the seeds."""
+
+    scheduler: str
+    runs: int
+    mean: float
+    sd: float
+    half_width: float | None
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one scheduler against the first one, with the interval of the difference."""
+
+    workload: str
+    params: dict[str, Any]
+    machine: str
+    cpus: int
+    backend: str
+    metric: str
+    unit: str
+    better: str
+    confidence_percent: float
+    baseline: Sample
+    candidate: Sample
+    difference: float
+    difference_half_width: float | None
+    difference_percent: float | None
+    p_welch: float | None
+    p_permutation: float | None
+    hedges_g: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published figure beside the measured one; `verdict` is `agrees`, `differs`, `no_figure` or `not_comparable`."""
+
+    place: str
+    figure: str
+    unit: str
+    published: float | None
+    measured: float | None
+    half_width: float | None
+    values: list[float]
+    rule: str
+    verdict: str
+    why: str
+    counts: bool
+    says: str = ""
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or figure of a document."""
+
+    id: str
+    title: str
+    rows: list[Row]
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document measured again."""
+
+    name: str
+    title: str
+    wanted_percent: float
+    tables: list[Table]
+
+
+def _run(data: Mapping[str, Any]) -> Run:
+    return _read(
+        Run,
+        data,
+        workload=data["workload"]["name"],
+        params=data["workload"]["params"],
+        exit=_read(Exit, data["exit"]),
+        metrics={name: _read(Metric, metric) for name, metric in data["metrics"].items()},
+        series={name: _read(Series, series) for name, series in data.get("series", {}).items()},
+        tasks=[_read(Task, task) for task in data["tasks"]],
+    )
+
+
+def _comparison(data: Mapping[str, Any]) -> Comparison:
+    return _read(
+        Comparison,
+        data,
+        workload=data["workload"]["name"],
+        params=data["workload"]["params"],
+        baseline=_read(Sample, data["baseline"]),
+        candidate=_read(Sample, data["candidate"]),
+    )
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    published, verdict = data["published"], data["verdict"]
+    return _read(
+        Row,
+        {"unit": "", "values": [], **data},
+        published=published["value"] if published else None,
+        verdict=verdict["is"],
+        why=verdict.get("why", ""),
+    )
+
+
+def _document(data: Mapping[str, Any]) -> Document:
+    tables = [_read(Table, table, rows=[_row(row) for row in table["rows"]]) for table in data["tables"]]
+    return _read(Document, data, tables=tables)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command measured. `print(result)` shows its tables."""
+
+    json: str
+    """The result file, byte for byte."""
+    text: str
+    """What the command prints for people."""
+    code: int
+    """Its exit code: 1 for a reproduction with fewer agreeing rows than wanted."""
+    notes: list[str]
+    """What it said besides, as that more runs are needed."""
+    runs: list[Run]
+    comparisons: list[Comparison]
+    reproduction: list[Document]
+    raw: dict[str, Any]
+    """The whole result file, parsed."""
+
+    @staticmethod
+    def read(text: str, *, shown: str = "", code: int = 0, notes: Sequence[str] = ()) -> Result:
+        """Reads a result file, as `--json` writes it.
+
+        Raises ValueError when it is none, or one of another schema.
+        """
+        try:
+            raw = json.loads(text)
+            schema = raw["schedlab"]["schema"]
+        except (ValueError, KeyError, TypeError) as broken:
+            raise ValueError(f"this is no result file of schedlab: {broken}") from broken
+        if schema != SCHEMA:
+            raise ValueError(f"the result file has schema {schema}, this package reads {SCHEMA}: install its like")
+        return Result(
+            json=text,
+            text=shown,
+            code=code,
+            notes=list(notes),
+            runs=[_run(run) for run in raw.get("runs", [])],
+            comparisons=[_comparison(comparison) for comparison in raw.get("comparisons", [])],
+            reproduction=[_document(document) for document in raw.get("reproduction", [])],
+            raw=raw,
+        )
+
+    @property
+    def run(self) -> Run:
+        """The run of a result that has one."""
+        if len(self.runs) != 1:
+            raise ValueError(f"the result has {len(self.runs)} runs: use .runs")
+        return self.runs[0]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return (
+            f"<schedlab.Result: {len(self.runs)} runs, {len(self.comparisons)} comparisons, "
+            f"{len(self.reproduction)} documents>"
+        )
+
+    def run_frame(self) -> pandas.DataFrame:
+        """One row a run: what was run, then its metrics."""
+        rows = []
+        for run in self.runs:
+            row = _base(run)
+            row["exit"] = run.exit.kind
+            row["duration_ns"] = run.duration_ns
+            row.update({name: metric.value for name, metric in run.metrics.items()})
+            rows.append(row)
+        return _pandas().DataFrame(rows)
+
+    def task_frame(self) -> pandas.DataFrame:
+        """One row a task of a run."""
+        rows = [{**_base(run), **dataclasses.asdict(task)} for run in self.runs for task in run.tasks]
+        return _pandas().DataFrame(rows)
+
+    def series_frame(self) -> pandas.DataFrame:
+        """One row a value that a workload reports sample by sample."""
+        rows = [
+            {**_base(run), "series": name, "index": index, "value": value, "unit": series.unit}
+            for run in self.runs
+            for name, series in run.series.items()
+            for index, value in enumerate(series.values)
+        ]
+        return _pandas().DataFrame(rows)
+
+    def comparison_frame(self) -> pandas.DataFrame:
+        """One row a metric and scheduler, each against the first scheduler."""
+        rows = []
+        for comparison in self.comparisons:
+            row = {item.name: getattr(comparison, item.name) for item in dataclasses.fields(comparison)}
+            for side in ("baseline", "candidate"):
+                sample = row.pop(side)
+                row[side] = sample.scheduler
+                row[f"{side}_runs"] = sample.runs
+                row[f"{side}_mean"] = sample.mean
+                row[f"{side}_sd"] = sample.sd
+            rows.append(row)
+        return _pandas().DataFrame(rows)
+
+    def reproduction_frame(self) -> pandas.DataFrame:
+        """One row a published figure."""
+        rows = [
+            {"document": document.name, "table": table.id, **dataclasses.asdict(row)}
+            for document in self.reproduction
+            for table in document.tables
+            for row in table.rows
+        ]
+        return _pandas().DataFrame(rows)
+
+
+def _base(run: Run) -> dict[str, Any]:
+    return {
+        "scheduler": run.scheduler,
+        "settings": ",".join(f"{name}={value}" for name, value in run.settings.items()),
+        "workload": run.workload,
+        "params": ",".join(f"{name}={value}" for name, value in run.params.items()),
+        "machine": run.machine,
+        "cpus": run.cpus,
+        "seed": run.seed,
+        "backend": run.backend,
+    }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference that is proven at a level: of a sample's mean from that of the first one."""
+
+    confidence_percent: float
+    difference: float
+    half_width: float
+    percent: float | None
+    """Of the first sample's mean, which may be 0."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What `schedlab stat` says of samples. `print(stat)` shows the plot and the tables."""
+
+    text: str
+    differences: list[Difference | None]
+    """For each sample after the first: the difference from it, or None where none is proven."""
+
+    @staticmethod
+    def read(text: str) -> Stat:
+        """Reads the command's text, which has ministat's form."""
+        number = r"(-?[\d.]+(?:e[-+]?\d+)?)"
+        proven = re.compile(
+            rf"^Difference at {number}% confidence\n\s+{number} \+/- {number}\n(?:\s+{number}%)?"
+            r"|^No (?:difference|test)",
+            re.MULTILINE,
+        )
+        differences: list[Difference | None] = []
+        for found in proven.finditer(text):
+            level, difference, half_width, percent = (float(group) if group else None for group in found.groups())
+            if level is None or difference is None or half_width is None:
+                differences.append(None)
+            else:
+                differences.append(Difference(level, difference, half_width, percent))
+        return Stat(text, differences)
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,154 @@
+"""Commands, results and errors."""
+
+import json
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import schedlab
+from schedlab import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKLOAD = "chat:rooms=1,messages=5"
+
+
+def test_a_simulated_run_is_that_of_the_command(lab: Lab) -> None:
+    words = ["sim", "-s", "o1", "-w", WORKLOAD, "-c", "2", "--seed", "7", "--json", "-"]
+    shown = subprocess.run([lab.binary, *words], capture_output=True, text=True, check=True).stdout
+    result = lab.sim("o1", WORKLOAD, cpus=2, seed=7)
+    assert result.json == shown
+    run = result.run
+    assert (run.scheduler, run.workload, run.cpus, run.seed) == ("o1", "chat", 2, 7)
+    assert run.params["messages"] == 5 and run.exit.kind == "none" and run.trace_hash
+    assert run["throughput"] == run.metrics["throughput"].value > 0
+    assert run.metrics["throughput"].better == "higher" and run.counters["nr_picks"] > 0
+    assert "throughput" in str(result)
+    with pytest.raises(KeyError, match="no metric 'speed'.*throughput"):
+        run["speed"]
+
+
+def test_settings_reach_the_scheduler(lab: Lab) -> None:
+    plain, other = (
+        lab.sim("vanilla", "cpuhog:ntasks=2,nice=0/5,ttime=1s", cpus=1, settings=settings).run
+        for settings in (None, {"profile": "tsss"})
+    )
+    assert plain.settings == {} and other.settings == {"profile": "tsss"}
+    assert plain.trace_hash != other.trace_hash
+
+
+def test_a_comparison(lab: Lab) -> None:
+    result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=[1, 2], runs=3)
+    assert len(result.runs) == 12 and result.notes == []
+    comparison = next(c for c in result.comparisons if c.metric == "throughput" and c.cpus == 2)
+    assert comparison.baseline.scheduler == "vanilla" and comparison.candidate.scheduler == "o1"
+    measured = [run["throughput"] for run in result.runs if (run.scheduler, run.cpus) == ("o1", 2)]
+    assert comparison.candidate.values == measured
+    assert comparison.difference == pytest.approx(comparison.candidate.mean - comparison.baseline.mean)
+    assert "little can be shown" in lab.compare(["vanilla", "o1"], WORKLOAD, cpus=1, runs=2).notes[0]
+
+
+def test_data_frames(lab: Lab) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=2, runs=2)
+    runs = result.run_frame()
+    assert list(runs["scheduler"]) == ["vanilla", "vanilla", "o1", "o1"] and list(runs["seed"]) == [1, 2, 1, 2]
+    comparisons = result.comparison_frame().set_index("metric")
+    mean = runs[runs.scheduler == "o1"].throughput.mean()
+    assert comparisons.loc["throughput", "candidate_mean"] == pytest.approx(mean)
+    assert len(result.task_frame()) == sum(len(run.tasks) for run in result.runs)
+    series = lab.sim("o1", "swap-multi:iterations=3,hogs=0", cpus=1).series_frame()
+    assert len(series) == 3 and (series.value > 0).all()
+
+
+def test_a_reproduction(lab: Lab) -> None:
+    result = lab.reproduce("swap", tables="fig3", quick=True)
+    [document] = result.reproduction
+    assert document.name == "swap" and [table.id for table in document.tables] == ["fig3"]
+    rows = document.tables[0].rows
+    assert rows and {row.verdict for row in rows} <= {"agrees", "differs", "no_figure", "not_comparable"}
+    assert any(row.verdict == "agrees" and row.measured for row in rows)
+    assert result.code in (0, 1)
+
+
+def test_samples_are_compared(lab: Lab, tmp_path: Path) -> None:
+    found = lab.stat([10, 11, 12], [20, 21, 22], [10.5, 11, 12])
+    [difference, none] = found.differences
+    assert difference and (difference.difference, difference.confidence_percent) == (10, 95)
+    assert difference.half_width == pytest.approx(2.2665945) and difference.percent == pytest.approx(90.909091)
+    assert none is None and str(found).startswith("x sample1\n")
+    (tmp_path / "a").write_text("0\n0\n")
+    assert lab.stat(tmp_path / "a", [1.0, 1.0001]).differences[0].percent is None  # type: ignore[union-attr]
+    with pytest.raises(schedlab.UsageError, match="not a number|no numbers"):
+        lab.stat([], [1, 2])
+
+
+def test_a_command_on_the_real_kernel(lab: Lab) -> None:
+    result = lab.run("eevdf", job=["sh", "-c", "echo its own words"])
+    assert result.run.backend == "host" and result.run["elapsed"] > 0  # type: ignore[operator]
+    assert "its own words" in str(result)
+    with pytest.raises(schedlab.Failed, match="ended with code 3") as failed:
+        lab.run("eevdf", job=["sh", "-c", "exit 3"])
+    assert failed.value.code == 1
+
+
+def test_wrong_input_is_an_exception_with_the_text(lab: Lab) -> None:
+    with pytest.raises(schedlab.UsageError, match="no scheduler named 'nosuch'; there are: bsd4") as wrong:
+        lab.sim("nosuch", WORKLOAD)
+    assert wrong.value.code == 2 and wrong.value.result is None
+    with pytest.raises(schedlab.UsageError, match="rooms"):
+        lab.compare(["vanilla", "o1"], "chat:room=1")
+
+
+def test_an_ejected_scheduler_is_an_exception_with_the_run(lab: Lab, tmp_path: Path) -> None:
+    clang = next(filter(None, map(shutil.which, ("clang-22", "clang-21", "clang-20", "clang-19", "clang"))), None)
+    source = ROOT / "tests/objects/null_pointer.bpf.c"
+    if clang is None or not source.exists():
+        pytest.skip("no clang, or no source tree: there is no faulty object")
+    faulty = tmp_path / "null_pointer.bpf.o"
+    words = ["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-I", ROOT / "schedulers/include", "-c", source, "-o", faulty]
+    subprocess.run([clang, *words], check=True)
+    with pytest.raises(schedlab.Ejected) as ejected:
+        lab.sim(str(faulty), WORKLOAD, cpus=2)
+    assert ejected.value.code == 4 and ejected.value.result
+    assert ejected.value.result.run.exit.kind in ejected.value.text
+
+
+def test_a_binary_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(schedlab.CommandNotFound, match="argument `binary` names /nowhere/schedlab"):
+        Lab("/nowhere/schedlab")
+    monkeypatch.setenv("SCHEDLAB", str(tmp_path))
+    with pytest.raises(schedlab.CommandNotFound, match="variable SCHEDLAB"):
+        Lab()
+
+
+def test_where_the_binary_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(folder: str) -> Path:
+        path = tmp_path / folder / "schedlab"
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    built, on_path, by_variable = program("target/release"), program("bin"), program("other")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCHEDLAB", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("schedlab.command.__file__", str(tmp_path / "package" / "command.py"))
+    assert Lab().binary == built
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    assert Lab().binary == on_path
+    monkeypatch.setenv("SCHEDLAB", str(by_variable))
+    assert Lab().binary == by_variable
+    assert Lab(built).binary == built
+
+
+def test_files_that_are_no_results_are_refused(lab: Lab) -> None:
+    for text in ("", "{}", "[1]", "nothing"):
+        with pytest.raises(ValueError, match="no result file"):
+            schedlab.Result.read(text)
+    other = json.dumps({"schedlab": {"version": "9", "schema": 99}})
+    with pytest.raises(ValueError, match="schema 99"):
+        schedlab.Result.read(other)
