@@ -54,12 +54,11 @@ impl WaitWatcher {
 
     /// What it saw so far, in a span of this length.
     pub fn read(&self, span: DurationNs) -> Waits {
-        let entries: Vec<WaitEntry> =
-            self.0.entries::<KEY_SIZE, PAIR_SIZE>("pairs").iter().filter_map(entry).collect();
-        let present = entries.len() as u64;
+        let present = self.0.entries::<KEY_SIZE, PAIR_SIZE>("pairs");
+        let entries: Vec<WaitEntry> = present.iter().filter_map(entry).collect();
         let mut counters = self.counters();
         if let Some(made) = counters.iter_mut().find(|counter| counter.name == "nr_pairs") {
-            let evicted = made.value.saturating_sub(present);
+            let evicted = made.value.saturating_sub(present.len() as u64);
             let meaning = "entries that the table of pairs has lost to others".to_string();
             *made = Counter { name: "nr_evicted".to_string(), value: evicted, meaning };
         }

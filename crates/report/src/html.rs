@@ -9,7 +9,6 @@ use crate::table::workload_text;
 use crate::waits::section;
 use schedlab_base::Better;
 use schedlab_trace::RunRecord;
-use schedlab_trace::waits::CONFIDENCE_DEFAULT;
 
 const STYLE: &str = include_str!("report.css");
 
@@ -65,7 +64,7 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     for run in &document.runs {
         if let Some(waits) = &run.waits {
             let heading = format!("Who waits for whom under {}", scheduler_label(run));
-            text.push_str(&section(&heading, waits, CONFIDENCE_DEFAULT));
+            text.push_str(&section(&heading, waits, 0));
         }
     }
     text.push_str("<h2>Runs</h2>\n");

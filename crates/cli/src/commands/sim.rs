@@ -15,7 +15,6 @@ use schedlab_report::{
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
-use schedlab_trace::waits::CONFIDENCE_DEFAULT;
 use schedlab_workload::{End, Scenario};
 use std::cell::RefCell;
 use std::io::Write;
@@ -156,8 +155,8 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
         text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
     }
     if let Some(waits) = &run.waits {
-        let (least, limit) = if verbose { (0, usize::MAX) } else { (CONFIDENCE_DEFAULT, PAIRS_SHOWN) };
-        text.push_str(&format!("\nWho waited for whom\n{}", waits_table(waits, least, limit)));
+        let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
+        text.push_str(&format!("\nWho waited for whom\n{}", waits_table(waits, 0, limit)));
     }
     if verbose && !run.counters.is_empty() {
         text.push('\n');
