@@ -70,6 +70,12 @@ go:;                                                                      \
 #define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
 
 /*
+ * Says what an array of structures shows: struct row rows[N] TABLE("who is ..."); it is read when
+ * the scheduler has left. Rows of zeros are none.
+ */
+#define TABLE(meaning) __attribute__((btf_decl_tag(meaning)))
+
+/*
  * Says when an optional program, one whose section begins with '?', is loaded: when the constant
  * NAME has the value VALUE, "NAME=VALUE", once all settings are made. Nobody pays for the others.
  * The text is in the object, as a tag of the program's type information, where our loaders find it.

@@ -909,7 +909,7 @@ void glue_disable(u64 *ctx)
 
 	if (!t)
 		return;
-	swap_forget(t);
+	swap_forget(t, true);
 	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
 	t->base.state = TASK_NONE;
 }

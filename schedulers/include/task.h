@@ -183,7 +183,7 @@ void glue_exit_task(u64 *ctx)
 	if (!t)
 		return;
 	slot->task = NULL;
-	swap_forget(t);
+	swap_forget(t, true);
 	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
 	reward_parent(t);
 	set_home(t, RQ_NONE);
@@ -237,6 +237,7 @@ void glue_exit(u64 *ctx)
 	bpf_probe_read_kernel_str(uei.reason, sizeof(uei.reason), info->reason);
 	bpf_probe_read_kernel_str(uei.msg, sizeof(uei.msg), info->msg);
 	uei.exit_code = info->exit_code;
+	swap_tell();
 	/* the kind says that the record is complete: last */
 	__sync_val_compare_and_swap(&uei.kind, uei.kind, info->kind);
 }

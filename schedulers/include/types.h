@@ -125,6 +125,7 @@ struct cpu {
 #ifdef SWAP
 	task_t *stale;			/* virtual runnable, but the pick found nobody for it */
 	task_t *parked[SWAP_REVIVALS];	/* to be revived */
+	s32 choose_again;		/* CPU that runs somebody in place of one that is not parked */
 	struct swap_search search;
 #endif
 };

@@ -117,6 +117,18 @@ pub(crate) struct SweepArgs {
     pub(crate) shard: Option<crate::sweep::Shard>,
 }
 
+/// What the layer SWAP is for.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "SWAP")]
+pub(crate) struct SwapArgs {
+    /// Only waits of these types: pipe, socket, sysv-sem, futex, poll, ... (all: see docs/swap.md)
+    #[arg(long = "swap-types", value_name = "LIST", value_delimiter = ',')]
+    pub(crate) types: Vec<String>,
+    /// Leave tasks with these names (comm) alone
+    #[arg(long = "swap-exclude", value_name = "COMM,..", value_delimiter = ',')]
+    pub(crate) exclude: Vec<String>,
+}
+
 /// What is simulated.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
@@ -135,6 +147,8 @@ pub(crate) struct SetupArgs {
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    #[command(flatten)]
+    pub(crate) swap: SwapArgs,
 }
 
 /// Arguments of `sim`.
@@ -332,6 +346,8 @@ pub(crate) struct RunArgs {
     /// Set a tunable of the scheduler: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    #[command(flatten)]
+    pub(crate) swap: SwapArgs,
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,

@@ -15,6 +15,7 @@ mod scheduler;
 mod shipped;
 mod simulation;
 mod store;
+mod swap_scope;
 mod swap_table;
 mod sweep;
 mod workload;

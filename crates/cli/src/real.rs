@@ -143,6 +143,7 @@ pub(crate) fn record(
         metrics: result.metrics,
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
+        tables: scheduler.tables(&result.scheduler.tables),
         tasks: result.tasks,
         trace_hash: None,
         priorities: Vec::new(),

@@ -4,10 +4,10 @@ use crate::failure::{Code, Failure};
 use crate::shipped::SCHEDULERS;
 use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
-use schedlab_bpf::object::Object;
+use schedlab_bpf::object::{Object, Table};
 use schedlab_live::load::SchedulerObject;
 use schedlab_scx::LoadOptions;
-use schedlab_trace::Counter;
+use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
 
 /// The name of the kernel's own fair class.
@@ -92,7 +92,7 @@ impl Scheduler {
 
     /// Adds a setting, spelled as the object spells it: an enumerator may be shortened,
     /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
-    fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
+    pub(crate) fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
         let Some(spelled) = self.spell(variable, value) else {
             return Err(Failure::usage(format!(
                 "--set {variable}={value}: {FAIR} is the kernel's own class and has no tunables; \
@@ -117,6 +117,20 @@ impl Scheduler {
             found.map_or_else(String::new, |counter| counter.meaning.to_string())
         };
         values.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
+    }
+
+    /// The tables that the object has, of the bytes that were found there; without those that are empty.
+    pub(crate) fn tables(&self, found: &[(String, Vec<u8>)]) -> Vec<SchedulerTable> {
+        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
+        let Some(object) = object else { return Vec::new() };
+        let read = |table: Table<'_>| {
+            let (name, bytes) = found.iter().find(|(name, _)| *name == table.variable.name)?;
+            let rows = object.rows(&table, bytes);
+            let columns = table.columns.iter().map(ToString::to_string).collect();
+            let meaning = table.meaning.to_string();
+            (!rows.is_empty()).then(|| SchedulerTable { name: name.clone(), meaning, columns, rows })
+        };
+        object.tables().into_iter().filter_map(read).collect()
     }
 
     /// A value as the object spells it; nothing where there is no object.

@@ -178,6 +178,7 @@ impl Simulation {
         metrics.extend(result.summary.metrics());
         metrics.extend(cost_metrics(&result));
         let own = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
+        let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
             scheduler: self.scheduler.name.clone(),
@@ -192,6 +193,7 @@ impl Simulation {
             metrics,
             series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
+            tables: self.scheduler.tables(&tables),
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
             priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),

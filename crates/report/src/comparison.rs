@@ -264,7 +264,7 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
 pub(crate) mod tests {
     use super::*;
     use schedlab_base::{DurationNs, Metric};
-    use schedlab_trace::{Counter, ExitKind, ExitRecord, Series, TaskRecord};
+    use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable, Series, TaskRecord};
 
     /// A made-up run for tests of this room.
     pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
@@ -298,6 +298,12 @@ pub(crate) mod tests {
             trace_hash: Some("00ff".into()),
             priorities: Vec::new(),
             waits: None,
+            tables: vec![SchedulerTable {
+                name: "trusted".into(),
+                meaning: "who is trusted".into(),
+                columns: vec!["pid".into()],
+                rows: vec![vec!["7".into()]],
+            }],
         }
     }
 

@@ -8,7 +8,9 @@ use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
-use schedlab_trace::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
+use schedlab_trace::{
+    Backend, Counter, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
+};
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -181,6 +183,8 @@ struct Run {
     counters: Pairs<u64>,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     counter_meanings: Pairs<String>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    scheduler_tables: Pairs<Table>,
     #[serde(default)]
     tasks: Vec<Task>,
     #[serde(default)]
@@ -198,6 +202,14 @@ struct Exit {
     message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     dump: String,
+}
+
+/// What a scheduler has left to read.
+#[derive(Serialize, Deserialize)]
+struct Table {
+    meaning: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<Value>>,
 }
 
 /// The samples of a series.
@@ -354,10 +366,26 @@ fn run_out(run: &RunRecord) -> Run {
         series: Pairs(run.series.iter().map(|series| (series.name.clone(), samples(series))).collect()),
         counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
+        scheduler_tables: Pairs(run.tables.iter().map(|t| (t.name.clone(), table_out(t))).collect()),
         tasks: run.tasks.iter().map(task_out).collect(),
         trace_hash: run.trace_hash.clone(),
         waits: run.waits.as_ref().map(WaitsFile::new),
     }
+}
+
+fn table_out(table: &SchedulerTable) -> Table {
+    let row = |row: &Vec<String>| row.iter().map(|cell| Value::from_text(cell)).collect();
+    Table {
+        meaning: table.meaning.clone(),
+        columns: table.columns.clone(),
+        rows: table.rows.iter().map(row).collect(),
+    }
+}
+
+fn table_in((name, table): (String, Table)) -> SchedulerTable {
+    let row = |row: Vec<Value>| row.into_iter().map(Value::into_text).collect();
+    let rows = table.rows.into_iter().map(row).collect();
+    SchedulerTable { name, meaning: table.meaning, columns: table.columns, rows }
 }
 
 fn samples(series: &Series) -> Samples {
@@ -431,6 +459,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         metrics,
         series: series_in(run.series),
         counters: counters_in(run.counters, run.counter_meanings),
+        tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,
         priorities: Vec::new(),

@@ -26,5 +26,7 @@ pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
-pub use table::{comparison_table, counters_table, metrics_table, run_summary, table, tasks_table};
+pub use table::{
+    comparison_table, counters_table, metrics_table, run_summary, scheduler_tables, table, tasks_table,
+};
 pub use waits::{waits_dot, waits_html, waits_table};

@@ -129,6 +129,18 @@ pub fn counters_table(run: &RunRecord) -> String {
     table(&["counter", "value", "meaning"][..columns], &[1], &rows)
 }
 
+/// The tables that the scheduler has left.
+pub fn scheduler_tables(run: &RunRecord) -> String {
+    let mut text = String::new();
+    for left in &run.tables {
+        let columns: Vec<&str> = left.columns.iter().map(String::as_str).collect();
+        let is_number = |column: usize| left.rows.iter().all(|row| row[column].parse::<i128>().is_ok());
+        let right: Vec<usize> = (0..columns.len()).filter(|&column| is_number(column)).collect();
+        text.push_str(&format!("\n{}: {}\n{}", left.name, left.meaning, table(&columns, &right, &left.rows)));
+    }
+    text
+}
+
 /// One table a workload and metric, the baseline first in every group of lines.
 pub fn comparison_table(comparisons: &[Comparison]) -> String {
     let mut text = String::new();

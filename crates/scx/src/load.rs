@@ -121,6 +121,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
+    let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
+    let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
@@ -141,6 +143,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         budget: options.budget,
         cid_form,
         counters,
+        tables,
         mark: None,
         writes,
         priority_place,

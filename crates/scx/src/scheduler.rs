@@ -7,7 +7,7 @@ use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
-use schedlab_bpf::link::Image;
+use schedlab_bpf::link::{Image, ImageVariable};
 use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{
@@ -40,6 +40,8 @@ pub struct BpfScheduler {
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
     pub(crate) counters: Vec<(String, GuestAddr)>,
+    /// Tables and where they are, by name.
+    pub(crate) tables: Vec<(String, ImageVariable)>,
     /// The counter of [`SchedExt::mark`].
     pub(crate) mark: Option<GuestAddr>,
     /// What user space writes while the scheduler runs, in order of time.
@@ -80,6 +82,14 @@ impl BpfScheduler {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
         self.counters.iter().filter_map(read).collect()
+    }
+
+    /// The bytes of the scheduler's tables ([`schedlab_bpf::object::Object::tables`]) as they are now, in order of name.
+    pub fn tables(&self) -> Vec<(String, Vec<u8>)> {
+        let read = |(name, place): &(String, ImageVariable)| {
+            Some((name.clone(), self.mem.slice(place.addr, place.size).ok()?.to_vec()))
+        };
+        self.tables.iter().filter_map(read).collect()
     }
 
     /// Passes through `schedule()` in which the counter of this name rises are marked.

@@ -15,5 +15,7 @@ pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;
 pub use histogram::Histogram;
 pub use priority::{Priorities, PriorityCourse, PriorityPoint};
-pub use record::{Backend, Counter, ExitKind, ExitRecord, RunRecord, Series, TaskRecord, WorkloadRecord};
+pub use record::{
+    Backend, Counter, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
+};
 pub use summary::{Summary, TaskSummary};

@@ -156,6 +156,19 @@ pub struct Series {
     pub values: Vec<f64>,
 }
 
+/// What a scheduler has left for people to read: an array of structures in its variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerTable {
+    /// The name of the array.
+    pub name: String,
+    /// What it shows.
+    pub meaning: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, cell by cell: numbers and names.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// One finished run, simulated or real.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -183,6 +196,8 @@ pub struct RunRecord {
     pub series: Vec<Series>,
     /// The scheduler's own counters in name order, then the kernel's of unusual events.
     pub counters: Vec<Counter>,
+    /// The tables that the scheduler has left, in order of name, without those that are empty.
+    pub tables: Vec<SchedulerTable>,
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,

@@ -125,10 +125,10 @@ s32 swap_switch(u64 *ctx)
 	if (!t->base.swap.waits || !swap_track_realtime(t))
 		return 0;
 	t->base.state = TASK_VIRTUAL;
-	if (swap_search(t, cpu, NULL, false))
+	if (swap_search(t, cpu, NULL))
 		kick(cpu, NO_CPU, ENQ_WAKE);
-	else if (swap_search(t, cpu, NULL, true))
-		kick(swap_cpu_of(cpu_nr(cpu)->search.task), NO_CPU, ENQ_WAKE);
+	else if (cpu_nr(cpu)->search.elsewhere)
+		kick(swap_cpu_of(cpu_nr(cpu)->search.elsewhere), NO_CPU, ENQ_WAKE);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ static __always_inline void swap_realtime_wakes(task_t *t)
 	if (t->base.swap.slot >= SWAP_REALTIME)
 		return;
 	t->base.state = TASK_NONE;
-	swap_forget(t);
+	swap_forget(t, false);
 }
 
 /* The current task wakes up @t, which waits for a resource: so it provides that. */

@@ -55,7 +55,7 @@ static __noinline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 	for (i = zero; i < SWAP_REALTIME && can_loop; i++) {
 		hide_value(i);
 		p = (task_t *)swap_realtime->task[i];
-		if (p && swap_search(p, cpu, prev, false)) {
+		if (p && swap_search(p, cpu, prev)) {
 			count(nr_swap_realtime_picks);
 			return p;
 		}
@@ -65,12 +65,12 @@ static __noinline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 
 /* ---- birth and death ---- */
 
-/* @p leaves us, or exits: it waits for nothing any more. Its entries lose their validity with its id. */
-static __always_inline void swap_forget(task_t *p)
+/* @p, which @leaves us or wakes up, waits for nothing any more. Entries lose their validity with a task's id. */
+static __always_inline void swap_forget(task_t *p, bool leaves)
 {
 	WRITE_ONCE(p->base.swap.kind, 0);
 	WRITE_ONCE(p->base.swap.waits, 0);
-	swap_withdraw(p);
+	swap_withdraw(p, leaves);
 	swap_untrack_realtime(p);
 }
 

@@ -85,7 +85,7 @@ static __always_inline bool swap_better(struct swap_search __arena *search, prov
  */
 static __always_inline void swap_look(struct swap_search __arena *search,
 				      struct swap_step __arena *step, provider_t *entry, u32 cpu,
-				      task_t *prev, bool any)
+				      task_t *prev)
 {
 	u64 product = step->product * entry->confidence, scale = 1, value;
 	u32 order = step->depth ? step->order : entry->order;
@@ -95,7 +95,7 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 		return;
 	if (step->depth)
 		scale = step->scale * entry->resource->confidence;
-	if (p == prev || (p->base.state == TASK_READY && (any || cpu_allowed(p, cpu)))) {
+	if (p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu))) {
 		value = product / scale;
 		if (!swap_better(search, entry, value, order))
 			return;
@@ -104,6 +104,9 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 		search->value = value;
 		search->first_order = order;
 		search->order = entry->order;
+	} else if (p->base.state == TASK_READY) {
+		if (!search->elsewhere)
+			search->elsewhere = p;
 	} else if (p->base.swap.waits && step->depth + 1 < SWAP_DEPTH) {
 		swap_enter(search, step->depth + 1, p, product, scale, order);
 	}
@@ -111,10 +114,9 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 
 /*
  * Finds who runs in place of @requester on @cpu, the calling one, which @prev is
- * about to leave; @any: or on another CPU. The result is in the CPU's search;
- * false: nobody.
+ * about to leave. The result is in the CPU's search; false: nobody can here.
  */
-static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, bool any)
+static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
 {
 	struct swap_search __arena *search;
 	struct swap_step __arena *step;
@@ -123,7 +125,9 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, boo
 
 	use_arena();
 	search = &cpu_nr(cpu)->search;
+	search->requester = requester;
 	WRITE_ONCE(search->task, NULL);
+	WRITE_ONCE(search->elsewhere, NULL);
 	WRITE_ONCE(search->value, 0);
 	swap_enter(search, 0, requester, 1, 1, 0);
 	for (looks = zero; looks < SWAP_SEARCH_LIMIT && can_loop; looks++) {
@@ -131,7 +135,7 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, boo
 		entry = swap_next_entry(step);
 		if (entry) {
 			if (swap_entry_valid(entry) && entry->confidence > 0)
-				swap_look(search, step, entry, cpu, prev, any);
+				swap_look(search, step, entry, cpu, prev);
 		} else if (step->depth) {
 			search->depth = step->depth - 1;
 		} else {

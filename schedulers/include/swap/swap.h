@@ -21,6 +21,7 @@
 #include "scope.h"
 #include "paper.h"
 #include "detect.h"
+#include "tell.h"
 
 #else
 
@@ -78,8 +79,9 @@ static __always_inline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 #define swap_move(p, cpu, where, now)
 #define swap_runs(p, cpu)
 #define swap_init_task(p)
-#define swap_forget(p)
+#define swap_forget(p, leaves)
 #define swap_init() 0
+#define swap_tell()
 #define swap_forks(child, tgid)
 
 #endif

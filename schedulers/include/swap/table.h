@@ -227,15 +227,20 @@ static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p
 	use_arena();
 	if (!entry)
 		return NULL;
-	swap_remember(p, entry);
-	if (entry->task == p && entry->id == p->base.id)
+	if (entry->task == p && entry->id == p->base.id) {
+		/* waking goes on without; detection by calls looks there first */
+		if (detect == DETECT_PAPER)
+			swap_remember(p, entry);
 		return entry;
+	}
+	swap_remember(p, entry);
 	if (entry->task)
 		count(nr_swap_displaced);
 	count(nr_swap_learnt);
 	entry->resource = resource;
 	entry->task = p;
 	entry->id = p->base.id;
+	entry->pid = p->base.pid;
 	entry->confidence = resource->confidence;
 	entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
 	WRITE_ONCE(entry->used, 0);
@@ -362,8 +367,11 @@ static __always_inline void swap_drop_unused(resource_t *resource)
 	WRITE_ONCE(resource->kind, 0);
 }
 
-/* @p does not wait any more. Takes the locks itself. */
-static __noinline int swap_withdraw(task_t *p)
+/*
+ * @p does not wait any more, as it has got what it waited for or @leaves. Takes the
+ * locks itself. What those knew who leave is kept until its place is needed.
+ */
+static __noinline int swap_withdraw(task_t *p, bool leaves)
 {
 	struct swap_task __arena *s = &p->base.swap;
 	resource_t *resource;
@@ -378,7 +386,7 @@ static __noinline int swap_withdraw(task_t *p)
 		s->nr_requests--;
 		list_del(&s->request[s->nr_requests % SWAP_REQUESTS].link);
 		resource->nr_requesters--;
-		if (detect == DETECT_PAPER)
+		if (detect == DETECT_PAPER && !leaves)
 			swap_drop_unused(resource);
 		unlock(lock);
 	}

@@ -45,6 +45,7 @@ struct swap_provider {
 	u64 spent;			/* and since it last provided */
 	u64 needed;			/* ns that it needed to provide, lately */
 	u64 last_use;			/* ns, when it was seen to touch a futex */
+	u64 pid;			/* of that task */
 };
 
 struct swap_resource {
@@ -99,7 +100,9 @@ struct swap_search {
 	struct swap_step step[SWAP_DEPTH];
 	u32 depth;			/* the step at work */
 	u32 looks;			/* entries looked at */
+	struct task __arena *requester;	/* for whom it was */
 	struct task __arena *task;	/* who runs in place of the requester, NULL: nobody */
+	struct task __arena *elsewhere;	/* if nobody can here: who can on another CPU, NULL: nobody */
 	provider_t *entry;		/* the last one on the way to it */
 	u64 value;			/* confidence in it */
 	u32 first_order, order;		/* of the first and last entry, which decide ties */

@@ -32,8 +32,13 @@ static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 {
 	if (p->base.state != TASK_VIRTUAL)
 		return false;
-	if (swap_enabled && swap_search(p, cpu, prev, false))
+	if (swap_enabled && swap_search(p, cpu, prev))
 		return true;
+#ifdef POLICY_GLOBAL_RQ
+	/* another CPU may be able to */
+	if (swap_enabled && cpu_nr(cpu)->search.elsewhere)
+		return false;
+#endif
 	cpu_nr(cpu)->stale = p;
 	return false;
 }
@@ -49,11 +54,6 @@ static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 	WRITE_ONCE(c->stale, NULL);
 	if (p->base.state != TASK_VIRTUAL || p->base.rq != (s32)rq->base.nr)
 		return;
-#ifdef POLICY_GLOBAL_RQ
-	/* another CPU may be able to */
-	if (swap_search(p, cpu, NULL, true))
-		return;
-#endif
 	dequeue_task(rq, p, DEQ_SLEEP);
 	p->base.state = TASK_NONE;
 	p->base.rq = RQ_NONE;
@@ -85,9 +85,13 @@ static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
 
 	if (!p || p->base.state != TASK_VIRTUAL)
 		return p;
-	if (!swap_search(p, cpu, prev, false))
+	/* the pick has searched for it, but may have done so for another one since */
+	if (search->requester != p && !swap_search(p, cpu, prev))
 		return NULL;
 	exec = search->task;
+	WRITE_ONCE(search->requester, NULL);
+	if (!exec)
+		return NULL;
 	swap_settle(exec);
 	exec->base.swap.entry = search->entry;
 	WRITE_ONCE(exec->base.swap.used, 0);
@@ -136,18 +140,19 @@ static __always_inline s32 swap_cpu_of(task_t *p)
  */
 static __always_inline s32 swap_where(task_t *p, u32 cpu)
 {
+	s32 where = NO_CPU;
+
 	if (!p->base.swap.nr_requests || !swap_enabled)
 		return NO_CPU;
-	if (swap_search(p, cpu, NULL, false)) {
-		count(nr_swap_virtual);
-		return cpu;
-	}
-	if (!swap_search(p, cpu, NULL, true)) {
+	if (swap_search(p, cpu, NULL))
+		where = cpu;
+	else if (cpu_nr(cpu)->search.elsewhere)
+		where = swap_cpu_of(cpu_nr(cpu)->search.elsewhere);
+	if (where == NO_CPU)
 		count(nr_swap_blocked);
-		return NO_CPU;
-	}
-	count(nr_swap_virtual);
-	return swap_cpu_of(cpu_nr(cpu)->search.task);
+	else
+		count(nr_swap_virtual);
+	return where;
 }
 
 static __always_inline bool swap_claim(task_t *p)
@@ -188,7 +193,10 @@ static __noinline s32 swap_revive(task_t *p, u32 cpu, u64 now)
 	return target;
 }
 
-/* The first parked requesters of @entry's resource, for the CPU's list of them. */
+/*
+ * The provider of @entry has become ready: the first parked requesters of its resource, for the CPU's
+ * list of them, and the CPU on which somebody else runs in place of one that is not parked.
+ */
 static __always_inline u32 swap_collect(provider_t *entry, cpu_t *c)
 {
 	resource_t *resource = entry->resource;
@@ -202,8 +210,11 @@ static __always_inline u32 swap_collect(provider_t *entry, cpu_t *c)
 		return 0;
 	list_for_each(pos, &resource->requesters) {
 		p = list_entry(pos, struct swap_request, link)->task;
-		if (p->base.rq != RQ_NONE)
+		if (p->base.rq != RQ_NONE) {
+			if (p->base.state == TASK_VIRTUAL && cpu_nr(p->base.swap.cpu)->curr == p)
+				c->choose_again = p->base.swap.cpu;
 			continue;
+		}
 		c->parked[n % SWAP_REVIVALS] = p;
 		if (++n >= SWAP_REVIVALS)
 			break;
@@ -212,7 +223,10 @@ static __always_inline u32 swap_collect(provider_t *entry, cpu_t *c)
 	return n;
 }
 
-/* @p has become ready on @cpu: so have the blocked tasks that it may provide for. */
+/*
+ * @p has become ready on @cpu: so have the blocked tasks that it may provide for, and
+ * where somebody else runs for one of them, there may be a better choice now.
+ */
 static __noinline int swap_ready(task_t *p, s32 cpu)
 {
 	cpu_t *c = cpu_nr(bpf_get_smp_processor_id());
@@ -225,11 +239,16 @@ static __noinline int swap_ready(task_t *p, s32 cpu)
 	use_arena();
 	for (i = zero; i < SWAP_OWNED && can_loop; i++) {
 		entry = p->base.swap.owned[i];
-		if (!entry || entry->task != p || entry->id != p->base.id)
+		if (!entry)
+			break;
+		if (entry->task != p || entry->id != p->base.id)
 			continue;
 		if (!entry->resource->nr_requesters || entry->confidence <= 0)
 			continue;
+		c->choose_again = NO_CPU;
 		n = swap_collect(entry, c);
+		if (c->choose_again >= 0 && cpu_nr(c->choose_again)->exec != p)
+			preempt_cpu(c->choose_again);
 		for (j = zero; j < n && j < SWAP_REVIVALS && can_loop; j++) {
 			waiter = c->parked[j];
 			target = waiter->base.swap.slot < SWAP_REALTIME ?
@@ -256,7 +275,7 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 	if (!p->base.swap.waits)
 		return false;
 	__sync_fetch_and_and(&p->base.swap.waits, 0);
-	swap_withdraw(p);
+	swap_withdraw(p, false);
 	lock = lock_task_rq(p, bpf_ktime_get_ns(), &nr);
 	if (!lock)
 		return false;

@@ -263,6 +263,12 @@ impl Seen {
         self.probe().variable(name)
     }
 
+    /// The lengths in ms of what the workload measures first, in the order of their ends: its iterations.
+    pub(crate) fn iterations(&self) -> Vec<f64> {
+        let spans = &self.result.measurements.spans[0];
+        spans.samples().iter().map(|sample| sample.length().0 as f64 / 1e6).collect()
+    }
+
     /// A task's share of one CPU.
     pub(crate) fn share(&self, task: usize) -> f64 {
         self.result.tasks[task].share

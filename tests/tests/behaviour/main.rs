@@ -13,6 +13,7 @@ mod shares;
 mod soak;
 mod staircase;
 mod swap;
+mod swap_figures;
 mod swap_paper;
 mod ule;
 mod vanilla;

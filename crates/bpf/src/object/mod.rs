@@ -6,12 +6,14 @@ mod data;
 pub(crate) mod elf;
 mod maps;
 mod program;
+mod tables;
 
 pub(crate) use data::{ARENA_SECTION, is_data_section};
 pub use data::{Extern, ExternKind, StructOpsVar, Variable};
 pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
+pub use tables::Table;
 
 use crate::btf::ext::BtfExt;
 use crate::btf::{Btf, Kind};

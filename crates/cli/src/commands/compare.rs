@@ -10,6 +10,7 @@ use crate::real::{RealRun, VmOptions, accelerator};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
+use crate::swap_scope;
 use crate::sweep::sweep;
 use crate::workload::scenario;
 use schedlab_report::{Comparison, Document, advice, compare as compare_runs, comparison_table, run_summary};
@@ -52,7 +53,9 @@ fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
     {
         return Err(Failure::usage(format!("-s names {} twice", twice.1)));
     }
-    Scheduler::find_all(&args.schedulers, &args.setup.settings)
+    let mut schedulers = Scheduler::find_all(&args.schedulers, &args.setup.settings)?;
+    swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
+    Ok(schedulers)
 }
 
 /// CPU counts, then schedulers, then seeds.

@@ -8,6 +8,7 @@ use crate::real::{RealRun, VmOptions, accelerator, record, run_here};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
+use crate::swap_scope;
 use schedlab_base::DurationNs;
 use schedlab_live::session::Work;
 use schedlab_report::Document;
@@ -21,6 +22,7 @@ pub(crate) const VM_CPUS: u32 = 2;
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
+    swap_scope::restrict(&mut schedulers, &args.swap)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.change(&args.changes)?;
     if args.duration == Some(DurationNs::ZERO) {

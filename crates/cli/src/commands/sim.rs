@@ -8,10 +8,11 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Simulation, Watch, ejection};
+use crate::swap_scope;
 use schedlab_base::{DurationNs, Machine, TimeNs};
 use schedlab_report::{
     Document, PerfettoSink, SampleSink, counters_table, metrics_table, priorities_svg, run_summary,
-    tasks_table, waits_table,
+    scheduler_tables, tasks_table, waits_table,
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
@@ -41,6 +42,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
     let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
+    swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.change(&args.changes)?;
     let simulation = Simulation {
@@ -161,6 +163,9 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
     if verbose && !run.counters.is_empty() {
         text.push('\n');
         text.push_str(&counters_table(run));
+    }
+    if verbose {
+        text.push_str(&scheduler_tables(run));
     }
     if !run.exit.dump.is_empty() && (verbose || run.exit.kind.is_ejection()) {
         text.push_str(&format!("\nDump:\n{}\n", run.exit.dump.trim_end()));

@@ -16,6 +16,16 @@ pub(super) fn counters(object: &Object, names: &[String]) -> Vec<(String, u64)> 
     names.iter().filter_map(value).collect()
 }
 
+/// The bytes of the tables that the object file has, in name order.
+pub(super) fn tables(object: &Object, names: &[String]) -> Vec<(String, Vec<u8>)> {
+    let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
+    let bytes = |name: &String| {
+        let variable = variables.iter().find(|v| v.name == *name)?;
+        Some((name.clone(), read(object, variable)?))
+    };
+    names.iter().filter_map(bytes).collect()
+}
+
 /// How it left, from its own record if it keeps one that is filled in, else from the log.
 pub(super) fn record(object: &Object, log: &[String]) -> ExitRecord {
     let from_log = from_log(log);

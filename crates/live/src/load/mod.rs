@@ -186,6 +186,8 @@ pub struct SchedulerEnd {
     pub exit: ExitRecord,
     /// Its counters, in name order.
     pub counters: Vec<(String, u64)>,
+    /// The bytes of its tables (`schedlab_bpf::object::Object::tables`), in name order.
+    pub tables: Vec<(String, Vec<u8>)>,
     /// The kernel's counters of unusual events, in the kernel's order.
     pub events: Vec<(String, u64)>,
 }
@@ -199,6 +201,7 @@ pub struct LoadedScheduler {
     name: String,
     ops_name: String,
     counters: Vec<String>,
+    tables: Vec<String>,
     sequence: Option<u64>,
     log: Option<KernelLog>,
     /// What its variables are to become, in order of time.
@@ -296,7 +299,8 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         object,
         name: name.clone(),
         ops_name: String::new(),
-        counters: counters(scheduler),
+        counters: names(scheduler, |o| o.counters().iter().map(|c| c.variable.name.clone()).collect()),
+        tables: names(scheduler, |o| o.tables().iter().map(|t| t.variable.name.clone()).collect()),
         sequence: None,
         log,
         writes,
@@ -310,10 +314,13 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     Ok(loaded)
 }
 
-/// Names of an object's counters, in name order; none where only libbpf can read the object.
-fn counters(scheduler: &SchedulerObject) -> Vec<String> {
+/// Names of an object's variables of some kind; none where only libbpf can read the object.
+fn names(
+    scheduler: &SchedulerObject,
+    of: impl FnOnce(&schedlab_bpf::object::Object) -> Vec<String>,
+) -> Vec<String> {
     let object = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes);
-    object.map_or_else(|_| Vec::new(), |o| o.counters().iter().map(|c| c.variable.name.clone()).collect())
+    object.as_ref().map_or_else(|_| Vec::new(), of)
 }
 
 impl LoadedScheduler {
@@ -418,7 +425,8 @@ impl LoadedScheduler {
         if waited.is_err() && exit.message.is_empty() {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }
-        SchedulerEnd { exit, counters: exit::counters(&self.object, &self.counters), events }
+        let counters = exit::counters(&self.object, &self.counters);
+        SchedulerEnd { exit, counters, tables: exit::tables(&self.object, &self.tables), events }
     }
 }
 
