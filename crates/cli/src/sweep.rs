@@ -67,7 +67,9 @@ pub(crate) fn sweep(
             runs.len() - left,
             runs.len()
         );
-        output::note(&text);
+        if !quiet {
+            output::note(&text);
+        }
         return Ok(None);
     }
     Ok(Some(records.into_iter().flatten().collect()))

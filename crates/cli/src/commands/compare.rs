@@ -4,7 +4,6 @@ use super::run::VM_CPUS;
 use super::sim::{limit, machine};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
-use crate::output;
 use crate::progress::Progress;
 use crate::real::{RealRun, VmOptions, accelerator};
 use crate::results::Results;
@@ -38,9 +37,6 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let comparisons = compare_runs(&records, args.confidence);
     let document = Document { runs: records, comparisons, ..Document::default() };
     let written = results.write(&tables(&document, &own, verbose), &document, &[]);
-    if !quiet {
-        advice(&shown(&document, &own, verbose)).iter().for_each(|line| output::note(line));
-    }
     ejection(&document).and(written)
 }
 
@@ -118,18 +114,20 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
     Ok(records)
 }
 
-/// The workload's own metrics, or all with `-v`.
-fn shown(document: &Document, own: &[String], verbose: bool) -> Vec<Comparison> {
-    document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect()
-}
-
+/// The workload's own metrics, or all with `-v`, with advice where they show little.
 fn tables(document: &Document, own: &[String], verbose: bool) -> String {
-    let shown = shown(document, own, verbose);
+    let shown: Vec<Comparison> =
+        document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect();
     let mut text = comparison_table(&shown);
     let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
     if !ejected.is_empty() {
         text.push_str("\nLeft out, because the scheduler was ejected:\n");
         text.extend(ejected.into_iter().map(run_summary));
+    }
+    let advice = advice(&shown);
+    if !advice.is_empty() {
+        text.push_str("\nWhat these runs do not show:\n");
+        text.extend(advice.iter().map(|line| format!("* {line}\n")));
     }
     if shown.is_empty() {
         text.push_str("no metric to compare: every run of one side is missing or has no figure\n");

@@ -107,7 +107,7 @@ fn every_published_line_of_ministat_comes_out() {
 #[test]
 fn one_scheduler_of_a_result_file() {
     let folder = Folder::new();
-    folder.run("compare -s eevdf,o1 -w cpuhog:ttime=50ms -c 1 --runs 3 --json r.json").ok();
+    folder.run("compare -s eevdf,o1 -w cpuhog:ttime=50ms -c 1 --runs 3 -q --json r.json").ok();
     let text =
         folder.run("stat r.json:eevdf:context_switches r.json:o1:context_switches --box -c 90,99").ok();
     assert!(text.contains("|") && text.contains("r.json:o1:context_switches"), "{text}");

@@ -5,7 +5,7 @@ use crate::Folder;
 use std::process::Stdio;
 
 const SWEEP: &str =
-    "compare -s vanilla,o1,eevdf -w reflex:tasks=8,rounds=100 -m p3-700 -c 2,4 --runs 3 --json -";
+    "compare -s vanilla,o1,eevdf -w reflex:tasks=8,rounds=100 -m p3-700 -c 2,4 --runs 3 -q --json -";
 
 /// The report from the folders, after all has been done there; nothing is run any more.
 fn report(folder: &Folder, command: &str, folders: &str) -> String {
@@ -19,7 +19,7 @@ fn workers_shards_and_interruptions_change_nothing() {
     assert!(one.matches("\"seed\": ").count() == 18 && one.contains("\"paired\": true"));
     assert_eq!(folder.run(&format!("{SWEEP} -j 2")).ok(), one);
     for shard in 1..=3 {
-        let done = folder.run(&format!("{SWEEP} --resume d{shard} --shard {shard}/3"));
+        let done = folder.run(&format!("{} --resume d{shard} --shard {shard}/3", SWEEP.replace(" -q", "")));
         assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
         assert!(done.err.contains("6 of 18 runs are there"), "{}", done.err);
     }
@@ -31,7 +31,7 @@ fn workers_shards_and_interruptions_change_nothing() {
 #[test]
 fn an_interrupted_sweep_goes_on_where_it_stopped() {
     let folder = Folder::new();
-    let sweep = "compare -s vanilla,o1 -w reflex:tasks=16,rounds=1500 -m p3-700 -c 2 --runs 8 --json -";
+    let sweep = "compare -s vanilla,o1 -w reflex:tasks=16,rounds=1500 -m p3-700 -c 2 --runs 8 -q --json -";
     let words: Vec<&str> = sweep.split_whitespace().chain(["-j", "1", "--resume", "runs"]).collect();
     let mut child = folder.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let finished = || {
