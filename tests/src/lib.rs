@@ -87,12 +87,22 @@ pub fn shipped() -> Vec<(String, Vec<u8>)> {
         .filter(|name| schedulers.join(format!("{name}/{name}.bpf.c")).is_file())
         .collect();
     names.sort();
-    let object = |name: String| {
-        let path = schedulers.join(format!("build/{name}.bpf.o"));
-        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        (name, bytes)
-    };
-    names.into_iter().map(object).collect()
+    names.into_iter().map(built).collect()
+}
+
+/// The shipped schedulers' objects that carry SWAP: `NAME+swap` and bytes, in name order.
+///
+/// # Panics
+/// When they cannot be made.
+pub fn shipped_with_swap() -> Vec<(String, Vec<u8>)> {
+    shipped().into_iter().map(|(name, _)| built(format!("{name}+swap"))).collect()
+}
+
+/// The object of that name in the build folder, with its name.
+fn built(name: String) -> (String, Vec<u8>) {
+    let path = root().join(format!("schedulers/build/{name}.bpf.o"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (name, bytes)
 }
 
 /// The cells of every row whose first cell is code, of the table below the heading `## HEADING...` of a document.

@@ -5,6 +5,8 @@
 //! reason where it has none. Every scheduler is tested, in one boot where it can be. `SCHEDLAB_SOAK_SECONDS` is the time
 //! that each one has under mixed load (10), `SCHEDLAB_VM_SCHEDULERS` names some of them.
 
+mod swap;
+
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -32,6 +34,8 @@ const TESTS: &[Test] = &[
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
     ("mixed_load_and_reloads", mixed_load_and_reloads),
+    ("swap_brings_providers_forward", swap::brings_providers_forward),
+    ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
 ];
 
 /// What the tests share.
@@ -74,7 +78,8 @@ fn main() -> ExitCode {
 }
 
 /// Inside of the VM: `inside JOB...`, each `WORKLOAD@OBJECT`; without an object the kernel's own scheduler runs it.
-/// `reload@OBJECT` loads and unloads under load. Prints one figure a line, with the job's number in front.
+/// `WORKLOAD;WORKLOAD...@OBJECT` loads it once for all of them, `reload@OBJECT` loads and unloads under load. Prints one figure a
+/// line, with the job's number in front.
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "the host reads it")]
 fn inside(args: &[String]) -> ExitCode {
     for (number, job) in args.iter().enumerate() {
@@ -86,6 +91,7 @@ fn inside(args: &[String]) -> ExitCode {
         });
         let done = match (workload, &scheduler) {
             ("reload", Some(scheduler)) => reload(scheduler),
+            (several, Some(scheduler)) if several.contains(';') => run_several(several, scheduler),
             _ => run_workload(workload, scheduler.as_ref()),
         };
         match done {
@@ -119,6 +125,22 @@ fn run_workload(workload: &str, scheduler: Option<&SchedulerObject>) -> Result<F
     figures.push(("not_observed".to_string(), result.not_observed.unwrap_or_default()));
     figures.push(("state".to_string(), sched_ext::state().unwrap_or_default()));
     Ok(figures)
+}
+
+/// Workloads one after the other under a scheduler that is loaded once: loading takes longer than many a workload. The
+/// figures of the workload with number N have `N/` before their names.
+fn run_several(workloads: &str, scheduler: &SchedulerObject) -> Result<Figures, String> {
+    let loaded = load(scheduler).map_err(|error| error.to_string())?;
+    let mut all = Figures::new();
+    for (number, workload) in workloads.split(';').enumerate() {
+        let figures = run_workload(workload, None)?;
+        all.extend(figures.into_iter().map(|(name, value)| (format!("{number}/{name}"), value)));
+    }
+    let exit = loaded.unload().exit;
+    all.push(("kind".to_string(), exit.kind.name().to_string()));
+    all.push(("message".to_string(), exit.message));
+    all.push(("state".to_string(), sched_ext::state().unwrap_or_default()));
+    Ok(all)
 }
 
 /// Three times in and out while another process keeps the machine busy; each time it has to do some work first.
@@ -175,16 +197,22 @@ impl Lab {
         found.map(|(_, object)| object.clone()).ok_or_else(|| format!("there is no {name}"))
     }
 
-    /// Runs jobs of every scheduler in one VM; each is a workload and the scheduler's number.
-    fn run_all(&self, cpus: u32, jobs: &[(String, usize)], limit: Duration) -> Result<VmOutput, String> {
+    /// Runs jobs in one VM; each is a workload and the number of the scheduler among `objects`.
+    fn run_all(
+        &self,
+        cpus: u32,
+        objects: &[(String, Vec<u8>)],
+        jobs: &[(String, usize)],
+        limit: Duration,
+    ) -> Result<VmOutput, String> {
         let path = |name: &str| format!("/{name}.bpf.o");
         let words: Vec<String> = jobs
             .iter()
-            .map(|(workload, number)| format!("{workload}@{}", path(&self.schedulers[*number].0)))
+            .map(|(workload, number)| format!("{workload}@{}", path(&objects[*number].0)))
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut job = self.job(cpus, &words, None);
-        job.files = self.schedulers.iter().map(|(name, object)| (path(name), object.clone())).collect();
+        job.files = objects.iter().map(|(name, object)| (path(name), object.clone())).collect();
         job.timeout = limit;
         job.accelerator = HOST_INDEPENDENT;
         let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
@@ -256,12 +284,17 @@ fn check_log(output: &VmOutput) -> Result<(), String> {
     check(bad.is_empty(), format!("kernel log: {bad:#?}"))
 }
 
-/// A job of a scheduler went to its end with the scheduler in charge, and the machine is its own again.
+/// A job of a scheduler went to its end with the scheduler in charge, its waits were seen, and the machine is its own again.
 fn check_job(output: &VmOutput, job: usize, name: &str) -> Result<(), String> {
+    check_end(output, job, name)?;
+    let unseen = figure_of(output, job, "not_observed")?;
+    check(unseen.is_empty(), format!("{name}: {unseen}"))
+}
+
+/// A job of a scheduler went to its end with the scheduler in charge, and the machine is its own again.
+fn check_end(output: &VmOutput, job: usize, name: &str) -> Result<(), String> {
     let kind = figure_of(output, job, "kind")?;
     check(kind == "none", format!("{name}: {kind}: {}", figure_of(output, job, "message")?))?;
-    let unseen = figure_of(output, job, "not_observed")?;
-    check(unseen.is_empty(), format!("{name}: {unseen}"))?;
     check_state(output, job, name)
 }
 
@@ -275,7 +308,7 @@ fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
     let count = lab.schedulers.len();
     let jobs: Vec<(String, usize)> =
         (0..count).map(|n| ("chat:rooms=1,messages=10".to_string(), n)).collect();
-    let output = lab.run_all(2, &jobs, Duration::from_secs(60 + 60 * count as u64))?;
+    let output = lab.run_all(2, &lab.schedulers, &jobs, Duration::from_secs(60 + 60 * count as u64))?;
     for (job, (name, _)) in lab.schedulers.iter().enumerate() {
         check_job(&output, job, name)?;
         check(number_of(&output, job, "throughput")? > 0.0, name)?;
@@ -291,7 +324,7 @@ fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
         .map(|(nice, seconds)| format!("cpuhog:ntasks=2,nice={nice},ttime={seconds}s"));
     let jobs: Vec<(String, usize)> =
         (0..lab.schedulers.len()).flat_map(|n| pairs.iter().map(move |pair| (pair.clone(), n))).collect();
-    let output = lab.run_all(1, &jobs, Duration::from_secs(60 + 20 * jobs.len() as u64))?;
+    let output = lab.run_all(1, &lab.schedulers, &jobs, Duration::from_secs(60 + 20 * jobs.len() as u64))?;
     let mut findings = Vec::new();
     for (job, (workload, number)) in jobs.iter().enumerate() {
         let (name, object) = &lab.schedulers[*number];
@@ -374,7 +407,7 @@ fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     // On an emulated CPU o1's interactive tasks keep a forking one waiting for 10 s.
     let expected: &[&str] =
         if seconds < 60 { &["messages", "work"] } else { &["messages", "work", "forks", "changes"] };
-    let output = lab.run_all(2, &jobs, limit)?;
+    let output = lab.run_all(2, &lab.schedulers, &jobs, limit)?;
     for (number, (name, _)) in lab.schedulers.iter().enumerate() {
         let (soak, reload) = (2 * number, 2 * number + 1);
         check_job(&output, soak, name)?;

@@ -1,0 +1,122 @@
+//! SWAP on a real kernel: whoever the important task waits for, runs, through each kind of thing that one can wait for.
+
+use std::time::Duration;
+
+use schedlab_live::vm::VmOutput;
+
+use super::{Lab, check, check_end, number_of};
+
+/// The workloads `swap-*`, one for each kind. `swap-wait` is left out: a child has its parent's standing for a while, so
+/// that hogs hardly harm it.
+const KINDS: [&str; 17] = [
+    "pipe", "sock", "tcp", "udp", "msg", "mq", "sem", "sig", "flock", "fcntl", "futex", "condvar", "eventfd",
+    "poll", "select", "epoll", "broker",
+];
+/// Hogs for each CPU.
+const HOGS: u32 = 4;
+const ITERATIONS: u32 = 12;
+/// CPU time of the server per iteration, ms.
+const SERVICE: u32 = 20;
+
+/// A workload: alone with SWAP, among hogs with it, and among hogs without it.
+#[derive(Clone)]
+struct Case {
+    name: String,
+    cpus: u32,
+    /// Parameters besides those that are the same for all.
+    more: &'static str,
+}
+
+impl Case {
+    fn workload(&self, hogs: u32) -> String {
+        let Case { name, cpus, more } = self;
+        format!("{name}:hogs={},iterations={ITERATIONS},service={SERVICE}ms{more}", hogs * cpus)
+    }
+
+    /// Prints the figures and returns them as text.
+    #[allow(clippy::print_stdout, reason = "a test program reports")]
+    fn tell(&self, Figures { alone, with, without }: &Figures) -> String {
+        let Case { name, cpus, more } = self;
+        let text = format!(
+            "{name}{more}, {cpus} CPUs: alone {alone:.1} ms, among hogs {with:.1}, without SWAP {without:.1}"
+        );
+        println!("{text}");
+        text
+    }
+}
+
+/// Mean times of an iteration, ms.
+struct Figures {
+    /// With SWAP, without hogs.
+    alone: f64,
+    /// With SWAP, among hogs.
+    with: f64,
+    /// Without SWAP, among hogs.
+    without: f64,
+}
+
+/// Mean time of an iteration in ms but for the first one, in which `detect=waker` has nothing to go by yet.
+fn iteration(output: &VmOutput, job: usize, number: usize) -> Result<f64, String> {
+    let figure = |name: &str| number_of(output, job, &format!("{number}/{name}"));
+    let count = f64::from(ITERATIONS);
+    Ok((figure("iteration_time")? * count - figure("iteration_time_first")?) / (count - 1.0))
+}
+
+/// Runs the cases, all for `cpus`, in one VM; the objects are loaded once each. Returns their figures.
+fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures>, String> {
+    let named = |objects: Vec<(String, Vec<u8>)>, name: String| {
+        objects.into_iter().find(|(known, _)| *known == name).ok_or(format!("no {name}"))
+    };
+    let objects = [
+        named(schedlab_tests::shipped_with_swap(), format!("{policy}+swap"))?,
+        named(schedlab_tests::shipped(), policy.to_string())?,
+    ];
+    let workloads = |hogs: &[u32]| -> Vec<String> {
+        hogs.iter().flat_map(|hogs| cases.iter().map(|case| case.workload(*hogs))).collect()
+    };
+    let jobs = [(workloads(&[0, HOGS]).join(";"), 0), (workloads(&[HOGS]).join(";"), 1)];
+    let output = lab.run_all(cpus, &objects, &jobs, Duration::from_secs(600 + 30 * cases.len() as u64))?;
+    for (job, (name, _)) in objects.iter().enumerate() {
+        check_end(&output, job, name)?;
+    }
+    let figures = |number| -> Result<Figures, String> {
+        Ok(Figures {
+            alone: iteration(&output, 0, number)?,
+            with: iteration(&output, 0, cases.len() + number)?,
+            without: iteration(&output, 1, number)?,
+        })
+    };
+    (0..cases.len()).map(figures).collect()
+}
+
+/// Prints the figures; an error names the cases that SWAP does not serve three times better and about as well as alone.
+fn each_is_served(cases: &[Case], figures: &[Figures]) -> Result<(), String> {
+    let told = cases.iter().zip(figures).map(|(case, figures)| (figures, case.tell(figures)));
+    let bad: Vec<String> = told
+        .filter(|(Figures { alone, with, without }, _)| *without < 3.0 * with || *with > 1.15 * alone)
+        .map(|(_, text)| text)
+        .collect();
+    check(bad.is_empty(), bad.join("\n"))
+}
+
+/// Each kind on one CPU, for a client of nice -20 and for a real-time one, which sched_ext does not schedule.
+///
+/// On two CPUs the server may wait on the other one, and who shares it with how many hogs is chance: there all kinds together
+/// are three times better served.
+pub(super) fn brings_providers_forward(lab: &Lab) -> Result<(), String> {
+    let cases = |cpus, more| KINDS.map(|kind| Case { name: format!("swap-{kind}"), cpus, more });
+    let one = [cases(1, ""), cases(1, ",important=fifo")].concat();
+    each_is_served(&one, &run(lab, "o1", 1, &one)?)?;
+    let two = cases(2, "");
+    let figures = run(lab, "o1", 2, &two)?;
+    two.iter().zip(&figures).for_each(|(case, figures)| drop(case.tell(figures)));
+    let sum = |part: fn(&Figures) -> f64| figures.iter().map(part).sum::<f64>();
+    let (with, without) = (sum(|f| f.with), sum(|f| f.without));
+    check(without >= 3.0 * with, format!("2 CPUs, all kinds: {with:.0} ms with SWAP, {without:.0} without"))
+}
+
+/// A mutex that a task of nice 19 holds, wanted by one of nice -20, among hogs of nice 0.
+pub(super) fn bounds_priority_inversion(lab: &Lab) -> Result<(), String> {
+    let cases = ["", ",protocol=pi"].map(|more| Case { name: "inversion".to_string(), cpus: 1, more });
+    each_is_served(&cases, &run(lab, "o1", 1, &cases)?)
+}
