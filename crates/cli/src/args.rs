@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
+use schedlab_trace::Window;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -185,6 +186,16 @@ pub(crate) struct SimArgs {
     /// A trace for ui.perfetto.dev, written while it runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// The part of the run whose CPUs --html draws over time (10ms..25ms); as much of it as a page takes
+    #[arg(
+        long,
+        value_name = "FROM..TO",
+        default_value = "..",
+        requires = "html",
+        hide_default_value = true,
+        help_heading = "Results"
+    )]
+    pub(crate) timeline: Window,
     /// One line a pass through schedule(), as CSV for `schedlab sched-samples`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) sched_samples: Option<PathBuf>,

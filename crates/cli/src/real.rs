@@ -147,6 +147,7 @@ pub(crate) fn record(
         tasks: result.tasks,
         trace_hash: None,
         priorities: Vec::new(),
+        timeline: None,
         waits: result.waits,
     }
 }

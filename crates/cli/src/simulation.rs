@@ -11,7 +11,7 @@ use schedlab_scx::BpfScheduler;
 use schedlab_sim::{Class, Config, FIRST_PID, RunResult, SharedSink, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
-use schedlab_trace::{Backend, RunRecord, Series, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord, Series, TimelineSink, Window, WorkloadRecord};
 use schedlab_workload::{Scenario, TaskSpec};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub(crate) struct Watch {
     pub(crate) priorities: bool,
     /// Who waits for whom goes into the record.
     pub(crate) waits: bool,
+    /// Who runs where in this part of the run goes into the record.
+    pub(crate) timeline: Option<Window>,
 }
 
 /// Everything that determines a simulated run.
@@ -144,6 +146,10 @@ impl Simulation {
             config.sinks.push(explainer.clone());
             config.wait_events = true;
         }
+        let timeline = watch.timeline.map(|window| Rc::new(RefCell::new(TimelineSink::new(window))));
+        if let Some(timeline) = &timeline {
+            config.sinks.push(timeline.clone());
+        }
         let mut class = self.class(watch.mark.as_deref())?;
         if let (Class::Ext(scheduler), true) = (&mut class, watch.priorities) {
             scheduler.watch_priorities();
@@ -163,6 +169,8 @@ impl Simulation {
         if let (Some(waits), Some(confidences)) = (&mut record.waits, &confidences) {
             swap_table::apply(waits, confidences);
         }
+        let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
+        record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
         Ok((record, messages))
     }
 
@@ -197,6 +205,7 @@ impl Simulation {
             tasks: result.tasks,
             trace_hash: Some(result.trace_hash.to_string()),
             priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
+            timeline: None,
             waits: None,
         }
     }

@@ -297,6 +297,7 @@ pub(crate) mod tests {
             }],
             trace_hash: Some("00ff".into()),
             priorities: Vec::new(),
+            timeline: None,
             waits: None,
             tables: vec![SchedulerTable {
                 name: "trusted".into(),

@@ -463,6 +463,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         tasks: run.tasks.into_iter().map(task_in).collect(),
         trace_hash: run.trace_hash,
         priorities: Vec::new(),
+        timeline: None,
         waits: run.waits.map(WaitsFile::read).transpose()?,
     })
 }

@@ -1,9 +1,10 @@
 //! A Perfetto trace, streamed from the run's events: scheduler events in the ftrace
-//! form, which ui.perfetto.dev shows as one track a CPU and one a task.
+//! form, which ui.perfetto.dev shows as one track a CPU and one a task, and counters as
+//! tracks of their own.
 //!
 //! The messages are declared by hand with the field numbers of Perfetto's
-//! `trace_packet.proto`, `ftrace_event.proto` and `sched.proto`; only the fields that are
-//! written here exist.
+//! `trace_packet.proto`, `ftrace_event.proto`, `sched.proto`, `track_descriptor.proto` and
+//! `track_event.proto`; only the fields that are written here exist.
 
 use prost::Message;
 use schedlab_base::{CpuId, TaskId, TimeNs};
@@ -26,7 +27,49 @@ struct TracePacket {
     ftrace_events: Option<FtraceEventBundle>,
     #[prost(message, optional, tag = "2")]
     process_tree: Option<ProcessTree>,
+    #[prost(message, optional, tag = "11")]
+    track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "60")]
+    track_descriptor: Option<TrackDescriptor>,
+    #[prost(uint32, optional, tag = "13")]
+    sequence_flags: Option<u32>,
 }
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackDescriptor {
+    #[prost(uint64, optional, tag = "1")]
+    uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    name: Option<String>,
+    #[prost(message, optional, tag = "8")]
+    counter: Option<CounterDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CounterDescriptor {
+    #[prost(int32, optional, tag = "3")]
+    unit: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackEvent {
+    #[prost(int32, optional, tag = "9")]
+    kind: Option<i32>,
+    #[prost(uint64, optional, tag = "11")]
+    track_uuid: Option<u64>,
+    #[prost(int64, optional, tag = "30")]
+    counter_value: Option<i64>,
+}
+
+/// `TrackEvent.Type.TYPE_COUNTER`, `CounterDescriptor.Unit.UNIT_COUNT` and
+/// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`, without which track events are
+/// passed over.
+const TYPE_COUNTER: i32 = 4;
+const UNIT_COUNT: i32 = 2;
+const STATE_CLEARED: u32 = 1;
+
+/// The counter's track; chosen.
+const WAITING: u64 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct ProcessTree {
@@ -112,20 +155,43 @@ pub struct PerfettoSink<W: Write> {
     buffer: Vec<u8>,
     failed: Option<io::Error>,
     events: u64,
+    /// By task: whether it is runnable without running; and how many are.
+    waiting: Vec<bool>,
+    waiting_count: i64,
 }
 
 impl<W: Write> PerfettoSink<W> {
     /// Starts a trace of tasks whose first ones have `names`; forked tasks are named
     /// by their number.
     pub fn new(out: W, names: Vec<String>) -> PerfettoSink<W> {
-        let mut sink = PerfettoSink { out, names, buffer: Vec::new(), failed: None, events: 0 };
+        let mut sink = PerfettoSink {
+            out,
+            names,
+            buffer: Vec::new(),
+            failed: None,
+            events: 0,
+            waiting: Vec::new(),
+            waiting_count: 0,
+        };
         let processes = (0..sink.names.len()).map(|index| sink.process(TaskId(index as u32), None)).collect();
         let tree = TracePacket {
             timestamp: Some(0),
             process_tree: Some(ProcessTree { processes }),
             ..sink.packet()
         };
+        let track = TrackDescriptor {
+            uuid: Some(WAITING),
+            name: Some("tasks waiting for a CPU".to_string()),
+            counter: Some(CounterDescriptor { unit: Some(UNIT_COUNT) }),
+        };
+        let counter = TracePacket {
+            timestamp: Some(0),
+            track_descriptor: Some(track),
+            sequence_flags: Some(STATE_CLEARED),
+            ..sink.packet()
+        };
         sink.write(tree);
+        sink.write(counter);
         sink
     }
 
@@ -172,6 +238,27 @@ impl<W: Write> PerfettoSink<W> {
         self.write(packet);
     }
 
+    /// Takes a task in or out of those that wait, and says whether that is a change.
+    fn set_waiting(&mut self, task: TaskId, waits: bool) -> bool {
+        if self.waiting.len() <= task.index() {
+            self.waiting.resize(task.index() + 1, false);
+        }
+        let changes = self.waiting[task.index()] != waits;
+        self.waiting[task.index()] = waits;
+        self.waiting_count += i64::from(changes) * if waits { 1 } else { -1 };
+        changes
+    }
+
+    fn count(&mut self, time: TimeNs) {
+        let event = TrackEvent {
+            kind: Some(TYPE_COUNTER),
+            track_uuid: Some(WAITING),
+            counter_value: Some(self.waiting_count),
+        };
+        let packet = TracePacket { timestamp: Some(time.0), track_event: Some(event), ..self.packet() };
+        self.write(packet);
+    }
+
     fn comm(&self, task: Option<TaskId>, cpu: CpuId) -> String {
         task.map_or_else(|| format!("swapper/{}", cpu.0), |task| self.name(task))
     }
@@ -188,6 +275,16 @@ impl<W: Write> PerfettoSink<W> {
         };
         let pid = prev.map_or(0, pid) as u32;
         self.ftrace(event.cpu, FtraceEvent { sched_switch: Some(switch), ..at(event.time, pid) });
+        let before = self.waiting_count;
+        if let Some(prev) = prev.filter(|_| state == TaskState::Runnable) {
+            self.set_waiting(prev, true);
+        }
+        if let Some(next) = next {
+            self.set_waiting(next, false);
+        }
+        if self.waiting_count != before {
+            self.count(event.time);
+        }
     }
 
     fn waking(&mut self, event: &Event, task: TaskId, cpu: CpuId, waker: Option<TaskId>) {
@@ -200,6 +297,9 @@ impl<W: Write> PerfettoSink<W> {
         };
         let pid = waker.map_or(0, pid) as u32;
         self.ftrace(event.cpu, FtraceEvent { sched_waking: Some(waking), ..at(event.time, pid) });
+        if self.set_waiting(task, true) {
+            self.count(event.time);
+        }
     }
 }
 
@@ -268,14 +368,39 @@ mod tests {
         events().iter().for_each(|event| sink.event(event));
         assert_eq!(sink.finish().unwrap(), 2);
         let trace = Trace::decode(bytes.as_slice()).unwrap();
-        assert_eq!(trace.packet.len(), 4);
-        let switch = trace.packet[3].ftrace_events.as_ref().unwrap();
+        assert_eq!(trace.packet.len(), 7);
+        let wakeup = trace.packet[3].ftrace_events.as_ref().unwrap();
+        let waking = wakeup.event[0].sched_waking.as_ref().unwrap();
+        // Who wakes is the task of the event.
+        assert_eq!((wakeup.event[0].pid, waking.pid, waking.target_cpu), (Some(1000), Some(1001), Some(1)));
+        let switch = trace.packet[5].ftrace_events.as_ref().unwrap();
         assert_eq!(switch.cpu, Some(1));
         let event = &switch.event[0];
         assert_eq!(event.timestamp, Some(9));
         let switch = event.sched_switch.as_ref().unwrap();
         assert_eq!((switch.prev_pid, switch.prev_state, switch.next_pid), (Some(1000), Some(1), Some(1001)));
         assert_eq!(switch.next_comm.as_deref(), Some("forked/1"));
+    }
+
+    #[test]
+    fn tasks_that_wait_are_a_counter() {
+        let mut bytes = Vec::new();
+        let mut sink = PerfettoSink::new(&mut bytes, vec!["hog/0".to_string()]);
+        events().iter().for_each(|event| sink.event(event));
+        let preempted =
+            EventKind::SchedSwitch { prev: Some(TaskId(1)), prev_state: TaskState::Runnable, next: None };
+        sink.event(&Event { time: TimeNs(12), cpu: CpuId(1), kind: preempted });
+        sink.finish().unwrap();
+        let trace = Trace::decode(bytes.as_slice()).unwrap();
+        let track = trace.packet[1].track_descriptor.as_ref().unwrap();
+        assert_eq!((track.uuid, track.counter.is_some()), (Some(WAITING), true));
+        assert_eq!(trace.packet[1].sequence_flags, Some(STATE_CLEARED));
+        let values = trace.packet.iter().filter_map(|packet| {
+            let event = packet.track_event.as_ref()?;
+            assert_eq!((event.kind, event.track_uuid), (Some(TYPE_COUNTER), Some(WAITING)));
+            Some((packet.timestamp?, event.counter_value?))
+        });
+        assert_eq!(values.collect::<Vec<_>>(), [(5, 1), (9, 0), (12, 1)]);
     }
 
     #[test]

@@ -22,11 +22,15 @@ pub fn reproduction_text(documents: &[DocumentOutcome]) -> String {
 /// One line a document: how many of its rows agree, and whether that is enough.
 pub fn summary(documents: &[DocumentOutcome]) -> String {
     let rows: Vec<Vec<String>> = documents.iter().map(summary_row).collect();
-    let header = ["document", "rows", "agree", "share", "wanted", "computed again", ""];
-    table(&header, &[1, 2, 3, 4, 5], &rows)
+    table(&SUMMARY, &SUMMARY_RIGHT, &rows)
 }
 
-fn summary_row(document: &DocumentOutcome) -> Vec<String> {
+/// Columns of the summary, and those of numbers.
+pub(crate) const SUMMARY: [&str; 7] =
+    ["document", "rows", "agree", "share", "wanted", "computed again", "in all"];
+pub(crate) const SUMMARY_RIGHT: [usize; 5] = [1, 2, 3, 4, 5];
+
+pub(crate) fn summary_row(document: &DocumentOutcome) -> Vec<String> {
     let measured = document.measured();
     let recomputed = document.recomputed();
     let computed = match recomputed.rows {
@@ -50,7 +54,7 @@ fn table_text(document: &DocumentOutcome, shown: &TableOutcome) -> String {
     if !shown.about.is_empty() {
         text.push_str(&format!("{}\n", shown.about.trim()));
     }
-    for group in groups(&shown.rows) {
+    for group in group_tables(shown) {
         text.push_str(&format!("\n{}", group_text(&group)));
     }
     let explanations = explanations(&shown.rows);
@@ -81,17 +85,30 @@ fn columns(row: &RowOutcome) -> Option<(Vec<(&str, &str)>, &str)> {
     wide.then(|| (names(), row.figure.as_str()))
 }
 
-fn group_text(group: &[&RowOutcome]) -> String {
+/// A table of rows: what they have in common, header, columns of numbers, lines.
+pub(crate) struct GroupTable {
+    pub(crate) about: String,
+    pub(crate) header: Vec<String>,
+    pub(crate) right: Vec<usize>,
+    pub(crate) lines: Vec<Vec<String>>,
+}
+
+/// The tables of a document's table.
+pub(crate) fn group_tables(shown: &TableOutcome) -> Vec<GroupTable> {
+    groups(&shown.rows).iter().map(|group| group_table(group)).collect()
+}
+
+fn group_table(group: &[&RowOutcome]) -> GroupTable {
     let first = group[0];
     let wide = columns(first).is_some();
     let unit = if first.unit.is_empty() { String::new() } else { format!(" in {}", first.unit) };
     let mut header = vec!["row".to_string()];
-    let mut text = String::new();
+    let mut about = String::new();
     if wide {
         let named: Vec<String> =
             first.cells.iter().map(|cell| format!("{} is {}", cell.name, cell.scheduler)).collect();
         let share = share_text(Share::of(group.iter().copied()));
-        text = format!("{}; figure: {}{unit}; {}; {share}\n\n", named.join(", "), first.figure, first.rule);
+        about = format!("{}; figure: {}{unit}; {}; {share}", named.join(", "), first.figure, first.rule);
         header.extend(first.cells.iter().map(|cell| format!("{} publ.", cell.name)));
         header.push("figure".to_string());
         header.extend(first.cells.iter().map(|cell| cell.name.clone()));
@@ -105,8 +122,13 @@ fn group_text(group: &[&RowOutcome]) -> String {
     }
     let lines: Vec<Vec<String>> = group.iter().map(|row| line(row, wide)).collect();
     let right: Vec<usize> = (if wide { 1 } else { 3 }..header.len() - if wide { 1 } else { 2 }).collect();
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    text + &table(&header, &right, &lines)
+    GroupTable { about, header, right, lines }
+}
+
+fn group_text(group: &GroupTable) -> String {
+    let header: Vec<&str> = group.header.iter().map(String::as_str).collect();
+    let about = if group.about.is_empty() { String::new() } else { format!("{}\n\n", group.about) };
+    about + &table(&header, &group.right, &group.lines)
 }
 
 fn line(row: &RowOutcome, wide: bool) -> Vec<String> {
@@ -141,7 +163,7 @@ fn share_text(share: Share) -> String {
 }
 
 /// What is known of the rows that do not agree, each text once with its rows.
-fn explanations(rows: &[RowOutcome]) -> String {
+pub(crate) fn explanations(rows: &[RowOutcome]) -> String {
     let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in rows {
         let text = match &row.verdict {

@@ -83,13 +83,22 @@ pub fn metrics_table(run: &RunRecord) -> String {
     table(&["metric", "value", "unit"], &[1], &rows)
 }
 
-fn unit_text(unit: &str) -> &str {
+pub(crate) fn unit_text(unit: &str) -> &str {
     if unit == "1" { "" } else { unit }
 }
 
 /// The tasks of one run, at most `limit` of them by CPU time; the rest is summed up in
 /// a last line.
 pub fn tasks_table(run: &RunRecord, limit: usize) -> String {
+    table(&TASK_COLUMNS, &TASK_NUMBERS, &task_rows(run, limit))
+}
+
+/// Columns of the tasks, and those of numbers.
+pub(crate) const TASK_COLUMNS: [&str; 6] = ["task", "nice", "CPU ms", "share", "switches", "migrations"];
+pub(crate) const TASK_NUMBERS: [usize; 5] = [1, 2, 3, 4, 5];
+
+/// The lines of [`tasks_table`].
+pub(crate) fn task_rows(run: &RunRecord, limit: usize) -> Vec<Vec<String>> {
     let mut order: Vec<&TaskRecord> = run.tasks.iter().collect();
     if order.len() > limit {
         order.sort_by_key(|task| std::cmp::Reverse(task.cpu_time));
@@ -106,8 +115,7 @@ pub fn tasks_table(run: &RunRecord, limit: usize) -> String {
             rest.iter().map(|task| task.migrations).sum::<u64>().to_string(),
         ]);
     }
-    let header = ["task", "nice", "CPU ms", "share", "switches", "migrations"];
-    table(&header, &[1, 2, 3, 4, 5], &rows)
+    rows
 }
 
 fn task_row(task: &TaskRecord) -> Vec<String> {

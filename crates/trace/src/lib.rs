@@ -1,6 +1,6 @@
 //! The event vocabulary that the simulation and the real kernel share, the hash
 //! of a whole run, the streaming summary of a run's events, the record of a
-//! finished run that reports are made of, samples of `schedule()`, and who waits for whom.
+//! finished run that reports are made of, a window of its time line, samples of `schedule()`, and who waits for whom.
 
 mod event;
 mod hash;
@@ -9,6 +9,7 @@ mod priority;
 mod record;
 pub mod samples;
 mod summary;
+mod timeline;
 pub mod waits;
 
 pub use event::{Event, EventKind, Sink, TaskState};
@@ -19,3 +20,4 @@ pub use record::{
     Backend, Counter, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
 };
 pub use summary::{Summary, TaskSummary};
+pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};

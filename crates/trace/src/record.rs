@@ -1,6 +1,7 @@
 //! The record of one finished run: what every report is made of.
 
 use crate::priority::PriorityCourse;
+use crate::timeline::Timeline;
 use crate::waits::Waits;
 use schedlab_base::{DurationNs, Metric};
 
@@ -206,6 +207,8 @@ pub struct RunRecord {
     /// How the priorities of the first tasks went, in order of the tasks; where it was asked for and the scheduler
     /// shows them.
     pub priorities: Vec<PriorityCourse>,
+    /// Who ran where in a window of the run, where it was asked for.
+    pub timeline: Option<Timeline>,
     /// Who waited for whom, where it was asked for.
     pub waits: Option<Waits>,
 }

@@ -59,6 +59,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let priorities = args.priorities.is_some() || args.results.html.is_some();
     let mut watch = Watch { mark: args.sched_mark.clone(), priorities, ..Watch::default() };
     watch.waits = args.explain_waits;
+    watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
     let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
     if let Some(trace) = &trace {

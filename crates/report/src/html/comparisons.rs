@@ -1,0 +1,270 @@
+//! Comparisons in a page: the main figure of each workload first, then every other metric,
+//! folded up; a plot over the CPUs or bars, and the table behind it.
+
+use super::plot::{Axis, COLOURS, Plot, Point, Series, told};
+use super::{escape, table};
+use crate::comparison::{Comparison, Sample};
+use crate::format::{number, signed};
+use crate::json::Document;
+use crate::table::workload_text;
+use schedlab_base::Better;
+use schedlab_trace::RunRecord;
+
+/// All comparisons of a document.
+pub(super) fn sections(document: &Document) -> String {
+    let groups = groups(&document.comparisons);
+    if groups.is_empty() {
+        return String::new();
+    }
+    let (main, other): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|group| is_main(group[0], &document.runs));
+    let mut text = "<h2>Comparisons</h2>\n".to_string();
+    for group in &main {
+        text.push_str(&format!("<section>\n<h3>{}</h3>\n{}</section>\n", heading(group[0]), body(group)));
+    }
+    if !other.is_empty() {
+        text.push_str("<h3>Other metrics</h3>\n");
+    }
+    for group in &other {
+        let body = body(group);
+        text.push_str(&format!(
+            "<details>\n<summary>{}: {}</summary>\n{body}</details>\n",
+            heading(group[0]),
+            verdicts(group)
+        ));
+    }
+    text
+}
+
+/// Whether the metric is the first one of the workload's own.
+fn is_main(comparison: &Comparison, runs: &[RunRecord]) -> bool {
+    let run = runs.iter().find(|run| run.workload == comparison.cell.workload);
+    run.and_then(|run| run.metrics.first()).is_none_or(|metric| metric.name == comparison.metric)
+}
+
+/// Comparisons of one metric, workload, machine and backend.
+fn groups(comparisons: &[Comparison]) -> Vec<Vec<&Comparison>> {
+    let mut groups: Vec<Vec<&Comparison>> = Vec::new();
+    for comparison in comparisons {
+        let same = |group: &&mut Vec<&Comparison>| {
+            let first = group[0];
+            first.metric == comparison.metric
+                && first.cell.workload == comparison.cell.workload
+                && first.cell.machine == comparison.cell.machine
+                && first.cell.backend == comparison.cell.backend
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(comparison),
+            None => groups.push(vec![comparison]),
+        }
+    }
+    groups
+}
+
+fn heading(first: &Comparison) -> String {
+    let direction = match first.better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+        Better::Neither => "",
+    };
+    let unit = if first.unit == "1" { "" } else { first.unit };
+    let parts: Vec<&str> = [unit, direction].into_iter().filter(|part| !part.is_empty()).collect();
+    let about = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{}", escape(&first.metric), escape(&about))
+}
+
+/// How often each verdict came.
+fn verdicts(group: &[&Comparison]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for comparison in group {
+        let name = comparison.verdict.name();
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let parts: Vec<String> = counts
+        .into_iter()
+        .map(|(name, count)| if group.len() == 1 { name.to_string() } else { format!("{count} {name}") })
+        .collect();
+    parts.join(", ")
+}
+
+fn body(group: &[&Comparison]) -> String {
+    let first = group[0];
+    let mut text = format!(
+        "<p>{} on {}, {}; intervals at {} %</p>\n",
+        escape(&workload_text(&first.cell.workload)),
+        escape(&first.cell.machine),
+        first.cell.backend.name(),
+        first.level_percent
+    );
+    let samples = samples(group);
+    let several = samples.iter().any(|(cpus, _)| *cpus != samples[0].0);
+    text.push_str("<div class=\"plots\">\n");
+    text.extend(if several { over_cpus(first, &samples) } else { bars(&samples) });
+    text.push_str("</div>\n");
+    let header = [
+        "CPUs",
+        "scheduler",
+        "runs",
+        "mean",
+        "+/-",
+        "sd",
+        "change",
+        "p (Welch)",
+        "p (permutation)",
+        "verdict",
+    ];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut last = None;
+    for comparison in group {
+        let cpus = comparison.cell.cpus;
+        if last != Some(cpus) {
+            rows.push(row(cpus, &comparison.baseline, ["", "", "", "baseline"].map(String::from)));
+            last = Some(cpus);
+        }
+        let percent = comparison.percent.map_or_else(String::new, |percent| format!("{} %", signed(percent)));
+        let p = |p: Option<f64>| p.map_or_else(String::new, number);
+        let tail =
+            [percent, p(comparison.p_welch), p(comparison.p_permutation), comparison.verdict.name().into()];
+        rows.push(row(cpus, &comparison.candidate, tail));
+    }
+    text + &table(&header, &[0, 2, 3, 4, 5, 6, 7, 8], &rows)
+}
+
+fn row(cpus: usize, sample: &Sample, tail: [String; 4]) -> Vec<String> {
+    let mut row = vec![
+        cpus.to_string(),
+        sample.scheduler.clone(),
+        sample.moments.count.to_string(),
+        number(sample.moments.mean),
+        sample.half_width.map_or_else(String::new, number),
+        number(sample.moments.sd),
+    ];
+    row.extend(tail);
+    row
+}
+
+/// Every sample of a group once, with its number of CPUs.
+fn samples<'a>(group: &[&'a Comparison]) -> Vec<(usize, &'a Sample)> {
+    let mut samples: Vec<(usize, &Sample)> = Vec::new();
+    for comparison in group {
+        for sample in [&comparison.baseline, &comparison.candidate] {
+            let cpus = comparison.cell.cpus;
+            if !samples.iter().any(|(other, seen)| *other == cpus && seen.scheduler == sample.scheduler) {
+                samples.push((cpus, sample));
+            }
+        }
+    }
+    samples
+}
+
+fn schedulers<'a>(samples: &[(usize, &'a Sample)]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, sample) in samples {
+        if !names.contains(&sample.scheduler.as_str()) {
+            names.push(&sample.scheduler);
+        }
+    }
+    names
+}
+
+/// A line a scheduler over the numbers of CPUs.
+fn over_cpus(first: &Comparison, samples: &[(usize, &Sample)]) -> Option<String> {
+    let series = schedulers(samples).into_iter().map(|name| {
+        let points = samples.iter().filter(|(_, sample)| sample.scheduler == name).map(|(cpus, sample)| {
+            let (mean, half) = (sample.moments.mean, sample.half_width);
+            let about = format!("{name}, {cpus} CPUs: {}", told(mean, half, first.unit));
+            Point { x: *cpus as f64, y: mean, half, about }
+        });
+        let mut points: Vec<Point> = points.collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Series { name: name.to_string(), points }
+    });
+    let y_label = if first.unit == "1" { first.metric.clone() } else { first.unit.to_string() };
+    Plot {
+        title: format!("{} against CPUs", first.metric),
+        x_label: "CPUs".into(),
+        y_label,
+        x: Axis::Factors,
+        y: Axis::Linear,
+        lines: true,
+        series: series.collect(),
+    }
+    .html()
+}
+
+/// Bars of the means with their intervals, from zero; nothing where a mean is below it.
+fn bars(samples: &[(usize, &Sample)]) -> Option<String> {
+    const ROW: usize = 40;
+    const ROOM: f64 = 380.0;
+    let top = samples.iter().map(|(_, s)| s.moments.mean + s.half_width.unwrap_or(0.0)).fold(0.0, f64::max);
+    let negative = samples.iter().any(|(_, sample)| sample.moments.mean < 0.0);
+    if top <= 0.0 || !top.is_finite() || negative {
+        return None;
+    }
+    let names = schedulers(samples);
+    let height = samples.len() * ROW + 4;
+    let mut text = format!(
+        "<figure class=\"plot\"><svg viewBox=\"0 0 480 {height}\" role=\"img\" aria-label=\"bars of the means with \
+         their intervals\">\n"
+    );
+    for (index, (_, sample)) in samples.iter().enumerate() {
+        let y = index * ROW;
+        let width = |value: f64| (value.max(0.0) / top * ROOM * 10.0).round() / 10.0;
+        let colour = names.iter().position(|name| *name == sample.scheduler).unwrap_or(0) % COLOURS;
+        let (mean, half) = (sample.moments.mean, sample.half_width.unwrap_or(0.0));
+        let (low, high) = (4.0 + width(mean - half), 4.0 + width(mean + half));
+        text.push_str(&format!(
+            "<text x=\"4\" y=\"{}\">{}</text><rect class=\"s{colour} bar\" x=\"4\" y=\"{}\" width=\"{}\" \
+             height=\"16\"/><path class=\"w\" d=\"M{low} {}H{high}M{low} {}v8M{high} {}v8\"/><text x=\"{}\" \
+             y=\"{}\">{}</text>\n",
+            y + 14,
+            escape(&sample.scheduler),
+            y + 19,
+            width(mean),
+            y + 27,
+            y + 23,
+            y + 23,
+            high + 8.0,
+            y + 32,
+            number(mean)
+        ));
+    }
+    Some(text + "</svg></figure>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{compare, tests::run};
+    use schedlab_stats::Level;
+
+    fn document(cpus: &[usize]) -> Document {
+        let mut runs = Vec::new();
+        for &cpus in cpus {
+            for (scheduler, seed, value) in [("a", 1, 10.0), ("a", 2, 12.0), ("b", 1, 30.0), ("b", 2, 31.0)] {
+                runs.push(RunRecord { cpus, ..run(scheduler, seed, value * cpus as f64) });
+            }
+        }
+        Document { comparisons: compare(&runs, Level::P95), runs, ..Document::default() }
+    }
+
+    #[test]
+    fn several_cpu_counts_make_a_line_plot_and_one_makes_bars() {
+        let text = sections(&document(&[1, 2, 4]));
+        assert!(text.contains("throughput against CPUs") && text.contains("b, 4 CPUs: 122 \u{b1}"), "{text}");
+        assert!(!text.contains("bars of the means"));
+        let text = sections(&document(&[2]));
+        assert!(text.contains("bars of the means") && !text.contains("against CPUs"));
+    }
+
+    #[test]
+    fn the_main_figure_is_open_and_the_others_are_folded_up() {
+        let text = sections(&document(&[2]));
+        let (main, other) = text.split_once("Other metrics").unwrap();
+        assert!(main.contains("<h3>throughput (messages/s, higher is better)</h3>"), "{main}");
+        assert!(other.contains("<summary>context_switches: no difference shown</summary>"), "{other}");
+    }
+}

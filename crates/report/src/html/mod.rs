@@ -1,0 +1,232 @@
+//! A report as one HTML file that needs nothing else: pictures are in it as SVG, the script that
+//! draws the time line too; light and dark by the reader's setting.
+
+mod comparisons;
+mod latency;
+mod plot;
+mod reproduction;
+mod runs;
+mod timeline;
+
+pub(crate) use plot::step;
+
+use crate::comparison::scheduler_label;
+use crate::json::Document;
+use crate::priority_plot::priorities_svg;
+use crate::table::workload_text;
+use crate::waits::section as waits_section;
+use schedlab_trace::RunRecord;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// Plots of one kind that are open at first; further ones are folded up. Chosen.
+const PLOTS: usize = 6;
+
+/// What a page says besides the results.
+#[derive(Clone, Debug, Default)]
+pub struct HtmlPage {
+    /// Its title.
+    pub title: String,
+    /// The command that makes the same results again.
+    pub command: String,
+    /// Text blocks, folded up in front of the tables: heading and preformatted body.
+    pub notes: Vec<(String, String)>,
+}
+
+/// The page around its content.
+pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
+    let title = escape(&page.title);
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+    );
+    text.push_str(&format!(
+        "<p>schedlab {}. To make these results again:</p>\n<pre>{}</pre>\n",
+        env!("CARGO_PKG_VERSION"),
+        escape(&page.command)
+    ));
+    for (heading, body) in &page.notes {
+        text.push_str(&format!(
+            "<details>\n<summary>{}, as text</summary>\n<pre>{}</pre>\n</details>\n",
+            escape(heading),
+            escape(body)
+        ));
+    }
+    text.push_str(content);
+    text.push_str("</main>\n");
+    // Only what has a time line needs the script.
+    if content.contains("<div class=\"timeline\"") {
+        text.push_str(&format!("<script>\n{SCRIPT}</script>\n"));
+    }
+    text.push_str("</body>\n</html>\n");
+    text
+}
+
+/// Writes the page.
+pub fn to_html(head: &HtmlPage, document: &Document) -> String {
+    let mut text = facts(&document.runs);
+    if document.reproduction.is_empty() {
+        text.push_str(&comparisons::sections(document));
+    } else {
+        text.push_str(&reproduction::sections(&document.reproduction));
+    }
+    text.push_str(&plots("Latency", &latency::plots(&document.runs)));
+    text.push_str(&plots("Cost of a decision", &latency::costs(&document.runs)));
+    for run in &document.runs {
+        let label = scheduler_label(run);
+        text.extend(timeline::section(run, &label));
+        if let Some(picture) = priorities_svg(run) {
+            text.push_str(&format!(
+                "<section>\n<h2>Priorities under {}</h2>\n<p>Best on top; thick: runs.</p>\n\
+                 <div class=\"scroll\">{picture}</div>\n</section>\n",
+                escape(&label)
+            ));
+        }
+        if let Some(waits) = &run.waits {
+            let heading = format!("Who waits for whom under {label}");
+            text.push_str(&waits_section(&heading, waits, 0));
+        }
+    }
+    text.push_str(&runs::section(&document.runs));
+    page(head, &text)
+}
+
+/// What ran: everything that the results depend on besides the command.
+fn facts(runs: &[RunRecord]) -> String {
+    let list = |text: &dyn Fn(&RunRecord) -> String| {
+        let mut seen: Vec<String> = Vec::new();
+        for run in runs {
+            let text = text(run);
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        let more = seen.len().saturating_sub(FACTS);
+        seen.truncate(FACTS);
+        if more > 0 {
+            seen.push(format!("{more} more"));
+        }
+        escape(&seen.join(", "))
+    };
+    let facts = [
+        ("workload", list(&|run| workload_text(&run.workload))),
+        ("schedulers", list(&scheduler_label)),
+        ("machine", list(&|run| format!("{} ({})", run.machine, run.backend.name()))),
+        ("CPUs", list(&|run| run.cpus.to_string())),
+        ("seeds", list(&|run| run.seed.to_string())),
+        ("runs", runs.len().to_string()),
+    ];
+    let rows: String =
+        facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
+    if runs.is_empty() { String::new() } else { format!("<dl class=\"facts\">\n{rows}</dl>\n") }
+}
+
+/// Different values told of one fact. Chosen.
+const FACTS: usize = 12;
+
+/// Plots side by side under a heading; nothing without any.
+fn plots(heading: &str, plots: &[String]) -> String {
+    if plots.is_empty() {
+        return String::new();
+    }
+    let (open, folded) = plots.split_at(plots.len().min(PLOTS));
+    let grid = |plots: &[String]| format!("<div class=\"plots\">\n{}</div>\n", plots.concat());
+    let mut text = format!("<section>\n<h2>{heading}</h2>\n{}", grid(open));
+    if !folded.is_empty() {
+        text.push_str(&format!(
+            "<details>\n<summary>{} more</summary>\n{}</details>\n",
+            folded.len(),
+            grid(folded)
+        ));
+    }
+    text + "</section>\n"
+}
+
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A table that scrolls by itself where it is too wide; `right` names the columns of numbers.
+/// The cells are escaped.
+pub(crate) fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
+    let class = |column: usize| if right.contains(&column) { " class=\"n\"" } else { "" };
+    let head: String = header
+        .iter()
+        .enumerate()
+        .map(|(column, name)| format!("<th scope=\"col\"{}>{}</th>", class(column), escape(name)))
+        .collect();
+    let row = |cells: &Vec<String>| {
+        let cells = cells.iter().enumerate();
+        let cells = cells.map(|(column, cell)| format!("<td{}>{}</td>", class(column), escape(cell)));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{compare, tests::run};
+    use schedlab_stats::Level;
+
+    fn text(runs: Vec<RunRecord>) -> String {
+        let document = Document { comparisons: compare(&runs, Level::P95), runs, ..Document::default() };
+        let page = HtmlPage { title: "a & b".into(), command: "schedlab compare".into(), notes: Vec::new() };
+        to_html(&page, &document)
+    }
+
+    #[test]
+    fn a_page_stands_alone_and_is_escaped() {
+        let text = text(vec![run("vanilla", 1, 10.0), run("vanilla", 2, 11.0), run("<o1>", 1, 30.0)]);
+        assert!(text.contains("<h1>a &amp; b</h1>") && text.contains("&lt;o1&gt;"));
+        assert!(!text.contains("<o1>") && !text.contains("http") && !text.contains("<script"));
+        assert!(text.contains("prefers-color-scheme: dark") && text.contains("<svg"));
+        for name in ["section", "table", "figure", "details", "div", "ul", "svg", "dl"] {
+            let (begun, ended) = (format!("<{name}"), format!("</{name}>"));
+            let begun =
+                text.matches(&format!("{begun}>")).count() + text.matches(&format!("{begun} ")).count();
+            assert_eq!(begun, text.matches(&ended).count(), "{name}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_stay_text_everywhere() {
+        let mut hostile = [run("vanilla", 1, 10.0), run("vanilla", 2, 12.0), run("o1", 1, 30.0)];
+        let name = "\"><img src=x onerror=alert(1)><!--";
+        for (at, run) in hostile.iter_mut().enumerate() {
+            run.scheduler = format!("{name}{}", at / 2);
+            run.settings = vec![(name.into(), name.into())];
+            run.workload.name = name.into();
+            run.workload.params = vec![(name.into(), name.into())];
+            run.machine = name.into();
+            run.tasks[0].name = name.into();
+            run.metrics.iter_mut().for_each(|metric| metric.name = format!("{name}{}", metric.name));
+            run.exit.message = name.into();
+            run.exit.dump = name.into();
+            run.counters[0].name = name.into();
+            run.counters[0].meaning = name.into();
+            run.trace_hash = Some(name.into());
+        }
+        let text = text(hostile.to_vec());
+        assert!(text.contains("&quot;&gt;&lt;img"));
+        assert!(!text.contains("<img") && !text.contains("<!--"), "{text}");
+    }
+
+    #[test]
+    fn what_ran_is_told() {
+        let text = text(vec![run("vanilla", 1, 10.0), run("o1", 7, 11.0)]);
+        assert!(
+            text.contains("<dt>seeds</dt><dd>1, 7</dd>")
+                && text.contains("<dd>chat:rooms=3,fanout=a&lt;b</dd>")
+        );
+        assert!(
+            text.contains("<dt>machine</dt><dd>modern (sim)</dd>") && text.contains("<dd>vanilla, o1</dd>")
+        );
+    }
+}

@@ -1,0 +1,351 @@
+//! Plots of points over two axes as SVG: drawn in one size that stays readable on a narrow
+//! screen, with a legend in the page's own text. Series differ by shape and dash, not by
+//! colour alone.
+
+use super::escape;
+use crate::format::number;
+use std::fmt::Write as _;
+
+/// Size of a plot and of its parts, in pixels.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 464.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 250.0;
+
+/// Colours and shapes before they repeat. Colours repeat first, so that pairs stay apart.
+pub(super) const COLOURS: usize = 6;
+const SHAPES: usize = 5;
+/// An axis whose largest value is so many times the smallest one is logarithmic. Chosen.
+const WIDE: f64 = 8.0;
+
+/// One value at one place.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    /// Half width of its interval.
+    pub(super) half: Option<f64>,
+    /// What is shown when it is pointed at.
+    pub(super) about: String,
+}
+
+/// The points of one name.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) points: Vec<Point>,
+}
+
+/// How values become places.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Axis {
+    /// From zero.
+    Linear,
+    /// Equal factors are equal distances where the values are far apart, else linear.
+    Factors,
+    /// The values 0, 1, 2 ... with these names.
+    Names(Vec<String>),
+}
+
+/// A plot to be drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Plot {
+    pub(super) title: String,
+    pub(super) x_label: String,
+    pub(super) y_label: String,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    /// The points of a series are joined.
+    pub(super) lines: bool,
+    pub(super) series: Vec<Series>,
+}
+
+/// Round steps (1, 2 or 5 times a power of ten) of which at most `count` fit into a span.
+pub(crate) fn step(span: f64, count: f64) -> f64 {
+    let least = span / count;
+    if !least.is_finite() || least <= 0.0 {
+        return 1.0;
+    }
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|round| round * power).find(|step| *step >= least).unwrap_or(least)
+}
+
+/// A number in few characters: `250k`, `1.5M`.
+pub(super) fn short(value: f64) -> String {
+    let (divisor, sign) = match value.abs() {
+        size if size >= 1e15 => return format!("{value:.0e}"),
+        size if size >= 1e12 => (1e12, "T"),
+        size if size >= 1e9 => (1e9, "G"),
+        size if size >= 1e6 => (1e6, "M"),
+        size if size >= 1e4 => (1e3, "k"),
+        size if size >= 1e-3 || size == 0.0 => (1.0, ""),
+        _ => return format!("{value:.0e}"),
+    };
+    let text = format!("{:.4}", value / divisor);
+    format!("{}{sign}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// An axis with the range of its values.
+struct Scale {
+    low: f64,
+    high: f64,
+    log: bool,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Scale {
+    /// Values are finite; there is at least one.
+    fn new(axis: &Axis, values: &[f64], named: bool) -> Scale {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match axis {
+            Axis::Names(names) => {
+                let ticks = names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect();
+                Scale { low: -0.3, high: names.len() as f64 - 0.7, log: false, ticks }
+            }
+            Axis::Factors if low > 0.0 && high / low >= WIDE => Scale::factors(low, high, values, named),
+            Axis::Linear | Axis::Factors => Scale::linear(low, high, values, named),
+        }
+    }
+
+    fn linear(low: f64, high: f64, values: &[f64], named: bool) -> Scale {
+        let (low, high) = (low.min(0.0), if high > low.min(0.0) { high } else { low.min(0.0) + 1.0 });
+        let by = step(high - low, 5.0);
+        let (first, last) = ((low / by).floor(), (high / by).ceil());
+        let count = (last - first) as usize;
+        let mut ticks: Vec<f64> = (0..=count).map(|at| (first + at as f64) * by).collect();
+        if named {
+            ticks = few(values).unwrap_or(ticks);
+        }
+        let ticks = ticks.into_iter().map(|value| (value, short(value))).collect();
+        Scale { low: first * by, high: last * by, log: false, ticks }
+    }
+
+    fn factors(low: f64, high: f64, values: &[f64], named: bool) -> Scale {
+        let (first, last) = (low.log10().floor(), high.log10().ceil());
+        let decades = (last - first) as i32;
+        let rounds: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let mut ticks: Vec<f64> = (0..=decades)
+            .flat_map(|at| rounds.iter().map(move |round| round * 10f64.powf(first + f64::from(at))))
+            .collect();
+        if named {
+            ticks = few(values).unwrap_or(ticks);
+        }
+        let (low, high) = (low / 1.25, high * 1.25);
+        ticks.retain(|tick| (low..=high).contains(tick));
+        let ticks = ticks.into_iter().map(|value| (value, short(value))).collect();
+        Scale { low: low.log10(), high: high.log10(), log: true, ticks }
+    }
+
+    /// The place between two ends, to a tenth of a pixel.
+    fn place(&self, value: f64, from: f64, to: f64) -> f64 {
+        let value = if self.log { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        ((from + share * (to - from)) * 10.0).round() / 10.0
+    }
+}
+
+/// The different values, if they are so few that each can have a tick.
+fn few(values: &[f64]) -> Option<Vec<f64>> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    (values.len() <= 8).then_some(values)
+}
+
+impl Plot {
+    /// The plot with its legend; nothing without finite points.
+    pub(super) fn html(&self) -> Option<String> {
+        let points = || self.series.iter().flat_map(|series| &series.points).filter(|point| finite(point));
+        let xs: Vec<f64> = points().map(|point| point.x).collect();
+        let ys: Vec<f64> = points()
+            .flat_map(|point| {
+                let half = point.half.filter(|half| half.is_finite()).unwrap_or(0.0);
+                let low = if self.y == Axis::Factors && point.y <= half { point.y } else { point.y - half };
+                [low, point.y, point.y + half]
+            })
+            .collect();
+        if xs.is_empty() {
+            return None;
+        }
+        let (x, y) = (Scale::new(&self.x, &xs, true), Scale::new(&self.y, &ys, false));
+        let about = format!("{}: {} over {}", self.title, self.y_label, self.x_label);
+        let mut text = format!(
+            "<figure class=\"plot\">\n<figcaption>{}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             role=\"img\" aria-label=\"{}\">\n",
+            escape(&self.title),
+            escape(&about)
+        );
+        self.axes(&mut text, &x, &y);
+        for (at, series) in self.series.iter().enumerate() {
+            self.series(&mut text, at, series, &x, &y);
+        }
+        text.push_str("</svg>\n");
+        text.push_str(&legend(self.series.iter().map(|series| series.name.as_str())));
+        Some(text + "</figure>\n")
+    }
+
+    fn axes(&self, text: &mut String, x: &Scale, y: &Scale) {
+        for (value, name) in &y.ticks {
+            let at = y.place(*value, BOTTOM, TOP);
+            let _ = writeln!(
+                text,
+                "<path class=\"grid\" d=\"M{LEFT} {at}H{RIGHT}\"/><text x=\"{}\" y=\"{}\" \
+                 text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                at + 4.0,
+                escape(name)
+            );
+        }
+        let mut last = f64::NEG_INFINITY;
+        for (value, name) in &x.ticks {
+            let at = x.place(*value, LEFT, RIGHT);
+            let _ = write!(text, "<path class=\"grid\" d=\"M{at} {BOTTOM}v5\"/>");
+            // Names that would touch are left out.
+            let half = name.chars().count() as f64 * 3.6;
+            if at - half > last {
+                let _ = writeln!(
+                    text,
+                    "<text x=\"{at}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                    BOTTOM + 19.0,
+                    escape(name)
+                );
+                last = at + half + 4.0;
+            }
+        }
+        let _ = writeln!(
+            text,
+            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/><text x=\"{}\" y=\"{}\" \
+             text-anchor=\"middle\">{}</text><text transform=\"translate(13 {}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
+            f64::midpoint(LEFT, RIGHT),
+            HEIGHT - 10.0,
+            escape(&self.x_label),
+            f64::midpoint(TOP, BOTTOM),
+            escape(&self.y_label)
+        );
+    }
+
+    fn series(&self, text: &mut String, at: usize, series: &Series, x: &Scale, y: &Scale) {
+        let points: Vec<&Point> = series.points.iter().filter(|point| finite(point)).collect();
+        let place = |point: &Point| (x.place(point.x, LEFT, RIGHT), y.place(point.y, BOTTOM, TOP));
+        let _ = writeln!(text, "<g class=\"s{} d{}\">", at % COLOURS, at % SHAPES);
+        if self.lines && points.len() > 1 {
+            let path: Vec<String> =
+                points.iter().map(|point| place(point)).map(|(x, y)| format!("{x} {y}")).collect();
+            let _ = writeln!(text, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
+        }
+        for point in points {
+            let (px, py) = place(point);
+            if let Some(half) = point.half.filter(|half| half.is_finite() && *half > 0.0) {
+                let (low, high) =
+                    (y.place(point.y - half, BOTTOM, TOP), y.place(point.y + half, BOTTOM, TOP));
+                let _ = write!(
+                    text,
+                    "<path class=\"interval\" d=\"M{px} {low}V{high}M{} {low}h8M{} {high}h8\"/>",
+                    px - 4.0,
+                    px - 4.0
+                );
+            }
+            let _ = writeln!(
+                text,
+                "<g transform=\"translate({px} {py})\">{}<title>{}</title></g>",
+                shape(at),
+                escape(&point.about)
+            );
+        }
+        text.push_str("</g>\n");
+    }
+}
+
+fn finite(point: &Point) -> bool {
+    point.x.is_finite() && point.y.is_finite()
+}
+
+/// The mark of a series around the origin.
+fn shape(at: usize) -> &'static str {
+    [
+        "<circle r=\"4.5\"/>",
+        "<rect x=\"-4\" y=\"-4\" width=\"8\" height=\"8\"/>",
+        "<path d=\"M0-5.5L5.2 4H-5.2z\"/>",
+        "<path d=\"M0-6L6 0L0 6L-6 0z\"/>",
+        "<path d=\"M0 5.5L5.2-4H-5.2z\"/>",
+    ][at % SHAPES]
+}
+
+/// Names with their marks.
+pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let entry = |(at, name): (usize, &str)| {
+        format!(
+            "<li><svg viewBox=\"-14 -8 28 16\" width=\"28\" height=\"16\" aria-hidden=\"true\"><g class=\"s{} d{}\">\
+             <path class=\"line\" d=\"M-14 0H14\"/>{}</g></svg>{}</li>\n",
+            at % COLOURS,
+            at % SHAPES,
+            shape(at),
+            escape(name)
+        )
+    };
+    format!("<ul class=\"legend\">\n{}</ul>\n", names.enumerate().map(entry).collect::<String>())
+}
+
+/// A value with its interval and unit.
+pub(super) fn told(mean: f64, half: Option<f64>, unit: &str) -> String {
+    let half = half.map_or_else(String::new, |half| format!(" \u{b1} {}", number(half)));
+    let unit = if unit == "1" { String::new() } else { format!(" {unit}") };
+    format!("{}{half}{unit}", number(mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(points: &[(f64, f64, Option<f64>)]) -> Plot {
+        let point = |&(x, y, half): &(f64, f64, Option<f64>)| Point { x, y, half, about: "<b>&".into() };
+        Plot {
+            title: "t<1>".into(),
+            x_label: "CPUs".into(),
+            y_label: "\"y\"".into(),
+            x: Axis::Factors,
+            y: Axis::Linear,
+            lines: true,
+            series: vec![Series { name: "<o1>".into(), points: points.iter().map(point).collect() }],
+        }
+    }
+
+    #[test]
+    fn points_lie_where_the_axes_say() {
+        let text = plot(&[(1.0, 0.0, None), (10.0, 100.0, Some(50.0)), (100.0, 200.0, None)]).html().unwrap();
+        // Factors: the second point is half way between the others; linear from 0 to 200.
+        assert!(text.contains("translate(263 131)"), "{text}");
+        assert!(text.contains("M263 190.5V71.5"), "{text}");
+        assert!(text.contains("t&lt;1&gt;: &quot;y&quot; over CPUs") && text.contains("&lt;b&gt;&amp;"));
+        assert!(!text.contains("<o1>") && !text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn odd_values_make_no_broken_picture() {
+        assert!(plot(&[]).html().is_none() && plot(&[(f64::NAN, 1.0, None)]).html().is_none());
+        let lists: [&[(f64, f64, Option<f64>)]; 4] = [
+            &[(0.0, 0.0, None)],
+            &[(5.0, -3.0, Some(f64::INFINITY)), (5.0, f64::INFINITY, None)],
+            &[(1e-300, 1e300, None), (1e300, 1e-300, None)],
+            &[(2.0, 7.0, Some(0.0)), (2.0, 7.0, Some(1e9))],
+        ];
+        for list in lists {
+            for y in [Axis::Linear, Axis::Factors] {
+                let text = Plot { y, ..plot(list) }.html().unwrap();
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{list:?}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_are_round_and_numbers_short() {
+        assert_eq!([step(40.0, 4.0), step(39.0, 4.0), step(0.9, 5.0)], [10.0, 10.0, 0.2]);
+        assert_eq!(step(0.0, 4.0), 1.0);
+        let texts = [0.0, 0.25, 400.0, 250_000.0, 1.5e6, 3e13, 1e18, -2e4].map(short);
+        assert_eq!(texts, ["0", "0.25", "400", "250k", "1.5M", "30T", "1e18", "-20k"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Documents measured again, in a page: a line a document, then each table with published beside
+//! measured and a verdict a row, and a plot of how far each figure is from the published one.
+
+use super::plot::{Axis, Plot, Point, Series};
+use super::{escape, table};
+use crate::format::number;
+use crate::reproduction::{SUMMARY, SUMMARY_RIGHT, explanations, group_tables, summary_row};
+use schedlab_reproduction::{DocumentOutcome, Judgement, RowOutcome, TableOutcome};
+
+/// All documents.
+pub(super) fn sections(documents: &[DocumentOutcome]) -> String {
+    let rows: Vec<Vec<String>> = documents.iter().map(summary_row).collect();
+    let mut text = format!("<h2>Summary</h2>\n{}", table(&SUMMARY, &SUMMARY_RIGHT, &rows));
+    for document in documents {
+        text.push_str(&format!(
+            "<section>\n<h2>{}: {}</h2>\n",
+            escape(&document.name),
+            escape(&document.title)
+        ));
+        if let Some(plot) = plot(document) {
+            text.push_str(&format!("<div class=\"plots\">\n{plot}</div>\n"));
+        }
+        text.extend(document.tables.iter().map(shown));
+        text.push_str("</section>\n");
+    }
+    text
+}
+
+fn shown(shown: &TableOutcome) -> String {
+    let mut text = format!("<h3>{}: {}</h3>\n", escape(&shown.id), escape(&shown.title));
+    let mut paragraph = |about: &str| {
+        if !about.trim().is_empty() {
+            text.push_str(&format!("<p>{}</p>\n", escape(about.trim())));
+        }
+    };
+    paragraph(&shown.about);
+    for group in group_tables(shown) {
+        if !group.about.is_empty() {
+            text.push_str(&format!("<p>{}</p>\n", escape(&group.about)));
+        }
+        let header: Vec<&str> = group.header.iter().map(String::as_str).collect();
+        text.push_str(&table(&header, &group.right, &group.lines));
+    }
+    let told: String = explanations(&shown.rows)
+        .lines()
+        .map(|line| match line.strip_prefix("* ") {
+            Some(entry) => format!("<li>{}\n", escape(entry)),
+            None => format!("{}\n", escape(line)),
+        })
+        .collect();
+    if told.is_empty() { text } else { format!("{text}<ul>\n{told}</ul>\n") }
+}
+
+/// Measured over published, by table; rows that agree and rows that differ have marks of their own.
+fn plot(document: &DocumentOutcome) -> Option<String> {
+    let side = |name: &str, wanted: &dyn Fn(&Judgement) -> bool| {
+        let mut points = Vec::new();
+        for (at, table) in document.tables.iter().enumerate() {
+            let inside = table.rows.iter().filter(|row| wanted(&row.verdict));
+            points.extend(inside.filter_map(|row| point(at, table, row)));
+        }
+        Series { name: name.to_string(), points }
+    };
+    let series = vec![
+        side("agrees", &|verdict| matches!(verdict, Judgement::Agrees)),
+        side("differs", &|verdict| matches!(verdict, Judgement::Differs(_))),
+        side("not comparable", &|verdict| matches!(verdict, Judgement::NotComparable(_))),
+    ];
+    let series: Vec<Series> = series.into_iter().filter(|series| !series.points.is_empty()).collect();
+    Plot {
+        title: "measured over published, by table".into(),
+        x_label: "table".into(),
+        y_label: "1 is as published".into(),
+        x: Axis::Names(document.tables.iter().map(|table| table.id.clone()).collect()),
+        y: Axis::Factors,
+        lines: false,
+        series,
+    }
+    .html()
+}
+
+fn point(at: usize, table: &TableOutcome, row: &RowOutcome) -> Option<Point> {
+    let (published, measured) = (row.published?.value, row.measured?);
+    let ratio = measured / published;
+    let about = format!(
+        "{}, {}: published {}, measured {}",
+        table.id,
+        row.place,
+        number(published),
+        number(measured)
+    );
+    (ratio.is_finite() && ratio > 0.0).then_some(Point { x: at as f64, y: ratio, half: None, about })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::tests::outcome;
+
+    #[test]
+    fn published_is_beside_measured() {
+        let mut document = outcome();
+        document.title = "a <mail>".into();
+        let text = sections(&[document]);
+        for part in [
+            "<h2>kravetz: a &lt;mail&gt;</h2>",
+            "<th scope=\"col\" class=\"n\">vanilla publ.</th>",
+            "<td>other order</td>",
+            "<li>rooms=10, 2 CPUs: the bus is slow",
+            "chat, rooms=10, 2 CPUs: published 3, measured 0.9000",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+    }
+}

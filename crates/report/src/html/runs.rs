@@ -1,0 +1,54 @@
+//! Every run of a page, folded up: metrics, tasks, counters, how the scheduler left.
+
+use super::{escape, table};
+use crate::comparison::scheduler_label;
+use crate::format::number;
+use crate::table::{TASK_COLUMNS, TASK_NUMBERS, task_rows, unit_text, workload_text};
+use schedlab_trace::RunRecord;
+
+/// Tasks shown of a run. Chosen; the result file has all.
+const TASKS: usize = 100;
+
+/// All runs; a single one is open.
+pub(super) fn section(runs: &[RunRecord]) -> String {
+    let open = if runs.len() == 1 { " open" } else { "" };
+    let runs: String = runs.iter().map(|run| html(run, open)).collect();
+    format!("<section>\n<h2>Runs</h2>\n{runs}</section>\n")
+}
+
+fn html(run: &RunRecord, open: &str) -> String {
+    let mut text = format!(
+        "<details{open}>\n<summary>{}: {} on {}, {} CPUs, seed {}, exit {}</summary>\n",
+        escape(&scheduler_label(run)),
+        escape(&workload_text(&run.workload)),
+        escape(&run.machine),
+        run.cpus,
+        run.seed,
+        run.exit.kind.name()
+    );
+    for part in [&run.exit.reason, &run.exit.message, &run.exit.dump] {
+        if !part.is_empty() {
+            text.push_str(&format!("<pre>{}</pre>\n", escape(part)));
+        }
+    }
+    let metrics = run
+        .metrics
+        .iter()
+        .map(|metric| vec![metric.name.clone(), number(metric.value), unit_text(metric.unit).to_string()]);
+    text.push_str("<div class=\"columns\">\n");
+    text.push_str(&table(&["metric", "value", "unit"], &[1], &metrics.collect::<Vec<_>>()));
+    if !run.tasks.is_empty() {
+        text.push_str(&table(&TASK_COLUMNS, &TASK_NUMBERS, &task_rows(run, TASKS)));
+    }
+    if !run.counters.is_empty() {
+        let counters = run.counters.iter();
+        let rows = counters.map(|one| vec![one.name.clone(), one.value.to_string(), one.meaning.clone()]);
+        text.push_str(&table(&["counter", "value", "meaning"], &[1], &rows.collect::<Vec<_>>()));
+    }
+    text.push_str("</div>\n");
+    text.push_str(&format!("<p>Ran for {} s.</p>\n", number(run.duration.as_secs_f64())));
+    if let Some(hash) = &run.trace_hash {
+        text.push_str(&format!("<p>Hash of the trace: <code>{}</code></p>\n", escape(hash)));
+    }
+    text + "</details>\n"
+}
