@@ -45,7 +45,11 @@ fn all_files_are_written() {
     folder.run(&format!("sim -s o1 {HOGS} {files}")).ok();
     assert!(folder.read("r.csv").starts_with("scheduler,workload,"));
     let page = folder.read("r.html");
-    assert!(page.contains("schedlab sim -s o1") && !page.contains("<script"));
+    assert!(page.contains("schedlab sim -s o1") && page.contains("CPUs over time under o1"));
+    assert!(
+        !page.contains(" src=") && !page.contains(" href=") && !page.contains("@import"),
+        "it stands alone"
+    );
     let trace = std::fs::read(folder.path().join("r.pftrace")).unwrap();
     let name = b"hog/0";
     assert!(trace.windows(name.len()).any(|window| window == name), "tasks are named");
@@ -127,6 +131,20 @@ fn settings_reach_the_scheduler() {
     };
     assert_eq!(hash("--set profile=tsss"), hash("--set profile=PROFILE_TSSS"));
     assert_ne!(hash("--set profile=tsss"), hash("--set profile=2.4"));
+}
+
+#[test]
+fn a_part_of_a_run_is_drawn() {
+    let folder = Folder::new();
+    let run = |window: &str| format!("sim -q -s eevdf {HOGS} --html r.html --timeline {window}");
+    folder.run(&run("10ms..12.5ms")).ok();
+    let page = folder.read("r.html");
+    assert!(
+        page.contains("From 10 ms to 12.500 ms of the run.")
+            && page.contains("\"from\":10000000,\"to\":12500000")
+    );
+    folder.run(&run("2ms..1ms")).refused(2, &["--timeline", "ends before it begins", "FROM..TO"]);
+    folder.run(&format!("sim -s eevdf {HOGS} --timeline 1ms..2ms")).refused(2, &["--html"]);
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn body(group: &[&Comparison]) -> String {
         "+/-",
         "sd",
         "change",
+        "p (pairs)",
         "p (Welch)",
         "p (permutation)",
         "verdict",
@@ -121,19 +122,24 @@ fn body(group: &[&Comparison]) -> String {
     for comparison in group {
         let cpus = comparison.cell.cpus;
         if last != Some(cpus) {
-            rows.push(row(cpus, &comparison.baseline, ["", "", "", "baseline"].map(String::from)));
+            rows.push(row(cpus, &comparison.baseline, ["", "", "", "", "baseline"].map(String::from)));
             last = Some(cpus);
         }
         let percent = comparison.percent.map_or_else(String::new, |percent| format!("{} %", signed(percent)));
         let p = |p: Option<f64>| p.map_or_else(String::new, number);
-        let tail =
-            [percent, p(comparison.p_welch), p(comparison.p_permutation), comparison.verdict.name().into()];
+        let tail = [
+            percent,
+            p(comparison.p_paired),
+            p(comparison.p_welch),
+            p(comparison.p_permutation),
+            comparison.verdict.name().into(),
+        ];
         rows.push(row(cpus, &comparison.candidate, tail));
     }
-    text + &table(&header, &[0, 2, 3, 4, 5, 6, 7, 8], &rows)
+    text + &table(&header, &[0, 2, 3, 4, 5, 6, 7, 8, 9], &rows)
 }
 
-fn row(cpus: usize, sample: &Sample, tail: [String; 4]) -> Vec<String> {
+fn row(cpus: usize, sample: &Sample, tail: [String; 5]) -> Vec<String> {
     let mut row = vec![
         cpus.to_string(),
         sample.scheduler.clone(),

@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const NS = "http://www.w3.org/2000/svg";
-  const GUTTER = 62, AXIS = 26, MOST_ARROWS = 300;
+  const GUTTER = 62, MARGIN = 26, AXIS = 26, MOST_ARROWS = 150;
 
   const svg = (name, attributes, parent) => {
     const element = document.createElementNS(NS, name);
@@ -17,7 +17,7 @@
     return element;
   };
   // Neighbours in number are far apart in colour.
-  const colour = (task) => `hsl(${(task * 137.508) % 360} 60% 70%)`;
+  const hue = (task) => `--hue: ${((task * 137.508) % 360).toFixed(1)}`;
   const span = (ns) => {
     const [by, unit] = ns >= 1e9 ? [1e9, "s"] : ns >= 1e6 ? [1e6, "ms"] : ns >= 1e3 ? [1e3, "us"] : [1, "ns"];
     return `${+(ns / by).toPrecision(4)} ${unit}`;
@@ -28,8 +28,10 @@
   };
 
   class Timeline {
-    constructor(box) {
+    constructor(box, number) {
       this.box = box;
+      this.number = number;
+      this.hot = null;
       this.data = JSON.parse(box.querySelector("script").textContent);
       this.from = this.data.from;
       this.to = this.data.to;
@@ -135,20 +137,23 @@
 
     draw() {
       const whole = Math.floor(this.frame.clientWidth);
-      this.width = whole - GUTTER - 8;
+      this.width = whole - GUTTER - MARGIN;
       if (this.width < 40) return;
       const height = this.lanes.length * this.lane + AXIS;
       const picture = svg("svg", { width: whole, height, role: "img", "aria-label": this.box.dataset.label });
       this.ticks(picture, height);
       this.lanes.forEach((lane, cpu) => this.bars(picture, lane, cpu));
       const arrows = this.arrows(picture);
+      // Names stay on top of the arrows.
+      for (const [x, y, name] of this.names) svg("text", { class: "name", x, y }, picture).textContent = name;
       this.frame.replaceChildren(picture);
-      const hidden = arrows > MOST_ARROWS ? `; ${arrows} wakeups, shown as arrows when there are ${MOST_ARROWS} or fewer` : "";
+      const hidden = arrows > MOST_ARROWS ? `; ${arrows} wakeups: zoom in to see them as arrows` : "";
       this.range.textContent = `${span(this.from)} to ${span(this.to)}, ${span(this.to - this.from)} long${hidden}`;
     }
 
     ticks(picture, height) {
       const by = round((this.to - this.from) / Math.max(2, this.width / 110));
+      this.names = [];
       for (let at = Math.ceil(this.from / by) * by; at <= this.to; at += by) {
         const x = this.x(at).toFixed(1);
         svg("path", { class: "grid", d: `M${x} 0V${height - AXIS + 5}` }, picture);
@@ -182,31 +187,33 @@
         }
         flush();
         const place = { x: left.toFixed(1), y: y + 2, width: (right - left).toFixed(1), height: this.lane - 4 };
-        svg("rect", { class: "bar", fill: colour(task), ...place }, picture);
+        svg("rect", { class: "bar", style: hue(task), ...place }, picture);
         const name = this.data.names[task];
         if (right - left > name.length * 7 + 6) {
-          svg("text", { class: "name", x: (left + 4).toFixed(1), y: y + this.lane / 2 + 4 }, picture).textContent = name;
+          this.names.push([(left + 4).toFixed(1), y + this.lane / 2 + 4, name]);
         }
       }
       flush();
     }
 
+    // From the lower edge of the waker's lane to that of the wakee's, clear of the names. The one
+    // that led to the stretch under the pointer stands out, and is there however many there are.
     arrows(picture) {
       const seen = this.data.wakeups.filter((one) => one[5] >= this.from && one[0] < this.to);
-      if (seen.length > MOST_ARROWS) return seen.length;
-      const group = svg("g", { class: "arrows" }, picture);
-      const clip = (x) => Math.min(Math.max(x, GUTTER), GUTTER + this.width);
-      const middle = (cpu) => (cpu + 0.5) * this.lane;
-      for (const [at, cpu, , , target, ran] of seen) {
-        const x0 = clip(this.x(at)), x1 = clip(this.x(ran)), y0 = middle(cpu), y1 = middle(target);
+      const led = (one) => this.hot && one[3] === this.hot[1] && one[5] === this.hot[2];
+      const clip = svg("clipPath", { id: `clip${this.number}` }, picture);
+      svg("rect", { x: GUTTER - 3, y: 0, width: this.width + 6, height: this.lanes.length * this.lane }, clip);
+      const group = svg("g", { class: "arrows", "clip-path": `url(#clip${this.number})` }, picture);
+      const edge = (cpu) => (cpu + 1) * this.lane - 5;
+      const f = (number) => number.toFixed(1);
+      for (const one of seen.length > MOST_ARROWS ? seen.filter(led) : seen) {
+        const x0 = this.x(one[0]), x1 = this.x(one[5]), y0 = edge(one[1]), y1 = edge(one[4]);
         const length = Math.hypot(x1 - x0, y1 - y0) || 1;
         const [ux, uy] = [(x1 - x0) / length, (y1 - y0) / length];
-        const f = (number) => number.toFixed(1);
-        svg("path", {
-          d: `M${f(x0)} ${f(y0)}L${f(x1)} ${f(y1)}M${f(x1 - 6 * ux - 3 * uy)} ${f(y1 - 6 * uy + 3 * ux)}` +
-            `L${f(x1)} ${f(y1)}L${f(x1 - 6 * ux + 3 * uy)} ${f(y1 - 6 * uy - 3 * ux)}`,
-        }, group);
-        svg("circle", { cx: f(x0), cy: f(y0), r: 2.2 }, group);
+        const wing = (side) => `${f(x1 - 6 * ux - 3 * side * uy)} ${f(y1 - 6 * uy + 3 * side * ux)}`;
+        const arrow = svg("g", led(one) ? { class: "hot" } : {}, group);
+        svg("path", { d: `M${f(x0)} ${f(y0)}L${f(x1)} ${f(y1)}M${wing(1)}L${f(x1)} ${f(y1)}L${wing(-1)}` }, arrow);
+        svg("circle", { cx: f(x0), cy: f(y0), r: 2.2 }, arrow);
       }
       return seen.length;
     }
@@ -217,9 +224,15 @@
       const cpu = Math.floor((event.clientY - top) / this.lane);
       const time = this.time(event);
       const lane = this.lanes[cpu];
-      if (!lane || time < this.from || time > this.to) return this.hints();
-      const stretch = lane[this.first(lane, time)];
-      if (!stretch || stretch[2] > time) {
+      const inside = lane && time >= this.from && time <= this.to;
+      const found = inside && lane[this.first(lane, time)];
+      const stretch = found && found[2] <= time ? found : null;
+      if (stretch !== this.hot) {
+        this.hot = stretch;
+        this.show(this.from, this.to);
+      }
+      if (!inside) return this.hints();
+      if (!stretch) {
         this.about.textContent = `CPU ${cpu}, ${span(time)}: idle`;
         return;
       }
@@ -228,7 +241,7 @@
       const woken = this.data.wakeups.find((one) => one[3] === task && one[5] === from && one[4] === cpu);
       if (woken) {
         const by = woken[2] < 0 ? "" : ` by ${this.data.names[woken[2]]}`;
-        text += `; woken${by} on CPU ${woken[1]} ${span(from - woken[0])} before`;
+        text += `; woken${by} ${span(from - woken[0])} before on CPU ${woken[1]}`;
       }
       this.about.textContent = text;
     }
@@ -238,5 +251,5 @@
     }
   }
 
-  for (const box of document.querySelectorAll(".timeline")) new Timeline(box);
+  document.querySelectorAll(".timeline").forEach((box, number) => new Timeline(box, number));
 })();
