@@ -28,14 +28,17 @@ fn loaded_microbenchmarks_are_as_fast_as_unloaded() {
     let mut findings = Vec::new();
     for (plain, swap, setting) in POLICIES {
         for mechanism in ["sock", "pipe", "msg", "sem", "sig", "flock"] {
+            // A client that looks every millisecond whether the lock is held takes the CPU from the hogs so often, as a
+            // FIFO task, that their slices last for seconds at 100 ticks a second.
+            let important = if mechanism == "flock" { "static" } else { "fifo" };
             let time = |lab: &Lab, hogs: u32, iterations: u32| {
-                let spec = format!("swap-{mechanism}:hogs={hogs},iterations={iterations},important=fifo");
+                let spec = format!("swap-{mechanism}:hogs={hogs},iterations={iterations},important={important}");
                 mean(&lab.run_catalog(&spec).iterations())
             };
             let unloaded = time(&lab(plain, setting), 0, 5);
             let loaded = time(&lab(plain, setting), 10, 20);
-            // A 2.4 kernel lets the server take the lock again in what is left of its slice.
-            let least = if (plain, mechanism) == ("vanilla", "flock") { 500.0 } else { 950.0 };
+            // The server may take the lock again in what is left of its slice.
+            let least = if mechanism == "flock" { 500.0 } else { 950.0 };
             if loaded < least {
                 findings.push(format!("{plain}, {mechanism}: {loaded} ms, so the hogs do little harm"));
             }
