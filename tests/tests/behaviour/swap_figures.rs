@@ -32,7 +32,8 @@ fn loaded_microbenchmarks_are_as_fast_as_unloaded() {
             // FIFO task, that their slices last for seconds at 100 ticks a second.
             let important = if mechanism == "flock" { "static" } else { "fifo" };
             let time = |lab: &Lab, hogs: u32, iterations: u32| {
-                let spec = format!("swap-{mechanism}:hogs={hogs},iterations={iterations},important={important}");
+                let spec =
+                    format!("swap-{mechanism}:hogs={hogs},iterations={iterations},important={important}");
                 mean(&lab.run_catalog(&spec).iterations())
             };
             let unloaded = time(&lab(plain, setting), 0, 5);
