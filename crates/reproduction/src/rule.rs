@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(judged(&rule, is(-6.0), -14.0), "-8.0 points off");
         assert_eq!(judged(&rule, is(-6.0), -12.5), "agrees");
         assert_eq!(judged(&rule, is(1.2), 0.5), "other sign");
-        assert_eq!(judged(&rule, is(0.4), -0.9), "agrees");
+        assert_eq!(judged(&rule, is(0.4), -0.7), "agrees");
     }
 
     #[test]
