@@ -181,6 +181,17 @@ pub struct Memory {
     free: BTreeMap<u64, Vec<u64>>,
     /// Stack frames in use, over all nested runs.
     pub(crate) frames_used: u32,
+    /// What [`Memory::set_fresh`] was told last.
+    fresh: Fresh,
+}
+
+/// An object on [`Perm::LAZY`] pages that is up to date: loads that begin in it need not ask the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Fresh {
+    /// First address.
+    pub(crate) start: u64,
+    /// Addresses from there on at which a load of any size ends inside; 0 for no object.
+    pub(crate) len: u64,
 }
 
 impl fmt::Debug for Memory {
@@ -213,6 +224,7 @@ impl Memory {
             regions: BTreeMap::new(),
             free: BTreeMap::new(),
             frames_used: 0,
+            fresh: Fresh::default(),
         };
         memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);
         Ok(memory)
@@ -301,11 +313,34 @@ impl Memory {
     /// If `perm` is `Perm::NONE`.
     pub fn protect(&mut self, addr: GuestAddr, len: u64, perm: Perm) {
         assert_ne!(perm, Perm::NONE, "unmap takes pages away, protect only changes them");
+        self.fresh = Fresh::default();
         let first = (addr.0 >> PAGE_SHIFT) as usize;
         let end = addr.0.saturating_add(len).min(GUEST_LIMIT).div_ceil(PAGE_SIZE) as usize;
         for page in self.perms.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
             *page = perm.0;
         }
+    }
+
+    /// The object of `len` bytes at `addr`, on [`Perm::LAZY`] pages, is up to date until [`Memory::forget_fresh`]: the
+    /// program's loads from it go straight to memory. One object at a time; the one before is forgotten, and one that
+    /// is larger than a page is not remembered.
+    #[inline]
+    pub fn set_fresh(&mut self, addr: GuestAddr, len: u64) {
+        let lazy = |addr| self.perm_at(addr).contains(Perm::LAZY);
+        let readable = (8..=PAGE_SIZE).contains(&len) && lazy(addr) && lazy(addr.offset(len - 1));
+        self.fresh = if readable { Fresh { start: addr.0, len: len - 7 } } else { Fresh::default() };
+    }
+
+    /// No object is known to be up to date any more.
+    #[inline]
+    pub fn forget_fresh(&mut self) {
+        self.fresh = Fresh::default();
+    }
+
+    /// The object that is up to date.
+    #[inline]
+    pub(crate) fn fresh(&self) -> Fresh {
+        self.fresh
     }
 
     /// The permission of the page that holds `addr`.
@@ -457,6 +492,7 @@ impl Memory {
     }
 
     fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
+        self.fresh = Fresh::default();
         let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
         self.perms[pages].fill(perm.0);
     }

@@ -4,7 +4,7 @@
 //! tasks that run for 100 us and sleep for 300 us, one simulated second. Each cell is measured in a process of its own,
 //! so that its peak memory is its own, and ends after a limit of CPU time; it is then shown as not finished.
 //!
-//! `--seconds N` simulates N seconds, `--limit N` allows a cell N seconds of CPU time (60), `--size N` takes the N-th
+//! `--seconds N` simulates N seconds (0.1 is a number too), `--limit N` allows a cell N seconds of CPU time (60), `--size N` takes the N-th
 //! machine only (0 is the smallest), `--set NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter,
 //! `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is the kernel's fair class.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
@@ -44,7 +44,7 @@ fn peak_mib() -> u64 {
 /// What to measure.
 struct Options {
     paths: Vec<String>,
-    seconds: u64,
+    seconds: f64,
     limit: f64,
     size: Option<usize>,
     cell: bool,
@@ -55,8 +55,15 @@ struct Options {
 /// Reads the command line.
 fn options(args: &[String]) -> Result<Options, String> {
     let load = LoadOptions::default();
-    let mut options =
-        Options { paths: Vec::new(), seconds: 1, limit: 60.0, size: None, cell: false, hashes: false, load };
+    let mut options = Options {
+        paths: Vec::new(),
+        seconds: 1.0,
+        limit: 60.0,
+        size: None,
+        cell: false,
+        hashes: false,
+        load,
+    };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if !arg.starts_with("--") {
@@ -65,9 +72,10 @@ fn options(args: &[String]) -> Result<Options, String> {
         }
         let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
         let number = || value.parse::<usize>().map_err(|_| format!("{arg}: `{value}` is no number"));
+        let seconds = || value.parse::<f64>().map_err(|_| format!("{arg}: `{value}` is no number"));
         match arg.as_str() {
-            "--seconds" => options.seconds = number()? as u64,
-            "--limit" => options.limit = number()? as f64,
+            "--seconds" => options.seconds = seconds()?,
+            "--limit" => options.limit = seconds()?,
             "--size" => options.size = Some(number()?).filter(|size| *size < SIZES.len()),
             "--interpret" => options.load.interpret = number()? != 0,
             "--hashes" => options.hashes = number()? != 0,
@@ -112,17 +120,17 @@ fn measure(path: &str, (cpus, tasks): (usize, usize), options: &Options) -> Resu
         Class::Ext(loaded.map_err(|error| error.to_string())?)
     };
     let seconds = options.seconds;
-    let spec = format!("periodic:tasks={tasks},run=100us,sleep=300us,ttime={seconds}s");
+    let spec = format!("periodic:tasks={tasks},run=100us,sleep=300us,ttime={}us", (seconds * 1e6) as u64);
     let scenario = catalog::build(&spec, 1).map_err(|error| error.to_string())?;
     let before = cpu_seconds("self");
     let result = run(&Config::new(machine, 1), &scenario, class).map_err(|error| error.to_string())?;
     let cpu = (cpu_seconds("self") - before).max(0.01);
     let switches = result.costs.switches;
     println!(
-        "{:20} {cpus:5} {tasks:6} {switches:10} {:12.3} {:14.2} {:12.0} {:9}  {}{}{}",
+        "{:20} {cpus:5} {tasks:6} {switches:10} {:12.3} {:14.3} {:12.0} {:9}  {}{}{}",
         name_of(path),
         switches as f64 / cpu / 1e6,
-        cpu / seconds as f64,
+        cpu / seconds,
         result.costs.bpf_insns as f64 / switches.max(1) as f64,
         peak_mib(),
         result.exit.kind.name(),

@@ -83,9 +83,13 @@ impl Guest {
 
     /// Stores a program's arguments and says where.
     #[inline]
-    pub(crate) fn context(&self, args: &[u64], mem: &mut Memory) -> Result<GuestAddr, Fault> {
-        debug_assert!(args.len() <= CONTEXT_WORDS, "arguments fit the context");
-        let words = mem.slice_mut(self.context, (CONTEXT_WORDS * 8) as u64)?;
+    pub(crate) fn context<const N: usize>(
+        &self,
+        args: &[u64; N],
+        mem: &mut Memory,
+    ) -> Result<GuestAddr, Fault> {
+        const { assert!(N <= CONTEXT_WORDS, "arguments fit the context") };
+        let words = mem.slice_mut(self.context, (N * 8) as u64)?;
         for (to, arg) in words.chunks_exact_mut(8).zip(args) {
             to.copy_from_slice(&arg.to_le_bytes());
         }

@@ -10,12 +10,19 @@ use schedlab_base::{CpuId, TaskId};
 use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Perm, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
-use std::ops::RangeInclusive;
 
 /// Number of the helper `bpf_task_pt_regs()`.
-const TASK_PT_REGS: u32 = 175;
-/// Helpers that take a task for its identity (`bpf_task_storage_get()`, `_delete()`), not for its members.
-const STORAGE_HELPERS: RangeInclusive<u32> = 156..=157;
+pub(crate) const TASK_PT_REGS: u32 = 175;
+
+/// Whether a helper may read what its arguments point to. The others take nothing, or a lock, a variable or a task for
+/// its identity (`bpf_task_storage_get()`, `_delete()`); their registers may hold anything.
+fn reads_arguments(helper: u32) -> bool {
+    !matches!(
+        helper,
+        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156
+            ..=158 | 160 | TASK_PT_REGS | 208
+    )
+}
 
 /// The simulated kernel joined to a loaded object, for the length of one program run.
 pub(crate) struct Join<'k> {
@@ -87,7 +94,7 @@ impl Join<'_> {
     ) -> Result<GuestAddr, Fault> {
         let addr = GuestAddr(pointer);
         if self.state.tasks.is_task_pointer(addr) {
-            self.state.freshen(addr, self.k, mem)?;
+            self.state.freshen(addr, true, self.k, mem)?;
             return Ok(addr.offset(offset));
         }
         Err(Fault::host(0, format!("kernel function called with {addr}, which is no task_struct")))
@@ -181,11 +188,11 @@ impl Host for Join<'_> {
         if id == TASK_PT_REGS {
             self.write_regs(args[0], vm.mem)?;
         }
-        if !STORAGE_HELPERS.contains(&id) {
+        if reads_arguments(id) {
             // Whatever of a task or run queue it is given it may read.
             for arg in args.map(GuestAddr) {
                 if vm.mem.perm_at(arg).contains(Perm::LAZY) {
-                    self.state.freshen(arg, self.k, vm.mem)?;
+                    self.state.freshen(arg, true, self.k, vm.mem)?;
                 }
             }
         }
@@ -206,11 +213,13 @@ impl Host for Join<'_> {
         if own.groups != 0 && own.groups & self.allowed == 0 {
             return Err(self.forbidden(own.name()));
         }
-        (own.run)(self, args, vm)
+        let r0 = (own.run)(self, args, vm);
+        self.state.check_fresh(self.k, vm.mem);
+        r0
     }
 
     fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
-        self.state.freshen(addr, self.k, mem)
+        self.state.freshen(addr, false, self.k, mem)
     }
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {

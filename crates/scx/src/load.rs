@@ -138,6 +138,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         state,
         guest,
         ops,
+        readers: OpsSet::EMPTY,
         tracing,
         extra: extra_ops(&table),
         budget: options.budget,

@@ -212,6 +212,21 @@ impl Tasks {
         self.address(self.nr_cpus)
     }
 
+    /// The part of the task at `start` that [`Tasks::refresh`] keeps up to date, or that does not change by itself:
+    /// its address and length.
+    #[inline]
+    pub(crate) fn kept(&self, start: GuestAddr) -> (GuestAddr, u64) {
+        let first = offset_of!(Hot, sum_exec_runtime) as u64;
+        (start.offset(first), self.at.nvcsw - first)
+    }
+
+    /// Whether a load at this distance from a task's address may meet what [`Tasks::refresh_rare`] writes.
+    #[inline]
+    pub(crate) fn is_rare(&self, within: u64) -> bool {
+        within < offset_of!(Hot, sum_exec_runtime) as u64
+            || within + 8 > self.at.nvcsw && within < self.at.size
+    }
+
     /// The saved registers of a task at this address.
     pub(crate) fn regs(&self, task: GuestAddr) -> GuestAddr {
         task.offset(self.regs)
@@ -334,6 +349,7 @@ impl Tasks {
         object.u64(at.start_time, (task.start_time + UPTIME).0);
         object.u64(at.start_boottime, (task.start_time + UPTIME).0);
         self.refresh(task, addr, mem)?;
+        self.refresh_rare(task, addr, mem)?;
         self.refresh_attributes(task, mem)?;
         Ok(addr)
     }
@@ -388,6 +404,7 @@ impl Tasks {
     pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
         let slot = mem.slice_mut(addr, HOT as u64)?;
         let hot: &mut [u8; HOT] = slot.try_into().expect("the slice has the length asked for");
+        put(hot, offset_of!(Hot, sum_exec_runtime), task.sum_exec_runtime.0.to_le_bytes());
         put(hot, offset_of!(Hot, cpu), task.cpu.0.to_le_bytes());
         put(hot, offset_of!(Hot, state), (task.state.bits()).to_le_bytes());
         put(hot, offset_of!(Hot, flags), task.flags.to_le_bytes());
@@ -417,13 +434,20 @@ impl Tasks {
             (task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2).to_le_bytes(),
         );
         put(hot, offset_of!(Hot, runnable_at), ((task.scx.runnable_at + UPTIME).0).to_le_bytes());
-        put(hot, offset_of!(Hot, nvcsw), task.nvcsw.to_le_bytes());
-        put(hot, offset_of!(Hot, nivcsw), task.nivcsw.to_le_bytes());
-        put(hot, offset_of!(Hot, utime), task.sum_exec_runtime.0.to_le_bytes());
-        put(hot, offset_of!(Hot, sum_exec_runtime), task.sum_exec_runtime.0.to_le_bytes());
-        put(hot, offset_of!(Hot, exec_start), ((task.exec_start + UPTIME).0).to_le_bytes());
-        put(hot, offset_of!(Hot, nr_migrations), task.nr_migrations.to_le_bytes());
-        put(hot, offset_of!(Hot, se_on_rq), u8::from(task.on_rq).to_le_bytes());
+        Ok(())
+    }
+
+    /// Writes what changes with every run of a task and is looked at rarely: it is always written then.
+    #[inline(never)]
+    pub(crate) fn refresh_rare(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        let at = &self.at;
+        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        object.u64(at.nvcsw, task.nvcsw);
+        object.u64(at.nivcsw, task.nivcsw);
+        object.u64(at.utime, task.sum_exec_runtime.0);
+        object.u64(at.exec_start, (task.exec_start + UPTIME).0);
+        object.u64(at.nr_migrations, task.nr_migrations);
+        object.bytes(at.se_on_rq, &[u8::from(task.on_rq)]);
         Ok(())
     }
 
@@ -497,10 +521,14 @@ impl Tasks {
     }
 }
 
-/// The start of `task_struct`: what changes as a task runs, laid out as its declaration in `kernel_model` is. Only the
-/// offsets are used: known to the compiler, they make [`Tasks::refresh`] a row of plain stores.
+/// The start of `task_struct`: what changes as a task waits and runs, laid out as its declaration in `kernel_model` is,
+/// in two cache lines from `sum_exec_runtime` on. Only the offsets are used: known to the compiler, they make
+/// [`Tasks::refresh`] a row of plain stores.
 #[repr(C)]
 struct Hot {
+    /// The rest of `se`, of which little changes and less is looked at.
+    entity: [u64; 16],
+    sum_exec_runtime: u64,
     thread_flags: u64,
     status: u32,
     cpu: u32,
@@ -525,14 +553,6 @@ struct Hot {
     runnable_cpu: u32,
     ops_state: u64,
     runnable_at: u64,
-    scx_rest: [u64; 13],
-    nvcsw: u64,
-    nivcsw: u64,
-    utime: u64,
-    sum_exec_runtime: u64,
-    exec_start: u64,
-    nr_migrations: u64,
-    se_on_rq: u8,
 }
 
 /// Bytes of the hot part.
@@ -541,6 +561,7 @@ const HOT: usize = size_of::<Hot>();
 /// The two descriptions of the hot part must agree.
 fn check_hot(at: &TaskAt) {
     let pairs = [
+        (at.sum_exec_runtime, offset_of!(Hot, sum_exec_runtime)),
         (at.cpu, offset_of!(Hot, cpu)),
         (at.state, offset_of!(Hot, state)),
         (at.flags, offset_of!(Hot, flags)),
@@ -558,14 +579,14 @@ fn check_hot(at: &TaskAt) {
         (at.runnable_cpu, offset_of!(Hot, runnable_cpu)),
         (at.ops_state, offset_of!(Hot, ops_state)),
         (at.runnable_at, offset_of!(Hot, runnable_at)),
-        (at.nvcsw, offset_of!(Hot, nvcsw)),
-        (at.nivcsw, offset_of!(Hot, nivcsw)),
-        (at.utime, offset_of!(Hot, utime)),
-        (at.sum_exec_runtime, offset_of!(Hot, sum_exec_runtime)),
-        (at.exec_start, offset_of!(Hot, exec_start)),
-        (at.nr_migrations, offset_of!(Hot, nr_migrations)),
-        (at.se_on_rq, offset_of!(Hot, se_on_rq)),
     ];
+    let entity = offset_of!(Hot, sum_exec_runtime);
+    assert!(entity.is_multiple_of(64), "the hot members begin a cache line");
+    assert!(
+        at.exec_start.max(at.nr_migrations).max(at.se_on_rq) < entity as u64,
+        "what is rarely looked at comes first"
+    );
+    assert!(at.nvcsw < at.nivcsw && at.nivcsw < at.utime && at.utime + 8 == at.size, "or last");
     for (index, (declared, here)) in pairs.into_iter().enumerate() {
         assert_eq!(declared, here as u64, "hot member {index} of task_struct is elsewhere");
     }

@@ -2,16 +2,18 @@
 
 use crate::callbacks::OP_COUNT;
 use crate::guest::Guest;
-use crate::join::{Join, allowed_of};
+use crate::join::{Join, TASK_PT_REGS, allowed_of};
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
+use schedlab_bpf::insn::{Insn, op};
 use schedlab_bpf::link::{Image, ImageVariable};
 use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{
-    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
+    Kernel, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind,
+    TracePoints,
 };
 use schedlab_trace::{ExitKind, ExitRecord, Priorities, PriorityCourse};
 
@@ -33,6 +35,8 @@ pub struct BpfScheduler {
     pub(crate) guest: Guest,
     /// By [`OpKind`].
     pub(crate) ops: [Option<FuncId>; OP_COUNT],
+    /// Callbacks whose programs have looked at a task.
+    pub(crate) readers: OpsSet,
     /// By [`TracePointKind`]: the programs attached, in order of the object.
     pub(crate) tracing: Vec<Vec<FuncId>>,
     pub(crate) extra: ExtraOps,
@@ -167,10 +171,13 @@ impl BpfScheduler {
         self.mem.slice(addr, len).ok().map(<[u8]>::to_vec)
     }
 
-    /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would store; 0 after a fault.
+    /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would
+    /// store; 0 after a fault.
     #[inline]
-    fn run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> u64 {
-        match self.try_run(k, func, op, args) {
+    fn run<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64; N]) -> u64 {
+        let context = self.guest.context(args, &mut self.mem);
+        let done = context.and_then(|context| self.enter(k, func, op, &[context.0]));
+        match done {
             Ok(r0) => r0,
             Err(fault) => {
                 self.report(k, &fault);
@@ -179,16 +186,10 @@ impl BpfScheduler {
         }
     }
 
-    #[inline]
-    fn try_run(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
-        self.state.prepare(k, &mut self.mem)?;
-        let context = self.guest.context(args, &mut self.mem)?;
-        self.enter(k, func, op, &[context.0])
-    }
-
     /// Runs a function with `args` in its registers.
     #[inline]
     fn enter(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
+        self.state.prepare(k, &mut self.mem)?;
         let mut join = Join { k, state: &mut self.state, charged: 0, allowed: allowed_of(op) };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
@@ -200,6 +201,9 @@ impl BpfScheduler {
             Err(fault) => fault.insns(),
         };
         join.settle(executed);
+        if self.state.forget_fresh(&mut self.mem) {
+            self.readers = self.readers.with(op);
+        }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
         match outcome {
             Ok(done) => Ok(done.r0),
@@ -224,7 +228,7 @@ impl BpfScheduler {
     }
 
     #[inline]
-    fn call(&mut self, k: &mut Kernel, op: OpKind, args: &[u64]) -> u64 {
+    fn call<const N: usize>(&mut self, k: &mut Kernel, op: OpKind, args: &[u64; N]) -> u64 {
         match self.ops[op as usize] {
             Some(func) => self.run(k, func, op, args),
             None => 0,
@@ -235,7 +239,7 @@ impl BpfScheduler {
     #[inline]
     fn call_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId, second: u64) -> u64 {
         let Some(func) = self.ops[op as usize] else { return 0 };
-        let Some(pointer) = self.task(k, task) else { return 0 };
+        let Some(pointer) = self.shown_task(k, op, task) else { return 0 };
         let r0 = self.run(k, func, op, &[pointer, second]);
         if self.priorities.is_some() {
             self.look_at_priority(k, op, task);
@@ -253,6 +257,20 @@ impl BpfScheduler {
                 None
             }
         }
+    }
+
+    /// The same for the task that a callback is about: up to date if the callback has looked at tasks before, so that it
+    /// need not ask for that.
+    #[inline]
+    fn shown_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId) -> Option<u64> {
+        let pointer = self.task(k, task)?;
+        if self.readers.has(op)
+            && let Err(fault) = self.state.freshen_task(task, GuestAddr(pointer), k, &mut self.mem)
+        {
+            self.report(k, &fault);
+            return None;
+        }
+        Some(pointer)
     }
 
     /// Priority, affinity or class of a task changed.
@@ -304,7 +322,7 @@ impl BpfScheduler {
     }
 
     /// Runs the programs attached to a trace point.
-    fn trace(&mut self, k: &mut Kernel, kind: TracePointKind, args: &[u64]) {
+    fn trace(&mut self, k: &mut Kernel, kind: TracePointKind, args: &[u64; 4]) {
         for index in 0..self.tracing[kind as usize].len() {
             let func = self.tracing[kind as usize][index];
             self.run(k, func, OpKind::Tracing, args);
@@ -331,6 +349,13 @@ impl SchedExt for BpfScheduler {
 
     fn wants(&self) -> TracePoints {
         self.wants
+    }
+
+    fn reads_registers(&self) -> bool {
+        let reads = |insn: &Insn| {
+            insn.code == op::CALL_K && insn.src == op::CALL_HELPER && insn.imm as u32 == TASK_PT_REGS
+        };
+        self.image.functions.iter().any(|function| function.insns.iter().any(reads))
     }
 
     fn user_times(&self) -> Vec<TimeNs> {
@@ -389,10 +414,11 @@ impl SchedExt for BpfScheduler {
         }
         // What a program still points at stays as the task was last.
         if let Some(addr) = self.state.tasks.known(task)
-            && let Err(fault) = self.state.freshen(addr, k, &mut self.mem)
+            && let Err(fault) = self.state.freshen(addr, true, k, &mut self.mem)
         {
             self.report(k, &fault);
         }
+        self.state.forget_fresh(&mut self.mem);
         self.state.forget_task(task);
     }
 
@@ -420,7 +446,8 @@ impl SchedExt for BpfScheduler {
     }
 
     fn select_cpu(&mut self, k: &mut Kernel, task: TaskId, prev_cpu: CpuId, wake_flags: u64) -> i32 {
-        let (Some(func), Some(pointer)) = (self.ops[OpKind::SelectCpu as usize], self.task(k, task)) else {
+        let op = OpKind::SelectCpu;
+        let (Some(func), Some(pointer)) = (self.ops[op as usize], self.shown_task(k, op, task)) else {
             return prev_cpu.0 as i32;
         };
         let args = [pointer, self.cpu_number(prev_cpu), wake_flags];
@@ -549,8 +576,7 @@ impl SchedExt for BpfScheduler {
 
     fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
         let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
-        let ready = self.state.prepare(k, &mut self.mem);
-        let done = ready.and_then(|()| self.enter(k, due.func, OpKind::Timer, &due.args));
+        let done = self.enter(k, due.func, OpKind::Timer, &due.args);
         self.state.timer_done(timer);
         if let Err(fault) = done {
             self.report(k, &fault);

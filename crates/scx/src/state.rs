@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) messages: Messages,
     /// Ring buffers, which a user-space half would read.
     pub(crate) rings: Rings,
+    /// The task that is up to date in guest memory, as that was told ([`Memory::set_fresh`]).
+    fresh: Option<TaskId>,
     /// The object reads `__preempt_count`, so that it has to be kept.
     reads_preempt_count: bool,
     /// The code of `scx_bpf_exit()`, 0 without one.
@@ -121,6 +123,7 @@ impl KernelState {
             runtime,
             timers: Timers::default(),
             messages: Messages::default(),
+            fresh: None,
             reads_preempt_count: false,
             exit_code: 0,
             dump_text: String::new(),
@@ -186,19 +189,61 @@ impl State {
         }
     }
 
-    /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read it.
+    /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read what lies
+    /// there, or any of it (`whole`).
     #[inline]
-    pub(crate) fn freshen(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+    pub(crate) fn freshen(
+        &mut self,
+        addr: GuestAddr,
+        whole: bool,
+        k: &mut Kernel,
+        mem: &mut Memory,
+    ) -> Result<(), Fault> {
         if let Some((id, start)) = self.tasks.around(addr) {
-            return match k.take_stale_task(id) {
-                Some(task) => self.tasks.refresh(task, start, mem),
-                None => Ok(()),
-            };
+            if (whole || self.tasks.is_rare(addr.0 - start.0))
+                && let Some(task) = k.get_task(id)
+            {
+                self.tasks.refresh_rare(task, start, mem)?;
+            }
+            return self.freshen_task(id, start, k, mem);
         }
         match self.cpus.around(addr) {
             Some(cpu) => self.cpus.refresh(k, cpu, &mut self.tasks, mem),
             None => Ok(()),
         }
+    }
+
+    /// The same for a task, without what is rarely looked at.
+    #[inline]
+    pub(crate) fn freshen_task(
+        &mut self,
+        id: TaskId,
+        start: GuestAddr,
+        k: &mut Kernel,
+        mem: &mut Memory,
+    ) -> Result<(), Fault> {
+        if let Some(task) = k.take_stale_task(id) {
+            self.tasks.refresh(task, start, mem)?;
+        }
+        self.fresh = Some(id);
+        let (kept, len) = self.tasks.kept(start);
+        mem.set_fresh(kept, len);
+        Ok(())
+    }
+
+    /// A kernel function may have changed what was up to date.
+    #[inline]
+    pub(crate) fn check_fresh(&mut self, k: &Kernel, mem: &mut Memory) {
+        if self.fresh.is_some_and(|task| k.is_stale_task(task)) {
+            self.forget_fresh(mem);
+        }
+    }
+
+    /// The program has ended: what it looked at will change. Says whether it looked at a task.
+    #[inline]
+    pub(crate) fn forget_fresh(&mut self, mem: &mut Memory) -> bool {
+        mem.forget_fresh();
+        self.fresh.take().is_some()
     }
 
     /// Why a store to a kernel object is refused: names the field.

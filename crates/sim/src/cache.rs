@@ -54,8 +54,6 @@ pub(crate) struct Footprint {
 /// The warmth of a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Warmth {
-    /// Where it ran last.
-    pub(crate) ran_on: Option<CpuId>,
     core: Footprint,
     llc: Footprint,
     /// KiB that it had to load into the core's cache when it arrived last.
@@ -130,11 +128,11 @@ impl Kernel {
         let (core, llc) = (here.core, here.llc);
         let costs = &self.machine.costs;
         let entry = self.tasks[task.index()].as_deref_mut().expect("the task exists");
-        let (warmth, set) = (&mut entry.warmth, entry.working_set_kib);
-        let from = warmth.ran_on.replace(cpu);
+        let from = entry.ran_on.replace(cpu);
         if from.is_some_and(|from| from != cpu) {
             entry.burst.refill = costs.migration;
         }
+        let (warmth, set) = (&mut entry.warmth, entry.working_set_kib);
         if set == 0 {
             return;
         }
@@ -182,7 +180,8 @@ impl Kernel {
 
     /// The task that runs on `cpu` replaces its image: nothing of the new one is in any cache.
     pub(crate) fn cache_forget(&mut self, cpu: CpuId, task: TaskId) {
-        self.task_quiet(task).warmth = Warmth::default();
+        let entry = self.task_quiet(task);
+        (entry.ran_on, entry.warmth) = (None, Warmth::default());
         self.cache_arrive(cpu, task);
     }
 

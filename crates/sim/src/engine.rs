@@ -89,10 +89,16 @@ impl crate::Kernel {
     }
 
     /// `kick_cpus_irq_workfn()`: kicks requested by the path that ends.
+    #[inline]
     pub(crate) fn run_kicks(&mut self) {
-        if !std::mem::take(&mut self.kicks_pending) {
-            return;
+        if self.kicks_pending {
+            self.run_pending_kicks();
         }
+    }
+
+    #[inline(never)]
+    fn run_pending_kicks(&mut self) {
+        self.kicks_pending = false;
         let here = self.ctx.cpu;
         let mut kicks = std::mem::take(&mut self.cpu_mut(here).kicks);
         for kick in kicks.drain(..) {

@@ -175,15 +175,23 @@ impl<S: SchedExt> Sim<S> {
             self.k.scx.deferred_locals.push(task);
             return;
         }
-        let scx = self.k.task(task).scx;
+        let scx = &self.k.task(task).scx;
         let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
-        self.clear_direct(task);
         let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
+        self.clear_direct(task);
         self.k.dispatch_enqueue(ix, task, insert);
     }
 
     /// `process_ddsp_deferred_locals()`: direct dispatches to other CPUs.
+    #[inline]
     pub(crate) fn move_deferred_locals(&mut self) {
+        if !self.k.scx.deferred_locals.is_empty() {
+            self.move_all_deferred_locals();
+        }
+    }
+
+    #[inline(never)]
+    fn move_all_deferred_locals(&mut self) {
         while let Some(task) = self.k.scx.deferred_locals.pop() {
             let Some(entry) = self.k.get_task(task) else { continue };
             let (scx, cpu) = (entry.scx, entry.cpu);

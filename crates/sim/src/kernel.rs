@@ -151,8 +151,8 @@ pub struct Kernel {
     pub(crate) core_caches: Vec<Cache>,
     /// By last-level domain; empty when the machine has no such caches.
     pub(crate) llc_caches: Vec<Cache>,
-    /// First thread's pid by process.
-    pub(crate) leaders: BTreeMap<ProcessId, i32>,
+    /// First thread's pid and the number of threads, by process.
+    pub(crate) leaders: BTreeMap<ProcessId, (i32, u32)>,
     pub(crate) kicks_pending: bool,
     /// The settled pick is to be followed by another one.
     pub(crate) resched_after_pick: bool,
@@ -306,11 +306,17 @@ impl Kernel {
 
     /// Waits for a lock and pays for its hand-over.
     pub(crate) fn pay(&mut self, grant: Grant) {
-        let wait = grant.at - self.ctx.now;
-        self.totals.lock_wait += wait;
         let costs = &self.machine.costs;
-        let transfer = if grant.transfer { costs.lock_transfer } else { DurationNs::ZERO };
-        let cost = wait + costs.lock + transfer + costs.lock_spinner * grant.spinners;
+        let mut cost = costs.lock;
+        if grant.transfer {
+            cost += costs.lock_transfer;
+        }
+        let wait = grant.at - self.ctx.now;
+        if wait > DurationNs::ZERO {
+            // Who spins on it makes one wait.
+            cost += wait + costs.lock_spinner * grant.spinners;
+            self.totals.lock_wait += wait;
+        }
         self.charge(cost);
     }
 
@@ -407,6 +413,12 @@ impl Kernel {
     pub fn take_stale_task(&mut self, id: TaskId) -> Option<&Task> {
         let task = self.tasks.get_mut(id.index())?.as_deref_mut()?;
         std::mem::take(&mut task.stale).then_some(task)
+    }
+
+    /// True when [`Kernel::take_stale_task`] would give the task, or it is gone.
+    #[inline]
+    pub fn is_stale_task(&self, id: TaskId) -> bool {
+        self.get_task(id).is_none_or(|task| task.stale)
     }
 
     /// The totals of scheduling costs so far.

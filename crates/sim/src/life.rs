@@ -3,7 +3,7 @@
 
 use crate::event::Event;
 use crate::flags::*;
-use crate::ops::{OpKind, SchedExt, TracePoints};
+use crate::ops::{OpKind, SchedExt, TracePointKind, TracePoints};
 use crate::scx::SMALL_DSQ_IDS;
 use crate::sim::Sim;
 use crate::task::SchedClass;
@@ -37,6 +37,8 @@ impl<S: SchedExt> Sim<S> {
         let info = ops.info().clone();
         let scx = &mut self.k.scx;
         scx.wants = ops.wants();
+        let traced = [TracePointKind::SysEnter, TracePointKind::SysExit];
+        scx.shows_calls = ops.reads_registers() || traced.into_iter().any(|kind| scx.wants.wants(kind));
         scx.loaded = true;
         scx.flags = info.flags;
         scx.present = info.present;
@@ -239,10 +241,15 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
+    #[inline]
     pub(crate) fn check_exit(&mut self) {
-        if self.k.scx.exit.is_none() || self.k.scx.disabling {
-            return;
+        if self.k.scx.exit.is_some() && !self.k.scx.disabling {
+            self.begin_exit();
         }
+    }
+
+    #[cold]
+    fn begin_exit(&mut self) {
         self.k.scx.disabling = true;
         let was = std::mem::replace(&mut self.k.setup, true);
         if self.k.scx.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {

@@ -33,7 +33,7 @@ impl Section {
     const NONE: Section = Section { begin: TimeNs::ZERO, end: TimeNs::ZERO, holder: CpuId(0) };
 }
 
-/// Sections that lie in the timeline itself. Chosen: locks that nobody fights for have no more.
+/// Sections that lie in the timeline itself. Chosen: locks that nobody fights for have no more. At least two.
 const INLINE: usize = 2;
 
 /// Sections in order of their begins: the first few inline, where there are more of them all in a list.
@@ -74,6 +74,7 @@ impl Sections {
         }
     }
 
+    #[inline(never)]
     fn insert(&mut self, place: usize, section: Section) {
         if self.list.is_empty() && self.count < INLINE {
             if place < self.count {
@@ -90,13 +91,22 @@ impl Sections {
     }
 }
 
+/// A section whose end is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    begin: TimeNs,
+    /// Its place in the order.
+    place: u32,
+    holder: CpuId,
+}
+
 /// One lock's timeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
     /// Sections that end after the present event.
     sections: Sections,
-    /// The section that is being run through on the host: its place in the order.
-    open: Option<(usize, Section)>,
+    /// The section that is being run through on the host.
+    open: Option<Open>,
     /// Who held it last before all of `sections`.
     before: Option<CpuId>,
     /// Length of the section that was closed last.
@@ -123,8 +133,32 @@ impl Timeline {
 
     /// Takes the lock at `now`, in a path that belongs to the event at `event`;
     /// events come in order of time.
+    #[inline]
     pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
         assert!(self.open.is_none(), "a lock is not taken twice by one path");
+        // Mostly nobody else is near: what few sections there are end before.
+        let sections = &mut self.sections;
+        if sections.list.is_empty() {
+            let known = match sections.count {
+                0 => self.before,
+                count => Some(sections.inline[count - 1].holder),
+            };
+            if sections.count == 0 || sections.inline[sections.count - 1].end <= now {
+                while sections.count > 0 && sections.inline[0].end <= event {
+                    self.before = Some(sections.inline[0].holder);
+                    sections.inline[0] = sections.inline[1];
+                    sections.count -= 1;
+                }
+                self.open = Some(Open { place: sections.count as u32, begin: now, holder: cpu });
+                return Grant { at: now, transfer: known.is_some_and(|known| known != cpu), spinners: 0 };
+            }
+        }
+        self.acquire_among(now, event, cpu)
+    }
+
+    /// The same where sections of other paths may be near.
+    #[inline(never)]
+    fn acquire_among(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
         let sections = self.sections.as_slice();
         let past = sections.iter().take_while(|section| section.end <= event).count();
         if past > 0 {
@@ -136,7 +170,7 @@ impl Timeline {
             Some(previous) => Some(self.sections.as_slice()[previous].holder),
             None => self.before,
         };
-        self.open = Some((place, Section { begin: at, end: at, holder: cpu }));
+        self.open = Some(Open { place: place as u32, begin: at, holder: cpu });
         Grant { at, transfer: previous.is_some_and(|previous| previous != cpu), spinners }
     }
 
@@ -161,11 +195,18 @@ impl Timeline {
 
     /// Gives the lock back at `now`. Nothing happens when it was not taken (while a
     /// run is set up nobody takes locks).
+    #[inline]
     pub(crate) fn release(&mut self, now: TimeNs) {
-        let Some((place, section)) = self.open.take() else { return };
-        self.length = now.since(section.begin);
-        let section = Section { end: now.max(section.begin), ..section };
-        self.sections.insert(place, section);
+        let Some(Open { place, begin, holder }) = self.open.take() else { return };
+        self.length = now.since(begin);
+        let section = Section { begin, end: now.max(begin), holder };
+        let sections = &mut self.sections;
+        if place as usize == sections.count && sections.count < INLINE && sections.list.is_empty() {
+            sections.inline[sections.count] = section;
+            sections.count += 1;
+        } else {
+            sections.insert(place as usize, section);
+        }
     }
 }
 

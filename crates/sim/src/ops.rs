@@ -253,6 +253,11 @@ pub trait SchedExt {
         TracePoints::NONE
     }
 
+    /// A program reads the registers that tasks saved when they entered the kernel ([`crate::Task::syscall`]).
+    fn reads_registers(&self) -> bool {
+        false
+    }
+
     /// When the scheduler's user space takes a turn, by number of the turn.
     fn user_times(&self) -> Vec<TimeNs> {
         Vec::new()

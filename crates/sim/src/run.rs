@@ -278,16 +278,14 @@ impl<S: SchedExt> Sim<S> {
                 migrations: task.migrations,
             })
             .collect();
-        let forked = summaries.get(known.len()..).unwrap_or(&[]);
-        if !forked.is_empty() {
-            let cpu_time = DurationNs(forked.iter().map(|task| task.cpu_time.0).sum());
+        if let Some(forked) = self.k.trace.summary.forked() {
             records.push(TaskRecord {
                 name: "(forked)".into(),
                 nice: 0,
-                cpu_time,
-                share: share(cpu_time),
-                switches: forked.iter().map(|task| task.switches).sum(),
-                migrations: forked.iter().map(|task| task.migrations).sum(),
+                cpu_time: forked.cpu_time,
+                share: share(forked.cpu_time),
+                switches: forked.switches,
+                migrations: forked.migrations,
             });
         }
         records

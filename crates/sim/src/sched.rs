@@ -20,9 +20,21 @@ impl crate::Kernel {
         }
     }
 
-    /// The pid of the first thread of `process`: `pid` when it has none yet.
+    /// A new task of `process`: the pid of its first thread, `pid` when it has none yet.
     pub(crate) fn leader_pid(&mut self, process: ProcessId, pid: i32) -> i32 {
-        *self.leaders.entry(process).or_insert(pid)
+        let (leader, tasks) = self.leaders.entry(process).or_insert((pid, 0));
+        *tasks += 1;
+        *leader
+    }
+
+    /// A task of `process` is gone.
+    fn leave_process(&mut self, process: ProcessId) {
+        if let Some((_, tasks)) = self.leaders.get_mut(&process) {
+            *tasks -= 1;
+            if *tasks == 0 {
+                self.leaders.remove(&process);
+            }
+        }
     }
 }
 
@@ -494,6 +506,7 @@ impl<S: SchedExt> Sim<S> {
         assert!(!self.k.task(task).on_rq && !self.k.task(task).on_cpu, "the dead do not run");
         self.ext_dead(task);
         self.k.live_tasks -= 1;
+        self.k.leave_process(self.k.task(task).process);
         self.k.tasks[task.index()] = None;
         if let Some(ops) = &mut self.ops {
             ops.task_gone(task);

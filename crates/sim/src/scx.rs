@@ -86,6 +86,8 @@ pub(crate) struct ScxState {
     pub(crate) flags: u64,
     pub(crate) present: OpsSet,
     pub(crate) wants: TracePoints,
+    /// Programs can look at the system calls of tasks.
+    pub(crate) shows_calls: bool,
     pub(crate) info: Option<OpsInfo>,
     pub(crate) timeout: DurationNs,
     pub(crate) max_batch: u32,

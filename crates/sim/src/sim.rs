@@ -58,14 +58,20 @@ impl<S: SchedExt> Sim<S> {
         let result = body(ops, k);
         assert!(k.ctx.now >= before, "a callback does not turn time back");
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = saved;
-        if !self.k.deferred.is_empty() {
-            self.run_deferred();
-        }
+        self.run_deferred();
         result
     }
 
     /// Makes the calls that waited for a callback, or that the core left behind.
+    #[inline]
     pub(crate) fn run_deferred(&mut self) {
+        if !self.k.deferred.is_empty() {
+            self.run_all_deferred();
+        }
+    }
+
+    #[inline(never)]
+    fn run_all_deferred(&mut self) {
         while let Some(call) = self.k.deferred.pop_front() {
             match call {
                 Deferred::Dequeue(task, flags) => {
@@ -86,9 +92,7 @@ impl<S: SchedExt> Sim<S> {
     /// Fires a trace point at once, if a program is attached to it.
     pub(crate) fn trace(&mut self, kind: TracePointKind, point: impl FnOnce() -> TracePoint) {
         self.k.fire(kind, point);
-        if !self.k.deferred.is_empty() {
-            self.run_deferred();
-        }
+        self.run_deferred();
     }
 }
 
@@ -142,28 +146,22 @@ impl<S: SchedExt> Sim<S> {
         self.trace(TracePointKind::SchedProcessExec, || TracePoint::SchedProcessExec { task });
     }
 
-    /// Entry of a system call: `sys_enter` for attached programs.
+    /// Entry of a system call, where programs look at them: `sys_enter`.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
         if let Some(current) = self.k.ctx.current {
-            let used = self.k.cpu_time(current);
-            let entry = self.k.task_quiet(current);
-            entry.syscall = Some((nr, args));
-            entry.exec.enter_kernel(used);
+            self.k.task_quiet(current).syscall = Some((nr, args));
         }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
 
-    /// Exit of a system call: `sys_exit` for attached programs.
+    /// Exit of a system call, where programs look at them: `sys_exit`.
     pub(crate) fn sys_exit(&mut self, ret: i64) {
         let current = self.k.ctx.current;
         let call = current.and_then(|current| self.k.task(current).syscall);
         let (nr, args) = call.unwrap_or((-1, [0; 6]));
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
         if let Some(current) = current {
-            let used = self.k.cpu_time(current);
-            let entry = self.k.task_quiet(current);
-            entry.syscall = None;
-            entry.exec.leave_kernel(used);
+            self.k.task_quiet(current).syscall = None;
         }
     }
 

@@ -186,22 +186,24 @@ pub struct Task {
     pub(crate) ready_at: TimeNs,
     /// The sched_ext part.
     pub scx: ScxEntity,
+    pub(crate) burst: Burst,
     /// Changes of CPU.
     pub nr_migrations: u64,
     /// Voluntary switches.
     pub nvcsw: u64,
     /// Involuntary switches.
     pub nivcsw: u64,
-    pub(crate) burst: Burst,
-    pub(crate) warmth: Warmth,
     /// Working set in KiB.
     pub working_set_kib: u32,
     /// Its process (address space).
     pub process: ProcessId,
-    /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
-    /// show them.
-    pub syscall: Option<(i64, [u64; 6])>,
+    /// Where it ran last.
+    pub(crate) ran_on: Option<CpuId>,
     pub(crate) exec: TaskExec,
+    pub(crate) warmth: Warmth,
+    /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
+    /// show them. Nothing where no program looks at that.
+    pub syscall: Option<(i64, [u64; 6])>,
     /// The CPUs it may use.
     pub cpus_allowed: CpuMask,
     pub(crate) fair: FairEntity,
@@ -291,6 +293,7 @@ impl Task {
             rt_slice: DurationNs::ZERO,
             boost: 0,
             burst: Burst::default(),
+            ran_on: None,
             warmth: Warmth::default(),
             ready_at: now,
             stale: true,

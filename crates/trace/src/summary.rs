@@ -3,9 +3,13 @@
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::histogram::Histogram;
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
+use std::collections::BTreeMap;
 
 /// What is known of one task so far.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A cache line: with thousands of tasks the host waits for memory more than for anything else.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct TaskSummary {
     /// CPU time, context switches into the task and changes of CPU.
     pub cpu_time: DurationNs,
@@ -15,19 +19,53 @@ pub struct TaskSummary {
     pub migrations: u64,
     /// Runnable but not running, in total.
     pub run_delay: DurationNs,
-    last_cpu: Option<CpuId>,
-    /// When it became runnable without running.
-    waiting_since: Option<TimeNs>,
+    /// The CPU that it ran on last, or [`NOWHERE`].
+    last_cpu: CpuId,
     /// Whether it waits because of a wakeup (and not of a preemption).
     woken: bool,
-    running_since: Option<TimeNs>,
+    /// When it became runnable without running, or [`NEVER`].
+    waiting_since: TimeNs,
+    /// Since when it runs, or [`NEVER`].
+    running_since: TimeNs,
 }
 
-/// Consumes events, keeps a few words per task and per CPU; memory does not grow
-/// with time. Latencies are recorded when the task gets to run.
+/// No CPU, and no time.
+const NOWHERE: CpuId = CpuId(u32::MAX);
+const NEVER: TimeNs = TimeNs::MAX;
+
+impl Default for TaskSummary {
+    fn default() -> TaskSummary {
+        TaskSummary {
+            cpu_time: DurationNs::ZERO,
+            switches: 0,
+            migrations: 0,
+            run_delay: DurationNs::ZERO,
+            last_cpu: NOWHERE,
+            woken: false,
+            waiting_since: NEVER,
+            running_since: NEVER,
+        }
+    }
+}
+
+impl TaskSummary {
+    /// It stops running, if it does.
+    fn stop(&mut self, time: TimeNs) {
+        let since = std::mem::replace(&mut self.running_since, NEVER);
+        if since != NEVER {
+            self.cpu_time += time.since(since);
+        }
+    }
+}
+
+/// Consumes events, keeps a few words per CPU and per task of the start; tasks that others fork are added up when
+/// they are gone, so that memory does not grow with time. Latencies are recorded when the task gets to run.
 #[derive(Clone, Debug)]
 pub struct Summary {
     tasks: Vec<TaskSummary>,
+    /// Living tasks that were forked by others.
+    children: BTreeMap<TaskId, TaskSummary>,
+    forked: Option<TaskSummary>,
     busy_since: Vec<Option<TimeNs>>,
     busy: DurationNs,
     /// The waits of all tasks together.
@@ -50,6 +88,8 @@ impl Summary {
     pub fn new(cpus: usize) -> Summary {
         Summary {
             tasks: Vec::new(),
+            children: BTreeMap::new(),
+            forked: None,
             busy_since: vec![None; cpus],
             busy: DurationNs::ZERO,
             waited: DurationNs::ZERO,
@@ -62,22 +102,28 @@ impl Summary {
         }
     }
 
-    /// The tasks by [`TaskId`].
+    /// The tasks that were there at the start, by [`TaskId`].
     pub fn tasks(&self) -> &[TaskSummary] {
         &self.tasks
+    }
+
+    /// All others together, if there were any. Complete after [`Summary::finish`].
+    pub fn forked(&self) -> Option<&TaskSummary> {
+        self.forked.as_ref()
     }
 
     /// Closes the run at `end`: tasks that still run are charged up to it.
     pub fn finish(&mut self, end: TimeNs) {
         self.end = end;
-        for task in &mut self.tasks {
-            if let Some(since) = task.running_since.take() {
-                task.cpu_time += end.since(since);
-            }
+        for task in self.tasks.iter_mut().chain(self.children.values_mut()) {
+            task.stop(end);
             // A wait that has no end yet is in no histogram, but the task was in a run queue.
-            if let Some(since) = task.waiting_since {
-                self.waited += end.since(since);
+            if task.waiting_since != NEVER {
+                self.waited += end.since(task.waiting_since);
             }
+        }
+        for (_, child) in std::mem::take(&mut self.children) {
+            self.add_forked(&child);
         }
         for since in &mut self.busy_since {
             if let Some(since) = since.take() {
@@ -111,31 +157,45 @@ impl Summary {
         metrics
     }
 
+    #[inline]
     fn task(&mut self, task: TaskId) -> &mut TaskSummary {
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, TaskSummary::default());
+        if task.index() < self.tasks.len() { &mut self.tasks[task.index()] } else { self.other_task(task) }
+    }
+
+    #[inline(never)]
+    fn other_task(&mut self, task: TaskId) -> &mut TaskSummary {
+        if self.children.contains_key(&task) {
+            return self.children.get_mut(&task).expect("just found");
         }
+        self.tasks.resize(task.index() + 1, TaskSummary::default());
         &mut self.tasks[task.index()]
+    }
+
+    fn add_forked(&mut self, child: &TaskSummary) {
+        let sum = self.forked.get_or_insert_default();
+        sum.cpu_time += child.cpu_time;
+        sum.switches += child.switches;
+        sum.migrations += child.migrations;
+        sum.run_delay += child.run_delay;
     }
 
     fn stop(&mut self, task: TaskId, time: TimeNs, state: TaskState) {
         let task = self.task(task);
-        if let Some(since) = task.running_since.take() {
-            task.cpu_time += time.since(since);
-        }
+        task.stop(time);
         if state == TaskState::Runnable {
-            task.waiting_since = Some(time);
+            task.waiting_since = time;
             task.woken = false;
         }
     }
 
     fn start(&mut self, id: TaskId, cpu: CpuId, time: TimeNs) {
         let task = self.task(id);
-        let waited = task.waiting_since.take().map(|since| time.since(since));
+        let since = std::mem::replace(&mut task.waiting_since, NEVER);
+        let waited = (since != NEVER).then(|| time.since(since));
         let woken = std::mem::take(&mut task.woken);
-        let migrated = task.last_cpu.is_some_and(|last| last != cpu);
-        task.running_since = Some(time);
-        task.last_cpu = Some(cpu);
+        let migrated = task.last_cpu != NOWHERE && task.last_cpu != cpu;
+        task.running_since = time;
+        task.last_cpu = cpu;
         task.switches += 1;
         task.migrations += u64::from(migrated);
         if let Some(waited) = waited {
@@ -153,6 +213,11 @@ impl Summary {
         let cpu = event.cpu.index();
         if let Some(prev) = prev {
             self.stop(prev, event.time, state);
+        }
+        if let (Some(prev), TaskState::Exited) = (prev, state)
+            && let Some(child) = self.children.remove(&prev)
+        {
+            self.add_forked(&child);
         }
         if let Some(next) = next {
             self.start(next, event.cpu, event.time);
@@ -177,11 +242,14 @@ impl Sink for Summary {
             EventKind::SchedWakeup { task, .. } => {
                 self.wakeups += 1;
                 let task = self.task(task);
-                task.waiting_since = Some(event.time);
+                task.waiting_since = event.time;
                 task.woken = true;
             }
-            EventKind::Fork { child, .. } => {
+            EventKind::Fork { parent: None, child } => {
                 self.task(child);
+            }
+            EventKind::Fork { parent: Some(_), child } => {
+                self.children.insert(child, TaskSummary::default());
             }
             EventKind::SchedMigrate { .. }
             | EventKind::Exit { .. }
@@ -218,5 +286,32 @@ mod tests {
         // Task 0 waited 5 ns, then 5 ns; task 1 15 ns.
         let length = summary.metrics().iter().find(|m| m.name == "run_queue_length_mean").unwrap().value;
         assert!((length - 25.0 / 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn children_are_added_up_and_forgotten() {
+        let mut summary = Summary::new(1);
+        let parent = Some(TaskId(0));
+        let mut at = |time, kind| summary.event(&Event { time: TimeNs(time), cpu: CpuId(0), kind });
+        at(0, EventKind::Fork { parent: None, child: TaskId(0) });
+        at(0, EventKind::SchedSwitch { prev: None, prev_state: TaskState::Runnable, next: parent });
+        for number in 1..=3 {
+            let (begin, child) = (u64::from(number) * 100, TaskId(number));
+            at(begin, EventKind::Fork { parent, child });
+            at(
+                begin,
+                EventKind::SchedSwitch { prev: parent, prev_state: TaskState::Runnable, next: Some(child) },
+            );
+            // The last one is still running at the end.
+            if number < 3 {
+                let prev_state = TaskState::Exited;
+                at(begin + 30, EventKind::SchedSwitch { prev: Some(child), prev_state, next: parent });
+            }
+        }
+        assert_eq!((summary.tasks().len(), summary.children.len()), (1, 1));
+        summary.finish(TimeNs(310));
+        assert_eq!(summary.tasks()[0].cpu_time, DurationNs(100 + 70 + 70));
+        let forked = summary.forked().expect("there were some");
+        assert_eq!((forked.cpu_time, forked.switches), (DurationNs(30 + 30 + 10), 3));
     }
 }

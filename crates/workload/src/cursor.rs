@@ -5,6 +5,7 @@ use crate::program::{Amount, MAX_LOOP_DEPTH, Op, Program};
 /// A task's position in its program and the counts of its open loops. Small and
 /// copyable; it holds no reference to the program.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Cursor {
     at: u32,
     depth: u8,

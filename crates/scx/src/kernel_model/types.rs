@@ -49,12 +49,13 @@ struct thread_info { unsigned long flags; u32 status; u32 cpu; };
 struct load_weight { unsigned long weight; u32 inv_weight; };
 struct sched_avg { u64 last_update_time; unsigned long load_avg; unsigned long runnable_avg; unsigned long util_avg; };
 struct sched_entity {
-    u64 sum_exec_runtime; u64 exec_start; u64 nr_migrations; unsigned char on_rq; unsigned char sched_delayed;
+    u64 exec_start; u64 nr_migrations; unsigned char on_rq; unsigned char sched_delayed;
     u64 prev_sum_exec_runtime; u64 vruntime;
     struct load_weight load;
     u64 deadline; s64 vlag; u64 slice;
     int depth; struct sched_entity *parent;
     struct sched_avg avg;
+    u64 sum_exec_runtime;
 };
 struct sched_rt_entity { unsigned int time_slice; unsigned short on_rq; };
 struct sched_info { unsigned long pcount; u64 run_delay; u64 last_arrival; u64 last_queued; };
@@ -122,6 +123,7 @@ struct epoll_filefd { struct file *file; int fd; };
 struct epitem { struct rb_node rbn; struct epoll_filefd ffd; struct eventpoll *ep; };
 
 struct task_struct {
+    struct sched_entity se;
     struct thread_info thread_info;
     unsigned int __state; unsigned int flags;
     pid_t pid; pid_t tgid;
@@ -130,8 +132,6 @@ struct task_struct {
     unsigned short migration_disabled; unsigned short migration_flags;
     int exit_state;
     struct sched_ext_entity scx;
-    unsigned long nvcsw; unsigned long nivcsw; u64 utime;
-    struct sched_entity se;
     int prio; int static_prio; int normal_prio; unsigned int rt_priority; unsigned int policy;
     int nr_cpus_allowed;
     const cpumask_t *cpus_ptr; cpumask_t *user_cpus_ptr;
@@ -153,6 +153,7 @@ struct task_struct {
     void *stack;
     struct files_struct *files;
     char comm[16];
+    unsigned long nvcsw; unsigned long nivcsw; u64 utime;
 };
 
 struct scx_rq {

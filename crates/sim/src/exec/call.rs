@@ -29,6 +29,20 @@ mod errno {
 
 /// Enters the system call of `op`; it takes effect when its costs are paid.
 pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step {
+    let used = sim.k.cpu_time(task);
+    state(sim, task).enter_kernel(used);
+    if sim.k.scx.shows_calls || sim.k.wait_events {
+        show(sim, task, op);
+    }
+    let exec = state(sim, task);
+    exec.phase = Phase::Enter(op);
+    exec.moved = 0;
+    burst(entry_cost(sim, &op))
+}
+
+/// Tells programs and sinks of the call that the task enters.
+#[inline(never)]
+fn show<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
     let (mut nr, mut args) = sim.exec.calls.call(&op, waits(&op));
     if let Op::Set { task: Some(other), .. } = op {
         // setpriority() has its kind of id in front.
@@ -45,10 +59,6 @@ pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step
         sim.k.tell_sinks(cpu, EventKind::Call { task, call });
     }
     sim.sys_enter(nr, args);
-    let exec = state(sim, task);
-    exec.phase = Phase::Enter(op);
-    exec.moved = 0;
-    burst(entry_cost(sim, &op))
 }
 
 fn waits(op: &Op) -> bool {
@@ -103,7 +113,13 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
 
 /// Returns to user space with `ret`.
 pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
-    sim.sys_exit(ret);
+    if sim.k.scx.shows_calls {
+        sim.sys_exit(ret);
+    }
+    if let Some(current) = sim.k.ctx.current {
+        let used = sim.k.cpu_time(current);
+        state(sim, current).leave_kernel(used);
+    }
     None
 }
 

@@ -25,14 +25,17 @@ use schedlab_workload::{
     Spans, Watched, WordId,
 };
 
-/// The executor's part of a task.
+/// The executor's part of a task. What every operation touches lies in one cache line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct TaskExec {
-    program: ProgramId,
-    cursor: Cursor,
     phase: Phase,
+    program: ProgramId,
     /// Bytes that the present transfer has moved.
     moved: u32,
+    cursor: Cursor,
+    /// What few tasks have.
+    rare: Option<Box<Rare>>,
     /// Children not yet reaped, and the pids of those of them that have exited.
     children: u32,
     zombies: Vec<i32>,
@@ -45,8 +48,6 @@ pub struct TaskExec {
     /// CPU time in system calls, without the present one; and the CPU time used when that began.
     system: DurationNs,
     entered: DurationNs,
-    /// What few tasks have.
-    rare: Option<Box<Rare>>,
 }
 
 /// Timers, open spans and what programs remember of a task.

@@ -10,7 +10,7 @@ use super::{Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
 use crate::code::{Code, FuncId, Op, OpCode, Reg};
 use crate::engine::MAY_GOTO_LIMIT;
 use crate::insn::op;
-use crate::memory::{ARENA_BASE, FRAME_SIZE, GUEST_LIMIT, PAGE_SIZE, Perm};
+use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, GUEST_LIMIT, PAGE_SIZE, Perm};
 use std::mem::offset_of;
 
 /// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
@@ -53,6 +53,8 @@ struct Stubs {
 enum Rare {
     /// An operation that the host does; `back` is behind it.
     Step { from: Label, pc: u32, back: Label },
+    /// A load, at the address in `TEMP`, that the host does unless it is from a fresh object.
+    Load { from: Label, pc: u32, back: Label },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: u32, count: i32 },
 }
@@ -218,6 +220,20 @@ fn x(register: Reg) -> X {
     REGS[register as usize]
 }
 
+/// Bytes that a load takes, and whether it extends their sign.
+fn load_form(code: OpCode) -> (u8, bool) {
+    match code {
+        OpCode::Load8 => (1, false),
+        OpCode::Load16 => (2, false),
+        OpCode::Load32 => (4, false),
+        OpCode::Load64 => (8, false),
+        OpCode::Loads8 => (1, true),
+        OpCode::Loads16 => (2, true),
+        OpCode::Loads32 => (4, true),
+        other => unreachable!("{other:?} is no load"),
+    }
+}
+
 /// An arithmetic operand: the source register, or the immediate.
 #[derive(Clone, Copy)]
 enum Operand {
@@ -240,8 +256,21 @@ impl Emitter<'_> {
             match rare {
                 Rare::Step { from, pc, back } => {
                     self.asm.bind(from);
-                    self.asm.mov_imm(TEMP2, u64::from(pc));
-                    self.asm.call(self.stubs.step);
+                    self.step(pc as usize);
+                    self.asm.jump(back);
+                }
+                Rare::Load { from, pc, back } => {
+                    let step = self.asm.label();
+                    let fresh = |member| context(offset_of!(Context, fresh) + member);
+                    self.asm.bind(from);
+                    self.asm.mov(Width::W64, TEMP2, TEMP);
+                    self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
+                    self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
+                    self.asm.jump_if(If::AboveEqual, step);
+                    self.plain_load(pc as usize, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
+                    self.asm.jump(back);
+                    self.asm.bind(step);
+                    self.step(pc as usize);
                     self.asm.jump(back);
                 }
                 Rare::Spent { from, pc, count } => {
@@ -265,25 +294,25 @@ impl Emitter<'_> {
         self.asm.call(self.stubs.step);
     }
 
-    /// Where to go when the host has to do the operation; control comes back to the second label.
-    fn rare_step(&mut self, pc: usize) -> (Label, Label) {
-        let (from, back) = (self.asm.label(), self.asm.label());
-        self.rare.push(Rare::Step { from, pc: pc as u32, back });
-        (from, back)
-    }
-
     /// The machine's form of an access of `size` bytes at `base + off`, `body`, in which the host has done the checks;
-    /// where they fail the host does the operation.
-    fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
+    /// where they fail control goes to the first label and is to come back to the second.
+    fn checked(
+        &mut self,
+        pc: usize,
+        base: Reg,
+        size: u8,
+        need: &[Perm],
+        body: impl FnOnce(&mut Self, Mem),
+    ) -> Option<(Label, Label)> {
         let off = self.ops[pc].off;
         let own_frame = -(FRAME_SIZE as i32)..=-i32::from(size);
         if x(base) == FRAME_POINTER && own_frame.contains(&off) {
             // r10 is never written, and the frame below it always there.
-            body(&mut self.asm, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
-            return;
+            body(self, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
+            return None;
         }
-        let (slow, back) = self.rare_step(pc);
         let asm = &mut self.asm;
+        let (slow, back) = (asm.label(), asm.label());
         asm.lea(TEMP, Mem { base: x(base), index: None, disp: off });
         asm.mov(Width::W64, TEMP2, TEMP);
         asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8);
@@ -300,13 +329,31 @@ impl Emitter<'_> {
             asm.alu_imm(Width::W32, Alu::Cmp, TEMP2, PAGE_SIZE as i32 - i32::from(size));
             asm.jump_if(If::Above, slow);
         }
-        body(asm, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
-        asm.bind(back);
+        body(self, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
+        self.asm.bind(back);
+        Some((slow, back))
     }
 
-    fn load(&mut self, pc: usize, size: u8, signed: bool) {
-        let o = self.ops[pc];
-        self.access(pc, o.src, size, &[Perm::READ], |asm, mem| asm.load(size, signed, x(o.dst), mem));
+    /// An access that the host does where its checks fail.
+    fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
+        let body = |this: &mut Self, mem| body(&mut this.asm, mem);
+        if let Some((from, back)) = self.checked(pc, base, size, need, body) {
+            self.rare.push(Rare::Step { from, pc: pc as u32, back });
+        }
+    }
+
+    fn load(&mut self, pc: usize) {
+        let (size, _) = load_form(self.ops[pc].code);
+        let body = |this: &mut Self, mem| this.plain_load(pc, mem);
+        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, &[Perm::READ], body) {
+            self.rare.push(Rare::Load { from, pc: pc as u32, back });
+        }
+    }
+
+    /// The load of operation `pc` without any check.
+    fn plain_load(&mut self, pc: usize, from: Mem) {
+        let (size, signed) = load_form(self.ops[pc].code);
+        self.asm.load(size, signed, x(self.ops[pc].dst), from);
     }
 
     fn store(&mut self, pc: usize, size: u8) {
@@ -438,7 +485,8 @@ impl Emitter<'_> {
 
     fn call_local(&mut self, pc: usize) {
         let callee = self.labels[self.ops[pc].imm as usize];
-        let (too_deep, back) = self.rare_step(pc);
+        let (too_deep, back) = (self.asm.label(), self.asm.label());
+        self.rare.push(Rare::Step { from: too_deep, pc: pc as u32, back });
         let frame = context(offset_of!(Context, frame));
         let field = |offset: i32| Mem { base: TEMP, index: None, disp: offset };
         let asm = &mut self.asm;
@@ -476,9 +524,7 @@ impl Emitter<'_> {
     fn operation(&mut self, pc: usize) {
         use OpCode::*;
         match self.ops[pc].code {
-            Load8 => self.load(pc, 1, false), Load16 => self.load(pc, 2, false),
-            Load32 => self.load(pc, 4, false), Load64 => self.load(pc, 8, false),
-            Loads8 => self.load(pc, 1, true), Loads16 => self.load(pc, 2, true), Loads32 => self.load(pc, 4, true),
+            Load8 | Load16 | Load32 | Load64 | Loads8 | Loads16 | Loads32 => self.load(pc),
             Store8K => self.store_imm(pc, 1), Store16K => self.store_imm(pc, 2),
             Store32K => self.store_imm(pc, 4), Store64K => self.store_imm(pc, 8),
             Store8X => self.store(pc, 1), Store16X => self.store(pc, 2),

@@ -12,6 +12,7 @@ use super::interpret::{self, Registers};
 use super::{Frame, Host, Vm};
 use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
+use crate::memory::Fresh;
 use memmap2::{Mmap, MmapMut};
 use std::any::Any;
 use std::mem::{offset_of, size_of};
@@ -49,6 +50,8 @@ struct Context {
     /// The guest's memory and its pages' permissions.
     map: *mut u8,
     perms: *const u8,
+    /// The object that loads need not ask the host about.
+    fresh: Fresh,
     /// Behind the running function's frame, and behind the last one there can be.
     frame: *mut Frame,
     frames_end: *mut Frame,
@@ -106,6 +109,7 @@ pub(super) fn call<H: Host>(
         left: vm.budget.saturating_sub(vm.executed),
         map,
         perms,
+        fresh: vm.mem.fresh(),
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
         stack: 0,
@@ -121,8 +125,10 @@ pub(super) fn call<H: Host>(
         fault: None,
         panic: None,
     };
-    for (register, arg) in context.regs[1..].iter_mut().zip(args) {
-        *register = *arg;
+    // Mostly one or two: not worth a call to copy them.
+    for number in 0..5 {
+        let Some(arg) = args.get(number) else { break };
+        context.regs[number + 1] = *arg;
     }
     context.regs[10] = frame_pointer;
     // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
@@ -132,8 +138,8 @@ pub(super) fn call<H: Host>(
     // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
     // the text is not written any more. It touches: the context, by the offsets of its members; its own stack, no
     // deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at offsets below its length, which it
-    // compares before each access (in its own frame the offsets are constants within the stack's region), and the
-    // permission byte of such an offset's page. The functions it calls have this context's types. While it runs, `vm`
+    // compares before each access (in its own frame the offsets are constants within the stack's region, and loads from
+    // `fresh` end inside mapped pages, as `Memory::set_fresh` checked), and the permission byte of such an offset's page. The functions it calls have this context's types. While it runs, `vm`
     // and `host` are used by nobody else, and those functions use them only while it waits.
     let faulted = unsafe { enter(&raw mut context, native.address(*entry)) } != GO_ON;
     if let Some(panic) = context.panic.take() {
@@ -168,6 +174,7 @@ unsafe fn lend<H: Host>(
     vm.executed = vm.budget - context.left - after;
     match catch_unwind(AssertUnwindSafe(|| body(context, vm, host))) {
         Ok(Ok(())) => {
+            context.fresh = vm.mem.fresh();
             let left = vm.budget.saturating_sub(vm.executed);
             if left < after {
                 // The host used up what the block had counted on.
