@@ -124,6 +124,10 @@ impl SchedExt for Probe {
     fn wants(&self) -> TracePoints {
         self.inner.wants()
     }
+
+    fn reads_registers(&self) -> bool {
+        self.inner.reads_registers()
+    }
     fn user_times(&self) -> Vec<TimeNs> {
         self.inner.user_times()
     }
