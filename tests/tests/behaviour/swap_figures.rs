@@ -3,8 +3,11 @@
 
 use crate::lab::{Lab, near};
 
+/// A policy, the same with SWAP, and a setting for both.
+type Policy = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+
 /// The policies that the experiments are repeated with; the first is the paper's own.
-const POLICIES: [(&str, &str, Option<(&str, &str)>); 3] = [
+const POLICIES: [Policy; 3] = [
     ("o1", "o1+swap", Some(("profile", "rh8"))),
     ("vanilla", "vanilla+swap", None),
     ("staircase", "staircase+swap", None),

@@ -343,8 +343,9 @@ mod tests {
 
     #[test]
     fn steps_are_round_and_numbers_short() {
-        assert_eq!([step(40.0, 4.0), step(39.0, 4.0), step(0.9, 5.0)], [10.0, 10.0, 0.2]);
-        assert_eq!(step(0.0, 4.0), 1.0);
+        let steps = [step(40.0, 4.0), step(39.0, 4.0), step(0.9, 5.0), step(0.0, 4.0)];
+        let wanted = [10.0, 10.0, 0.2, 1.0];
+        assert!(steps.iter().zip(wanted).all(|(got, want)| (got - want).abs() < 1e-12), "{steps:?}");
         let texts = [0.0, 0.25, 400.0, 250_000.0, 1.5e6, 3e13, 1e18, -2e4].map(short);
         assert_eq!(texts, ["0", "0.25", "400", "250k", "1.5M", "30T", "1e18", "-20k"]);
     }
