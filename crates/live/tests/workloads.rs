@@ -259,8 +259,8 @@ fn cpu_time_in_the_kernel_is_told_apart() {
     let outcome = run(&scenario(vec![program], vec![task("both", 0, 0)])).unwrap();
     let measured = &outcome.measurements;
     assert!(measured.user + measured.system >= user + system, "{measured:?}");
-    // The kernel divides CPU time by what it saw at clock ticks.
-    assert!(measured.system > DurationNs::from_ms(20), "{measured:?}");
+    // The kernel divides CPU time by what it saw at clock ticks, of which there are a few in so short a time.
+    assert!(measured.system > DurationNs::from_ms(4), "{measured:?}");
 }
 
 fn every_mechanism_serves_its_client() {

@@ -110,7 +110,7 @@ fn comparisons_that_compare_nothing() {
 
 #[test]
 fn watches_of_nothing() {
-    refused("deps --duration 0", 2, &["--duration 0", "500ms"]);
+    refused("deps --duration 0s", 2, &["--duration 0", "500ms"]);
     refused("deps --duration 1s --interval 0s", 2, &["--interval 0"]);
     refused("deps --json - --dot -", 2, &["only one of --json, --dot and --html"]);
     refused("deps --min-confidence 41", 2, &["41", "0..=40"]);
