@@ -288,7 +288,7 @@ pub(crate) struct ReproduceArgs {
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Halve and double these parameters of the machine, one at a time: all, or names of [costs] and caches
+    /// Halve and double these parameters of the machine, one at a time: all, or names of its costs and caches
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) sensitivity: Vec<String>,
     #[command(flatten)]
