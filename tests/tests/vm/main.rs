@@ -3,7 +3,8 @@
 //! Not under the usual harness: this program is also what runs inside of the VM. Every test needs
 //! QEMU and a kernel image (the package archive, or a cached copy) and says "skipped" with the
 //! reason where it has none. Every scheduler is tested, in one boot where it can be. `SCHEDLAB_SOAK_SECONDS` is the time
-//! that each one has under mixed load (10), `SCHEDLAB_VM_SCHEDULERS` names some of them.
+//! that each one has under mixed load (10), `SCHEDLAB_VM_SCHEDULERS` names some of them, or others with
+//! SWAP (`o1,o1+swap`).
 
 mod swap;
 
@@ -185,6 +186,7 @@ impl Lab {
         let kernel = kernel_image::find_or_fetch(&mut |_| {}).map_err(|error| error.to_string())?;
         let mut schedulers = schedlab_tests::shipped();
         if let Ok(wanted) = std::env::var("SCHEDLAB_VM_SCHEDULERS") {
+            schedulers.extend(schedlab_tests::shipped_with_swap());
             schedulers.retain(|(name, _)| wanted.split(',').any(|one| one == name));
         }
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
