@@ -167,6 +167,22 @@ static __noinline int requeue(task_t *p, prio_queue_t *queue, s32 prio)
 	return 0;
 }
 
+/*
+ * @p waits on @rq, since now if @anew, else since it waited elsewhere: whoever is
+ * moved often must not be last each time.
+ */
+static __always_inline void wait_here(rq_t *rq, task_t *p, bool anew)
+{
+	task_t *first = list_entry(rq->waiting.next, struct task, wait_list);
+
+	if (anew)
+		p->waiting_since = rq->base.clock;
+	if (list_empty(&rq->waiting) || p->waiting_since >= first->waiting_since)
+		list_add_tail(&p->wait_list, &rq->waiting);
+	else
+		list_add(&p->wait_list, &rq->waiting);
+}
+
 /* From now on @p waits. */
 static __always_inline void wait_begin(rq_t *rq, task_t *p)
 {
@@ -309,9 +325,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 		p->prio = p->user_pri;
 	if (reason == ENQ_WAKE && wakes_boosted(p))
 		p->prio = PSOCK;
-	if (reason != ENQ_MOVED)
-		p->waiting_since = rq->base.clock;
-	list_add_tail(&p->wait_list, &rq->waiting);
+	wait_here(rq, p, reason != ENQ_MOVED);
 	load_add(rq, p);
 	queue_add_tail(p, home_queue(rq, p));
 	if (p->queue == rq->curr)
