@@ -89,19 +89,27 @@ fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures
     (0..cases.len()).map(figures).collect()
 }
 
-/// Prints the figures; an error names the cases that SWAP does not serve much better and about as well as alone.
+/// Prints the figures. Each case has to be served about as well as alone, and all of them together three times better than
+/// without SWAP: how long one has to wait then depends on where the hogs' slices happen to end (2.9 to 8 times as long was seen).
 ///
-/// Three times better and more is what 7.3 showed for each, with little to spare for some (67 ms against 21); another kernel
-/// has some leeway. Alone, the server of a lock begins before the client asks, hence less than its service.
+/// Alone, the server of a lock begins before the client asks, hence less than its service.
 fn each_is_served(cases: &[Case], figures: &[Figures]) -> Result<(), String> {
-    let told = cases.iter().zip(figures).map(|(case, figures)| (figures, case.tell(figures)));
-    let bad: Vec<String> = told
-        .filter(|(Figures { alone, with, without }, _)| {
-            *without < 2.5 * with || *with > 1.15 * alone.max(f64::from(SERVICE))
-        })
-        .map(|(_, text)| text)
+    let told: Vec<String> = cases.iter().zip(figures).map(|(case, figures)| case.tell(figures)).collect();
+    let slow = |Figures { alone, with, .. }: &Figures| *with > 1.15 * alone.max(f64::from(SERVICE));
+    let bad: Vec<&str> = told
+        .iter()
+        .zip(figures)
+        .filter(|(_, figures)| slow(figures))
+        .map(|(text, _)| text.as_str())
         .collect();
-    check(bad.is_empty(), bad.join("\n"))
+    check(bad.is_empty(), bad.join("\n"))?;
+    together_three_times_better(figures)
+}
+
+fn together_three_times_better(figures: &[Figures]) -> Result<(), String> {
+    let sum = |part: fn(&Figures) -> f64| figures.iter().map(part).sum::<f64>();
+    let (with, without) = (sum(|f| f.with), sum(|f| f.without));
+    check(without >= 3.0 * with, format!("all kinds together: {with:.0} ms with SWAP, {without:.0} without"))
 }
 
 /// Each kind on one CPU, for a client of nice -20 and for a real-time one, which sched_ext does not schedule.
@@ -115,9 +123,7 @@ pub(super) fn brings_providers_forward(lab: &Lab) -> Result<(), String> {
     let two = cases(2, "");
     let figures = run(lab, "o1", 2, &two)?;
     two.iter().zip(&figures).for_each(|(case, figures)| drop(case.tell(figures)));
-    let sum = |part: fn(&Figures) -> f64| figures.iter().map(part).sum::<f64>();
-    let (with, without) = (sum(|f| f.with), sum(|f| f.without));
-    check(without >= 3.0 * with, format!("2 CPUs, all kinds: {with:.0} ms with SWAP, {without:.0} without"))
+    together_three_times_better(&figures)
 }
 
 /// A mutex that a task of nice 19 holds, wanted by one of nice -20, among hogs of nice 0.
