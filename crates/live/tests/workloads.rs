@@ -253,11 +253,14 @@ fn benchmarks_of_today_run() {
 fn cpu_time_in_the_kernel_is_told_apart() {
     let (user, system) = (DurationNs::from_ms(30), DurationNs::from_ms(400));
     let program = ProgramBuilder::new().op(Op::Run(user)).op(Op::Exec).op(Op::RunKernel(system));
-    let outcome = run(&scenario(vec![program], vec![task("both", 0, 0)])).unwrap();
-    let measured = &outcome.measurements;
-    assert!(measured.user + measured.system >= user + system, "{measured:?}");
-    // The kernel divides CPU time by what it saw at clock ticks, of which there are a few in so short a time.
-    assert!(measured.system > DurationNs::from_ms(4), "{measured:?}");
+    // The kernel divides CPU time by what it sees at clock ticks; on a busy machine they can all meet the same half.
+    let seen = (0..5).any(|_| {
+        let outcome = run(&scenario(vec![program.clone()], vec![task("both", 0, 0)])).unwrap();
+        let measured = &outcome.measurements;
+        assert!(measured.user + measured.system >= user + system, "{measured:?}");
+        measured.system > DurationNs::from_ms(4)
+    });
+    assert!(seen, "no time in the kernel in five runs");
 }
 
 fn every_mechanism_serves_its_client() {
