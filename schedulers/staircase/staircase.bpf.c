@@ -87,7 +87,7 @@ struct task {
 	bool child_first;	/* has just been queued before its parent */
 	u64 runtime;		/* ns run since it woke up */
 	s64 totalrun;		/* ns run that sleep has not made up for, or a lift ended */
-	u64 timestamp;		/* ns, when it was put or queued */
+	u64 timestamp;		/* ns, when it was put or became ready */
 	u64 last_ran;		/* ns, when it was put */
 };
 
@@ -335,7 +335,8 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 	rq->nr_running++;
 	if (reason == ENQ_WAKE)
 		credit_sleep(rq, p);
-	p->timestamp = rq->base.clock;
+	if (reason != ENQ_MOVED)
+		p->timestamp = rq->base.clock;
 	if (reason == ENQ_NEW && queue_before_parent(rq, p))
 		return;
 	prio_queue_add_tail(&rq->queue, p, p->prio);
@@ -382,7 +383,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 /*
  * Two tasks that wake each other up all the time sleep as long as they run, and so
  * stay at the top for good. Whoever has waited for too long meanwhile goes first
- * for one step. The lists are in order of waiting.
+ * for one step.
  */
 static __noinline bool relieve_starving(rq_t *rq)
 {
@@ -400,10 +401,8 @@ static __noinline bool relieve_starving(rq_t *rq)
 		for (pos = head->next; pos != head && can_loop; pos = next) {
 			next = pos->next;
 			p = linked_task(pos);
-			if (p->base.state != TASK_READY)
+			if (p->base.state != TASK_READY || now - p->timestamp < starvation_max_ns)
 				continue;
-			if (now - p->timestamp < starvation_max_ns)
-				break;
 			requeue(rq, p, MAX_RT_PRIO);
 			count(nr_starving);
 			found = true;

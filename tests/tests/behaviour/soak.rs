@@ -1,10 +1,10 @@
 //! Up to a minute of everything at once, with the simulator's checkers on: nobody is lost, nobody starves.
 //! `SCHEDLAB_SOAK_SECONDS` changes the length.
 
-use schedlab_base::DurationNs;
-use schedlab_workload::Op;
+use schedlab_base::{CpuId, CpuMask, DurationNs};
+use schedlab_workload::{Attribute, Op};
 
-use crate::lab::{Lab, Load, forever, hog, ms, us};
+use crate::lab::{Lab, Load, forever, hog, hog_after, ms, us};
 
 /// 60 hogs of mixed nice values, two pairs that pass a byte to and fro, tasks that sleep, and tasks that fork all
 /// the time.
@@ -112,4 +112,44 @@ fn staircase() {
 #[test]
 fn staircase_compute() {
     soak("staircase", "compute", Lab::new("staircase").set("compute", "true"), 60);
+}
+
+/// A hog that is moved five times a second has its turns, while tasks that sleep most of the time keep both CPUs
+/// busy. The other hogs have theirs at different times, so that one of them always has waited for longer than the
+/// one that arrives.
+fn moved_hog_runs(scheduler: &'static str) {
+    let mut load = Load::new(ms(30_000)).task(0, hog());
+    for other in 1..5 {
+        load = load.task(0, hog_after(ms(1100 * u64::from(other)))).on(other % 2);
+    }
+    for _ in 0..16 {
+        load.add(0, forever(&[Op::Run(ms(1)), Op::Sleep(ms(4))]));
+    }
+    let lab = (1..150).fold(Lab::new(scheduler).cpus(2), |lab, step| {
+        lab.change(ms(200 * step), 0, Attribute::Affinity(CpuMask::single(CpuId(step as u32 % 2))))
+    });
+    let seen = lab.run(load);
+    let begins: Vec<u64> = seen.stints().iter().filter(|s| s.task.0 == 0).map(|s| s.begin.0).collect();
+    let longest = begins.windows(2).map(|two| two[1] - two[0]).max().expect("the hog runs");
+    assert!(begins.len() > 3 && longest < ms(12_000).0, "{} turns, {longest} ns apart", begins.len());
+}
+
+#[test]
+fn moved_hog_runs_under_bsd4() {
+    moved_hog_runs("bsd4");
+}
+
+#[test]
+fn moved_hog_runs_under_o1() {
+    moved_hog_runs("o1");
+}
+
+#[test]
+fn moved_hog_runs_under_staircase() {
+    moved_hog_runs("staircase");
+}
+
+#[test]
+fn moved_hog_runs_under_ule() {
+    moved_hog_runs("ule");
 }

@@ -1,7 +1,7 @@
 //! `ule` as in FreeBSD 6.x (the default profile) and 5.2.
 
-use schedlab_base::{CpuId, CpuMask, DurationNs, Policy};
-use schedlab_workload::{Amount, Attribute, Op, ProgramBuilder};
+use schedlab_base::{DurationNs, Policy};
+use schedlab_workload::{Amount, Op, ProgramBuilder};
 
 use crate::lab::{Lab, Load, Seen, all_near, forever, hog, hogs, ms, near, program, us};
 use crate::probe::{Sample, When};
@@ -455,23 +455,4 @@ fn interactive_tasks_do_not_starve_hogs() {
     // Less what it had of a tick already.
     assert!(lengths.len() == 2 && lengths.iter().all(|length| *length < TICK + 0.5), "{lengths:?}");
     assert_eq!(hog_runs("100000000000"), (0, Vec::new()));
-}
-
-/// A hog that is moved five times a second waits no longer than one that is left alone.
-#[test]
-fn moves_do_not_begin_the_wait_anew() {
-    let mut load = Load::new(ms(30_000)).task(0, hog());
-    for _ in 0..4 {
-        load.add(0, hog());
-    }
-    for _ in 0..8 {
-        load.add(0, forever(&[Op::Run(ms(3)), Op::Sleep(ms(7))]));
-    }
-    let lab = (1..150).fold(ule().cpus(2), |lab, step| {
-        lab.change(ms(200 * step), 0, Attribute::Affinity(CpuMask::single(CpuId(step as u32 % 2))))
-    });
-    let seen = lab.run(load);
-    let begins: Vec<u64> = seen.stints().iter().filter(|s| s.task.0 == 0).map(|s| s.begin.0).collect();
-    let longest = begins.windows(2).map(|two| two[1] - two[0]).max().expect("the hog runs");
-    assert!(begins.len() > 3 && longest < ms(7000).0, "{} turns, {longest} ns apart", begins.len());
 }
