@@ -456,6 +456,7 @@ Examples:
   schedlab stat a.json:throughput b.json:throughput --confidence 95,99
   schedlab stat r.json:vanilla:throughput r.json:o1:throughput    two schedulers of one result file
   seq 10 20 | schedlab stat base.txt -            - is standard input
+  schedlab stat a.txt b.txt --json - | jq '.differences[0].student[0]'
 
 The first sample is the reference. Exit code 0 whether or not a difference is proven.")]
 pub(crate) struct StatArgs {
@@ -471,6 +472,9 @@ pub(crate) struct StatArgs {
     /// Width of the plot in columns
     #[arg(long, value_name = "N", default_value_t = 74, value_parser = clap::value_parser!(u16).range(20..=1000))]
     pub(crate) width: u16,
+    /// All figures as JSON; `-` writes them to standard output in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Arguments of `sched-samples`.

@@ -151,10 +151,18 @@ struct File {
     waits: Option<WaitsFile>,
 }
 
+/// Who wrote a file, in which form.
 #[derive(Serialize, Deserialize)]
-struct Header {
+pub(crate) struct Header {
     version: String,
     schema: u32,
+}
+
+impl Header {
+    /// That of this version.
+    pub(crate) fn new() -> Header {
+        Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -278,7 +286,7 @@ struct Side {
 /// Writes a result file, with a newline at its end.
 pub fn to_json(document: &Document) -> String {
     let file = File {
-        schedlab: Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA },
+        schedlab: Header::new(),
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
         reproduction: document.reproduction.clone(),

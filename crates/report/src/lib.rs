@@ -11,6 +11,7 @@ mod perfetto;
 mod priority_plot;
 mod reproduction;
 mod samples;
+mod stat_json;
 mod table;
 mod units;
 mod waits;
@@ -26,6 +27,7 @@ pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
+pub use stat_json::stat_json;
 pub use table::{
     comparison_table, counters_table, metrics_table, run_summary, scheduler_tables, table, tasks_table,
 };

@@ -3,7 +3,8 @@
 
 use crate::format::number;
 use schedlab_stats::{
-    Level, Moments, StatsError, hedges_interval, median, permutation_test, quantile, student, welch,
+    Interval, Level, Moments, PermutationTest, StatsError, TwoSample, Welch, hedges_interval, median,
+    permutation_test, quantile, student, welch,
 };
 
 /// The marks of the samples, in order; `*` is where two samples meet.
@@ -29,10 +30,7 @@ pub fn ministat(
     plot: Plot,
     width: usize,
 ) -> Result<String, String> {
-    let mut moments = Vec::new();
-    for (name, values) in samples {
-        moments.push(Moments::of(values).map_err(|error: StatsError| format!("{name}: {error}"))?);
-    }
+    let moments = moments_of(samples)?;
     let mut text = String::new();
     for (index, (name, _)) in samples.iter().enumerate() {
         text.push_str(&format!("{} {name}\n", mark(index)));
@@ -47,6 +45,17 @@ pub fn ministat(
         text.push_str(&verdict(reference, (name, values, &moments[index]), levels, samples.len() > 2));
     }
     Ok(text)
+}
+
+/// The moments of every sample.
+///
+/// # Errors
+/// An empty sample or a value that is not finite, with the sample's name.
+pub(crate) fn moments_of(samples: &[(String, Vec<f64>)]) -> Result<Vec<Moments>, String> {
+    let moments = |(name, values): &(String, Vec<f64>)| {
+        Moments::of(values).map_err(|error: StatsError| format!("{name}: {error}"))
+    };
+    samples.iter().map(moments).collect()
 }
 
 fn mark(index: usize) -> char {
@@ -169,6 +178,35 @@ fn eight_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
+/// A sample against the reference.
+pub(crate) struct Against {
+    /// Student's t at each level; empty when a sample has one value only.
+    pub(crate) tests: Vec<TwoSample>,
+    /// What assumes less, and the size of the effect; none where there is no test either.
+    pub(crate) welch: Option<Welch>,
+    pub(crate) permutation: Option<PermutationTest>,
+    pub(crate) effect: Option<Interval>,
+}
+
+impl Against {
+    /// Both sides as values and their moments. The first level is that of Welch's test and of the effect.
+    pub(crate) fn new(
+        (reference, reference_moments): (&[f64], &Moments),
+        (values, moments): (&[f64], &Moments),
+        levels: &[Level],
+    ) -> Against {
+        let level = levels.first().copied().unwrap_or_default();
+        let tests =
+            levels.iter().filter_map(|&level| student(moments, reference_moments, level).ok()).collect();
+        Against {
+            tests,
+            welch: welch(moments, reference_moments, level).ok(),
+            permutation: permutation_test(values, reference, PERMUTATION_SEED).ok(),
+            effect: hedges_interval(moments, reference_moments, level).ok().flatten(),
+        }
+    }
+}
+
 fn verdict(
     (reference, reference_moments): (&(String, Vec<f64>), &Moments),
     (name, values, moments): (&str, &[f64], &Moments),
@@ -176,14 +214,16 @@ fn verdict(
     named: bool,
 ) -> String {
     let mut text = if named { format!("{name} against {}:\n", reference.0) } else { String::new() };
-    for &level in levels {
-        let Ok(test) = student(moments, reference_moments, level) else {
-            let least = moments.count.min(reference_moments.count);
-            text.push_str(&format!(
-                "No test: {least} value on one side, at least 2 are needed (3 or more advised)\n"
-            ));
-            return text;
-        };
+    let against = Against::new((&reference.1, reference_moments), (values, moments), levels);
+    if against.tests.is_empty() {
+        let least = moments.count.min(reference_moments.count);
+        text.push_str(&format!(
+            "No test: {least} value on one side, at least 2 are needed (3 or more advised)\n"
+        ));
+        return text;
+    }
+    for test in &against.tests {
+        let level = test.level;
         if !test.proven {
             text.push_str(&format!("No difference proven at {level} confidence\n"));
             continue;
@@ -197,21 +237,13 @@ fn verdict(
         }
         text.push_str(&format!("\t(Student's t, pooled s = {})\n", eight_digits(test.pooled_sd)));
     }
-    text + &besides(reference, reference_moments, (values, moments), levels)
+    text + &besides(&against)
 }
 
 /// What assumes less than Student's t, and the size of the effect.
-fn besides(
-    reference: &(String, Vec<f64>),
-    reference_moments: &Moments,
-    (values, moments): (&[f64], &Moments),
-    levels: &[Level],
-) -> String {
+fn besides(against: &Against) -> String {
     let mut text = String::new();
-    let level = levels.first().copied().unwrap_or(Level::P95);
-    let tests =
-        (welch(moments, reference_moments, level), permutation_test(values, &reference.1, PERMUTATION_SEED));
-    if let (Ok(welch), Ok(permutation)) = tests {
+    if let (Some(welch), Some(permutation)) = (&against.welch, &against.permutation) {
         let kind = if permutation.exact { "all" } else { "drawn" };
         text.push_str(&format!(
             "\t(without equal variances, Welch: p = {}; {kind} permutations: p = {})\n",
@@ -219,10 +251,11 @@ fn besides(
             number(permutation.p_value)
         ));
     }
-    if let Ok(Some(effect)) = hedges_interval(moments, reference_moments, level) {
+    if let (Some(effect), Some(test)) = (&against.effect, against.tests.first()) {
         text.push_str(&format!(
-            "\t(effect size, Hedges' g: {}, {level} interval {} to {})\n",
+            "\t(effect size, Hedges' g: {}, {} interval {} to {})\n",
             number(effect.center),
+            test.level,
             number(effect.center - effect.half_width),
             number(effect.center + effect.half_width)
         ));

@@ -2,19 +2,26 @@
 
 use crate::args::StatArgs;
 use crate::failure::Failure;
-use crate::output;
-use schedlab_report::{Plot, from_json, ministat, scheduler_label};
+use crate::output::{self, Target};
+use schedlab_report::{Plot, from_json, ministat, scheduler_label, stat_json};
 use schedlab_trace::RunRecord;
 use std::io::Read;
 use std::path::Path;
 
-/// Prints the comparison.
+/// Prints the comparison, and writes it as JSON.
 pub(crate) fn stat(args: &StatArgs) -> Result<(), Failure> {
     if args.samples.iter().filter(|name| *name == "-").count() > 1 {
         return Err(Failure::usage("stat: standard input (-) can be one sample only"));
     }
     let samples: Vec<(String, Vec<f64>)> =
         args.samples.iter().map(|name| Ok((name.clone(), read(name)?))).collect::<Result<_, Failure>>()?;
+    let json = args.json.as_deref().map(|path| Target::new("--json", path)).transpose()?;
+    if let Some(target) = &json {
+        target.write(&stat_json(&samples, &args.confidence).map_err(Failure::usage)?)?;
+        if target.is_stdout() {
+            return Ok(());
+        }
+    }
     let plot = if args.boxes { Plot::Boxes } else { Plot::Values };
     let width = usize::from(args.width);
     let text = ministat(&samples, &args.confidence, plot, width).map_err(Failure::usage)?;

@@ -13,6 +13,19 @@ fn plain_csv_and_result_files() {
     assert!(text.contains("Difference at 95.0% confidence\n\t10 +/- 2.2665945"), "{text}");
     let text = folder.run("stat runs.csv:before a.txt").ok();
     assert!(text.contains("No difference proven at 95.0% confidence"), "{text}");
+    let json = folder.run("stat runs.csv:before runs.csv:after --json - -c 95,99").ok();
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let difference = &value["differences"][0];
+    assert_eq!(
+        (&difference["sample"], &difference["reference"]),
+        (&"runs.csv:after".into(), &"runs.csv:before".into())
+    );
+    assert_eq!(
+        (&difference["student"][1]["difference"], &difference["student"][1]["proven"]),
+        (&10.0.into(), &true.into())
+    );
+    assert!(folder.run("stat a.txt --json s.json").ok().contains("Stddev"), "the text too");
+    assert!(folder.read("s.json").contains("\"differences\": []"));
     folder.run("sim -s eevdf -w cpuhog:ttime=50ms --json r.json").ok();
     assert!(folder.run("stat r.json:work").ok().contains("Stddev"));
 }
@@ -47,6 +60,9 @@ fn samples_that_are_none() {
     folder.run("stat none.txt").refused(2, &["none.txt", "No such file"]);
     folder.run("stat r.json:x").refused(2, &["r.json", "schema 99"]);
     folder.run("stat r.json").refused(2, &["r.json", "name one"]);
+    folder.run("stat words.txt --json nowhere/s.json").refused(2, &["words.txt:2"]);
+    folder.write("a.txt", "1\n2\n");
+    folder.run("stat a.txt --json nowhere/s.json").refused(2, &["nowhere/s.json", "does not exist"]);
     folder.run("stat - -").refused(2, &["standard input"]);
     folder.run("stat").refused(2, &["<SAMPLE>"]);
 }

@@ -99,6 +99,13 @@ pub(super) const VOLANO: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Duration("us"),
         },
         ParamInfo {
+            name: "yields",
+            default: "1",
+            unit: "",
+            about: "calls of sched_yield() by a client for each message received, and before each one sent",
+            kind: ParamKind::Count { min: 0, max: 1_000 },
+        },
+        ParamInfo {
             name: "order",
             // The document: clients take turns.
             default: "turns",
@@ -117,7 +124,8 @@ struct Shape {
     client_nice: Nice,
     client_work: DurationNs,
     server_work: DurationNs,
-    client_yields: bool,
+    /// After each message received.
+    client_yields: u64,
     turns: bool,
 }
 
@@ -127,7 +135,7 @@ fn build_chat(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
         client_nice: Nice::ZERO,
         client_work: DurationNs::ZERO,
         server_work: DurationNs::ZERO,
-        client_yields: false,
+        client_yields: 0,
         turns: false,
     };
     build("chat", params, &shape)
@@ -139,7 +147,7 @@ fn build_volano(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
         client_nice: params.nices("client_nice")[0],
         client_work: params.duration("client_work"),
         server_work: params.duration("server_work"),
-        client_yields: true,
+        client_yields: params.count("yields"),
         turns: params.word("order") == "turns",
     };
     build("volano", params, &shape)
@@ -263,6 +271,14 @@ fn work(builder: ProgramBuilder, span: DurationNs) -> ProgramBuilder {
     if span == DurationNs::ZERO { builder } else { builder.op(Op::Run(span)) }
 }
 
+/// What a client thread does about the monitors that it shares with others.
+fn yields(builder: ProgramBuilder, room: &Room<'_>) -> ProgramBuilder {
+    match room.shape.client_yields {
+        0 => builder,
+        times => builder.repeat(Amount::Times(times), |b| b.op(Op::Yield)),
+    }
+}
+
 fn client_send(room: &Room<'_>, user: usize) -> ProgramBuilder {
     let gate = room.gate;
     ProgramBuilder::new()
@@ -272,7 +288,8 @@ fn client_send(room: &Room<'_>, user: usize) -> ProgramBuilder {
                 Some(&turn) => b.op(Op::SemWait(turn)),
                 None => b,
             };
-            b.op(Op::Send { channel: room.c2s[user], bytes: room.size })
+            yields(b, room)
+                .op(Op::Send { channel: room.c2s[user], bytes: room.size })
                 .op(Op::Count { counter: gate.counted, units: 1 })
         })
         .op(Op::SemPost { sem: gate.done, units: 1 })
@@ -287,7 +304,7 @@ fn client_receive(room: &Room<'_>, user: usize) -> ProgramBuilder {
             .op(Op::Recv { channel: room.s2c[user], bytes: room.size })
             .op(Op::Count { counter: gate.counted, units: 1 });
         let b = work(b, room.shape.client_work);
-        if room.shape.client_yields { b.op(Op::Yield) } else { b }
+        yields(b, room)
     };
     let b = ProgramBuilder::new().op(Op::SemWait(gate.start));
     let b = match room.turns.get(user) {
