@@ -128,17 +128,6 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
 }
 
-/* Somebody else on the same CPU has to be there to yield to. */
-static bool yield_task(rq_t *rq, task_t *p)
-{
-	if (rq->nr_running <= 1) {
-		count(nr_yields_ignored);
-		return false;
-	}
-	give_way(rq, p);
-	return true;
-}
-
 /* ---- preemption: on its own CPU only ---- */
 
 static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)

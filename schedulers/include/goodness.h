@@ -301,6 +301,19 @@ static __always_inline void give_way(rq_t *rq, task_t *p)
 	list_add_tail(run_list(p), &rq->head);
 }
 
+#ifndef POLICY_GLOBAL_RQ
+/* Somebody else on the same CPU has to be there to yield to. */
+static bool yield_task(rq_t *rq, task_t *p)
+{
+	if (rq->nr_running <= 1) {
+		count(nr_yields_ignored);
+		return false;
+	}
+	give_way(rq, p);
+	return true;
+}
+#endif
+
 /* Does @p, which became ready, wait for its waker, about to sleep, to leave it the CPU? */
 static __always_inline bool waits_for_waker(task_t *p, enum enqueue_reason reason)
 {

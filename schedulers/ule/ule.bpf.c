@@ -187,8 +187,7 @@ static __always_inline void wait_here(rq_t *rq, task_t *p, bool anew)
 static __always_inline void wait_begin(rq_t *rq, task_t *p)
 {
 	list_del(&p->wait_list);
-	list_add_tail(&p->wait_list, &rq->waiting);
-	p->waiting_since = rq->base.clock;
+	wait_here(rq, p, true);
 }
 
 #include "interact.h"
