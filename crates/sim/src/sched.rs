@@ -127,7 +127,10 @@ impl<S: SchedExt> Sim<S> {
             self.enqueue(task, ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & DEQUEUE_MOVE));
         }
         if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
+            // The clock of the run queue stands still meanwhile: the time of the change is the task's.
+            let since = self.k.task(task).exec_start;
             self.set_next(cpu, task);
+            self.k.task_mut(task).exec_start = since;
         }
         self.k.rq_unlock(cpu);
         self.run_deferred();

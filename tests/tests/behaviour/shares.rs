@@ -1,14 +1,15 @@
 //! Two hogs on one CPU under every scheduler: their shares are what the arithmetic of the specification says.
-//! A scheduler without a row fails: the list is that of the objects.
+//! A scheduler without a row fails: the list is that of the objects. And what is charged to a task that is changed.
 
 use std::collections::BTreeMap;
 
-use schedlab_base::{DurationNs, Machine};
+use schedlab_base::{DurationNs, Machine, Nice, Policy};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config, run};
 use schedlab_tests::shipped;
+use schedlab_workload::{Attribute, ChangeId, Op, TaskRef};
 
-use crate::lab::{hogs, ms};
+use crate::lab::{Lab, Load, forever, hogs, ms, near};
 
 /// Nice values of the two hogs.
 const PAIRS: [[i32; 2]; 7] = [[0, 0], [0, 5], [0, 10], [0, 19], [-5, 0], [-20, 0], [-10, 10]];
@@ -144,4 +145,15 @@ fn hogs_share_as_the_specifications_say() {
         }
     }
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Time in which another CPU changes a running task is that task's: the clock of its run queue stands still meanwhile.
+#[test]
+fn changes_take_no_run_time() {
+    let mut load = Load::new(ms(20)).task(0, forever(&[Op::RunKernel(DurationNs(1))]));
+    load.0.changes = [5, 10].map(|nice| Attribute::Nice(Nice::new(nice).expect("a nice value"))).to_vec();
+    let set = |change| Op::Set { task: Some(TaskRef(0)), change: ChangeId(change) };
+    let load = load.task(0, forever(&[set(0), set(1)])).policy(Policy::Fifo(99));
+    let seen = Lab::new("bsd4").cpus(2).run(load);
+    near(seen.share(0), 1.0, 0.01);
 }
