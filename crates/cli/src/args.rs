@@ -248,15 +248,8 @@ pub(crate) struct CompareArgs {
     /// In a virtual machine, booted for every run; -m means nothing then
     #[arg(long, conflicts_with_all = ["jobs", "resume"])]
     pub(crate) vm: bool,
-    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
-    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
-    pub(crate) kernel: Option<PathBuf>,
-    /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
-    #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
-    pub(crate) icount: Option<InstructionTime>,
-    /// Longest time for a run in the VM, boot not included
-    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
-    pub(crate) timeout: DurationNs,
+    #[command(flatten)]
+    pub(crate) machine: VmArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
 }
@@ -295,6 +288,20 @@ pub(crate) struct ReproduceArgs {
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
+}
+
+/// What a virtual machine is like, of the commands that run workloads in one (`--vm`).
+#[derive(Debug, Args)]
+pub(crate) struct VmArgs {
+    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
+    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
+    #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
+    pub(crate) icount: Option<InstructionTime>,
+    /// Longest time for a run in the VM, boot not included
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
+    pub(crate) timeout: DurationNs,
 }
 
 /// Time of an instruction in a VM: this power of two, in ns.
@@ -336,18 +343,11 @@ pub(crate) struct RunArgs {
     /// In a virtual machine
     #[arg(long)]
     pub(crate) vm: bool,
-    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
-    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
-    pub(crate) kernel: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) machine: VmArgs,
     /// Number of CPUs of the VM; 2 without
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
-    /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
-    #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
-    pub(crate) icount: Option<InstructionTime>,
-    /// Longest time for the job in the VM, boot not included
-    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
-    pub(crate) timeout: DurationNs,
     /// Seed of the workload
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

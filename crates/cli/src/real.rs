@@ -1,7 +1,7 @@
 //! One run on a real kernel: this machine's, or that of a VM in which this same
 //! command does the run and writes its results as JSON.
 
-use crate::args::InstructionTime;
+use crate::args::{InstructionTime, VmArgs};
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::scheduler::Scheduler;
@@ -222,12 +222,18 @@ pub(crate) struct VmOptions {
     pub(crate) accelerator: Accelerator,
 }
 
-/// What `--icount` asks for.
-pub(crate) fn accelerator(icount: Option<InstructionTime>) -> Accelerator {
-    icount.map_or(Accelerator::Auto, |InstructionTime(shift)| Accelerator::InstructionCount { shift })
-}
-
 impl VmOptions {
+    /// A VM with so many CPUs, otherwise as the command line says.
+    pub(crate) fn new(cpus: u32, args: &VmArgs) -> VmOptions {
+        let counted = |InstructionTime(shift)| Accelerator::InstructionCount { shift };
+        VmOptions {
+            cpus,
+            timeout: Duration::from_nanos(args.timeout.0),
+            kernel: args.kernel.clone(),
+            accelerator: args.icount.map_or(Accelerator::Auto, counted),
+        }
+    }
+
     /// The kernel to boot.
     pub(crate) fn kernel(&self, progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Failure> {
         match &self.kernel {

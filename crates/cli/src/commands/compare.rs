@@ -5,7 +5,7 @@ use super::sim::{limit, machine};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::real::{RealRun, VmOptions, accelerator};
+use crate::real::{RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
@@ -14,7 +14,6 @@ use crate::sweep::sweep;
 use crate::workload::scenario;
 use schedlab_report::{Comparison, Document, advice, compare as compare_runs, comparison_table, run_summary};
 use schedlab_trace::{Backend, RunRecord};
-use std::time::Duration;
 
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
@@ -99,10 +98,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
                     explain_waits: false,
                 };
                 records.push(if args.vm {
-                    let timeout = Duration::from_nanos(args.timeout.0);
-                    let accelerator = accelerator(args.icount);
-                    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone(), accelerator };
-                    run.in_vm(&vm, &mut |_| {})?
+                    run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})?
                 } else {
                     run.here(Backend::Host, quiet)?
                 });

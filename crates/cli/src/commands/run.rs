@@ -4,7 +4,7 @@ use super::sim::tables;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::real::{RealRun, VmOptions, accelerator, record, run_here};
+use crate::real::{RealRun, VmOptions, record, run_here};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
@@ -13,7 +13,6 @@ use schedlab_base::DurationNs;
 use schedlab_live::session::Work;
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
-use std::time::Duration;
 
 /// CPUs of a VM without `-c`. Chosen: what makes a scheduler one for several CPUs.
 pub(crate) const VM_CPUS: u32 = 2;
@@ -66,10 +65,7 @@ fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Fai
         return run.here(if args.as_guest { Backend::Vm } else { Backend::Host }, quiet);
     }
     let cpus = args.cpus.map_or(VM_CPUS, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-    let timeout = Duration::from_nanos(args.timeout.0);
-    let accelerator = accelerator(args.icount);
-    let vm = VmOptions { cpus, timeout, kernel: args.kernel.clone(), accelerator };
-    run.in_vm(&vm, &mut |line| {
+    run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |line| {
         if !quiet {
             output::note(line);
         }
