@@ -310,7 +310,7 @@ fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
     let count = lab.schedulers.len();
     let jobs: Vec<(String, usize)> =
         (0..count).map(|n| ("chat:rooms=1,messages=10".to_string(), n)).collect();
-    let output = lab.run_all(2, &lab.schedulers, &jobs, Duration::from_secs(60 + 60 * count as u64))?;
+    let output = lab.run_all(2, &lab.schedulers, &jobs, Duration::from_secs(600 + 60 * count as u64))?;
     for (job, (name, _)) in lab.schedulers.iter().enumerate() {
         check_job(&output, job, name)?;
         check(number_of(&output, job, "throughput")? > 0.0, name)?;
@@ -326,7 +326,7 @@ fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     let pairs = ["0/0", "0/5", "0/19"].map(|nice| format!("cpuhog:ntasks=2,nice={nice},ttime=24s"));
     let jobs: Vec<(String, usize)> =
         (0..lab.schedulers.len()).flat_map(|n| pairs.iter().map(move |pair| (pair.clone(), n))).collect();
-    let output = lab.run_all(1, &lab.schedulers, &jobs, Duration::from_secs(60 + 20 * jobs.len() as u64))?;
+    let output = lab.run_all(1, &lab.schedulers, &jobs, Duration::from_secs(600 + 60 * jobs.len() as u64))?;
     let mut findings = Vec::new();
     for (job, (workload, number)) in jobs.iter().enumerate() {
         let (name, object) = &lab.schedulers[*number];
@@ -405,7 +405,7 @@ fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     let soak = format!("mixed:ttime={seconds}s");
     let jobs: Vec<(String, usize)> =
         (0..count).flat_map(|n| [(soak.clone(), n), ("reload".to_string(), n)]).collect();
-    let limit = Duration::from_secs(120 + (2 * seconds + 120) * count as u64);
+    let limit = Duration::from_secs(600 + (4 * seconds + 240) * count as u64);
     // On an emulated CPU o1's interactive tasks keep a forking one waiting for 10 s.
     let expected: &[&str] =
         if seconds < 60 { &["messages", "work"] } else { &["messages", "work", "forks", "changes"] };
