@@ -44,7 +44,7 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     );
     text.push_str(&format!(
-        "<p>schedlab {}. To make these results again:</p>\n<pre>{}</pre>\n",
+        "<p>schedlab {}. To make these results again:</p>\n<pre class=\"command\">{}</pre>\n",
         env!("CARGO_PKG_VERSION"),
         escape(&page.command)
     ));
@@ -125,7 +125,7 @@ fn facts(runs: &[RunRecord]) -> String {
 }
 
 /// Different values told of one fact. Chosen.
-const FACTS: usize = 12;
+const FACTS: usize = 6;
 
 /// Plots side by side under a heading; nothing without any.
 fn plots(heading: &str, plots: &[String]) -> String {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// Size of a plot and of its parts, in pixels.
 const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 316.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 464.0;
 const TOP: f64 = 12.0;
@@ -183,7 +183,7 @@ impl Plot {
             self.series(&mut text, at, series, &x, &y);
         }
         text.push_str("</svg>\n");
-        text.push_str(&legend(self.series.iter().map(|series| series.name.as_str())));
+        text.push_str(&legend(self.series.iter().map(|series| series.name.as_str()), self.lines));
         Some(text + "</figure>\n")
     }
 
@@ -199,20 +199,15 @@ impl Plot {
                 escape(name)
             );
         }
-        let mut last = f64::NEG_INFINITY;
-        for (value, name) in &x.ticks {
-            let at = x.place(*value, LEFT, RIGHT);
+        for (at, row, name) in places(x) {
             let _ = write!(text, "<path class=\"grid\" d=\"M{at} {BOTTOM}v5\"/>");
-            // Names that would touch are left out.
-            let half = name.chars().count() as f64 * 3.6;
-            if at - half > last {
+            if let Some(row) = row {
                 let _ = writeln!(
                     text,
                     "<text x=\"{at}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                    BOTTOM + 19.0,
+                    BOTTOM + 19.0 + 16.0 * row as f64,
                     escape(name)
                 );
-                last = at + half + 4.0;
             }
         }
         let _ = writeln!(
@@ -260,6 +255,23 @@ impl Plot {
     }
 }
 
+/// Where the marks of the axis below are: place, row of the name (none where it would touch others in both rows), name.
+fn places(x: &Scale) -> Vec<(f64, Option<usize>, &str)> {
+    let mut ends = [f64::NEG_INFINITY; 2];
+    let placed = |(value, name): &'_ (f64, String)| {
+        let at = x.place(*value, LEFT, RIGHT);
+        // Wide enough for the larger letters on a narrow screen.
+        let half = name.chars().count() as f64 * 4.4;
+        let row = ends.iter().position(|end| at - half > *end);
+        if let Some(row) = row {
+            ends[row] = at + half + 4.0;
+        }
+        (at, row)
+    };
+    let rows: Vec<(f64, Option<usize>)> = x.ticks.iter().map(placed).collect();
+    rows.into_iter().zip(&x.ticks).map(|((at, row), (_, name))| (at, row, name.as_str())).collect()
+}
+
 fn finite(point: &Point) -> bool {
     point.x.is_finite() && point.y.is_finite()
 }
@@ -275,12 +287,13 @@ fn shape(at: usize) -> &'static str {
     ][at % SHAPES]
 }
 
-/// Names with their marks.
-pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// Names with their marks, which stand on a line where points are joined.
+pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, lines: bool) -> String {
+    let line = if lines { "<path class=\"line\" d=\"M-14 0H14\"/>" } else { "" };
     let entry = |(at, name): (usize, &str)| {
         format!(
             "<li><svg viewBox=\"-14 -8 28 16\" width=\"28\" height=\"16\" aria-hidden=\"true\"><g class=\"s{} d{}\">\
-             <path class=\"line\" d=\"M-14 0H14\"/>{}</g></svg>{}</li>\n",
+             {line}{}</g></svg>{}</li>\n",
             at % COLOURS,
             at % SHAPES,
             shape(at),
@@ -339,6 +352,16 @@ mod tests {
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{list:?}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn names_that_would_touch_stand_in_two_rows() {
+        let names = ["ministat", "pentium4", "i386", "amd64", "apache", "oggenc", "ubench", "builds"];
+        let x = Axis::Names(names.map(String::from).to_vec());
+        let text = Plot { x, lines: false, ..plot(&[(1.0, 1.0, None)]) }.html().unwrap();
+        assert!(names.iter().all(|name| text.contains(&format!(">{name}</text>"))), "{text}");
+        assert!(text.contains("y=\"269\"") && text.contains("y=\"285\""), "{text}");
+        assert!(!text.contains("class=\"line\""), "a legend of marks alone");
     }
 
     #[test]

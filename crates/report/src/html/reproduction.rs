@@ -70,7 +70,7 @@ fn plot(document: &DocumentOutcome) -> Option<String> {
     Plot {
         title: "measured over published, by table".into(),
         x_label: "table".into(),
-        y_label: "1 is as published".into(),
+        y_label: "1 is as published, at most 100 times off".into(),
         x: Axis::Names(document.tables.iter().map(|table| table.id.clone()).collect()),
         y: Axis::Factors,
         lines: false,
@@ -78,6 +78,9 @@ fn plot(document: &DocumentOutcome) -> Option<String> {
     }
     .html()
 }
+
+/// Figures farther off are drawn at this factor. Chosen.
+const FARTHEST: f64 = 100.0;
 
 fn point(at: usize, table: &TableOutcome, row: &RowOutcome) -> Option<Point> {
     let (published, measured) = (row.published?.value, row.measured?);
@@ -89,7 +92,9 @@ fn point(at: usize, table: &TableOutcome, row: &RowOutcome) -> Option<Point> {
         number(published),
         number(measured)
     );
-    (ratio.is_finite() && ratio > 0.0).then_some(Point { x: at as f64, y: ratio, half: None, about })
+    // A difference that is hardly there may be any factor off.
+    let y = ratio.clamp(1.0 / FARTHEST, FARTHEST);
+    (ratio.is_finite() && ratio > 0.0).then_some(Point { x: at as f64, y, half: None, about })
 }
 
 #[cfg(test)]
