@@ -19,6 +19,8 @@
 #define POLICY_ONE_LOCK
 #define POLICY_READS_TASK
 #define POLICY_HAS_TIMER
+#define POLICY_SELECTS_CPU
+#define POLICY_SELECTS_FORK
 #include "../include/freebsd.h"
 
 enum profile {
@@ -45,6 +47,9 @@ const volatile bool wake_one_cpu = false;
 /* 6.x: how many tasks of the best list a CPU looks at for one that it ran last; tasks,
  * 1..1000; 1: takes the first, kern.sched.runq_fuzz. */
 const volatile u32 runq_fuzz = 1;
+/* 5.x: an idle CPU halts and looks for work at its next clock tick, for a wakeup tells it nothing; on. Off:
+ * it polls. */
+const volatile bool idle_halts = true;
 /* Real-time tasks keep their place when the quantum ends, as SCHED_FIFO; off: SCHED_RR. */
 const volatile bool realtime_fifo = false;
 /* Load average to decay by instead of the measured one, which takes minutes to rise;
@@ -64,6 +69,7 @@ u64 nr_load_samples COUNTS("looks at the number of runnable tasks for the load a
 u64 nr_list_changes COUNTS("queued tasks that went to another list");
 u64 nr_updatepris COUNTS("wakeups after a long sleep, whose decay was made up for");
 u64 nr_boosts COUNTS("wakeups with the priority of a sleep in the kernel");
+u64 nr_clock_looks COUNTS("5.x: halted CPUs that a clock tick made look for a waiting task");
 u64 nr_idle_here COUNTS("ready tasks whose waker's CPU was idle");
 u64 nr_idle_elsewhere COUNTS("ready tasks that idle CPUs were told to look for");
 u64 nr_preemptions COUNTS("ready tasks with a better priority than the running one");
@@ -114,6 +120,8 @@ struct rq {
 	u64 next_roundrobin;		/* ns; these three by the timer alone */
 	u64 next_schedcpu;
 	u64 next_sample;
+	u64 next_hardclock;
+	u64 next_statclock;
 	struct nice_counts timeshare;	/* queued tasks of the time-share class */
 	struct prio_queue queue;
 	struct prio_queue own[MAX_CPUS];	/* 6.x: of tasks that one CPU alone may run */
@@ -434,6 +442,18 @@ static __always_inline s32 idle_cpu_for(task_t *p)
 	return NO_CPU;
 }
 
+/* Does an idle CPU hear of a wakeup only when its clock ticks? */
+static __always_inline bool halts(void)
+{
+	return profile == PROFILE_5_X && idle_halts;
+}
+
+/* 5.x: a task becomes ready where it is woken; whoever looks first takes it. */
+static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
+{
+	return halts() && cpu_allowed(p, this_cpu) ? this_cpu : prev_cpu;
+}
+
 /*
  * An idle CPU comes to get @p: in 5.x idle CPUs watch the queue, so one is
  * enough; in 6.x the waker sends all of them. Otherwise @p may preempt what the
@@ -450,7 +470,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 		count(nr_idle_here);
 		return here;
 	}
-	idle = idle_cpu_for(p);
+	idle = halts() ? NO_CPU : idle_cpu_for(p);
 	if (idle != NO_CPU) {
 		count(nr_idle_elsewhere);
 		return profile == PROFILE_5_X || wake_one_cpu ? idle : IDLE_CPUS;

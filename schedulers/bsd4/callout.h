@@ -10,6 +10,8 @@
 /* The load is sampled every 4 to 6 s, lest it beats with something periodic. */
 #define SAMPLE_MIN (4 * SEC_NS)
 #define SAMPLE_JITTER_MS 2000
+/* The clock of FreeBSD 5.x, HZ 100. */
+#define HARDCLOCK_NS (10 * MS)
 
 /* ---- once per second ---- */
 
@@ -112,12 +114,31 @@ static __always_inline bool due(u64 __arena *next, u64 now, u64 period)
 	return true;
 }
 
+/* 5.x: the clocks, 100 and 128 times a second, end the halt of idle CPUs, which look at the queue. */
+static __noinline u64 clock_ticks(rq_t *rq, u64 now)
+{
+	s32 cpu, last;
+	bool hard, stat;
+
+	use_arena();
+	hard = due(&rq->next_hardclock, now, HARDCLOCK_NS);
+	stat = due(&rq->next_statclock, now, tick_ns);
+	if ((hard || stat) && rq->queue.nr_queued)
+		for (last = NO_CPU, cpu = next_idle_cpu(nr_cpus - 1); cpu > last && can_loop;
+		     last = cpu, cpu = next_idle_cpu(cpu)) {
+			kick_idle(cpu);
+			count(nr_clock_looks);
+		}
+	return min(rq->next_hardclock, rq->next_statclock);
+}
+
 static u64 timer_expired(u64 now)
 {
 	u64 jitter = bpf_get_prandom_u32() % (SAMPLE_JITTER_MS + 1) * MS;
 	bool rotate = due(&rq_nr(0)->next_roundrobin, now, quantum_ns), walk, sample;
 	rq_t *rq = rq_nr(0);
 	struct lock *lock;
+	u64 next;
 
 	walk = due(&rq->next_schedcpu, now, SEC_NS);
 	sample = due(&rq->next_sample, now, SAMPLE_MIN + jitter);
@@ -131,7 +152,8 @@ static u64 timer_expired(u64 now)
 	}
 	if (rotate)
 		roundrobin();
-	return min(rq->next_roundrobin, min(rq->next_schedcpu, rq->next_sample));
+	next = min(rq->next_roundrobin, min(rq->next_schedcpu, rq->next_sample));
+	return halts() && nr_cpus > 1 ? min(next, clock_ticks(rq, now)) : next;
 }
 
 #endif

@@ -67,19 +67,21 @@ idle_core:
 	return found;
 }
 
-/* 5.2: its last CPU. 6.x: the one that wakes it, or an idle one if that has a task waiting. */
+/*
+ * 5.2: its last CPU, or an idle one if that has any task. 6.x: the one that wakes it, or an idle one
+ * if that has a task waiting.
+ */
 static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
 {
+	u32 enough = profile == PROFILE_6_X ? 2 : 1;
 	s32 cpu = prev_cpu, idle;
 
-	if (profile == PROFILE_6_X) {
-		if (cpu_allowed(p, this_cpu))
-			cpu = this_cpu;
-		if (rq_nr(cpu)->load > 1 && p->movable) {
-			idle = find_idle(p, cpu, prev_cpu);
-			if (idle != NO_CPU)
-				return idle;
-		}
+	if (profile == PROFILE_6_X && cpu_allowed(p, this_cpu))
+		cpu = this_cpu;
+	if (rq_nr(cpu)->load >= enough && p->movable) {
+		idle = find_idle(p, cpu, prev_cpu);
+		if (idle != NO_CPU)
+			return idle;
 	}
 	if (cpu == prev_cpu)
 		count(nr_wake_prev);

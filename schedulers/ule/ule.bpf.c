@@ -64,6 +64,7 @@ const volatile u64 starvation_max_ns = 5000000000;
 u64 nr_queue_swaps COUNTS("times the current queue was used up and swapped with the next");
 u64 nr_expired COUNTS("slices that ended in the next queue");
 u64 nr_stayed_current COUNTS("slices that ended in the current queue: interactive tasks");
+u64 nr_changed COUNTS("5.2: slices that ended in the current queue because the priority had changed");
 u64 nr_idle_turns COUNTS("slices of tasks of the idle class that ended");
 u64 nr_gave_way COUNTS("6.x: tasks that lost the current queue because they woke a better one");
 u64 nr_to_current COUNTS("tasks that became ready in the current queue");
@@ -470,18 +471,28 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 
 /* ---- the tick ---- */
 
-/* The slice is used up: a new one by the tasks that are there besides @p, a new priority. */
+/*
+ * The slice is used up: a new one by the tasks that are there besides @p, a new priority. 5.2 takes a
+ * task whose priority is another one now for one that has just woken up: it stays current.
+ */
 static __always_inline void expire(rq_t *rq, task_t *p)
 {
+	prio_queue_t *queue;
+
 	nice_del(&rq->timeshare, p->base.nice);
 	set_user_pri(p);
 	p->slice = new_slice(rq, p);
 	nice_add(&rq->timeshare, p->base.nice);
-	requeue(p, home_queue(rq, p), p->user_pri);
-	if (p->queue == rq->curr)
+	queue = home_queue(rq, p);
+	if (queue == rq->curr) {
 		count(nr_stayed_current);
-	else
+	} else if (profile == PROFILE_5_2 && p->prio != p->user_pri && !p->batch) {
+		queue = rq->curr;
+		count(nr_changed);
+	} else {
 		count(nr_expired);
+	}
+	requeue(p, queue, p->user_pri);
 }
 
 static bool task_tick(rq_t *rq, task_t *p)

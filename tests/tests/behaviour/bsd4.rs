@@ -370,7 +370,7 @@ fn schedcpu_walks_over_all_tasks() {
 }
 
 /// Sections 3 and 4: on several CPUs 6.x scales `estcpu` by their number, and a waker sends all idle CPUs; in 5.x they
-/// watch the queue.
+/// watch the queue, if they do not halt.
 #[test]
 fn profiles_on_several_cpus() {
     for (profile, limit) in [("5_x", 295), ("6_x", 591)] {
@@ -390,7 +390,29 @@ fn profiles_on_several_cpus() {
     };
     near(kicks_per_wakeup(bsd4()), 7.0, 0.5);
     assert!(kicks_per_wakeup(bsd4().set("wake_one_cpu", "1")) < 1.5);
-    assert!(kicks_per_wakeup(bsd4().set("profile", "5_x")) < 1.5);
+    assert!(kicks_per_wakeup(bsd4().set("profile", "5_x").set("idle_halts", "0")) < 1.5);
+}
+
+/// 5.x: a wakeup tells idle CPUs nothing; each of the 100 and 128 ticks of a second makes them look.
+#[test]
+fn halted_cpus_look_when_a_clock_ticks() {
+    let mut load = Load::new(ms(1000));
+    let pipe = load.pipe();
+    load.add(0, forever(&[Op::Run(ms(1)), Op::Send { channel: pipe, bytes: 1 }]));
+    load.add(0, forever(&[Op::Recv { channel: pipe, bytes: 1 }]));
+    let seen = bsd4().set("profile", "5_x").cpus(2).run(load);
+    assert_eq!(seen.counter("nr_idle_elsewhere"), 0);
+    let looks = seen.counter("nr_clock_looks");
+    assert!((200..=228).contains(&looks) && seen.counter("nr_idle_kicks") == looks, "{looks}");
+    // A child is ready on its parent's CPU; the other one comes for it at its next tick, and not before.
+    let share = |halts| {
+        let mut load = Load::new(ms(1000));
+        let child = load.program(hog());
+        load.add(0, program(&[Op::Run(ms(21)), Op::Fork { program: child }]).append(hog()));
+        bsd4().set("profile", "5_x").set("idle_halts", halts).cpus(2).run(load).share(1)
+    };
+    let lost = share("0") - share("1");
+    assert!((0.001..0.0079).contains(&lost), "{lost}");
 }
 
 /// Section 4, pick: 6.x may look a few tasks further for one that ran here last.

@@ -393,7 +393,7 @@ fn woken_tasks_of_5_2_preempt() {
 }
 
 /// Section 4, target CPU: in 6.x a woken task goes to its waker's CPU, and to an idle one if there is more to do
-/// than the waker; in 5.2 it stays where it ran last.
+/// than the waker; in 5.2 it stays where it ran last, and goes to an idle one if that has any task.
 #[test]
 fn wakeups_choose_a_cpu() {
     // The waker on CPU 0, the wakee anywhere, and a hog on CPU 0.
@@ -414,7 +414,8 @@ fn wakeups_choose_a_cpu() {
     assert_eq!(wakes(ule(), false), (0, 0));
     let (idle, elsewhere) = wakes(ule(), true);
     assert!(idle > 300 && elsewhere > 300, "{idle} {elsewhere}");
-    assert_eq!(wakes(ule_5_2(), true).0, 0);
+    let (idle, elsewhere) = wakes(ule_5_2(), true);
+    assert!(idle == 1 && elsewhere > 300, "{idle} {elsewhere}");
 }
 
 /// Section 4, pctcpu: a hog's window of 10 to 11 s holds 1280 to 1408 ticks.
@@ -455,4 +456,26 @@ fn interactive_tasks_do_not_starve_hogs() {
     // Less what it had of a tick already.
     assert!(lengths.len() == 2 && lengths.iter().all(|length| *length < TICK + 0.5), "{lengths:?}");
     assert_eq!(hog_runs("100000000000"), (0, Vec::new()));
+}
+
+/// 5.2: whoever's priority has changed when its slice ends stays current, interactive or not: a task that has slept for a
+/// second computes alone while its score rises, and one that always computed waits in the next queue.
+#[test]
+fn a_rising_score_stays_current_in_5_2() {
+    let run = |lab: Lab| {
+        let late = program(&[Op::Sleep(ms(1000))]).append(hog());
+        lab.run(Load::new(ms(3000)).task(0, hog()).task(0, late))
+    };
+    let (old, new) = (run(ule_5_2()), run(ule()));
+    assert!(old.counter("nr_changed") > 10 && old.share(0) < 0.36, "{}", old.share(0));
+    assert_eq!(new.counter("nr_changed"), 0);
+    assert!(new.share(0) > 0.5, "{}", new.share(0));
+}
+
+/// 5.2: a CPU that has a task hands what becomes ready to an idle one.
+#[test]
+fn idle_cpus_are_handed_tasks_in_5_2() {
+    let seen = ule_5_2().cpus(2).run(hogs(ms(500), &[0, 0]));
+    assert!(seen.counter("nr_wake_idle") > 0 && seen.counter("nr_pushes") == 0);
+    assert!(seen.share(0) > 0.999 && seen.share(1) > 0.999);
 }

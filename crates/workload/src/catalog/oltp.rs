@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schedlab_base::{Better, DurationNs, Prng};
 
 use crate::measure::{Formula, MetricSpec};
-use crate::program::{Amount, ChannelId, DiskId, LockId, Op, ProgramBuilder};
+use crate::program::{Amount, ChannelId, DiskId, LockId, Op, ProgramBuilder, SemId};
 use crate::scenario::{ChannelKind, End, LockKind, Scenario};
 
 use super::WorkloadInfo;
@@ -22,13 +22,22 @@ use super::params::{CatalogError, ParamInfo, ParamKind, Params};
 /// Bytes of a statement and of its answer. Chosen.
 const MESSAGE: u32 = 200;
 
-/// Working sets in KiB: pages of an index on the way to a row; a client that writes statements. Chosen.
-const SESSION_KIB: u32 = 48;
+/// Working set of a client in KiB: it writes statements. Chosen.
 const CLIENT_KIB: u32 = 8;
 
 /// Of a hundred rows written so many are among the first hundredth of the table (sysbench's "special"
 /// distribution).
 const HOT_PERCENT: u64 = 75;
+
+/// Bytes of a row in the table's file. Inferred: sysbench's columns (key, number, 120 and 60 characters), the
+/// engine's own fields, the index.
+const ROW_BYTES: u64 = 260;
+
+/// The document's threads, for which `miss` holds.
+const USUAL_THREADS: u64 = 8;
+
+/// Draws are in millionths.
+const MILLION: u64 = 1_000_000;
 
 /// A statement of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,13 +105,38 @@ pub(super) const OLTP: WorkloadInfo = WorkloadInfo {
             // Chosen.
             default: "4",
             unit: "%",
-            about: "statements that read from the disk",
+            about: "statements that read from the disk, with 8 threads",
             kind: ParamKind::Count { min: 0, max: 100 },
+        },
+        ParamInfo {
+            name: "connection",
+            // Chosen: stacks, buffers and handles of the server's thread and of the client's, sockets.
+            default: "300",
+            unit: "KiB",
+            about: "memory of a thread: so much less of the table is cached, for rows that are not hot",
+            kind: ParamKind::Count { min: 0, max: 1 << 20 },
+        },
+        ParamInfo {
+            name: "inside",
+            // The data base's of that time (innodb_thread_concurrency).
+            default: "8",
+            unit: "",
+            about: "threads that may be in the storage engine at once, those that wait for rows aside",
+            kind: ParamKind::Count { min: 1, max: 2_000 },
         },
         // Chosen.
         time("read", "9ms", "mean service time of a read, exponentially distributed"),
+        ParamInfo {
+            name: "footprint",
+            // Chosen: stack, buffers and the rows at hand. Text and upper pages of the index are the same
+            // memory for all threads: each finds them in the cache.
+            default: "16",
+            unit: "KiB",
+            about: "working set of a server's thread that no other one has",
+            kind: ParamKind::Count { min: 0, max: 1 << 20 },
+        },
         // Inferred: with it 8 threads take the document's 13.7 ms per transaction (O(1), its machine).
-        time("log", "23ms", "service time of a write of the log"),
+        time("log", "23.5ms", "service time of a write of the log"),
     ],
     metrics: &[
         ("total_time", "s"),
@@ -138,12 +172,14 @@ fn build(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
         })
         .collect();
     let locks = row_locks(&mut draft, &written);
+    let (inside, missing) = (params.count32("inside"), missing(params));
+    let inside = (threads > inside.into()).then(|| draft.semaphore(inside));
     for (thread, (transactions, prng)) in written.iter().zip(&mut prngs).enumerate() {
         let (request, answer) = draft.connection(ChannelKind::Unix, MESSAGE);
-        let session = Session { request, answer, disk, locks: &locks };
+        let session = Session { request, answer, disk, locks: &locks, inside, missing };
         let body = serve(params, &session, transactions, prng);
         let program = draft.program(body);
-        draft.task(format!("mysqld/{thread}"), mysqld, program).working_set_kib = SESSION_KIB;
+        draft.task(format!("mysqld/{thread}"), mysqld, program).working_set_kib = params.count32("footprint");
         let statement = [
             Op::Run(params.duration("client")),
             Op::Send { channel: request, bytes: MESSAGE },
@@ -176,6 +212,16 @@ fn build(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     draft.finish()
 }
 
+/// Of a million statements so many read from the disk: what the memory of further threads takes from the
+/// cache is missing whenever a row is drawn that is not hot.
+fn missing(params: &Params) -> u64 {
+    let table = (params.count("rows") * ROW_BYTES / 1024).max(1);
+    let memory = |threads: u64| (threads * params.count("connection")).min(table);
+    let lost = |threads: u64| (100 - HOT_PERCENT) * MILLION / 100 * memory(threads) / table;
+    let usual = params.count("miss") * MILLION / 100;
+    (usual + lost(params.count("threads"))).saturating_sub(lost(USUAL_THREADS)).min(MILLION)
+}
+
 /// Ascending: who takes locks in one order cannot wait for each other.
 fn draw_rows(prng: &mut Prng, rows: u64) -> [u64; ROWS_WRITTEN] {
     let mut drawn = [0; ROWS_WRITTEN];
@@ -203,6 +249,10 @@ struct Session<'a> {
     answer: ChannelId,
     disk: DiskId,
     locks: &'a BTreeMap<u64, LockId>,
+    /// What limits the threads in the storage engine, if there are more.
+    inside: Option<SemId>,
+    /// Of a million statements so many read from the disk.
+    missing: u64,
 }
 
 /// A row is locked from its first write to the end of the transaction.
@@ -225,6 +275,9 @@ fn serve(
                 held.push(*lock);
                 body = body.op(Op::Lock(*lock));
             }
+            let enters = !matches!(statement, Statement::Begin | Statement::Commit);
+            let gate = session.inside.filter(|_| enters);
+            body = gate.into_iter().fold(body, |body, gate| body.op(Op::SemWait(gate)));
             body = body.op(Op::Run(match statement {
                 Statement::Begin => begin,
                 Statement::Point => point,
@@ -235,10 +288,11 @@ fn serve(
             if statement == Statement::Commit {
                 body = body.op(Op::Fsync { disk: session.disk, service: params.duration("log") });
                 body = held.drain(..).fold(body, |body, lock| body.op(Op::Unlock(lock)));
-            } else if statement != Statement::Begin && prng.below(100) < params.count("miss") {
+            } else if enters && prng.below(MILLION) < session.missing {
                 let service = exponential(prng, params.duration("read")).max(DurationNs(1));
                 body = body.op(Op::Io { disk: session.disk, service });
             }
+            body = gate.into_iter().fold(body, |body, gate| body.op(Op::SemPost { sem: gate, units: 1 }));
             body = body.op(Op::Send { channel: session.answer, bytes: MESSAGE });
         }
     }
@@ -302,6 +356,28 @@ mod tests {
         assert!((3_000..9_000).contains(&locked), "{locked}");
         let (_, alone) = walk(&build("oltp:threads=1,transactions=100", 2).unwrap());
         assert_eq!(alone, 0);
+    }
+
+    #[test]
+    fn more_threads_read_more_and_queue_before_the_engine() {
+        let reads = |spec: &str| walk(&build(spec, 1).unwrap()).0.iter().map(|sum| sum.2).sum::<u64>();
+        // 4 % of 18 statements; with 248 further threads of 300 KiB a quarter of 29 % of the table on top.
+        let (few, many) = (reads("oltp:transactions=4096"), reads("oltp:threads=256,transactions=4096"));
+        assert!((2_750..3_150).contains(&few) && (7_900..8_700).contains(&many), "{few}, {many}");
+        assert_eq!(few, reads("oltp:transactions=4096,connection=0"));
+        let gates = |spec: &str| {
+            let scenario = build(spec, 1).unwrap();
+            let ops = |gate: fn(&Op) -> bool| {
+                let programs = scenario.programs.iter();
+                programs.flat_map(|program| program.ops()).filter(|op| gate(op)).count()
+            };
+            let (entered, left) =
+                (ops(|op| matches!(op, Op::SemWait(_))), ops(|op| matches!(op, Op::SemPost { .. })));
+            assert_eq!(entered, left);
+            (scenario.semaphores.iter().map(|gate| gate.initial).sum::<u32>(), entered)
+        };
+        assert_eq!(gates("oltp:threads=9,transactions=90"), (8, 90 * 18));
+        assert_eq!(gates("oltp:threads=8,transactions=90"), (0, 0));
     }
 
     #[test]
