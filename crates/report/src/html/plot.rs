@@ -17,6 +17,8 @@ const BOTTOM: f64 = 250.0;
 /// Colours and shapes before they repeat. Colours repeat first, so that pairs stay apart.
 pub(super) const COLOURS: usize = 6;
 const SHAPES: usize = 5;
+/// Half the width of a letter: the larger ones of a narrow screen.
+const LETTER: f64 = 4.4;
 /// An axis whose largest value is so many times the smallest one is logarithmic. Chosen.
 const WIDE: f64 = 8.0;
 
@@ -204,7 +206,8 @@ impl Plot {
             if let Some(row) = row {
                 let _ = writeln!(
                     text,
-                    "<text x=\"{at}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                    at.min(WIDTH - name.chars().count() as f64 * LETTER),
                     BOTTOM + 19.0 + 16.0 * row as f64,
                     escape(name)
                 );
@@ -260,11 +263,10 @@ fn places(x: &Scale) -> Vec<(f64, Option<usize>, &str)> {
     let mut ends = [f64::NEG_INFINITY; 2];
     let placed = |(value, name): &'_ (f64, String)| {
         let at = x.place(*value, LEFT, RIGHT);
-        // Wide enough for the larger letters on a narrow screen.
-        let half = name.chars().count() as f64 * 4.4;
+        let half = name.chars().count() as f64 * LETTER;
         let row = ends.iter().position(|end| at - half > *end);
         if let Some(row) = row {
-            ends[row] = at + half + 4.0;
+            ends[row] = at + half + 10.0;
         }
         (at, row)
     };
