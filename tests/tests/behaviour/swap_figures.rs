@@ -96,6 +96,25 @@ fn a_thin_client_keeps_its_frame_rate() {
     }
 }
 
+/// Figure 6: VolanoMark on two CPUs. Clients that yield fall behind hogs; with the layer those who wait for them bring them forward.
+#[test]
+fn chat_clients_keep_their_rate_under_hogs() {
+    let setting = POLICIES[0].2;
+    let time = |lab: &Lab, hogs: u32| {
+        let lab = lab.clone().cpus(2);
+        lab.run_catalog(&format!("volano:messages=5,hogs={hogs}")).result.duration.0 as f64
+    };
+    let plain = lab("o1", setting);
+    let (free, loaded) = (time(&plain, 0), time(&plain, 20));
+    assert!(free < 0.3 * loaded, "{free} and {loaded} ns without the layer");
+    for detect in DETECTIONS {
+        let swap = lab("o1+swap", setting).set("detect", detect);
+        let with = time(&swap, 20);
+        assert!(loaded > 2.5 * with, "{detect}: {with} and {loaded} ns with 20 hogs");
+        assert!(time(&swap, 0) < 1.1 * free, "{detect}: alone against {free} ns");
+    }
+}
+
 /// A mutex that a task of nice 19 holds for 20 ms and one of nice -20 wants: with the layer a wait takes as long as that,
 /// however many hogs there are, once it is known who holds it.
 #[test]
