@@ -250,7 +250,7 @@ static task_t *pick_movable(rq_t *src, u32 cpu, bool any)
 
 	list_for_each(pos, &src->head) {
 		p = linked_task(pos);
-		if (!can_run(p, cpu, NULL))
+		if (!can_move(p, cpu))
 			continue;
 		if (steal_pick == STEAL_HEAD)
 			return p;

@@ -142,7 +142,7 @@ static __always_inline task_t *movable_in(rq_t *rq, prio_queue_t *queue, u32 cpu
 		for (pos = head->prev; pos != head && can_loop; pos = pos->prev) {
 			p = linked_task(pos);
 			count(nr_scanned);
-			if (!can_run(p, cpu, NULL))
+			if (!can_move(p, cpu))
 				continue;
 			if (any || rq->base.clock - p->last_ran >= cache_hot())
 				return p;

@@ -339,6 +339,12 @@ static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev)
 	       swap_can_run(p, cpu, prev);
 }
 
+/* Waiting tasks move; a blocked one with a provider counts where somebody can run in its place. */
+static __always_inline bool can_move(task_t *p, u32 cpu)
+{
+	return p->base.state == TASK_READY && cpu_allowed(p, cpu);
+}
+
 /* ---- becoming ready ---- */
 
 SEC("struct_ops/select_cpu")
@@ -442,6 +448,7 @@ enum outcome {
 	CHOSE_REMOTE,	/* SWAP: a task on another CPU's queue */
 	CHOSE_WALK,	/* recalculate_task() all tasks first */
 	CHOSE_MOVED,	/* move that task first */
+	CHOSE_AGAIN,	/* SWAP: who was to run in another's place is gone */
 };
 
 /*
@@ -511,6 +518,7 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 		return CHOSE_NONE;
 	if (prev)
 		put_prev(rq, prev, pass->sum);
+	swap_begin_pick(cpu);
 	next = interrupted_task(c, cpu, prev);
 	exec = next;
 	if (!next) {
@@ -535,6 +543,8 @@ static __noinline u32 choose(s32 cpu, task_t *prev, struct pass *pass)
 		c->exec = exec;
 		load_mm(c, exec);
 		outcome = settle_on(exec, prev, nr, pass);
+	} else if (next) {
+		outcome = CHOSE_AGAIN;
 	} else {
 		WRITE_ONCE(c->curr, NULL);
 		WRITE_ONCE(c->exec, NULL);
@@ -633,6 +643,8 @@ void glue_dispatch(u64 *ctx)
 				break;
 			count(nr_picks);
 			return;
+		case CHOSE_AGAIN:
+			break;
 #ifdef POLICY_WALKS_TASKS
 		case CHOSE_WALK:
 			recalculate_all(rq_of(cpu));
@@ -791,6 +803,7 @@ bool glue_yield(u64 *ctx)
 	if (!lock)
 		goto reschedule;
 	resched = yield_task(rq_nr(nr), t);
+	swap_yields(t);
 	unlock(lock);
 	if (!resched)
 		return false;

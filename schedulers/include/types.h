@@ -123,8 +123,10 @@ struct cpu {
 	bool resched;			/* was told to preempt, has not picked since */
 	u64 pad;
 #ifdef SWAP
-	task_t *stale;			/* virtual runnable, but the pick found nobody for it */
-	task_t *parked[SWAP_REVIVALS];	/* to be revived */
+	task_t *stale[SWAP_STALE];	/* virtual runnable, but the pick found nobody for them */
+	u32 nr_stale;
+	task_t *served[SWAP_SERVED];	/* blocked tasks for whom a task that became ready can run */
+	u32 nr_served;
 	s32 choose_again;		/* CPU that runs somebody in place of one that is not parked */
 	struct swap_search search;
 #endif
@@ -136,6 +138,9 @@ struct cpu {
 
 /* May @cpu, which @prev is about to leave, run @p now? */
 static __always_inline bool can_run(task_t *p, u32 cpu, task_t *prev);
+
+/* May the waiting task @p move to @cpu? */
+static __always_inline bool can_move(task_t *p, u32 cpu);
 
 /*
  * What the glue calls of SWAP (swap/swap.h). Queue locks as said, none otherwise.

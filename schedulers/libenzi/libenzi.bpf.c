@@ -247,7 +247,7 @@ static __always_inline task_t *first_movable(rq_t *src, u32 cpu)
 
 	list_for_each(pos, &src->head) {
 		p = linked_task(pos);
-		if (can_run(p, cpu, NULL) && !p->move_to)
+		if (can_move(p, cpu) && !p->move_to)
 			return p;
 	}
 	return NULL;

@@ -89,6 +89,7 @@ static __always_inline void swap_blocks(task_t *t, struct task_struct *p, u64 no
 	s64 call = regs->orig_ax;
 
 	WRITE_ONCE(t->base.swap.kind, 0);
+	WRITE_ONCE(t->base.swap.yielded, false);
 	if (call < 0 || !swap_enabled || swap_leaves_alone(p))
 		return;
 	if (call == SYS_IO_URING_ENTER) {
@@ -125,10 +126,12 @@ s32 swap_switch(u64 *ctx)
 	if (!t->base.swap.waits || !swap_track_realtime(t))
 		return 0;
 	t->base.state = TASK_VIRTUAL;
+	swap_begin_pick(cpu);
 	if (swap_search(t, cpu, NULL))
 		kick(cpu, NO_CPU, ENQ_WAKE);
 	else if (cpu_nr(cpu)->search.elsewhere)
 		kick(swap_cpu_of(cpu_nr(cpu)->search.elsewhere), NO_CPU, ENQ_WAKE);
+	swap_ready(t, cpu);
 	return 0;
 }
 

@@ -88,6 +88,11 @@ static __always_inline void swap_init_task(task_t *p)
 	WRITE_ONCE(s->ran_on, 0);
 	WRITE_ONCE(s->cpu, 0);
 	WRITE_ONCE(s->slot, SWAP_REALTIME);
+	WRITE_ONCE(s->yielded, false);
+	WRITE_ONCE(s->seen, 0);
+	WRITE_ONCE(s->noted, 0);
+	WRITE_ONCE(s->barren, 0);
+	WRITE_ONCE(s->found_pick, 0);
 	for (i = zero; i < SWAP_OWNED && can_loop; i++)
 		WRITE_ONCE(s->owned[i], NULL);
 }

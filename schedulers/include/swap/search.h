@@ -12,13 +12,28 @@
 #define SCHEDLAB_SWAP_SEARCH_H
 
 /*
- * Entries that one search looks at, at most; chosen: three full lists of providers. In a
- * crowd whose members all may provide for each other (VolanoMark) every search runs into
- * the limit, and 256 cost a quarter of the throughput.
+ * Entries that all searches of one pick look at together, at most; chosen: six full lists of
+ * providers. In a crowd whose members all may provide for each other (VolanoMark) every pick
+ * runs into the limit, and each search into one of its own would cost much of the throughput.
  */
-#define SWAP_SEARCH_LIMIT 64
+#define SWAP_SEARCH_LIMIT 128
 
 u64 nr_swap_cut COUNTS("searches given up because too many providers were in question");
+
+/* The number after @last among those of @cpu, which no other CPU has. */
+static __always_inline u64 swap_next_number(u64 last, u32 cpu)
+{
+	return ((last >> 9) + 1) << 9 | cpu;
+}
+
+/* @cpu is about to pick: it looks for providers afresh. */
+static __always_inline void swap_begin_pick(u32 cpu)
+{
+	struct swap_search __arena *search = &cpu_nr(cpu)->search;
+
+	search->left = SWAP_SEARCH_LIMIT;
+	search->pick = swap_next_number(search->pick, cpu);
+}
 
 /* Is @p one of the requesters on the way to the step at work? */
 static __always_inline bool swap_on_way(struct swap_search __arena *search, task_t *p)
@@ -83,6 +98,24 @@ static __always_inline bool swap_better(struct swap_search __arena *search, prov
 }
 
 /*
+ * Goes on to the providers of the blocked @p; but not again by a way that is worth no more, nor if it is known that there is
+ * nobody behind it. Where many wait for many there are more ways than can be looked at.
+ */
+static __always_inline void swap_descend(struct swap_search __arena *search,
+					 struct swap_step __arena *step, task_t *p, u64 product,
+					 u64 scale, u32 order)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	u64 value = product / scale;
+
+	if (s->barren == search->pick || (s->seen == search->serial && value <= s->value))
+		return;
+	s->seen = search->serial;
+	s->value = value;
+	swap_enter(search, step->depth + 1, p, product, scale, order);
+}
+
+/*
  * Looks at one entry of @step, and goes on to the task's own providers if it is
  * blocked itself. A leaf's value is computed in one division, so that nothing is
  * lost on the way.
@@ -95,11 +128,15 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 	u32 order = step->depth ? step->order : entry->order;
 	task_t *p = entry->task;
 
-	if (swap_on_way(search, p))
+	if (swap_on_way(search, p)) {
+		search->cyclic = true;
 		return;
+	}
 	if (step->depth)
 		scale = step->scale * entry->resource->confidence;
 	if (p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu))) {
+		if (p->base.swap.yielded)
+			return;
 		value = product / scale;
 		if (!swap_better(search, entry, value, order))
 			return;
@@ -112,42 +149,58 @@ static __always_inline void swap_look(struct swap_search __arena *search,
 		if (!search->elsewhere)
 			search->elsewhere = p;
 	} else if (p->base.swap.waits && step->depth + 1 < SWAP_DEPTH) {
-		swap_enter(search, step->depth + 1, p, product, scale, order);
+		swap_descend(search, step, p, product, scale, order);
 	}
+}
+
+/* The search for @requester is over: remembers who was found, until the pick ends. */
+static __always_inline bool swap_found(struct swap_search __arena *search, task_t *requester)
+{
+	struct swap_task __arena *s = &requester->base.swap;
+
+	if (!search->task)
+		return false;
+	s->found = search->task;
+	s->found_entry = search->entry;
+	s->found_pick = search->pick;
+	return true;
 }
 
 /*
  * Finds who runs in place of @requester on @cpu, the calling one, which @prev is
- * about to leave. The result is in the CPU's search; false: nobody can here.
+ * about to leave. The result is kept with the requester; false: nobody can here.
  */
 static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
 {
 	struct swap_search __arena *search;
 	struct swap_step __arena *step;
 	provider_t *entry;
-	u32 looks;
 
 	use_arena();
 	search = &cpu_nr(cpu)->search;
-	search->requester = requester;
+	search->serial = swap_next_number(search->serial, cpu);
+	WRITE_ONCE(search->cyclic, false);
 	WRITE_ONCE(search->task, NULL);
 	WRITE_ONCE(search->elsewhere, NULL);
 	WRITE_ONCE(search->value, 0);
 	swap_enter(search, 0, requester, 1, 1, 0);
-	for (looks = zero; looks < SWAP_SEARCH_LIMIT && can_loop; looks++) {
+	while (search->left && can_loop) {
+		search->left--;
 		step = &search->step[search->depth % SWAP_DEPTH];
 		entry = swap_next_entry(step);
 		if (entry) {
 			if (swap_entry_valid(entry) && entry->confidence > 0)
 				swap_look(search, step, entry, cpu, prev);
-		} else if (step->depth) {
-			search->depth = step->depth - 1;
 		} else {
-			return search->task;
+			if (!search->task && !search->elsewhere && !search->cyclic)
+				step->task->base.swap.barren = search->pick;
+			if (!step->depth)
+				return swap_found(search, requester);
+			search->depth = step->depth - 1;
 		}
 	}
 	count(nr_swap_cut);
-	return search->task;
+	return swap_found(search, requester);
 }
 
 #endif

@@ -73,6 +73,8 @@ static __always_inline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 	return NULL;
 }
 
+#define swap_begin_pick(cpu)
+#define swap_yields(p)
 #define swap_park_stale(cpu, rq)
 #define swap_ready(p, cpu)
 #define swap_blocks(t, p, now)

@@ -25,6 +25,9 @@ const volatile u64 swap_quantum_ns = 20000000;
 const volatile u64 swap_quantum_of_type[16] = {};
 const volatile u32 swap_confidence_of_type[16] = {};
 const volatile u32 swap_providers_of_type[16] = {};
+/* A provider that yields gives the place that was lent to it back; on. Off, programs that wait in sched_yield() are brought
+ * forward too, and those that yield for nothing keep others from running. */
+const volatile bool swap_heed_yield = true;
 /* SWAP is at work; may be changed while the scheduler runs; on. */
 volatile bool swap_enabled = true;
 

@@ -23,8 +23,11 @@
 #define SWAP_DEPTH 8
 /* Resources of which a task is remembered as provider, when it is asked who waits for it. */
 #define SWAP_OWNED 8
-/* Blocked tasks that one becoming ready queues, per resource; chosen. */
+/* Blocked tasks that one becoming ready queues, per resource, and those that it looks at in all; chosen. */
 #define SWAP_REVIVALS 4
+#define SWAP_SERVED 16
+/* Tasks that one pick unlinks, as nobody can run in their place, at most; chosen. */
+#define SWAP_STALE 8
 /* Real-time tasks that are blocked at the same time and have providers, at most; chosen. */
 #define SWAP_REALTIME 16
 /* The table: buckets, and resources in each. 2048 together. */
@@ -82,6 +85,13 @@ struct swap_task {
 	s32 cpu;			/* Q: CPU that picked it last while it was blocked */
 	u32 waits;			/* K: is a blocked requester */
 	u32 slot;			/* K: real time: where it is in the table, SWAP_REALTIME: nowhere */
+	u32 yielded;			/* Q: gave up the place of another task, and has not run by its own rank since */
+	u64 seen, value;		/* last search that came to it while it was blocked, and by way of what value */
+	u64 noted;			/* last time somebody had become ready who may provide for it */
+	u64 barren;			/* last pick that found nobody behind it */
+	struct task __arena *found;	/* who runs in its place, */
+	provider_t *found_entry;	/* by which entry, */
+	u64 found_pick;			/* and the pick that found that */
 };
 
 /* One step on the way from a requester to the task that runs in its place. */
@@ -99,8 +109,9 @@ struct swap_step {
 struct swap_search {
 	struct swap_step step[SWAP_DEPTH];
 	u32 depth;			/* the step at work */
-	u32 looks;			/* entries looked at */
-	struct task __arena *requester;	/* for whom it was */
+	u32 left;			/* entries that may be looked at until this pick ends */
+	bool cyclic;			/* came to a task that is on the way to where it came from */
+	u64 pick, serial;		/* numbers of the pick and of the search, which no other CPU has */
 	struct task __arena *task;	/* who runs in place of the requester, NULL: nobody */
 	struct task __arena *elsewhere;	/* if nobody can here: who can on another CPU, NULL: nobody */
 	provider_t *entry;		/* the last one on the way to it */

@@ -27,37 +27,59 @@ u64 nr_swap_lost_pulls COUNTS("providers on another CPU's queue that were gone w
 
 /* ---- picking ---- */
 
+/* Nobody can run in place of @p on @cpu: it is to be parked. */
+static __always_inline void swap_note_stale(task_t *p, u32 cpu)
+{
+	cpu_t *c = cpu_nr(cpu);
+	u32 n = c->nr_stale;
+
+	if (n >= SWAP_STALE)
+		return;
+	hide_value(n);
+	c->stale[n % SWAP_STALE] = p;
+	c->nr_stale = n + 1;
+}
+
 /* May @cpu pick the virtual runnable @p? If not, it is noted to be parked. */
 static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 {
+	struct swap_search __arena *search = &cpu_nr(cpu)->search;
+
 	if (p->base.state != TASK_VIRTUAL)
 		return false;
-	if (swap_enabled && swap_search(p, cpu, prev))
-		return true;
+	if (swap_enabled && p->base.swap.barren != search->pick) {
+		if (!search->left)
+			return false;
+		if (swap_search(p, cpu, prev))
+			return true;
 #ifdef POLICY_GLOBAL_RQ
-	/* another CPU may be able to */
-	if (swap_enabled && cpu_nr(cpu)->search.elsewhere)
-		return false;
+		/* another CPU may be able to */
+		if (search->elsewhere)
+			return false;
 #endif
-	cpu_nr(cpu)->stale = p;
+	}
+	swap_note_stale(p, cpu);
 	return false;
 }
 
-/* Unlinks the task of this queue that the last pick could do nothing for. */
+/* Unlinks the tasks of this queue that the last pick could do nothing for. */
 static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 {
 	cpu_t *c = cpu_nr(cpu);
-	task_t *p = c->stale;
+	task_t *p;
+	u32 i;
 
-	if (!p)
-		return;
-	WRITE_ONCE(c->stale, NULL);
-	if (p->base.state != TASK_VIRTUAL || p->base.rq != (s32)rq->base.nr)
-		return;
-	dequeue_task(rq, p, DEQ_SLEEP);
-	p->base.state = TASK_NONE;
-	p->base.rq = RQ_NONE;
-	count(nr_swap_parked);
+	for (i = zero; i < c->nr_stale && i < SWAP_STALE && can_loop; i++) {
+		hide_value(i);
+		p = c->stale[i];
+		if (p->base.state != TASK_VIRTUAL || p->base.rq != (s32)rq->base.nr)
+			continue;
+		dequeue_task(rq, p, DEQ_SLEEP);
+		p->base.state = TASK_NONE;
+		p->base.rq = RQ_NONE;
+		count(nr_swap_parked);
+	}
+	WRITE_ONCE(c->nr_stale, 0);
 }
 
 /* Was the time that @p had as a provider for nothing? */
@@ -77,23 +99,46 @@ static __always_inline void swap_settle(task_t *p)
 		swap_blame(entry);
 }
 
+/*
+ * The running @p calls sched_yield(). If somebody's place was lent to it, it has no use for that, which is as good as a
+ * quantum in vain; and until it has run by its own rank or has blocked it is no candidate, or it would be chosen again at
+ * once.
+ */
+static __always_inline void swap_yields(task_t *p)
+{
+	struct swap_task __arena *s = &p->base.swap;
+	provider_t *entry = s->entry;
+
+	if (!entry || !swap_heed_yield)
+		return;
+	WRITE_ONCE(s->yielded, true);
+	WRITE_ONCE(s->entry, NULL);
+	if (entry->task != p || entry->id != p->base.id)
+		return;
+	entry->spent += s->used;
+	swap_blame(entry);
+}
+
 /* Who runs on @cpu when @p was picked: itself, or who stands in for it. */
 static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
 {
 	struct swap_search __arena *search = &cpu_nr(cpu)->search;
 	task_t *exec;
 
-	if (!p || p->base.state != TASK_VIRTUAL)
+	if (!p)
+		return NULL;
+	if (p->base.state != TASK_VIRTUAL) {
+		WRITE_ONCE(p->base.swap.yielded, false);
 		return p;
-	/* the pick has searched for it, but may have done so for another one since */
-	if (search->requester != p && !swap_search(p, cpu, prev))
+	}
+	/* the pick has searched for it, unless another CPU has done so since */
+	if (p->base.swap.found_pick != search->pick && !swap_search(p, cpu, prev)) {
+		swap_note_stale(p, cpu);
 		return NULL;
-	exec = search->task;
-	WRITE_ONCE(search->requester, NULL);
-	if (!exec)
-		return NULL;
+	}
+	exec = p->base.swap.found;
 	swap_settle(exec);
-	exec->base.swap.entry = search->entry;
+	exec->base.swap.entry = p->base.swap.found_entry;
 	WRITE_ONCE(exec->base.swap.used, 0);
 	p->base.swap.cpu = cpu;
 	count(nr_swap_stand_ins);
@@ -144,6 +189,7 @@ static __always_inline s32 swap_where(task_t *p, u32 cpu)
 
 	if (!p->base.swap.nr_requests || !swap_enabled)
 		return NO_CPU;
+	swap_begin_pick(cpu);
 	if (swap_search(p, cpu, NULL))
 		where = cpu;
 	else if (cpu_nr(cpu)->search.elsewhere)
@@ -193,70 +239,101 @@ static __noinline s32 swap_revive(task_t *p, u32 cpu, u64 now)
 	return target;
 }
 
+/* @waiter is one of those for whom somebody may be able to run now. */
+static __always_inline void swap_note(cpu_t *c, task_t *waiter)
+{
+	u32 n = c->nr_served;
+
+	if (n >= SWAP_SERVED || waiter->base.swap.noted == c->search.serial)
+		return;
+	waiter->base.swap.noted = c->search.serial;
+	hide_value(n);
+	c->served[n % SWAP_SERVED] = waiter;
+	c->nr_served = n + 1;
+}
+
 /*
- * The provider of @entry has become ready: the first parked requesters of its resource, for the CPU's
- * list of them, and the CPU on which somebody else runs in place of one that is not parked.
+ * The provider of @entry has become ready: the first parked requesters of its resource, and of those that are not
+ * parked too, for the CPU's list; and the CPU on which somebody else runs in place of one.
  */
-static __always_inline u32 swap_collect(provider_t *entry, cpu_t *c)
+static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 {
 	resource_t *resource = entry->resource;
+	u32 parked = zero, looks = zero;
 	struct lock *lock;
-	u32 n = 0;
 	list_t *pos;
 	task_t *p;
 
 	lock = swap_lock(swap_bucket(resource->kind, resource->what));
 	if (!lock)
-		return 0;
+		return;
 	list_for_each(pos, &resource->requesters) {
 		p = list_entry(pos, struct swap_request, link)->task;
-		if (p->base.rq != RQ_NONE) {
-			if (p->base.state == TASK_VIRTUAL && cpu_nr(p->base.swap.cpu)->curr == p)
-				c->choose_again = p->base.swap.cpu;
-			continue;
-		}
-		c->parked[n % SWAP_REVIVALS] = p;
-		if (++n >= SWAP_REVIVALS)
+		if (p->base.rq == RQ_NONE)
+			parked++;
+		else if (p->base.state == TASK_VIRTUAL && cpu_nr(p->base.swap.cpu)->curr == p)
+			c->choose_again = p->base.swap.cpu;
+		if (p->base.rq == RQ_NONE || looks++ < SWAP_REVIVALS)
+			swap_note(c, p);
+		if (parked >= SWAP_REVIVALS)
 			break;
 	}
 	unlock(lock);
-	return n;
+}
+
+/* @waiter, for whom somebody can run on @cpu: is queued there if it is parked. */
+static __always_inline void swap_serve(task_t *waiter, s32 cpu, u64 now)
+{
+	if (waiter->base.swap.slot < SWAP_REALTIME)
+		kick(cpu, NO_CPU, ENQ_WAKE);
+	else if (waiter->base.rq == RQ_NONE)
+		kick(swap_revive(waiter, cpu, now), NO_CPU, ENQ_WAKE);
 }
 
 /*
- * @p has become ready on @cpu: so have the blocked tasks that it may provide for, and
- * where somebody else runs for one of them, there may be a better choice now.
+ * The task at @address has become ready on @cpu, or is blocked and somebody can run in its place: so have the blocked
+ * tasks that it may provide for, and those that these may provide for. Where somebody else runs for one of them, there may
+ * be a better choice now. Global, so that the verifier walks it once a program and not once a path.
  */
-static __noinline int swap_ready(task_t *p, s32 cpu)
+__weak int swap_make_ready(u64 address, s32 cpu)
 {
 	cpu_t *c = cpu_nr(bpf_get_smp_processor_id());
 	u64 now = bpf_ktime_get_ns();
+	task_t *p = (task_t *)address;
 	provider_t *entry;
-	task_t *waiter;
-	u32 i, j, n;
-	s32 target;
+	u32 i, j, done;
 
 	use_arena();
-	for (i = zero; i < SWAP_OWNED && can_loop; i++) {
-		entry = p->base.swap.owned[i];
-		if (!entry)
-			break;
-		if (entry->task != p || entry->id != p->base.id)
-			continue;
-		if (!entry->resource->nr_requesters || entry->confidence <= 0)
-			continue;
-		c->choose_again = NO_CPU;
-		n = swap_collect(entry, c);
-		if (c->choose_again >= 0 && cpu_nr(c->choose_again)->exec != p)
-			preempt_cpu(c->choose_again);
-		for (j = zero; j < n && j < SWAP_REVIVALS && can_loop; j++) {
-			waiter = c->parked[j];
-			target = waiter->base.swap.slot < SWAP_REALTIME ?
-					 cpu : swap_revive(waiter, cpu, now);
-			kick(target, NO_CPU, ENQ_WAKE);
+	WRITE_ONCE(c->nr_served, 0);
+	c->search.serial = swap_next_number(c->search.serial, bpf_get_smp_processor_id());
+	p->base.swap.noted = c->search.serial;
+	for (j = zero; j < SWAP_SERVED && can_loop; j++) {
+		for (i = zero; i < SWAP_OWNED && can_loop; i++) {
+			entry = p->base.swap.owned[i];
+			if (!entry)
+				break;
+			if (entry->task != p || entry->id != p->base.id)
+				continue;
+			if (!entry->resource->nr_requesters || entry->confidence <= 0)
+				continue;
+			c->choose_again = NO_CPU;
+			swap_collect(entry, c);
+			if (c->choose_again >= 0 && cpu_nr(c->choose_again)->exec != p)
+				preempt_cpu(c->choose_again);
 		}
+		done = j;
+		hide_value(done);
+		if (done >= c->nr_served)
+			break;
+		p = c->served[done % SWAP_SERVED];
+		swap_serve(p, cpu, now);
 	}
 	return 0;
+}
+
+static __always_inline void swap_ready(task_t *p, s32 cpu)
+{
+	swap_make_ready((u64)p, cpu);
 }
 
 /*
@@ -300,7 +377,10 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 /* @p, which has just blocked on @cpu, counts on CPU @where. */
 static __always_inline void swap_move(task_t *p, s32 cpu, s32 where, u64 now)
 {
-	if (where == NO_CPU || where == cpu || p->base.rq == RQ_NONE)
+	if (where == NO_CPU)
+		return;
+	swap_ready(p, where);
+	if (where == cpu || p->base.rq == RQ_NONE)
 		return;
 #ifndef POLICY_GLOBAL_RQ
 	unlink_task(p, now, DEQ_MOVED);

@@ -13,9 +13,6 @@ const MECHANISMS: [&str; 17] = [
 ];
 
 /// Once it is known who serves, a client waits as long as without hogs, through whatever it waits; by both ways to know.
-///
-/// One exception is granted: a parent shares its slice with each child, so a client that forks its servers comes to the
-/// end of its own slice at some time, and waits for its turn.
 #[test]
 fn both_detections_find_the_server_through_every_mechanism() {
     let mut findings = Vec::new();
@@ -25,7 +22,7 @@ fn both_detections_find_the_server_through_every_mechanism() {
             let seen = Lab::new("o1+swap").set("detect", detect).run_catalog(&spec);
             let times = seen.iterations();
             assert_eq!(times.len(), 8, "{detect}, {mechanism}");
-            if times[3..].iter().filter(|time| **time > 44.0).count() > usize::from(mechanism == "wait") {
+            if times[3..].iter().any(|time| *time > 44.0) {
                 findings.push(format!("{detect}, {mechanism}: {times:?}"));
             }
         }

@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use schedlab_base::Machine;
+use schedlab_live::exec::SpinRate;
 use schedlab_live::kernel_image::{self, KernelImage};
 use schedlab_live::load::{SchedulerObject, load, sched_ext};
 use schedlab_live::session::{self, RunPlan, Work};
@@ -36,6 +37,7 @@ const TESTS: &[Test] = &[
     ("instruction_counts_repeat", instruction_counts_repeat),
     ("mixed_load_and_reloads", mixed_load_and_reloads),
     ("swap_brings_providers_forward", swap::brings_providers_forward),
+    ("swap_on_two_cpus", swap::brings_providers_forward_on_two_cpus),
     ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
 ];
 
@@ -93,7 +95,7 @@ fn inside(args: &[String]) -> ExitCode {
         let done = match (workload, &scheduler) {
             ("reload", Some(scheduler)) => reload(scheduler),
             (several, Some(scheduler)) if several.contains(';') => run_several(several, scheduler),
-            _ => run_workload(workload, scheduler.as_ref()),
+            _ => run_workload(workload, scheduler.as_ref(), None),
         };
         match done {
             Ok(figures) => figures.iter().for_each(|(name, value)| println!("{number}:{name} {value}")),
@@ -108,14 +110,18 @@ fn inside(args: &[String]) -> ExitCode {
 
 type Figures = Vec<(String, String)>;
 
-fn run_workload(workload: &str, scheduler: Option<&SchedulerObject>) -> Result<Figures, String> {
+fn run_workload(
+    workload: &str,
+    scheduler: Option<&SchedulerObject>,
+    spin_rate: Option<SpinRate>,
+) -> Result<Figures, String> {
     let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
     let plan = RunPlan {
         scheduler,
         work: Work::Scenario(&scenario),
         observe: true,
         explain_waits: false,
-        spin_rate: None,
+        spin_rate,
     };
     let result = session::run(&plan).map_err(|error| error.to_string())?;
     let mut figures: Figures =
@@ -130,11 +136,17 @@ fn run_workload(workload: &str, scheduler: Option<&SchedulerObject>) -> Result<F
 
 /// Workloads one after the other under a scheduler that is loaded once: loading takes longer than many a workload. The
 /// figures of the workload with number N have `N/` before their names.
+///
+/// Emulated CPUs share the emulator's speed, so that one among idle ones is faster. For a workload with hogs, CPU time is that
+/// of a machine of which all CPUs compute, or what emulation does to its times would look like what the scheduler does.
 fn run_several(workloads: &str, scheduler: &SchedulerObject) -> Result<Figures, String> {
     let loaded = load(scheduler).map_err(|error| error.to_string())?;
+    let others = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+    let among_others = SpinRate::measure_among(others);
     let mut all = Figures::new();
     for (number, workload) in workloads.split(';').enumerate() {
-        let figures = run_workload(workload, None)?;
+        let crowded = !workload.contains("hogs=0");
+        let figures = run_workload(workload, None, crowded.then_some(among_others))?;
         all.extend(figures.into_iter().map(|(name, value)| (format!("{number}/{name}"), value)));
     }
     let exit = loaded.unload().exit;

@@ -33,7 +33,7 @@ enum Mechanism {
     Poll(PollKind),
     /// An epoll server of two connections, of which one is silent; the client polls its end.
     EpollServer,
-    /// The client forks the server and waits for its end.
+    /// The server is a child of the client, which waits for its end.
     Child,
 }
 
@@ -41,6 +41,8 @@ enum Mechanism {
 /// wanted. Chosen, small against `service`.
 const LOOK: DurationNs = DurationNs::from_ms(1);
 
+/// Capacity of a pipe.
+const PAGE: u32 = 4096;
 /// Length of a request. Chosen.
 const REQUEST: u32 = 64;
 
@@ -215,7 +217,7 @@ swap!(
     M::EpollServer,
     "a client waits for a server of two connections: epoll on both sides"
 );
-swap!(WAIT, "swap-wait", PARAMS, M::Child, "a client forks the server and waits for its end");
+swap!(WAIT, "swap-wait", PARAMS, M::Child, "a client waits for a server: the end of one of its children");
 
 pub(super) const INVERSION: WorkloadInfo = WorkloadInfo {
     name: "inversion",
@@ -349,10 +351,9 @@ fn roles(draft: &mut Draft, params: &Params, mechanism: Mechanism, span: SpanId)
             two(timed(&client), forever(&server))
         }
         Mechanism::Child => {
-            let child = draft.program(ProgramBuilder::new().op(run));
             // The child of an important client is not important.
             draft.reset_on_fork();
-            let client = timed(&[Op::Fork { program: child }, Op::WaitChild]);
+            let client = wait_for_children(draft, run, params.count("iterations"), span);
             Roles { client, server: None, threads: false }
         }
     }
@@ -413,6 +414,30 @@ fn take_turns(
             .op(Op::Await { word: wanted, value: 0, step: LOOK })
     });
     (client, server)
+}
+
+/// Children that stand ready at a time. Chosen; no more than SWAP remembers providers of a resource (20).
+const BROOD: u64 = 10;
+
+/// The client has a child compute and waits for its end. It forks several ahead, untimed: most policies of old take a
+/// child's first slice from its parent, so that a client which forks among hogs waits for its own turn before long.
+fn wait_for_children(draft: &mut Draft, run: Op, iterations: u64, span: SpanId) -> ProgramBuilder {
+    let begin = draft.channel(ChannelKind::Pipe, PAGE);
+    let program = draft.program(ProgramBuilder::new().op(Op::Recv { channel: begin, bytes: 1 }).op(run));
+    let brood = |b: ProgramBuilder, children: u64| {
+        b.repeat(Amount::Times(children), |b| b.op(Op::Fork { program })).repeat(
+            Amount::Times(children),
+            |b| {
+                b.op(Op::SpanBegin(span))
+                    .op(Op::Send { channel: begin, bytes: 1 })
+                    .op(Op::WaitChild)
+                    .op(Op::SpanEnd(span))
+            },
+        )
+    };
+    let (broods, rest) = (iterations / BROOD, iterations % BROOD);
+    let client = ProgramBuilder::new().repeat(Amount::Times(broods), |b| brood(b, BROOD));
+    if rest == 0 { client } else { brood(client, rest) }
 }
 
 /// The client signals one condition and waits for the other. Whoever signals holds the

@@ -41,6 +41,14 @@ pub(super) const SWAP_MULTI: WorkloadInfo = WorkloadInfo {
             about: "servers abandon what they do when the client has been served and start afresh",
             kind: ParamKind::Word(&["yes", "no"]),
         },
+        ParamInfo {
+            name: "known",
+            default: "no",
+            unit: "",
+            // The paper takes whoever has touched the semaphore for one who may post it.
+            about: "every server has used the semaphore before the first iteration",
+            kind: ParamKind::Word(&["yes", "no"]),
+        },
     ],
     metrics: METRICS,
     build,
@@ -51,7 +59,14 @@ fn build(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
     let (span, full, generation) = (draft.span(), draft.semaphore(0), draft.word());
     let restart = params.word("restart") == "yes";
     let starts: Vec<_> = params.counts("servers").iter().map(|_| draft.semaphore(0)).collect();
-    let client = ProgramBuilder::new().repeat(Amount::Times(params.count("iterations")), |b| {
+    let known = (params.word("known") == "yes").then(|| draft.barrier(starts.len() as u32 + 1));
+    // What a task does before the first iteration, in which the client takes back what the servers post here.
+    let before = |ops: &[Op]| {
+        let builder = ProgramBuilder::new();
+        let Some(barrier) = known else { return builder };
+        ops.iter().fold(builder, |b, op| b.op(*op)).op(Op::Barrier(barrier))
+    };
+    let client = before(&[]).repeat(Amount::Times(params.count("iterations")), |b| {
         let b = if restart {
             let b = b.op(Op::Advance(generation)).op(Op::SemDrain(full));
             starts.iter().fold(b, |b, &sem| b.op(Op::SemPost { sem, units: 1 }))
@@ -65,7 +80,7 @@ fn build(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
     make_important(draft.task("client".into(), process, client), params);
     let run = Op::Run(params.duration("unit"));
     for (number, (&units, &start)) in params.counts("servers").iter().zip(&starts).enumerate() {
-        let body = ProgramBuilder::new().repeat(Amount::Forever, |b| {
+        let body = before(&[Op::SemPost { sem: full, units: 1 }]).repeat(Amount::Forever, |b| {
             let b = if restart {
                 // One start is enough, however often the client has asked meanwhile.
                 b.op(Op::SemWait(start)).op(Op::SemDrain(start)).op(Op::Note(generation))
