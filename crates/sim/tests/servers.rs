@@ -26,8 +26,8 @@ fn every_request_of_ab_is_answered() {
             simulated(1, &format!("ab:concurrency={concurrency},requests=200,workers=30,start=4,page=1ms"));
         assert_eq!(run.1.measurements.spans[1].count(), 200);
         let ttf = metric(&run, "ttf");
-        // One CPU does all the work: 1.79 ms and the system calls of a request.
-        assert!((0.358..0.45).contains(&ttf), "{concurrency}: {ttf} s");
+        // One CPU does all the work: 1.74 ms, 0.35 us for each connection, and the system calls of a request.
+        assert!((0.348..0.45).contains(&ttf), "{concurrency}: {ttf} s");
         // The time that a connection takes is that of all which were opened before it was answered.
         let mean: f64 = run.1.measurements.spans[1]
             .samples()
@@ -73,9 +73,10 @@ fn builds_of_one_job_take_the_sum_of_their_parts() {
             _ => None,
         })
         .sum();
-    // Nothing overlaps but make, which starts an object while the parent of the last one is reaped.
+    // Nothing overlaps but make, which starts an object while the parent of the last one is reaped, and the assembler, which has
+    // 8 % of the CPU time and works beside the compiler.
     let (real, parts) = (metric(&run, "real"), metric(&run, "user") + metric(&run, "sys") + disk);
-    assert!(real <= parts * 1.01 && real > parts * 0.97, "{real} s, {parts} s");
+    assert!(real <= parts * 1.01 && real > parts * 0.9, "{real} s, {parts} s");
     assert!((2.0..2.05).contains(&metric(&run, "user")) && (0.5..0.6).contains(&metric(&run, "sys")));
     // With more jobs the disk works beside the CPU.
     let parallel = simulated(2, "buildworld:jobs=4,objects=40,user=2s,system=500ms,io=20ms");

@@ -48,14 +48,23 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
         }
     }
     progress("booting the VM under emulation");
-    match Machine::start(job, image, emulation)?.run_to_end(job, progress) {
+    let ended = Machine::start(job, image, emulation)?.run_to_end(job, progress);
+    let why = match &ended {
         // Multi-threaded emulation now and then hangs while the guest starts its CPUs.
-        Err(VmError::Boot { why, .. }) => {
-            progress(&format!("the VM did not boot ({why}); once more, on one host thread"));
-            Machine::start(job, image, Accelerator::EmulationSingleThread)?.run_to_end(job, progress)
+        Err(VmError::Boot { why, .. }) => format!("the VM did not boot ({why})"),
+        Err(VmError::KernelCrash { lines }) if emulation == Accelerator::Emulation && met_patch(lines) => {
+            "the emulator ran code while the guest's kernel patched it (int3)".to_string()
         }
-        other => other,
-    }
+        _ => return ended,
+    };
+    progress(&format!("{why}; once more, on one host thread"));
+    Machine::start(job, image, Accelerator::EmulationSingleThread)?.run_to_end(job, progress)
+}
+
+/// Did the kernel crash on a breakpoint that it had set itself, in code that it was patching? Its handler passes those by unless
+/// the patch is done, which a CPU on another host thread need not have seen.
+fn met_patch(console: &[String]) -> bool {
+    console.iter().any(|line| line.contains("Oops: int3"))
 }
 
 /// Whether the device may be opened; only a boot shows whether it works.
@@ -347,5 +356,17 @@ impl Follower {
             let line: String = self.partial.drain(..=end).collect();
             see(line.trim_end());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::met_patch;
+
+    #[test]
+    fn crashes_of_the_emulator_are_told_from_the_kernels() {
+        let console = |line: &str| vec!["[    7.8] sched_ext: enabled".to_string(), line.to_string()];
+        assert!(met_patch(&console("[    7.897260] Oops: int3: 0000 [#1] SMP NOPTI")));
+        assert!(!met_patch(&console("[    7.897260] Oops: general protection fault: 0000 [#1] SMP")));
     }
 }
