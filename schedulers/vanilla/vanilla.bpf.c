@@ -99,9 +99,11 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 	return pick_best(rq, cpu, prev);
 }
 
+/* Who had yielded may go on in another's place (SWAP), and then is not put. */
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
 	p->processor = cpu;
+	WRITE_ONCE(p->yielded, false);
 }
 
 static void put_prev_task(rq_t *rq, task_t *p, u64 ran)

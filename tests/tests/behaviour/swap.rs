@@ -186,3 +186,15 @@ fn many_that_wait_for_many_cost_little() {
         assert!(with < 1.5 * without, "{swap}: {with} ns, {without} without");
     }
 }
+
+/// A task that yields may go on at once in the place of one that waits for it. It has yielded for that pick alone, and has its
+/// turns later: nobody waits long enough for the kernel to complain.
+#[test]
+fn a_yield_in_anothers_place_is_over_with_it() {
+    let load = "volano:rooms=4,messages=8,hogs=20,client_work=500us,server_work=500us";
+    for (_, swap) in POLICIES {
+        let seen = Lab::new(swap).cpus(2).without_events().run_catalog(load);
+        let longest = seen.result.summary.run_delay.quantile(1000).expect("somebody waited");
+        assert!(longest < ms(10_000), "{swap}: {longest}");
+    }
+}
