@@ -81,7 +81,7 @@ fn main() -> ExitCode {
 }
 
 /// Inside of the VM: `inside JOB...`, each `WORKLOAD@OBJECT`; without an object the kernel's own scheduler runs it.
-/// `WORKLOAD;WORKLOAD...@OBJECT` loads it once for all of them, `reload=N@OBJECT` loads and unloads N times (1 or 3) under load. Prints one figure a
+/// `WORKLOAD;WORKLOAD...@OBJECT` loads it once for all of them, `reload=N@OBJECT` loads and unloads N times under load. Prints one figure a
 /// line, with the job's number in front.
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "the host reads it")]
 fn inside(args: &[String]) -> ExitCode {
@@ -93,8 +93,10 @@ fn inside(args: &[String]) -> ExitCode {
             ..SchedulerObject::default()
         });
         let done = match (workload, &scheduler) {
-            ("reload=1", Some(scheduler)) => reload(scheduler, 1),
-            ("reload=3", Some(scheduler)) => reload(scheduler, 3),
+            (reload, Some(scheduler)) if reload.starts_with("reload=") => {
+                let rounds = reload["reload=".len()..].parse().expect("a number of rounds");
+                self::reload(scheduler, rounds)
+            }
             (several, Some(scheduler)) if several.contains(';') => run_several(several, scheduler),
             _ => run_workload(workload, scheduler.as_ref(), None),
         };
@@ -412,16 +414,17 @@ fn instruction_counts_repeat(lab: &Lab) -> Result<(), String> {
 }
 
 /// Every scheduler under everything at once on 2 CPUs, then loaded and unloaded while that goes on: once, and three times in soaks
-/// of a minute and more, for a load takes the emulated verifier up to a minute.
+/// of a minute and more, for a load takes the emulated verifier minutes.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     let seconds = std::env::var("SCHEDLAB_SOAK_SECONDS").ok();
     let seconds: u64 =
         seconds.map_or(Ok(10), |text| text.parse()).map_err(|_| "SCHEDLAB_SOAK_SECONDS: no number")?;
     let count = lab.schedulers.len();
     let soak = format!("mixed:ttime={seconds}s");
-    let (reload, left) = if seconds < 60 { ("reload=1", "none") } else { ("reload=3", "none,none,none") };
+    let rounds = if seconds < 60 { 1 } else { 3 };
+    let (reload, left) = (format!("reload={rounds}"), vec!["none"; rounds].join(","));
     let jobs: Vec<(String, usize)> =
-        (0..count).flat_map(|n| [(soak.clone(), n), (reload.to_string(), n)]).collect();
+        (0..count).flat_map(|n| [(soak.clone(), n), (reload.clone(), n)]).collect();
     let limit = Duration::from_secs(600 + (4 * seconds + 240) * count as u64);
     // On an emulated CPU o1's interactive tasks keep a forking one waiting for 10 s.
     let expected: &[&str] =
