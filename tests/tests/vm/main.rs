@@ -11,6 +11,7 @@ mod swap;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use schedlab_base::Machine;
@@ -29,16 +30,17 @@ const HOST_INDEPENDENT: Accelerator = Accelerator::InstructionCount { shift: 4 }
 
 type Test = (&'static str, fn(&Lab) -> Result<(), String>);
 
+/// The longest first, so that the last worker is done soon after the others.
 const TESTS: &[Test] = &[
-    ("shipped_schedulers_run_chat", shipped_schedulers_run_chat),
+    ("mixed_load_and_reloads", mixed_load_and_reloads),
     ("nice_shares_of_hogs", nice_shares_of_hogs),
+    ("swap_on_two_cpus", swap::brings_providers_forward_on_two_cpus),
+    ("swap_brings_providers_forward", swap::brings_providers_forward),
+    ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
+    ("shipped_schedulers_run_chat", shipped_schedulers_run_chat),
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
-    ("mixed_load_and_reloads", mixed_load_and_reloads),
-    ("swap_brings_providers_forward", swap::brings_providers_forward),
-    ("swap_on_two_cpus", swap::brings_providers_forward_on_two_cpus),
-    ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
 ];
 
 /// What the tests share.
@@ -63,21 +65,34 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
-        let begin = Instant::now();
-        let verdict = test(&lab);
-        let seconds = begin.elapsed().as_secs_f64();
-        match verdict {
-            Ok(()) => println!("test {name} ... ok ({seconds:.0} s)"),
-            Err(why) => {
-                println!("test {name} ... FAILED ({seconds:.0} s)\n{why}");
-                failed += 1;
-            }
-        }
-    }
+    let wanted: Vec<&Test> = TESTS.iter().filter(|(name, _)| name.contains(&filter)).collect();
+    let failed = run_tests(&lab, &wanted);
     println!("test result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the tests, as many at a time as there are processors, for an emulated one hardly uses more than one of ours. Returns how
+/// many failed.
+#[allow(clippy::print_stdout, reason = "a test program reports")]
+fn run_tests(lab: &Lab, tests: &[&Test]) -> usize {
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some((name, test)) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begin = Instant::now();
+            let verdict = test(lab);
+            let seconds = begin.elapsed().as_secs_f64();
+            match verdict {
+                Ok(()) => println!("test {name} ... ok ({seconds:.0} s)"),
+                Err(why) => {
+                    println!("test {name} ... FAILED ({seconds:.0} s)\n{why}");
+                    failed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(tests.len());
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner()
 }
 
 /// Inside of the VM: `inside JOB...`, each `WORKLOAD@OBJECT`; without an object the kernel's own scheduler runs it.
