@@ -114,16 +114,23 @@ fn panel(svg: &mut String, scale: &Scale, top: f64, course: &PriorityCourse, end
     let _ = writeln!(svg, "<path class=\"waits\" d=\"{whole}\"/>\n<path class=\"runs\" d=\"{runs}\"/>");
 }
 
+/// Units of time and their length in ns, longest first.
+const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// Times below the panels, all in the unit that the run's length has.
 fn time_axis(svg: &mut String, scale: &Scale, top: f64) {
+    let (unit, ns) = UNITS.into_iter().find(|(_, ns)| *ns as f64 <= scale.length).unwrap_or(UNITS[3]);
     let by = step(scale.length, 8.0).max(1.0) as u64;
     let mut at = 0;
     while at as f64 <= scale.length {
         let x = scale.x(at);
+        // The last one may be at the picture's edge.
+        let anchor = if x > RIGHT - 20.0 { "end" } else { "middle" };
         let _ = writeln!(
             svg,
-            "<path class=\"grid\" d=\"M{x} {top}v5\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            "<path class=\"grid\" d=\"M{x} {top}v5\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\">{} {unit}</text>",
             top + 18.0,
-            DurationNs(at)
+            at as f64 / ns as f64
         );
         at += by;
     }
@@ -152,7 +159,11 @@ mod tests {
         let svg = picture(&[(0, 0, 120, true), (50, 0, 121, false), (75, 0, 130, true)]).unwrap();
         assert!(svg.contains("d=\"M44 22H396V31.6H572V118H748\""), "{svg}");
         assert!(svg.contains("class=\"runs\" d=\"M44 22H396M572 118H748\""), "{svg}");
-        assert!(svg.contains(">120</text>") && svg.contains(">130</text>") && svg.contains(">100ms</text>"));
+        assert!(
+            svg.contains(">120</text>")
+                && svg.contains(">130</text>")
+                && svg.contains("\"end\">100 ms</text>")
+        );
     }
 
     #[test]
