@@ -3,7 +3,8 @@
 //! Not under the usual harness: this program is also what runs inside of the VM. Every test needs
 //! QEMU and a kernel image (the package archive, or a cached copy) and says "skipped" with the
 //! reason where it has none. Every scheduler is tested, in one boot where it can be. `SCHEDLAB_SOAK_SECONDS` is the time
-//! that each one has under mixed load (10), `SCHEDLAB_VM_SCHEDULERS` names some of them, or others with
+//! that each one has under mixed load (10), `SCHEDLAB_SOAK_RELOADS` how often it is loaded and unloaded there after that (1, or 3 in
+//! soaks of a minute and more), `SCHEDLAB_VM_SCHEDULERS` names some of them, or others with
 //! SWAP (`o1,o1+swap`).
 
 mod swap;
@@ -428,19 +429,23 @@ fn instruction_counts_repeat(lab: &Lab) -> Result<(), String> {
     check(difference < 0.02, format!("time_per_round {figures:?} us"))
 }
 
+/// A number from the environment.
+fn setting(name: &str, default: u64) -> Result<u64, String> {
+    let text = std::env::var(name).ok();
+    text.map_or(Ok(default), |text| text.parse()).map_err(|_| format!("{name}: no number"))
+}
+
 /// Every scheduler under everything at once on 2 CPUs, then loaded and unloaded while that goes on: once, and three times in soaks
 /// of a minute and more, for a load takes the emulated verifier minutes.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
-    let seconds = std::env::var("SCHEDLAB_SOAK_SECONDS").ok();
-    let seconds: u64 =
-        seconds.map_or(Ok(10), |text| text.parse()).map_err(|_| "SCHEDLAB_SOAK_SECONDS: no number")?;
+    let seconds = setting("SCHEDLAB_SOAK_SECONDS", 10)?;
+    let rounds = setting("SCHEDLAB_SOAK_RELOADS", if seconds < 60 { 1 } else { 3 })?;
     let count = lab.schedulers.len();
     let soak = format!("mixed:ttime={seconds}s");
-    let rounds = if seconds < 60 { 1 } else { 3 };
-    let (reload, left) = (format!("reload={rounds}"), vec!["none"; rounds].join(","));
+    let (reload, left) = (format!("reload={rounds}"), vec!["none"; rounds as usize].join(","));
     let jobs: Vec<(String, usize)> =
         (0..count).flat_map(|n| [(soak.clone(), n), (reload.clone(), n)]).collect();
-    let limit = Duration::from_secs(600 + (4 * seconds + 240) * count as u64);
+    let limit = Duration::from_secs(600 + (4 * seconds + 300 * rounds) * count as u64);
     // On an emulated CPU o1's interactive tasks keep a forking one waiting for 10 s.
     let expected: &[&str] =
         if seconds < 60 { &["messages", "work"] } else { &["messages", "work", "forks", "changes"] };
