@@ -32,10 +32,6 @@ const SPAWN_PERIOD: DurationNs = DurationNs::from_secs(1);
 /// Different times of the page. Chosen.
 const PAGE_TIMES: u64 = 20;
 
-const fn time(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "ms", about, kind: ParamKind::Duration("ms") }
-}
-
 pub(super) const AB: WorkloadInfo = WorkloadInfo {
     name: "ab",
     about: "ApacheBench: one client, a prefork web server, a page in PHP",
@@ -74,12 +70,17 @@ pub(super) const AB: WorkloadInfo = WorkloadInfo {
         },
         // Together inferred: 16.356 s / 4000 on a busy CPU, system calls, switches and refills of caches
         // (O(1) on the document's machine) taken off. The split is chosen.
-        time("client", "0.2ms", "CPU time of the client per request"),
+        ParamInfo::time("client", "0.2ms", "ms", "CPU time of the client per request"),
         // Chosen: `poll` asks each socket, and ab goes through all answers; 50 us with the document's 150.
-        time("look", "0.35us", "CPU time of the client for each connection when it looks who has answered"),
-        time("accept", "0.25ms", "CPU time of a worker to accept and read a request"),
-        time("page", "3.25ms", "CPU time of the page, 10 % more or less"),
-        time("finish", "0.29ms", "CPU time of a worker after the answer (log, close)"),
+        ParamInfo::time(
+            "look",
+            "0.35us",
+            "ms",
+            "CPU time of the client for each connection when it looks who has answered",
+        ),
+        ParamInfo::time("accept", "0.25ms", "ms", "CPU time of a worker to accept and read a request"),
+        ParamInfo::time("page", "3.25ms", "ms", "CPU time of the page, 10 % more or less"),
+        ParamInfo::time("finish", "0.29ms", "ms", "CPU time of a worker after the answer (log, close)"),
         ParamInfo {
             name: "response",
             // Chosen: Apache collects up to 8000 bytes before it writes.

@@ -26,14 +26,12 @@ const MAX_USERS: u32 = 20_000;
 /// that it touches per turn. Chosen.
 const WORKING_SET_KIB: u32 = 2;
 
-const fn count(name: &'static str, default: &'static str, max: u64, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min: 1, max } }
-}
-
-const ROOMS: ParamInfo = count("rooms", "10", 1_000, "chat rooms");
-const MESSAGES: ParamInfo = count("messages", "100", 1_000_000_000, "messages that each user sends");
-const USERS: ParamInfo = count("users", "20", 200, "users per room, at least 2");
-const SIZE: ParamInfo = ParamInfo { unit: "B", ..count("size", "100", 1 << 20, "bytes of a message") };
+const ROOMS: ParamInfo = ParamInfo::count("rooms", "10", (1, 1_000), "chat rooms");
+const MESSAGES: ParamInfo =
+    ParamInfo::count("messages", "100", (1, 1_000_000_000), "messages that each user sends");
+const USERS: ParamInfo = ParamInfo::count("users", "20", (1, 200), "users per room, at least 2");
+const SIZE: ParamInfo =
+    ParamInfo { unit: "B", ..ParamInfo::count("size", "100", (1, 1 << 20), "bytes of a message") };
 const HOGS: ParamInfo = ParamInfo {
     name: "hogs",
     default: "0",

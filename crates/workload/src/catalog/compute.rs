@@ -18,10 +18,6 @@ const ENCODED: DurationNs = DurationNs::from_ms(10);
 /// Working set of an encoder, in KiB. Chosen.
 const ENCODER_KIB: u32 = 256;
 
-const fn seconds(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "s", about, kind: ParamKind::Duration("s") }
-}
-
 pub(super) const UBENCH: WorkloadInfo = WorkloadInfo {
     name: "ubench",
     about: "processes that do arithmetic for a fixed time; the score is the work done",
@@ -34,7 +30,7 @@ pub(super) const UBENCH: WorkloadInfo = WorkloadInfo {
             about: "processes; as many as there are CPUs is what the program does",
             kind: ParamKind::Count { min: 1, max: 100_000 },
         },
-        seconds("ttime", "30s", "how long to compute"),
+        ParamInfo::time("ttime", "30s", "s", "how long to compute"),
     ],
     metrics: &[("score", "loops/s")],
     build: build_ubench,
@@ -53,10 +49,10 @@ pub(super) const OGGENC: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 1, max: 10_000 },
         },
         // The article: 4BSD on the Athlon64 as i386.
-        seconds("user", "256.46s", "CPU time in user space"),
-        seconds("system", "0.94s", "CPU time in the kernel"),
+        ParamInfo::time("user", "256.46s", "s", "CPU time in user space"),
+        ParamInfo::time("system", "0.94s", "s", "CPU time in the kernel"),
         // Inferred: what of the real time is neither.
-        seconds("io", "1.14s", "time that it waits for the disk, at the beginnings of tracks"),
+        ParamInfo::time("io", "1.14s", "s", "time that it waits for the disk, at the beginnings of tracks"),
     ],
     metrics: &[("real", "s"), ("user", "s"), ("sys", "s")],
     build: build_oggenc,
@@ -83,8 +79,8 @@ pub(super) const OPENSSL: WorkloadInfo = WorkloadInfo {
     about: "openssl speed: one process, one cipher after the other, each for a few seconds",
     params: &[
         // Its manual.
-        seconds("time", "3s", "CPU time for each cipher and length"),
-        seconds("rsa_time", "10s", "CPU time for each public-key operation"),
+        ParamInfo::time("time", "3s", "s", "CPU time for each cipher and length"),
+        ParamInfo::time("rsa_time", "10s", "s", "CPU time for each public-key operation"),
     ],
     metrics: &[
         ("md5_16", "kB/s"),

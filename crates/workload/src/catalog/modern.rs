@@ -28,19 +28,6 @@ const SMALL_KIB: u32 = 2;
 const SAMPLE: DurationNs = DurationNs::from_us(5);
 const DISTANCE: DurationNs = DurationNs::from_us(500);
 
-const fn count(name: &'static str, default: &'static str, most: u64, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min: 1, max: most } }
-}
-
-const fn time(
-    name: &'static str,
-    default: &'static str,
-    unit: &'static str,
-    about: &'static str,
-) -> ParamInfo {
-    ParamInfo { name, default, unit, about, kind: ParamKind::Duration(unit) }
-}
-
 const AS: ParamInfo = ParamInfo {
     name: "as",
     default: "process",
@@ -54,10 +41,15 @@ pub(super) const HACKBENCH: WorkloadInfo = WorkloadInfo {
     about: "groups of senders that write to every receiver of their group",
     params: &[
         // Defaults of the program, as are all of these.
-        count("groups", "10", 1_000, "groups (-g)"),
-        count("fds", "20", 1_000, "senders of a group, and as many receivers (-f)"),
-        count("loops", "100", 1_000_000, "messages that a sender writes to each receiver (-l)"),
-        ParamInfo { unit: "B", ..count("size", "100", 65_536, "bytes of a message (-s)") },
+        ParamInfo::count("groups", "10", (1, 1_000), "groups (-g)"),
+        ParamInfo::count("fds", "20", (1, 1_000), "senders of a group, and as many receivers (-f)"),
+        ParamInfo::count(
+            "loops",
+            "100",
+            (1, 1_000_000),
+            "messages that a sender writes to each receiver (-l)",
+        ),
+        ParamInfo { unit: "B", ..ParamInfo::count("size", "100", (1, 65_536), "bytes of a message (-s)") },
         ParamInfo {
             name: "medium",
             default: "socket",
@@ -76,7 +68,7 @@ pub(super) const PIPE: WorkloadInfo = WorkloadInfo {
     about: "perf bench sched pipe: two tasks pass a token through two pipes",
     params: &[
         // Chosen: a tenth of the program's.
-        count("loops", "100000", 1_000_000_000, "round trips (-l)"),
+        ParamInfo::count("loops", "100000", (1, 1_000_000_000), "round trips (-l)"),
         AS,
     ],
     metrics: &[("time", "s"), ("usecs_per_op", "us"), ("ops_per_s", "ops/s")],
@@ -88,12 +80,12 @@ pub(super) const SCHBENCH: WorkloadInfo = WorkloadInfo {
     about: "workers that message threads wake for short requests, and how late they run",
     params: &[
         // The program's.
-        count("messengers", "1", 1_000, "message threads (-m)"),
+        ParamInfo::count("messengers", "1", (1, 1_000), "message threads (-m)"),
         // Chosen; the program takes one for each CPU.
-        count("workers", "4", 10_000, "workers of each message thread (-t)"),
-        time("ttime", "10s", "s", "how long to run (-r); the program's default is 30 s"),
+        ParamInfo::count("workers", "4", (1, 10_000), "workers of each message thread (-t)"),
+        ParamInfo::time("ttime", "10s", "s", "how long to run (-r); the program's default is 30 s"),
         // The program's.
-        time("think", "100us", "us", "sleep of a request before it computes"),
+        ParamInfo::time("think", "100us", "us", "sleep of a request before it computes"),
         ParamInfo {
             name: "operations",
             default: "5",
@@ -102,8 +94,8 @@ pub(super) const SCHBENCH: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 1, max: 1_000_000 },
         },
         // Inferred: 104 rows and columns fill 256 KiB three times, 1.1 million multiplications each.
-        time("work", "800us", "us", "CPU time of a multiplication, above 0"),
-        count("footprint", "256", 1 << 20, "working set of a worker in KiB (-F)"),
+        ParamInfo::time("work", "800us", "us", "CPU time of a multiplication, above 0"),
+        ParamInfo::count("footprint", "256", (1, 1 << 20), "working set of a worker in KiB (-F)"),
     ],
     metrics: &[
         ("wake_p50", "us"),
@@ -126,15 +118,15 @@ pub(super) const CYCLICTEST: WorkloadInfo = WorkloadInfo {
     about: "threads that sleep until their deadlines, and how late they run",
     params: &[
         // Chosen; the program has one.
-        count(
+        ParamInfo::count(
             "threads",
             "4",
-            1_000,
+            (1, 1_000),
             "threads (-t); each one's interval is 500 us longer than the last one's",
         ),
         // The program's.
-        time("interval", "1ms", "us", "interval of the first thread (-i), above 0"),
-        time("ttime", "10s", "s", "how long to run (-D)"),
+        ParamInfo::time("interval", "1ms", "us", "interval of the first thread (-i), above 0"),
+        ParamInfo::time("ttime", "10s", "s", "how long to run (-D)"),
         ParamInfo {
             name: "policy",
             default: "other",

@@ -61,10 +61,6 @@ fn statements() -> impl Iterator<Item = Statement> {
     std::iter::once(Begin).chain(reads).chain([Write(0), Write(1), Write(2), Write(2), Commit])
 }
 
-const fn time(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "ms", about, kind: ParamKind::Duration("ms") }
-}
-
 pub(super) const OLTP: WorkloadInfo = WorkloadInfo {
     name: "oltp",
     about: "sysbench transactions on a database with row locks, a disk and a log",
@@ -94,12 +90,12 @@ pub(super) const OLTP: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 100, max: 1_000_000_000 },
         },
         // Chosen; they add up to 6 ms per transaction.
-        time("point", "0.2ms", "CPU time of the server for a point select"),
-        time("range", "0.6ms", "CPU time of the server for a range select of 100 rows"),
-        time("write", "0.3ms", "CPU time of the server for an update, delete or insert"),
-        time("begin", "0.05ms", "CPU time of the server for BEGIN"),
-        time("commit", "0.3ms", "CPU time of the server for COMMIT"),
-        time("client", "0.06ms", "CPU time of a client for a statement"),
+        ParamInfo::time("point", "0.2ms", "ms", "CPU time of the server for a point select"),
+        ParamInfo::time("range", "0.6ms", "ms", "CPU time of the server for a range select of 100 rows"),
+        ParamInfo::time("write", "0.3ms", "ms", "CPU time of the server for an update, delete or insert"),
+        ParamInfo::time("begin", "0.05ms", "ms", "CPU time of the server for BEGIN"),
+        ParamInfo::time("commit", "0.3ms", "ms", "CPU time of the server for COMMIT"),
+        ParamInfo::time("client", "0.06ms", "ms", "CPU time of a client for a statement"),
         ParamInfo {
             name: "miss",
             // Chosen.
@@ -125,7 +121,7 @@ pub(super) const OLTP: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 1, max: 2_000 },
         },
         // Chosen.
-        time("read", "9ms", "mean service time of a read, exponentially distributed"),
+        ParamInfo::time("read", "9ms", "ms", "mean service time of a read, exponentially distributed"),
         ParamInfo {
             name: "footprint",
             // Chosen: stack, buffers and the rows at hand. Text and upper pages of the index are the same
@@ -136,7 +132,7 @@ pub(super) const OLTP: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 0, max: 1 << 20 },
         },
         // Inferred: with it 8 threads take the document's 13.7 ms per transaction (O(1), its machine).
-        time("log", "23.5ms", "service time of a write of the log"),
+        ParamInfo::time("log", "23.5ms", "ms", "service time of a write of the log"),
     ],
     metrics: &[
         ("total_time", "s"),

@@ -83,6 +83,26 @@ pub(super) struct Params {
 const MAX_DURATION: DurationNs = DurationNs::from_secs(30 * 86_400);
 
 impl ParamInfo {
+    /// A number of things, at least `min` and at most `max`.
+    pub(super) const fn count(
+        name: &'static str,
+        default: &'static str,
+        (min, max): (u64, u64),
+        about: &'static str,
+    ) -> ParamInfo {
+        ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min, max } }
+    }
+
+    /// A duration whose bare numbers are in `unit`.
+    pub(super) const fn time(
+        name: &'static str,
+        default: &'static str,
+        unit: &'static str,
+        about: &'static str,
+    ) -> ParamInfo {
+        ParamInfo { name, default, unit, about, kind: ParamKind::Duration(unit) }
+    }
+
     fn expected(&self) -> String {
         match self.kind {
             ParamKind::Count { min, max } => format!("a whole number from {min} to {max}"),

@@ -27,22 +27,13 @@ const WORKING_SET_KIB: u32 = 1;
 /// Uncounted hops at the start, as a fraction of all: 1 %.
 const WARM_UP_DIVISOR: u64 = 100;
 
-const fn count(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (u64, u64),
-    about: &'static str,
-) -> ParamInfo {
-    ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min, max } }
-}
-
 pub(super) const REFLEX: WorkloadInfo = WorkloadInfo {
     name: "reflex",
     about: "tokens passed around rings of pipes, any number of rings at once",
     params: &[
-        count("tasks", "16", (2, 100_000), "number of tasks (2 to 128 in the document)"),
-        count("group", "2", (2, 100_000), "tasks per ring"),
-        count("active", "1", (1, 100_000), "tokens per ring"),
+        ParamInfo::count("tasks", "16", (2, 100_000), "number of tasks (2 to 128 in the document)"),
+        ParamInfo::count("group", "2", (2, 100_000), "tasks per ring"),
+        ParamInfo::count("active", "1", (1, 100_000), "tokens per ring"),
         ParamInfo {
             name: "delay",
             default: "0us",
@@ -50,7 +41,7 @@ pub(super) const REFLEX: WorkloadInfo = WorkloadInfo {
             about: "CPU time that a task spends on a token before it passes it on",
             kind: ParamKind::Duration("us"),
         },
-        count("rounds", "20000", (1, 1_000_000_000), "hops of each token"),
+        ParamInfo::count("rounds", "20000", (1, 1_000_000_000), "hops of each token"),
     ],
     metrics: &[("time_per_round", "us")],
     build: build_reflex,
@@ -60,9 +51,12 @@ pub(super) const LAT_CTX: WorkloadInfo = WorkloadInfo {
     name: "lat-ctx",
     about: "one token around a ring of processes, each walking an array (LMbench)",
     params: &[
-        count("procs", "2", (2, 10_000), "number of processes"),
-        ParamInfo { unit: "kB", ..count("size", "0", (0, 1 << 20), "array that each process walks") },
-        count("rounds", "10000", (1, 1_000_000_000), "rounds of the token"),
+        ParamInfo::count("procs", "2", (2, 10_000), "number of processes"),
+        ParamInfo {
+            unit: "kB",
+            ..ParamInfo::count("size", "0", (0, 1 << 20), "array that each process walks")
+        },
+        ParamInfo::count("rounds", "10000", (1, 1_000_000_000), "rounds of the token"),
     ],
     metrics: &[("time_per_switch", "us")],
     build: build_lat_ctx,

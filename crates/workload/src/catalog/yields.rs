@@ -11,15 +11,6 @@ use super::WorkloadInfo;
 use super::draft::Draft;
 use super::params::{CatalogError, ParamInfo, ParamKind, Params};
 
-const fn time(
-    name: &'static str,
-    default: &'static str,
-    unit: &'static str,
-    about: &'static str,
-) -> ParamInfo {
-    ParamInfo { name, default, unit, about, kind: ParamKind::Duration(unit) }
-}
-
 pub(super) const LAT_SCHED: WorkloadInfo = WorkloadInfo {
     name: "lat-sched",
     about: "tasks of one address space that call sched_yield all the time",
@@ -39,7 +30,7 @@ pub(super) const LAT_SCHED: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Count { min: 0, max: 1 << 20 },
         },
         // The document samples 12 s of 20 s; without its noise less is enough.
-        time("ttime", "2s", "s", "how long to run"),
+        ParamInfo::time("ttime", "2s", "s", "how long to run"),
     ],
     metrics: &[("time_per_yield", "us"), ("yields", "yields")],
     build: build_lat_sched,
@@ -56,9 +47,9 @@ pub(super) const PERIODIC: WorkloadInfo = WorkloadInfo {
             about: "number of tasks, one process each",
             kind: ParamKind::Count { min: 1, max: 100_000 },
         },
-        time("run", "1ms", "us", "CPU time per turn, above 0"),
-        time("sleep", "9ms", "us", "sleep between two turns"),
-        time("ttime", "5s", "s", "how long to run"),
+        ParamInfo::time("run", "1ms", "us", "CPU time per turn, above 0"),
+        ParamInfo::time("sleep", "9ms", "us", "sleep between two turns"),
+        ParamInfo::time("ttime", "5s", "s", "how long to run"),
     ],
     metrics: &[("turn_time", "ms"), ("turns", "turns")],
     build: build_periodic,
