@@ -3,7 +3,7 @@
 use schedlab_base::CpuMask;
 use schedlab_workload::{Attribute, Op};
 
-use crate::lab::{Lab, Load, Seen, hog, hogs, ms, near, program, us};
+use crate::lab::{Lab, Load, Seen, hog, ms, near, program, us};
 
 fn hamq() -> Lab {
     Lab::new("hamq")
@@ -17,23 +17,6 @@ fn two_tasks_wake_each_other_across_cpus() {
     let cpus: Vec<u32> = seen.stints().iter().skip(10).map(|s| s.cpu.0).collect();
     assert!(cpus.windows(2).filter(|two| two[0] != two[1]).count() > cpus.len() * 9 / 10, "{cpus:?}");
     assert_eq!(seen.counter("nr_steals"), 0);
-}
-
-/// Slices of 6 to 1 ticks by nice, as `vanilla` has them with profile tsss; two hogs share one CPU accordingly.
-#[test]
-fn shares_are_as_slices() {
-    for (nice, ticks) in [
-        ([0, 0], [3, 3]),
-        ([0, 5], [3, 2]),
-        ([0, 10], [3, 2]),
-        ([0, 19], [3, 1]),
-        ([-5, 0], [4, 3]),
-        ([-20, 0], [6, 3]),
-        ([-10, 10], [5, 2]),
-    ] {
-        let seen = hamq().run(hogs(ms(10_000), &nice));
-        near(seen.share(0), f64::from(ticks[0]) / f64::from(ticks[0] + ticks[1]), 0.02);
-    }
 }
 
 /// The time in which a CPU is idle while another one has a task waiting, from the begin of one such time on; in ns,

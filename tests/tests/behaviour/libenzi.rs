@@ -175,23 +175,6 @@ fn a_woken_task_stays_on_its_busy_cpu() {
     assert!(wait > ms(40), "waited for {wait}");
 }
 
-/// Two hogs share one CPU as their ticks per epoch are, as under vanilla.
-#[test]
-fn shares_are_as_ticks_per_epoch() {
-    for (nice, ticks) in [
-        ([0, 0], [6, 6]),
-        ([0, 5], [6, 4]),
-        ([0, 10], [6, 3]),
-        ([0, 19], [6, 1]),
-        ([-5, 0], [7, 6]),
-        ([-20, 0], [11, 6]),
-        ([-10, 10], [8, 3]),
-    ] {
-        let seen = libenzi().run(hogs(ms(10_000), &nice));
-        near(seen.share(0), f64::from(ticks[0]) / f64::from(ticks[0] + ticks[1]), 0.02);
-    }
-}
-
 /// An epoch and a pick are a matter of one CPU: with eight hogs on four CPUs a pick looks at two tasks, and one that
 /// ends an epoch at four and recalculates two.
 #[test]

@@ -61,25 +61,6 @@ fn hogs_alternate_every_100_ms() {
     }
 }
 
-/// Point 2: shares of two hogs are as their slices.
-#[test]
-fn shares_are_as_slices() {
-    for (nice, slices) in [
-        ([0, 0], [100, 100]),
-        ([0, 5], [100, 75]),
-        ([0, 10], [100, 50]),
-        ([0, 19], [100, 5]),
-        ([0, -1], [100, 420]),
-        ([0, -20], [100, 800]),
-        ([-20, 0], [800, 100]),
-    ] {
-        let seen = o1().run(hogs(ms(20_000), &nice));
-        let expected = f64::from(slices[0]) / f64::from(slices[0] + slices[1]);
-        near(seen.share(0), expected, 0.02);
-        near(seen.share(1), 1.0 - expected, 0.02);
-    }
-}
-
 /// Point 3: 5 below to 5 above 120 + nice, clamped to 100..139.
 #[test]
 fn priorities_by_nice_and_bonus() {

@@ -148,25 +148,6 @@ fn a_nice_hog_has_its_turn() {
     assert!(turns(&seen).iter().filter(|turn| turn.0 == 2).all(|turn| turn.1 == 1));
 }
 
-/// Point 7: shares of two hogs are as their slices.
-#[test]
-fn shares_are_as_slices() {
-    for (nice, slices) in [
-        ([0, 0], [200, 200]),
-        ([0, 5], [200, 150]),
-        ([0, 10], [200, 100]),
-        ([0, 19], [200, 10]),
-        ([-5, 0], [250, 200]),
-        ([-20, 0], [400, 200]),
-        ([-10, 10], [300, 100]),
-    ] {
-        let seen = staircase().run(hogs(ms(30_000), &nice));
-        let expected = f64::from(slices[0]) / f64::from(slices[0] + slices[1]);
-        near(seen.share(0), expected, 0.02);
-        near(seen.share(1), 1.0 - expected, 0.02);
-    }
-}
-
 /// Point 8: with compute a wakeup preempts no earlier than 10 ms after the last switch, and at most a tick later.
 #[test]
 fn compute_delays_preemption() {

@@ -188,25 +188,6 @@ fn hogs_take_turns() {
     }
 }
 
-/// Point 5 and 6: shares of two hogs are as their slices.
-#[test]
-fn shares_are_as_slices() {
-    for (nice, slices) in [
-        ([0, 0], [18, 18]),
-        ([0, 5], [18, 14]),
-        ([0, 10], [18, 9]),
-        ([0, 19], [18, 1]),
-        ([-5, 0], [18, 14]),
-        ([-20, 0], [18, 1]),
-        ([-10, 10], [18, 1]),
-    ] {
-        let seen = ule().run(hogs(ms(20_000), &nice));
-        let expected = f64::from(slices[0]) / f64::from(slices[0] + slices[1]);
-        near(seen.share(0), expected, 0.02);
-        near(seen.share(1), 1.0 - expected, 0.02);
-    }
-}
-
 /// Section 3: every slice, by how much nicer a task is than the least nice one.
 #[test]
 fn slices_by_nice() {

@@ -41,26 +41,6 @@ fn a_sleepers_counter_grows_every_epoch() {
     assert_eq!(course(3), [1]);
 }
 
-/// Point 4: two hogs share one CPU as their ticks per epoch are: 11, 6, 4, 3, 1 for nice -20, 0, 5, 10, 19. That
-/// both get their turn is part of point 3: without ticks left, the goodness is 0 whatever the nice.
-#[test]
-fn shares_are_as_ticks_per_epoch() {
-    for (nice, ticks) in [
-        ([0, 0], [6, 6]),
-        ([0, 5], [6, 4]),
-        ([0, 10], [6, 3]),
-        ([0, 19], [6, 1]),
-        ([-5, 0], [7, 6]),
-        ([-20, 0], [11, 6]),
-        ([-10, 10], [8, 3]),
-    ] {
-        let seen = vanilla().run(hogs(ms(10_000), &nice));
-        let expected = f64::from(ticks[0]) / f64::from(ticks[0] + ticks[1]);
-        near(seen.share(0), expected, 0.02);
-        near(seen.share(1), 1.0 - expected, 0.02);
-    }
-}
-
 /// Point 5: a sleeper with a counter of 11 (goodness 46) preempts a hog that has at least one tick less; with 6 it
 /// does not preempt one that has 6, whose address space is loaded (41 against 42).
 #[test]

@@ -80,6 +80,14 @@ fn copy_cost<S: SchedExt>(sim: &Sim<S>, bytes: u32) -> DurationNs {
     DurationNs(u64::from(bytes) * sim.k.machine().costs.copy_byte_ps / 1000)
 }
 
+/// Holds the channel for its part of a transfer and the copy of what is left of the message; returns how much that is.
+fn hold_to_copy<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, (channel, bytes): (ChannelId, u32)) -> u32 {
+    let left = bytes - state(sim, task).moved;
+    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
+    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
+    left
+}
+
 /// Writes what is left of the message; blocks when the channel is full.
 fn send<S: SchedExt>(
     sim: &mut Sim<S>,
@@ -87,9 +95,7 @@ fn send<S: SchedExt>(
     task: TaskId,
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
-    let left = bytes - state(sim, task).moved;
-    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
+    let left = hold_to_copy(sim, task, (channel, bytes));
     let moved = sim.exec.objects.channels[channel.index()].put(left);
     sim.exec.objects.written[channel.index()] = sim.k.ctx().now;
     state(sim, task).moved += moved.bytes;
@@ -107,9 +113,7 @@ fn receive<S: SchedExt>(
     task: TaskId,
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
-    let left = bytes - state(sim, task).moved;
-    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
-    hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
+    let left = hold_to_copy(sim, task, (channel, bytes));
     let moved = sim.exec.objects.channels[channel.index()].take(left);
     state(sim, task).moved += moved.bytes;
     wake_channel(sim, channel, moved);
