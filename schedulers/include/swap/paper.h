@@ -35,7 +35,10 @@ static __always_inline provider_t *swap_owned(task_t *t, struct swap_key *key)
 	return NULL;
 }
 
-/* Lists @t as provider of @key's resource, or the @only one, of which it is certain. */
+/*
+ * Lists @t as provider of @key's resource, or the @only one, of which it is certain. How many wait for it that do not
+ * know @t yet.
+ */
 static __noinline int swap_enlist(task_t *t, struct swap_key *key, bool only)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -54,8 +57,10 @@ static __noinline int swap_enlist(task_t *t, struct swap_key *key, bool only)
 	entry = swap_list_provider(resource, t);
 	if (!entry)
 		goto out;
+	/* who was known already has brought them forward when it became ready */
+	if (only || !entry->last_use)
+		nr_requesters = resource->nr_requesters;
 	entry->last_use = now;
-	nr_requesters = resource->nr_requesters;
 	if (!only)
 		goto out;
 	swap_set_confidence(entry, 2 * resource->confidence);

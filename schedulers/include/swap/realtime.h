@@ -90,6 +90,7 @@ static __always_inline void swap_init_task(task_t *p)
 	WRITE_ONCE(s->slot, SWAP_REALTIME);
 	WRITE_ONCE(s->yielded, false);
 	WRITE_ONCE(s->seen, 0);
+	WRITE_ONCE(s->on_way, 0);
 	WRITE_ONCE(s->noted, 0);
 	WRITE_ONCE(s->barren, 0);
 	WRITE_ONCE(s->found_pick, 0);

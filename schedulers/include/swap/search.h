@@ -14,8 +14,8 @@
 /*
  * Entries that all searches of one pick look at together, at most; chosen: a full list of
  * providers and half of another. In a crowd whose members all may provide for each other
- * (VolanoMark without hogs) every pick runs into the limit, and that costs 5 % of the throughput,
- * with 128 entries 8, found by system calls 10 and 22 %.
+ * (VolanoMark without hogs) every pick runs into the limit, which is most of the 4 % of the throughput
+ * that are lost there, and of the 7 % if providers are found by system calls.
  */
 #define SWAP_SEARCH_LIMIT 32
 
@@ -36,22 +36,9 @@ static __always_inline void swap_begin_pick(u32 cpu)
 	search->pick = swap_next_number(search->pick, cpu);
 }
 
-/* Is @p one of the requesters on the way to the step at work? */
-static __always_inline bool swap_on_way(struct swap_search __arena *search, task_t *p)
-{
-	u32 i;
-
-	for (i = zero; i <= search->depth && i < SWAP_DEPTH && can_loop; i++) {
-		hide_value(i);
-		if (search->step[i].task == p)
-			return true;
-	}
-	return false;
-}
-
 /* Enters the requester @p as step @depth. */
-static __always_inline void swap_enter(struct swap_search __arena *search, u32 depth, task_t *p,
-				       u64 product, u64 scale, u32 order)
+static __always_inline struct swap_step __arena *
+swap_enter(struct swap_search __arena *search, u32 depth, task_t *p, u64 product, u64 scale, u32 order)
 {
 	struct swap_step __arena *step;
 
@@ -63,26 +50,30 @@ static __always_inline void swap_enter(struct swap_search __arena *search, u32 d
 	step->order = order;
 	step->depth = depth;
 	WRITE_ONCE(step->request, 0);
-	WRITE_ONCE(step->provider, 0);
-	search->depth = depth;
+	WRITE_ONCE(step->entries, 0);
+	p->base.swap.on_way = search->serial;
+	return step;
 }
 
-/* The next entry to look at in @step, or NULL if all were. */
-static __always_inline provider_t *swap_next_entry(struct swap_step __arena *step)
+/* Goes on to the next resource with providers that the task of @step waits for; false: there is none. */
+static __always_inline bool swap_next_list(struct swap_step __arena *step)
 {
 	struct swap_task __arena *s = &step->task->base.swap;
 	resource_t *resource;
-	u32 provider;
+	u32 request;
 
-	while (step->request < s->nr_requests && step->request < SWAP_REQUESTS && can_loop) {
-		resource = s->request[step->request].resource;
-		provider = step->provider++;
-		if (provider < resource->nr_providers && provider < SWAP_PROVIDERS)
-			return &resource->provider[provider];
-		step->request++;
-		WRITE_ONCE(step->provider, 0);
+	while (step->request < s->nr_requests && can_loop) {
+		request = step->request++;
+		hide_value(request);
+		resource = s->request[request % SWAP_REQUESTS].resource;
+		if (!resource->nr_providers)
+			continue;
+		step->entry = resource->provider;
+		step->entries = min(resource->nr_providers, SWAP_PROVIDERS);
+		step->scale_behind = step->depth ? step->scale * resource->confidence : 1;
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* Is the provider of @entry, worth @value, better than what was found so far? */
@@ -98,60 +89,67 @@ static __always_inline bool swap_better(struct swap_search __arena *search, prov
 	return later < 0;
 }
 
-/*
- * Goes on to the providers of the blocked @p; but not again by a way that is worth no more, nor if it is known that there is
- * nobody behind it. Where many wait for many there are more ways than can be looked at.
- */
-static __always_inline void swap_descend(struct swap_search __arena *search,
-					 struct swap_step __arena *step, task_t *p, u64 product,
-					 u64 scale, u32 order)
+/* The provider of @entry, an entry of @step, can run in place of the requester: takes it, if it is better. */
+static __always_inline void swap_take(struct swap_search __arena *search, struct swap_step __arena *step,
+				      provider_t *entry, u64 value)
 {
-	struct swap_task __arena *s = &p->base.swap;
-	u64 value = product / scale;
+	u32 order = step->depth ? step->order : entry->order;
 
-	if (s->barren == search->pick || (s->seen == search->serial && value <= s->value))
+	if (!swap_better(search, entry, value, order))
 		return;
-	s->seen = search->serial;
-	s->value = value;
-	swap_enter(search, step->depth + 1, p, product, scale, order);
+	search->task = entry->task;
+	search->entry = entry;
+	search->value = value;
+	search->first_order = order;
+	search->order = entry->order;
 }
 
 /*
- * Looks at one entry of @step, and goes on to the task's own providers if it is
- * blocked itself. A leaf's value is computed in one division, so that nothing is
- * lost on the way.
+ * Goes on to the providers of the blocked @p, who is listed as @entry in @step; but not again by a way that is worth no
+ * more, nor if it is known that there is nobody behind it. Where many wait for many there are more ways than can be
+ * looked at. The step to go on with.
  */
-static __always_inline void swap_look(struct swap_search __arena *search,
-				      struct swap_step __arena *step, provider_t *entry, u32 cpu,
-				      task_t *prev)
+static __always_inline struct swap_step __arena *
+swap_descend(struct swap_search __arena *search, struct swap_step __arena *step, provider_t *entry,
+	     task_t *p, u64 product)
 {
-	u64 product = step->product * entry->confidence, scale = 1, value;
-	u32 order = step->depth ? step->order : entry->order;
+	struct swap_task __arena *s = &p->base.swap;
+	u64 scale = step->scale_behind, value;
+
+	if (!s->waits || step->depth + 1 >= SWAP_DEPTH || s->barren == search->pick)
+		return step;
+	value = product / scale;
+	if (s->seen == search->serial && value <= s->value)
+		return step;
+	s->seen = search->serial;
+	s->value = value;
+	return swap_enter(search, step->depth + 1, p, product, scale, step->depth ? step->order : entry->order);
+}
+
+/*
+ * Looks at one entry of @step, and goes on to the task's own providers if it is blocked itself. A leaf's value is
+ * computed in one division, so that nothing is lost on the way. The step to go on with.
+ */
+static __always_inline struct swap_step __arena *
+swap_look(struct swap_search __arena *search, struct swap_step __arena *step, provider_t *entry, u32 cpu,
+	  task_t *prev)
+{
+	u64 product = step->product * entry->confidence;
 	task_t *p = entry->task;
 
-	if (swap_on_way(search, p)) {
+	if (p->base.swap.on_way == search->serial) {
 		search->cyclic = true;
-		return;
+		return step;
 	}
-	if (step->depth)
-		scale = step->scale * entry->resource->confidence;
-	if (p == prev || (p->base.state == TASK_READY && cpu_allowed(p, cpu))) {
-		if (p->base.swap.yielded)
-			return;
-		value = product / scale;
-		if (!swap_better(search, entry, value, order))
-			return;
-		search->task = p;
-		search->entry = entry;
-		search->value = value;
-		search->first_order = order;
-		search->order = entry->order;
-	} else if (p->base.state == TASK_READY) {
-		if (!search->elsewhere)
-			search->elsewhere = p;
-	} else if (p->base.swap.waits && step->depth + 1 < SWAP_DEPTH) {
-		swap_descend(search, step, p, product, scale, order);
+	if (p != prev && p->base.state != TASK_READY)
+		return swap_descend(search, step, entry, p, product);
+	if (p == prev || cpu_allowed(p, cpu)) {
+		if (!p->base.swap.yielded)
+			swap_take(search, step, entry, product / step->scale_behind);
+	} else if (!search->elsewhere) {
+		search->elsewhere = p;
 	}
+	return step;
 }
 
 /* The search for @requester is over: remembers who was found, until the pick ends. */
@@ -176,6 +174,7 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
 	struct swap_search __arena *search;
 	struct swap_step __arena *step;
 	provider_t *entry;
+	u32 left;
 
 	use_arena();
 	search = &cpu_nr(cpu)->search;
@@ -184,22 +183,26 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
 	WRITE_ONCE(search->task, NULL);
 	WRITE_ONCE(search->elsewhere, NULL);
 	WRITE_ONCE(search->value, 0);
-	swap_enter(search, 0, requester, 1, 1, 0);
-	while (search->left && can_loop) {
-		search->left--;
-		step = &search->step[search->depth % SWAP_DEPTH];
-		entry = swap_next_entry(step);
-		if (entry) {
-			if (swap_entry_valid(entry) && entry->confidence > 0)
-				swap_look(search, step, entry, cpu, prev);
-		} else {
+	step = swap_enter(search, 0, requester, 1, 1, 0);
+	for (left = search->left; left && can_loop; left--) {
+		if (!step->entries && !swap_next_list(step)) {
 			if (!search->task && !search->elsewhere && !search->cyclic)
 				step->task->base.swap.barren = search->pick;
-			if (!step->depth)
+			if (!step->depth) {
+				search->left = left - 1;
 				return swap_found(search, requester);
-			search->depth = step->depth - 1;
+			}
+			WRITE_ONCE(step->task->base.swap.on_way, 0);
+			step = &search->step[(step->depth - 1) % SWAP_DEPTH];
+		} else {
+			entry = step->entry;
+			step->entry = entry + 1;
+			step->entries--;
+			if (swap_entry_valid(entry) && entry->confidence > 0)
+				step = swap_look(search, step, entry, cpu, prev);
 		}
 	}
+	search->left = 0;
 	count(nr_swap_cut);
 	return swap_found(search, requester);
 }

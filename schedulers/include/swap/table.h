@@ -183,8 +183,22 @@ static __always_inline bool swap_leaves_first(provider_t *a, provider_t *b)
 	return of_a < of_b || (of_a == of_b && (s32)(a->order - b->order) < 0);
 }
 
-/* The entry of @p, or one for it: a free one, or that of who leaves the list. */
-static __always_inline provider_t *swap_entry_for(resource_t *resource, task_t *p)
+/* The entry of @p, or NULL. */
+static __always_inline provider_t *swap_entry_of(resource_t *resource, task_t *p)
+{
+	provider_t *entry = resource->provider;
+	u32 left;
+
+	for (left = min(resource->nr_providers, SWAP_PROVIDERS); left && can_loop; left--) {
+		if (entry->task == p && entry->id == p->base.id)
+			return entry;
+		entry++;
+	}
+	return NULL;
+}
+
+/* An entry for a new provider: a free one, or that of who leaves the list. */
+static __always_inline provider_t *swap_entry_for(resource_t *resource)
 {
 	provider_t *entry, *room = NULL;
 	u32 i;
@@ -192,8 +206,6 @@ static __always_inline provider_t *swap_entry_for(resource_t *resource, task_t *
 	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
 		hide_value(i);
 		entry = &resource->provider[i];
-		if (entry->task == p && entry->id == p->base.id)
-			return entry;
 		if (!swap_entry_valid(entry)) {
 			WRITE_ONCE(entry->task, NULL);
 			room = entry;
@@ -225,17 +237,18 @@ static __always_inline void swap_remember(task_t *p, provider_t *entry)
 /* Lists @p as provider of @resource, if it is not. Its entry. */
 static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p)
 {
-	provider_t *entry = swap_entry_for(resource, p);
+	provider_t *entry = swap_entry_of(resource, p);
 
 	use_arena();
-	if (!entry)
-		return NULL;
-	if (entry->task == p && entry->id == p->base.id) {
+	if (entry) {
 		/* waking goes on without; detection by calls looks there first */
 		if (detect == DETECT_PAPER)
 			swap_remember(p, entry);
 		return entry;
 	}
+	entry = swap_entry_for(resource);
+	if (!entry)
+		return NULL;
 	swap_remember(p, entry);
 	if (entry->task)
 		count(nr_swap_displaced);
@@ -249,6 +262,7 @@ static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p
 	WRITE_ONCE(entry->used, 0);
 	WRITE_ONCE(entry->spent, 0);
 	WRITE_ONCE(entry->needed, 0);
+	WRITE_ONCE(entry->last_use, 0);
 	return entry;
 }
 
