@@ -88,5 +88,7 @@ fn one_line(text: &str) -> String {
         .map(|line| line.strip_prefix("error: ").unwrap_or(line))
         .map(|line| line.strip_prefix("tip: ").unwrap_or(line))
         .collect();
-    format!("{} (see schedlab --help)", parts.join("; "))
+    // A line that announces others ends in a colon already.
+    let line = parts.join("; ").replace(":; ", ": ");
+    format!("{line} (see schedlab --help)")
 }

@@ -119,7 +119,7 @@ fn watches_of_nothing() {
 
 #[test]
 fn runs_without_work_or_with_too_much() {
-    refused("run -s eevdf", 2, &["required"]);
+    refused("run -s eevdf", 2, &["required", "not provided: <--workload"]);
     refused("run -s eevdf -w cpuhog -- true", 2, &["cannot be used with"]);
     refused("run -s eevdf --vm -- true", 2, &["--vm", "-w"]);
     refused("run -s eevdf -c 2 -w cpuhog", 2, &["-c", "--vm"]);
