@@ -266,12 +266,16 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 		update_priority(rq, p);
 	WRITE_ONCE(p->slptime, 0);
 	set_user_pri(p);
-	p->prio = p->user_pri;
+	if (reason != ENQ_MOVED) {
+		/* whoever is moved has waited elsewhere */
+		p->waiting_since = rq->base.clock;
+		p->starving = false;
+	}
+	p->prio = p->starving ? PRI_MIN_KERNEL : p->user_pri;
 	if (wake_boost && reason == ENQ_WAKE && p->class == CLASS_TIMESHARE && !p->batch) {
 		p->prio = PSOCK;
 		count(nr_boosts);
 	}
-	p->waiting_since = rq->base.clock;
 	prio_queue_add_tail(queue_of(rq, p), p, list_nr(p));
 	if (p->class == CLASS_TIMESHARE)
 		nice_add(&rq->timeshare, p->base.nice);

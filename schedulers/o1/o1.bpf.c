@@ -39,9 +39,9 @@ const volatile u64 max_sleep_ns = 0;
  * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
 const volatile u64 starvation_limit_ns = 0;
 /* The most that the above comes to, however many tasks there are, in all profiles; after it
- * tasks that wake up wait in the expired array too; ns; 5 s, chosen: a task can wait for twice
- * as long and two rounds of slices, and the kernel unloads a scheduler under which one waits
- * for 30 s. */
+ * tasks that wake up wait in the expired array too, and whoever waits goes first; ns; 5 s,
+ * chosen: a task that was preempted in an RCU read-side section has some turns to leave it
+ * before the kernel complains (21 s), which also unloads the scheduler. */
 const volatile u64 starvation_max_ns = 5000000000;
 /* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
 const volatile u32 child_penalty = 95;
@@ -69,6 +69,7 @@ u64 nr_expired COUNTS("slices that ended in the expired array");
 u64 nr_stayed_active COUNTS("slices that ended in the active array: interactive tasks");
 u64 nr_starving COUNTS("slices of interactive tasks that expired, or others would starve");
 u64 nr_expired_wakeups COUNTS("woken tasks queued in the expired array, which had waited too long");
+u64 nr_relieved COUNTS("tasks that had waited for too long all the same and went first");
 u64 nr_round_robins COUNTS("interactive tasks that gave way to their equals within a slice");
 u64 nr_preemptions COUNTS("ready tasks with a better priority than the running one");
 u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
@@ -86,9 +87,11 @@ struct task {
 	bool first_time_slice;	/* its slice came from its parent */
 	bool expired;		/* was queued in the expired array when it was unlinked */
 	bool child_first;	/* has just been queued before its parent */
+	bool relieved;		/* had waited for too long: first until it has run for a tick */
 	u64 sleep_avg;		/* ns; 2.6.10 and rh8 */
 	u64 timestamp;		/* ns, when it was put, queued or switched to */
 	u64 last_ran;		/* ns, when it was put */
+	u64 waiting_since;	/* ns, when it was put or became ready, wherever it was */
 	u64 hist_slot;		/* d1: second that sleep_hist was brought up to */
 	u64 hist_tick;		/* d1: tick of that */
 	u32 sleep_hist[4];	/* d1: ticks slept in this second and the three before it */
@@ -100,6 +103,7 @@ struct rq {
 	u32 nr_running;			/* queued tasks, the running one included */
 	s32 best_expired_prio;		/* best static_prio in expired, 140: none */
 	u64 expired_since;		/* tick of the first expiry since the swap, 0: none */
+	u64 next_look;			/* ns, for tasks that have waited for too long */
 	struct domain domain;		/* d1, rh8: next_balance and pull alone */
 	u16 prev_running[MAX_CPUS];	/* d1, rh8: queue lengths at the last look */
 	struct prio_queue arrays[2];
@@ -171,9 +175,11 @@ static void init_task(task_t *p)
 	WRITE_ONCE(p->first_time_slice, false);
 	WRITE_ONCE(p->expired, false);
 	WRITE_ONCE(p->child_first, false);
+	WRITE_ONCE(p->relieved, false);
 	WRITE_ONCE(p->sleep_avg, 0);
 	WRITE_ONCE(p->timestamp, 0);
 	WRITE_ONCE(p->last_ran, 0);
+	WRITE_ONCE(p->waiting_since, 0);
 	WRITE_ONCE(p->hist_slot, 0);
 	WRITE_ONCE(p->hist_tick, 0);
 	for (i = zero; i < ARRAY_SIZE(p->sleep_hist) && can_loop; i++)
@@ -251,6 +257,10 @@ static __always_inline bool joins_expired(rq_t *rq, task_t *p, enum enqueue_reas
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
 	rq->nr_running++;
+	if (reason != ENQ_MOVED) {
+		p->waiting_since = rq->base.clock;
+		WRITE_ONCE(p->relieved, false);
+	}
 	if (reason == ENQ_NEW && queue_before_parent(rq, p))
 		return;
 	if (reason == ENQ_WAKE)
@@ -298,6 +308,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 		charge_run(p, ran);
 	p->timestamp = rq->base.clock;
 	p->last_ran = rq->base.clock;
+	p->waiting_since = rq->base.clock;
 }
 
 /* ---- the tick ---- */
@@ -318,6 +329,7 @@ static __always_inline void expire(rq_t *rq, task_t *p)
 	prio_queue_t *array = rq->expired;
 
 	array_del(p);
+	WRITE_ONCE(p->relieved, false);
 	p->prio = effective_prio(p, jiffies(rq));
 	p->time_slice = task_timeslice(p);
 	p->first_time_slice = false;
@@ -351,6 +363,31 @@ static __always_inline bool round_robin(rq_t *rq, task_t *p)
 	return true;
 }
 
+/*
+ * The arrays' own rule does not help a task that is moved before each swap, nor one
+ * that waits in the active array while nobody's slice ends.
+ */
+static __always_inline void put_first(rq_t *rq, task_t *p)
+{
+	p->relieved = true;
+	requeue(p, rq->active, MAX_RT_PRIO);
+	count(nr_relieved);
+}
+
+static __always_inline u64 waiting_since(task_t *p)
+{
+	return p->waiting_since;
+}
+
+#include "../include/starving.h"
+
+static __always_inline bool relieve_all(rq_t *rq)
+{
+	bool active = relieve_starving(rq, rq->active);
+
+	return relieve_starving(rq, rq->expired) || active;
+}
+
 static bool task_tick(rq_t *rq, task_t *p)
 {
 	if (!p->array)
@@ -363,12 +400,18 @@ static bool task_tick(rq_t *rq, task_t *p)
 		expire(rq, p);
 		return true;
 	}
+	if (p->relieved) {
+		WRITE_ONCE(p->relieved, false);
+		requeue(p, rq->active, effective_prio(p, jiffies(rq)));
+		return true;
+	}
 	if (profile == PROFILE_D1) {
 		/* in again, so that the estimator sees that it runs */
 		requeue(p, rq->active, effective_prio(p, jiffies(rq)));
-		return false;
+	} else if (profile == PROFILE_2_6_10 && round_robin(rq, p)) {
+		return true;
 	}
-	return profile == PROFILE_2_6_10 && round_robin(rq, p);
+	return look_is_due(rq) && relieve_all(rq);
 }
 
 /* ---- yield ---- */

@@ -72,8 +72,6 @@ u64 nr_starving COUNTS("tasks that had waited for too long and went first");
 
 /* How many times slower everything is with compute. */
 #define COMPUTE_FACTOR 10
-/* Looks for tasks that have waited for too long, per starvation_max_ns. */
-#define STARVATION_LOOKS 8
 
 struct task {
 	struct task_base base;
@@ -380,36 +378,18 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 
 /* ---- the tick ---- */
 
-/*
- * Two tasks that wake each other up all the time sleep as long as they run, and so
- * stay at the top for good. Whoever has waited for too long meanwhile goes first
- * for one step.
- */
-static __noinline bool relieve_starving(rq_t *rq)
+static __always_inline u64 waiting_since(task_t *p)
 {
-	u64 now = rq->base.clock;
-	list_t *pos, *next, *head;
-	bool found = false;
-	task_t *p;
-	u32 prio;
-
-	use_arena();
-	rq->next_look = now + starvation_max_ns / STARVATION_LOOKS;
-	for (prio = prio_queue_next(&rq->queue, MAX_RT_PRIO + 1); prio < NR_PRIO && can_loop;
-	     prio = prio_queue_next(&rq->queue, prio + 1)) {
-		head = &rq->queue.list[prio];
-		for (pos = head->next; pos != head && can_loop; pos = next) {
-			next = pos->next;
-			p = linked_task(pos);
-			if (p->base.state != TASK_READY || now - p->timestamp < starvation_max_ns)
-				continue;
-			requeue(rq, p, MAX_RT_PRIO);
-			count(nr_starving);
-			found = true;
-		}
-	}
-	return found;
+	return p->timestamp;
 }
+
+static __always_inline void put_first(rq_t *rq, task_t *p)
+{
+	requeue(rq, p, MAX_RT_PRIO);
+	count(nr_starving);
+}
+
+#include "../include/starving.h"
 
 /* Is it time for what compute has put off? */
 static __always_inline bool delay_ends(rq_t *rq)
@@ -441,7 +421,7 @@ static bool task_tick(rq_t *rq, task_t *p)
 		p->time_slice = rr_interval();
 	} else {
 		return delay_ends(rq) ||
-		       (rq->base.clock >= rq->next_look && relieve_starving(rq));
+		       (look_is_due(rq) && relieve_starving(rq, &rq->queue));
 	}
 	requeue(rq, p, effective_prio(p));
 	return true;

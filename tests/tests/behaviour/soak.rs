@@ -1,8 +1,11 @@
 //! Up to a minute of everything at once, with the simulator's checkers on: nobody is lost, nobody starves.
 //! `SCHEDLAB_SOAK_SECONDS` changes the length.
 
-use schedlab_base::{CpuId, CpuMask, DurationNs};
-use schedlab_workload::{Attribute, Op};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine};
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config, run};
+use schedlab_tests::{shipped, shipped_with_swap};
+use schedlab_workload::{Attribute, Op, catalog};
 
 use crate::lab::{Lab, Load, forever, hog, hog_after, ms, us};
 
@@ -152,4 +155,56 @@ fn moved_hog_runs_under_staircase() {
 #[test]
 fn moved_hog_runs_under_ule() {
     moved_hog_runs("ule");
+}
+
+/// The workload of the soaks in VMs, on CPUs as slow as emulated ones: chat threads, which sleep now and then, keep both busy, and
+/// hogs are moved and made nicer all the time. Nobody waits for so long that the kernel complains of a task which it preempted in an
+/// RCU read-side section (21 s), which unloads the scheduler.
+#[test]
+fn nobody_starves_on_slow_cpus() {
+    let mut findings = Vec::new();
+    for (name, object) in shipped().into_iter().chain(shipped_with_swap()) {
+        for seed in 1..4 {
+            let machine = slow_machine();
+            let scheduler = BpfScheduler::load(&name, &object, &LoadOptions::default(), &machine);
+            let scenario = catalog::build("mixed:ttime=60s", seed).expect("a workload of ours");
+            let class = Class::Ext(scheduler.expect("a shipped object loads"));
+            let result = run(&Config::new(machine, seed), &scenario, class).expect("a correct scenario");
+            let longest = result.summary.run_delay.quantile(1000).expect("somebody waited");
+            if result.exit.kind.is_ejection() || longest > DurationNs::from_secs(21) {
+                findings.push(format!(
+                    "{name}, seed {seed}: somebody waited for {longest}; {:?}",
+                    result.exit.kind
+                ));
+            }
+        }
+    }
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Two CPUs as slow as those that QEMU emulates with 16 ns an instruction: 45 times what a present-day one takes.
+fn slow_machine() -> Machine {
+    let mut machine = Machine::uniform("slow", 2);
+    machine.hz = 250;
+    let costs = &mut machine.costs;
+    costs.bpf_insn_ps *= 45;
+    for cost in [
+        &mut costs.callback,
+        &mut costs.kfunc,
+        &mut costs.lock,
+        &mut costs.schedule,
+        &mut costs.context_switch,
+        &mut costs.address_space_switch,
+        &mut costs.wakeup,
+        &mut costs.syscall,
+        &mut costs.socket,
+        &mut costs.pipe,
+        &mut costs.sysv,
+        &mut costs.fork,
+        &mut costs.exec,
+        &mut costs.exit,
+    ] {
+        cost.0 *= 45;
+    }
+    machine
 }
