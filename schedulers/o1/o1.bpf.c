@@ -388,7 +388,7 @@ static __always_inline bool relieve_all(rq_t *rq)
 	return relieve_starving(rq, rq->expired) || active;
 }
 
-static bool task_tick(rq_t *rq, task_t *p)
+static __always_inline bool slice_tick(rq_t *rq, task_t *p)
 {
 	if (!p->array)
 		return false;
@@ -408,10 +408,16 @@ static bool task_tick(rq_t *rq, task_t *p)
 	if (profile == PROFILE_D1) {
 		/* in again, so that the estimator sees that it runs */
 		requeue(p, rq->active, effective_prio(p, jiffies(rq)));
-	} else if (profile == PROFILE_2_6_10 && round_robin(rq, p)) {
-		return true;
+		return false;
 	}
-	return look_is_due(rq) && relieve_all(rq);
+	return profile == PROFILE_2_6_10 && round_robin(rq, p);
+}
+
+static bool task_tick(rq_t *rq, task_t *p)
+{
+	bool relieved = look_is_due(rq) && relieve_all(rq);
+
+	return slice_tick(rq, p) || relieved;
 }
 
 /* ---- yield ---- */
