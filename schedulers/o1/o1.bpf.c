@@ -39,9 +39,9 @@ const volatile u64 max_sleep_ns = 0;
  * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
 const volatile u64 starvation_limit_ns = 0;
 /* The most that the above comes to, however many tasks there are, in all profiles; after it
- * tasks that wake up wait in the expired array too, and whoever waits goes first; ns; 5 s,
- * chosen: a task that was preempted in an RCU read-side section has some turns to leave it
- * before the kernel complains (21 s), which also unloads the scheduler. */
+ * tasks that wake up wait in the expired array too, and with 2.6.10 whoever waits goes first;
+ * ns; 5 s, chosen: a task that was preempted in an RCU read-side section has some turns to
+ * leave it before the kernel complains (21 s), which also unloads the scheduler. */
 const volatile u64 starvation_max_ns = 5000000000;
 /* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
 const volatile u32 child_penalty = 95;
@@ -365,7 +365,8 @@ static __always_inline bool round_robin(rq_t *rq, task_t *p)
 
 /*
  * The arrays' own rule does not help a task that is moved before each swap, nor one
- * that waits in the active array while nobody's slice ends.
+ * that waits in the active array while nobody's slice ends. The older profiles are
+ * left as they were measured in their time.
  */
 static __always_inline void put_first(rq_t *rq, task_t *p)
 {
@@ -415,7 +416,7 @@ static __always_inline bool slice_tick(rq_t *rq, task_t *p)
 
 static bool task_tick(rq_t *rq, task_t *p)
 {
-	bool relieved = look_is_due(rq) && relieve_all(rq);
+	bool relieved = profile == PROFILE_2_6_10 && look_is_due(rq) && relieve_all(rq);
 
 	return slice_tick(rq, p) || relieved;
 }
