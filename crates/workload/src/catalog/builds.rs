@@ -36,23 +36,7 @@ const SOFTCLOCK_NAME: &str = "swi-clock";
 /// Pipes of a build, which its objects use in turn: more than there are jobs at once. Chosen.
 const PIPES: u64 = 64;
 
-const fn count(name: &'static str, default: &'static str, most: u64, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "", about, kind: ParamKind::Count { min: 1, max: most } }
-}
-
-const fn seconds(name: &'static str, default: &'static str, about: &'static str) -> ParamInfo {
-    ParamInfo { name, default, unit: "s", about, kind: ParamKind::Duration("s") }
-}
-
-const fn io(default: &'static str) -> ParamInfo {
-    ParamInfo {
-        name: "io",
-        default,
-        unit: "ms",
-        about: "mean disk time per object: two reads, exponentially distributed",
-        kind: ParamKind::Duration("ms"),
-    }
-}
+const IO_ABOUT: &str = "mean disk time per object: two reads, exponentially distributed";
 
 const SCALE: ParamInfo = ParamInfo {
     name: "scale",
@@ -78,16 +62,16 @@ pub(super) const BUILDWORLD: WorkloadInfo = WorkloadInfo {
     about: "make -j on a cold cache: chains of short processes that read and write",
     params: &[
         // The article: 2, 3 and 4.
-        count("jobs", "2", 10_000, "jobs at once (make -j)"),
+        ParamInfo::count("jobs", "2", (1, 10_000), "jobs at once (make -j)"),
         SCALE,
         // Chosen.
-        count("objects", "5000", 100_000, "objects at scale 1"),
+        ParamInfo::count("objects", "5000", (1, 100_000), "objects at scale 1"),
         // The article: 4BSD on the Athlon64 as i386, -j2 (1421 s and 247 s), without the system calls and
         // refills of caches that the machine charges on top.
-        seconds("user", "1416s", "CPU time in user space at scale 1"),
-        seconds("system", "230s", "CPU time in the kernel at scale 1"),
+        ParamInfo::time("user", "1416s", "s", "CPU time in user space at scale 1"),
+        ParamInfo::time("system", "230s", "s", "CPU time in the kernel at scale 1"),
         // Calibrated on the article's real time with 4BSD at -j2, as i386 (2290 s).
-        io("242ms"),
+        ParamInfo::time("io", "242ms", "ms", IO_ABOUT),
         ParamInfo {
             name: "serial",
             // Chosen.
@@ -108,8 +92,8 @@ pub(super) const COMPILE: WorkloadInfo = WorkloadInfo {
     params: &[
         SCALE,
         // Chosen.
-        count("objects", "400", 100_000, "objects at scale 1"),
-        count("probes", "3000", 100_000, "processes that configure starts at scale 1"),
+        ParamInfo::count("objects", "400", (1, 100_000), "objects at scale 1"),
+        ParamInfo::count("probes", "3000", (1, 100_000), "processes that configure starts at scale 1"),
         ParamInfo {
             name: "probe",
             default: "10ms",
@@ -118,10 +102,10 @@ pub(super) const COMPILE: WorkloadInfo = WorkloadInfo {
             kind: ParamKind::Duration("ms"),
         },
         // The article: Apache 2 with 4BSD on the Athlon64 as AMD64 (79 s and 51 s), less the same.
-        seconds("user", "77.8s", "CPU time in user space at scale 1"),
-        seconds("system", "48s", "CPU time in the kernel at scale 1"),
+        ParamInfo::time("user", "77.8s", "s", "CPU time in user space at scale 1"),
+        ParamInfo::time("system", "48s", "s", "CPU time in the kernel at scale 1"),
         // Inferred: 8 s of the article's real time are neither.
-        io("20ms"),
+        ParamInfo::time("io", "20ms", "ms", IO_ABOUT),
         CLOCK,
     ],
     metrics: TIMES,
@@ -133,12 +117,12 @@ pub(super) const BUILDS: WorkloadInfo = WorkloadInfo {
     about: "several builds at once, beside a terminal and an editor that have to answer",
     params: &[
         // Chosen: the article says "several".
-        count("builds", "4", 1_000, "builds at once, each in its own terminal"),
-        count("jobs", "2", 1_000, "jobs of each build (make -j)"),
-        count("objects", "100", 100_000, "objects of a build"),
-        seconds("user", "28s", "CPU time of a build in user space"),
-        seconds("system", "5s", "CPU time of a build in the kernel"),
-        io("242ms"),
+        ParamInfo::count("builds", "4", (1, 1_000), "builds at once, each in its own terminal"),
+        ParamInfo::count("jobs", "2", (1, 1_000), "jobs of each build (make -j)"),
+        ParamInfo::count("objects", "100", (1, 100_000), "objects of a build"),
+        ParamInfo::time("user", "28s", "s", "CPU time of a build in user space"),
+        ParamInfo::time("system", "5s", "s", "CPU time of a build in the kernel"),
+        ParamInfo::time("io", "242ms", "ms", IO_ABOUT),
         CLOCK,
     ],
     metrics: &[
