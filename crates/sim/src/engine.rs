@@ -7,7 +7,7 @@ use crate::kernel::Interrupt;
 use crate::lock::TimerId;
 use crate::ops::{OpKind, SchedExt};
 use crate::sim::Sim;
-use crate::task::{RunState, SchedClass};
+use crate::task::{Burst, RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::Attribute;
 
@@ -62,18 +62,25 @@ impl crate::Kernel {
     }
 
     /// Makes sure that an event comes when the burst of `cpu` ends, or before.
+    #[inline]
     fn expect_work(&mut self, cpu: CpuId, now: TimeNs) {
         let entry = &mut self.cpus[cpu.index()];
         let at = entry.burst_end.min(now + BURST_HORIZON);
         if entry.work_event_at > at || entry.work_event_at <= now {
-            entry.burst_generation = entry.burst_generation.wrapping_add(1);
-            entry.work_event_at = at;
-            let generation = entry.burst_generation;
+            let generation = entry.burst_generation.wrapping_add(1);
+            (entry.burst_generation, entry.work_event_at) = (generation, at);
             self.queue.push(at, Event::Work { cpu, generation });
         }
     }
 
+    /// Others have something to do before the present time, or the run is over by then.
+    fn is_behind(&self) -> bool {
+        let now = self.ctx.now;
+        self.queue.next_time() < now || self.over(now)
+    }
+
     /// Begins a kernel path on `cpu` at `time`.
+    #[inline]
     pub(crate) fn enter(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = &self.cpus[cpu.index()];
         assert!(entry.clock <= time, "the clock of {cpu} does not go back");
@@ -225,33 +232,24 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The running task computes until its burst is over.
-    fn start_burst(&mut self, cpu: CpuId, task: TaskId) {
+    /// The running task computes for `burst` from now on. A burst that ends before anything else happens needs no
+    /// event: true when it was done.
+    fn start_burst(&mut self, cpu: CpuId, task: TaskId, burst: Burst) -> bool {
         let factor = self.k.speed_factor(cpu);
-        let burst = self.k.task(task).burst;
         let work = if factor == 1000 { burst.work } else { burst.work.scale(u64::from(factor), 1000) };
         let now = self.k.ctx.now;
         let end = now + burst.refill + work;
+        if !self.k.over(end) && end < self.k.queue.next_time() {
+            self.k.ctx.now = end;
+            self.k.hidden(task).burst = Burst::default();
+            return true;
+        }
         let entry = self.k.cpu_mut(cpu);
         entry.burst_factor = factor;
         entry.burst_end = end;
         entry.burst_active = true;
         self.k.expect_work(cpu, now);
-    }
-
-    /// A burst that ends before anything else happens needs no event: true when
-    /// it was done.
-    fn burst_at_once(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let factor = u64::from(self.k.speed_factor(cpu));
-        let burst = self.k.task(task).burst;
-        let work = if factor == 1000 { burst.work } else { burst.work.scale(factor, 1000) };
-        let end = self.k.ctx.now + burst.refill + work;
-        if self.k.over(end) || self.k.queue.next_time().is_some_and(|next| next <= end) {
-            return false;
-        }
-        self.k.ctx.now = end;
-        self.k.hidden(task).burst = Default::default();
-        true
+        false
     }
 
     /// A burst may be over, or the CPU had stepped back to let others go first.
@@ -284,11 +282,9 @@ impl<S: SchedExt> Sim<S> {
     fn run_current(&mut self, cpu: CpuId) {
         loop {
             self.k.run_kicks();
-            let now = self.k.ctx.now;
-            let behind = self.k.queue.next_time().is_some_and(|next| next < now) || self.k.over(now);
             let entry = self.k.cpu(cpu);
             if entry.need_resched || entry.lazy_resched {
-                if behind {
+                if self.k.is_behind() {
                     self.step_back(cpu);
                     break;
                 }
@@ -296,15 +292,16 @@ impl<S: SchedExt> Sim<S> {
                 continue;
             }
             let Some(task) = entry.curr else { break };
-            let burst = self.k.task(task).burst;
+            let entry = self.k.task(task);
+            let burst = entry.burst;
             if burst.work > DurationNs::ZERO || burst.refill > DurationNs::ZERO {
-                if self.burst_at_once(cpu, task) {
+                if self.start_burst(cpu, task, burst) {
                     continue;
                 }
-                self.start_burst(cpu, task);
                 break;
             }
-            if behind && (!self.k.task(task).exec.is_private() || self.k.over(now)) {
+            let alone = entry.exec.is_private() && !self.k.over(self.k.ctx.now);
+            if !alone && self.k.is_behind() {
                 self.step_back(cpu);
                 break;
             }
@@ -333,7 +330,9 @@ impl<S: SchedExt> Sim<S> {
             self.k.queue.push(now, Event::Ipi { cpu });
         }
         if let Some(task) = self.k.curr(cpu) {
-            self.start_burst(cpu, task);
+            // Without work in hand it asks what comes next when the others have been.
+            let burst = self.k.task(task).burst;
+            self.start_burst(cpu, task, burst);
         }
     }
 

@@ -1,12 +1,12 @@
 //! The event queue: ordered by (time, sequence), a timing wheel with two rings.
 //!
-//! The near ring has slots of 256 ns, the far ring slots of a whole near
-//! ring; a slot is sorted when its time comes. Events are never removed; a stale
-//! one is recognised by its generation when it is popped. Pending events are
-//! bounded by the tasks and CPUs, not by time.
+//! The near ring has slots of 128 ns, each a short list in order; the far ring has
+//! slots of a whole near ring, unordered until their round comes. Events are never
+//! removed; a stale one is recognised by its generation when it is popped. Pending
+//! events are bounded by the tasks and CPUs, not by time.
 
 use crate::exec;
-use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_base::{CpuId, TimeNs};
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,47 +33,16 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// The event as one word: kind, a number below 2^24, and one of 32 bits. Pending events are many, and moved often.
-    #[inline(always)]
-    fn pack(self) -> u64 {
-        let (kind, small, large) = match self {
-            Event::Work { cpu, generation } => (0, cpu.0, generation),
-            Event::Tick { cpu } => (1, cpu.0, 0),
-            Event::Ipi { cpu } => (2, cpu.0, 0),
-            Event::Timer { timer, generation } => (3, timer, generation),
-            Event::Exec { cpu, event: exec::Event::Timeout(task) } => (4, cpu.0, task.0),
-            Event::Watchdog => (5, 0, 0),
-            Event::Change { index } => (6, 0, index),
-            Event::Disable => (7, 0, 0),
-            Event::User { turn } => (8, 0, turn),
-        };
-        assert!(small < 1 << 24, "CPUs and timers are numbered below 2^24");
-        kind << 56 | u64::from(small) << 32 | u64::from(large)
-    }
-
-    /// The event of a word that `pack` gave.
-    #[inline(always)]
-    fn unpack(word: u64) -> Event {
-        let (small, large) = ((word >> 32) as u32 & 0x00ff_ffff, word as u32);
-        let cpu = CpuId(small);
-        match word >> 56 {
-            0 => Event::Work { cpu, generation: large },
-            1 => Event::Tick { cpu },
-            2 => Event::Ipi { cpu },
-            3 => Event::Timer { timer: small, generation: large },
-            4 => Event::Exec { cpu, event: exec::Event::Timeout(TaskId(large)) },
-            5 => Event::Watchdog,
-            6 => Event::Change { index: large },
-            7 => Event::Disable,
-            _ => Event::User { turn: large },
-        }
+    /// It comes by itself, however long all tasks wait.
+    pub(crate) fn is_idle_source(self) -> bool {
+        matches!(self, Event::Watchdog | Event::Timer { .. } | Event::Change { .. } | Event::User { .. })
     }
 }
 
-/// Width of a near slot as a power of two of ns: about a quarter of a microsecond.
-const NEAR_SHIFT: u32 = 8;
+/// Width of a near slot as a power of two of ns: where hundreds of CPUs are busy, an event or two.
+const NEAR_SHIFT: u32 = 7;
 /// Near slots: together 2.1 ms.
-const NEAR_SLOTS: usize = 8192;
+const NEAR_SLOTS: usize = 16384;
 /// Width of a far slot: all near slots together.
 const FAR_SHIFT: u32 = NEAR_SHIFT + NEAR_SLOTS.ilog2();
 /// Far slots: together 4.3 s.
@@ -85,33 +54,45 @@ const NIL: u32 = u32::MAX;
 struct Entry {
     time: TimeNs,
     sequence: u64,
-    /// A packed [`Event`].
-    event: u64,
+    event: Event,
     /// The next entry of the same slot, or of the free list.
     next: u32,
 }
 
-/// A ring of `SLOTS` slots (a power of two), each a list of entries, with a bitmap of the non-empty ones.
-#[derive(Debug)]
-struct Ring<const SLOTS: usize> {
-    heads: Vec<u32>,
-    bits: Vec<u64>,
+impl Entry {
+    fn is_before(&self, other: &Entry) -> bool {
+        self.time < other.time || self.time == other.time && self.sequence < other.sequence
+    }
 }
 
-impl<const SLOTS: usize> Ring<SLOTS> {
-    fn new() -> Ring<SLOTS> {
-        Ring { heads: vec![NIL; SLOTS], bits: vec![0; SLOTS / 64] }
+/// A ring of `SLOTS` slots (a power of two), each a list of entries, with a bitmap of the non-empty ones in `WORDS`.
+#[derive(Debug)]
+struct Ring<const SLOTS: usize, const WORDS: usize> {
+    heads: Box<[u32; SLOTS]>,
+    bits: Box<[u64; WORDS]>,
+}
+
+impl<const SLOTS: usize, const WORDS: usize> Ring<SLOTS, WORDS> {
+    fn new() -> Ring<SLOTS, WORDS> {
+        assert!(WORDS * 64 == SLOTS, "a bit for each slot");
+        Ring { heads: Box::new([NIL; SLOTS]), bits: Box::new([0; WORDS]) }
     }
 
-    fn put(&mut self, slot: u64, at: u32) -> u32 {
+    fn head(&self, slot: u64) -> u32 {
+        self.heads[slot as usize % SLOTS]
+    }
+
+    /// Makes `at` the first entry of a slot that stays or becomes non-empty.
+    fn put(&mut self, slot: u64, at: u32) {
         let slot = slot as usize % SLOTS;
-        self.bits[slot / 64] |= 1 << (slot % 64);
-        std::mem::replace(&mut self.heads[slot], at)
+        self.bits[slot / 64 % WORDS] |= 1 << (slot % 64);
+        self.heads[slot] = at;
     }
 
+    /// Makes a slot empty; returns what was its first entry.
     fn take(&mut self, slot: u64) -> u32 {
         let slot = slot as usize % SLOTS;
-        self.bits[slot / 64] &= !(1 << (slot % 64));
+        self.bits[slot / 64 % WORDS] &= !(1 << (slot % 64));
         std::mem::replace(&mut self.heads[slot], NIL)
     }
 
@@ -120,7 +101,7 @@ impl<const SLOTS: usize> Ring<SLOTS> {
         let mut slot = from;
         while slot < end {
             let index = slot as usize % SLOTS;
-            let bits = self.bits[index / 64] >> (index % 64);
+            let bits = self.bits[index / 64 % WORDS] >> (index % 64);
             if bits != 0 {
                 let found = slot + u64::from(bits.trailing_zeros());
                 return (found < end).then_some(found);
@@ -137,14 +118,22 @@ pub(crate) struct EventQueue {
     /// Entries of both rings.
     slab: Vec<Entry>,
     free: u32,
-    near: Ring<NEAR_SLOTS>,
-    far: Ring<FAR_SLOTS>,
+    /// The slots of the present round, their lists in order.
+    near: Ring<NEAR_SLOTS, { NEAR_SLOTS / 64 }>,
+    /// The rounds after it, their lists unordered.
+    far: Ring<FAR_SLOTS, { FAR_SLOTS / 64 }>,
     /// Beyond the far ring, unordered.
     beyond: Vec<Entry>,
-    /// Everything before the near slot `slot`, latest first.
-    present: Vec<Entry>,
-    /// The first near slot that is still in a ring.
+    /// The far slot that the near ring stands for.
+    round: u64,
+    /// No near slot before this one has entries.
     slot: u64,
+    /// The earliest entry, the head of `slot`; none when the near ring is empty.
+    first: u32,
+    /// When the earliest entry of all is; [`TimeNs::MAX`] without any.
+    first_time: TimeNs,
+    /// The same among those that are not in the near ring.
+    far_time: TimeNs,
     sequence: u64,
 }
 
@@ -156,8 +145,11 @@ impl Default for EventQueue {
             near: Ring::new(),
             far: Ring::new(),
             beyond: Vec::new(),
-            present: Vec::new(),
+            round: 0,
             slot: 0,
+            first: NIL,
+            first_time: TimeNs::MAX,
+            far_time: TimeNs::MAX,
             sequence: 0,
         }
     }
@@ -172,136 +164,149 @@ fn far_slot(time: TimeNs) -> u64 {
 }
 
 impl EventQueue {
-    /// Adds an event.
-    #[inline(always)]
+    /// Adds an event, not before the one that was taken last.
     pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
-        self.push_word(time, event.pack());
-    }
-
-    fn push_word(&mut self, time: TimeNs, event: u64) {
-        let entry = Entry { time, sequence: self.sequence, event, next: NIL };
+        let sequence = self.sequence;
         self.sequence += 1;
-        self.place(entry);
+        self.place(Entry { time, sequence, event, next: NIL });
     }
 
+    #[inline]
     fn place(&mut self, entry: Entry) {
-        let near = near_slot(entry.time);
-        if near < self.slot {
-            let key = (entry.time, entry.sequence);
-            let at = self.present.partition_point(|other| (other.time, other.sequence) > key);
-            self.present.insert(at, entry);
-            return;
-        }
-        let round = self.slot / NEAR_SLOTS as u64;
         let far = far_slot(entry.time);
-        if far == round {
-            let at = self.keep(entry);
-            self.slab[at as usize].next = self.near.put(near, at);
-        } else if far < round + FAR_SLOTS as u64 {
-            let at = self.keep(entry);
-            self.slab[at as usize].next = self.far.put(far, at);
+        if far == self.round {
+            let at = self.link(entry);
+            if entry.time < self.first_time {
+                (self.first, self.first_time, self.slot) = (at, entry.time, near_slot(entry.time));
+            }
+        } else {
+            self.place_far(far, entry);
+        }
+    }
+
+    #[inline(never)]
+    fn place_far(&mut self, far: u64, entry: Entry) {
+        assert!(far > self.round, "events are pushed ahead");
+        self.far_time = self.far_time.min(entry.time);
+        self.first_time = self.first_time.min(entry.time);
+        if far < self.round + FAR_SLOTS as u64 {
+            let next = self.far.head(far);
+            let at = self.keep(Entry { next, ..entry });
+            self.far.put(far, at);
         } else {
             self.beyond.push(entry);
         }
     }
 
-    fn keep(&mut self, entry: Entry) -> u32 {
-        if self.free == NIL {
-            self.slab.push(entry);
-            return self.slab.len() as u32 - 1;
+    /// Puts an entry into the list of its near slot.
+    #[inline]
+    fn link(&mut self, entry: Entry) -> u32 {
+        let slot = near_slot(entry.time);
+        let mut next = self.near.head(slot);
+        let mut before = NIL;
+        while let Some(other) = self.slab.get(next as usize)
+            && other.is_before(&entry)
+        {
+            (before, next) = (next, other.next);
         }
-        let at = self.free;
-        self.free = self.slab[at as usize].next;
-        self.slab[at as usize] = entry;
+        let at = self.keep(Entry { next, ..entry });
+        match self.slab.get_mut(before as usize) {
+            Some(before) => before.next = at,
+            None => self.near.put(slot, at),
+        }
         at
     }
 
-    /// Takes the entry out of the slab; also says what follows it in its slot.
-    fn give(&mut self, at: u32) -> (Entry, u32) {
-        let entry = self.slab[at as usize];
-        self.slab[at as usize].next = self.free;
-        self.free = at;
-        (entry, entry.next)
-    }
-
-    /// Fills `present` with the earliest non-empty slot; false when there is none.
-    fn advance(&mut self) -> bool {
-        while self.present.is_empty() {
-            let round = self.slot / NEAR_SLOTS as u64;
-            let end = (round + 1) * NEAR_SLOTS as u64;
-            if let Some(slot) = self.near.first(self.slot, end) {
-                self.slot = slot + 1;
-                self.open(slot);
-                // The last slot of a round begins the next one.
-                if self.slot == end {
-                    self.unroll(round + 1);
-                }
-            } else if let Some(far) = self.far.first(round + 1, round + FAR_SLOTS as u64) {
-                self.slot = far * NEAR_SLOTS as u64;
-                self.unroll(far);
-            } else if let Some(first) = self.beyond.iter().map(|entry| far_slot(entry.time)).min() {
-                self.slot = first * NEAR_SLOTS as u64;
-                self.unroll(first);
-            } else {
-                return false;
+    #[inline]
+    fn keep(&mut self, entry: Entry) -> u32 {
+        let at = self.free;
+        match self.slab.get_mut(at as usize) {
+            Some(place) => {
+                self.free = place.next;
+                *place = entry;
+                at
+            }
+            None => {
+                self.slab.push(entry);
+                self.slab.len() as u32 - 1
             }
         }
-        true
     }
 
-    /// Moves a near slot into `present`, latest first.
-    fn open(&mut self, slot: u64) {
-        let mut at = self.near.take(slot);
-        while at != NIL {
-            let (entry, next) = self.give(at);
-            self.present.push(entry);
-            at = next;
-        }
-        if self.present.len() > 1 {
-            self.present.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.time, entry.sequence)));
-        }
+    /// Takes an entry out of the slab.
+    #[inline]
+    fn give(&mut self, at: u32) -> Entry {
+        let place = &mut self.slab[at as usize];
+        let entry = *place;
+        place.next = std::mem::replace(&mut self.free, at);
+        entry
     }
 
-    /// Begins a round: its far slot goes to the near ring, and what has come
-    /// within reach of the far ring goes there.
-    fn unroll(&mut self, round: u64) {
-        let mut at = self.far.take(round);
+    /// Begins the round of the earliest entry, the near ring being empty: its far slot goes to the near ring, and what
+    /// has come within reach of the far ring goes there.
+    #[cold]
+    fn roll(&mut self) {
+        self.round = far_slot(self.far_time);
+        self.slot = self.round * NEAR_SLOTS as u64;
+        (self.first_time, self.far_time) = (TimeNs::MAX, TimeNs::MAX);
+        let mut at = self.far.take(self.round);
         while at != NIL {
-            let (entry, next) = self.give(at);
+            let entry = self.give(at);
+            at = entry.next;
             self.place(entry);
-            at = next;
         }
-        if self.beyond.is_empty() {
-            return;
+        for entry in std::mem::take(&mut self.beyond) {
+            self.place(entry);
         }
-        let reach = round + FAR_SLOTS as u64;
-        let mut index = 0;
-        while index < self.beyond.len() {
-            if far_slot(self.beyond[index].time) < reach {
-                let entry = self.beyond.swap_remove(index);
-                self.place(entry);
-            } else {
-                index += 1;
+        if let Some(next) = self.far.first(self.round + 1, self.round + FAR_SLOTS as u64) {
+            let mut at = self.far.head(next);
+            while at != NIL {
+                self.far_time = self.far_time.min(self.slab[at as usize].time);
+                at = self.slab[at as usize].next;
             }
         }
+        self.find();
     }
 
     /// Takes the earliest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(TimeNs, Event)> {
-        if self.present.is_empty() && !self.advance() {
-            return None;
+        if self.first == NIL {
+            if self.far_time == TimeNs::MAX {
+                return None;
+            }
+            self.roll();
         }
-        self.present.pop().map(|entry| (entry.time, Event::unpack(entry.event)))
+        let entry = self.give(self.first);
+        match self.slab.get(entry.next as usize) {
+            Some(next) => {
+                (self.first, self.first_time) = (entry.next, next.time);
+                self.near.put(self.slot, entry.next);
+            }
+            None => {
+                self.near.take(self.slot);
+                self.find();
+            }
+        }
+        Some((entry.time, entry.event))
     }
 
-    /// When the earliest event happens.
-    #[inline]
-    pub(crate) fn next_time(&mut self) -> Option<TimeNs> {
-        if self.present.is_empty() && !self.advance() {
-            return None;
+    /// Finds the earliest entry, the slot of the last one being empty.
+    fn find(&mut self) {
+        let end = (self.round + 1) * NEAR_SLOTS as u64;
+        match self.near.first(self.slot, end) {
+            Some(slot) => {
+                (self.slot, self.first) = (slot, self.near.head(slot));
+                self.first_time = self.slab[self.first as usize].time;
+            }
+            None => (self.first, self.first_time) = (NIL, self.far_time),
         }
-        self.present.last().map(|entry| entry.time)
+    }
+
+    /// When the earliest event happens; [`TimeNs::MAX`] without any.
+    #[inline]
+    pub(crate) fn next_time(&self) -> TimeNs {
+        self.first_time
     }
 }
 
@@ -309,25 +314,6 @@ impl EventQueue {
 mod tests {
     use super::*;
     use schedlab_base::Prng;
-
-    #[test]
-    fn a_word_holds_any_event() {
-        let (cpu, generation) = (CpuId(1023), u32::MAX - 1);
-        let task = TaskId(u32::MAX - 2);
-        for event in [
-            Event::Work { cpu, generation },
-            Event::Tick { cpu },
-            Event::Ipi { cpu },
-            Event::Timer { timer: 77_777, generation },
-            Event::Exec { cpu, event: exec::Event::Timeout(task) },
-            Event::Watchdog,
-            Event::Change { index: 5 },
-            Event::Disable,
-            Event::User { turn: 7 },
-        ] {
-            assert_eq!(Event::unpack(event.pack()), event);
-        }
-    }
 
     #[test]
     fn pops_by_time_then_sequence() {
@@ -343,7 +329,7 @@ mod tests {
                 model.insert((time, number), ());
                 if prng.chance(1, 3) {
                     let expected = *model.keys().next().unwrap();
-                    assert_eq!(queue.next_time(), Some(expected.0));
+                    assert_eq!(queue.next_time(), expected.0);
                 }
                 while prng.chance(1, 2) {
                     let Some(((time, number), ())) = model.pop_first() else { break };

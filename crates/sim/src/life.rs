@@ -3,7 +3,7 @@
 
 use crate::event::Event;
 use crate::flags::*;
-use crate::ops::{OpKind, SchedExt, TracePointKind, TracePoints};
+use crate::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::scx::SMALL_DSQ_IDS;
 use crate::sim::Sim;
 use crate::task::SchedClass;
@@ -331,6 +331,7 @@ impl<S: SchedExt> Sim<S> {
         let scx = &mut self.k.scx;
         scx.events.bypass_duration += spent.0;
         scx.loaded = false;
+        scx.present = OpsSet::EMPTY;
         scx.bypassing = false;
         scx.wants = TracePoints::NONE;
         scx.buffer.clear();

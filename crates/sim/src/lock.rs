@@ -29,88 +29,41 @@ struct Section {
     holder: CpuId,
 }
 
-impl Section {
-    const NONE: Section = Section { begin: TimeNs::ZERO, end: TimeNs::ZERO, holder: CpuId(0) };
-}
+/// Holds a lock that nobody ever took.
+const NOBODY: CpuId = CpuId(u32::MAX);
 
-/// Sections that lie in the timeline itself. Chosen: locks that nobody fights for have no more. At least two.
-const INLINE: usize = 2;
-
-/// Sections in order of their begins: the first few inline, where there are more of them all in a list.
-#[derive(Clone, Debug)]
-struct Sections {
-    inline: [Section; INLINE],
-    count: usize,
-    /// Empty while `inline` holds all.
-    list: Vec<Section>,
-}
-
-impl Default for Sections {
-    fn default() -> Sections {
-        Sections { inline: [Section::NONE; INLINE], count: 0, list: Vec::new() }
-    }
-}
-
-impl Sections {
-    #[inline]
-    fn as_slice(&self) -> &[Section] {
-        if self.list.is_empty() { &self.inline[..self.count] } else { &self.list }
-    }
-
-    /// Forgets the first `number` sections.
-    fn forget(&mut self, number: usize) {
-        if self.list.is_empty() {
-            if number < self.count {
-                self.inline.copy_within(number..self.count, 0);
-            }
-            self.count -= number;
-            return;
-        }
-        self.list.drain(..number);
-        if self.list.len() <= INLINE {
-            self.count = self.list.len();
-            self.inline[..self.count].copy_from_slice(&self.list);
-            self.list.clear();
-        }
-    }
-
-    #[inline(never)]
-    fn insert(&mut self, place: usize, section: Section) {
-        if self.list.is_empty() && self.count < INLINE {
-            if place < self.count {
-                self.inline.copy_within(place..self.count, place + 1);
-            }
-            self.inline[place] = section;
-            self.count += 1;
-            return;
-        }
-        if self.list.is_empty() {
-            self.list.extend_from_slice(&self.inline);
-        }
-        self.list.insert(place, section);
-    }
-}
-
-/// A section whose end is not known yet.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    begin: TimeNs,
-    /// Its place in the order.
-    place: u32,
-    holder: CpuId,
-}
+/// Those that are past are looked for whenever this many have come. Chosen: looking for them costs as much as keeping
+/// a few.
+const LOT: usize = 8;
 
 /// One lock's timeline.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timeline {
-    /// Sections that end after the present event.
-    sections: Sections,
-    /// The section that is being run through on the host.
-    open: Option<Open>,
-    /// Who held it last before all of `sections`.
-    before: Option<CpuId>,
+    /// All sections but the last that end after the present event, behind a few that do not, in order of their begins.
+    earlier: Vec<Section>,
+    /// The last one; mostly the only one that matters.
+    last: Section,
+    /// While a section is being run through on the host: its place in `earlier`, or beyond that for the last.
+    open: Option<u32>,
+    /// Who held it last before all of `earlier`.
+    before: CpuId,
+    /// The latest end of all sections.
+    end: TimeNs,
     /// Length of the section that was closed last.
     length: DurationNs,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline {
+            earlier: Vec::new(),
+            last: Section { begin: TimeNs::ZERO, end: TimeNs::ZERO, holder: NOBODY },
+            open: None,
+            before: NOBODY,
+            end: TimeNs::ZERO,
+            length: DurationNs::ZERO,
+        }
+    }
 }
 
 /// What taking a lock means for the taker.
@@ -133,80 +86,75 @@ impl Timeline {
 
     /// Takes the lock at `now`, in a path that belongs to the event at `event`;
     /// events come in order of time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
         assert!(self.open.is_none(), "a lock is not taken twice by one path");
-        // Mostly nobody else is near: what few sections there are end before.
-        let sections = &mut self.sections;
-        if sections.list.is_empty() {
-            let known = match sections.count {
-                0 => self.before,
-                count => Some(sections.inline[count - 1].holder),
-            };
-            if sections.count == 0 || sections.inline[sections.count - 1].end <= now {
-                while sections.count > 0 && sections.inline[0].end <= event {
-                    self.before = Some(sections.inline[0].holder);
-                    sections.inline[0] = sections.inline[1];
-                    sections.count -= 1;
-                }
-                self.open = Some(Open { place: sections.count as u32, begin: now, holder: cpu });
-                return Grant { at: now, transfer: known.is_some_and(|known| known != cpu), spinners: 0 };
-            }
+        if self.end > now {
+            return self.acquire_among(now, event, cpu);
         }
-        self.acquire_among(now, event, cpu)
+        // Mostly nobody else is near: what sections there are end before.
+        let previous = self.last.holder;
+        if self.end <= event {
+            self.before = previous;
+            self.earlier.clear();
+        } else {
+            self.keep_last(event);
+        }
+        self.last = Section { begin: now, end: now, holder: cpu };
+        self.open = Some(u32::MAX);
+        Grant { at: now, transfer: previous != cpu && previous != NOBODY, spinners: 0 }
     }
 
-    /// The same where sections of other paths may be near.
+    /// The same where sections of other paths are near.
     #[inline(never)]
     fn acquire_among(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
-        let sections = self.sections.as_slice();
-        let past = sections.iter().take_while(|section| section.end <= event).count();
-        if past > 0 {
-            self.before = Some(sections[past - 1].holder);
-            self.sections.forget(past);
-        }
-        let (place, at, spinners) = self.first_gap(now, cpu);
-        let previous = match place.checked_sub(1) {
-            Some(previous) => Some(self.sections.as_slice()[previous].holder),
-            None => self.before,
-        };
-        self.open = Some(Open { place: place as u32, begin: at, holder: cpu });
-        Grant { at, transfer: previous.is_some_and(|previous| previous != cpu), spinners }
-    }
-
-    /// The place in the order, the begin and the waits of a section from `now` on.
-    fn first_gap(&self, now: TimeNs, cpu: CpuId) -> (usize, TimeNs, u64) {
-        let sections = self.sections.as_slice();
-        let mut place = sections.len();
-        while place > 0 && sections[place - 1].end > now {
-            place -= 1;
-        }
+        self.keep_last(event);
+        let sections = &mut self.earlier;
+        let count = sections.len();
+        let mut place = sections.iter().rposition(|section| section.end <= now).map_or(0, |past| past + 1);
         let (mut at, mut spinners) = (now, 0);
-        while let Some(next) = sections.get(place) {
-            if at + self.length <= next.begin {
-                break;
-            }
+        // The first gap that a section as long as the one before fits into.
+        while let Some(next) = sections.get(place).filter(|next| at + self.length > next.begin) {
             at = at.max(next.end);
             spinners += u64::from(next.holder != cpu);
             place += 1;
         }
-        (place, at, spinners)
+        let previous = if place > 0 { sections[place - 1].holder } else { self.before };
+        let section = Section { begin: at, end: at, holder: cpu };
+        if place == count {
+            self.last = section;
+        } else {
+            sections.insert(place, section);
+            self.last = sections.pop().expect("the last one was kept");
+        }
+        self.open = Some(place as u32);
+        Grant { at, transfer: previous != cpu && previous != NOBODY, spinners }
+    }
+
+    /// The last section becomes one of the earlier ones. Now and then forgets the first of those, as far as they end by
+    /// `event`.
+    #[inline(never)]
+    fn keep_last(&mut self, event: TimeNs) {
+        let sections = &mut self.earlier;
+        sections.push(self.last);
+        if sections.len().is_multiple_of(LOT) {
+            let past = sections.iter().take_while(|section| section.end <= event).count();
+            if past > 0 {
+                self.before = sections[past - 1].holder;
+                sections.drain(..past);
+            }
+        }
     }
 
     /// Gives the lock back at `now`. Nothing happens when it was not taken (while a
     /// run is set up nobody takes locks).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&mut self, now: TimeNs) {
-        let Some(Open { place, begin, holder }) = self.open.take() else { return };
-        self.length = now.since(begin);
-        let section = Section { begin, end: now.max(begin), holder };
-        let sections = &mut self.sections;
-        if place as usize == sections.count && sections.count < INLINE && sections.list.is_empty() {
-            sections.inline[sections.count] = section;
-            sections.count += 1;
-        } else {
-            sections.insert(place as usize, section);
-        }
+        let Some(place) = self.open.take() else { return };
+        let section = self.earlier.get_mut(place as usize).unwrap_or(&mut self.last);
+        section.end = now.max(section.begin);
+        self.length = section.end - section.begin;
+        self.end = self.end.max(section.end);
     }
 }
 
@@ -252,10 +200,12 @@ mod tests {
         for n in 0..1000 {
             take(&mut lock, n * 10, n * 10 + 5, A);
         }
-        assert_eq!(lock.sections.as_slice().len(), 1000);
-        let grant = lock.acquire(TimeNs(10_000), TimeNs(9_999), B);
-        assert!(grant.transfer);
-        lock.release(TimeNs(10_001));
-        assert_eq!(lock.sections.as_slice().len(), 1);
+        assert_eq!(lock.earlier.len(), 999);
+        for n in 1000..1100 {
+            let grant = lock.acquire(TimeNs(n * 10), TimeNs(n * 10 - 1), B);
+            assert_eq!(grant.transfer, n == 1000);
+            lock.release(TimeNs(n * 10 + 5));
+        }
+        assert!(lock.earlier.is_empty());
     }
 }

@@ -67,38 +67,55 @@ impl Kernel {
         self.scx.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
     }
 
+    /// Takes the lock of a queue; a local one is guarded by that of the run queue.
+    #[inline]
     fn dsq_lock(&mut self, ix: DsqIx) {
-        if self.dsq(ix).local.is_none() && !self.setup {
-            let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
-            let grant = self.dsq_mut(ix).lock.acquire(now, event, cpu);
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        let dsq = &mut self.dsqs[ix.0 as usize];
+        if dsq.local.is_none() && !self.setup {
+            let grant = dsq.lock.acquire(now, event, cpu);
             self.pay(grant);
         }
     }
 
+    #[inline]
     fn dsq_unlock(&mut self, ix: DsqIx) {
         let now = self.ctx.now;
-        if self.dsq(ix).local.is_none() {
-            self.dsq_mut(ix).lock.release(now);
+        let dsq = &mut self.dsqs[ix.0 as usize];
+        if dsq.local.is_none() {
+            dsq.lock.release(now);
+        }
+    }
+
+    /// What leads on from `task`, or to the first one without.
+    fn link_after(&mut self, ix: DsqIx, task: Option<TaskId>) -> &mut Option<TaskId> {
+        match task {
+            Some(task) => &mut self.hidden(task).scx.dsq_next,
+            None => &mut self.dsq_mut(ix).head,
+        }
+    }
+
+    /// What leads back from `task`, or to the last one without.
+    fn link_before(&mut self, ix: DsqIx, task: Option<TaskId>) -> &mut Option<TaskId> {
+        match task {
+            Some(task) => &mut self.hidden(task).scx.dsq_prev,
+            None => &mut self.dsq_mut(ix).tail,
         }
     }
 
     /// Links `task` behind `after`, or at the head without.
     fn link(&mut self, ix: DsqIx, task: TaskId, after: Option<TaskId>) {
-        let next = match after {
-            Some(after) => self.task(after).scx.dsq_next,
-            None => self.dsq(ix).head,
-        };
-        match after {
-            Some(after) => self.hidden(after).scx.dsq_next = Some(task),
-            None => self.dsq_mut(ix).head = Some(task),
-        }
-        match next {
-            Some(next) => self.hidden(next).scx.dsq_prev = Some(task),
-            None => self.dsq_mut(ix).tail = Some(task),
-        }
+        let next = self.link_after(ix, after).replace(task);
+        *self.link_before(ix, next) = Some(task);
+        let dsq = self.dsq_mut(ix);
+        dsq.seq = dsq.seq.wrapping_add(1);
+        dsq.nr += 1;
+        let seq = dsq.seq;
         let scx = &mut self.hidden(task).scx;
         scx.dsq_prev = after;
         scx.dsq_next = next;
+        scx.dsq_seq = seq;
+        scx.dsq = Some(ix);
     }
 
     /// Inserts in vtime order, behind equals; returns who is before it.
@@ -141,11 +158,11 @@ impl Kernel {
     /// task belongs to that CPU already.
     pub(crate) fn dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
         let Insert { slice, vtime, mut flags } = insert;
-        assert!(self.task(task).scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
-        let local = self.dsq(ix).local;
-        assert!(local.is_none_or(|cpu| cpu == self.task(task).cpu), "a local queue holds its CPU's tasks");
+        let (entry, dsq) = (self.task(task), self.dsq(ix));
+        let (id, local) = (dsq.id, dsq.local);
+        assert!(entry.scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
+        assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
         self.dsq_lock(ix);
-        let id = self.dsq(ix).id;
         if id.0 & SCX_DSQ_FLAG_BUILTIN != 0 && flags & SCX_ENQ_DSQ_PRIQ != 0 {
             self.error(ExitKind::Error, "cannot use vtime ordering for built-in DSQs".into());
             flags &= !SCX_ENQ_DSQ_PRIQ;
@@ -153,15 +170,9 @@ impl Kernel {
         if flags & SCX_ENQ_APPLY_SLICE != 0 {
             self.apply_slice_vtime(task, slice, vtime, flags);
         }
-        self.link_by_flags(ix, task, flags);
-        let dsq = self.dsq_mut(ix);
-        dsq.seq = dsq.seq.wrapping_add(1);
-        dsq.nr += 1;
-        let seq = dsq.seq;
+        let after = self.place_by_flags(ix, task, flags);
+        self.link(ix, task, after);
         let now = self.ctx.now;
-        let scx = &mut self.hidden(task).scx;
-        scx.dsq_seq = seq;
-        scx.dsq = Some(ix);
         self.hidden(task).ready_at = now;
         self.emit(EventKind::DsqInsert { task, dsq: id });
         match local {
@@ -175,22 +186,20 @@ impl Kernel {
         }
     }
 
-    /// Links by vtime, at the head or at the tail; the two orders must not mix.
-    fn link_by_flags(&mut self, ix: DsqIx, task: TaskId, flags: u64) {
-        let id = self.dsq(ix).id.0;
-        if flags & SCX_ENQ_DSQ_PRIQ != 0 {
-            if self.dsq(ix).priq.is_empty() && self.dsq(ix).head.is_some() {
-                self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had FIFO-enqueued tasks"));
-            }
-            let before = self.insert_priq(ix, task);
-            self.link(ix, task, before);
-            return;
+    /// Behind whom `task` goes: by vtime, or at the head or the tail; the two orders must not mix.
+    #[inline]
+    fn place_by_flags(&mut self, ix: DsqIx, task: TaskId, flags: u64) -> Option<TaskId> {
+        let dsq = self.dsq(ix);
+        let (id, by_vtime) = (dsq.id.0, flags & SCX_ENQ_DSQ_PRIQ != 0);
+        if dsq.priq.is_empty() == by_vtime && dsq.head.is_some() {
+            let kind = if by_vtime { "FIFO" } else { "PRIQ" };
+            self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had {kind}-enqueued tasks"));
         }
-        if !self.dsq(ix).priq.is_empty() {
-            self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had PRIQ-enqueued tasks"));
+        match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
+            _ if by_vtime => self.insert_priq(ix, task),
+            0 => self.dsq(ix).tail,
+            _ => None,
         }
-        let after = if flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) != 0 { None } else { self.dsq(ix).tail };
-        self.link(ix, task, after);
     }
 
     fn apply_slice_vtime(&mut self, task: TaskId, slice: u64, vtime: u64, flags: u64) {
@@ -246,39 +255,29 @@ impl Kernel {
 
     /// Takes `task` off its queue's list; iterators that stand on it step back.
     pub(crate) fn unlink(&mut self, task: TaskId) {
-        let scx = self.task(task).scx;
-        let ix = scx.dsq.expect("the task is on a queue");
+        let scx = &mut self.hidden(task).scx;
+        let ix = scx.dsq.take().expect("the task is on a queue");
+        let (prev, next) = (scx.dsq_prev.take(), scx.dsq_next.take());
+        let (on_priq, immed) = (std::mem::take(&mut scx.on_priq), scx.flags & SCX_TASK_IMMED != 0);
         if self.dsq(ix).cursors > 0 {
-            self.step_cursors_back(ix, task);
+            self.step_cursors_back(ix, task, (prev, next));
         }
-        if scx.on_priq {
+        if on_priq {
             self.remove_priq(ix, task);
         }
-        match scx.dsq_prev {
-            Some(prev) => self.hidden(prev).scx.dsq_next = scx.dsq_next,
-            None => self.dsq_mut(ix).head = scx.dsq_next,
-        }
-        match scx.dsq_next {
-            Some(next) => self.hidden(next).scx.dsq_prev = scx.dsq_prev,
-            None => self.dsq_mut(ix).tail = scx.dsq_prev,
-        }
+        *self.link_after(ix, prev) = next;
+        *self.link_before(ix, next) = prev;
         let dsq = self.dsq_mut(ix);
         assert!(dsq.nr > 0, "a queue with a linked task is not empty");
         dsq.nr -= 1;
         if let Some(cpu) = dsq.local
-            && scx.flags & SCX_TASK_IMMED != 0
+            && immed
         {
             self.cpu_mut(cpu).nr_immed -= 1;
         }
-        let scx = &mut self.hidden(task).scx;
-        scx.on_priq = false;
-        scx.dsq = None;
-        scx.dsq_prev = None;
-        scx.dsq_next = None;
     }
 
-    fn step_cursors_back(&mut self, ix: DsqIx, task: TaskId) {
-        let (prev, next) = (self.task(task).scx.dsq_prev, self.task(task).scx.dsq_next);
+    fn step_cursors_back(&mut self, ix: DsqIx, task: TaskId, (prev, next): (Option<TaskId>, Option<TaskId>)) {
         for cursor in self.cursors.iter_mut().filter(|cursor| cursor.dsq == Some(ix)) {
             if cursor.at == Some(task) {
                 cursor.at = if cursor.reverse { next } else { prev };
@@ -293,7 +292,6 @@ impl Kernel {
             self.unlink(task);
             self.dsq_unlock(ix);
         }
-        assert!(self.task(task).scx.dsq.is_none(), "a dequeued task is on no queue");
     }
 
     /// `find_dsq_for_dispatch()`: errors fall back to the global queue.

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::flags::SCX_SLICE_INF;
 use crate::ops::{TracePoint, TracePointKind};
 use crate::task::SchedClass;
-use schedlab_base::{CpuId, DurationNs, TaskId};
+use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::EventKind;
 
 impl Kernel {
@@ -49,12 +49,6 @@ impl Kernel {
         entry.exec_start = entry.exec_start.max(now);
         entry.sum_exec_runtime += delta;
         delta.0
-    }
-
-    /// CPU time that a running task has used up to now.
-    pub(crate) fn cpu_time(&self, task: TaskId) -> DurationNs {
-        let entry = self.task(task);
-        entry.sum_exec_runtime + self.ctx.now.since(entry.exec_start)
     }
 
     /// `update_curr_scx()`: also consumes the slice.

@@ -194,22 +194,16 @@ impl<S: SchedExt> Sim<S> {
     }
 
     fn is_over(&self) -> bool {
-        let foreground = self.exec.scenario.end == End::ForegroundExit;
-        self.k.live_tasks == 0 || foreground && self.exec.foreground_is_over()
+        self.k.live_tasks == 0 || self.exec.is_over()
     }
 
     /// Takes events until the end; returns when that was.
     fn run_events(&mut self) -> Result<TimeNs, SimError> {
         let limit = self.k.limit;
-        while let Some((time, event)) = self.k.queue.pop() {
-            if time >= limit {
-                return Ok(limit);
-            }
-            let idle_source = matches!(
-                event,
-                Event::Watchdog | Event::Timer { .. } | Event::Change { .. } | Event::User { .. }
-            );
-            if idle_source && self.k.is_stuck() {
+        while self.k.queue.next_time() < limit
+            && let Some((time, event)) = self.k.queue.pop()
+        {
+            if self.k.is_stuck() && event.is_idle_source() {
                 break;
             }
             self.k.event_time = time;

@@ -84,6 +84,7 @@ pub(crate) struct ScxState {
     pub(crate) switch_all: bool,
     /// `ops.flags`.
     pub(crate) flags: u64,
+    /// The callbacks of the loaded scheduler.
     pub(crate) present: OpsSet,
     pub(crate) wants: TracePoints,
     /// Programs can look at the system calls of tasks.

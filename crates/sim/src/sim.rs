@@ -37,7 +37,7 @@ impl<S: SchedExt> Sim<S> {
     /// True when the loaded scheduler has `op`.
     #[inline]
     pub(crate) fn has(&self, op: OpKind) -> bool {
-        self.k.scx.loaded && self.k.scx.present.has(op)
+        self.k.scx.present.has(op)
     }
 
     /// Calls `op` with its cost. `rq` is the run queue whose lock is held.
@@ -52,12 +52,12 @@ impl<S: SchedExt> Sim<S> {
         let ops = self.ops.as_mut().expect("a callback needs a scheduler");
         let k = &mut self.k;
         k.charge(k.machine.costs.callback);
-        let saved = (k.ctx.op, k.ctx.op_task, k.ctx.rq);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
         let before = k.ctx.now;
         let result = body(ops, k);
         assert!(k.ctx.now >= before, "a callback does not turn time back");
-        (k.ctx.op, k.ctx.op_task, k.ctx.rq) = saved;
+        // No callback runs inside of another.
+        (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (OpKind::None, None, None);
         self.run_deferred();
         result
     }

@@ -301,6 +301,11 @@ impl Task {
         }
     }
 
+    /// CPU time that the running task has used by `now`.
+    pub(crate) fn cpu_time(&self, now: TimeNs) -> DurationNs {
+        self.sum_exec_runtime + now.since(self.exec_start)
+    }
+
     /// `comm` as text.
     pub fn name(&self) -> &str {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(16);

@@ -235,7 +235,7 @@ impl Summary {
 }
 
 impl Sink for Summary {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),

@@ -29,14 +29,13 @@ mod errno {
 
 /// Enters the system call of `op`; it takes effect when its costs are paid.
 pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step {
-    let used = sim.k.cpu_time(task);
-    state(sim, task).enter_kernel(used);
+    let now = sim.k.ctx.now;
+    let entry = sim.k.task_quiet(task);
+    let used = entry.cpu_time(now);
+    entry.exec.enter_kernel(used, op);
     if sim.k.scx.shows_calls || sim.k.wait_events {
         show(sim, task, op);
     }
-    let exec = state(sim, task);
-    exec.phase = Phase::Enter(op);
-    exec.moved = 0;
     burst(entry_cost(sim, &op))
 }
 
@@ -117,8 +116,10 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
         sim.sys_exit(ret);
     }
     if let Some(current) = sim.k.ctx.current {
-        let used = sim.k.cpu_time(current);
-        state(sim, current).leave_kernel(used);
+        let now = sim.k.ctx.now;
+        let entry = sim.k.task_quiet(current);
+        let used = entry.cpu_time(now);
+        entry.exec.leave_kernel(used);
     }
     None
 }

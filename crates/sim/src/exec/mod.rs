@@ -21,7 +21,7 @@ use crate::sim::{Sim, WakeFlags};
 use crate::task::Task;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
-    ChannelId, Cursor, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
+    ChannelId, Cursor, End, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,
     Spans, Watched, WordId,
 };
 
@@ -152,9 +152,9 @@ impl Executor {
         }
     }
 
-    /// True when all tasks that are not in the background have exited.
-    pub(crate) fn foreground_is_over(&self) -> bool {
-        self.foreground == 0
+    /// True when all tasks that are not in the background have exited and the scenario ends with them.
+    pub(crate) fn is_over(&self) -> bool {
+        self.foreground == 0 && self.scenario.end == End::ForegroundExit
     }
 
     /// What the run measured; `living` are the tasks that have not ended.
@@ -185,13 +185,15 @@ impl Executor {
 }
 
 impl TaskExec {
-    /// The task enters a system call after it has used this much CPU time.
-    pub(crate) fn enter_kernel(&mut self, used: DurationNs) {
+    /// The task enters the system call of `op` after it has used this much CPU time.
+    fn enter_kernel(&mut self, used: DurationNs, op: Op) {
         self.entered = used;
+        self.phase = Phase::Enter(op);
+        self.moved = 0;
     }
 
     /// The task returns from a system call after it has used this much CPU time.
-    pub(crate) fn leave_kernel(&mut self, used: DurationNs) {
+    fn leave_kernel(&mut self, used: DurationNs) {
         self.system += used - self.entered;
     }
 
@@ -217,7 +219,7 @@ impl TaskExec {
 /// The executor's part of a living task. No scheduler sees it, so the task does
 /// not become dirty.
 fn state<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> &mut TaskExec {
-    &mut sim.k.tasks[task.index()].as_deref_mut().expect("a task that runs exists").exec
+    &mut sim.k.task_quiet(task).exec
 }
 
 /// A burst of at least a nanosecond: no program makes calls without end in no time.
@@ -246,7 +248,7 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
 
 /// Begins the next operation. What costs nothing is done at once.
 fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
-    let exec = &mut sim.k.tasks[task.index()].as_deref_mut().expect("a task that runs exists").exec;
+    let exec = &mut sim.k.task_quiet(task).exec;
     let op = exec.cursor.next(&sim.exec.scenario.programs[exec.program.index()]);
     match op {
         Op::Run(span) => (span > DurationNs::ZERO).then_some(Step::Compute(span)),
@@ -395,8 +397,10 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
 
 /// `task`, the current one of `cpu`, ends: wake who waits for it.
 pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
-    let used = sim.k.cpu_time(task);
-    let exec = state(sim, task);
+    let now = sim.k.ctx.now;
+    let entry = sim.k.task_quiet(task);
+    let used = entry.cpu_time(now);
+    let exec = &mut entry.exec;
     if !exec.background {
         // It ends inside a system call.
         exec.leave_kernel(used);
