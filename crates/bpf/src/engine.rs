@@ -136,8 +136,9 @@ pub trait Engine {
     ) -> Result<Done, Fault>;
 }
 
-/// A caller's state while its callee runs.
+/// A caller's state while its callee runs; a cache line of the host's, which also makes its place a shift.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 struct Frame {
     /// Index of the operation to return to.
     return_to: usize,
@@ -200,7 +201,7 @@ impl Compiler {
 }
 
 impl Engine for Compiler {
-    #[inline]
+    #[inline(always)]
     fn run<H: Host>(
         &mut self,
         code: &Code,
@@ -242,9 +243,9 @@ impl<'a> Vm<'a> {
         Vm { mem, code, native, frames, at: 0, executed: 0, budget, probe_faults: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run<H: Host>(mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<Done, Fault> {
-        match self.call(func, args, host) {
+        match self.call_with(func, registers(args), host) {
             Ok(r0) => Ok(Done { r0, insns: self.executed, probe_faults: self.probe_faults }),
             Err(mut fault) => {
                 fault.set_insns(self.executed);
@@ -279,7 +280,13 @@ impl<'a> Vm<'a> {
     ///
     /// # Panics
     /// If there are more than five arguments.
+    #[inline(never)]
     pub fn call<H: Host>(&mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
+        self.call_with(func, registers(args), host)
+    }
+
+    #[inline(always)]
+    fn call_with<H: Host>(&mut self, func: FuncId, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
         let frames_used = self.mem.frames_used;
         let caller = self.at;
         let result = match self.native {
@@ -307,17 +314,25 @@ impl<'a> Vm<'a> {
         Location { func, function, insn }
     }
 
-    /// Enters a frame: remembers what its exit restores, and says what its r10 is.
+    /// Enters a frame and says what its r10 is; what else its exit restores is the caller's to remember.
     #[inline(always)]
-    fn push_frame(&mut self, return_to: usize, saved: [u64; 4]) -> Result<u64, FaultKind> {
+    fn push_frame(&mut self, return_to: usize) -> Result<u64, FaultKind> {
         let depth = self.mem.frames_used;
         let Some(frame) = self.frames.get_mut(depth as usize) else {
             return Err(FaultKind::CallDepth { limit: MAX_FRAMES });
         };
-        *frame = Frame { return_to, saved, may_goto_left: MAY_GOTO_LIMIT };
+        frame.return_to = return_to;
+        frame.may_goto_left = MAY_GOTO_LIMIT;
         self.mem.frames_used = depth + 1;
         Ok(Memory::frame_pointer(depth))
     }
+}
+
+/// Arguments as r1 to r5; what is not given is 0.
+#[inline(always)]
+fn registers(args: &[u64]) -> [u64; 5] {
+    assert!(args.len() <= 5, "a BPF function takes at most five arguments");
+    std::array::from_fn(|number| args.get(number).copied().unwrap_or(0))
 }
 
 const _: () = assert!(FRAME_SIZE.is_multiple_of(8), "frame pointers stay aligned");

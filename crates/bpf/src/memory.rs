@@ -322,13 +322,13 @@ impl Memory {
     }
 
     /// The object of `len` bytes at `addr`, on [`Perm::LAZY`] pages, is up to date until [`Memory::forget_fresh`]: the
-    /// program's loads from it go straight to memory. One object at a time; the one before is forgotten, and one that
-    /// is larger than a page is not remembered.
+    /// program's loads from it go straight to memory, whose permissions are not looked at any more. One object at a
+    /// time; the one before is forgotten.
     #[inline]
     pub fn set_fresh(&mut self, addr: GuestAddr, len: u64) {
-        let lazy = |addr| self.perm_at(addr).contains(Perm::LAZY);
-        let readable = (8..=PAGE_SIZE).contains(&len) && lazy(addr) && lazy(addr.offset(len - 1));
-        self.fresh = if readable { Fresh { start: addr.0, len: len - 7 } } else { Fresh::default() };
+        debug_assert!(self.is_lazy(addr.0, len.min(PAGE_SIZE)), "only lazy objects have to be fresh");
+        let inside = addr.0 < GUEST_LIMIT && (8..=GUEST_LIMIT - addr.0).contains(&len);
+        self.fresh = if inside { Fresh { start: addr.0, len: len - 7 } } else { Fresh::default() };
     }
 
     /// No object is known to be up to date any more.
@@ -358,7 +358,9 @@ impl Memory {
     /// A fault without a place if any of the pages is not mapped.
     #[inline]
     pub fn slice(&self, addr: GuestAddr, len: u64) -> Result<&[u8], Fault> {
-        self.check_mapped(addr.0, len, Access::Read)?;
+        if !self.in_mapped_page(addr.0, len) {
+            self.check_mapped(addr.0, len, Access::Read)?;
+        }
         Ok(&self.map[addr.0 as usize..(addr.0 + len) as usize])
     }
 
@@ -368,13 +370,17 @@ impl Memory {
     /// A fault without a place if any of the pages is not mapped.
     #[inline]
     pub fn slice_mut(&mut self, addr: GuestAddr, len: u64) -> Result<&mut [u8], Fault> {
-        // Most objects lie within a page.
-        let page = addr.0 >> PAGE_SHIFT;
-        let within = (addr.0 & PAGE_MASK).saturating_add(len) <= PAGE_SIZE;
-        if !within || self.perms.get(page as usize).is_none_or(|perm| *perm == 0) {
+        if !self.in_mapped_page(addr.0, len) {
             self.check_mapped(addr.0, len, Access::Write)?;
         }
         Ok(&mut self.map[addr.0 as usize..(addr.0 + len) as usize])
+    }
+
+    /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie in the address space.
+    #[inline]
+    pub fn array_mut<const N: usize>(&mut self, addr: GuestAddr) -> Option<&mut [u8; N]> {
+        let start = addr.0 as usize;
+        self.map.get_mut(start..start.checked_add(N)?)?.first_chunk_mut()
     }
 
     /// Reads one byte.
@@ -401,6 +407,14 @@ impl Memory {
     #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
     pub fn read_u64(&self, addr: GuestAddr) -> Result<u64, Fault> {
         self.read::<8>(addr).map(u64::from_le_bytes)
+    }
+
+    /// Reads little-endian numbers of eight bytes, one after the other.
+    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
+    #[inline]
+    pub fn read_words<const N: usize>(&self, addr: GuestAddr) -> Result<[u64; N], Fault> {
+        let words = self.slice(addr, (N * 8) as u64)?.as_chunks::<8>().0;
+        Ok(std::array::from_fn(|index| u64::from_le_bytes(words[index])))
     }
 
     /// Writes one byte, whatever the program may do with the page.
@@ -460,6 +474,13 @@ impl Memory {
             Access::Write => perm & (Perm::WRITE.0 | Perm::KERNEL.0) != 0,
         };
         self.check_pages(addr.0, len, access, allowed)
+    }
+
+    /// Whether these bytes lie within a mapped page, as most objects do.
+    #[inline]
+    fn in_mapped_page(&self, addr: u64, len: u64) -> bool {
+        (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
+            && self.perms.get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| *perm != 0)
     }
 
     #[inline(never)]

@@ -4,7 +4,7 @@ use crate::kernel_model::Offsets;
 use crate::kfunc::{Cids, fill_cmask, write_mask};
 use crate::mirror::kernel_perm;
 use schedlab_base::{CpuMask, MAX_CPUS};
-use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
+use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, PreemptReason};
 use schedlab_trace::ExitRecord;
 
@@ -83,17 +83,13 @@ impl Guest {
 
     /// Stores a program's arguments and says where.
     #[inline]
-    pub(crate) fn context<const N: usize>(
-        &self,
-        args: &[u64; N],
-        mem: &mut Memory,
-    ) -> Result<GuestAddr, Fault> {
+    pub(crate) fn context<const N: usize>(&self, args: &[u64; N], mem: &mut Memory) -> u64 {
         const { assert!(N <= CONTEXT_WORDS, "arguments fit the context") };
-        let words = mem.slice_mut(self.context, (N * 8) as u64)?;
-        for (to, arg) in words.chunks_exact_mut(8).zip(args) {
-            to.copy_from_slice(&arg.to_le_bytes());
+        let words = mem.array_mut::<{ CONTEXT_WORDS * 8 }>(self.context).expect("mapped at load");
+        for (to, arg) in words.as_chunks_mut().0.iter_mut().zip(args) {
+            *to = arg.to_le_bytes();
         }
-        Ok(self.context)
+        self.context.0
     }
 
     /// `struct scx_init_task_args`.

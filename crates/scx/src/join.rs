@@ -14,14 +14,15 @@ use schedlab_trace::ExitKind;
 /// Number of the helper `bpf_task_pt_regs()`.
 pub(crate) const TASK_PT_REGS: u32 = 175;
 
-/// Whether a helper may read what its arguments point to. The others take nothing, or a lock, a variable or a task for
-/// its identity (`bpf_task_storage_get()`, `_delete()`); their registers may hold anything.
-fn reads_arguments(helper: u32) -> bool {
-    !matches!(
-        helper,
-        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156
-            ..=158 | 160 | TASK_PT_REGS | 208
-    )
+/// The arguments whose target a helper may read. Some take nothing, or a lock, a variable or a task for its identity
+/// (`bpf_task_storage_get()`, `_delete()`), and `bpf_map_lookup_elem()` only a key; other registers may hold anything.
+fn read_arguments(helper: u32, args: &[u64; 5]) -> &[u64] {
+    match helper {
+        1 => &args[1..2],
+        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156..=158 => &[],
+        160 | TASK_PT_REGS | 208 => &[],
+        _ => args,
+    }
 }
 
 /// The simulated kernel joined to a loaded object, for the length of one program run.
@@ -32,8 +33,8 @@ pub(crate) struct Join<'k> {
     pub(crate) state: &'k mut State,
     /// Instructions of this run that are charged already.
     pub(crate) charged: u64,
-    /// Groups of kernel functions that the running callback may call.
-    pub(crate) allowed: u8,
+    /// The running callback.
+    pub(crate) op: OpKind,
 }
 
 impl Join<'_> {
@@ -55,13 +56,14 @@ impl Join<'_> {
     /// A pointer that is no task's: verified programs cannot have one, except NULL by a missing check.
     pub(crate) fn task_of(&self, pointer: u64) -> Result<Option<TaskId>, Fault> {
         let addr = GuestAddr(pointer);
-        if !self.state.tasks.is_task_pointer(addr) {
+        let task = self.state.tasks.task_at(addr).filter(|task| self.k.get_task(*task).is_some());
+        if task.is_none() && !self.state.tasks.is_task_pointer(addr) {
             return Err(Fault::host(
                 0,
                 format!("kernel function called with {addr}, which is no task_struct"),
             ));
         }
-        Ok(self.state.tasks.task_at(addr).filter(|task| self.k.get_task(*task).is_some()))
+        Ok(task)
     }
 
     /// As [`Join::task_of`] where the kernel itself reports a NULL task.
@@ -188,29 +190,25 @@ impl Host for Join<'_> {
         if id == TASK_PT_REGS {
             self.write_regs(args[0], vm.mem)?;
         }
-        if reads_arguments(id) {
-            // Whatever of a task or run queue it is given it may read.
-            for arg in args.map(GuestAddr) {
-                if vm.mem.perm_at(arg).contains(Perm::LAZY) {
-                    self.state.freshen(arg, true, self.k, vm.mem)?;
-                }
+        // Whatever of a task or run queue it is given it may read.
+        for arg in read_arguments(id, &args) {
+            if vm.mem.perm_at(GuestAddr(*arg)).contains(Perm::LAZY) {
+                self.state.freshen(GuestAddr(*arg), true, self.k, vm.mem)?;
             }
         }
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        let Some(&callee) = self.state.kfuncs.get(index as usize) else {
-            return Err(Fault::unsupported(format!("kernel function number {index}")));
-        };
+        let callee = self.state.kfuncs[index as usize];
         self.settle(vm.insns());
         self.k.charge(self.state.kfunc_cost);
         let own = match callee {
             Callee::Own(own) => own,
             Callee::Generic(generic) => return generic.call(args, vm, self),
         };
-        if own.groups != 0 && own.groups & self.allowed == 0 {
+        if own.groups != 0 && own.groups & allowed_of(self.op) == 0 {
             return Err(self.forbidden(own.name()));
         }
         let r0 = (own.run)(self, args, vm);
@@ -243,7 +241,7 @@ impl Host for Join<'_> {
 }
 
 /// Groups that a callback's program may call.
-pub(crate) fn allowed_of(op: OpKind) -> u8 {
+fn allowed_of(op: OpKind) -> u8 {
     match op {
         // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
         OpKind::Timer => kfunc::group::UNLOCKED,

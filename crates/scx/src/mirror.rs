@@ -64,8 +64,10 @@ pub(crate) struct Tasks {
     stride: u64,
     /// Words of a mask that can be other than zero.
     mask_words: usize,
-    /// By task id: the slot, or `FREE`.
-    slot_of: Vec<u32>,
+    /// By task id: where its slot is, or NULL.
+    known: Vec<GuestAddr>,
+    /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
+    shown: (GuestAddr, TaskId),
     /// By slot: the task id, `FREE` or `SYSTEM`.
     owner: Vec<u32>,
     /// By slot: the process whose address space the task uses.
@@ -180,7 +182,8 @@ impl Tasks {
             base,
             stride,
             mask_words: nr_cpus.div_ceil(64),
-            slot_of: Vec::new(),
+            known: Vec::new(),
+            shown: (GuestAddr::NULL, TaskId(0)),
             owner: Vec::new(),
             processes: Vec::new(),
             free: Vec::new(),
@@ -259,7 +262,12 @@ impl Tasks {
     }
 
     /// The task that a pointer means: nothing for one that is gone or belongs to the system.
+    #[inline]
     pub(crate) fn task_at(&self, addr: GuestAddr) -> Option<TaskId> {
+        let (shown, task) = self.shown;
+        if addr == shown && !shown.is_null() {
+            return Some(task);
+        }
         let (slot, within) = self.slot_at(addr)?;
         let owner = self.owner[slot as usize];
         (within == 0 && owner < SYSTEM).then_some(TaskId(owner))
@@ -272,13 +280,22 @@ impl Tasks {
 
     /// The slot of a task, if it has one.
     pub(crate) fn slot(&self, task: TaskId) -> Option<u32> {
-        self.slot_of.get(task.index()).copied().filter(|slot| *slot != FREE)
+        self.known(task).and_then(|addr| self.slot_at(addr)).map(|(slot, _)| slot)
     }
 
     /// The address of a task that is known to programs.
     #[inline]
     pub(crate) fn known(&self, task: TaskId) -> Option<GuestAddr> {
-        self.slot(task).map(|slot| self.address(slot))
+        match self.known.get(task.index()) {
+            Some(addr) if !addr.is_null() => Some(*addr),
+            _ => None,
+        }
+    }
+
+    /// A program is called about the task at this address.
+    #[inline]
+    pub(crate) fn show(&mut self, task: TaskId, addr: GuestAddr) {
+        self.shown = (addr, task);
     }
 
     /// The address of a task; makes it known if it is not.
@@ -324,11 +341,11 @@ impl Tasks {
         let slot = self
             .claim(task.id.0)
             .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
-        if self.slot_of.len() <= task.id.index() {
-            self.slot_of.resize(task.id.index() + 1, FREE);
-        }
-        self.slot_of[task.id.index()] = slot;
         let addr = self.address(slot);
+        if self.known.len() <= task.id.index() {
+            self.known.resize(task.id.index() + 1, GuestAddr::NULL);
+        }
+        self.known[task.id.index()] = addr;
         let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
         if !task.is_kthread() {
             mm = self.mms.acquire(task.process);
@@ -348,7 +365,7 @@ impl Tasks {
         object.u64(at.group_leader, leader.unwrap_or(addr).0);
         object.u64(at.start_time, (task.start_time + UPTIME).0);
         object.u64(at.start_boottime, (task.start_time + UPTIME).0);
-        self.refresh(task, addr, mem)?;
+        self.refresh(task, addr, mem);
         self.refresh_rare(task, addr, mem)?;
         self.refresh_attributes(task, mem)?;
         Ok(addr)
@@ -401,9 +418,8 @@ impl Tasks {
 
     /// Writes what changes of a task as it runs, waits and blocks.
     #[inline]
-    pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
-        let slot = mem.slice_mut(addr, HOT as u64)?;
-        let hot: &mut [u8; HOT] = slot.try_into().expect("the slice has the length asked for");
+    pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) {
+        let hot = mem.array_mut::<HOT>(addr).expect("slots lie in the guest's memory");
         put(hot, offset_of!(Hot, sum_exec_runtime), task.sum_exec_runtime.0.to_le_bytes());
         put(hot, offset_of!(Hot, cpu), task.cpu.0.to_le_bytes());
         put(hot, offset_of!(Hot, state), (task.state.bits()).to_le_bytes());
@@ -434,7 +450,6 @@ impl Tasks {
             (task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2).to_le_bytes(),
         );
         put(hot, offset_of!(Hot, runnable_at), ((task.scx.runnable_at + UPTIME).0).to_le_bytes());
-        Ok(())
     }
 
     /// Writes what changes with every run of a task and is looked at rarely: it is always written then.
@@ -475,7 +490,8 @@ impl Tasks {
     /// Gives a dead task's slot back; returns which it was.
     pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
         let slot = self.slot(task)?;
-        self.slot_of[task.index()] = FREE;
+        self.known[task.index()] = GuestAddr::NULL;
+        self.shown = (GuestAddr::NULL, task);
         self.owner[slot as usize] = FREE;
         self.free.push(slot);
         if let Some(process) = self.processes[slot as usize].take() {

@@ -2,7 +2,7 @@
 
 use crate::callbacks::OP_COUNT;
 use crate::guest::Guest;
-use crate::join::{Join, TASK_PT_REGS, allowed_of};
+use crate::join::{Join, TASK_PT_REGS};
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
@@ -176,42 +176,36 @@ impl BpfScheduler {
     #[inline]
     fn run<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64; N]) -> u64 {
         let context = self.guest.context(args, &mut self.mem);
-        let done = context.and_then(|context| self.enter(k, func, op, &[context.0]));
-        match done {
-            Ok(r0) => r0,
-            Err(fault) => {
-                self.report(k, &fault);
-                0
-            }
-        }
+        self.enter(k, func, op, [context])
     }
 
-    /// Runs a function with `args` in its registers.
-    #[inline]
-    fn enter(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> Result<u64, Fault> {
-        self.state.prepare(k, &mut self.mem)?;
-        let mut join = Join { k, state: &mut self.state, charged: 0, allowed: allowed_of(op) };
+    /// Runs a function with `args` in its registers; 0 after a fault.
+    fn enter<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: [u64; N]) -> u64 {
+        if let Err(fault) = self.state.prepare(k, &mut self.mem) {
+            self.report(k, &fault);
+            return 0;
+        }
+        let mut join = Join { k, state: &mut self.state, charged: 0, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
-            Some(compiler) => compiler.run(code, func, args, mem, &mut join, budget),
-            None => self.reference.run(code, func, args, mem, &mut join, budget),
+            Some(compiler) => compiler.run(code, func, &args, mem, &mut join, budget),
+            None => self.reference.run(code, func, &args, mem, &mut join, budget),
         };
-        let executed = match &outcome {
-            Ok(done) => done.insns,
-            Err(fault) => fault.insns(),
+        let (r0, executed, fault) = match outcome {
+            Ok(done) => (done.r0, done.insns, None),
+            Err(fault) => (0, fault.insns(), Some(fault)),
         };
         join.settle(executed);
-        if self.state.forget_fresh(&mut self.mem) {
+        self.state.forget_fresh(&mut self.mem);
+        if self.state.take_looked() {
             self.readers = self.readers.with(op);
         }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
-        match outcome {
-            Ok(done) => Ok(done.r0),
-            Err(fault) => {
-                self.state.locks.release_all(k);
-                Err(fault)
-            }
+        if let Some(fault) = fault {
+            self.state.locks.release_all(k);
+            self.report(k, &fault);
         }
+        r0
     }
 
     /// A fault ends the scheduler: the kernel's verifier would have refused the program, or its watchdog found it.
@@ -250,6 +244,14 @@ impl BpfScheduler {
     /// The pointer to a task; an error of the run when there is no room for it.
     #[inline]
     fn task(&mut self, k: &mut Kernel, task: TaskId) -> Option<u64> {
+        match self.state.tasks.known(task) {
+            Some(addr) => Some(addr.0),
+            None => self.new_task(k, task),
+        }
+    }
+
+    #[cold]
+    fn new_task(&mut self, k: &mut Kernel, task: TaskId) -> Option<u64> {
         match self.state.tasks.pointer(task, k, &mut self.mem) {
             Ok(addr) => Some(addr.0),
             Err(fault) => {
@@ -264,11 +266,9 @@ impl BpfScheduler {
     #[inline]
     fn shown_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId) -> Option<u64> {
         let pointer = self.task(k, task)?;
-        if self.readers.has(op)
-            && let Err(fault) = self.state.freshen_task(task, GuestAddr(pointer), k, &mut self.mem)
-        {
-            self.report(k, &fault);
-            return None;
+        self.state.tasks.show(task, GuestAddr(pointer));
+        if self.readers.has(op) {
+            self.state.freshen_task(task, GuestAddr(pointer), k, &mut self.mem);
         }
         Some(pointer)
     }
@@ -318,7 +318,7 @@ impl BpfScheduler {
     }
 
     fn end_dump(&mut self, k: &mut Kernel) {
-        Join { k, state: &mut self.state, charged: 0, allowed: 0 }.flush_dump(true);
+        Join { k, state: &mut self.state, charged: 0, op: OpKind::Dump }.flush_dump(true);
     }
 
     /// Runs the programs attached to a trace point.
@@ -576,11 +576,8 @@ impl SchedExt for BpfScheduler {
 
     fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
         let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
-        let done = self.enter(k, due.func, OpKind::Timer, &due.args);
+        self.enter(k, due.func, OpKind::Timer, due.args);
         self.state.timer_done(timer);
-        if let Err(fault) = done {
-            self.report(k, &fault);
-        }
     }
 
     fn mark(&self) -> u64 {

@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) rings: Rings,
     /// The task that is up to date in guest memory, as that was told ([`Memory::set_fresh`]).
     fresh: Option<TaskId>,
+    /// The running program has looked at a task.
+    looked: bool,
     /// The object reads `__preempt_count`, so that it has to be kept.
     reads_preempt_count: bool,
     /// The code of `scx_bpf_exit()`, 0 without one.
@@ -124,6 +126,7 @@ impl KernelState {
             timers: Timers::default(),
             messages: Messages::default(),
             fresh: None,
+            looked: false,
             reads_preempt_count: false,
             exit_code: 0,
             dump_text: String::new(),
@@ -141,7 +144,9 @@ impl State {
     /// Makes guest memory ready for a program: the current task is known.
     #[inline]
     pub(crate) fn prepare(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
-        if let Some(current) = k.ctx().current {
+        if let Some(current) = k.ctx().current
+            && self.tasks.known(current).is_none()
+        {
             self.tasks.pointer(current, k, mem)?;
         }
         if self.reads_preempt_count {
@@ -205,7 +210,9 @@ impl State {
             {
                 self.tasks.refresh_rare(task, start, mem)?;
             }
-            return self.freshen_task(id, start, k, mem);
+            self.looked = true;
+            self.freshen_task(id, start, k, mem);
+            return Ok(());
         }
         match self.cpus.around(addr) {
             Some(cpu) => self.cpus.refresh(k, cpu, &mut self.tasks, mem),
@@ -215,20 +222,13 @@ impl State {
 
     /// The same for a task, without what is rarely looked at.
     #[inline]
-    pub(crate) fn freshen_task(
-        &mut self,
-        id: TaskId,
-        start: GuestAddr,
-        k: &mut Kernel,
-        mem: &mut Memory,
-    ) -> Result<(), Fault> {
+    pub(crate) fn freshen_task(&mut self, id: TaskId, start: GuestAddr, k: &mut Kernel, mem: &mut Memory) {
         if let Some(task) = k.take_stale_task(id) {
-            self.tasks.refresh(task, start, mem)?;
+            self.tasks.refresh(task, start, mem);
         }
         self.fresh = Some(id);
         let (kept, len) = self.tasks.kept(start);
         mem.set_fresh(kept, len);
-        Ok(())
     }
 
     /// A kernel function may have changed what was up to date.
@@ -239,11 +239,17 @@ impl State {
         }
     }
 
-    /// The program has ended: what it looked at will change. Says whether it looked at a task.
+    /// What was up to date will change.
     #[inline]
-    pub(crate) fn forget_fresh(&mut self, mem: &mut Memory) -> bool {
+    pub(crate) fn forget_fresh(&mut self, mem: &mut Memory) {
         mem.forget_fresh();
-        self.fresh.take().is_some()
+        self.fresh = None;
+    }
+
+    /// Whether a program that has ended looked at a task that was not up to date.
+    #[inline]
+    pub(crate) fn take_looked(&mut self) -> bool {
+        std::mem::take(&mut self.looked)
     }
 
     /// Why a store to a kernel object is refused: names the field.

@@ -13,15 +13,20 @@ use crate::memory::{ARENA_BASE, GuestAddr, Memory, Store};
 pub(super) type Registers = [u64; 16];
 
 /// Runs `func` as the bottom frame of a new span of frames, until its exit.
-pub(super) fn call<H: Host>(vm: &mut Vm<'_>, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
-    assert!(args.len() <= 5, "a BPF function takes at most five arguments");
+#[inline(never)]
+pub(super) fn call<H: Host>(
+    vm: &mut Vm<'_>,
+    func: FuncId,
+    args: [u64; 5],
+    host: &mut H,
+) -> Result<u64, Fault> {
     let bottom = vm.mem.frames_used;
     let Some(entry) = vm.code.entry(func) else {
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
     let mut regs: Registers = [0; 16];
-    regs[1..=args.len()].copy_from_slice(args);
-    regs[10] = vm.push_frame(0, [0; 4])?;
+    regs[1..6].copy_from_slice(&args);
+    regs[10] = vm.push_frame(0)?;
     vm.at = entry;
     match run(vm, &mut regs, entry, bottom, host) {
         Ok(()) => Ok(regs[0]),
@@ -266,8 +271,10 @@ pub(super) fn run<H: Host>(
             }
         }}; }
         macro_rules! enter { ($target:expr) => {{
-            regs[10] = ok!(vm.push_frame(pc, [regs[6], regs[7], regs[8], regs[9]]));
-            pc = $target;
+            let target = $target;
+            regs[10] = ok!(vm.push_frame(pc));
+            vm.frames[vm.mem.frames_used as usize - 1].saved = [regs[6], regs[7], regs[8], regs[9]];
+            pc = target;
         }}; }
         use OpCode::*;
         match o.code {

@@ -20,7 +20,7 @@ pub(super) fn call<H: Host>(
     _vm: &mut Vm<'_>,
     native: &Native,
     _func: FuncId,
-    _args: &[u64],
+    _args: [u64; 5],
     _host: &mut H,
 ) -> Result<u64, Fault> {
     match *native {}

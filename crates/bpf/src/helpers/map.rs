@@ -38,6 +38,10 @@ pub(super) fn lookup_percpu<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E
 
 fn lookup_on<E: Env>(map: u64, key: u64, cpu: u32, vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let id = map_of(map, env)?;
+    if env.runtime().maps.is_array(id) {
+        let index = vm.mem.read_u32(GuestAddr(key))?;
+        return Ok(env.runtime().maps.element(id, index, cpu).map_or(0, |addr| addr.0));
+    }
     let (key_size, _) = sizes(id, env);
     let key = vm.mem.slice(GuestAddr(key), key_size)?;
     Ok(env.runtime().maps.lookup(id, key, cpu, vm.mem).map_or(0, |addr| addr.0))

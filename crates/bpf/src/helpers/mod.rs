@@ -119,6 +119,7 @@ pub fn is_implemented(id: u32) -> bool {
 /// # Errors
 /// Faults end the program: an argument that the kernel's verifier would have refused (no map, bad memory), a helper
 /// that is not modelled, or an instruction that must not be reached (named).
+#[inline(never)]
 pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
         // The hottest first.

@@ -267,18 +267,10 @@ impl MapTable {
     ///
     /// For a map of maps this is the inner map's handle.
     pub fn lookup(&mut self, id: MapId, key: &[u8], cpu: u32, mem: &Memory) -> Option<GuestAddr> {
-        let nr_cpus = self.nr_cpus;
         let handles = self.handles;
         let map = self.maps.get_mut(id.0 as usize)?;
         match &mut map.store {
-            Store::Array { base, stride } => {
-                let index = index_of(key).filter(|&i| i < map.max_entries)?;
-                Some(base.offset(u64::from(index) * *stride))
-            }
-            Store::PercpuArray { base, stride, cpu_stride } => {
-                let index = index_of(key).filter(|&i| i < map.max_entries && cpu < nr_cpus)?;
-                Some(base.offset(u64::from(cpu) * *cpu_stride + u64::from(index) * *stride))
-            }
+            Store::Array { .. } | Store::PercpuArray { .. } => self.element(id, index_of(key)?, cpu),
             Store::Hash(hash) => {
                 let slot = hash.find(key)?;
                 hash.touch(slot);
@@ -297,6 +289,25 @@ impl MapTable {
         }
     }
 
+    /// Whether a map's values stand in a row, for [`MapTable::element`].
+    #[inline]
+    pub(crate) fn is_array(&self, id: MapId) -> bool {
+        self.get(id).is_some_and(|map| matches!(map.store, Store::Array { .. } | Store::PercpuArray { .. }))
+    }
+
+    /// The value of this index in an array, for a program on `cpu`: its address, if it is in range.
+    #[inline]
+    pub(crate) fn element(&self, id: MapId, index: u32, cpu: u32) -> Option<GuestAddr> {
+        let map = self.get(id).filter(|map| index < map.max_entries)?;
+        match map.store {
+            Store::Array { base, stride } => Some(base.offset(u64::from(index) * stride)),
+            Store::PercpuArray { base, stride, cpu_stride } if cpu < self.nr_cpus => {
+                Some(base.offset(u64::from(cpu) * cpu_stride + u64::from(index) * stride))
+            }
+            _ => None,
+        }
+    }
+
     /// Sets a value as a program on `cpu` does; kernel-owned parts of it (locks, timers, pointers) keep their content.
     ///
     /// # Errors
@@ -310,7 +321,7 @@ impl MapTable {
         cpu: u32,
         mem: &mut Memory,
     ) -> Result<(), Errno> {
-        let nr_cpus = self.nr_cpus;
+        let element = index_of(key).and_then(|index| self.element(id, index, cpu));
         let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
         if flags & !LOCK > EXIST || value.len() != map.value_size as usize {
             return Err(Errno::EINVAL);
@@ -324,13 +335,7 @@ impl MapTable {
                 if flags & NOEXIST != 0 {
                     return Err(Errno::EEXIST);
                 }
-                let at = match &map.store {
-                    Store::PercpuArray { base, stride, cpu_stride } if cpu < nr_cpus => {
-                        base.offset(u64::from(cpu) * cpu_stride + u64::from(index) * stride)
-                    }
-                    Store::Array { base, stride } => base.offset(u64::from(index) * stride),
-                    _ => return Err(Errno::EINVAL),
-                };
+                let at = element.ok_or(Errno::EINVAL)?;
                 special::store(at, value, &map.special, mem);
                 Ok(())
             }

@@ -27,9 +27,7 @@ fn insert_vtime(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
 fn insert_vtime_args(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let at = arg_addr(args[1]);
-    let word = |index: u64| vm.mem.read_u64(at.offset(index * 8));
-    let (dsq, slice, vtime, flags) = (word(0)?, word(1)?, word(2)?, word(3)?);
+    let [dsq, slice, vtime, flags] = vm.mem.read_words(arg_addr(args[1]))?;
     insert_vtime(join, [args[0], dsq, slice, vtime, flags], vm)
 }
 

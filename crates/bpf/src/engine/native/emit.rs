@@ -6,7 +6,7 @@
 //! or concerns the host leaves the code through one of three stubs, all registers in the context.
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
-use super::{Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
+use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
 use crate::code::{Code, FuncId, Op, OpCode, Reg};
 use crate::engine::MAY_GOTO_LIMIT;
 use crate::insn::op;
@@ -67,6 +67,8 @@ struct Emitter<'a> {
     after: Vec<u32>,
     stubs: Stubs,
     rare: Vec<Rare>,
+    /// By register: its value, where the block has set it to a number. Variables are addressed so.
+    constants: [Option<u64>; REGS.len()],
 }
 
 /// Compiles all functions.
@@ -76,7 +78,9 @@ pub(super) fn compile(code: &Code) -> Emitted {
     let (stubs, enter) = stubs(&mut asm);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let leaders = leaders(code);
-    let mut emitter = Emitter { asm, ops, labels, after: after(&leaders), stubs, rare: Vec::new() };
+    let constants = [None; REGS.len()];
+    let mut emitter =
+        Emitter { asm, ops, labels, after: after(&leaders), stubs, rare: Vec::new(), constants };
     for (index, function) in code.functions().iter().enumerate() {
         let first = code.entry(FuncId(index as u32)).expect("it is one of the functions");
         for (pc, leads) in leaders.iter().enumerate().skip(first).take(function.insn_count() as usize) {
@@ -85,6 +89,7 @@ pub(super) fn compile(code: &Code) -> Emitted {
                 emitter.enter_block(pc);
             }
             emitter.operation(pc);
+            emitter.note_constant(pc);
         }
         emitter.finish_rare();
     }
@@ -148,55 +153,56 @@ fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
     asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
 }
 
-/// Calls a host's function with the context and the operation in `TEMP2`; its answer is in eax.
+/// Calls a host's function, a member of [`CallOuts`], with the context and the operation in `TEMP2`; its answer is in
+/// eax.
 fn call_out(asm: &mut Asm, function: usize) {
     asm.mov(Width::W64, X::Rsi, TEMP2);
     asm.mov(Width::W64, X::Rdi, CONTEXT);
-    asm.call_indirect(context(function));
+    asm.load(8, false, TEMP, context(offset_of!(Context, outs)));
+    asm.call_indirect(Mem { base: TEMP, index: None, disp: function as i32 });
     asm.test(Width::W32, X::Rax, X::Rax);
 }
 
 /// The code that all functions share; returns also the host's way in.
 fn stubs(asm: &mut Asm) -> (Stubs, Label) {
-    // enter(context, function): like any function of the host.
+    // The way in, like any function of the host: r1 to r5 are where they belong, the context is in the sixth argument's
+    // register. What a program has not set is 0.
     let enter = asm.here();
     HOST_KEPT.into_iter().for_each(|register| asm.push(register));
     asm.push(X::Rax);
-    asm.mov(Width::W64, CONTEXT, X::Rdi);
-    asm.mov(Width::W64, TEMP2, X::Rsi);
+    asm.mov(Width::W64, CONTEXT, X::R9);
     asm.store(8, context(offset_of!(Context, stack)), X::Rsp);
-    restore(asm, 0..=10);
-    asm.call_indirect(TEMP2);
-    asm.store(8, saved(0), X::Rax);
-    asm.mov_imm(X::Rax, 0);
+    asm.load(8, false, FRAME_POINTER, saved(10));
+    asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
+    [0, 6, 7, 8, 9].into_iter().for_each(|register| asm.mov_imm(REGS[register], 0));
+    asm.call_indirect(context(offset_of!(Context, entry)));
     let leave = asm.here();
     asm.pop(X::Rcx);
     HOST_KEPT.into_iter().rev().for_each(|register| asm.pop(register));
     asm.ret();
 
-    // A fault: all of the program's frames end.
-    let fault = asm.here();
+    // Something stopped the run: all of the program's frames end.
+    let stopped = asm.here();
     asm.load(8, false, X::Rsp, context(offset_of!(Context, stack)));
-    asm.mov_imm(X::Rax, 1);
     asm.jump(leave);
 
     let host = asm.here();
     save(asm, 1..=5);
-    call_out(asm, offset_of!(Context, host_call));
-    asm.jump_if(If::NotEqual, fault);
+    call_out(asm, offset_of!(CallOuts, host_call));
+    asm.jump_if(If::NotEqual, stopped);
     restore(asm, 0..=5);
     asm.ret();
 
     let step = asm.here();
     save(asm, 0..=10);
-    call_out(asm, offset_of!(Context, step));
+    call_out(asm, offset_of!(CallOuts, step));
     let otherwise = asm.label();
     asm.jump_if(If::NotEqual, otherwise);
     restore(asm, 0..=9);
     asm.ret();
     asm.bind(otherwise);
     asm.alu_imm(Width::W32, Alu::Cmp, X::Rax, 1);
-    asm.jump_if(If::Equal, fault);
+    asm.jump_if(If::Equal, stopped);
     // The step used up what was left: the place to go on at is in the context, the return address goes.
     asm.load(4, false, TEMP2, context(offset_of!(Context, resume_at)));
     asm.pop(X::Rcx);
@@ -208,9 +214,9 @@ fn stubs(asm: &mut Asm) -> (Stubs, Label) {
     asm.bind(saved_already);
     // The function's frame is as at its entry: one word above the alignment.
     asm.push(X::Rax);
-    call_out(asm, offset_of!(Context, interpret));
+    call_out(asm, offset_of!(CallOuts, interpret));
     asm.pop(X::Rcx);
-    asm.jump_if(If::NotEqual, fault);
+    asm.jump_if(If::NotEqual, stopped);
     restore(asm, 0..=9);
     asm.ret();
     (Stubs { step, host, interpret }, enter)
@@ -234,6 +240,11 @@ fn load_form(code: OpCode) -> (u8, bool) {
     }
 }
 
+fn is_store(code: OpCode) -> bool {
+    use OpCode::*;
+    matches!(code, Store8K | Store8X | Store16K | Store16X | Store32K | Store32X | Store64K | Store64X)
+}
+
 /// An arithmetic operand: the source register, or the immediate.
 #[derive(Clone, Copy)]
 enum Operand {
@@ -248,6 +259,33 @@ impl Emitter<'_> {
         self.asm.alu_imm(Width::W64, Alu::Sub, context(offset_of!(Context, left)), count);
         self.asm.jump_if(If::Below, from);
         self.rare.push(Rare::Spent { from, pc: pc as u32, count });
+        self.constants = [None; REGS.len()];
+    }
+
+    /// Keeps `constants` true over operation `pc`.
+    fn note_constant(&mut self, pc: usize) {
+        let o = self.ops[pc];
+        let mut set = |register: Reg, value| self.constants[register as usize] = value;
+        match o.code {
+            OpCode::Mov64K => set(o.dst, Some(o.imm as u64)),
+            OpCode::Mov32K => set(o.dst, Some(u64::from(o.imm as u32))),
+            OpCode::Atomic32 | OpCode::Atomic64 => {
+                set(o.src, None);
+                set(Reg::R0, None);
+            }
+            // A store changes no register: its place is in `dst`.
+            code if is_store(code) => {}
+            _ => set(o.dst, None),
+        }
+    }
+
+    /// Where operation `pc` accesses `size` bytes by register `base`, if that is known and lies within one page below
+    /// 2 GiB, so that it fits a displacement.
+    fn constant_address(&self, pc: usize, base: Reg, size: u8) -> Option<i32> {
+        let value = self.constants[base as usize]?;
+        let address = i32::try_from(value.wrapping_add(self.ops[pc].off as u64)).ok()?;
+        let page_left = PAGE_SIZE - address as u64 % PAGE_SIZE;
+        (address >= 0 && u64::from(size) <= page_left).then_some(address)
     }
 
     /// Emits what stands behind the function.
@@ -311,8 +349,20 @@ impl Emitter<'_> {
             body(self, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
             return None;
         }
+        let constant = self.constant_address(pc, base, size);
         let asm = &mut self.asm;
         let (slow, back) = (asm.label(), asm.label());
+        if let Some(address) = constant {
+            asm.load(8, false, TEMP2, context(offset_of!(Context, perms)));
+            for perm in need {
+                let page = address / PAGE_SIZE as i32;
+                asm.test_byte(Mem { base: TEMP2, index: None, disp: page }, perm.bits());
+                asm.jump_if(If::Equal, slow);
+            }
+            body(self, Mem { base: MEMORY, index: None, disp: address });
+            self.asm.bind(back);
+            return Some((slow, back));
+        }
         asm.lea(TEMP, Mem { base: x(base), index: None, disp: off });
         asm.mov(Width::W64, TEMP2, TEMP);
         asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8);
@@ -345,8 +395,16 @@ impl Emitter<'_> {
     fn load(&mut self, pc: usize) {
         let (size, _) = load_form(self.ops[pc].code);
         let body = |this: &mut Self, mem| this.plain_load(pc, mem);
-        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, &[Perm::READ], body) {
-            self.rare.push(Rare::Load { from, pc: pc as u32, back });
+        let base = self.ops[pc].src;
+        let constant = self.constant_address(pc, base, size).is_some();
+        if let Some((from, back)) = self.checked(pc, base, size, &[Perm::READ], body) {
+            let pc = pc as u32;
+            // Fresh objects have no constant place.
+            self.rare.push(if constant {
+                Rare::Step { from, pc, back }
+            } else {
+                Rare::Load { from, pc, back }
+            });
         }
     }
 

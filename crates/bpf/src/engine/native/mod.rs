@@ -25,7 +25,7 @@ const MAY_GOTO_LEFT: i32 = offset_of!(Frame, may_goto_left) as i32;
 
 /// The answers of the functions that compiled code calls.
 const GO_ON: u32 = 0;
-const FAULTED: u32 = 1;
+const STOPPED: u32 = 1;
 const INTERPRET: u32 = 2;
 
 /// A program image as machine code.
@@ -39,10 +39,28 @@ pub(crate) struct Native {
     after: Vec<u32>,
 }
 
+/// The way in: r1 to r5, and the context, whose `entry` is called; returns r0, which means something if nothing stopped
+/// the run.
+type Enter = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Context) -> u64;
+
 /// A function that compiled code calls for one operation, given by its index.
 type CallOut = unsafe extern "sysv64" fn(*mut Context, u32) -> u32;
 
-/// What compiled code knows of a run. It reads and writes the members up to `interpret` by their offsets.
+/// What compiled code calls, for one type of host.
+#[repr(C)]
+struct CallOuts {
+    step: CallOut,
+    host_call: CallOut,
+    interpret: CallOut,
+}
+
+/// Why a run ended before its exit.
+enum Stopped {
+    Fault(Fault),
+    Panic(Box<dyn Any + Send>),
+}
+
+/// What compiled code knows of a run. It reads and writes the members up to `outs` by their offsets.
 #[repr(C)]
 struct Context {
     /// Instructions that may still be executed; those of the running block are taken off already.
@@ -55,23 +73,19 @@ struct Context {
     /// Behind the running function's frame, and behind the last one there can be.
     frame: *mut Frame,
     frames_end: *mut Frame,
-    /// The stack pointer to which a fault returns.
+    /// The function to run.
+    entry: *const u8,
+    /// The stack pointer to which a stopped run returns.
     stack: u64,
     /// The registers, while the host has control.
     regs: Registers,
     /// Where the interpreter goes on after [`INTERPRET`].
     resume_at: u32,
-    step: CallOut,
-    host_call: CallOut,
-    interpret: CallOut,
-    /// The `Vm` and the `Host` of the run; their types are those of the functions above.
+    outs: &'static CallOuts,
+    /// The `Vm` and the `Host` of the run; their types are those of the functions in `outs`.
     vm: *mut (),
     host: *mut (),
-    native: *const Native,
-    /// Frame number 0.
-    frames: *mut Frame,
-    fault: Option<Fault>,
-    panic: Option<Box<dyn Any + Send>>,
+    stopped: Option<Stopped>,
 }
 
 impl Native {
@@ -84,25 +98,27 @@ impl Native {
         Some(Native { text, enter: emitted.enter, entries: emitted.entries, after: emitted.after })
     }
 
+    #[inline]
     fn address(&self, offset: u32) -> *const u8 {
-        self.text[offset as usize..].as_ptr()
+        self.text.as_ptr().wrapping_add(offset as usize)
     }
 }
 
 /// Runs `func` as the bottom frame of a new span of frames, until its exit.
+#[inline(always)]
 pub(super) fn call<H: Host>(
     vm: &mut Vm<'_>,
     native: &Native,
     func: FuncId,
-    args: &[u64],
+    args: [u64; 5],
     host: &mut H,
 ) -> Result<u64, Fault> {
-    assert!(args.len() <= 5, "a BPF function takes at most five arguments");
     let bottom = vm.mem.frames_used;
     let Some(entry) = native.entries.get(func.0 as usize) else {
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
-    let frame_pointer = vm.push_frame(0, [0; 4])?;
+    let mut regs: Registers = [0; 16];
+    regs[10] = vm.push_frame(0)?;
     let (map, perms) = vm.mem.raw_parts();
     let frames = vm.frames.as_mut_ptr_range();
     let mut context = Context {
@@ -112,45 +128,43 @@ pub(super) fn call<H: Host>(
         fresh: vm.mem.fresh(),
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
+        entry: native.address(*entry),
         stack: 0,
-        regs: [0; 16],
+        regs,
         resume_at: 0,
-        step: step::<H>,
-        host_call: host_call::<H>,
-        interpret: rest::<H>,
+        outs: const { &CallOuts { step: step::<H>, host_call: host_call::<H>, interpret: rest::<H> } },
         vm: (vm as *mut Vm<'_>).cast(),
         host: (host as *mut H).cast(),
-        native,
-        frames: frames.start,
-        fault: None,
-        panic: None,
+        stopped: None,
     };
-    // Mostly one or two: not worth a call to copy them.
-    for number in 0..5 {
-        let Some(arg) = args.get(number) else { break };
-        context.regs[number + 1] = *arg;
-    }
-    context.regs[10] = frame_pointer;
     // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
-    let enter: unsafe extern "sysv64" fn(*mut Context, *const u8) -> u32 =
-        unsafe { std::mem::transmute(native.address(native.enter)) };
+    let enter: Enter = unsafe { std::mem::transmute(native.address(native.enter)) };
+    let [a, b, c, d, e] = args;
     // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
     // the text is not written any more. It touches: the context, by the offsets of its members; its own stack, no
     // deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at offsets below its length, which it
     // compares before each access (in its own frame the offsets are constants within the stack's region, and loads from
-    // `fresh` end inside mapped pages, as `Memory::set_fresh` checked), and the permission byte of such an offset's page. The functions it calls have this context's types. While it runs, `vm`
-    // and `host` are used by nobody else, and those functions use them only while it waits.
-    let faulted = unsafe { enter(&raw mut context, native.address(*entry)) } != GO_ON;
-    if let Some(panic) = context.panic.take() {
-        resume_unwind(panic);
+    // `fresh` end inside the guest's memory, as `Memory::set_fresh` checked), and the permission byte of such an offset's
+    // page. The functions it calls have this context's types. While it runs, `vm` and `host` are used by nobody else, and
+    // those functions use them only while it waits.
+    let r0 = unsafe { enter(a, b, c, d, e, &raw mut context) };
+    match context.stopped {
+        None => {
+            vm.executed = vm.budget - context.left;
+            Ok(r0)
+        }
+        Some(stopped) => Err(end(stopped, vm, bottom)),
     }
-    if faulted {
-        let fault = context.fault.take().expect("a fault has a reason");
-        return Err(interpret::locate(vm, fault, bottom));
+}
+
+/// Ends a run that did not reach its exit.
+#[cold]
+fn end(stopped: Stopped, vm: &Vm<'_>, bottom: u32) -> Fault {
+    match stopped {
+        Stopped::Fault(fault) => interpret::locate(vm, fault, bottom),
+        Stopped::Panic(panic) => resume_unwind(panic),
     }
-    vm.executed = vm.budget - context.left;
-    Ok(context.regs[0])
 }
 
 /// Lends a run's `Vm` and host to `body`, at operation `pc`, with exact counts: `after` more instructions than are
@@ -158,11 +172,12 @@ pub(super) fn call<H: Host>(
 ///
 /// # Safety
 /// `context` is that of a run whose host is an `H`, and the run's code waits for the caller.
+#[inline(always)]
 unsafe fn lend<H: Host>(
     context: *mut Context,
     pc: u32,
     after: u64,
-    body: impl FnOnce(&mut Context, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
+    body: impl FnOnce(&mut Registers, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
 ) -> u32 {
     // SAFETY: the run's code waits for us, and `call`, which made the context, waits for that.
     let context = unsafe { &mut *context };
@@ -170,9 +185,10 @@ unsafe fn lend<H: Host>(
     let (vm, host) = unsafe { (&mut *context.vm.cast::<Vm<'_>>(), &mut *context.host.cast::<H>()) };
     vm.at = pc as usize;
     // SAFETY: both point into the run's frames, or right behind them.
-    vm.mem.frames_used = unsafe { context.frame.offset_from(context.frames) } as u32;
+    vm.mem.frames_used = unsafe { context.frame.offset_from(vm.frames.as_ptr()) } as u32;
     vm.executed = vm.budget - context.left - after;
-    match catch_unwind(AssertUnwindSafe(|| body(context, vm, host))) {
+    // Compiled code cannot be unwound through.
+    match catch_unwind(AssertUnwindSafe(|| body(&mut context.regs, vm, host))) {
         Ok(Ok(())) => {
             context.fresh = vm.mem.fresh();
             let left = vm.budget.saturating_sub(vm.executed);
@@ -186,12 +202,12 @@ unsafe fn lend<H: Host>(
             GO_ON
         }
         Ok(Err(fault)) => {
-            context.fault = Some(fault);
-            FAULTED
+            context.stopped = Some(Stopped::Fault(fault));
+            STOPPED
         }
         Err(panic) => {
-            context.panic = Some(panic);
-            FAULTED
+            context.stopped = Some(Stopped::Panic(panic));
+            STOPPED
         }
     }
 }
@@ -201,16 +217,17 @@ unsafe fn lend<H: Host>(
 /// # Safety
 /// As for [`lend`].
 unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: the run's code waits, and `call` waits for it with its `Native` borrowed; the rest is passed on.
+    // SAFETY: the run's code waits, so nobody uses its `Vm`; the rest is passed on.
     unsafe {
-        let after = u64::from((&(*(*context).native).after)[pc as usize]);
-        lend::<H>(context, pc, after, |context, vm, host| {
+        let native = (*(*context).vm.cast::<Vm<'_>>()).native;
+        let after = native.map_or(0, |native| u64::from(native.after[pc as usize]));
+        lend::<H>(context, pc, after, |regs, vm, host| {
             let code = vm.code;
             let op = &code.ops[pc as usize];
             if op.code == OpCode::CallLocal {
                 return Err(FaultKind::CallDepth { limit: vm.frames.len() as u32 }.into());
             }
-            interpret::one(vm, op, &mut context.regs, host)
+            interpret::one(vm, op, regs, host)
         })
     }
 }
@@ -222,11 +239,11 @@ unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
 unsafe extern "sysv64" fn host_call<H: Host>(context: *mut Context, pc: u32) -> u32 {
     // SAFETY: passed on.
     unsafe {
-        lend::<H>(context, pc, 0, |context, vm, host| {
+        lend::<H>(context, pc, 0, |regs, vm, host| {
             let code = vm.code;
             let op = &code.ops[pc as usize];
-            let [_, a, b, c, d, e, ..] = context.regs;
-            context.regs[0] = match op.code {
+            let [_, a, b, c, d, e, ..] = *regs;
+            regs[0] = match op.code {
                 OpCode::CallHelper => host.helper(op.imm as u32, [a, b, c, d, e], vm)?,
                 _ => host.kfunc(op.imm as u32, [a, b, c, d, e], vm)?,
             };
@@ -243,9 +260,9 @@ unsafe extern "sysv64" fn rest<H: Host>(context: *mut Context, pc: u32) -> u32 {
     // SAFETY: passed on.
     unsafe {
         // The code has given back what it had counted of the block from here on.
-        lend::<H>(context, pc, 0, |context, vm, host| {
+        lend::<H>(context, pc, 0, |regs, vm, host| {
             let bottom = vm.mem.frames_used - 1;
-            interpret::run(vm, &mut context.regs, pc as usize, bottom, host)
+            interpret::run(vm, regs, pc as usize, bottom, host)
         })
     }
 }
