@@ -8,7 +8,7 @@ use crate::flags::*;
 use crate::ops::{OpKind, PreemptReason, SchedExt};
 use crate::queue::Insert;
 use crate::sim::Sim;
-use crate::task::{OpsState, SchedClass};
+use crate::task::{OpsState, SchedClass, ScxEntity};
 use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::ExitKind;
 
@@ -25,9 +25,9 @@ impl<S: SchedExt> Sim<S> {
     /// `enqueue_task_scx()`. Holds the rq lock of `cpu`.
     pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
-        assert!(self.k.task(task).scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
-        self.ext_set_runnable(task);
-        self.k.task_mut(task).scx.flags |= SCX_TASK_QUEUED;
+        let scx = self.ext_set_runnable(task);
+        assert!(scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
+        scx.flags |= SCX_TASK_QUEUED;
         self.k.count_running(cpu, SchedClass::Ext, true);
         if self.has(OpKind::Runnable) {
             self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
@@ -46,7 +46,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `set_task_runnable()`: the wait for a CPU begins.
-    fn ext_set_runnable(&mut self, task: TaskId) {
+    fn ext_set_runnable(&mut self, task: TaskId) -> &mut ScxEntity {
         let now = self.k.ctx.now;
         self.k.scx.runnable_seq += 1;
         let seq = self.k.scx.runnable_seq;
@@ -56,23 +56,18 @@ impl<S: SchedExt> Sim<S> {
             scx.flags &= !SCX_TASK_RESET_RUNNABLE_AT;
         }
         scx.runnable_seq = seq;
-    }
-
-    /// `clr_task_runnable()`: the wait ends, or is interrupted.
-    fn ext_clear_runnable(&mut self, task: TaskId, reset: bool) {
-        self.k.hidden(task).scx.runnable_seq = 0;
-        if reset {
-            let scx = &mut self.k.task_mut(task).scx;
-            scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
-            scx.reenq_cnt = 0;
-        }
+        scx
     }
 
     /// `scx_do_enqueue_task()`: to the scheduler, or past it.
     fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        if self.k.task(task).scx.flags & SCX_TASK_IMMED != 0 {
-            self.k.task_mut(task).scx.flags &= !SCX_TASK_IMMED;
+        let entry = self.k.hidden(task);
+        if entry.scx.flags & SCX_TASK_IMMED != 0 {
+            entry.scx.flags &= !SCX_TASK_IMMED;
+            entry.stale = true;
         }
+        let direct = entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID;
+        let (exiting, pinned) = (entry.is_exiting(), entry.migration_disabled > 0);
         if flags & SCX_ENQ_REENQ != 0 {
             let scx = &mut self.k.hidden(task).scx;
             scx.reenq_cnt += 1;
@@ -89,17 +84,16 @@ impl<S: SchedExt> Sim<S> {
             self.ext_enqueue_past(bypass, task, flags);
             return;
         }
-        if self.k.task(task).scx.ddsp_dsq_id != SCX_DSQ_INVALID {
+        if direct {
             self.ext_direct_dispatch(cpu, task, flags);
             return;
         }
-        let entry = self.k.task(task);
         let ops_flags = self.k.scx.flags;
-        if entry.is_exiting() && ops_flags & SCX_OPS_ENQ_EXITING == 0 {
+        if exiting && ops_flags & SCX_OPS_ENQ_EXITING == 0 {
             self.k.scx.events.enq_skip_exiting += 1;
             let local = self.k.dsq_local(cpu);
             self.ext_enqueue_past(local, task, flags);
-        } else if entry.migration_disabled > 0 && ops_flags & SCX_OPS_ENQ_MIGRATION_DISABLED == 0 {
+        } else if pinned && ops_flags & SCX_OPS_ENQ_MIGRATION_DISABLED == 0 {
             self.k.scx.events.enq_skip_migration_disabled += 1;
             let local = self.k.dsq_local(cpu);
             self.ext_enqueue_past(local, task, flags);
@@ -156,28 +150,29 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.direct = Some(Some(task));
         self.call(OpKind::Enqueue, Some(task), Some(cpu), |ops, k| ops.enqueue(k, task, flags));
         self.k.scx.direct = None;
-        if self.k.task(task).scx.ddsp_dsq_id != SCX_DSQ_INVALID {
+        let entry = self.k.hidden(task);
+        if entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID {
             self.ext_direct_dispatch(cpu, task, flags);
             return;
         }
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.flags |= SCX_TASK_IN_CUSTODY;
-        scx.ops_state = OpsState::Queued;
+        entry.scx.flags |= SCX_TASK_IN_CUSTODY;
+        entry.scx.ops_state = OpsState::Queued;
+        entry.stale = true;
     }
 
     /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
     fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        let id = self.k.task(task).scx.ddsp_dsq_id;
-        self.k.hidden(task).scx.ddsp_enq_flags |= flags;
+        let scx = &mut self.k.hidden(task).scx;
+        scx.ddsp_enq_flags |= flags;
+        let id = scx.ddsp_dsq_id;
+        let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
+        let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
         let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         if self.k.dsq(ix).local.is_some_and(|target| target != cpu) {
             self.k.hidden(task).scx.ops_state = OpsState::None;
             self.k.scx.deferred_locals.push(task);
             return;
         }
-        let scx = &self.k.task(task).scx;
-        let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
-        let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
         self.clear_direct(task);
         self.k.dispatch_enqueue(ix, task, insert);
     }
@@ -216,9 +211,10 @@ impl<S: SchedExt> Sim<S> {
     /// `dequeue_task_scx()`. Holds the rq lock of `cpu`.
     pub(crate) fn ext_dequeue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let flags = if flags & SCX_DEQ_SLEEP == 0 { flags | SCX_DEQ_SCHED_CHANGE } else { flags };
-        assert!(self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
-        self.ext_clear_runnable(task, false);
-        self.k.hidden(task).scx.ops_state = OpsState::None;
+        let scx = &mut self.k.hidden(task).scx;
+        assert!(scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
+        scx.runnable_seq = 0;
+        scx.ops_state = OpsState::None;
         self.k.end_custody(task, flags);
         self.run_deferred();
         let running = self.k.curr(cpu) == Some(task);
@@ -428,13 +424,19 @@ impl<S: SchedExt> Sim<S> {
             self.k.end_custody(task, SCX_DEQ_CORE_SCHED_EXEC);
             self.k.dispatch_dequeue(task);
         }
-        let now = self.k.ctx.now.max(self.k.task(task).ready_at);
+        let now = self.k.ctx.now;
+        let entry = self.k.task_mut(task);
+        let (now, queued) = (now.max(entry.ready_at), entry.scx.flags & SCX_TASK_QUEUED != 0);
+        entry.exec_start = now;
         self.k.ctx.now = now;
-        self.k.task_mut(task).exec_start = now;
-        if self.has(OpKind::Running) && self.is_queued(Some(task)) {
+        if self.has(OpKind::Running) && queued {
             self.call(OpKind::Running, Some(task), Some(cpu), |ops, k| ops.running(k, task));
         }
-        self.ext_clear_runnable(task, true);
+        // clr_task_runnable(): the wait is over.
+        let scx = &mut self.k.task_mut(task).scx;
+        scx.runnable_seq = 0;
+        scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
+        scx.reenq_cnt = 0;
     }
 
     /// `put_prev_task_scx()`.

@@ -151,6 +151,13 @@ impl Kernel {
         self.cpus.len().div_ceil(64)
     }
 
+    /// On a busy machine there is no CPU to choose.
+    #[inline]
+    fn has_idle_cpu(&self) -> bool {
+        let words = self.mask_words();
+        self.scx.idle_cpus.cpu.iter().any(|mask| mask.words()[..words].iter().any(|&word| word != 0))
+    }
+
     /// Makes the masks empty, for `ops.flags`.
     pub(crate) fn idle_reset(&mut self) {
         let nodes = if self.scx.idle_per_node { self.nr_nodes as usize } else { 1 };
@@ -243,6 +250,9 @@ impl Kernel {
         limit: Option<&CpuMask>,
         flags: u64,
     ) -> Option<CpuId> {
+        if !self.has_idle_cpu() {
+            return None;
+        }
         let entry = self.task(task);
         // Most tasks may use every CPU; their masks need not be looked at.
         let everywhere = entry.nr_cpus_allowed as usize == self.cpus.len();

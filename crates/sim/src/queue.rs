@@ -3,13 +3,41 @@
 //! are left in [`Kernel::deferred`] for the core to make.
 
 use crate::Kernel;
-use crate::dsq::DsqIx;
+use crate::dsq::{Dsq, DsqIx};
 use crate::flags::*;
 use crate::kernel::Deferred;
 use crate::ops::OpKind;
 use crate::task::{OpsState, SchedClass};
 use schedlab_base::{CpuId, DsqId, TaskId};
 use schedlab_trace::{EventKind, ExitKind};
+
+impl crate::task::ScxEntity {
+    /// The fields that an insertion changes besides the links.
+    #[inline]
+    fn apply(&mut self, insert: Insert) {
+        let Insert { slice, vtime, flags } = insert;
+        let by_vtime = flags & SCX_ENQ_DSQ_PRIQ != 0;
+        if flags & SCX_ENQ_APPLY_SLICE != 0 {
+            self.slice = if slice != 0 { slice } else { self.slice.max(1) };
+            if by_vtime {
+                self.dsq_vtime = vtime;
+            }
+        }
+        if flags & SCX_ENQ_CLEAR_OPSS != 0 {
+            self.ops_state = OpsState::None;
+        }
+        self.on_priq = by_vtime;
+    }
+}
+
+impl Dsq {
+    /// Inserts in vtime order, behind equals; returns who is before it.
+    fn insert_by_vtime(&mut self, vtime: u64, task: TaskId) -> Option<TaskId> {
+        let at = self.priq.partition_point(|&(other, _)| !vtime_before(vtime, other));
+        self.priq.insert(at, (vtime, task));
+        at.checked_sub(1).map(|before| self.priq[before].1)
+    }
+}
 
 /// `a` before `b` on a wrapping scale (`time_before64()`).
 pub(crate) fn vtime_before(a: u64, b: u64) -> bool {
@@ -118,16 +146,6 @@ impl Kernel {
         scx.dsq = Some(ix);
     }
 
-    /// Inserts in vtime order, behind equals; returns who is before it.
-    fn insert_priq(&mut self, ix: DsqIx, task: TaskId) -> Option<TaskId> {
-        let vtime = self.task(task).scx.dsq_vtime;
-        self.hidden(task).scx.on_priq = true;
-        let priq = &mut self.dsqs[ix.0 as usize].priq;
-        let at = priq.partition_point(|&(other, _)| !vtime_before(vtime, other));
-        priq.insert(at, (vtime, task));
-        at.checked_sub(1).map(|before| priq[before].1)
-    }
-
     fn remove_priq(&mut self, ix: DsqIx, task: TaskId) {
         let priq = &mut self.dsqs[ix.0 as usize].priq;
         if priq.front().is_some_and(|&(_, first)| first == task) {
@@ -138,18 +156,16 @@ impl Kernel {
         priq.remove(at);
     }
 
-    /// The task was claimed back from the scheduler: true when that was news.
-    fn leave_custody(&mut self, task: TaskId) -> bool {
-        let was = self.task(task).scx.flags & SCX_TASK_IN_CUSTODY != 0;
-        if was {
-            self.task_mut(task).scx.flags &= !SCX_TASK_IN_CUSTODY;
-        }
-        was
-    }
-
     /// Ends the custody and leaves the `ops.dequeue()` call behind.
+    #[inline]
     pub(crate) fn end_custody(&mut self, task: TaskId, deq_flags: u64) {
-        if self.leave_custody(task) && self.scx.present.has(OpKind::Dequeue) {
+        let entry = self.hidden(task);
+        if entry.scx.flags & SCX_TASK_IN_CUSTODY == 0 {
+            return;
+        }
+        entry.scx.flags &= !SCX_TASK_IN_CUSTODY;
+        entry.stale = true;
+        if self.scx.present.has(OpKind::Dequeue) {
             self.deferred.push_back(Deferred::Dequeue(task, deq_flags));
         }
     }
@@ -157,23 +173,25 @@ impl Kernel {
     /// `scx_dispatch_enqueue()`: puts `task` on a queue. For a local queue the
     /// task belongs to that CPU already.
     pub(crate) fn dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
-        let Insert { slice, vtime, mut flags } = insert;
-        let (entry, dsq) = (self.task(task), self.dsq(ix));
-        let (id, local) = (dsq.id, dsq.local);
+        self.dsq_lock(ix);
+        let now = self.ctx.now;
+        let flags = self.vet_order(ix, insert.flags);
+        let local = self.dsq(ix).local;
+        let entry = self.hidden(task);
         assert!(entry.scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
         assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
-        self.dsq_lock(ix);
-        if id.0 & SCX_DSQ_FLAG_BUILTIN != 0 && flags & SCX_ENQ_DSQ_PRIQ != 0 {
-            self.error(ExitKind::Error, "cannot use vtime ordering for built-in DSQs".into());
-            flags &= !SCX_ENQ_DSQ_PRIQ;
-        }
-        if flags & SCX_ENQ_APPLY_SLICE != 0 {
-            self.apply_slice_vtime(task, slice, vtime, flags);
-        }
-        let after = self.place_by_flags(ix, task, flags);
+        entry.ready_at = now;
+        entry.stale |= flags & SCX_ENQ_APPLY_SLICE != 0;
+        entry.scx.apply(Insert { flags, ..insert });
+        let vtime = entry.scx.dsq_vtime;
+        let dsq = self.dsq_mut(ix);
+        let id = dsq.id;
+        let after = match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
+            _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => dsq.insert_by_vtime(vtime, task),
+            0 => dsq.tail,
+            _ => None,
+        };
         self.link(ix, task, after);
-        let now = self.ctx.now;
-        self.hidden(task).ready_at = now;
         self.emit(EventKind::DsqInsert { task, dsq: id });
         match local {
             Some(cpu) => self.local_post_enqueue(cpu, ix, task, flags),
@@ -181,37 +199,23 @@ impl Kernel {
             None => self.task_mut(task).scx.flags |= SCX_TASK_IN_CUSTODY,
         }
         self.dsq_unlock(ix);
-        if flags & SCX_ENQ_CLEAR_OPSS != 0 {
-            self.hidden(task).scx.ops_state = OpsState::None;
-        }
     }
 
-    /// Behind whom `task` goes: by vtime, or at the head or the tail; the two orders must not mix.
+    /// The flags of an insertion into a queue that may not be ordered by vtime, or is ordered otherwise than its tasks
+    /// so far: the two orders must not mix.
     #[inline]
-    fn place_by_flags(&mut self, ix: DsqIx, task: TaskId, flags: u64) -> Option<TaskId> {
-        let dsq = self.dsq(ix);
-        let (id, by_vtime) = (dsq.id.0, flags & SCX_ENQ_DSQ_PRIQ != 0);
-        if dsq.priq.is_empty() == by_vtime && dsq.head.is_some() {
+    fn vet_order(&mut self, ix: DsqIx, mut flags: u64) -> u64 {
+        let (id, by_vtime) = (self.dsq(ix).id.0, flags & SCX_ENQ_DSQ_PRIQ != 0);
+        if id & SCX_DSQ_FLAG_BUILTIN != 0 && by_vtime {
+            self.error(ExitKind::Error, "cannot use vtime ordering for built-in DSQs".into());
+            flags &= !SCX_ENQ_DSQ_PRIQ;
+        }
+        let (dsq, by_vtime) = (self.dsq(ix), flags & SCX_ENQ_DSQ_PRIQ != 0);
+        if dsq.head.is_some() && dsq.priq.is_empty() == by_vtime {
             let kind = if by_vtime { "FIFO" } else { "PRIQ" };
             self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had {kind}-enqueued tasks"));
         }
-        match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
-            _ if by_vtime => self.insert_priq(ix, task),
-            0 => self.dsq(ix).tail,
-            _ => None,
-        }
-    }
-
-    fn apply_slice_vtime(&mut self, task: TaskId, slice: u64, vtime: u64, flags: u64) {
-        let scx = &mut self.task_mut(task).scx;
-        if slice != 0 {
-            scx.slice = slice;
-        } else if scx.slice == 0 {
-            scx.slice = 1;
-        }
-        if flags & SCX_ENQ_DSQ_PRIQ != 0 {
-            scx.dsq_vtime = vtime;
-        }
+        flags
     }
 
     /// What follows an insertion into a local queue: custody, idle wakeup,

@@ -40,23 +40,19 @@ impl Kernel {
         }
     }
 
-    /// `update_curr_common()`: charges the time since the last update; returns it
-    /// in ns.
+    /// `update_curr_common()` of a running task; returns what was charged in ns.
     pub(crate) fn charge_runtime(&mut self, task: TaskId) -> u64 {
         let now = self.ctx.now;
-        let entry = self.task_mut(task);
-        let delta = now.since(entry.exec_start);
-        entry.exec_start = entry.exec_start.max(now);
-        entry.sum_exec_runtime += delta;
-        delta.0
+        self.task_mut(task).charge_runtime(now)
     }
 
     /// `update_curr_scx()`: also consumes the slice.
     pub(crate) fn scx_update_curr(&mut self, task: TaskId) {
-        let delta = self.charge_runtime(task);
-        let scx = &mut self.hidden(task).scx;
-        if scx.slice != SCX_SLICE_INF {
-            scx.slice -= scx.slice.min(delta);
+        let now = self.ctx.now;
+        let entry = self.task_mut(task);
+        let delta = entry.charge_runtime(now);
+        if entry.scx.slice != SCX_SLICE_INF {
+            entry.scx.slice -= entry.scx.slice.min(delta);
         }
     }
 

@@ -185,8 +185,10 @@ impl<S: SchedExt> Sim<S> {
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
         let waker = if flags.from_interrupt { None } else { self.k.ctx.current };
-        self.k.hidden(task).last_waker = waker;
-        if self.k.task(task).on_rq {
+        let entry = self.k.hidden(task);
+        entry.last_waker = waker;
+        let prev = entry.cpu;
+        if entry.on_rq {
             // Still on its way to sleep: it just goes on.
             self.k.task_mut(task).state = RunState::Runnable;
             self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
@@ -194,7 +196,6 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.charge(self.k.machine.costs.wakeup);
         let wake_flags = SCX_WAKE_TTWU | if flags.sync { SCX_WAKE_SYNC } else { 0 };
-        let prev = self.k.task(task).cpu;
         let (cpu, selected) = self.select_task_rq(task, prev, wake_flags);
         let mut enq_flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
         if selected {
@@ -213,17 +214,14 @@ impl<S: SchedExt> Sim<S> {
         self.k.rq_lock(cpu);
         self.activate(task, enq_flags);
         self.wakeup_preempt(cpu, task);
-        self.k.task_mut(task).state = RunState::Runnable;
-        self.woken(task, waker);
+        let entry = self.k.task_mut(task);
+        entry.state = RunState::Runnable;
+        let on = entry.cpu;
+        self.k.emit(EventKind::SchedWakeup { task, cpu: on, waker });
+        self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
         self.k.rq_unlock(cpu);
         self.run_deferred();
         self.move_deferred_locals();
-    }
-
-    fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
-        let cpu = self.k.task(task).cpu;
-        self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
-        self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
     }
 
     /// `wake_up_new_task()`.
@@ -317,13 +315,10 @@ impl<S: SchedExt> Sim<S> {
         self.k.charge(self.k.machine.costs.schedule);
         self.k.rq_lock(cpu);
         self.k.cpu_mut(cpu).kick_sync += 1;
-        let mut voluntary = false;
-        if let Some(task) = prev {
-            let state = self.k.task(task).state;
-            if state.is_blocked() || state == RunState::Dead {
-                self.deactivate(task, SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK);
-                voluntary = true;
-            }
+        let state = prev.map_or(RunState::Runnable, |task| self.k.task(task).state);
+        let voluntary = state.is_blocked() || state == RunState::Dead;
+        if let Some(task) = prev.filter(|_| voluntary) {
+            self.deactivate(task, SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK);
         }
         let pushed = self.push_off(cpu, prev);
         let next = self.pick_next(cpu, prev);
@@ -345,7 +340,10 @@ impl<S: SchedExt> Sim<S> {
             self.context_switch(cpu, prev, next, voluntary);
         }
         self.run_deferred();
-        self.after_switch(cpu, prev, pushed);
+        self.after_switch(cpu, pushed);
+        if let Some(task) = prev.filter(|_| state == RunState::Dead) {
+            self.bury(task);
+        }
     }
 
     /// The pick is final: requests from before it are answered.
@@ -367,18 +365,15 @@ impl<S: SchedExt> Sim<S> {
         Some(task)
     }
 
-    /// What follows the switch with the rq lock released: the end of a dead task,
-    /// the arrival of a pushed one, deferred moves and re-enqueues.
-    fn after_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, pushed: Option<TaskId>) {
+    /// What follows the switch with the rq lock released: the arrival of a pushed task,
+    /// deferred moves and re-enqueues.
+    fn after_switch(&mut self, cpu: CpuId, pushed: Option<TaskId>) {
         if let Some(task) = pushed {
             let to = self.k.fallback_cpu(task, cpu);
             self.arrive(task, to);
         }
         self.move_deferred_locals();
         self.reenqueue_locals(cpu);
-        if let Some(task) = prev.filter(|&task| self.k.task(task).state == RunState::Dead) {
-            self.bury(task);
-        }
     }
 
     /// Highest class first; an idle CPU of the fair class looks for work elsewhere.
@@ -421,10 +416,11 @@ impl<S: SchedExt> Sim<S> {
         }
         k.rq_unlock(cpu);
         k.charge(k.machine.costs.context_switch);
-        let state = prev.map_or(RunState::Runnable, |task| k.task(task).state);
+        let mut state = RunState::Runnable;
         if let Some(prev) = prev {
             k.cache_leave(cpu, prev);
             let entry = k.task_mut(prev);
+            state = entry.state;
             entry.on_cpu = false;
             if voluntary {
                 entry.nvcsw += 1;
@@ -441,11 +437,12 @@ impl<S: SchedExt> Sim<S> {
         let k = &mut self.k;
         k.totals.switches += 1;
         if let Some(next) = next {
-            let mm = k.task(next).process.0;
+            let entry = k.task_mut(next);
+            entry.on_cpu = true;
+            let mm = entry.process.0;
             if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
                 k.charge(k.machine.costs.address_space_switch);
             }
-            k.task_mut(next).on_cpu = true;
             k.cache_arrive(cpu, next);
         }
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());

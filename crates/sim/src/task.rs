@@ -301,6 +301,15 @@ impl Task {
         }
     }
 
+    /// `update_curr_common()`: charges the time since the last update; returns it
+    /// in ns.
+    pub(crate) fn charge_runtime(&mut self, now: TimeNs) -> u64 {
+        let delta = now.since(self.exec_start);
+        self.exec_start = self.exec_start.max(now);
+        self.sum_exec_runtime += delta;
+        delta.0
+    }
+
     /// CPU time that the running task has used by `now`.
     pub(crate) fn cpu_time(&self, now: TimeNs) -> DurationNs {
         self.sum_exec_runtime + now.since(self.exec_start)

@@ -16,6 +16,8 @@ pub(crate) struct Tracer {
     pub(crate) summary: Summary,
     pub(crate) sinks: Vec<SharedSink>,
     pub(crate) checker: Option<Box<StreamChecker>>,
+    /// There is a checker, or are sinks.
+    has_others: bool,
 }
 
 impl fmt::Debug for Tracer {
@@ -27,7 +29,8 @@ impl fmt::Debug for Tracer {
 impl Tracer {
     pub(crate) fn new(cpus: usize, sinks: Vec<SharedSink>, check: bool) -> Tracer {
         let checker = check.then(|| Box::new(StreamChecker::new(cpus)));
-        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks, checker }
+        let has_others = checker.is_some() || !sinks.is_empty();
+        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks, checker, has_others }
     }
 
     /// Inlined where events are made, so that their kinds need not be told apart again.
@@ -35,11 +38,12 @@ impl Tracer {
     pub(crate) fn emit(&mut self, event: &Event) {
         self.hash.event(event);
         self.summary.event(event);
-        if self.checker.is_some() || !self.sinks.is_empty() {
+        if self.has_others {
             self.emit_to_others(event);
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn emit_to_others(&mut self, event: &Event) {
         if let Some(checker) = &mut self.checker {

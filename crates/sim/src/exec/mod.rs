@@ -246,10 +246,29 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
     }
 }
 
-/// Begins the next operation. What costs nothing is done at once.
+/// Begins the next operation that is more than taking down a figure.
 fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
+    let now = sim.k.ctx.now;
     let exec = &mut sim.k.task_quiet(task).exec;
-    let op = exec.cursor.next(&sim.exec.scenario.programs[exec.program.index()]);
+    let program = &sim.exec.scenario.programs[exec.program.index()];
+    let op = loop {
+        match exec.cursor.next(program) {
+            Op::Count { counter, units } => sim.exec.counters[counter.0 as usize] += u64::from(units),
+            Op::SpanBegin(span) => {
+                let open = &mut exec.rare().open;
+                open.retain(|entry| entry.0 != span);
+                open.push((span, now));
+            }
+            Op::SpanEnd(span) => {
+                let open = &mut exec.rare().open;
+                if let Some(at) = open.iter().position(|entry| entry.0 == span) {
+                    let begin = open.swap_remove(at).1;
+                    sim.exec.spans[span.0 as usize].record(SpanSample { begin, end: now });
+                }
+            }
+            op => break op,
+        }
+    };
     match op {
         Op::Run(span) => (span > DurationNs::ZERO).then_some(Step::Compute(span)),
         Op::RunFor(span) => {
@@ -257,21 +276,6 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
             run_until(sim, task, end)
         }
         Op::Touch { kib } => Some(burst(touch_cost(sim, kib))),
-        Op::Count { counter, units } => {
-            sim.exec.counters[counter.0 as usize] += u64::from(units);
-            None
-        }
-        Op::SpanBegin(span) => {
-            let now = sim.k.ctx().now;
-            let open = &mut state(sim, task).rare().open;
-            open.retain(|entry| entry.0 != span);
-            open.push((span, now));
-            None
-        }
-        Op::SpanEnd(span) => {
-            end_span(sim, task, span);
-            None
-        }
         Op::Lock(_) | Op::Unlock(_) | Op::CondSignal(_) | Op::CondBroadcast(_) => {
             locks::user_space(sim, task, op)
         }
@@ -376,14 +380,6 @@ fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, kib: u32) -> DurationNs {
 fn record<S: SchedExt>(sim: &mut Sim<S>, span: SpanId, begin: TimeNs) {
     let end = sim.k.ctx().now;
     sim.exec.spans[span.0 as usize].record(SpanSample { begin, end });
-}
-
-fn end_span<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) {
-    let open = &mut state(sim, task).rare().open;
-    if let Some(at) = open.iter().position(|entry| entry.0 == span) {
-        let begin = open.swap_remove(at).1;
-        record(sim, span, begin);
-    }
 }
 
 /// A device or timer interrupt on `cpu` (interrupt context).
