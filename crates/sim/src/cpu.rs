@@ -5,8 +5,51 @@ use crate::lock::Timeline;
 use schedlab_base::{CpuId, Machine, TaskId, TimeNs};
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
+///
+/// In memory the members lie as they are declared: those that every switch touches share three cache lines of the host.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Cpu {
+    /// Who runs; nothing is the idle task.
+    pub curr: Option<TaskId>,
+    /// Local time up to which the CPU's kernel paths have run.
+    pub(crate) clock: TimeNs,
+    /// When the running task's burst ends if nothing disturbs it.
+    pub(crate) burst_end: TimeNs,
+    /// When the pending work event fires, for the present generation.
+    pub(crate) work_event_at: TimeNs,
+    pub(crate) burst_generation: u32,
+    /// How long the running burst takes per work, in permille.
+    pub(crate) burst_factor: u32,
+    pub(crate) burst_active: bool,
+    /// Reschedule at the next return to user mode.
+    pub need_resched: bool,
+    pub(crate) lazy_resched: bool,
+    /// A reschedule interrupt is on its way.
+    pub(crate) ipi_pending: bool,
+    pub(crate) tick_armed: bool,
+    pub(crate) in_dispatch: bool,
+    /// `rq->scx.cpu_released`.
+    pub cpu_released: bool,
+    /// Look for tasks of the local queue that have to be re-enqueued.
+    pub(crate) reenq_local: bool,
+    /// Re-enqueue all of them.
+    pub(crate) reenq_any: bool,
+    /// The running task may not use this CPU any more.
+    pub(crate) push_off: bool,
+    pub(crate) nr_immed: u32,
+    /// Tasks on the run queue, running included, of all classes.
+    pub nr_running: u32,
+    /// Tasks of sched_ext among them.
+    pub scx_nr_running: u32,
+    pub(crate) lock: Timeline,
+    /// `rq->scx.kick_sync`.
+    pub kick_sync: u64,
+    /// Switches so far.
+    pub nr_switches: u64,
+    pub(crate) last_switch: TimeNs,
+    /// Address space that ran last.
+    pub(crate) last_mm: Option<u32>,
     /// Its number.
     pub id: CpuId,
     /// Physical core.
@@ -15,52 +58,12 @@ pub struct Cpu {
     pub llc: u32,
     /// NUMA node.
     pub node: u32,
-    /// Who runs; nothing is the idle task.
-    pub curr: Option<TaskId>,
-    /// Reschedule at the next return to user mode.
-    pub need_resched: bool,
-    /// Tasks on the run queue, running included, of all classes.
-    pub nr_running: u32,
-    /// Tasks of sched_ext among them.
-    pub scx_nr_running: u32,
-    /// Switches so far.
-    pub nr_switches: u64,
-    /// `rq->scx.cpu_released`.
-    pub cpu_released: bool,
-    /// `rq->scx.kick_sync`.
-    pub kick_sync: u64,
-    /// Local time up to which the CPU's kernel paths have run.
-    pub(crate) clock: TimeNs,
-    /// Other CPUs of the same core.
-    pub(crate) siblings: Vec<CpuId>,
-    pub(crate) lock: Timeline,
     pub(crate) rt: Vec<TaskId>,
     pub(crate) fair: FairRq,
-    pub(crate) lazy_resched: bool,
-    /// A reschedule interrupt is on its way.
-    pub(crate) ipi_pending: bool,
-    pub(crate) tick_armed: bool,
-    /// When the running task's burst ends if nothing disturbs it.
-    pub(crate) burst_end: TimeNs,
-    /// How long the running burst takes per work, in permille.
-    pub(crate) burst_factor: u32,
-    pub(crate) burst_active: bool,
-    pub(crate) burst_generation: u32,
-    /// When the pending work event fires, for the present generation.
-    pub(crate) work_event_at: TimeNs,
-    pub(crate) in_dispatch: bool,
-    pub(crate) nr_immed: u32,
-    /// Look for tasks of the local queue that have to be re-enqueued.
-    pub(crate) reenq_local: bool,
-    /// Re-enqueue all of them.
-    pub(crate) reenq_any: bool,
-    /// The running task may not use this CPU any more.
-    pub(crate) push_off: bool,
+    /// Other CPUs of the same core.
+    pub(crate) siblings: Vec<CpuId>,
     /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
     pub(crate) distribute_prev: u32,
-    /// Address space that ran last.
-    pub(crate) last_mm: Option<u32>,
-    pub(crate) last_switch: TimeNs,
     pub(crate) next_balance: TimeNs,
     /// Balancing attempts in a row that found a difference of one task only.
     pub(crate) balance_failed: u32,

@@ -11,20 +11,22 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DsqIx(pub(crate) u32);
 
-/// One dispatch queue. Linked through the tasks' `dsq_prev` and `dsq_next`.
+/// One dispatch queue. Linked through the tasks' `dsq_prev` and `dsq_next`. What a local one needs shares a cache line
+/// of the host.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Dsq {
-    pub(crate) id: DsqId,
-    pub(crate) nr: u32,
-    pub(crate) seq: u32,
     pub(crate) head: Option<TaskId>,
     pub(crate) tail: Option<TaskId>,
-    /// Order of the vtime-ordered tasks, empty for a FIFO.
-    pub(crate) priq: VecDeque<(u64, TaskId)>,
+    pub(crate) nr: u32,
+    pub(crate) seq: u32,
     /// The CPU of a local queue.
     pub(crate) local: Option<CpuId>,
+    pub(crate) id: DsqId,
     /// Open iterators on it.
     pub(crate) cursors: u32,
+    /// Order of the vtime-ordered tasks, empty for a FIFO.
+    pub(crate) priq: VecDeque<(u64, TaskId)>,
     pub(crate) lock: Timeline,
 }
 

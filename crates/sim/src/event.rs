@@ -82,11 +82,16 @@ impl<const SLOTS: usize, const WORDS: usize> Ring<SLOTS, WORDS> {
         self.heads[slot as usize % SLOTS]
     }
 
-    /// Makes `at` the first entry of a slot that stays or becomes non-empty.
+    /// Makes `at` the first entry of a slot.
     fn put(&mut self, slot: u64, at: u32) {
         let slot = slot as usize % SLOTS;
         self.bits[slot / 64 % WORDS] |= 1 << (slot % 64);
         self.heads[slot] = at;
+    }
+
+    /// Makes `at` the first entry of a slot that is not empty.
+    fn lead(&mut self, slot: u64, at: u32) {
+        self.heads[slot as usize % SLOTS] = at;
     }
 
     /// Makes a slot empty; returns what was its first entry.
@@ -281,7 +286,7 @@ impl EventQueue {
         match self.slab.get(entry.next as usize) {
             Some(next) => {
                 (self.first, self.first_time) = (entry.next, next.time);
-                self.near.put(self.slot, entry.next);
+                self.near.lead(self.slot, entry.next);
             }
             None => {
                 self.near.take(self.slot);

@@ -480,9 +480,11 @@ impl<S: SchedExt> Sim<S> {
 
     /// `switch_class()`: a higher class takes the CPU.
     fn ext_release_cpu(&mut self, cpu: CpuId, next: Option<TaskId>) {
-        let watched = self.has(OpKind::CpuAcquire) || self.has(OpKind::CpuRelease);
+        if !self.has(OpKind::CpuAcquire) && !self.has(OpKind::CpuRelease) {
+            return;
+        }
         let Some(next) = next.filter(|&next| self.k.task(next).class != SchedClass::Ext) else { return };
-        if !watched || self.k.cpu(cpu).cpu_released {
+        if self.k.cpu(cpu).cpu_released {
             return;
         }
         self.k.cpu_mut(cpu).cpu_released = true;

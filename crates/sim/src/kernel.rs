@@ -117,52 +117,56 @@ impl Topology {
 }
 
 /// The simulated kernel, as callbacks of a scheduler see it.
+///
+/// In memory the members lie as they are declared: the code that reaches the first ones is shorter, and the host waits
+/// for code more than for data.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Kernel {
     pub(crate) ctx: Context,
-    pub(crate) machine: Machine,
-    pub(crate) prng: Prng,
-    /// When in their period the ticks come: a run begins at any time of it.
-    pub(crate) tick_phase: u64,
-    /// By [`TaskId`]; empty when the task is gone.
-    pub(crate) tasks: Vec<Option<Box<Task>>>,
-    pub(crate) live_tasks: u32,
-    pub(crate) cpus: Vec<Cpu>,
-    pub(crate) nr_nodes: u32,
-    pub(crate) dsqs: Vec<Dsq>,
-    pub(crate) cursors: Vec<Cursor>,
-    pub(crate) queue: EventQueue,
-    pub(crate) locks: Vec<Timeline>,
-    pub(crate) timers: Vec<TimerState>,
-    pub(crate) scx: ScxState,
-    pub(crate) trace: Tracer,
-    pub(crate) totals: CostTotals,
-    /// `ops.dequeue()` calls and trace points that wait for the callback to return.
-    pub(crate) deferred: VecDeque<Deferred>,
-    /// CPUs that run a task, for contention.
-    pub(crate) busy_cpus: u32,
     /// Costs nothing and waits for nothing: the run is being set up.
     pub(crate) setup: bool,
+    pub(crate) kicks_pending: bool,
+    /// The settled pick is to be followed by another one.
+    pub(crate) resched_after_pick: bool,
+    pub(crate) checker_on: bool,
     /// When the event that is being taken happens; no path begins earlier any more.
     pub(crate) event_time: TimeNs,
-    pub(crate) ps_remainder: u64,
+    /// By [`TaskId`]; empty when the task is gone.
+    pub(crate) tasks: Vec<Option<Box<Task>>>,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) dsqs: Vec<Dsq>,
+    pub(crate) limit: TimeNs,
+    pub(crate) queue: EventQueue,
+    pub(crate) totals: CostTotals,
+    pub(crate) trace: Tracer,
+    pub(crate) scx: ScxState,
+    /// `ops.dequeue()` calls and trace points that wait for the callback to return.
+    pub(crate) deferred: VecDeque<Deferred>,
+    pub(crate) machine: Machine,
     pub(crate) topology: Topology,
     /// By core.
     pub(crate) core_caches: Vec<Cache>,
     /// By last-level domain; empty when the machine has no such caches.
     pub(crate) llc_caches: Vec<Cache>,
-    /// First thread's pid and the number of threads, by process.
-    pub(crate) leaders: BTreeMap<ProcessId, (i32, u32)>,
-    pub(crate) kicks_pending: bool,
-    /// The settled pick is to be followed by another one.
-    pub(crate) resched_after_pick: bool,
-    /// Events of the executor on their way.
-    pub(crate) exec_pending: u32,
+    pub(crate) live_tasks: u32,
     /// Runnable tasks, running ones included.
     pub(crate) total_running: u32,
-    pub(crate) limit: TimeNs,
+    /// CPUs that run a task, for contention.
+    pub(crate) busy_cpus: u32,
+    /// Events of the executor on their way.
+    pub(crate) exec_pending: u32,
+    pub(crate) ps_remainder: u64,
+    pub(crate) nr_nodes: u32,
+    pub(crate) prng: Prng,
+    /// When in their period the ticks come: a run begins at any time of it.
+    pub(crate) tick_phase: u64,
+    pub(crate) cursors: Vec<Cursor>,
+    pub(crate) locks: Vec<Timeline>,
+    pub(crate) timers: Vec<TimerState>,
+    /// First thread's pid and the number of threads, by process.
+    pub(crate) leaders: BTreeMap<ProcessId, (i32, u32)>,
     pub(crate) changes: Vec<crate::run::Change>,
-    pub(crate) checker_on: bool,
     /// Sinks want every pass through `schedule()`.
     pub(crate) schedule_events: bool,
     pub(crate) wait_events: bool,

@@ -96,14 +96,18 @@ impl Kernel {
     }
 
     /// Takes the lock of a queue; a local one is guarded by that of the run queue.
-    #[inline]
+    #[inline(always)]
     fn dsq_lock(&mut self, ix: DsqIx) {
-        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
-        let dsq = &mut self.dsqs[ix.0 as usize];
-        if dsq.local.is_none() && !self.setup {
-            let grant = dsq.lock.acquire(now, event, cpu);
-            self.pay(grant);
+        if self.dsq(ix).local.is_none() && !self.setup {
+            self.dsq_lock_shared(ix);
         }
+    }
+
+    #[inline(never)]
+    fn dsq_lock_shared(&mut self, ix: DsqIx) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        let grant = self.dsq_mut(ix).lock.acquire(now, event, cpu);
+        self.pay(grant);
     }
 
     #[inline]

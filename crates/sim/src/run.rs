@@ -198,6 +198,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Takes events until the end; returns when that was.
+    #[inline(never)]
     fn run_events(&mut self) -> Result<TimeNs, SimError> {
         let limit = self.k.limit;
         while self.k.queue.next_time() < limit

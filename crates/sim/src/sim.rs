@@ -25,6 +25,7 @@ pub(crate) struct WakeFlags {
 
 /// A running simulation.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sim<S> {
     pub(crate) k: Kernel,
     pub(crate) ops: Option<S>,
