@@ -21,6 +21,7 @@ impl Kernel {
     }
 
     /// `select_task_rq_fair()`.
+    #[inline(never)]
     pub(crate) fn fair_select(&self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
         let allowed = &self.task(task).cpus_allowed;
         if wake_flags & SCX_WAKE_FORK != 0 {
@@ -123,6 +124,7 @@ impl Kernel {
 
 impl<S: SchedExt> Sim<S> {
     /// `sched_balance_newidle()`. Holds the rq lock of `cpu`.
+    #[inline(never)]
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let running = self.k.busy_cpus - u32::from(prev.is_some());
         if self.k.total_running <= running {

@@ -19,9 +19,13 @@ impl crate::Kernel {
     /// Makes sure that the tick of a busy CPU is on its way. Ticks of the CPUs are
     /// spread evenly over the period, whose phase comes from the seed.
     pub(crate) fn arm_tick(&mut self, cpu: CpuId) {
-        if self.cpus[cpu.index()].tick_armed {
-            return;
+        if !self.cpus[cpu.index()].tick_armed {
+            self.arm_next_tick(cpu);
         }
+    }
+
+    #[inline(never)]
+    fn arm_next_tick(&mut self, cpu: CpuId) {
         let period = self.machine.tick_period().0;
         let offset = (self.tick_phase + period * u64::from(cpu.0) / self.cpus.len() as u64) % period;
         let now = self.ctx.now.0;
@@ -48,6 +52,7 @@ impl crate::Kernel {
     }
 
     /// A thread of `cpu`'s core was taken up or given back: the others change speed.
+    #[inline(never)]
     pub(crate) fn set_pace_of_siblings(&mut self, cpu: CpuId) {
         for index in 0..self.cpus[cpu.index()].siblings.len() {
             let sibling = self.cpus[cpu.index()].siblings[index];
@@ -336,6 +341,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    #[inline(never)]
     fn tick(&mut self, cpu: CpuId, time: TimeNs) {
         if self.postponed(cpu, time, Event::Tick { cpu }) {
             return;
@@ -370,6 +376,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// A change from outside.
+    #[inline(never)]
     fn apply(&mut self, index: u32) {
         let change = self.k.changes[index as usize];
         self.k.charge(self.k.machine.costs.syscall);
@@ -392,6 +399,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    #[inline(never)]
     fn timer(&mut self, time: TimeNs, timer: u32, generation: u32) {
         let state = self.k.timers[timer as usize];
         if state.generation != generation {

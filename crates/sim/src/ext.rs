@@ -106,6 +106,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Counts a re-enqueue; false (and an exit) after too many without running.
+    #[inline(never)]
     fn count_reenqueue(&mut self, task: TaskId, count: u32) -> bool {
         if count > 1 {
             self.k.scx.events.reenq_repeat += 1;
@@ -120,12 +121,14 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Into a built-in queue with a fresh default slice, without asking.
+    #[inline(never)]
     fn ext_enqueue_past(&mut self, ix: crate::dsq::DsqIx, task: TaskId, flags: u64) {
         self.ext_refill(task);
         self.clear_direct(task);
         self.k.dispatch_enqueue(ix, task, Insert { flags, ..Insert::default() });
     }
 
+    #[inline(never)]
     fn ext_refill(&mut self, task: TaskId) {
         let slice = if self.k.scx.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
         self.k.task_mut(task).scx.slice = slice;
@@ -239,12 +242,16 @@ impl<S: SchedExt> Sim<S> {
 
     /// `reenq_local()`: tasks that must run at once but cannot go back to the
     /// scheduler; with `reenq_any` all tasks of the local queue do.
+    #[inline]
     pub(crate) fn reenqueue_locals(&mut self, cpu: CpuId) {
-        let entry = self.k.cpu_mut(cpu);
-        if !std::mem::take(&mut entry.reenq_local) {
-            return;
+        if std::mem::take(&mut self.k.cpu_mut(cpu).reenq_local) {
+            self.reenqueue_tasks(cpu);
         }
-        let any = std::mem::take(&mut entry.reenq_any);
+    }
+
+    #[inline(never)]
+    fn reenqueue_tasks(&mut self, cpu: CpuId) {
+        let any = std::mem::take(&mut self.k.cpu_mut(cpu).reenq_any);
         let open = self.k.rq_is_open(cpu, 0);
         let mut tasks = Vec::new();
         let mut at = self.k.dsq(self.k.dsq_local(cpu)).head;
@@ -455,6 +462,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Where a preempted task goes: with slice left to the head of the local queue,
     /// otherwise back to the scheduler.
+    #[inline(never)]
     fn ext_put_queued(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         let scx = self.k.task(task).scx;
         if scx.slice != 0 && !self.k.scx.bypassing {
@@ -480,9 +488,13 @@ impl<S: SchedExt> Sim<S> {
 
     /// `switch_class()`: a higher class takes the CPU.
     fn ext_release_cpu(&mut self, cpu: CpuId, next: Option<TaskId>) {
-        if !self.has(OpKind::CpuAcquire) && !self.has(OpKind::CpuRelease) {
-            return;
+        if self.has(OpKind::CpuAcquire) || self.has(OpKind::CpuRelease) {
+            self.ext_tell_release(cpu, next);
         }
+    }
+
+    #[inline(never)]
+    fn ext_tell_release(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let Some(next) = next.filter(|&next| self.k.task(next).class != SchedClass::Ext) else { return };
         if self.k.cpu(cpu).cpu_released {
             return;
@@ -521,10 +533,13 @@ impl<S: SchedExt> Sim<S> {
 
     /// The idle task is switched to or from (`scx_update_idle()`).
     pub(crate) fn switch_idle(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        if prev.is_some() == next.is_some() || !self.k.scx.loaded {
-            return;
+        if prev.is_some() != next.is_some() && self.k.scx.loaded {
+            self.update_idle(cpu, next.is_none());
         }
-        let idle = next.is_none();
+    }
+
+    #[inline(never)]
+    fn update_idle(&mut self, cpu: CpuId, idle: bool) {
         if self.k.scx.builtin_idle {
             self.k.idle_update(cpu, idle);
         }

@@ -108,6 +108,7 @@ impl Kernel {
     }
 
     /// `enqueue_entity()`: places the entity by its lag and queues it.
+    #[inline(never)]
     pub(crate) fn fair_enqueue(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
         let slice = self.base_slice();
         let weight = u64::from(self.task(task).load_weight());
@@ -136,6 +137,7 @@ impl Kernel {
     }
 
     /// `dequeue_entity()`: remembers the lag, at most two slices of it.
+    #[inline(never)]
     pub(crate) fn fair_dequeue(&mut self, cpu: CpuId, task: TaskId) {
         self.fair_update_curr(cpu);
         let slice = self.base_slice();
@@ -172,6 +174,7 @@ impl Kernel {
     }
 
     /// `pick_eevdf()`: the eligible entity with the earliest deadline.
+    #[inline(never)]
     pub(crate) fn fair_pick(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = &self.cpus[cpu.index()].fair;
         let curr = rq.curr.map(|task| (task, self.task(task).fair));
@@ -192,6 +195,7 @@ impl Kernel {
     }
 
     /// The entity starts to run.
+    #[inline(never)]
     pub(crate) fn fair_set_next(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now;
         let entry = self.task_mut(task);
@@ -205,6 +209,7 @@ impl Kernel {
     }
 
     /// The entity stops running; it goes on waiting when it is still queued.
+    #[inline(never)]
     pub(crate) fn fair_put_prev(&mut self, cpu: CpuId, task: TaskId) {
         if !self.task(task).fair.queued {
             return;
@@ -219,6 +224,7 @@ impl Kernel {
 
     /// `check_preempt_wakeup_fair()`: reschedules when the woken task would be
     /// picked now. Batch and idle tasks do not preempt; idle ones are preempted.
+    #[inline(never)]
     pub(crate) fn fair_wakeup_preempt(&mut self, cpu: CpuId, task: TaskId) {
         use schedlab_base::Policy;
         let Some(curr) = self.cpus[cpu.index()].fair.curr else { return };

@@ -431,6 +431,7 @@ impl Kernel {
     }
 
     /// Takes the rq lock of `cpu`.
+    #[inline(never)]
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
         if !self.setup {
             let grant = self.cpus[cpu.index()].lock.acquire(self.ctx.now, self.event_time, self.ctx.cpu);
@@ -438,6 +439,7 @@ impl Kernel {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
         let now = self.ctx.now;
         self.cpus[cpu.index()].lock.release(now);
@@ -447,7 +449,13 @@ impl Kernel {
     /// when the core has control next.
     pub(crate) fn fire(&mut self, kind: TracePointKind, point: impl FnOnce() -> TracePoint) {
         if self.scx.wants.wants(kind) {
-            self.deferred.push_back(Deferred::Trace(point()));
+            self.defer(Deferred::Trace(point()));
         }
+    }
+
+    /// Leaves a call behind until the core has control.
+    #[inline(never)]
+    pub(crate) fn defer(&mut self, call: Deferred) {
+        self.deferred.push_back(call);
     }
 }

@@ -416,6 +416,7 @@ impl Kernel {
 
     /// `scx_error()` and `scx_bpf_error()`: the first claim counts; the core ejects
     /// the scheduler when the running kernel path ends.
+    #[cold]
     pub fn error(&mut self, kind: ExitKind, message: String) {
         self.claim_exit(kind, message, Some(self.ctx.cpu));
     }

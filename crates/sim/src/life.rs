@@ -220,6 +220,7 @@ impl<S: SchedExt> Sim<S> {
 /// Leaving.
 impl<S: SchedExt> Sim<S> {
     /// `scx_watchdog_workfn()`: ejects the scheduler when a task waits too long.
+    #[inline(never)]
     pub(crate) fn watchdog(&mut self, time: TimeNs) {
         if !self.k.scx.loaded || self.k.scx.disabling {
             return;

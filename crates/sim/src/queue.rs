@@ -110,13 +110,17 @@ impl Kernel {
         self.pay(grant);
     }
 
-    #[inline]
+    #[inline(always)]
     fn dsq_unlock(&mut self, ix: DsqIx) {
-        let now = self.ctx.now;
-        let dsq = &mut self.dsqs[ix.0 as usize];
-        if dsq.local.is_none() {
-            dsq.lock.release(now);
+        if self.dsq(ix).local.is_none() {
+            self.dsq_unlock_shared(ix);
         }
+    }
+
+    #[inline(never)]
+    fn dsq_unlock_shared(&mut self, ix: DsqIx) {
+        let now = self.ctx.now;
+        self.dsq_mut(ix).lock.release(now);
     }
 
     /// What leads on from `task`, or to the first one without.
@@ -170,7 +174,7 @@ impl Kernel {
         entry.scx.flags &= !SCX_TASK_IN_CUSTODY;
         entry.stale = true;
         if self.scx.present.has(OpKind::Dequeue) {
-            self.deferred.push_back(Deferred::Dequeue(task, deq_flags));
+            self.defer(Deferred::Dequeue(task, deq_flags));
         }
     }
 

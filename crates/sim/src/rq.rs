@@ -12,6 +12,7 @@ use schedlab_trace::EventKind;
 impl Kernel {
     /// `resched_curr()`: the CPU schedules at its next chance; another CPU gets an
     /// interrupt.
+    #[inline(never)]
     pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
         let here = self.ctx.cpu;
         let entry = &mut self.cpus[cpu.index()];

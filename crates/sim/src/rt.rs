@@ -10,6 +10,7 @@ const RR_SLICE: DurationNs = DurationNs::from_ms(100);
 
 impl Kernel {
     /// Queues by priority, highest first; behind or before its equals.
+    #[inline(never)]
     pub(crate) fn rt_enqueue(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         let prio = self.task(task).rt_priority();
         let at = self.cpus[cpu.index()].rt.iter().position(|&other| {
@@ -22,6 +23,7 @@ impl Kernel {
         self.hidden(task).ready_at = self.ctx.now;
     }
 
+    #[inline(never)]
     pub(crate) fn rt_dequeue(&mut self, cpu: CpuId, task: TaskId) {
         let queue = &mut self.cpus[cpu.index()].rt;
         let at = queue.iter().position(|&other| other == task).expect("a queued task is on the queue");
@@ -34,6 +36,7 @@ impl Kernel {
     }
 
     /// A tick: RR tasks go behind their equals when their 100 ms are used up.
+    #[inline(never)]
     pub(crate) fn rt_tick(&mut self, cpu: CpuId, task: TaskId) {
         if !matches!(self.task(task).policy, Policy::Rr(_)) {
             return;
@@ -59,6 +62,7 @@ impl Kernel {
 
     /// `select_task_rq_rt()`: the previous CPU, unless a real-time task of at least
     /// this priority runs there and another allowed CPU runs something lower.
+    #[inline(never)]
     pub(crate) fn rt_select(&self, task: TaskId, prev: CpuId) -> CpuId {
         let prio = self.task(task).rt_priority();
         let rank = |cpu: CpuId| self.cpus[cpu.index()].rt.first().map_or(0, |&t| self.task(t).rt_priority());
@@ -72,6 +76,7 @@ impl Kernel {
     }
 
     /// `pull_rt_task()`: a waiting real-time task of another CPU that may run here.
+    #[inline(never)]
     pub(crate) fn rt_pullable(&self, cpu: CpuId) -> Option<TaskId> {
         let candidates = self.cpus.iter().filter(|other| other.id != cpu && other.rt.len() > 1);
         candidates

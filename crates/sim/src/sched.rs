@@ -158,6 +158,12 @@ impl<S: SchedExt> Sim<S> {
         self.k.rq_lock(from);
         self.deactivate(task, DEQUEUE_NOCLOCK);
         self.k.rq_unlock(from);
+        self.arrive_elsewhere(task, from);
+    }
+
+    /// Activates a task that may not stay on `from`.
+    #[inline(never)]
+    fn arrive_elsewhere(&mut self, task: TaskId, from: CpuId) {
         let to = self.k.fallback_cpu(task, from);
         self.arrive(task, to);
     }
@@ -357,9 +363,11 @@ impl<S: SchedExt> Sim<S> {
     /// A running task whose CPU is not allowed any more leaves it, as the stopper
     /// thread would do it.
     fn push_off(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        if !std::mem::take(&mut self.k.cpu_mut(cpu).push_off) {
-            return None;
-        }
+        if std::mem::take(&mut self.k.cpu_mut(cpu).push_off) { self.push_off_now(cpu, prev) } else { None }
+    }
+
+    #[inline(never)]
+    fn push_off_now(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let task = prev.filter(|&task| self.k.task(task).on_rq && !self.k.task(task).allows(cpu))?;
         self.deactivate(task, DEQUEUE_NOCLOCK);
         Some(task)
@@ -369,8 +377,7 @@ impl<S: SchedExt> Sim<S> {
     /// deferred moves and re-enqueues.
     fn after_switch(&mut self, cpu: CpuId, pushed: Option<TaskId>) {
         if let Some(task) = pushed {
-            let to = self.k.fallback_cpu(task, cpu);
-            self.arrive(task, to);
+            self.arrive_elsewhere(task, cpu);
         }
         self.move_deferred_locals();
         self.reenqueue_locals(cpu);
@@ -399,6 +406,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Pulls a waiting task of a class without callbacks to this CPU, whose lock
     /// is held.
+    #[inline(never)]
     pub(crate) fn pull(&mut self, task: TaskId, cpu: CpuId) {
         let from = self.k.task(task).cpu;
         assert!(self.k.task(task).class != SchedClass::Ext, "sched_ext tasks move by dispatch");
@@ -468,6 +476,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `sched_yield()` of the current task.
+    #[inline(never)]
     pub(crate) fn yield_current(&mut self, cpu: CpuId, task: TaskId) {
         let costs = &self.k.machine.costs;
         let cost = costs.syscall + costs.sched_yield;
@@ -483,6 +492,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `do_exit()` of the current task, up to its last `schedule()`.
+    #[inline(never)]
     pub(crate) fn exit_current(&mut self, cpu: CpuId, task: TaskId) {
         let cost = self.k.machine.costs.exit;
         self.charge_task(cost);
@@ -502,6 +512,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// `finish_task_switch()` of a dead task: the scheduler forgets it, its memory
     /// is reused.
+    #[inline(never)]
     fn bury(&mut self, task: TaskId) {
         assert!(!self.k.task(task).on_rq && !self.k.task(task).on_cpu, "the dead do not run");
         self.ext_dead(task);

@@ -171,6 +171,14 @@ impl Summary {
         &mut self.tasks[task.index()]
     }
 
+    /// A task is gone.
+    #[inline(never)]
+    fn forget(&mut self, task: TaskId) {
+        if let Some(child) = self.children.remove(&task) {
+            self.add_forked(&child);
+        }
+    }
+
     fn add_forked(&mut self, child: &TaskSummary) {
         let sum = self.forked.get_or_insert_default();
         sum.cpu_time += child.cpu_time;
@@ -214,10 +222,8 @@ impl Summary {
         if let Some(prev) = prev {
             self.stop(prev, event.time, state);
         }
-        if let (Some(prev), TaskState::Exited) = (prev, state)
-            && let Some(child) = self.children.remove(&prev)
-        {
-            self.add_forked(&child);
+        if let (Some(prev), TaskState::Exited) = (prev, state) {
+            self.forget(prev);
         }
         if let Some(next) = next {
             self.start(next, event.cpu, event.time);

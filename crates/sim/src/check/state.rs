@@ -134,6 +134,7 @@ impl Watch {
 
 impl<S: SchedExt> Sim<S> {
     /// Checks the state between two events; `time` is the last one's.
+    #[inline(never)]
     pub(crate) fn check_state(&mut self, time: TimeNs) {
         let k = &self.k;
         let found = places(k);

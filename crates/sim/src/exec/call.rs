@@ -240,6 +240,7 @@ pub(super) fn wake_waiters<S: SchedExt>(
 }
 
 /// Semaphores and eventfds.
+#[inline(never)]
 fn semaphore<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     let (Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem)) = op else {
         unreachable!("{op:?} uses no semaphore");
@@ -277,6 +278,7 @@ fn semaphore<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) ->
 }
 
 /// A signal that is pending already is not sent again.
+#[inline(never)]
 fn kill<S: SchedExt>(sim: &mut Sim<S>, target: TaskRef) -> Option<Step> {
     // Tasks that exist at the start have the scenario's numbers.
     let target = TaskId(target.0);
@@ -292,6 +294,7 @@ fn kill<S: SchedExt>(sim: &mut Sim<S>, target: TaskRef) -> Option<Step> {
     leave(sim, 0)
 }
 
+#[inline(never)]
 fn wait_for_signal<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> Option<Step> {
     let exec = state(sim, task);
     if std::mem::take(&mut exec.signal_pending) {
@@ -313,6 +316,7 @@ fn sleep_until<S: SchedExt>(
     step
 }
 
+#[inline(never)]
 fn wait_for_timer<S: SchedExt>(
     sim: &mut Sim<S>,
     cpu: CpuId,
@@ -329,6 +333,7 @@ fn wait_for_timer<S: SchedExt>(
 
 /// The child inherits nice value, policy (unless they are reset) and affinity, and gets
 /// an address space of its own.
+#[inline(never)]
 fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Option<Step> {
     let background = state(sim, task).background;
     let exec = sim.exec.start(program, background);
@@ -352,6 +357,7 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
     leave(sim, i64::from(pid))
 }
 
+#[inline(never)]
 fn wait_for_child<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     let exec = state(sim, task);
     if exec.children == 0 {

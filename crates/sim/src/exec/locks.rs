@@ -13,6 +13,7 @@ use schedlab_workload::{CondId, LockId, LockKind, Op};
 const FILE_LOCK_LINES: u64 = 3;
 
 /// What the C library does without a system call where it can.
+#[inline(never)]
 pub(super) fn user_space<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
     let objects = &mut sim.exec.objects;
     let needs_kernel = match op {
@@ -48,6 +49,7 @@ fn write_word<S: SchedExt>(sim: &mut Sim<S>, lock: LockId) {
 }
 
 /// The call takes effect.
+#[inline(never)]
 pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
         Op::CondWait { cond, lock } => wait_on_cond(sim, cpu, task, (op, cond, lock)),
@@ -77,6 +79,7 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
 }
 
 /// The task has been woken inside the call.
+#[inline(never)]
 pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
         // Out of the condition's call, and into the lock's. A waiter of a condition

@@ -304,6 +304,7 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
 }
 
 /// Operations on shared integers.
+#[inline(never)]
 fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
     match op {
         Op::Store { word, value } => sim.exec.objects.words[word.index()] = value,
@@ -330,12 +331,14 @@ fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
 }
 
 /// [`Op::Await`]: goes on, or sleeps for another step.
+#[inline(never)]
 fn look_again<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
     let Op::Await { word, value, .. } = op else { unreachable!("{op:?} does not look again") };
     (sim.exec.objects.words[word.index()] != value).then(|| call::begin(sim, task, op))
 }
 
 /// Reads from what the last poll found; nothing without one.
+#[inline(never)]
 fn receive_ready<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Option<Step> {
     let rare = state(sim, task).rare();
     let op = match rare.ready? {
@@ -349,6 +352,7 @@ fn receive_ready<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Opt
 }
 
 /// Writes to the peer of the connection read from; nothing without one.
+#[inline(never)]
 fn answer<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, bytes: u32) -> Option<Step> {
     let channel = transfer::connection(sim, task)?;
     Some(call::begin(sim, task, Op::Send { channel, bytes }))
@@ -370,6 +374,7 @@ fn run_until<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, end: TimeNs) -> Option
 /// Walking a warm buffer costs an eighth of refilling it (chosen: lines that are
 /// prefetched from the own cache); what the cache cannot hold is refilled on top. The
 /// refill after migration and displacement is the core's, by working set.
+#[inline(never)]
 fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, kib: u32) -> DurationNs {
     let cpu = sim.k.ctx().cpu;
     let walk = sim.k.machine().costs.cache_refill_per_kib * u64::from(kib) / 8;

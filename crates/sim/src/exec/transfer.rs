@@ -42,6 +42,7 @@ fn is_queue<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> bool {
 }
 
 /// The call takes effect.
+#[inline(never)]
 pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
         Op::Send { channel, bytes } if is_queue(sim, channel) => {
@@ -61,6 +62,7 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
 
 /// The task has been woken inside the call. Who waited for a message has been handed it,
 /// and who waited to send into a POSIX queue has sent.
+#[inline(never)]
 pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
         Op::Recv { channel, bytes } if is_queue(sim, channel) => {
@@ -169,6 +171,7 @@ pub(super) fn connection<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<
 }
 
 /// Opens a connection, that which was read from last without `channel`; nothing without one.
+#[inline(never)]
 pub(super) fn connect<S: SchedExt>(
     sim: &mut Sim<S>,
     task: TaskId,
@@ -215,6 +218,7 @@ fn accept<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, listener: Lis
 }
 
 /// Ends a connection's life, as the task that opened it sees it; nothing without one.
+#[inline(never)]
 pub(super) fn close<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) -> Option<Step> {
     let channel = connection(sim, task)?;
     let opened = sim.exec.objects.opened[channel.index()];
