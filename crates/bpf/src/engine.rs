@@ -148,19 +148,22 @@ struct Frame {
     may_goto_left: u64,
 }
 
+/// The frames that can be in use at once.
+type Frames = [Frame; MAX_FRAMES as usize];
+
 /// The reference engine: one pre-decoded operation after the other.
 ///
 /// It holds only scratch space, so one serves any number of programs and memories, one run after the other.
 #[derive(Debug)]
 pub struct Interpreter {
-    frames: Box<[Frame]>,
+    frames: Box<Frames>,
 }
 
 impl Interpreter {
     /// An interpreter.
     #[must_use]
     pub fn new() -> Self {
-        Interpreter { frames: vec![Frame::default(); MAX_FRAMES as usize].into_boxed_slice() }
+        Interpreter { frames: Box::new([Frame::default(); MAX_FRAMES as usize]) }
     }
 }
 
@@ -223,7 +226,7 @@ pub struct Vm<'a> {
     /// The program.
     pub code: &'a Code,
     native: Option<&'a Native>,
-    frames: &'a mut [Frame],
+    frames: &'a mut Frames,
     /// Index of the operation that called the host.
     at: usize,
     executed: u64,
@@ -237,7 +240,7 @@ impl<'a> Vm<'a> {
         code: &'a Code,
         native: Option<&'a Native>,
         mem: &'a mut Memory,
-        frames: &'a mut [Frame],
+        frames: &'a mut Frames,
         budget: u64,
     ) -> Vm<'a> {
         Vm { mem, code, native, frames, at: 0, executed: 0, budget, probe_faults: 0 }

@@ -324,11 +324,14 @@ impl Memory {
     /// The object of `len` bytes at `addr`, on [`Perm::LAZY`] pages, is up to date until [`Memory::forget_fresh`]: the
     /// program's loads from it go straight to memory, whose permissions are not looked at any more. One object at a
     /// time; the one before is forgotten.
+    ///
+    /// # Panics
+    /// If it is smaller than a load, or not in the guest's memory.
     #[inline]
     pub fn set_fresh(&mut self, addr: GuestAddr, len: u64) {
         debug_assert!(self.is_lazy(addr.0, len.min(PAGE_SIZE)), "only lazy objects have to be fresh");
-        let inside = addr.0 < GUEST_LIMIT && (8..=GUEST_LIMIT - addr.0).contains(&len);
-        self.fresh = if inside { Fresh { start: addr.0, len: len - 7 } } else { Fresh::default() };
+        assert!(len >= 8 && addr.0.saturating_add(len) <= GUEST_LIMIT, "an object in the guest's memory");
+        self.fresh = Fresh { start: addr.0, len: len - 7 };
     }
 
     /// No object is known to be up to date any more.
@@ -458,6 +461,12 @@ impl Memory {
         if let Some(bytes) = self.peek(addr.0, Perm::ANY) {
             return Ok(bytes);
         }
+        self.read_slowly(addr)
+    }
+
+    /// A read that crosses a page, or fails.
+    #[cold]
+    fn read_slowly<const N: usize>(&self, addr: GuestAddr) -> Result<[u8; N], Fault> {
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.slice(addr, N as u64)?);
         Ok(bytes)

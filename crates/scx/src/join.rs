@@ -14,11 +14,14 @@ use schedlab_trace::ExitKind;
 /// Number of the helper `bpf_task_pt_regs()`.
 pub(crate) const TASK_PT_REGS: u32 = 175;
 
+/// Number of the helper `bpf_map_lookup_elem()`.
+const LOOKUP: u32 = 1;
+
 /// The arguments whose target a helper may read. Some take nothing, or a lock, a variable or a task for its identity
 /// (`bpf_task_storage_get()`, `_delete()`), and `bpf_map_lookup_elem()` only a key; other registers may hold anything.
 fn read_arguments(helper: u32, args: &[u64; 5]) -> &[u64] {
     match helper {
-        1 => &args[1..2],
+        LOOKUP => &args[1..2],
         5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156..=158 => &[],
         160 | TASK_PT_REGS | 208 => &[],
         _ => args,
@@ -54,31 +57,37 @@ impl Join<'_> {
     ///
     /// # Errors
     /// A pointer that is no task's: verified programs cannot have one, except NULL by a missing check.
+    #[inline]
     pub(crate) fn task_of(&self, pointer: u64) -> Result<Option<TaskId>, Fault> {
-        let addr = GuestAddr(pointer);
-        let task = self.state.tasks.task_at(addr).filter(|task| self.k.get_task(*task).is_some());
-        if task.is_none() && !self.state.tasks.is_task_pointer(addr) {
-            return Err(Fault::host(
-                0,
-                format!("kernel function called with {addr}, which is no task_struct"),
-            ));
+        match self.living_task(pointer) {
+            None if !self.state.tasks.is_task_pointer(GuestAddr(pointer)) => Err(no_task(pointer)),
+            task => Ok(task),
         }
-        Ok(task)
+    }
+
+    /// The living task of the run at an address.
+    #[inline]
+    fn living_task(&self, pointer: u64) -> Option<TaskId> {
+        self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some())
     }
 
     /// As [`Join::task_of`] where the kernel itself reports a NULL task.
+    #[inline]
     pub(crate) fn task_or_error(&mut self, pointer: u64, function: &str) -> Option<TaskId> {
-        let task =
-            self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some());
+        let task = self.living_task(pointer);
         if task.is_none() {
-            let what = if pointer == 0 {
-                "called with NULL task".into()
-            } else {
-                format!("{function}: no such task")
-            };
-            self.k.error(ExitKind::Error, what);
+            self.report_no_task(pointer, function);
         }
         task
+    }
+
+    #[cold]
+    fn report_no_task(&mut self, pointer: u64, function: &str) {
+        let what = match pointer {
+            0 => "called with NULL task".into(),
+            _ => format!("{function}: no such task"),
+        };
+        self.k.error(ExitKind::Error, what);
     }
 
     /// True for an idle task or another one that is not of the run.
@@ -99,7 +108,7 @@ impl Join<'_> {
             self.state.freshen(addr, true, self.k, mem)?;
             return Ok(addr.offset(offset));
         }
-        Err(Fault::host(0, format!("kernel function called with {addr}, which is no task_struct")))
+        Err(no_task(pointer))
     }
 
     /// The pointer to a task, 0 for none.
@@ -133,6 +142,20 @@ impl Join<'_> {
         let call =
             self.task_of(pointer)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
         self.state.write_regs(GuestAddr(pointer), call, mem)
+    }
+
+    /// Makes true what a helper is about to read: whatever of a task or run queue it is given.
+    #[inline(never)]
+    fn prepare_helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<(), Fault> {
+        if id == TASK_PT_REGS {
+            self.write_regs(args[0], vm.mem)?;
+        }
+        for arg in read_arguments(id, args) {
+            if vm.mem.perm_at(GuestAddr(*arg)).contains(Perm::LAZY) {
+                self.state.freshen(GuestAddr(*arg), true, self.k, vm.mem)?;
+            }
+        }
+        Ok(())
     }
 
     /// The CPU whose run queue is locked while the callback runs, if one is.
@@ -184,26 +207,30 @@ impl Join<'_> {
     }
 }
 
+/// A kernel function was called with something that is no task: verified programs cannot do that.
+#[cold]
+fn no_task(pointer: u64) -> Fault {
+    let addr = GuestAddr(pointer);
+    Fault::host(0, format!("kernel function called with {addr}, which is no task_struct"))
+}
+
 impl Host for Join<'_> {
+    #[inline(always)]
     fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         self.k.charge(self.state.kfunc_cost);
-        if id == TASK_PT_REGS {
-            self.write_regs(args[0], vm.mem)?;
+        if id == LOOKUP && !vm.mem.perm_at(GuestAddr(args[1])).contains(Perm::LAZY) {
+            // The hottest by far. It reads a key.
+            return schedlab_bpf::helpers::map_lookup(args, vm, self);
         }
-        // Whatever of a task or run queue it is given it may read.
-        for arg in read_arguments(id, &args) {
-            if vm.mem.perm_at(GuestAddr(*arg)).contains(Perm::LAZY) {
-                self.state.freshen(GuestAddr(*arg), true, self.k, vm.mem)?;
-            }
-        }
+        self.prepare_helper(id, &args, vm)?;
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         let callee = self.state.kfuncs[index as usize];
-        self.settle(vm.insns());
-        self.k.charge(self.state.kfunc_cost);
+        self.k.charge_call(vm.insns() - self.charged, self.state.kfunc_cost);
+        self.charged = vm.insns();
         let own = match callee {
             Callee::Own(own) => own,
             Callee::Generic(generic) => return generic.call(args, vm, self),

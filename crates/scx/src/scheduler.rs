@@ -176,10 +176,17 @@ impl BpfScheduler {
     #[inline]
     fn run<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64; N]) -> u64 {
         let context = self.guest.context(args, &mut self.mem);
+        self.start(k, func, op, context)
+    }
+
+    /// As [`BpfScheduler::enter`] with the context.
+    #[inline(never)]
+    fn start(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, context: u64) -> u64 {
         self.enter(k, func, op, [context])
     }
 
     /// Runs a function with `args` in its registers; 0 after a fault.
+    #[inline(always)]
     fn enter<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: [u64; N]) -> u64 {
         if let Err(fault) = self.state.prepare(k, &mut self.mem) {
             self.report(k, &fault);
@@ -232,13 +239,29 @@ impl BpfScheduler {
     /// As [`BpfScheduler::call`] with a task as the first argument.
     #[inline]
     fn call_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId, second: u64) -> u64 {
-        let Some(func) = self.ops[op as usize] else { return 0 };
-        let Some(pointer) = self.shown_task(k, op, task) else { return 0 };
-        let r0 = self.run(k, func, op, &[pointer, second]);
-        if self.priorities.is_some() {
+        self.call_about(k, op, task, second, 0).unwrap_or(0)
+    }
+
+    /// The same with up to two further arguments; nothing where there is no such callback. Most runs of a program begin
+    /// here, so that all of it is one function.
+    #[inline(never)]
+    fn call_about(
+        &mut self,
+        k: &mut Kernel,
+        op: OpKind,
+        task: TaskId,
+        second: u64,
+        third: u64,
+    ) -> Option<u64> {
+        let func = self.ops[op as usize]?;
+        let pointer = self.shown_task(k, op, task)?;
+        let context = self.guest.context(&[pointer, second, third], &mut self.mem);
+        let r0 = self.enter(k, func, op, [context]);
+        // The choice of a CPU is not yet about its priority.
+        if self.priorities.is_some() && op != OpKind::SelectCpu {
             self.look_at_priority(k, op, task);
         }
-        r0
+        Some(r0)
     }
 
     /// The pointer to a task; an error of the run when there is no room for it.
@@ -446,12 +469,11 @@ impl SchedExt for BpfScheduler {
     }
 
     fn select_cpu(&mut self, k: &mut Kernel, task: TaskId, prev_cpu: CpuId, wake_flags: u64) -> i32 {
-        let op = OpKind::SelectCpu;
-        let (Some(func), Some(pointer)) = (self.ops[op as usize], self.shown_task(k, op, task)) else {
+        let prev = self.cpu_number(prev_cpu);
+        let Some(chosen) = self.call_about(k, OpKind::SelectCpu, task, prev, wake_flags) else {
             return prev_cpu.0 as i32;
         };
-        let args = [pointer, self.cpu_number(prev_cpu), wake_flags];
-        let chosen = self.run(k, func, OpKind::SelectCpu, &args) as u32 as i32;
+        let chosen = chosen as u32 as i32;
         if !self.cid_form {
             return chosen;
         }

@@ -277,14 +277,21 @@ impl Kernel {
     }
 
     /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
+    #[inline]
     pub fn charge_insns(&mut self, count: u64) {
+        self.charge_call(count, DurationNs::ZERO);
+    }
+
+    /// The same, and the `cost` of the call that they end with.
+    #[inline]
+    pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
         if self.setup {
             return;
         }
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
-        self.charge(DurationNs(ps / 1000));
+        self.charge(DurationNs(ps / 1000) + cost);
     }
 
     /// Makes a lock with a timeline.

@@ -8,8 +8,14 @@ use crate::memory::GuestAddr;
 use crate::object::MapType;
 
 /// The map that an argument refers to.
+#[inline]
 fn map_of<E: Env>(value: u64, env: &mut E) -> Result<MapId, Fault> {
-    env.runtime().maps.by_handle(value).ok_or_else(|| misuse(format!("{value:#x} is no map")))
+    env.runtime().maps.by_handle(value).ok_or_else(|| no_map(value))
+}
+
+#[cold]
+fn no_map(value: u64) -> Fault {
+    misuse(format!("{value:#x} is no map"))
 }
 
 fn result(done: Result<(), Errno>) -> u64 {
@@ -22,11 +28,6 @@ fn sizes<E: Env>(id: MapId, env: &mut E) -> (u64, u64) {
     (u64::from(map.key_size()), u64::from(map.value_size()))
 }
 
-pub(super) fn lookup<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let cpu = env.cpu();
-    lookup_on(args[0], args[1], cpu, vm, env)
-}
-
 /// `bpf_map_lookup_percpu_elem(map, key, cpu)`.
 pub(super) fn lookup_percpu<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let cpu = args[2] as u32;
@@ -36,12 +37,26 @@ pub(super) fn lookup_percpu<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E
     lookup_on(args[0], args[1], cpu, vm, env)
 }
 
-fn lookup_on<E: Env>(map: u64, key: u64, cpu: u32, vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+/// What a look-up on this CPU finds: the value's address, or 0.
+#[inline]
+pub(super) fn lookup_on<E: Env>(
+    map: u64,
+    key: u64,
+    cpu: u32,
+    vm: &mut Vm<'_>,
+    env: &mut E,
+) -> Result<u64, Fault> {
     let id = map_of(map, env)?;
     if env.runtime().maps.is_array(id) {
         let index = vm.mem.read_u32(GuestAddr(key))?;
         return Ok(env.runtime().maps.element(id, index, cpu).map_or(0, |addr| addr.0));
     }
+    lookup_key(id, key, cpu, vm, env)
+}
+
+/// The same for maps whose keys are bytes.
+#[inline(never)]
+fn lookup_key<E: Env>(id: MapId, key: u64, cpu: u32, vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let (key_size, _) = sizes(id, env);
     let key = vm.mem.slice(GuestAddr(key), key_size)?;
     Ok(env.runtime().maps.lookup(id, key, cpu, vm.mem).map_or(0, |addr| addr.0))

@@ -123,7 +123,7 @@ pub fn is_implemented(id: u32) -> bool {
 pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
         // The hottest first.
-        1 => map::lookup(args, vm, env),
+        1 => map_lookup(args, vm, env),
         156 => map::storage_get(args, vm, env, false),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
@@ -161,6 +161,16 @@ pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Re
         }
         _ => Err(unknown(id, env)),
     }
+}
+
+/// `bpf_map_lookup_elem(map, key)`, which is [`call`]'s number 1: the value's address, or 0.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn map_lookup<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    let cpu = env.cpu();
+    map::lookup_on(args[0], args[1], cpu, vm, env)
 }
 
 /// A helper that does not exist, is not modelled, or stands for an instruction that must not be reached.

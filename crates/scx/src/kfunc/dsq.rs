@@ -21,14 +21,20 @@ fn insert(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, 
 }
 
 fn insert_vtime(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(task) = join.task_or_error(args[0], "scx_bpf_dsq_insert_vtime") else { return Ok(0) };
-    Ok(u64::from(join.k.dsq_insert_vtime(task, DsqId(args[1]), args[2], args[3], args[4])))
+    let [task, dsq, slice, vtime, flags] = args;
+    Ok(insert_by_vtime(join, task, [dsq, slice, vtime, flags]))
 }
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
 fn insert_vtime_args(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [dsq, slice, vtime, flags] = vm.mem.read_words(arg_addr(args[1]))?;
-    insert_vtime(join, [args[0], dsq, slice, vtime, flags], vm)
+    let numbers = vm.mem.read_words(arg_addr(args[1]))?;
+    Ok(insert_by_vtime(join, args[0], numbers))
+}
+
+#[inline]
+fn insert_by_vtime(join: &mut Join<'_>, task: u64, [dsq, slice, vtime, flags]: [u64; 4]) -> u64 {
+    let Some(task) = join.task_or_error(task, "scx_bpf_dsq_insert_vtime") else { return 0 };
+    u64::from(join.k.dsq_insert_vtime(task, DsqId(dsq), slice, vtime, flags))
 }
 
 fn nr_slots(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {

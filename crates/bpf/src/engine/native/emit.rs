@@ -172,7 +172,7 @@ fn stubs(asm: &mut Asm) -> (Stubs, Label) {
     asm.push(X::Rax);
     asm.mov(Width::W64, CONTEXT, X::R9);
     asm.store(8, context(offset_of!(Context, stack)), X::Rsp);
-    asm.load(8, false, FRAME_POINTER, saved(10));
+    asm.load(8, false, FRAME_POINTER, context(offset_of!(Context, frame_pointer)));
     asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
     [0, 6, 7, 8, 9].into_iter().for_each(|register| asm.mov_imm(REGS[register], 0));
     asm.call_indirect(context(offset_of!(Context, entry)));
@@ -374,10 +374,9 @@ impl Emitter<'_> {
             asm.jump_if(If::Equal, slow);
         }
         if size > 1 {
-            asm.mov(Width::W32, TEMP2, TEMP);
-            asm.alu_imm(Width::W32, Alu::And, TEMP2, PAGE_SIZE as i32 - 1);
-            asm.alu_imm(Width::W32, Alu::Cmp, TEMP2, PAGE_SIZE as i32 - i32::from(size));
-            asm.jump_if(If::Above, slow);
+            // What is aligned does not leave its page; the rest is rare.
+            asm.test_imm(Width::W32, TEMP, i32::from(size) - 1);
+            asm.jump_if(If::NotEqual, slow);
         }
         body(self, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
         self.asm.bind(back);

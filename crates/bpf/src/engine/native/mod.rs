@@ -15,7 +15,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::memory::Fresh;
 use memmap2::{Mmap, MmapMut};
 use std::any::Any;
-use std::mem::{offset_of, size_of};
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Bytes from one frame to the next, and where its members lie, for the compiler.
@@ -60,7 +60,7 @@ enum Stopped {
     Panic(Box<dyn Any + Send>),
 }
 
-/// What compiled code knows of a run. It reads and writes the members up to `outs` by their offsets.
+/// What compiled code knows of a run. It reads and writes members by their offsets: those up to `outs`, and `regs`.
 #[repr(C)]
 struct Context {
     /// Instructions that may still be executed; those of the running block are taken off already.
@@ -73,12 +73,11 @@ struct Context {
     /// Behind the running function's frame, and behind the last one there can be.
     frame: *mut Frame,
     frames_end: *mut Frame,
-    /// The function to run.
+    /// The function to run, and its r10.
     entry: *const u8,
+    frame_pointer: u64,
     /// The stack pointer to which a stopped run returns.
     stack: u64,
-    /// The registers, while the host has control.
-    regs: Registers,
     /// Where the interpreter goes on after [`INTERPRET`].
     resume_at: u32,
     outs: &'static CallOuts,
@@ -86,6 +85,9 @@ struct Context {
     vm: *mut (),
     host: *mut (),
     stopped: Option<Stopped>,
+    /// The registers, while the host has control: those that were saved on the way to it. Last, so that nobody clears
+    /// them along with their neighbours.
+    regs: MaybeUninit<Registers>,
 }
 
 impl Native {
@@ -117,8 +119,7 @@ pub(super) fn call<H: Host>(
     let Some(entry) = native.entries.get(func.0 as usize) else {
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
-    let mut regs: Registers = [0; 16];
-    regs[10] = vm.push_frame(0)?;
+    let frame_pointer = vm.push_frame(0)?;
     let (map, perms) = vm.mem.raw_parts();
     let frames = vm.frames.as_mut_ptr_range();
     let mut context = Context {
@@ -129,13 +130,14 @@ pub(super) fn call<H: Host>(
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
         entry: native.address(*entry),
+        frame_pointer,
         stack: 0,
-        regs,
         resume_at: 0,
         outs: const { &CallOuts { step: step::<H>, host_call: host_call::<H>, interpret: rest::<H> } },
         vm: (vm as *mut Vm<'_>).cast(),
         host: (host as *mut H).cast(),
         stopped: None,
+        regs: MaybeUninit::uninit(),
     };
     // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
@@ -177,7 +179,7 @@ unsafe fn lend<H: Host>(
     context: *mut Context,
     pc: u32,
     after: u64,
-    body: impl FnOnce(&mut Registers, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
+    body: impl FnOnce(&mut MaybeUninit<Registers>, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
 ) -> u32 {
     // SAFETY: the run's code waits for us, and `call`, which made the context, waits for that.
     let context = unsafe { &mut *context };
@@ -212,12 +214,25 @@ unsafe fn lend<H: Host>(
     }
 }
 
+/// All registers of a run, for the interpreter.
+///
+/// # Safety
+/// r0 to r10 have been saved.
+unsafe fn all_saved(regs: &mut MaybeUninit<Registers>) -> &mut Registers {
+    // SAFETY: the other five are written here, inside the array.
+    unsafe {
+        regs.as_mut_ptr().cast::<u64>().add(11).write_bytes(0, size_of::<Registers>() / 8 - 11);
+        regs.assume_init_mut()
+    }
+}
+
 /// Does the operation `pc`, which compiled code does not do itself or not this time.
 ///
 /// # Safety
 /// As for [`lend`].
 unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: the run's code waits, so nobody uses its `Vm`; the rest is passed on.
+    // SAFETY: the run's code waits, so nobody uses its `Vm`, and has saved all registers; the
+    // rest is passed on.
     unsafe {
         let native = (*(*context).vm.cast::<Vm<'_>>()).native;
         let after = native.map_or(0, |native| u64::from(native.after[pc as usize]));
@@ -227,7 +242,7 @@ unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
             if op.code == OpCode::CallLocal {
                 return Err(FaultKind::CallDepth { limit: vm.frames.len() as u32 }.into());
             }
-            interpret::one(vm, op, regs, host)
+            interpret::one(vm, op, all_saved(regs), host)
         })
     }
 }
@@ -237,16 +252,18 @@ unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
 /// # Safety
 /// As for [`lend`].
 unsafe extern "sysv64" fn host_call<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: passed on.
+    // SAFETY: the way to this function saves r1 to r5, which lie one after the other in the array; the rest is passed on.
     unsafe {
         lend::<H>(context, pc, 0, |regs, vm, host| {
             let code = vm.code;
             let op = &code.ops[pc as usize];
-            let [_, a, b, c, d, e, ..] = *regs;
-            regs[0] = match op.code {
-                OpCode::CallHelper => host.helper(op.imm as u32, [a, b, c, d, e], vm)?,
-                _ => host.kfunc(op.imm as u32, [a, b, c, d, e], vm)?,
-            };
+            let regs = regs.as_mut_ptr().cast::<u64>();
+            // r1 to r5 have been saved; r0 is what comes back.
+            let args = regs.add(1).cast::<[u64; 5]>().read();
+            regs.write(match op.code {
+                OpCode::CallHelper => host.helper(op.imm as u32, args, vm)?,
+                _ => host.kfunc(op.imm as u32, args, vm)?,
+            });
             Ok(())
         })
     }
@@ -257,12 +274,12 @@ unsafe extern "sysv64" fn host_call<H: Host>(context: *mut Context, pc: u32) -> 
 /// # Safety
 /// As for [`lend`].
 unsafe extern "sysv64" fn rest<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: passed on.
+    // SAFETY: the way to this function saves all registers; the rest is passed on.
     unsafe {
         // The code has given back what it had counted of the block from here on.
         lend::<H>(context, pc, 0, |regs, vm, host| {
             let bottom = vm.mem.frames_used - 1;
-            interpret::run(vm, regs, pc as usize, bottom, host)
+            interpret::run(vm, all_saved(regs), pc as usize, bottom, host)
         })
     }
 }
