@@ -464,7 +464,7 @@ static __always_inline task_t *interrupted_task(cpu_t *c, u32 cpu, task_t *prev)
 	WRITE_ONCE(c->interrupted, NULL);
 	if (prev || c->resched || p->base.over || p->base.rq != (s32)rq_of(cpu))
 		return NULL;
-	if (!can_run(p, cpu, NULL))
+	if (!can_move(p, cpu))
 		return NULL;
 	count(nr_resumes);
 	return p;

@@ -127,7 +127,8 @@ s32 swap_switch(u64 *ctx)
 		return 0;
 	t->base.state = TASK_VIRTUAL;
 	swap_begin_pick(cpu);
-	if (swap_search(t, cpu, NULL))
+	WRITE_ONCE(t->base.swap.barren, false);
+	if (swap_search(t, cpu, NULL, false))
 		kick(cpu, NO_CPU, ENQ_WAKE);
 	else if (cpu_nr(cpu)->search.elsewhere)
 		kick(swap_cpu_of(cpu_nr(cpu)->search.elsewhere), NO_CPU, ENQ_WAKE);

@@ -55,7 +55,7 @@ static __noinline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 	for (i = zero; i < SWAP_REALTIME && can_loop; i++) {
 		hide_value(i);
 		p = (task_t *)swap_realtime->task[i];
-		if (p && swap_search(p, cpu, prev)) {
+		if (p && !p->base.swap.barren && swap_search(p, cpu, prev, true)) {
 			count(nr_swap_realtime_picks);
 			return p;
 		}
@@ -92,7 +92,7 @@ static __always_inline void swap_init_task(task_t *p)
 	WRITE_ONCE(s->seen, 0);
 	WRITE_ONCE(s->on_way, 0);
 	WRITE_ONCE(s->noted, 0);
-	WRITE_ONCE(s->barren, 0);
+	WRITE_ONCE(s->barren, false);
 	WRITE_ONCE(s->found_pick, 0);
 	for (i = zero; i < SWAP_OWNED && can_loop; i++)
 		WRITE_ONCE(s->owned[i], NULL);

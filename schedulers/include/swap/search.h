@@ -11,14 +11,6 @@
 #ifndef SCHEDLAB_SWAP_SEARCH_H
 #define SCHEDLAB_SWAP_SEARCH_H
 
-/*
- * Entries that all searches of one pick look at together, at most; chosen: a full list of
- * providers and half of another. In a crowd whose members all may provide for each other
- * (VolanoMark without hogs) every pick runs into the limit, which is most of the 4 % of the throughput
- * that are lost there, and of the 7 % if providers are found by system calls.
- */
-#define SWAP_SEARCH_LIMIT 32
-
 u64 nr_swap_cut COUNTS("searches given up because too many providers were in question");
 
 /* The number after @last among those of @cpu, which no other CPU has. */
@@ -116,8 +108,12 @@ swap_descend(struct swap_search __arena *search, struct swap_step __arena *step,
 	struct swap_task __arena *s = &p->base.swap;
 	u64 scale = step->scale_behind, value;
 
-	if (!s->waits || step->depth + 1 >= SWAP_DEPTH || s->barren == search->pick)
+	if (p->base.state != TASK_VIRTUAL || s->barren || !s->waits)
 		return step;
+	if (step->depth + 1 >= SWAP_DEPTH) {
+		search->partial = true;
+		return step;
+	}
 	value = product / scale;
 	if (s->seen == search->serial && value <= s->value)
 		return step;
@@ -138,7 +134,7 @@ swap_look(struct swap_search __arena *search, struct swap_step __arena *step, pr
 	task_t *p = entry->task;
 
 	if (p->base.swap.on_way == search->serial) {
-		search->cyclic = true;
+		search->partial = true;
 		return step;
 	}
 	if (p != prev && p->base.state != TASK_READY)
@@ -166,10 +162,10 @@ static __always_inline bool swap_found(struct swap_search __arena *search, task_
 }
 
 /*
- * Finds who runs in place of @requester on @cpu, the calling one, which @prev is
- * about to leave. The result is kept with the requester; false: nobody can here.
+ * Finds who runs in place of @requester on @cpu, the calling one, which @prev is about to leave: the @best one, or whoever is
+ * found first. The result is kept with the requester; false: nobody can here.
  */
-static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
+static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, bool best)
 {
 	struct swap_search __arena *search;
 	struct swap_step __arena *step;
@@ -179,15 +175,17 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev)
 	use_arena();
 	search = &cpu_nr(cpu)->search;
 	search->serial = swap_next_number(search->serial, cpu);
-	WRITE_ONCE(search->cyclic, false);
+	WRITE_ONCE(search->partial, false);
 	WRITE_ONCE(search->task, NULL);
 	WRITE_ONCE(search->elsewhere, NULL);
 	WRITE_ONCE(search->value, 0);
 	step = swap_enter(search, 0, requester, 1, 1, 0);
 	for (left = search->left; left && can_loop; left--) {
+		if (!best && search->task)
+			return swap_found(search, requester);
 		if (!step->entries && !swap_next_list(step)) {
-			if (!search->task && !search->elsewhere && !search->cyclic)
-				step->task->base.swap.barren = search->pick;
+			if (!search->task && !search->elsewhere && !search->partial)
+				step->task->base.swap.barren = true;
 			if (!step->depth) {
 				search->left = left - 1;
 				return swap_found(search, requester);

@@ -21,6 +21,11 @@
  * each other which are followed; both chosen. */
 #define SWAP_REQUESTS 8
 #define SWAP_DEPTH 8
+/*
+ * Entries that all searches of one pick look at together, at most; chosen: a full list of providers and its end. In a crowd
+ * whose members all may provide for each other (VolanoMark without hogs) most picks run into the limit.
+ */
+#define SWAP_SEARCH_LIMIT 21
 /* Resources of which a task is remembered as provider, when it is asked who waits for it. */
 #define SWAP_OWNED 8
 /*
@@ -92,7 +97,7 @@ struct swap_task {
 	u64 seen, value;		/* last search that came to it while it was blocked, and by way of what value */
 	u64 on_way;			/* search in which it is on the way to the step at work */
 	u64 noted;			/* last time somebody had become ready who may provide for it */
-	u64 barren;			/* last pick that found nobody behind it */
+	u32 barren;			/* known to have nobody behind it who could run, until somebody becomes ready */
 	struct task __arena *found;	/* who runs in its place, */
 	provider_t *found_entry;	/* by which entry, */
 	u64 found_pick;			/* and the pick that found that */
@@ -115,7 +120,7 @@ struct swap_step {
 struct swap_search {
 	struct swap_step step[SWAP_DEPTH];
 	u32 left;			/* entries that may be looked at until this pick ends */
-	bool cyclic;			/* came to a task that is on the way to where it came from */
+	bool partial;			/* there may be somebody where it has not looked: it came in a circle, or too deep */
 	u64 pick, serial;		/* numbers of the pick and of the search, which no other CPU has */
 	struct task __arena *task;	/* who runs in place of the requester, NULL: nobody */
 	struct task __arena *elsewhere;	/* if nobody can here: who can on another CPU, NULL: nobody */

@@ -47,10 +47,10 @@ static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 
 	if (p->base.state != TASK_VIRTUAL)
 		return false;
-	if (swap_enabled && p->base.swap.barren != search->pick) {
+	if (swap_enabled && !p->base.swap.barren) {
 		if (!search->left)
 			return false;
-		if (swap_search(p, cpu, prev))
+		if (swap_search(p, cpu, prev, true))
 			return true;
 #ifdef POLICY_GLOBAL_RQ
 		/* another CPU may be able to */
@@ -132,7 +132,7 @@ static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
 		return p;
 	}
 	/* the pick has searched for it, unless another CPU has done so since */
-	if (p->base.swap.found_pick != search->pick && !swap_search(p, cpu, prev)) {
+	if (p->base.swap.found_pick != search->pick && !swap_search(p, cpu, prev, true)) {
 		swap_note_stale(p, cpu);
 		return NULL;
 	}
@@ -190,7 +190,8 @@ static __always_inline s32 swap_where(task_t *p, u32 cpu)
 	if (!p->base.swap.nr_requests || !swap_enabled)
 		return NO_CPU;
 	swap_begin_pick(cpu);
-	if (swap_search(p, cpu, NULL))
+	WRITE_ONCE(p->base.swap.barren, false);
+	if (swap_search(p, cpu, NULL, false))
 		where = cpu;
 	else if (cpu_nr(cpu)->search.elsewhere)
 		where = swap_cpu_of(cpu_nr(cpu)->search.elsewhere);
@@ -247,19 +248,37 @@ static __always_inline void swap_note(cpu_t *c, task_t *waiter)
 	if (n >= SWAP_SERVED || waiter->base.swap.noted == c->search.serial)
 		return;
 	waiter->base.swap.noted = c->search.serial;
+	WRITE_ONCE(waiter->base.swap.barren, false);
 	hide_value(n);
 	c->served[n % SWAP_SERVED] = waiter;
 	c->nr_served = n + 1;
 }
 
 /*
- * The provider of @entry has become ready: the first parked requesters of its resource, and of those that are not
- * parked too, for the CPU's list; and the CPU on which somebody else runs in place of one.
+ * Does nobody wait for @resource whom it concerns that a provider has become ready? Whoever is queued, and not known to have
+ * nobody behind, does not; one requester is the rule. A look without the lock: at worst it misses one that has just come, and
+ * that has looked for itself.
+ */
+static __always_inline bool swap_needs_nothing(resource_t *resource)
+{
+	task_t *p;
+
+	if (resource->nr_requesters != 1)
+		return !resource->nr_requesters;
+	p = list_entry(resource->requesters.next, struct swap_request, link)->task;
+	return p->base.state == TASK_VIRTUAL && p->base.rq != RQ_NONE && !p->base.swap.barren &&
+	       cpu_nr(p->base.swap.cpu)->curr != p;
+}
+
+/*
+ * The provider of @entry has become ready: the first requesters of its resource that are parked, or known to have nobody
+ * behind them, for the CPU's list; and the CPU on which somebody else runs in place of one. Those that are queued know of
+ * somebody who can run, and so do those that wait for them.
  */
 static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 {
 	resource_t *resource = entry->resource;
-	u32 parked = zero, looks = zero;
+	u32 told = zero;
 	struct lock *lock;
 	list_t *pos;
 	task_t *p;
@@ -269,13 +288,12 @@ static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 		return;
 	list_for_each(pos, &resource->requesters) {
 		p = list_entry(pos, struct swap_request, link)->task;
-		if (p->base.rq == RQ_NONE)
-			parked++;
-		else if (p->base.state == TASK_VIRTUAL && cpu_nr(p->base.swap.cpu)->curr == p)
+		if (p->base.state == TASK_VIRTUAL && cpu_nr(p->base.swap.cpu)->curr == p)
 			c->choose_again = p->base.swap.cpu;
-		if (p->base.rq == RQ_NONE || looks++ < SWAP_REVIVALS)
-			swap_note(c, p);
-		if (parked >= SWAP_REVIVALS)
+		if (p->base.rq != RQ_NONE && !p->base.swap.barren)
+			continue;
+		swap_note(c, p);
+		if (++told >= SWAP_REVIVALS)
 			break;
 	}
 	unlock(lock);
@@ -314,7 +332,7 @@ __weak int swap_make_ready(u64 address, s32 cpu)
 				break;
 			if (entry->task != p || entry->id != p->base.id)
 				continue;
-			if (!entry->resource->nr_requesters || entry->confidence <= 0)
+			if (entry->confidence <= 0 || swap_needs_nothing(entry->resource))
 				continue;
 			c->choose_again = NO_CPU;
 			swap_collect(entry, c);
