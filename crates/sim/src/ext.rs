@@ -342,11 +342,8 @@ impl<S: SchedExt> Sim<S> {
 
     /// `dispatch_one()`.
     fn ext_dispatch_one(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
-        if self.k.cpu(cpu).cpu_released {
-            self.k.cpu_mut(cpu).cpu_released = false;
-            if self.has(OpKind::CpuAcquire) {
-                self.call(OpKind::CpuAcquire, None, Some(cpu), |ops, k| ops.cpu_acquire(k, cpu));
-            }
+        if std::mem::take(&mut self.k.cpu_mut(cpu).cpu_released) {
+            self.ext_tell_acquire(cpu);
         }
         let prev = prev.filter(|&task| self.k.task(task).class == SchedClass::Ext);
         if let Some(task) = prev {
@@ -376,6 +373,13 @@ impl<S: SchedExt> Sim<S> {
             self.k.cpu_mut(cpu).reenq_local = true;
         }
         verdict
+    }
+
+    #[inline(never)]
+    fn ext_tell_acquire(&mut self, cpu: CpuId) {
+        if self.has(OpKind::CpuAcquire) {
+            self.call(OpKind::CpuAcquire, None, Some(cpu), |ops, k| ops.cpu_acquire(k, cpu));
+        }
     }
 
     /// `scx_dispatch_sched()`: the global queue, then `ops.dispatch()` until it
@@ -410,7 +414,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     fn ext_consume(&mut self, cpu: CpuId, ix: crate::dsq::DsqIx) -> bool {
-        let found = self.k.consume(cpu, ix, 0);
+        let found = self.k.dsq(ix).nr > 0 && self.k.consume(cpu, ix, 0);
         self.run_deferred();
         found
     }

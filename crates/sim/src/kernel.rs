@@ -322,13 +322,18 @@ impl Kernel {
         if grant.transfer {
             cost += costs.lock_transfer;
         }
-        let wait = grant.at - self.ctx.now;
-        if wait > DurationNs::ZERO {
-            // Who spins on it makes one wait.
-            cost += wait + costs.lock_spinner * grant.spinners;
-            self.totals.lock_wait += wait;
+        if grant.at > self.ctx.now {
+            cost += self.wait_for(grant);
         }
         self.charge(cost);
+    }
+
+    /// How long it takes until the lock is there: who spins on it makes one wait too.
+    #[inline(never)]
+    fn wait_for(&mut self, grant: Grant) -> DurationNs {
+        let wait = grant.at - self.ctx.now;
+        self.totals.lock_wait += wait;
+        wait + self.machine.costs.lock_spinner * grant.spinners
     }
 
     /// Arms a timer: it fires once at `at` on the pinned CPU, otherwise on the

@@ -8,6 +8,9 @@
 //! two CPUs may see each other's effects out of order by the length of one path
 //! (about a microsecond). What must not happen out of order waits: locks have
 //! timelines, and a task never runs before the instant it was queued at.
+//!
+//! The host waits for code more than for data: what few paths reach is kept out of
+//! line (`#[inline(never)]`), so that the code of a switch lies close together.
 
 mod balance;
 mod cache;

@@ -298,6 +298,7 @@ impl Kernel {
     }
 
     /// `scx_dispatch_dequeue()`: off whatever queue the task is on.
+    #[inline]
     pub(crate) fn dispatch_dequeue(&mut self, task: TaskId) {
         if let Some(ix) = self.task(task).scx.dsq {
             self.dsq_lock(ix);
@@ -458,7 +459,15 @@ impl Kernel {
     }
 
     /// `scx_flush_dispatch_buf()`: finishes the inserts of `ops.dispatch()` on `cpu`.
+    #[inline]
     pub(crate) fn flush_dispatch_buffer(&mut self, cpu: CpuId) {
+        if !self.scx.buffer.is_empty() {
+            self.finish_dispatches(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn finish_dispatches(&mut self, cpu: CpuId) {
         let mut at = 0;
         while let Some(&entry) = self.scx.buffer.get(at) {
             self.finish_dispatch(cpu, entry);

@@ -22,7 +22,8 @@ impl Default for Histogram {
     }
 }
 
-fn bucket(value: u64) -> usize {
+/// The bucket of a value, the same in every histogram.
+pub(crate) fn bucket(value: u64) -> usize {
     if value < SUB as u64 {
         return value as usize;
     }
@@ -43,7 +44,12 @@ fn upper(bucket: usize) -> u64 {
 impl Histogram {
     /// Adds one value.
     pub fn record(&mut self, value: DurationNs) {
-        self.counts[bucket(value.0)] += 1;
+        self.record_in(bucket(value.0), value);
+    }
+
+    /// Adds one value to the bucket that [`bucket`] gave for it.
+    pub(crate) fn record_in(&mut self, bucket: usize, value: DurationNs) {
+        self.counts[bucket] += 1;
         self.total += 1;
         self.max = self.max.max(value.0);
     }

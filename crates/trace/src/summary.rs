@@ -1,7 +1,7 @@
 //! The streaming summary of a run: what the common metrics are made of.
 
 use crate::event::{Event, EventKind, Sink, TaskState};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, bucket};
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use std::collections::BTreeMap;
 
@@ -209,9 +209,10 @@ impl Summary {
         if let Some(waited) = waited {
             task.run_delay += waited;
             self.waited += waited;
-            self.run_delay.record(waited);
+            let bucket = bucket(waited.0);
+            self.run_delay.record_in(bucket, waited);
             if woken {
-                self.wakeup_latency.record(waited);
+                self.wakeup_latency.record_in(bucket, waited);
             }
         }
         self.migrations += u64::from(migrated);
