@@ -154,6 +154,9 @@ pub enum Formula {
     MeanSpanUs(SpanId),
     /// The first sample, in the order of the ends, in milliseconds.
     FirstSpanMs(SpanId),
+    /// Mean length of the later half of the samples (of the first 65,536), in the order of the ends, the middle one
+    /// included, in milliseconds.
+    LaterHalfMeanMs(SpanId),
     /// The smallest length, in milliseconds, that this many percent of the samples do not exceed;
     /// of the first 65,536 where there are more.
     QuantileSpanMs {
@@ -251,6 +254,7 @@ impl Formula {
             Formula::MeanSpanMs(span) => mean_seconds(m, span).map(|s| s * 1e3),
             Formula::MeanSpanUs(span) => mean_seconds(m, span).map(|s| s * 1e6),
             Formula::FirstSpanMs(span) => lengths(m, span).next().map(|length| length.as_secs_f64() * 1e3),
+            Formula::LaterHalfMeanMs(span) => later_half_mean(m, span).map(|s| s * 1e3),
             Formula::QuantileSpanMs { span, percent } => {
                 quantile(m, span, u16::from(percent) * 10).map(|s| s * 1e3)
             }
@@ -284,6 +288,13 @@ fn spans(m: &Measurements, span: SpanId) -> Option<&Spans> {
 /// Lengths of the samples that were kept, in the order of their ends.
 fn lengths(m: &Measurements, span: SpanId) -> impl Iterator<Item = DurationNs> + '_ {
     spans(m, span).map_or(&[][..], Spans::samples).iter().map(SpanSample::length)
+}
+
+/// Mean length in seconds of the later half of the samples that were kept.
+fn later_half_mean(m: &Measurements, span: SpanId) -> Option<f64> {
+    let all = spans(m, span)?.samples().len();
+    let sum: f64 = lengths(m, span).skip(all / 2).map(DurationNs::as_secs_f64).sum();
+    (all > 0).then(|| sum / (all - all / 2) as f64)
 }
 
 /// The smallest length in seconds that this many thousandths of the samples do not exceed.
@@ -347,6 +358,7 @@ mod tests {
         let per_unit = Formula::TimePerUnitUs { counter, over: None, times_cpus: true };
         assert_eq!(per_unit.evaluate(&m), Some(8000.0));
         assert_eq!(Formula::FirstSpanMs(span).evaluate(&m), Some(1000.0));
+        assert_eq!(Formula::LaterHalfMeanMs(span).evaluate(&m), Some(1500.0));
         let quantile = |percent| Formula::QuantileSpanMs { span, percent }.evaluate(&m);
         assert_eq!((quantile(50), quantile(51), quantile(100)), (Some(1000.0), Some(1500.0), Some(1500.0)));
         let fine = |permille| Formula::QuantileSpanUs { span, permille }.evaluate(&m);
@@ -373,6 +385,7 @@ mod tests {
         assert_eq!(Formula::MeanSpanSeconds(SpanId(1)).evaluate(&measured()), None);
         let none = Formula::QuantileSpanMs { span: SpanId(1), percent: 95 };
         assert_eq!(none.evaluate(&measured()), None);
+        assert_eq!(Formula::LaterHalfMeanMs(SpanId(1)).evaluate(&measured()), None);
         assert_eq!(Formula::MakespanSeconds(SpanId(9)).evaluate(&measured()), None);
     }
 }

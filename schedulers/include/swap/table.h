@@ -333,14 +333,16 @@ static __always_inline bool swap_is_sole(provider_t *entry)
 /*
  * The time of @entry was for nothing. That the paper takes one step back at a time,
  * and none if there is no choice, is for providers that are guessed; one that was seen
- * to provide once, and not since, is given up sooner.
+ * to provide once, and not since, is given up sooner. A child is not: whoever waits for it gets nothing before its end.
  */
 static __always_inline void swap_blame(provider_t *entry)
 {
 	s32 confidence = entry->confidence;
 
 	entry->used = 0;
-	if (detect != DETECT_PAPER)
+	if (detect != DETECT_PAPER && entry->resource->type == SWAP_CHILD)
+		confidence = max(confidence >> 1, 1);
+	else if (detect != DETECT_PAPER)
 		confidence >>= 1;
 	else if (!swap_is_sole(entry))
 		confidence--;

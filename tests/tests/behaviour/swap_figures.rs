@@ -56,6 +56,20 @@ fn loaded_microbenchmarks_are_as_fast_as_unloaded() {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
+/// A child that computes for many quanta stays the one that its parent waits for: nothing but its end helps the parent.
+#[test]
+fn a_child_is_not_given_up() {
+    for (policy, without) in [("bsd4", 1200.0), ("vanilla", 700.0)] {
+        let time = |name| {
+            mean(&Lab::new(name).run_catalog("swap-wait:hogs=4,iterations=6,service=300ms").iterations())
+        };
+        let among = time(policy);
+        assert!(among > without, "{policy}: {among} ms");
+        let swap = if policy == "bsd4" { "bsd4+swap" } else { "vanilla+swap" };
+        near(time(swap), 300.0, 15.0);
+    }
+}
+
 /// Figure 4: five servers, of which the fastest needs 200 ms. All start out the same, so the first iteration takes as long
 /// as without the layer; then the fastest is found.
 #[test]

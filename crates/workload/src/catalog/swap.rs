@@ -99,6 +99,7 @@ const TRANSFER_PARAMS: &[ParamInfo] = &[HOGS, ITERATIONS, SERVICE, IMPORTANT, SE
 pub(super) const METRICS: &[(&str, &str)] = &[
     ("iteration_time", "ms"),
     ("iteration_time_first", "ms"),
+    ("iteration_time_later", "ms"),
     ("iteration_time_p95", "ms"),
     ("iteration_time_max", "ms"),
 ];
@@ -285,6 +286,8 @@ pub(super) fn iteration_metrics(draft: &mut Draft, span: SpanId) {
     let formulas = [
         Formula::MeanSpanMs(span),
         Formula::FirstSpanMs(span),
+        // When whoever learns from earlier iterations has learnt.
+        Formula::LaterHalfMeanMs(span),
         Formula::QuantileSpanMs { span, percent: 95 },
         Formula::QuantileSpanMs { span, percent: 100 },
     ];
