@@ -105,8 +105,9 @@ impl Join<'_> {
     ) -> Result<GuestAddr, Fault> {
         let addr = GuestAddr(pointer);
         if self.state.tasks.is_task_pointer(addr) {
-            self.state.freshen(addr, true, self.k, mem)?;
-            return Ok(addr.offset(offset));
+            let member = addr.offset(offset);
+            self.state.freshen(member, false, self.k, mem)?;
+            return Ok(member);
         }
         Err(no_task(pointer))
     }

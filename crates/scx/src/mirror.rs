@@ -417,7 +417,7 @@ impl Tasks {
     }
 
     /// Writes what changes of a task as it runs, waits and blocks.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) {
         let hot = mem.array_mut::<HOT>(addr).expect("slots lie in the guest's memory");
         put(hot, offset_of!(Hot, sum_exec_runtime), task.sum_exec_runtime.0.to_le_bytes());

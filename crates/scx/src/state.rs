@@ -221,7 +221,7 @@ impl State {
     }
 
     /// The same for a task, without what is rarely looked at.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn freshen_task(&mut self, id: TaskId, start: GuestAddr, k: &mut Kernel, mem: &mut Memory) {
         if let Some(task) = k.take_stale_task(id) {
             self.tasks.refresh(task, start, mem);

@@ -38,7 +38,7 @@ pub(super) fn lookup_percpu<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E
 }
 
 /// What a look-up on this CPU finds: the value's address, or 0.
-#[inline]
+#[inline(always)]
 pub(super) fn lookup_on<E: Env>(
     map: u64,
     key: u64,
