@@ -89,18 +89,17 @@ fn record(path: &Path) -> RunRecord {
     from_json(&text).unwrap().runs.remove(0)
 }
 
-fn run(lab: &Schedlab, arm: &[&str], name: &str, workload: &str, more: &[&str]) -> Ended {
+fn run(lab: &Schedlab, arm: &[&str], name: &str, workload: &str, cpus: &str, more: &[&str]) -> Ended {
     let _ = std::fs::remove_file(lab.path("result.json"));
     let object = object(name);
-    let fixed = ["-q", "-s", &object, "-w", workload, "--json", "result.json"];
-    let cpus: &[&str] = if more.contains(&"-c") { &[] } else { &["-c", "2"] };
-    lab.run(&[arm, &fixed, cpus, more].concat(), LIMIT)
+    let fixed = ["-q", "-c", cpus, "-s", &object, "-w", workload, "--json", "result.json"];
+    lab.run(&[arm, &fixed, more].concat(), LIMIT)
 }
 
 /// Both arms, which both have to end well.
-fn both(lab: &Schedlab, name: &str, workload: &str, more: &[&str]) -> [RunRecord; 2] {
+fn both(lab: &Schedlab, name: &str, workload: &str, cpus: &str, more: &[&str]) -> [RunRecord; 2] {
     [&["sim"][..], &REAL].map(|arm| {
-        let ended = run(lab, arm, name, workload, more);
+        let ended = run(lab, arm, name, workload, cpus, more);
         assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{name} {workload} {arm:?}");
         let record = record(&lab.path("result.json"));
         assert_eq!(record.exit.kind.name(), "none", "{name} {workload} {arm:?}: {:?}", record.exit);
@@ -130,14 +129,14 @@ fn same_parts(runs: &[RunRecord; 2], kind: &str) {
 #[test]
 fn scx_simple_gives_the_same_shares() {
     let Some(lab) = lab("foreign-simple", &["scx_simple"], true) else { return };
-    let runs = both(&lab, "scx_simple", "hogs.toml", &[]);
+    let runs = both(&lab, "scx_simple", "hogs.toml", "2", &[]);
     same_parts(&runs, "hog");
     // By weight: nice 0 weighs 100, nice 10 weighs 11.
     let (hogs, _) = parts(&runs[0], "hog");
     assert!(hogs[0] > 6.0 * hogs[3], "{hogs:?}");
     // On one CPU: what an emulated second one does less, short runs would be charged for.
-    same_parts(&both(&lab, "scx_simple", PERIODIC, &["-c", "1"]), "periodic");
-    let fifo = both(&lab, "scx_simple", "hogs.toml", &["--set", "fifo_sched=true"]);
+    same_parts(&both(&lab, "scx_simple", PERIODIC, "1", &[]), "periodic");
+    let fifo = both(&lab, "scx_simple", "hogs.toml", "2", &["--set", "fifo_sched=true"]);
     same_parts(&fifo, "hog");
 }
 
@@ -145,7 +144,7 @@ fn scx_simple_gives_the_same_shares() {
 fn scx_cpu0_runs_everything_on_cpu_0() {
     let Some(lab) = lab("foreign-cpu0", &["scx_cpu0"], true) else { return };
     for workload in ["cpuhog:ntasks=3,nice=0/5/10,ttime=6s", PERIODIC] {
-        let runs = both(&lab, "scx_cpu0", workload, &[]);
+        let runs = both(&lab, "scx_cpu0", workload, "2", &[]);
         let kind = if workload == PERIODIC { "periodic" } else { "hog" };
         same_parts(&runs, kind);
         for run in &runs {
@@ -159,7 +158,7 @@ fn scx_cpu0_runs_everything_on_cpu_0() {
 #[test]
 fn scx_sdt_shares_alike() {
     let Some(lab) = lab("foreign-sdt", &["scx_sdt"], true) else { return };
-    same_parts(&both(&lab, "scx_sdt", "cpuhog:ntasks=4,nice=0/0/5/10,ttime=6s", &[]), "hog");
+    same_parts(&both(&lab, "scx_sdt", "cpuhog:ntasks=4,nice=0/0/5/10,ttime=6s", "2", &[]), "hog");
 }
 
 /// Its arrays and its number of CPUs are what its loader fills in; with both, every CPU gets work on both sides.
@@ -168,7 +167,9 @@ fn scx_central_uses_all_cpus() {
     let Some(lab) = lab("foreign-central", &["scx_central"], true) else { return };
     // An emulated second CPU does less than the first one, by as much as it happens to: 1.18 to 1.99 of two were seen. On the real
     // side it is enough that both work.
-    for (run, least) in both(&lab, "scx_central", "cpuhog:ntasks=4,ttime=6s", &[]).iter().zip([1.9, 1.05]) {
+    for (run, least) in
+        both(&lab, "scx_central", "cpuhog:ntasks=4,ttime=6s", "2", &[]).iter().zip([1.9, 1.05])
+    {
         let (parts, sum) = parts(run, "hog");
         println!("scx_central: {parts:.3?} of {sum:.3} CPUs");
         assert!(sum > least, "{sum}");
@@ -180,16 +181,16 @@ fn scx_central_uses_all_cpus() {
 #[test]
 fn scx_qmap_runs_or_is_refused_with_the_place() {
     let Some(lab) = lab("foreign-qmap", &["scx_qmap"], true) else { return };
-    let ended = run(&lab, &["sim"], "scx_qmap", "hogs.toml", &[]);
+    let ended = run(&lab, &["sim"], "scx_qmap", "hogs.toml", "2", &[]);
     assert_eq!(ended.code, 4, "{ended:?}");
     assert!(ended.err.contains("--set max_tasks=VALUE") && ended.err.lines().count() == 1, "{ended:?}");
     // What its own loader sets.
     let more = ["--set", "max_tasks=16384", "--set", "round_robin_ns=200000000"];
-    let ended = run(&lab, &["sim"], "scx_qmap", "hogs.toml", &more);
+    let ended = run(&lab, &["sim"], "scx_qmap", "hogs.toml", "2", &more);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
     let simulated = record(&lab.path("result.json"));
     assert!(parts(&simulated, "hog").1 > 1.4, "{:?}", simulated.tasks);
-    let ended = run(&lab, &REAL, "scx_qmap", "hogs.toml", &more);
+    let ended = run(&lab, &REAL, "scx_qmap", "hogs.toml", "2", &more);
     if ended.code == 0 {
         same_parts(&[simulated, record(&lab.path("result.json"))], "hog");
         return;
@@ -210,7 +211,7 @@ fn the_other_examples_are_refused_by_name() {
         ("scx_userland", 4, &["error_bpf", "User scheduler pid uninitialized"]),
     ];
     for (name, code, words) in cases {
-        let ended = run(&lab, &["sim"], name, "hogs.toml", &[]);
+        let ended = run(&lab, &["sim"], name, "hogs.toml", "2", &[]);
         assert_eq!((ended.code, ended.err.lines().count()), (code, 1), "{ended:?}");
         for word in words {
             assert!(ended.err.contains(word), "{name}: no {word:?} in {}", ended.err);
