@@ -37,6 +37,7 @@ const TESTS: &[Test] = &[
     ("nice_shares_of_hogs", nice_shares_of_hogs),
     ("swap_on_two_cpus", swap::brings_providers_forward_on_two_cpus),
     ("swap_brings_providers_forward", swap::brings_providers_forward),
+    ("swap_brings_children_forward", swap::brings_children_forward),
     ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
     ("shipped_schedulers_run_chat", shipped_schedulers_run_chat),
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
