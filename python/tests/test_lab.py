@@ -59,6 +59,13 @@ def test_data_frames(lab: Lab) -> None:
     mean = runs[runs.scheduler == "o1"].throughput.mean()
     assert comparisons.loc["throughput", "candidate_mean"] == pytest.approx(mean)
     assert len(result.task_frame()) == sum(len(run.tasks) for run in result.runs)
+    histograms = result.histogram_frame()
+    for run in result.runs:
+        mine = histograms[(histograms.scheduler == run.scheduler) & (histograms.seed == run.seed)]
+        delays = mine[mine.histogram == "run_delay_ns"]
+        assert list(delays["count"]) == run.histograms["run_delay_ns"].counts and len(delays) > 10
+        below = delays["count"].cumsum() / delays["count"].sum()
+        assert delays.le[below >= 0.99].min() == run["run_delay_ns_p99"] and delays.le.max() == run["run_delay_ns_max"]
     series = lab.sim("o1", "swap-multi:iterations=3,hogs=0", cpus=1).series_frame()
     assert len(series) == 3 and (series.value > 0).all()
 

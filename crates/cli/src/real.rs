@@ -141,6 +141,7 @@ pub(crate) fn record(
         duration: result.elapsed,
         exit: result.scheduler.exit,
         metrics: result.metrics,
+        histograms: result.histograms,
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),

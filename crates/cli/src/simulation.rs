@@ -199,6 +199,7 @@ impl Simulation {
             duration: result.duration,
             exit: result.exit,
             metrics,
+            histograms: result.summary.latencies(),
             series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tables: self.scheduler.tables(&tables),

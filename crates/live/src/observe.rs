@@ -2,7 +2,7 @@
 //! kernel, and what is read from it at the end.
 
 use schedlab_base::{Better, DurationNs, Metric};
-use schedlab_trace::Histogram;
+use schedlab_trace::{Distribution, Histogram, latencies, percentile_metrics};
 
 use crate::exec::Window;
 use crate::load::{LoadError, Watcher};
@@ -31,6 +31,8 @@ pub(crate) struct Observation {
     pub(crate) tasks: Vec<SeenTask>,
     /// The metrics that every run has, as far as they can be observed.
     pub(crate) metrics: Vec<Metric>,
+    /// The distributions of the run's latencies by name.
+    pub(crate) histograms: Vec<(String, Distribution)>,
 }
 
 impl Observer {
@@ -59,22 +61,17 @@ impl Observer {
             Metric::new("context_switches", one("nr_switches") as f64, "1", Better::Neither),
             Metric::new("migrations", migrations as f64, "1", Better::Neither),
         ];
-        for (name, counts, max) in [
-            ("wakeup_latency_ns", "wakeup_latency", "wakeup_max"),
-            ("run_delay_ns", "run_delay", "run_delay_max"),
-        ] {
-            let histogram = Histogram::from_counts(&self.0.read(counts), DurationNs(one(max)));
-            for (suffix, permille) in [("p50", 500), ("p95", 950), ("p99", 990), ("max", 1000)] {
-                let Some(value) = histogram.quantile(permille) else { continue };
-                metrics.push(Metric::new(&format!("{name}_{suffix}"), value.0 as f64, "ns", Better::Lower));
-            }
-        }
+        let histogram =
+            |counts: &str, max: &str| Histogram::from_counts(&self.0.read(counts), DurationNs(one(max)));
+        let histograms =
+            latencies(&histogram("wakeup_latency", "wakeup_max"), &histogram("run_delay", "run_delay_max"));
+        metrics.extend(percentile_metrics(&histograms));
         let capacity = elapsed.0 as f64 * cpus as f64;
         if capacity > 0.0 {
             let busy = self.busy_ns(begin_ns, begin_ns + elapsed.0) as f64;
             metrics.push(Metric::new("cpu_busy_fraction", (busy / capacity).min(1.0), "1", Better::Neither));
         }
-        Observation { tasks, metrics }
+        Observation { tasks, metrics, histograms }
     }
 
     fn tasks(&self) -> Vec<SeenTask> {

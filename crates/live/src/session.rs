@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_trace::waits::Waits;
-use schedlab_trace::{Series, TaskRecord};
+use schedlab_trace::{Distribution, Series, TaskRecord};
 use schedlab_workload::Scenario;
 
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
@@ -76,6 +76,8 @@ pub struct RunResult {
     pub cpus: usize,
     /// The workload's metrics, then the common ones that are known.
     pub metrics: Vec<Metric>,
+    /// The distributions of the run's latencies by name, where they were observed.
+    pub histograms: Vec<(String, Distribution)>,
     /// What the workload reports sample by sample.
     pub series: Vec<Series>,
     /// The workload's tasks in order, then the forked ones in sum.
@@ -236,8 +238,12 @@ fn run_scenario(
     let tasks = task_records(&outcome, seen.as_ref().map(|seen| seen.tasks.as_slice()));
     let mut metrics: Vec<Metric> =
         scenario.metrics.iter().filter_map(|metric| metric.evaluate(&outcome.measurements)).collect();
+    let mut histograms = Vec::new();
     match seen {
-        Some(seen) => metrics.extend(seen.metrics),
+        Some(seen) => {
+            metrics.extend(seen.metrics);
+            histograms = seen.histograms;
+        }
         None => metrics.extend(summed_metrics(&tasks, elapsed, cpus)),
     }
     let series = scenario.series.iter().map(|spec| Series {
@@ -248,7 +254,7 @@ fn run_scenario(
     let series = series.collect();
     let named = outcome.tasks.iter().filter(|task| task.thread_id != 0);
     let thread_names = named.map(|task| (task.thread_id.cast_signed(), task.name.clone())).collect();
-    Ok(RunResult { elapsed, cpus, metrics, series, tasks, thread_names, ..RunResult::default() })
+    Ok(RunResult { elapsed, cpus, metrics, histograms, series, tasks, thread_names, ..RunResult::default() })
 }
 
 /// Figures of the tasks; switches and migrations as observed, else as the kernel counts them.

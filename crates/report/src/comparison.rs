@@ -264,7 +264,9 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
 pub(crate) mod tests {
     use super::*;
     use schedlab_base::{DurationNs, Metric};
-    use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable, Series, TaskRecord};
+    use schedlab_trace::{
+        Bucket, Counter, Distribution, ExitKind, ExitRecord, SchedulerTable, Series, TaskRecord,
+    };
 
     /// A made-up run for tests of this room.
     pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
@@ -285,6 +287,7 @@ pub(crate) mod tests {
                 Metric::new("throughput", throughput, "messages/s", Better::Higher),
                 Metric::new("context_switches", 7.0, "1", Better::Neither),
             ],
+            histograms: vec![("run_delay_ns".into(), distribution(&[(0, 3), (992, 4), (1000, 1)]))],
             series: vec![Series { name: "iteration_time".into(), unit: "ms", values: vec![9.5, 2.0] }],
             counters: vec![Counter { name: "picks".into(), value: 12, meaning: "tasks picked".into() }],
             tasks: vec![TaskRecord {
@@ -306,6 +309,12 @@ pub(crate) mod tests {
                 rows: vec![vec!["7".into()]],
             }],
         }
+    }
+
+    /// A distribution from bounds and counts.
+    pub(crate) fn distribution(buckets: &[(u64, u64)]) -> Distribution {
+        let bucket = |&(le, count): &(u64, u64)| Bucket { le: DurationNs(le), count };
+        Distribution::new(buckets.iter().map(bucket).collect()).unwrap()
     }
 
     fn runs(a: &[f64], b: &[f64]) -> Vec<RunRecord> {

@@ -9,11 +9,13 @@ use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
-    Backend, Counter, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
+    Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
+    TaskRecord, WorkloadRecord,
 };
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -186,6 +188,8 @@ struct Run {
     exit: Exit,
     metrics: Pairs<Figure>,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    histograms: Pairs<Buckets>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     series: Pairs<Samples>,
     #[serde(default)]
     counters: Pairs<u64>,
@@ -218,6 +222,15 @@ struct Table {
     meaning: String,
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
+}
+
+/// The buckets of a histogram that hold values, each on its line: there are hundreds.
+#[derive(Serialize, Deserialize)]
+struct Buckets {
+    #[serde(serialize_with = "on_one_line")]
+    le: Vec<u64>,
+    #[serde(serialize_with = "on_one_line")]
+    counts: Vec<u64>,
 }
 
 /// The samples of a series.
@@ -371,6 +384,7 @@ fn run_out(run: &RunRecord) -> Run {
             dump: run.exit.dump.clone(),
         },
         metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
+        histograms: Pairs(run.histograms.iter().map(|(name, d)| (name.clone(), buckets_out(d))).collect()),
         series: Pairs(run.series.iter().map(|series| (series.name.clone(), samples(series))).collect()),
         counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
@@ -398,6 +412,30 @@ fn table_in((name, table): (String, Table)) -> SchedulerTable {
 
 fn samples(series: &Series) -> Samples {
     Samples { unit: series.unit.to_string(), values: series.values.clone() }
+}
+
+fn on_one_line<S: Serializer>(numbers: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    let text = serde_json::to_string(numbers).and_then(RawValue::from_string);
+    text.map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+fn buckets_out(distribution: &Distribution) -> Buckets {
+    let buckets = distribution.buckets();
+    Buckets {
+        le: buckets.iter().map(|bucket| bucket.le.0).collect(),
+        counts: buckets.iter().map(|bucket| bucket.count).collect(),
+    }
+}
+
+fn buckets_in((name, buckets): (String, Buckets)) -> Result<(String, Distribution), JsonError> {
+    let broken = |what: String| JsonError(format!("histogram '{name}': {what}"));
+    let Buckets { le, counts } = buckets;
+    if le.len() != counts.len() {
+        return Err(broken(format!("{} values in le, {} in counts", le.len(), counts.len())));
+    }
+    let bucket = |(le, count)| Bucket { le: DurationNs(le), count };
+    let distribution = Distribution::new(le.into_iter().zip(counts).map(bucket).collect());
+    distribution.map_err(|error| broken(error.to_string())).map(|found| (name, found))
 }
 
 fn series_in(series: Pairs<Samples>) -> Vec<Series> {
@@ -465,6 +503,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         duration: DurationNs(run.duration_ns),
         exit: exit_in(run.exit)?,
         metrics,
+        histograms: run.histograms.0.into_iter().map(buckets_in).collect::<Result<_, _>>()?,
         series: series_in(run.series),
         counters: counters_in(run.counters, run.counter_meanings),
         tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
@@ -586,6 +625,28 @@ mod tests {
         assert_eq!(run["tasks"][0]["share"], 0.4);
         assert_eq!(run["exit"]["kind"], "none");
         assert_eq!(run["duration_ns"], 5_000_000);
+    }
+
+    #[test]
+    fn histograms_stand_on_two_lines_and_may_be_missing() {
+        let text = to_json(&document());
+        let le = text.lines().find(|line| line.contains("\"le\"")).unwrap();
+        assert_eq!(le.trim(), "\"le\": [0,992,1000],");
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for run in value["runs"].as_array_mut().unwrap() {
+            run.as_object_mut().unwrap().remove("histograms").unwrap();
+        }
+        let old = from_json(&value.to_string()).unwrap();
+        assert!(old.runs.iter().all(|run| run.histograms.is_empty()));
+        assert!(!to_json(&old).contains("histograms"));
+        for (from, to, why) in [
+            ("[0,992,1000]", "[0,992]", "'run_delay_ns': 2 values in le, 3 in counts"),
+            ("[0,992,1000]", "[0,992,992]", "'run_delay_ns': bound 2"),
+            ("[3,4,1]", "[3,0,1]", "'run_delay_ns': count 1"),
+        ] {
+            let error = from_json(&text.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

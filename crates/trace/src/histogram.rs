@@ -1,5 +1,6 @@
 //! A histogram of spans with bounded memory and relative error.
 
+use crate::distribution::{Bucket, Distribution};
 use schedlab_base::DurationNs;
 
 /// Sub-buckets per power of two: the relative error of a quantile is below 1/64.
@@ -8,17 +9,16 @@ const SUB: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
 /// Log-linear histogram over all of `u64` nanoseconds: values below 64 are
-/// exact, larger ones are kept to 1/64. The maximum and the count are exact.
+/// exact, larger ones are kept to 1/64. The maximum is exact.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
-    total: u64,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], total: 0, max: 0 }
+        Histogram { counts: vec![0; BUCKETS], max: 0 }
     }
 }
 
@@ -50,26 +50,32 @@ impl Histogram {
     /// Adds one value to the bucket that [`bucket`] gave for it.
     pub(crate) fn record_in(&mut self, bucket: usize, value: DurationNs) {
         self.counts[bucket] += 1;
-        self.total += 1;
         self.max = self.max.max(value.0);
     }
 
     /// A histogram that was counted elsewhere with the same buckets: index `i < 64`
     /// holds the value `i`; above, 64 buckets per power of two. Missing buckets are
-    /// empty, those beyond the range are left out. `max` is the exact largest value.
+    /// empty, those beyond the range are left out. `max` is the largest value; one that
+    /// is not in the last bucket with values (two CPUs may have raced) is moved into it.
     pub fn from_counts(counts: &[u64], max: DurationNs) -> Histogram {
         let mut histogram = Histogram::default();
         for (to, from) in histogram.counts.iter_mut().zip(counts) {
             *to = *from;
         }
-        histogram.total = histogram.counts.iter().sum();
-        histogram.max = max.0;
+        if let Some(last) = histogram.counts.iter().rposition(|count| *count > 0) {
+            let low = if last == 0 { 0 } else { upper(last - 1) + 1 };
+            histogram.max = max.0.clamp(low, upper(last));
+        }
         histogram
     }
 
-    /// The number of values.
-    pub fn count(&self) -> u64 {
-        self.total
+    /// Adds all values of a distribution.
+    pub(crate) fn add(&mut self, other: &Distribution) {
+        for &Bucket { le, count } in other.buckets() {
+            let to = &mut self.counts[bucket(le.0)];
+            *to = to.saturating_add(count);
+            self.max = self.max.max(le.0);
+        }
     }
 
     /// The exact largest value; zero without values.
@@ -77,21 +83,21 @@ impl Histogram {
         DurationNs(self.max)
     }
 
+    /// The buckets with values.
+    pub fn distribution(&self) -> Distribution {
+        let full = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let bucket = |(at, count): (usize, &u64)| Bucket {
+            // Only the last bucket with values reaches beyond the largest one.
+            le: DurationNs(upper(at).min(self.max)),
+            count: *count,
+        };
+        Distribution::new(full.map(bucket).collect()).expect("bounds ascend up to the bucket of the maximum")
+    }
+
     /// The smallest bucket bound that at least `permille` of the values do not
     /// exceed (nearest rank), never above the maximum. Nothing without values.
     pub fn quantile(&self, permille: u64) -> Option<DurationNs> {
-        if self.total == 0 {
-            return None;
-        }
-        let rank = (self.total * permille).div_ceil(1000).max(1);
-        let mut seen = 0;
-        for (index, &count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Some(DurationNs(upper(index).min(self.max)));
-            }
-        }
-        Some(self.max())
+        self.distribution().quantile(permille, 1000)
     }
 }
 
@@ -114,17 +120,16 @@ mod tests {
             here.record(DurationNs(value));
         }
         let there = Histogram::from_counts(&here.counts, here.max());
-        assert_eq!(there.count(), 4);
-        assert_eq!(there.quantile(750), here.quantile(750));
-        assert_eq!(there.max(), DurationNs(1_000_000));
+        assert_eq!(there.distribution(), here.distribution());
+        assert_eq!(there.quantile(1000), Some(DurationNs(1_000_000)));
     }
 
     #[test]
-    fn quantiles_by_nearest_rank() {
-        let mut histogram = Histogram::default();
-        (1..=50).for_each(|v| histogram.record(DurationNs(v)));
-        assert_eq!(histogram.quantile(500), Some(DurationNs(25)));
-        assert_eq!(histogram.quantile(990), Some(DurationNs(50)));
-        assert_eq!(Histogram::default().quantile(500), None);
+    fn a_maximum_from_elsewhere_is_in_the_last_bucket() {
+        let mut counts = vec![0; 2 * SUB];
+        (counts[7], counts[SUB + 9]) = (1, 1);
+        let max = |max| Histogram::from_counts(&counts, DurationNs(max)).quantile(1000).unwrap();
+        assert_eq!([0, 73, 1 << 30].map(|value| max(value).0), [73; 3]);
+        assert_eq!(Histogram::from_counts(&[0; 3], DurationNs(5)).distribution(), Distribution::default());
     }
 }

@@ -2,6 +2,7 @@
 //! of a whole run, the streaming summary of a run's events, the record of a
 //! finished run that reports are made of, a window of its time line, samples of `schedule()`, and who waits for whom.
 
+mod distribution;
 mod event;
 mod hash;
 mod histogram;
@@ -12,6 +13,7 @@ mod summary;
 mod timeline;
 pub mod waits;
 
+pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;
 pub use histogram::Histogram;

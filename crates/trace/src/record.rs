@@ -1,5 +1,6 @@
 //! The record of one finished run: what every report is made of.
 
+use crate::distribution::Distribution;
 use crate::priority::PriorityCourse;
 use crate::timeline::Timeline;
 use crate::waits::Waits;
@@ -193,6 +194,8 @@ pub struct RunRecord {
     pub exit: ExitRecord,
     /// The workload's metrics, then the common ones.
     pub metrics: Vec<Metric>,
+    /// The whole distributions of the latencies whose percentiles are metrics, by their names without percentile.
+    pub histograms: Vec<(String, Distribution)>,
     /// What the workload reports sample by sample.
     pub series: Vec<Series>,
     /// The scheduler's own counters in name order, then the kernel's of unusual events.
@@ -217,6 +220,11 @@ impl RunRecord {
     /// The value of the metric `name`.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+    }
+
+    /// The distribution of the latency `name`: `run_delay_ns`.
+    pub fn histogram(&self, name: &str) -> Option<&Distribution> {
+        self.histograms.iter().find(|(known, _)| known == name).map(|(_, distribution)| distribution)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The streaming summary of a run: what the common metrics are made of.
 
+use crate::distribution::{Distribution, latencies, percentile_metrics};
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::histogram::{Histogram, bucket};
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
@@ -132,20 +133,18 @@ impl Summary {
         }
     }
 
+    /// The distributions of the run's latencies by name.
+    pub fn latencies(&self) -> Vec<(String, Distribution)> {
+        latencies(&self.wakeup_latency, &self.run_delay)
+    }
+
     /// The metrics that every run has. Call after [`Summary::finish`].
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics = vec![
             Metric::new("context_switches", self.context_switches as f64, "1", Better::Neither),
             Metric::new("migrations", self.migrations as f64, "1", Better::Neither),
         ];
-        for (name, histogram) in
-            [("wakeup_latency_ns", &self.wakeup_latency), ("run_delay_ns", &self.run_delay)]
-        {
-            for (suffix, permille) in [("p50", 500), ("p95", 950), ("p99", 990), ("max", 1000)] {
-                let Some(value) = histogram.quantile(permille) else { continue };
-                metrics.push(Metric::new(&format!("{name}_{suffix}"), value.0 as f64, "ns", Better::Lower));
-            }
-        }
+        metrics.extend(percentile_metrics(&self.latencies()));
         let capacity = self.end.0 as f64 * self.busy_since.len() as f64;
         if capacity > 0.0 {
             let fraction = self.busy.0 as f64 / capacity;

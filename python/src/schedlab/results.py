@@ -54,6 +54,14 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Histogram:
+    """How a latency is distributed: `counts` values are above the bound before and at most `le`, in ns."""
+
+    le: list[int]
+    counts: list[int]
+
+
+@dataclass(frozen=True)
 class Exit:
     """How the scheduler left: `kind` is `none` or `done` when all went well."""
 
@@ -92,6 +100,7 @@ class Run:
     metrics: dict[str, Metric]
     tasks: list[Task]
     trace_hash: str | None = None
+    histograms: dict[str, Histogram] = field(default_factory=dict)
     series: dict[str, Series] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
 
@@ -185,6 +194,7 @@ def _run(data: Mapping[str, Any]) -> Run:
         params=data["workload"]["params"],
         exit=_read(Exit, data["exit"]),
         metrics={name: _read(Metric, metric) for name, metric in data["metrics"].items()},
+        histograms={name: _read(Histogram, one) for name, one in data.get("histograms", {}).items()},
         series={name: _read(Series, series) for name, series in data.get("series", {}).items()},
         tasks=[_read(Task, task) for task in data["tasks"]],
     )
@@ -298,6 +308,16 @@ class Result:
             for run in self.runs
             for name, series in run.series.items()
             for index, value in enumerate(series.values)
+        ]
+        return _pandas().DataFrame(rows)
+
+    def histogram_frame(self) -> pandas.DataFrame:
+        """One row a bucket of a run's latency that holds values: `count` of them are at most `le` ns."""
+        rows = [
+            {**_base(run), "histogram": name, "le": le, "count": count}
+            for run in self.runs
+            for name, histogram in run.histograms.items()
+            for le, count in zip(histogram.le, histogram.counts)
         ]
         return _pandas().DataFrame(rows)
 

@@ -2,6 +2,8 @@
 //! file fails.
 
 use crate::{Done, Folder};
+use schedlab_report::from_json;
+use schedlab_trace::percentile_metrics;
 use std::process::Stdio;
 
 const HOGS: &str = "-w cpuhog:ntasks=3,ttime=200ms -c 2";
@@ -26,6 +28,23 @@ fn equal_seeds_give_equal_bytes_and_others_another_hash() {
         assert_ne!(field(&first, "trace_hash"), field(&run(8), "trace_hash"), "{scheduler}");
         assert!(first.contains("\"seed\": 7") && first.contains("\"backend\": \"sim\""));
     }
+}
+
+#[test]
+fn percentiles_are_those_of_the_histograms() {
+    let folder = Folder::new();
+    let line = "compare -q -s eevdf,o1 -w chat:rooms=1,messages=5 -c 2 --runs 2 --json r.json --html r.html";
+    folder.run(line).ok();
+    let runs = from_json(&folder.read("r.json")).unwrap().runs;
+    for run in &runs {
+        let names: Vec<&str> = run.histograms.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["wakeup_latency_ns", "run_delay_ns"]);
+        let percentiles = percentile_metrics(&run.histograms);
+        assert!(percentiles.len() == 8 && percentiles.iter().all(|metric| run.metrics.contains(metric)));
+    }
+    let (page, name) = (folder.read("r.html"), "run_delay_ns");
+    let waits = |run: usize| runs[run].histogram(name).unwrap().count();
+    assert!(page.contains(&format!("o1: {} waits in 2 runs", waits(2) + waits(3))), "{page}");
 }
 
 #[test]

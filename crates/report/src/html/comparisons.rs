@@ -186,7 +186,7 @@ fn over_cpus(first: &Comparison, samples: &[(usize, &Sample)]) -> Option<String>
         });
         let mut points: Vec<Point> = points.collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Series { name: name.to_string(), points }
+        Series::new(name.to_string(), points)
     });
     let y_label = if first.unit == "1" { first.metric.clone() } else { first.unit.to_string() };
     Plot {

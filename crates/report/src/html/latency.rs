@@ -1,8 +1,10 @@
-//! Latency by its percentiles, and what a decision costs by how many tasks wait for it.
+//! How latencies are distributed, and what a decision costs by how many tasks wait for it.
 
+use super::distribution::{distributions, us};
 use super::plot::{Axis, Plot, Point, Series, told};
 use crate::comparison::scheduler_label;
 use crate::table::workload_text;
+use schedlab_base::DurationNs;
 use schedlab_trace::RunRecord;
 
 /// The percentiles that a run knows, as its metrics end.
@@ -31,7 +33,7 @@ fn cells(runs: &[RunRecord]) -> Vec<Vec<&RunRecord>> {
     cells
 }
 
-fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
+pub(super) fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in runs.iter().map(|run| scheduler_label(run)) {
         if !names.contains(&name) {
@@ -41,34 +43,37 @@ fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
     names
 }
 
-fn place(run: &RunRecord) -> String {
+pub(super) fn place(run: &RunRecord) -> String {
     let plural = if run.cpus == 1 { "" } else { "s" };
     format!("{} on {} CPU{plural} of {}", workload_text(&run.workload), run.cpus, run.machine)
 }
 
-/// A plot a cell and latency: the mean over the runs of each percentile.
+/// A plot a cell and latency: its distribution, or its percentiles where runs have no more.
 pub(super) fn plots(runs: &[RunRecord]) -> Vec<String> {
     let mut plots = Vec::new();
     for cell in cells(runs) {
-        plots.extend(LATENCIES.iter().filter_map(|latency| percentiles(&cell, latency)));
+        let plot = |&(metric, words): &(&str, &str)| {
+            distributions(&cell, metric, words).or_else(|| percentiles(&cell, metric, words))
+        };
+        plots.extend(LATENCIES.iter().filter_map(plot));
     }
     plots
 }
 
-fn percentiles(cell: &[&RunRecord], (metric, words): &(&str, &str)) -> Option<String> {
+/// The mean over the runs of each percentile.
+fn percentiles(cell: &[&RunRecord], metric: &str, words: &str) -> Option<String> {
     let point = |runs: &[&&RunRecord], at: usize, scheduler: &str| {
         let name = format!("{metric}_{}", PERCENTILES[at]);
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(&name)).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64 / 1e3;
         let about = format!("{scheduler}, {}: {}", PERCENTILES[at], told(mean, None, "us"));
-        // A latency of 0 has no place among factors: the clock's resolution stands for it.
-        let least = 1e-3;
-        (!values.is_empty()).then_some(Point { x: at as f64, y: mean.max(least), half: None, about })
+        let y = mean.max(us(DurationNs::ZERO));
+        (!values.is_empty()).then_some(Point { x: at as f64, y, half: None, about })
     };
     let series = schedulers(cell).into_iter().map(|scheduler| {
         let runs: Vec<&&RunRecord> = cell.iter().filter(|run| scheduler_label(run) == scheduler).collect();
         let points = (0..PERCENTILES.len()).filter_map(|at| point(&runs, at, &scheduler)).collect();
-        Series { name: scheduler, points }
+        Series::new(scheduler, points)
     });
     Plot {
         title: format!("{words}: {}", place(cell[0])),
@@ -118,7 +123,7 @@ fn cost(runs: &[&RunRecord]) -> Option<String> {
     };
     let series = schedulers(runs).into_iter().map(|name| {
         let points = runs.iter().filter(|run| scheduler_label(run) == name).filter_map(point).collect();
-        Series { name, points }
+        Series::new(name, points)
     });
     Plot {
         title: format!("cost of a decision against run queue length on {}", runs[0].machine),
@@ -146,9 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_means_of_the_runs() {
+    fn percentiles_stand_in_where_a_run_has_no_distribution() {
         let latency = |p50, max| [("run_delay_ns_p50", p50), ("run_delay_ns_max", max)];
-        let runs = [with("a", &latency(1000.0, 9000.0)), with("a", &latency(3000.0, 11_000.0))];
+        let mut runs = [with("a", &latency(1000.0, 9000.0)), with("a", &latency(3000.0, 11_000.0))];
+        runs[1].histograms.clear();
         let plots = plots(&runs);
         assert_eq!(plots.len(), 1);
         assert!(plots[0].contains("a, p50: 2 us") && plots[0].contains("a, max: 10 us"), "{}", plots[0]);

@@ -2,6 +2,7 @@
 //! draws the time line too; light and dark by the reader's setting.
 
 mod comparisons;
+mod distribution;
 mod latency;
 mod plot;
 mod reproduction;

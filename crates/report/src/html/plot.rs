@@ -33,11 +33,32 @@ pub(super) struct Point {
     pub(super) about: String,
 }
 
+/// A line of its own, which does not join the points.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    pub(super) corners: Vec<(f64, f64)>,
+    /// What is shown when it is pointed at.
+    pub(super) about: String,
+}
+
 /// The points of one name.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) points: Vec<Point>,
+    /// Drawn in place of a line from point to point.
+    pub(super) course: Option<Course>,
+}
+
+impl Series {
+    /// Points without a course.
+    pub(super) fn new(name: String, points: Vec<Point>) -> Series {
+        Series { name, points, course: None }
+    }
+
+    fn corners(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.course.iter().flat_map(|course| course.corners.iter().copied())
+    }
 }
 
 /// How values become places.
@@ -59,7 +80,7 @@ pub(super) struct Plot {
     pub(super) y_label: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    /// The points of a series are joined.
+    /// The points of a series are joined, unless it has a course.
     pub(super) lines: bool,
     pub(super) series: Vec<Series>,
 }
@@ -161,18 +182,22 @@ impl Plot {
     /// The plot with its legend; nothing without finite points.
     pub(super) fn html(&self) -> Option<String> {
         let points = || self.series.iter().flat_map(|series| &series.points).filter(|point| finite(point));
-        let xs: Vec<f64> = points().map(|point| point.x).collect();
+        let corners = || self.series.iter().flat_map(Series::corners);
+        let xs: Vec<f64> = points().map(|point| point.x).chain(corners().map(|(x, _)| x)).collect();
         let ys: Vec<f64> = points()
             .flat_map(|point| {
                 let half = point.half.filter(|half| half.is_finite()).unwrap_or(0.0);
                 let low = if self.y == Axis::Factors && point.y <= half { point.y } else { point.y - half };
                 [low, point.y, point.y + half]
             })
+            .chain(corners().map(|(_, y)| y))
             .collect();
         if xs.is_empty() {
             return None;
         }
-        let (x, y) = (Scale::new(&self.x, &xs, true), Scale::new(&self.y, &ys, false));
+        // Where only points are, each may have its own mark on the axis.
+        let named = corners().next().is_none();
+        let (x, y) = (Scale::new(&self.x, &xs, named), Scale::new(&self.y, &ys, false));
         let about = format!("{}: {} over {}", self.title, self.y_label, self.x_label);
         let mut text = format!(
             "<figure class=\"plot\">\n<figcaption>{}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -228,9 +253,15 @@ impl Plot {
 
     fn series(&self, text: &mut String, at: usize, series: &Series, x: &Scale, y: &Scale) {
         let points: Vec<&Point> = series.points.iter().filter(|point| finite(point)).collect();
-        let place = |point: &Point| (x.place(point.x, LEFT, RIGHT), y.place(point.y, BOTTOM, TOP));
+        let at_pixel = |px: f64, py: f64| (x.place(px, LEFT, RIGHT), y.place(py, BOTTOM, TOP));
+        let place = |point: &Point| at_pixel(point.x, point.y);
         let _ = writeln!(text, "<g class=\"s{} d{}\">", at % COLOURS, at % SHAPES);
-        if self.lines && points.len() > 1 {
+        if let Some(course) = &series.course {
+            let places = series.corners().map(|(x, y)| at_pixel(x, y));
+            let about = escape(&course.about);
+            let _ =
+                writeln!(text, "<path class=\"line\" d=\"{}\"><title>{about}</title></path>", path(places));
+        } else if self.lines && points.len() > 1 {
             let path: Vec<String> =
                 points.iter().map(|point| place(point)).map(|(x, y)| format!("{x} {y}")).collect();
             let _ = writeln!(text, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
@@ -256,6 +287,26 @@ impl Plot {
         }
         text.push_str("</g>\n");
     }
+}
+
+/// A path from corner to corner, without those that are less than a pixel from the one before.
+fn path(corners: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut text = String::new();
+    let mut last: Option<(f64, f64)> = None;
+    let mut corners = corners.peekable();
+    while let Some((x, y)) = corners.next() {
+        let _ = match last {
+            None => write!(text, "M{x} {y}"),
+            Some((lx, ly)) if corners.peek().is_some() && (x - lx).abs() < 1.0 && (y - ly).abs() < 1.0 => {
+                continue;
+            }
+            Some((_, ly)) if y.total_cmp(&ly).is_eq() => write!(text, "H{x}"),
+            Some((lx, _)) if x.total_cmp(&lx).is_eq() => write!(text, "V{y}"),
+            Some(_) => write!(text, "L{x} {y}"),
+        };
+        last = Some((x, y));
+    }
+    text
 }
 
 /// Where the marks of the axis below are: place, row of the name (none where it would touch others in both rows), name.
@@ -325,7 +376,7 @@ mod tests {
             x: Axis::Factors,
             y: Axis::Linear,
             lines: true,
-            series: vec![Series { name: "<o1>".into(), points: points.iter().map(point).collect() }],
+            series: vec![Series::new("<o1>".into(), points.iter().map(point).collect())],
         }
     }
 
@@ -354,6 +405,17 @@ mod tests {
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{list:?}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn a_course_is_drawn_in_place_of_a_line_between_the_points() {
+        let mut plot = plot(&[(10.0, 100.0, None)]);
+        let corners = vec![(1.0, 200.0), (1.0, 100.0), (1.001, 99.9), (100.0, 100.0), (100.0, 0.0)];
+        plot.series[0].course = Some(Course { corners, about: "<all>".into() });
+        let text = plot.html().unwrap();
+        // The corner a tenth of a pixel away is left out.
+        assert!(text.contains("d=\"M79.8 12V131H446.2V250\"><title>&lt;all&gt;</title>"), "{text}");
+        assert!(text.contains("translate(263 131)"), "the axes reach to the ends of the course: {text}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn plot(document: &DocumentOutcome) -> Option<String> {
             let inside = table.rows.iter().filter(|row| wanted(&row.verdict));
             points.extend(inside.filter_map(|row| point(at, table, row)));
         }
-        Series { name: name.to_string(), points }
+        Series::new(name.to_string(), points)
     };
     let series = vec![
         side("agrees", &|verdict| matches!(verdict, Judgement::Agrees)),
