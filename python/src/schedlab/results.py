@@ -55,7 +55,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How a latency is distributed: `counts` values are above the bound before and at most `le`, in ns."""
+    """How a latency is distributed: `counts` waits took more than the bound before and at most `le`, in ns."""
 
     le: list[int]
     counts: list[int]
@@ -312,12 +312,12 @@ class Result:
         return _pandas().DataFrame(rows)
 
     def histogram_frame(self) -> pandas.DataFrame:
-        """One row a bucket of a run's latency that holds values: `count` of them are at most `le` ns."""
+        """One row a bucket of a run's latency that holds waits: above the bound before and at most `le_ns`."""
         rows = [
-            {**_base(run), "histogram": name, "le": le, "count": count}
+            {**_base(run), "histogram": name, "le_ns": le, "waits": waits}
             for run in self.runs
             for name, histogram in run.histograms.items()
-            for le, count in zip(histogram.le, histogram.counts)
+            for le, waits in zip(histogram.le, histogram.counts)
         ]
         return _pandas().DataFrame(rows)
 

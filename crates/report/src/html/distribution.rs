@@ -59,7 +59,7 @@ impl Pooled {
             mark.map_or_else(String::new, |(_, time, _)| number(time.0 as f64 / 1e3))
         };
         let names = MARKED.iter().map(|(name, ..)| *name).chain(["max"]);
-        [self.scheduler.clone(), self.all.count().to_string()].into_iter().chain(names.map(cell)).collect()
+        std::iter::once(self.scheduler.clone()).chain(names.map(cell)).collect()
     }
 }
 
@@ -83,9 +83,9 @@ pub(super) fn distributions(cell: &[&RunRecord], metric: &str, words: &str) -> O
         lines: true,
         series: pooled.iter().map(|pooled| pooled.series(from)).collect(),
     };
-    let header = ["in us", "waits", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    let header = ["in us", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
     let rows: Vec<Vec<String>> = pooled.iter().map(Pooled::row).collect();
-    Some(format!("<div>\n{}{}</div>\n", plot.html()?, table(&header, &[1, 2, 3, 4, 5, 6, 7], &rows)))
+    Some(format!("<div>\n{}{}</div>\n", plot.html()?, table(&header, &[1, 2, 3, 4, 5, 6], &rows)))
 }
 
 /// The corners of the share of larger values, from a time on: it falls at the bound of each bucket, and ends where
