@@ -18,10 +18,10 @@ const RUNS: u32 = 9;
 struct Bench;
 
 impl Host for Bench {
-    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         if id == 1 { Ok(args[0].wrapping_add(1)) } else { vm.call_pointer(args[0], &[args[1]], self) }
     }
-    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         NoHost.kfunc(index, args, vm)
     }
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {

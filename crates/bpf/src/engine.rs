@@ -54,13 +54,13 @@ pub trait Host {
     ///
     /// # Errors
     /// Ends the run.
-    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
 
     /// Calls the kernel function of this index (the linker's numbering) with r1 to r5; the result goes to r0.
     ///
     /// # Errors
     /// Ends the run.
-    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
 
     /// Decides on a store of the low `size` bytes (1, 2, 4 or 8) of `value` to a page marked
     /// [`crate::memory::Perm::KERNEL`]; writing it, with [`Memory::write`], is the host's part too.
@@ -84,11 +84,11 @@ pub trait Host {
 pub struct NoHost;
 
 impl Host for NoHost {
-    fn helper(&mut self, id: u32, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
         Err(Fault::unsupported(format!("helper {id}")))
     }
 
-    fn kfunc(&mut self, index: u32, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
         Err(Fault::unsupported(format!("kernel function {index}")))
     }
 

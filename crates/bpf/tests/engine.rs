@@ -15,7 +15,7 @@ fn code(functions: &[(&str, &[Insn])]) -> Code {
 struct Loop;
 
 impl Host for Loop {
-    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         match id {
             1 => {
                 let mut sum = 0;
@@ -27,7 +27,7 @@ impl Host for Loop {
             _ => Err(Fault::host(7, "told to")),
         }
     }
-    fn kfunc(&mut self, index: u32, _args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         Ok(u64::from(index) * 1000 + vm.insns())
     }
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
@@ -129,11 +129,11 @@ fn kernel_functions_see_the_exact_count_and_kernel_stores_reach_the_host() {
 struct Looks(u64);
 
 impl Host for Looks {
-    fn helper(&mut self, id: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, _: &[u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
         Err(Fault::unsupported(format!("helper {id}")))
     }
 
-    fn kfunc(&mut self, index: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, _: &[u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
         Err(Fault::unsupported(format!("kernel function {index}")))
     }
 
@@ -189,10 +189,10 @@ fn a_marked_load_reads_zero_and_is_counted() {
 fn a_hosts_panic_passes_through_the_program() {
     struct Panics;
     impl Host for Panics {
-        fn helper(&mut self, _: u32, _: [u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+        fn helper(&mut self, _: u32, _: &[u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
             panic!("the host gives up")
         }
-        fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
             NoHost.kfunc(index, args, vm)
         }
         fn kernel_store(
@@ -226,12 +226,12 @@ struct Nesting<'a> {
 }
 
 impl Host for Nesting<'_> {
-    fn helper(&mut self, _id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, _id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         let done = Compiler::new().run(self.inner, FuncId(0), &args[..1], vm.mem, &mut NoHost, 100)?;
         self.insns += done.insns;
         Ok(done.r0)
     }
-    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         NoHost.kfunc(index, args, vm)
     }
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {

@@ -14,17 +14,23 @@ use schedlab_trace::ExitKind;
 /// Number of the helper `bpf_task_pt_regs()`.
 pub(crate) const TASK_PT_REGS: u32 = 175;
 
-/// Number of the helper `bpf_map_lookup_elem()`.
-const LOOKUP: u32 = 1;
+/// What a helper may read of kernel objects.
+enum Reads {
+    /// Nothing: it is given nothing, or a lock, a variable or a task for its identity (`bpf_task_storage_get()`,
+    /// `_delete()`); other registers may hold anything.
+    Nothing,
+    /// A key, its second argument (`bpf_map_lookup_elem()`).
+    Key,
+    /// Where any of its arguments points to.
+    Anything,
+}
 
-/// The arguments whose target a helper may read. Some take nothing, or a lock, a variable or a task for its identity
-/// (`bpf_task_storage_get()`, `_delete()`), and `bpf_map_lookup_elem()` only a key; other registers may hold anything.
-fn read_arguments(helper: u32, args: &[u64; 5]) -> &[u64] {
+fn reads(helper: u32) -> Reads {
     match helper {
-        LOOKUP => &args[1..2],
-        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156..=158 => &[],
-        160 | TASK_PT_REGS | 208 => &[],
-        _ => args,
+        1 => Reads::Key,
+        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156..=158 => Reads::Nothing,
+        160 | 208 => Reads::Nothing,
+        _ => Reads::Anything,
     }
 }
 
@@ -67,7 +73,7 @@ impl Join<'_> {
 
     /// The living task of the run at an address.
     #[inline]
-    fn living_task(&self, pointer: u64) -> Option<TaskId> {
+    pub(crate) fn living_task(&self, pointer: u64) -> Option<TaskId> {
         self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some())
     }
 
@@ -148,10 +154,12 @@ impl Join<'_> {
     /// Makes true what a helper is about to read: whatever of a task or run queue it is given.
     #[inline(never)]
     fn prepare_helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<(), Fault> {
-        if id == TASK_PT_REGS {
-            self.write_regs(args[0], vm.mem)?;
-        }
-        for arg in read_arguments(id, args) {
+        let read = match reads(id) {
+            _ if id == TASK_PT_REGS => return self.write_regs(args[0], vm.mem),
+            Reads::Key => &args[1..2],
+            _ => &args[..],
+        };
+        for arg in read {
             if vm.mem.perm_at(GuestAddr(*arg)).contains(Perm::LAZY) {
                 self.state.freshen(GuestAddr(*arg), true, self.k, vm.mem)?;
             }
@@ -217,18 +225,18 @@ fn no_task(pointer: u64) -> Fault {
 
 impl Host for Join<'_> {
     #[inline(always)]
-    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         self.k.charge(self.state.kfunc_cost);
-        if id == LOOKUP && !vm.mem.perm_at(GuestAddr(args[1])).contains(Perm::LAZY) {
-            // The hottest by far. It reads a key.
-            return schedlab_bpf::helpers::map_lookup(args, vm, self);
+        match reads(id) {
+            Reads::Nothing => {}
+            Reads::Key if !vm.mem.perm_at(GuestAddr(args[1])).contains(Perm::LAZY) => {}
+            Reads::Key | Reads::Anything => self.prepare_helper(id, args, vm)?,
         }
-        self.prepare_helper(id, &args, vm)?;
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
     #[inline(always)]
-    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         let callee = self.state.kfuncs[index as usize];
         self.k.charge_call(vm.insns() - self.charged, self.state.kfunc_cost);
         self.charged = vm.insns();

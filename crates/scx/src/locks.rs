@@ -14,8 +14,8 @@ const NOWHERE: u64 = 0;
 pub(crate) struct Locks {
     by_addr: BTreeMap<u64, SimLockId>,
     cache: Box<[(u64, SimLockId)]>,
-    /// Locks that the running program holds, in order of taking.
-    held: Vec<u64>,
+    /// Locks that the running program holds.
+    held: Vec<(u64, SimLockId)>,
 }
 
 impl Locks {
@@ -39,28 +39,28 @@ impl Locks {
 
     /// Takes the lock at an address; false if the running program holds it already.
     pub(crate) fn acquire(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
-        if self.held.contains(&addr.0) {
+        if self.held.iter().any(|(held, _)| *held == addr.0) {
             return false;
         }
-        self.held.push(addr.0);
         let id = self.id(addr, k);
+        self.held.push((addr.0, id));
         k.lock_acquire(id);
         true
     }
 
     /// Gives the lock at an address back; false if the running program does not hold it.
     pub(crate) fn release(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
-        let Some(place) = self.held.iter().rposition(|held| *held == addr.0) else { return false };
-        self.held.remove(place);
-        let id = self.id(addr, k);
+        // Mostly the one that was taken last.
+        let Some(place) = self.held.iter().rposition(|(held, _)| *held == addr.0) else { return false };
+        let (_, id) = self.held.swap_remove(place);
         k.lock_release(id);
         true
     }
 
     /// The program has ended: gives back what a faulting one still held.
     pub(crate) fn release_all(&mut self, k: &mut Kernel) {
-        while let Some(addr) = self.held.last().copied() {
-            self.release(GuestAddr(addr), k);
+        for (_, id) in self.held.drain(..).rev() {
+            k.lock_release(id);
         }
     }
 }

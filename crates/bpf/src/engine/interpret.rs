@@ -352,12 +352,12 @@ pub(super) fn run<H: Host>(
 
             CallHelper => {
                 sync!();
-                regs[0] = host.helper(o.imm as u32, [regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
+                regs[0] = host.helper(o.imm as u32, &[regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
                 executed = vm.executed;
             }
             CallKfunc => {
                 sync!();
-                regs[0] = host.kfunc(o.imm as u32, [regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
+                regs[0] = host.kfunc(o.imm as u32, &[regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
                 executed = vm.executed;
             }
             CallLocal => enter!(o.imm as usize),

@@ -179,8 +179,8 @@ fn arguments(data: u64, bytes: u64, mem: &Memory) -> Result<Vec<u64>, Fault> {
 }
 
 /// `bpf_snprintf(buffer, size, format, data, data bytes)`: bytes that the whole text needs, with its zero.
-pub(super) fn to_buffer(args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [buffer, size, form, data, bytes] = args;
+pub(super) fn to_buffer(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    let [buffer, size, form, data, bytes] = *args;
     let size = size & 0xffff_ffff;
     let values = if bytes == 0 { Vec::new() } else { arguments(data, bytes, vm.mem)? };
     let Some(form) = text(GuestAddr(form), MAX_TEXT, vm.mem) else {
@@ -200,7 +200,7 @@ pub(super) fn to_buffer(args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
 }
 
 /// `bpf_trace_printk(format, size, a, b, c)` (6) and `bpf_trace_vprintk(format, size, data, bytes)` (177).
-pub(super) fn trace<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn trace<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let form = vm.mem.slice(GuestAddr(args[0]), args[1] & 0xffff_ffff)?.to_vec();
     let values = match id {
         6 => args[2..].to_vec(),

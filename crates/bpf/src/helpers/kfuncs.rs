@@ -86,7 +86,7 @@ impl GenericKfunc {
     ///
     /// # Errors
     /// Ends the program for arguments that the kernel's verifier would have refused.
-    pub fn call<E: Env>(self, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    pub fn call<E: Env>(self, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
         let first = GuestAddr(args[0]);
         match self {
             GenericKfunc::Identity => Ok(args[0]),
@@ -120,8 +120,8 @@ fn no_arena() -> Fault {
     misuse("the object has no arena")
 }
 
-fn arena_alloc<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let [_, addr, count, _node, flags] = args;
+fn arena_alloc<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    let [_, addr, count, _node, flags] = *args;
     let arena = env.runtime().maps.arena.as_mut().ok_or_else(no_arena)?;
     if flags != 0 {
         return Ok(0);

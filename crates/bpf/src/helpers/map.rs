@@ -29,7 +29,7 @@ fn sizes<E: Env>(id: MapId, env: &mut E) -> (u64, u64) {
 }
 
 /// `bpf_map_lookup_percpu_elem(map, key, cpu)`.
-pub(super) fn lookup_percpu<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn lookup_percpu<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let cpu = args[2] as u32;
     if cpu >= env.runtime().maps.nr_cpus() {
         return Ok(0);
@@ -62,7 +62,7 @@ fn lookup_key<E: Env>(id: MapId, key: u64, cpu: u32, vm: &mut Vm<'_>, env: &mut 
     Ok(env.runtime().maps.lookup(id, key, cpu, vm.mem).map_or(0, |addr| addr.0))
 }
 
-pub(super) fn update<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn update<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let id = map_of(args[0], env)?;
     let (key_size, value_size) = sizes(id, env);
     let key = vm.mem.slice(GuestAddr(args[1]), key_size)?.to_vec();
@@ -72,7 +72,7 @@ pub(super) fn update<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Re
 }
 
 /// Removing an element also cancels the timers in its value.
-pub(super) fn delete<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn delete<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let id = map_of(args[0], env)?;
     let (key_size, value_size) = sizes(id, env);
     let key = vm.mem.slice(GuestAddr(args[1]), key_size)?.to_vec();
@@ -85,7 +85,12 @@ pub(super) fn delete<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Re
 }
 
 /// Push (87), pop (88), peek (89) of queues and stacks.
-pub(super) fn queue<E: Env>(number: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn queue<E: Env>(
+    number: u32,
+    args: &[u64; 5],
+    vm: &mut Vm<'_>,
+    env: &mut E,
+) -> Result<u64, Fault> {
     let id = map_of(args[0], env)?;
     let (_, value_size) = sizes(id, env);
     let place = GuestAddr(args[1]);
@@ -106,12 +111,12 @@ pub(super) fn queue<E: Env>(number: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &
 
 /// `bpf_task_storage_get(map, task, initial, flags)` and the cgroup form.
 pub(super) fn storage_get<E: Env>(
-    args: [u64; 5],
+    args: &[u64; 5],
     vm: &mut Vm<'_>,
     env: &mut E,
     cgroup: bool,
 ) -> Result<u64, Fault> {
-    let [map, owner, initial, flags, _] = args;
+    let [map, owner, initial, flags, _] = *args;
     let id = map_of(map, env)?;
     let owner = if cgroup { env.cgroup_owner(owner) } else { env.task_owner(owner) };
     let Some(owner) = owner.filter(|_| flags & !STORAGE_CREATE == 0) else {
@@ -128,7 +133,7 @@ pub(super) fn storage_get<E: Env>(
     Ok(found.map_or(0, |addr| addr.0))
 }
 
-pub(super) fn storage_delete<E: Env>(args: [u64; 5], env: &mut E, cgroup: bool) -> Result<u64, Fault> {
+pub(super) fn storage_delete<E: Env>(args: &[u64; 5], env: &mut E, cgroup: bool) -> Result<u64, Fault> {
     let id = map_of(args[0], env)?;
     let owner = if cgroup { env.cgroup_owner(args[1]) } else { env.task_owner(args[1]) };
     let Some(owner) = owner else {
@@ -140,8 +145,8 @@ pub(super) fn storage_delete<E: Env>(args: [u64; 5], env: &mut E, cgroup: bool) 
 /// `bpf_for_each_map_elem(map, callback, context, flags)`: elements visited.
 ///
 /// The elements are those at the start; ones that the callback removes are not visited.
-pub(super) fn for_each<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let [map, callback, context, flags, _] = args;
+pub(super) fn for_each<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    let [map, callback, context, flags, _] = *args;
     if flags != 0 {
         return Ok(Errno::EINVAL.to_r0());
     }
@@ -168,7 +173,7 @@ pub(super) fn for_each<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> 
 }
 
 /// Output (130), reserve (131), submit (132), discard (133), query (134) of ring buffers.
-pub(super) fn ring<E: Env>(number: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn ring<E: Env>(number: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     /// The kernel's EAGAIN: the buffer is full.
     const EAGAIN: Errno = Errno(11);
     if matches!(number, 132 | 133) {
@@ -195,7 +200,7 @@ pub(super) fn ring<E: Env>(number: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &m
 }
 
 /// `bpf_kptr_xchg(place, new)`: the old pointer.
-pub(super) fn exchange_pointer(args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+pub(super) fn exchange_pointer(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let place = GuestAddr(args[0]);
     vm.mem.check_program_access(place, 8, Access::Write)?;
     let old = vm.mem.read_u64(place)?;

@@ -119,16 +119,23 @@ pub fn is_implemented(id: u32) -> bool {
 /// # Errors
 /// Faults end the program: an argument that the kernel's verifier would have refused (no map, bad memory), a helper
 /// that is not modelled, or an instruction that must not be reached (named).
-#[inline(never)]
-pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+#[inline(always)]
+pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
-        // The hottest first.
-        1 => map_lookup(args, vm, env),
+        // The hottest; all others are beyond a call.
+        1 => map::lookup_on(args[0], args[1], env.cpu(), vm, env),
         156 => map::storage_get(args, vm, env, false),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
         93 => env.lock(GuestAddr(args[0]), vm).map(|()| 0),
         94 => env.unlock(GuestAddr(args[0]), vm).map(|()| 0),
+        _ => call_other(id, args, vm, env),
+    }
+}
+
+#[inline(never)]
+fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    match id {
         2 => map::update(args, vm, env),
         3 => map::delete(args, vm, env),
         87..=89 => map::queue(id, args, vm, env),
@@ -163,16 +170,6 @@ pub fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Re
     }
 }
 
-/// `bpf_map_lookup_elem(map, key)`, which is [`call`]'s number 1: the value's address, or 0.
-///
-/// # Errors
-/// As there.
-#[inline]
-pub fn map_lookup<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let cpu = env.cpu();
-    map::lookup_on(args[0], args[1], cpu, vm, env)
-}
-
 /// A helper that does not exist, is not modelled, or stands for an instruction that must not be reached.
 fn unknown<E: Env>(id: u32, env: &mut E) -> Fault {
     let trap = id.checked_sub(TRAP_BASE).and_then(|n| env.runtime().traps.get(n as usize).cloned());
@@ -193,8 +190,8 @@ fn per_cpu<E: Env>(variable: u64, cpu: u32, env: &mut E) -> u64 {
 const MAX_LOOPS: u64 = 8 << 20;
 
 /// `bpf_loop(count, callback, context, flags)`: passes made.
-fn repeat<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let [count, callback, context, flags, _] = args;
+fn repeat<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    let [count, callback, context, flags, _] = *args;
     let count = u64::from(count as u32);
     if flags != 0 {
         return Ok(Errno::EINVAL.to_r0());

@@ -11,7 +11,7 @@ use crate::memory::GuestAddr;
 const USER_READS: [u32; 4] = [112, 114, 148, 191];
 
 /// `bpf_probe_read_kernel(destination, size, source)` and its kin: what cannot be read becomes zeros and `EFAULT`.
-pub(super) fn read<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn read<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let (to, size, from) = (GuestAddr(args[0]), args[1] & 0xffff_ffff, GuestAddr(args[2]));
     if size == 0 {
         return Ok(0);
@@ -33,7 +33,7 @@ pub(super) fn read<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E
 }
 
 /// `bpf_probe_read_kernel_str(destination, size, source)`: bytes copied with the closing zero.
-pub(super) fn read_text(id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+pub(super) fn read_text(id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let (to, size, from) = (GuestAddr(args[0]), args[1] & 0xffff_ffff, GuestAddr(args[2]));
     if size == 0 {
         return Ok(0);
@@ -50,8 +50,8 @@ pub(super) fn read_text(id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64,
 }
 
 /// `bpf_strncmp(first, size, second)`: the sign of the difference at the first unequal byte.
-pub(super) fn compare_text(args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [first, size, second, ..] = args;
+pub(super) fn compare_text(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    let [first, size, second, ..] = *args;
     for at in 0..size & 0xffff_ffff {
         let a = vm.mem.read_u8(GuestAddr(first.wrapping_add(at)))?;
         let b = vm.mem.read_u8(GuestAddr(second.wrapping_add(at)))?;
@@ -66,7 +66,7 @@ pub(super) fn compare_text(args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault
 }
 
 /// `bpf_get_current_comm(buffer, size)`.
-pub(super) fn current_comm<E: Env>(args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn current_comm<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let (to, size) = (GuestAddr(args[0]), args[1] & 0xffff_ffff);
     vm.mem.check_program_access(to, size, Access::Write)?;
     let comm = env.current_comm();

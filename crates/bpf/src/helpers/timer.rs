@@ -55,7 +55,7 @@ pub fn cancel_timers_in<E: Env>(value: GuestAddr, size: u64, env: &mut E) {
 }
 
 /// Init (169), set_callback (170), start (171), cancel (172).
-pub(super) fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+pub(super) fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     /// The kernel's EDEADLK: a callback cancels its own timer.
     const EDEADLK: Errno = Errno(35);
     const ABSOLUTE: u64 = 1;
@@ -91,7 +91,7 @@ pub(super) fn call<E: Env>(id: u32, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E
 }
 
 /// `bpf_timer_init(timer, map, clock)`.
-fn init<E: Env>(timer: GuestAddr, args: [u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+fn init<E: Env>(timer: GuestAddr, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     let map = env.runtime().maps.by_handle(args[1]);
     let map = map.ok_or_else(|| misuse(format!("{:#x} is no map", args[1])))?;
     if env.runtime().maps.owner_of(timer.0, vm.mem).map(|o| o.0) != Some(map) {

@@ -175,11 +175,11 @@ impl TestHost {
 }
 
 impl Host for TestHost {
-    fn helper(&mut self, id: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         helpers::call(id, args, vm, self)
     }
 
-    fn kfunc(&mut self, index: u32, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         let name = self.kfuncs[index as usize].clone();
         match name.as_str() {
             "known_add" => Ok(u64::from((args[0] as u32).wrapping_add(args[1] as u32))),

@@ -73,48 +73,48 @@ fn cpu_of(join: &mut Join<'_>, arg: u64) -> Option<CpuId> {
     cpu
 }
 
-fn cid_to_cpu(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cid_to_cpu(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(cpu_of(join, args[0]).map_or(errno(22), |cpu| u64::from(cpu.0)))
 }
 
-fn cpu_to_cid(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpu_to_cid(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let cpu = join.cpu_or_error(args[0]);
     Ok(cpu.map_or(errno(22), |cpu| u64::from(join.state.cids.cid(cpu))))
 }
 
-fn kick_cid(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn kick_cid(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if let Some(cpu) = cpu_of(join, args[0]) {
         join.k.kick_cpu(cpu.0 as i32, args[1]);
     }
     Ok(0)
 }
 
-fn task_cid(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn task_cid(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let at = join.task_member(args[0], join.state.offsets.task.cpu, vm.mem)?;
     let cpu = vm.mem.read_u32(at)?;
     Ok(u64::from(join.state.cids.cid(CpuId(cpu))))
 }
 
-fn this_cid(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn this_cid(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.state.cids.cid(join.k.ctx().cpu)))
 }
 
-fn cid_curr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cid_curr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     match cpu_of(join, args[0]) {
         Some(cpu) => join.curr_pointer(cpu, vm.mem),
         None => Ok(0),
     }
 }
 
-fn nr_cids(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn nr_cids(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(join.state.cids.count() as u64)
 }
 
-fn perf(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn perf(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(cpu_of(join, args[0]).map_or(FULL_SPEED, |cpu| u64::from(join.k.cpuperf_cap(cpu.0 as i32))))
 }
 
-fn perf_set(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn perf_set(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(cpu) = cpu_of(join, args[0]) else { return Ok(errno(22)) };
     join.k.cpuperf_set(cpu.0 as i32, args[1] as u32);
     Ok(0)
@@ -137,7 +137,7 @@ fn unit(join: &Join<'_>, cid: usize, of: impl Fn(&schedlab_base::Cpu) -> u32) ->
 }
 
 /// Fills `struct scx_cid_topo`: first cid and index of core, cache, node, and shard (the cache domain here).
-fn cid_topo(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cid_topo(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(cpu) = cpu_of(join, args[0]) else { return Ok(0) };
     let cid = join.state.cids.cid(cpu) as usize;
     let units = [
@@ -154,7 +154,7 @@ fn cid_topo(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64,
 }
 
 /// The root scheduler holds every capability on every CPU; there are no others.
-fn sub_caps(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn sub_caps(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if args[1] & !ALL_CAPS != 0 {
         join.k.error(ExitKind::Error, format!("invalid caps {:#x}", args[1]));
         return Ok(errno(22));

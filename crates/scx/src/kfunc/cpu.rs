@@ -5,42 +5,42 @@ use crate::join::Join;
 use schedlab_bpf::{Fault, Vm};
 use schedlab_trace::ExitKind;
 
-fn kick_cpu(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn kick_cpu(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.k.kick_cpu(arg_i32(args[0]), args[1]);
     Ok(0)
 }
 
-fn cpuperf_cap(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpuperf_cap(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.cpuperf_cap(arg_i32(args[0]))))
 }
 
-fn cpuperf_cur(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpuperf_cur(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.cpuperf_cur(arg_i32(args[0]))))
 }
 
-fn cpuperf_set(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpuperf_set(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.k.cpuperf_set(arg_i32(args[0]), args[1] as u32);
     Ok(0)
 }
 
-fn nr_node_ids(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn nr_node_ids(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.nr_node_ids()))
 }
 
-fn nr_cpu_ids(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn nr_cpu_ids(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.nr_cpu_ids()))
 }
 
 /// Possible and online CPUs are the same: hotplug is not modelled.
-fn all_cpus(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn all_cpus(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(join.state.cpus.all_mask().0)
 }
 
-fn cpu_rq(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpu_rq(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(join.cpu_or_error(args[0]).map_or(0, |cpu| join.state.cpus.rq(cpu).0))
 }
 
-fn locked_rq(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn locked_rq(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if let Some(cpu) = join.locked_rq() {
         return Ok(join.state.cpus.rq(cpu).0);
     }
@@ -48,17 +48,17 @@ fn locked_rq(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u
     Ok(0)
 }
 
-fn cpu_curr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpu_curr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(cpu) = join.cpu_or_error(args[0]) else { return Ok(0) };
     join.curr_pointer(cpu, vm.mem)
 }
 
-fn now(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn now(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(join.k.now().0)
 }
 
 /// Copies the counters, as many as the caller has room for.
-fn events(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn events(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let counters = join.k.events().named();
     let names = &join.state.event_names;
     let size = args[1].min(names.len() as u64 * 8);

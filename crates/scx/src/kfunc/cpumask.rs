@@ -45,28 +45,28 @@ fn valid_cpu(join: &Join<'_>, arg: u64) -> Option<u32> {
     ((cpu as usize) < join.nr_cpus()).then_some(cpu)
 }
 
-fn create(join: &mut Join<'_>, _args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn create(join: &mut Join<'_>, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(join.state.cpumasks.create(vm.mem)?.0)
 }
 
-fn acquire(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn acquire(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.state.cpumasks.acquire(vm.mem, arg_addr(args[0]))?;
     Ok(args[0])
 }
 
-fn release(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn release(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.state.cpumasks.release(vm.mem, arg_addr(args[0]))?;
     Ok(0)
 }
 
-fn test_cpu(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn test_cpu(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(cpu) = valid_cpu(join, args[0]) else { return Ok(0) };
     let (addr, bit) = bit_at(args[1], cpu);
     Ok(u64::from(vm.mem.read_u64(addr)? & bit != 0))
 }
 
 /// Changes one bit of a program's mask and returns whether it was set.
-fn change_bit(join: &Join<'_>, args: [u64; 5], vm: &mut Vm<'_>, set: bool) -> Result<u64, Fault> {
+fn change_bit(join: &Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>, set: bool) -> Result<u64, Fault> {
     let Some(cpu) = valid_cpu(join, args[0]) else { return Ok(0) };
     let (addr, bit) = bit_at(args[1], cpu);
     let old = vm.mem.read_u64(addr)?;
@@ -74,32 +74,32 @@ fn change_bit(join: &Join<'_>, args: [u64; 5], vm: &mut Vm<'_>, set: bool) -> Re
     Ok(u64::from(old & bit != 0))
 }
 
-fn set_cpu(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn set_cpu(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     change_bit(join, args, vm, true)
 }
 
-fn clear_cpu(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn clear_cpu(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     change_bit(join, args, vm, false)
 }
 
-fn set_all(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn set_all(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     write_mask(vm.mem, arg_addr(args[0]), &CpuMask::first(join.nr_cpus()))?;
     Ok(0)
 }
 
-fn clear(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn clear(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     write_mask(vm.mem, arg_addr(args[0]), &CpuMask::EMPTY)?;
     Ok(0)
 }
 
-fn copy(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn copy(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[1]))?;
     write_mask(vm.mem, arg_addr(args[0]), &mask)?;
     Ok(0)
 }
 
 /// `dst = a OP b`; returns whether the result has any CPU.
-fn combine(args: [u64; 5], vm: &mut Vm<'_>, op: impl Fn(u64, u64) -> u64) -> Result<u64, Fault> {
+fn combine(args: &[u64; 5], vm: &mut Vm<'_>, op: impl Fn(u64, u64) -> u64) -> Result<u64, Fault> {
     let (a, b) = (read_mask(vm, arg_addr(args[1]))?, read_mask(vm, arg_addr(args[2]))?);
     let mut out = CpuMask::EMPTY;
     for (index, (a, b)) in a.words().iter().zip(b.words()).enumerate() {
@@ -109,46 +109,46 @@ fn combine(args: [u64; 5], vm: &mut Vm<'_>, op: impl Fn(u64, u64) -> u64) -> Res
     Ok(u64::from(!out.is_empty()))
 }
 
-fn and(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn and(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     combine(args, vm, |a, b| a & b)
 }
 
-fn or(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn or(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     combine(args, vm, |a, b| a | b)
 }
 
-fn xor(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn xor(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     combine(args, vm, |a, b| a ^ b)
 }
 
 /// Whether `test` holds for every pair of words of two masks.
-fn every(args: [u64; 5], vm: &Vm<'_>, test: impl Fn(u64, u64) -> bool) -> Result<u64, Fault> {
+fn every(args: &[u64; 5], vm: &Vm<'_>, test: impl Fn(u64, u64) -> bool) -> Result<u64, Fault> {
     let (a, b) = (read_mask(vm, arg_addr(args[0]))?, read_mask(vm, arg_addr(args[1]))?);
     Ok(u64::from(a.words().iter().zip(b.words()).all(|(a, b)| test(*a, *b))))
 }
 
-fn equal(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn equal(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     every(args, vm, |a, b| a == b)
 }
 
-fn subset(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn subset(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     every(args, vm, |a, b| a & !b == 0)
 }
 
-fn intersects(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn intersects(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     every(args, vm, |a, b| a & b == 0).map(|disjoint| 1 - disjoint)
 }
 
-fn empty(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn empty(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(read_mask(vm, arg_addr(args[0]))?.is_empty()))
 }
 
-fn full(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn full(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let all = CpuMask::first(join.nr_cpus());
     Ok(u64::from(read_mask(vm, arg_addr(args[0]))?.and(&all) == all))
 }
 
-fn weight(_join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn weight(_join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(read_mask(vm, arg_addr(args[0]))?.count() as u64)
 }
 
@@ -156,11 +156,11 @@ fn lowest(join: &Join<'_>, mask: &CpuMask) -> u64 {
     mask.lowest().map_or(join.nr_cpus() as u64, |cpu| u64::from(cpu.0))
 }
 
-fn first(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn first(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(lowest(join, &read_mask(vm, arg_addr(args[0]))?))
 }
 
-fn first_zero(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn first_zero(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mut mask = read_mask(vm, arg_addr(args[0]))?;
     for index in 0..mask.words().len() {
         mask.set_word(index, !mask.words()[index]);
@@ -168,7 +168,7 @@ fn first_zero(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u6
     Ok(lowest(join, &mask))
 }
 
-fn first_and(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn first_and(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?.and(&read_mask(vm, arg_addr(args[1]))?);
     Ok(lowest(join, &mask))
 }
@@ -184,18 +184,18 @@ fn distribute(join: &mut Join<'_>, mask: &CpuMask) -> u64 {
     u64::from(cpu.0)
 }
 
-fn any_distribute(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn any_distribute(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?;
     Ok(distribute(join, &mask))
 }
 
-fn any_and_distribute(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn any_and_distribute(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?.and(&read_mask(vm, arg_addr(args[1]))?);
     Ok(distribute(join, &mask))
 }
 
 /// Fills a program's mask from words; `-EACCES` for too few bytes and `-EINVAL` for a bad alignment, as the kernel.
-fn populate(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn populate(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let needed = join.nr_cpus().div_ceil(64) * 8;
     if (args[2] as usize) < needed {
         return Ok(super::errno(13));

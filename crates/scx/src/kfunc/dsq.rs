@@ -6,27 +6,27 @@ use crate::join::Join;
 use schedlab_base::DsqId;
 use schedlab_bpf::{Fault, Vm};
 
-fn create_dsq(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn create_dsq(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(signed(join.k.create_dsq(DsqId(args[0]), arg_i32(args[1]))))
 }
 
-fn destroy_dsq(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn destroy_dsq(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.k.destroy_dsq(DsqId(args[0]));
     Ok(0)
 }
 
-fn insert(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn insert(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(task) = join.task_or_error(args[0], "scx_bpf_dsq_insert") else { return Ok(0) };
     Ok(u64::from(join.k.dsq_insert(task, DsqId(args[1]), args[2], args[3])))
 }
 
-fn insert_vtime(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [task, dsq, slice, vtime, flags] = args;
+fn insert_vtime(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+    let [task, dsq, slice, vtime, flags] = *args;
     Ok(insert_by_vtime(join, task, [dsq, slice, vtime, flags]))
 }
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
-fn insert_vtime_args(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn insert_vtime_args(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let numbers = vm.mem.read_words(arg_addr(args[1]))?;
     Ok(insert_by_vtime(join, args[0], numbers))
 }
@@ -37,48 +37,48 @@ fn insert_by_vtime(join: &mut Join<'_>, task: u64, [dsq, slice, vtime, flags]: [
     u64::from(join.k.dsq_insert_vtime(task, DsqId(dsq), slice, vtime, flags))
 }
 
-fn nr_slots(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn nr_slots(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.dispatch_nr_slots()))
 }
 
-fn cancel(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cancel(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.k.dispatch_cancel();
     Ok(0)
 }
 
-fn move_to_local(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn move_to_local(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.dsq_move_to_local(DsqId(args[0]), 0)))
 }
 
-fn move_to_local_v2(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn move_to_local_v2(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.dsq_move_to_local(DsqId(args[0]), args[1])))
 }
 
-fn nr_queued(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn nr_queued(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(signed(join.k.dsq_nr_queued(DsqId(args[0]))))
 }
 
-fn peek(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn peek(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let task = join.k.dsq_peek(DsqId(args[0]));
     join.task_pointer(task, vm.mem)
 }
 
-fn reenqueue_local(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn reenqueue_local(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.reenqueue_local()))
 }
 
-fn reenqueue_local_v2(join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn reenqueue_local_v2(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.k.reenqueue_local();
     Ok(0)
 }
 
 /// No sub-scheduler exists, so none can be dispatched.
-fn sub_dispatch(_join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn sub_dispatch(_join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(0)
 }
 
 /// No sub-scheduler exists: granting to one or ending one fails as in a kernel where it has gone.
-fn sub_absent(_join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn sub_absent(_join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(errno(19))
 }
 

@@ -40,13 +40,13 @@ fn formatted(fmt: u64, data: u64, size: u64, vm: &mut Vm<'_>) -> Result<String, 
     })
 }
 
-fn error_bstr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn error_bstr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let text = formatted(args[0], args[1], args[2], vm)?;
     join.k.error(ExitKind::ErrorBpf, text);
     Ok(0)
 }
 
-fn exit_bstr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn exit_bstr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let text = formatted(args[1], args[2], args[3], vm)?;
     join.state.exit_code = args[0] as i64;
     join.k.bpf_exit(args[0] as i64, text);
@@ -54,7 +54,7 @@ fn exit_bstr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64
 }
 
 /// Text of the dump; lines may come in pieces.
-fn dump_bstr(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dump_bstr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if !join.in_dump() {
         let text = "scx_bpf_dump() must only be called from ops.dump() and friends";
         join.k.error(ExitKind::Error, text.into());

@@ -11,7 +11,7 @@ const SELECTING: u8 = SELECT_CPU | UNLOCKED;
 const _: () = assert!(SELECTING & ENQUEUE == 0, "selecting a CPU is a group of its own");
 
 /// Writes the task's choice; an idle one in `*is_idle`.
-fn select_cpu_dfl(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn select_cpu_dfl(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(task) = join.task_or_error(args[0], "scx_bpf_select_cpu_dfl") else { return Ok(args[1]) };
     let (cpu, is_idle) = join.k.select_cpu_dfl(task, arg_i32(args[1]), args[2]);
     vm.mem.write_u8(arg_addr(args[3]), u8::from(is_idle))?;
@@ -32,28 +32,28 @@ fn select_and(
     Ok(signed(join.k.select_cpu_and(task, arg_i32(prev), wake, &mask, flags)))
 }
 
-fn select_cpu_and(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn select_cpu_and(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     select_and(join, args[0], args[1], args[2], args[3], args[4], vm)
 }
 
 /// The form whose numbers come in a struct: `prev_cpu`, `wake_flags`, `flags`.
-fn select_cpu_and_args(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn select_cpu_and_args(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let at = arg_addr(args[2]);
     let prev = u64::from(vm.mem.read_u32(at)?);
     let (wake, flags) = (vm.mem.read_u64(at.offset(8))?, vm.mem.read_u64(at.offset(16))?);
     select_and(join, args[0], prev, wake, args[1], flags, vm)
 }
 
-fn test_and_clear(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn test_and_clear(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(u64::from(join.k.test_and_clear_cpu_idle(arg_i32(args[0]))))
 }
 
-fn pick_idle(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn pick_idle(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?;
     Ok(signed(join.k.pick_idle_cpu(&mask, args[1])))
 }
 
-fn pick_any(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn pick_any(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?;
     Ok(signed(join.k.pick_any_cpu(&mask, args[1])))
 }
@@ -78,12 +78,12 @@ fn idle_in_node(join: &mut Join<'_>, mask: &CpuMask, node: i32, flags: u64) -> i
     if cpu >= 0 || flags & SCX_PICK_IDLE_IN_NODE != 0 { cpu } else { join.k.pick_idle_cpu(mask, plain) }
 }
 
-fn pick_idle_node(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn pick_idle_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?;
     Ok(signed(idle_in_node(join, &mask, arg_i32(args[1]), args[2])))
 }
 
-fn pick_any_node(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn pick_any_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let mask = read_mask(vm, arg_addr(args[0]))?;
     let (node, flags) = (arg_i32(args[1]), args[2]);
     let idle = idle_in_node(join, &mask, node, flags);
@@ -94,27 +94,27 @@ fn pick_any_node(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result
     Ok(signed(join.k.pick_any_cpu(&from, flags & !SCX_PICK_IDLE_IN_NODE)))
 }
 
-fn idle_cpumask(join: &mut Join<'_>, _args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn idle_cpumask(join: &mut Join<'_>, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.idle_mask_pointer(vm.mem, false, -1)
 }
 
-fn idle_smtmask(join: &mut Join<'_>, _args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn idle_smtmask(join: &mut Join<'_>, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.idle_mask_pointer(vm.mem, true, -1)
 }
 
-fn idle_cpumask_node(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn idle_cpumask_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.idle_mask_pointer(vm.mem, false, arg_i32(args[0]))
 }
 
-fn idle_smtmask_node(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn idle_smtmask_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     join.idle_mask_pointer(vm.mem, true, arg_i32(args[0]))
 }
 
-fn put_mask(_join: &mut Join<'_>, _args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn put_mask(_join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     Ok(0)
 }
 
-fn cpu_node(join: &mut Join<'_>, args: [u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn cpu_node(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(cpu) = join.cpu_or_error(args[0]) else { return Ok(signed(-1)) };
     Ok(u64::from(join.k.machine().cpus[CpuId::index(cpu)].node))
 }

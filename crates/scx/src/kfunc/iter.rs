@@ -16,7 +16,7 @@ fn handle(vm: &Vm<'_>, at: u64) -> Result<Option<DsqIter>, Fault> {
     Ok(word.checked_sub(1).map(|handle| DsqIter(handle as u32)))
 }
 
-fn dsq_new(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dsq_new(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let (word, result) = match join.k.dsq_iter_new(DsqId(args[1]), args[2]) {
         Ok(iter) => (u64::from(iter.0) + 1, 0),
         Err(error) => (0, error),
@@ -25,13 +25,13 @@ fn dsq_new(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, 
     Ok(signed(result))
 }
 
-fn dsq_next(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dsq_next(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
     let task = join.k.dsq_iter_next(iter);
     join.task_pointer(task, vm.mem)
 }
 
-fn dsq_destroy(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dsq_destroy(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if let Some(iter) = handle(vm, args[0])? {
         join.k.dsq_iter_destroy(iter);
         vm.mem.write_u64(arg_addr(args[0]), 0)?;
@@ -39,27 +39,27 @@ fn dsq_destroy(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u
     Ok(0)
 }
 
-fn set_slice(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn set_slice(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if let Some(iter) = handle(vm, args[0])? {
         join.k.dsq_move_set_slice(iter, args[1]);
     }
     Ok(0)
 }
 
-fn set_vtime(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn set_vtime(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     if let Some(iter) = handle(vm, args[0])? {
         join.k.dsq_move_set_vtime(iter, args[1]);
     }
     Ok(0)
 }
 
-fn dsq_move(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dsq_move(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
     let Some(task) = join.task_of(args[1])? else { return Ok(0) };
     Ok(u64::from(join.k.dsq_move(iter, task, DsqId(args[2]), args[3])))
 }
 
-fn dsq_move_vtime(join: &mut Join<'_>, args: [u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+fn dsq_move_vtime(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
     let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
     let Some(task) = join.task_of(args[1])? else { return Ok(0) };
     Ok(u64::from(join.k.dsq_move_vtime(iter, task, DsqId(args[2]), args[3])))

@@ -22,7 +22,7 @@ use schedlab_bpf::{Fault, GuestAddr, Vm};
 use schedlab_sim::OpKind;
 
 /// What a kernel function does: the joined kernel, r1 to r5, the machine; returns r0.
-pub(crate) type Run = fn(&mut Join<'_>, [u64; 5], &mut Vm<'_>) -> Result<u64, Fault>;
+pub(crate) type Run = fn(&mut Join<'_>, &[u64; 5], &mut Vm<'_>) -> Result<u64, Fault>;
 
 /// A kernel function.
 #[derive(Clone, Copy)]

@@ -43,8 +43,9 @@ pub(super) struct Emitted {
 struct Stubs {
     /// Does one operation in the host and goes on behind the call.
     step: Label,
-    /// Calls a helper or kernel function.
-    host: Label,
+    /// Call a helper or kernel function, whose number is in `TEMP`.
+    helper: Label,
+    kfunc: Label,
     /// Interprets the rest of the function, then returns from it.
     interpret: Label,
 }
@@ -186,12 +187,16 @@ fn stubs(asm: &mut Asm) -> (Stubs, Label) {
     asm.load(8, false, X::Rsp, context(offset_of!(Context, stack)));
     asm.jump(leave);
 
-    let host = asm.here();
-    save(asm, 1..=5);
-    call_out(asm, offset_of!(CallOuts, host_call));
-    asm.jump_if(If::NotEqual, stopped);
-    restore(asm, 0..=5);
-    asm.ret();
+    let [helper, kfunc] = [offset_of!(CallOuts, helper), offset_of!(CallOuts, kfunc)].map(|function| {
+        let here = asm.here();
+        save(asm, 1..=5);
+        asm.mov(Width::W32, X::Rdx, TEMP);
+        call_out(asm, function);
+        asm.jump_if(If::NotEqual, stopped);
+        restore(asm, 0..=5);
+        asm.ret();
+        here
+    });
 
     let step = asm.here();
     save(asm, 0..=10);
@@ -219,7 +224,7 @@ fn stubs(asm: &mut Asm) -> (Stubs, Label) {
     asm.jump_if(If::NotEqual, stopped);
     restore(asm, 0..=9);
     asm.ret();
-    (Stubs { step, host, interpret }, enter)
+    (Stubs { step, helper, kfunc, interpret }, enter)
 }
 
 fn x(register: Reg) -> X {
@@ -571,9 +576,10 @@ impl Emitter<'_> {
         self.asm.bind(null);
     }
 
-    fn call_host(&mut self, pc: usize) {
+    fn call_host(&mut self, pc: usize, stub: Label) {
+        self.asm.mov_imm(TEMP, u64::from(self.ops[pc].imm as u32));
         self.asm.mov_imm(TEMP2, pc as u64);
-        self.asm.call(self.stubs.host);
+        self.asm.call(stub);
     }
 
     /// One operation; a line for each kind here and in the two tables below.
@@ -588,7 +594,7 @@ impl Emitter<'_> {
             Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
             Atomic32 => self.atomic(pc, Width::W32), Atomic64 => self.atomic(pc, Width::W64),
 
-            CallHelper | CallKfunc => self.call_host(pc),
+            CallHelper => self.call_host(pc, self.stubs.helper), CallKfunc => self.call_host(pc, self.stubs.kfunc),
             CallLocal => self.call_local(pc),
             // A call through a register is rare outside of helpers, which make it themselves.
             CallReg => self.interpret_from(pc as u32, 1),

@@ -46,11 +46,15 @@ type Enter = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Context) ->
 /// A function that compiled code calls for one operation, given by its index.
 type CallOut = unsafe extern "sysv64" fn(*mut Context, u32) -> u32;
 
+/// The same with the number of a helper or kernel function.
+type HostCall = unsafe extern "sysv64" fn(*mut Context, u32, u32) -> u32;
+
 /// What compiled code calls, for one type of host.
 #[repr(C)]
 struct CallOuts {
     step: CallOut,
-    host_call: CallOut,
+    helper: HostCall,
+    kfunc: HostCall,
     interpret: CallOut,
 }
 
@@ -133,7 +137,7 @@ pub(super) fn call<H: Host>(
         frame_pointer,
         stack: 0,
         resume_at: 0,
-        outs: const { &CallOuts { step: step::<H>, host_call: host_call::<H>, interpret: rest::<H> } },
+        outs: const { &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> } },
         vm: (vm as *mut Vm<'_>).cast(),
         host: (host as *mut H).cast(),
         stopped: None,
@@ -247,26 +251,41 @@ unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
     }
 }
 
-/// Calls the helper or kernel function of operation `pc`, the last of its block.
+/// Calls helper number `id` for operation `pc`, the last of its block.
 ///
 /// # Safety
-/// As for [`lend`].
-unsafe extern "sysv64" fn host_call<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: the way to this function saves r1 to r5, which lie one after the other in the array; the rest is passed on.
+/// As for [`lend`]; r1 to r5 have been saved.
+unsafe extern "sysv64" fn helper<H: Host>(context: *mut Context, pc: u32, id: u32) -> u32 {
+    // SAFETY: passed on.
+    unsafe { lend::<H>(context, pc, 0, |regs, vm, host| call_saved(regs, |args| host.helper(id, args, vm))) }
+}
+
+/// Calls the kernel function of this index for operation `pc`, the last of its block.
+///
+/// # Safety
+/// As for [`lend`]; r1 to r5 have been saved.
+unsafe extern "sysv64" fn kfunc<H: Host>(context: *mut Context, pc: u32, index: u32) -> u32 {
+    // SAFETY: passed on.
     unsafe {
-        lend::<H>(context, pc, 0, |regs, vm, host| {
-            let code = vm.code;
-            let op = &code.ops[pc as usize];
-            let regs = regs.as_mut_ptr().cast::<u64>();
-            // r1 to r5 have been saved; r0 is what comes back.
-            let args = regs.add(1).cast::<[u64; 5]>().read();
-            regs.write(match op.code {
-                OpCode::CallHelper => host.helper(op.imm as u32, args, vm)?,
-                _ => host.kfunc(op.imm as u32, args, vm)?,
-            });
-            Ok(())
-        })
+        lend::<H>(context, pc, 0, |regs, vm, host| call_saved(regs, |args| host.kfunc(index, args, vm)))
     }
+}
+
+/// Calls `body` with r1 to r5; its result becomes r0.
+///
+/// # Safety
+/// r1 to r5 have been saved.
+#[inline(always)]
+unsafe fn call_saved(
+    regs: &mut MaybeUninit<Registers>,
+    body: impl FnOnce(&[u64; 5]) -> Result<u64, Fault>,
+) -> Result<(), Fault> {
+    let regs = regs.as_mut_ptr().cast::<u64>();
+    // SAFETY: the five lie one after the other in the array and have been written.
+    let r0 = body(unsafe { &*regs.add(1).cast::<[u64; 5]>() })?;
+    // SAFETY: r0 is the first of the array.
+    unsafe { regs.write(r0) };
+    Ok(())
 }
 
 /// Interprets the running function from operation `pc` to its exit.
