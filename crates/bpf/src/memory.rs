@@ -3,7 +3,7 @@
 //! A guest address is a number below [`GUEST_LIMIT`] (8 GiB). Window 0 (high half 0) holds stacks, maps and kernel
 //! objects; window 1 (high half 1) holds the arena, so that the low half of an arena pointer is its offset and casts
 //! between address spaces only set or clear the high half. All of it is one anonymous mapping whose pages cost
-//! nothing until they are touched, with one permission byte for each 4 KiB page. Because every access is an offset
+//! nothing until they are touched, and before it, in the same mapping, is one permission byte for each 4 KiB page. Because every access is an offset
 //! into that mapping, checked against its length, no program reaches memory of the host. Addresses depend only on
 //! the order of calls, never on the host.
 //!
@@ -34,7 +34,8 @@ pub const MAX_FRAMES: u32 = 64;
 const HUGE_PAGE: u64 = 2 << 20;
 const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 const PAGE_MASK: u64 = PAGE_SIZE - 1;
-const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
+/// Pages of the address space, and permission bytes before it.
+pub(crate) const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
 /// The stack region, with unmapped pages on both sides.
 const STACK_BASE: u64 = 0x2_0000;
 const STACK_SIZE: u64 = FRAME_SIZE * MAX_FRAMES as u64;
@@ -169,10 +170,9 @@ impl std::error::Error for MemoryError {
 
 /// The guest address space. See the module's text for its layout.
 pub struct Memory {
-    /// Exactly `GUEST_LIMIT` bytes.
+    /// `PAGE_COUNT` permission bytes, then `GUEST_LIMIT` bytes of the guest's, so that the way from one to the other is
+    /// a constant.
     map: MmapMut,
-    /// Exactly `PAGE_COUNT` permission bytes.
-    perms: Box<[u8]>,
     /// Next free address of window 0.
     bump: u64,
     /// Lengths of the live regions that `map` handed out, by address.
@@ -214,12 +214,12 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::Reserve`] if the host refuses the address space.
     pub fn new() -> Result<Self, MemoryError> {
-        let len = usize::try_from(GUEST_LIMIT).map_err(|e| MemoryError::Reserve(std::io::Error::other(e)))?;
+        let len = usize::try_from(PAGE_COUNT as u64 + GUEST_LIMIT)
+            .map_err(|e| MemoryError::Reserve(std::io::Error::other(e)))?;
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
-        assert_eq!(map.len() as u64, GUEST_LIMIT, "the mapping covers the guest address space");
+        assert_eq!(map.len(), len, "the mapping covers permissions and guest address space");
         let mut memory = Memory {
             map,
-            perms: vec![0; PAGE_COUNT].into_boxed_slice(),
             bump: REGION_BASE,
             regions: BTreeMap::new(),
             free: BTreeMap::new(),
@@ -228,6 +228,34 @@ impl Memory {
         };
         memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);
         Ok(memory)
+    }
+
+    /// The permission bytes of all pages, and all bytes of the guest.
+    #[inline(always)]
+    fn parts(&self) -> (&[u8], &[u8]) {
+        // SAFETY: the mapping is longer than the first part, as `new` checked.
+        unsafe { self.map.split_at_unchecked(PAGE_COUNT) }
+    }
+
+    #[inline(always)]
+    fn parts_mut(&mut self) -> (&mut [u8], &mut [u8]) {
+        // SAFETY: as above.
+        unsafe { self.map.split_at_mut_unchecked(PAGE_COUNT) }
+    }
+
+    #[inline(always)]
+    fn perms(&self) -> &[u8] {
+        self.parts().0
+    }
+
+    #[inline(always)]
+    fn guest(&self) -> &[u8] {
+        self.parts().1
+    }
+
+    #[inline(always)]
+    fn guest_mut(&mut self) -> &mut [u8] {
+        self.parts_mut().1
     }
 
     /// Maps a zeroed region of at least `len` bytes in window 0 and says where.
@@ -266,7 +294,8 @@ impl Memory {
     fn prefer_huge_pages(&self, addr: u64, size: u64) {
         #[cfg(target_os = "linux")]
         if size >= HUGE_PAGE {
-            let _ = self.map.advise_range(memmap2::Advice::HugePage, addr as usize, size as usize);
+            let offset = PAGE_COUNT + addr as usize;
+            let _ = self.map.advise_range(memmap2::Advice::HugePage, offset, size as usize);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = (addr, size);
@@ -316,7 +345,7 @@ impl Memory {
         self.fresh = Fresh::default();
         let first = (addr.0 >> PAGE_SHIFT) as usize;
         let end = addr.0.saturating_add(len).min(GUEST_LIMIT).div_ceil(PAGE_SIZE) as usize;
-        for page in self.perms.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
+        for page in self.parts_mut().0.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
             *page = perm.0;
         }
     }
@@ -351,7 +380,7 @@ impl Memory {
     pub fn perm_at(&self, addr: GuestAddr) -> Perm {
         usize::try_from(addr.0 >> PAGE_SHIFT)
             .ok()
-            .and_then(|page| self.perms.get(page))
+            .and_then(|page| self.perms().get(page))
             .map_or(Perm::NONE, |p| Perm(*p))
     }
 
@@ -364,7 +393,7 @@ impl Memory {
         if !self.in_mapped_page(addr.0, len) {
             self.check_mapped(addr.0, len, Access::Read)?;
         }
-        Ok(&self.map[addr.0 as usize..(addr.0 + len) as usize])
+        Ok(&self.guest()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
     /// The host's writable view of `len` mapped bytes, whatever the program may do with them.
@@ -376,14 +405,14 @@ impl Memory {
         if !self.in_mapped_page(addr.0, len) {
             self.check_mapped(addr.0, len, Access::Write)?;
         }
-        Ok(&mut self.map[addr.0 as usize..(addr.0 + len) as usize])
+        Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
     /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie in the address space.
     #[inline]
     pub fn array_mut<const N: usize>(&mut self, addr: GuestAddr) -> Option<&mut [u8; N]> {
         let start = addr.0 as usize;
-        self.map.get_mut(start..start.checked_add(N)?)?.first_chunk_mut()
+        self.guest_mut().get_mut(start..start.checked_add(N)?)?.first_chunk_mut()
     }
 
     /// Reads one byte.
@@ -489,7 +518,7 @@ impl Memory {
     #[inline]
     fn in_mapped_page(&self, addr: u64, len: u64) -> bool {
         (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
-            && self.perms.get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| *perm != 0)
+            && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| *perm != 0)
     }
 
     #[inline(never)]
@@ -504,7 +533,7 @@ impl Memory {
         // An empty range still names a page: a NULL pointer with length 0 stays legal only for the caller to allow.
         let first = (addr >> PAGE_SHIFT) as usize;
         let last = (end.max(addr + 1) - 1) >> PAGE_SHIFT;
-        let pages = self.perms.get(first..=last as usize).ok_or_else(bad)?;
+        let pages = self.perms().get(first..=last as usize).ok_or_else(bad)?;
         if pages.iter().all(|perm| ok(*perm)) { Ok(()) } else { Err(bad()) }
     }
 
@@ -524,13 +553,13 @@ impl Memory {
     fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
         self.fresh = Fresh::default();
         let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
-        self.perms[pages].fill(perm.0);
+        self.parts_mut().0[pages].fill(perm.0);
     }
 
     fn zero_pages(&mut self, start: u64, end: u64) {
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
-            let (offset, len) = (start as usize, (end - start) as usize);
+            let (offset, len) = (PAGE_COUNT + start as usize, (end - start) as usize);
             // SAFETY: the range is page-aligned and inside the private anonymous mapping; dropping such pages makes
             // them read as zeroes, which is the purpose, and `&mut self` proves that no reference into them lives.
             let dropped =
@@ -540,17 +569,17 @@ impl Memory {
             }
         }
         for page in start >> PAGE_SHIFT..end >> PAGE_SHIFT {
-            if self.perms[page as usize] != 0 {
+            if self.perms()[page as usize] != 0 {
                 let at = (page << PAGE_SHIFT) as usize;
-                self.map[at..at + PAGE_SIZE as usize].fill(0);
+                self.guest_mut()[at..at + PAGE_SIZE as usize].fill(0);
             }
         }
     }
 
-    /// Where the guest's memory and its pages' permission bytes lie in the host: [`GUEST_LIMIT`] bytes, and one byte for
-    /// each [`PAGE_SIZE`] of them. They stay there for as long as the memory exists.
-    pub(crate) fn raw_parts(&mut self) -> (*mut u8, *const u8) {
-        (self.map.as_mut_ptr(), self.perms.as_ptr())
+    /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them one permission byte for each of
+    /// [`PAGE_COUNT`] pages. They stay there for as long as the memory exists.
+    pub(crate) fn base(&mut self) -> *mut u8 {
+        self.map.as_mut_ptr().wrapping_add(PAGE_COUNT)
     }
 
     /// The first address above the stack of frame number `frame`, which is what its r10 holds.
@@ -563,7 +592,7 @@ impl Memory {
     #[inline(always)]
     fn fast<const N: usize>(&self, addr: u64, need: Perm) -> bool {
         let in_page = (addr & PAGE_MASK) <= PAGE_SIZE - N as u64;
-        in_page && self.perms.get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
+        in_page && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
     }
 
     /// `N` bytes that lie in one page with permission `need`; `None` if they do not.
@@ -574,8 +603,10 @@ impl Memory {
         }
         let mut bytes = [0; N];
         // SAFETY: `fast` found addr's page in the table, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
-        // they lie in the mapping, whose length was checked to be GUEST_LIMIT.
-        unsafe { std::ptr::copy_nonoverlapping(self.map.as_ptr().add(addr as usize), bytes.as_mut_ptr(), N) };
+        // they lie in the guest's part of the mapping.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.guest().as_ptr().add(addr as usize), bytes.as_mut_ptr(), N)
+        };
         Some(bytes)
     }
 
@@ -586,7 +617,9 @@ impl Memory {
             return false;
         }
         // SAFETY: as in `peek`; `&mut self` makes the mapping ours alone.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(addr as usize), N) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.guest_mut().as_mut_ptr().add(addr as usize), N)
+        };
         true
     }
 
@@ -631,7 +664,7 @@ impl Memory {
         self.check_program_access(GuestAddr(addr), size, Access::Read).map_err(|_| ())?;
         let mut bytes = [0; 8];
         let at = addr as usize;
-        bytes[..size as usize].copy_from_slice(&self.map[at..at + size as usize]);
+        bytes[..size as usize].copy_from_slice(&self.guest()[at..at + size as usize]);
         Ok(u64::from_le_bytes(bytes))
     }
 
@@ -645,7 +678,7 @@ impl Memory {
             return Ok(Store::Kernel);
         }
         let at = addr as usize;
-        self.map[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
+        self.guest_mut()[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
         Ok(Store::Done)
     }
 }

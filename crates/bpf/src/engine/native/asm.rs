@@ -56,6 +56,7 @@ pub(super) enum Alu {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Shift {
+    RotateRight = 1,
     Left = 4,
     Right = 5,
     RightSigned = 7,
@@ -166,14 +167,19 @@ impl Asm {
         match place {
             Place::Reg(_) => self.bytes.push(0xc0 | reg | (base & 7)),
             Place::Mem(mem) => {
+                let short = i8::try_from(mem.disp);
+                let mode = if short.is_ok() { 0x40 } else { 0x80 };
                 if mem.index.is_some() || base & 7 == 4 {
                     // Index 4 (rsp) stands for none.
                     let index = if mem.index.is_some() { index & 7 } else { 4 };
-                    self.bytes.extend_from_slice(&[0x80 | reg | 4, index << 3 | (base & 7)]);
+                    self.bytes.extend_from_slice(&[mode | reg | 4, index << 3 | (base & 7)]);
                 } else {
-                    self.bytes.push(0x80 | reg | (base & 7));
+                    self.bytes.push(mode | reg | (base & 7));
                 }
-                self.bytes.extend_from_slice(&mem.disp.to_le_bytes());
+                match short {
+                    Ok(disp) => self.bytes.extend_from_slice(&disp.to_le_bytes()),
+                    Err(_) => self.bytes.extend_from_slice(&mem.disp.to_le_bytes()),
+                }
             }
         }
     }
@@ -196,11 +202,6 @@ impl Asm {
     /// `register op place` for comparisons with memory on the right.
     pub(super) fn cmp_mem(&mut self, register: X, mem: Mem) {
         self.encode(Form::new(Width::W64, &[0x3b]), register as u8, mem.into());
-    }
-
-    /// `register += memory`.
-    pub(super) fn add_mem(&mut self, register: X, mem: Mem) {
-        self.encode(Form::new(Width::W64, &[0x03]), register as u8, mem.into());
     }
 
     /// `register -= memory`.

@@ -10,7 +10,7 @@ use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
 use crate::code::{Code, FuncId, Op, OpCode, Reg};
 use crate::engine::MAY_GOTO_LIMIT;
 use crate::insn::op;
-use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, GUEST_LIMIT, PAGE_SIZE, Perm};
+use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, PAGE_COUNT, PAGE_SIZE, Perm};
 use std::mem::offset_of;
 
 /// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
@@ -27,6 +27,9 @@ const FRAME_POINTER: X = X::Rbp;
 const TEMP: X = X::R10;
 /// The operation's index on the way to a stub, and whatever an operation needs.
 const TEMP2: X = X::R11;
+
+/// The permission byte of page `n` lies this far before the `n`th byte of the memory.
+const PERMS_BEFORE: i32 = PAGE_COUNT as i32;
 
 /// What compiling gives.
 pub(super) struct Emitted {
@@ -54,7 +57,7 @@ struct Stubs {
 enum Rare {
     /// An operation that the host does; `back` is behind it.
     Step { from: Label, pc: u32, back: Label },
-    /// A load, at the address in `TEMP`, that the host does unless it is from a fresh object.
+    /// A load that the host does unless it is from a fresh object.
     Load { from: Label, pc: u32, back: Label },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: u32, count: i32 },
@@ -305,12 +308,13 @@ impl Emitter<'_> {
                 Rare::Load { from, pc, back } => {
                     let step = self.asm.label();
                     let fresh = |member| context(offset_of!(Context, fresh) + member);
+                    let o = self.ops[pc as usize];
                     self.asm.bind(from);
-                    self.asm.mov(Width::W64, TEMP2, TEMP);
+                    self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
                     self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
                     self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
                     self.asm.jump_if(If::AboveEqual, step);
-                    self.plain_load(pc as usize, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
+                    self.plain_load(pc as usize, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
                     self.asm.jump(back);
                     self.asm.bind(step);
                     self.step(pc as usize);
@@ -358,32 +362,31 @@ impl Emitter<'_> {
         let asm = &mut self.asm;
         let (slow, back) = (asm.label(), asm.label());
         if let Some(address) = constant {
-            asm.load(8, false, TEMP2, context(offset_of!(Context, perms)));
+            let page = address / PAGE_SIZE as i32;
+            let perms = Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE };
             for perm in need {
-                let page = address / PAGE_SIZE as i32;
-                asm.test_byte(Mem { base: TEMP2, index: None, disp: page }, perm.bits());
+                asm.test_byte(perms, perm.bits());
                 asm.jump_if(If::Equal, slow);
             }
             body(self, Mem { base: MEMORY, index: None, disp: address });
             self.asm.bind(back);
             return Some((slow, back));
         }
-        asm.lea(TEMP, Mem { base: x(base), index: None, disp: off });
-        asm.mov(Width::W64, TEMP2, TEMP);
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, (GUEST_LIMIT / PAGE_SIZE) as i32);
+        // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
+        // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
+        let aligned = size.trailing_zeros() as u8;
+        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: off });
+        if aligned > 0 {
+            asm.shift_imm(Width::W64, Shift::RotateRight, TEMP2, aligned);
+        }
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8 - aligned);
+        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PAGE_COUNT as i32);
         asm.jump_if(If::AboveEqual, slow);
-        asm.add_mem(TEMP2, context(offset_of!(Context, perms)));
         for perm in need {
-            asm.test_byte(Mem { base: TEMP2, index: None, disp: 0 }, perm.bits());
+            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
             asm.jump_if(If::Equal, slow);
         }
-        if size > 1 {
-            // What is aligned does not leave its page; the rest is rare.
-            asm.test_imm(Width::W32, TEMP, i32::from(size) - 1);
-            asm.jump_if(If::NotEqual, slow);
-        }
-        body(self, Mem { base: MEMORY, index: Some(TEMP), disp: 0 });
+        body(self, Mem { base: MEMORY, index: Some(x(base)), disp: off });
         self.asm.bind(back);
         Some((slow, back))
     }

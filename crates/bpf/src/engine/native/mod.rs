@@ -69,9 +69,8 @@ enum Stopped {
 struct Context {
     /// Instructions that may still be executed; those of the running block are taken off already.
     left: u64,
-    /// The guest's memory and its pages' permissions.
+    /// The guest's memory; its pages' permissions are before it.
     map: *mut u8,
-    perms: *const u8,
     /// The object that loads need not ask the host about.
     fresh: Fresh,
     /// Behind the running function's frame, and behind the last one there can be.
@@ -124,12 +123,11 @@ pub(super) fn call<H: Host>(
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
     let frame_pointer = vm.push_frame(0)?;
-    let (map, perms) = vm.mem.raw_parts();
+    let map = vm.mem.base();
     let frames = vm.frames.as_mut_ptr_range();
     let mut context = Context {
         left: vm.budget.saturating_sub(vm.executed),
         map,
-        perms,
         fresh: vm.mem.fresh(),
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
@@ -152,7 +150,7 @@ pub(super) fn call<H: Host>(
     // deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at offsets below its length, which it
     // compares before each access (in its own frame the offsets are constants within the stack's region, and loads from
     // `fresh` end inside the guest's memory, as `Memory::set_fresh` checked), and the permission byte of such an offset's
-    // page. The functions it calls have this context's types. While it runs, `vm` and `host` are used by nobody else, and
+    // page, before it. The functions it calls have this context's types. While it runs, `vm` and `host` are used by nobody else, and
     // those functions use them only while it waits.
     let r0 = unsafe { enter(a, b, c, d, e, &raw mut context) };
     match context.stopped {
