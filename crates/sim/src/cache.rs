@@ -209,10 +209,13 @@ impl Kernel {
 
     /// How long work takes on `cpu` at present, in permille: contention of the busy
     /// CPUs, and a busy SMT sibling.
+    #[inline]
     pub(crate) fn speed_factor(&self, cpu: CpuId) -> u32 {
-        if self.topology.even_speed {
-            return 1000;
-        }
+        if self.topology.even_speed { 1000 } else { self.uneven_speed_factor(cpu) }
+    }
+
+    #[inline(never)]
+    fn uneven_speed_factor(&self, cpu: CpuId) -> u32 {
         let mut factor = self.machine.contention(self.busy_cpus as usize);
         if self.topology.smt {
             let busy = |&other: &CpuId| self.cpus[other.index()].curr.is_some();

@@ -36,7 +36,15 @@ impl crate::Kernel {
 
     /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
     /// leave it.
+    #[inline]
     fn set_pace(&mut self, cpu: CpuId, now: TimeNs) {
+        if !self.topology.even_speed {
+            self.set_uneven_pace(cpu, now);
+        }
+    }
+
+    #[inline(never)]
+    fn set_uneven_pace(&mut self, cpu: CpuId, now: TimeNs) {
         let factor = self.speed_factor(cpu);
         let entry = &self.cpus[cpu.index()];
         if factor == entry.burst_factor {
@@ -239,6 +247,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The running task computes for `burst` from now on. A burst that ends before anything else happens needs no
     /// event: true when it was done.
+    #[inline(always)]
     fn start_burst(&mut self, cpu: CpuId, task: TaskId, burst: Burst) -> bool {
         let factor = self.k.speed_factor(cpu);
         let work = if factor == 1000 { burst.work } else { burst.work.scale(u64::from(factor), 1000) };
@@ -326,6 +335,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Somebody else's event comes first: the CPU goes on at its local time.
+    #[inline(never)]
     fn step_back(&mut self, cpu: CpuId) {
         let now = self.k.ctx.now;
         let entry = self.k.cpu_mut(cpu);

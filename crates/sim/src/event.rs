@@ -170,13 +170,14 @@ fn far_slot(time: TimeNs) -> u64 {
 
 impl EventQueue {
     /// Adds an event, not before the one that was taken last.
+    #[inline(never)]
     pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
         let sequence = self.sequence;
         self.sequence += 1;
         self.place(Entry { time, sequence, event, next: NIL });
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, entry: Entry) {
         let far = far_slot(entry.time);
         if far == self.round {

@@ -304,8 +304,7 @@ impl Kernel {
     /// pays the transfer of its cache line.
     pub fn lock_acquire(&mut self, lock: SimLockId) {
         if !self.setup {
-            let grant = self.locks[lock.0 as usize].acquire(self.ctx.now, self.event_time, self.ctx.cpu);
-            self.pay(grant);
+            self.acquire(|k| &mut k.locks[lock.0 as usize]);
         }
     }
 
@@ -315,17 +314,29 @@ impl Kernel {
         self.locks[lock.0 as usize].release(now);
     }
 
-    /// Waits for a lock and pays for its hand-over.
-    pub(crate) fn pay(&mut self, grant: Grant) {
+    /// Takes a lock of the kernel: waits for it and pays for its hand-over.
+    #[inline(always)]
+    pub(crate) fn acquire(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        match lock(self).acquire_free(now, event, cpu) {
+            Some(transfer) => self.charge(self.hand_over(transfer)),
+            None => self.acquire_among(lock),
+        }
+    }
+
+    /// The same where others are near.
+    #[inline(never)]
+    fn acquire_among(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        let grant = lock(self).acquire_among(now, event, cpu);
+        let wait = if grant.at > now { self.wait_for(grant) } else { DurationNs::ZERO };
+        self.charge(self.hand_over(grant.transfer) + wait);
+    }
+
+    /// What taking a lock costs that nobody holds.
+    fn hand_over(&self, transfer: bool) -> DurationNs {
         let costs = &self.machine.costs;
-        let mut cost = costs.lock;
-        if grant.transfer {
-            cost += costs.lock_transfer;
-        }
-        if grant.at > self.ctx.now {
-            cost += self.wait_for(grant);
-        }
-        self.charge(cost);
+        if transfer { costs.lock + costs.lock_transfer } else { costs.lock }
     }
 
     /// How long it takes until the lock is there: who spins on it makes one wait too.
@@ -446,8 +457,7 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
         if !self.setup {
-            let grant = self.cpus[cpu.index()].lock.acquire(self.ctx.now, self.event_time, self.ctx.cpu);
-            self.pay(grant);
+            self.acquire(|k| &mut k.cpus[cpu.index()].lock);
         }
     }
 

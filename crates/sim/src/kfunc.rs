@@ -298,13 +298,19 @@ impl Kernel {
 /// CPUs, tasks and everything else.
 impl Kernel {
     /// A CPU number of a program; an error when it is none.
+    #[inline]
     pub(crate) fn valid_cpu(&mut self, cpu: i32, place: Option<&str>) -> Option<CpuId> {
         if (0..self.cpus.len() as i32).contains(&cpu) {
             return Some(CpuId(cpu as u32));
         }
+        self.invalid_cpu(cpu, place);
+        None
+    }
+
+    #[cold]
+    fn invalid_cpu(&mut self, cpu: i32, place: Option<&str>) {
         let place = place.map(|place| format!(" {place}")).unwrap_or_default();
         self.error(ExitKind::Error, format!("invalid CPU {cpu}{place}"));
-        None
     }
 
     /// `scx_bpf_kick_cpu()`: carried out when the running kernel path ends.

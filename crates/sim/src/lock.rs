@@ -32,6 +32,9 @@ struct Section {
 /// Holds a lock that nobody ever took.
 const NOBODY: CpuId = CpuId(u32::MAX);
 
+/// The place of the last section.
+const LAST: u32 = u32::MAX;
+
 /// Those that are past are looked for whenever this many have come. Chosen: looking for them costs as much as keeping
 /// a few.
 const LOT: usize = 8;
@@ -43,7 +46,7 @@ pub(crate) struct Timeline {
     earlier: Vec<Section>,
     /// The last one; mostly the only one that matters.
     last: Section,
-    /// While a section is being run through on the host: its place in `earlier`, or beyond that for the last.
+    /// While a section is being run through on the host: its place in `earlier`, or [`LAST`].
     open: Option<u32>,
     /// Who held it last before all of `earlier`.
     before: CpuId,
@@ -84,31 +87,48 @@ impl Timeline {
         self.open.is_some()
     }
 
-    /// Takes the lock at `now`, in a path that belongs to the event at `event`;
+    /// Takes the lock at `now`, in a path that belongs to the event at `event`, if all sections end by then: nobody is
+    /// near, so the taker has it at once. Says whether its line comes from another CPU. No path is behind its event, and
     /// events come in order of time.
     #[inline(always)]
-    pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
+    pub(crate) fn acquire_free(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Option<bool> {
         assert!(self.open.is_none(), "a lock is not taken twice by one path");
-        if self.end > now {
-            return self.acquire_among(now, event, cpu);
+        if self.end > event {
+            return None;
         }
-        // Mostly nobody else is near: what sections there are end before.
-        let previous = self.last.holder;
-        if self.end <= event {
-            self.before = previous;
-            self.earlier.clear();
-        } else {
-            self.keep_last(event);
-        }
-        self.last = Section { begin: now, end: now, holder: cpu };
-        self.open = Some(u32::MAX);
-        Grant { at: now, transfer: previous != cpu && previous != NOBODY, spinners: 0 }
+        self.before = self.last.holder;
+        self.earlier.clear();
+        Some(self.acquire_last(now, cpu))
     }
 
-    /// The same where sections of other paths are near.
+    /// The same where sections of other paths may be near.
+    pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
+        match self.acquire_free(now, event, cpu) {
+            Some(transfer) => Grant { at: now, transfer, spinners: 0 },
+            None => self.acquire_among(now, event, cpu),
+        }
+    }
+
+    /// The new section is behind all others.
+    #[inline(always)]
+    fn acquire_last(&mut self, now: TimeNs, cpu: CpuId) -> bool {
+        let previous =
+            std::mem::replace(&mut self.last, Section { begin: now, end: now, holder: cpu }).holder;
+        self.open = Some(LAST);
+        previous != cpu && previous != NOBODY
+    }
+
+    /// Takes the lock after [`Timeline::acquire_free`] did not.
     #[inline(never)]
-    fn acquire_among(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
-        self.keep_last(event);
+    pub(crate) fn acquire_among(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
+        // The last section becomes one of the earlier ones.
+        self.earlier.push(self.last);
+        if self.earlier.len().is_multiple_of(LOT) {
+            self.forget(event);
+        }
+        if self.end <= now {
+            return Grant { at: now, transfer: self.acquire_last(now, cpu), spinners: 0 };
+        }
         let sections = &mut self.earlier;
         let count = sections.len();
         let mut place = sections.iter().rposition(|section| section.end <= now).map_or(0, |past| past + 1);
@@ -123,26 +143,22 @@ impl Timeline {
         let section = Section { begin: at, end: at, holder: cpu };
         if place == count {
             self.last = section;
+            self.open = Some(LAST);
         } else {
             sections.insert(place, section);
             self.last = sections.pop().expect("the last one was kept");
+            self.open = Some(place as u32);
         }
-        self.open = Some(place as u32);
         Grant { at, transfer: previous != cpu && previous != NOBODY, spinners }
     }
 
-    /// The last section becomes one of the earlier ones. Now and then forgets the first of those, as far as they end by
-    /// `event`.
+    /// Forgets the first of the earlier sections, as far as they end by `event`.
     #[inline(never)]
-    fn keep_last(&mut self, event: TimeNs) {
-        let sections = &mut self.earlier;
-        sections.push(self.last);
-        if sections.len().is_multiple_of(LOT) {
-            let past = sections.iter().take_while(|section| section.end <= event).count();
-            if past > 0 {
-                self.before = sections[past - 1].holder;
-                sections.drain(..past);
-            }
+    fn forget(&mut self, event: TimeNs) {
+        let past = self.earlier.iter().take_while(|section| section.end <= event).count();
+        if past > 0 {
+            self.before = self.earlier[past - 1].holder;
+            self.earlier.drain(..past);
         }
     }
 
@@ -151,7 +167,7 @@ impl Timeline {
     #[inline(always)]
     pub(crate) fn release(&mut self, now: TimeNs) {
         let Some(place) = self.open.take() else { return };
-        let section = self.earlier.get_mut(place as usize).unwrap_or(&mut self.last);
+        let section = if place == LAST { &mut self.last } else { &mut self.earlier[place as usize] };
         section.end = now.max(section.begin);
         self.length = section.end - section.begin;
         self.end = self.end.max(section.end);

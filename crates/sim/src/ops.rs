@@ -54,6 +54,9 @@ impl OpsSet {
     /// None.
     pub const EMPTY: OpsSet = OpsSet(0);
 
+    /// All.
+    pub const ALL: OpsSet = OpsSet(u64::MAX);
+
     /// The same set with `op`.
     #[must_use]
     pub const fn with(self, op: OpKind) -> OpsSet {

@@ -105,9 +105,7 @@ impl Kernel {
 
     #[inline(never)]
     fn dsq_lock_shared(&mut self, ix: DsqIx) {
-        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
-        let grant = self.dsq_mut(ix).lock.acquire(now, event, cpu);
-        self.pay(grant);
+        self.acquire(|k| &mut k.dsq_mut(ix).lock);
     }
 
     #[inline(always)]
