@@ -6,7 +6,7 @@ use schedlab_bpf::helpers::Env;
 use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
-use schedlab_bpf::{Fault, GuestAddr, Memory, Vm};
+use schedlab_bpf::{Fault, GuestAddr, Memory, Perm, Vm};
 use schedlab_sim::{Interrupt, Kernel, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
@@ -18,6 +18,17 @@ const IN_SOFT_INTERRUPT: u32 = 1 << 8;
 impl Env for Join<'_> {
     fn runtime(&mut self) -> &mut Runtime {
         &mut self.state.runtime
+    }
+
+    /// Tasks and run queues are kept lazily.
+    #[inline]
+    fn freshen(&mut self, addresses: &[u64], vm: &mut Vm<'_>) -> Result<(), Fault> {
+        for addr in addresses.iter().map(|addr| GuestAddr(*addr)) {
+            if vm.mem.perm_at(addr).contains(Perm::LAZY) {
+                self.state.freshen(addr, true, self.k, vm.mem)?;
+            }
+        }
+        Ok(())
     }
 
     fn cpu(&self) -> u32 {
@@ -33,11 +44,10 @@ impl Env for Join<'_> {
         self.k.prandom_u32()
     }
 
-    fn current_task(&mut self) -> u64 {
-        let ctx = *self.k.ctx();
-        match ctx.current.and_then(|task| self.state.tasks.known(task)) {
-            Some(addr) => addr.0,
-            None => self.state.tasks.idle(ctx.cpu).0,
+    fn current_task(&mut self, vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        match self.k.ctx().current {
+            Some(task) => self.task_pointer(Some(task), vm.mem),
+            None => Ok(self.state.tasks.idle(self.k.ctx().cpu).0),
         }
     }
 
@@ -55,9 +65,12 @@ impl Env for Join<'_> {
         self.k.read_user(addr, length)
     }
 
-    fn task_pt_regs(&mut self, task: u64) -> u64 {
+    /// Those that the task entered the kernel with: of its system call, or of an interrupt.
+    fn task_pt_regs(&mut self, task: u64, vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        let call = self.task_of(task)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
         let addr = GuestAddr(task);
-        self.state.tasks.slot_of_pointer(addr).map_or(0, |_| self.state.tasks.regs(addr).0)
+        self.state.write_regs(addr, call, vm.mem)?;
+        Ok(self.state.tasks.slot_of_pointer(addr).map_or(0, |_| self.state.tasks.regs(addr).0))
     }
 
     #[inline]

@@ -3,36 +3,16 @@
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
 //! the simulated CPU; before anything reads a task or run queue, that is brought up to date.
 
-use crate::kfunc::{self, Callee, write_mask};
+use crate::kfunc::{Function, write_mask};
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, TaskId};
-use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Perm, Vm};
+use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
 
 /// Number of the helper `bpf_task_pt_regs()`.
 pub(crate) const TASK_PT_REGS: u32 = 175;
-
-/// What a helper may read of kernel objects.
-enum Reads {
-    /// Nothing: it is given nothing, or a lock, a variable or a task for its identity (`bpf_task_storage_get()`,
-    /// `_delete()`); other registers may hold anything.
-    Nothing,
-    /// A key, its second argument (`bpf_map_lookup_elem()`).
-    Key,
-    /// Where any of its arguments points to.
-    Anything,
-}
-
-fn reads(helper: u32) -> Reads {
-    match helper {
-        1 => Reads::Key,
-        5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 93 | 94 | 118 | 125 | 153 | 154 | 156..=158 => Reads::Nothing,
-        160 | 208 => Reads::Nothing,
-        _ => Reads::Anything,
-    }
-}
 
 /// The simulated kernel joined to a loaded object, for the length of one program run.
 pub(crate) struct Join<'k> {
@@ -144,29 +124,6 @@ impl Join<'_> {
         None
     }
 
-    /// Writes the registers that a task entered the kernel with: those of its system call, or of an interrupt.
-    fn write_regs(&mut self, pointer: u64, mem: &mut Memory) -> Result<(), Fault> {
-        let call =
-            self.task_of(pointer)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
-        self.state.write_regs(GuestAddr(pointer), call, mem)
-    }
-
-    /// Makes true what a helper is about to read: whatever of a task or run queue it is given.
-    #[inline(never)]
-    fn prepare_helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<(), Fault> {
-        let read = match reads(id) {
-            _ if id == TASK_PT_REGS => return self.write_regs(args[0], vm.mem),
-            Reads::Key => &args[1..2],
-            _ => &args[..],
-        };
-        for arg in read {
-            if vm.mem.perm_at(GuestAddr(*arg)).contains(Perm::LAZY) {
-                self.state.freshen(GuestAddr(*arg), true, self.k, vm.mem)?;
-            }
-        }
-        Ok(())
-    }
-
     /// The CPU whose run queue is locked while the callback runs, if one is.
     pub(crate) fn locked_rq(&self) -> Option<CpuId> {
         self.k.ctx().rq
@@ -227,11 +184,6 @@ impl Host for Join<'_> {
     #[inline(always)]
     fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         self.k.charge(self.state.kfunc_cost);
-        match reads(id) {
-            Reads::Nothing => {}
-            Reads::Key if !vm.mem.perm_at(GuestAddr(args[1])).contains(Perm::LAZY) => {}
-            Reads::Key | Reads::Anything => self.prepare_helper(id, args, vm)?,
-        }
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
@@ -240,11 +192,11 @@ impl Host for Join<'_> {
         let callee = self.state.kfuncs[index as usize];
         self.k.charge_call(vm.insns() - self.charged, self.state.kfunc_cost);
         self.charged = vm.insns();
-        let own = match callee {
-            Callee::Own(own) => own,
-            Callee::Generic(generic) => return generic.call(args, vm, self),
+        let own = match callee.what {
+            Function::Own(own) => own,
+            Function::Generic(generic) => return generic.call(args, vm, self),
         };
-        if own.groups != 0 && own.groups & allowed_of(self.op) == 0 {
+        if !callee.callers.has(self.op) {
             return Err(self.forbidden(own.name()));
         }
         let r0 = (own.run)(self, args, vm);
@@ -273,14 +225,5 @@ impl Host for Join<'_> {
             }
             _ => Err(self.state.refuse_store(addr, size)),
         }
-    }
-}
-
-/// Groups that a callback's program may call.
-fn allowed_of(op: OpKind) -> u8 {
-    match op {
-        // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
-        OpKind::Timer => kfunc::group::UNLOCKED,
-        op => kfunc::allowed(op),
     }
 }

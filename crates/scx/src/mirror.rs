@@ -312,6 +312,10 @@ impl Tasks {
 
     #[inline(never)]
     fn make_known(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        // Who runs may be forking the task: the parent comes first.
+        if let Some(current) = k.ctx().current.filter(|current| *current != task) {
+            self.pointer(current, k, mem)?;
+        }
         match k.get_task(task).filter(|task| task.state != RunState::Dead) {
             Some(task) => self.add(task, k, mem),
             // Gone already, and its slot given back: whoever asks finds its parent, the shell.

@@ -198,21 +198,36 @@ impl BpfScheduler {
             Some(compiler) => compiler.run(code, func, &args, mem, &mut join, budget),
             None => self.reference.run(code, func, &args, mem, &mut join, budget),
         };
-        let (r0, executed, fault) = match outcome {
-            Ok(done) => (done.r0, done.insns, None),
-            Err(fault) => (0, fault.insns(), Some(fault)),
-        };
-        join.settle(executed);
+        let charged = join.charged;
+        match outcome {
+            Ok(done) => {
+                self.end(k, op, done.insns - charged);
+                done.r0
+            }
+            Err(fault) => {
+                self.fail(k, op, &fault, charged);
+                0
+            }
+        }
+    }
+
+    /// A program has ended after `insns` instructions that are not charged yet.
+    #[inline(always)]
+    fn end(&mut self, k: &mut Kernel, op: OpKind, insns: u64) {
+        k.charge_insns(insns);
         self.state.forget_fresh(&mut self.mem);
         if self.state.take_looked() {
             self.readers = self.readers.with(op);
         }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
-        if let Some(fault) = fault {
-            self.state.locks.release_all(k);
-            self.report(k, &fault);
-        }
-        r0
+    }
+
+    /// The same with a fault.
+    #[cold]
+    fn fail(&mut self, k: &mut Kernel, op: OpKind, fault: &Fault, charged: u64) {
+        self.end(k, op, fault.insns() - charged);
+        self.state.locks.release_all(k);
+        self.report(k, fault);
     }
 
     /// A fault ends the scheduler: the kernel's verifier would have refused the program, or its watchdog found it.

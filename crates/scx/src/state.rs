@@ -141,14 +141,9 @@ impl State {
         self.reads_preempt_count = true;
     }
 
-    /// Makes guest memory ready for a program: the current task is known.
+    /// Makes guest memory ready for a program.
     #[inline]
-    pub(crate) fn prepare(&mut self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
-        if let Some(current) = k.ctx().current
-            && self.tasks.known(current).is_none()
-        {
-            self.tasks.pointer(current, k, mem)?;
-        }
+    pub(crate) fn prepare(&mut self, k: &Kernel, mem: &mut Memory) -> Result<(), Fault> {
         if self.reads_preempt_count {
             let ctx = k.ctx();
             self.cpus.set_preempt_count(ctx.cpu, preempt_count(ctx.interrupt), mem)?;

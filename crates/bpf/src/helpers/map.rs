@@ -116,21 +116,36 @@ pub(super) fn storage_get<E: Env>(
     env: &mut E,
     cgroup: bool,
 ) -> Result<u64, Fault> {
-    let [map, owner, initial, flags, _] = *args;
+    let [map, owner, _, flags, _] = *args;
     let id = map_of(map, env)?;
     let owner = if cgroup { env.cgroup_owner(owner) } else { env.task_owner(owner) };
     let Some(owner) = owner.filter(|_| flags & !STORAGE_CREATE == 0) else {
         return Ok(0);
     };
-    let create = flags == STORAGE_CREATE;
-    let init = if create && initial != 0 {
+    match env.runtime().maps.storage_find(id, owner) {
+        Some(addr) => Ok(addr.0),
+        None if flags == STORAGE_CREATE => storage_create(id, owner, args[2], vm, env),
+        None => Ok(0),
+    }
+}
+
+/// Makes the value that `owner` has not yet, from what lies at `initial` unless that is NULL.
+#[inline(never)]
+fn storage_create<E: Env>(
+    id: MapId,
+    owner: u32,
+    initial: u64,
+    vm: &mut Vm<'_>,
+    env: &mut E,
+) -> Result<u64, Fault> {
+    let init = if initial != 0 {
         let (_, value_size) = sizes(id, env);
         Some(vm.mem.slice(GuestAddr(initial), value_size)?.to_vec())
     } else {
         None
     };
-    let found = env.runtime().maps.storage_get(id, owner, create, init.as_deref(), vm.mem);
-    Ok(found.map_or(0, |addr| addr.0))
+    let made = env.runtime().maps.storage_get(id, owner, true, init.as_deref(), vm.mem);
+    Ok(made.map_or(0, |addr| addr.0))
 }
 
 pub(super) fn storage_delete<E: Env>(args: &[u64; 5], env: &mut E, cgroup: bool) -> Result<u64, Fault> {

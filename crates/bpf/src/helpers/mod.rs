@@ -30,6 +30,16 @@ pub trait Env: Host {
     /// Maps and other state of the loaded object.
     fn runtime(&mut self) -> &mut Runtime;
 
+    /// A helper is about to read what lies at some of these addresses, which may be no addresses at all: objects there
+    /// that the host keeps lazily are to be brought up to date.
+    ///
+    /// # Errors
+    /// Ends the program.
+    fn freshen(&mut self, addresses: &[u64], vm: &mut Vm<'_>) -> Result<(), Fault> {
+        let _ = (addresses, vm);
+        Ok(())
+    }
+
     /// The CPU that the program runs on.
     fn cpu(&self) -> u32;
 
@@ -40,7 +50,10 @@ pub trait Env: Host {
     fn random_u32(&mut self) -> u32;
 
     /// The current task's `task_struct`, or 0.
-    fn current_task(&mut self) -> u64;
+    ///
+    /// # Errors
+    /// Ends the program: there is no room for it.
+    fn current_task(&mut self, vm: &mut Vm<'_>) -> Result<u64, Fault>;
 
     /// Thread group id in the high half, thread id in the low.
     fn current_pid_tgid(&mut self) -> u64;
@@ -54,7 +67,10 @@ pub trait Env: Host {
     }
 
     /// The saved user registers of a task, or 0.
-    fn task_pt_regs(&mut self, task: u64) -> u64;
+    ///
+    /// # Errors
+    /// Ends the program: this is no task.
+    fn task_pt_regs(&mut self, task: u64, vm: &mut Vm<'_>) -> Result<u64, Fault>;
 
     /// A small integer that stands for this task for as long as it lives; `None` if the address is no task.
     fn task_owner(&mut self, task: u64) -> Option<u32>;
@@ -122,8 +138,11 @@ pub fn is_implemented(id: u32) -> bool {
 #[inline(always)]
 pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
-        // The hottest; all others are beyond a call.
-        1 => map::lookup_on(args[0], args[1], env.cpu(), vm, env),
+        // The hottest; all others are beyond a call. The first one reads a key, the rest nothing.
+        1 => {
+            env.freshen(&args[1..2], vm)?;
+            map::lookup_on(args[0], args[1], env.cpu(), vm, env)
+        }
         156 => map::storage_get(args, vm, env, false),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
@@ -135,6 +154,10 @@ pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> R
 
 #[inline(never)]
 fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    // These are given nothing, or a variable or a task for its identity; other registers may hold anything.
+    if !matches!(id, 7 | 14 | 15 | 35 | 42 | 80 | 118 | 153 | 154 | 157 | 158 | 175) {
+        env.freshen(args, vm)?;
+    }
     match id {
         2 => map::update(args, vm, env),
         3 => map::delete(args, vm, env),
@@ -153,14 +176,14 @@ fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) ->
         169..=172 => timer::call(id, args, vm, env),
         181 => repeat(args, vm, env),
         7 => Ok(u64::from(env.random_u32())),
-        35 | 158 => Ok(env.current_task()),
+        35 | 158 => env.current_task(vm),
         14 => Ok(env.current_pid_tgid()),
         15 => Ok(env.current_uid_gid()),
         80 => Ok(env.current_cgroup_id()),
         42 => Ok(u64::from(env.numa_node())),
         118 => Ok(env.jiffies(vm)),
         16 => probe::current_comm(args, vm, env),
-        175 => Ok(env.task_pt_regs(args[0])),
+        175 => env.task_pt_regs(args[0], vm),
         153 => Ok(per_cpu(args[0], args[1] as u32, env)),
         154 => {
             let cpu = env.cpu();

@@ -86,8 +86,16 @@ impl Storage {
 }
 
 impl MapTable {
-    /// The value that `owner` has in a storage map; with `create`, made (from `init`, else zero) if there is none.
+    /// The value that `owner` has in a storage map, if it has one.
     #[inline]
+    pub(crate) fn storage_find(&self, id: MapId, owner: u32) -> Option<GuestAddr> {
+        match &self.get(id)?.store {
+            Store::Storage(storage) => storage.find(owner),
+            _ => None,
+        }
+    }
+
+    /// The value that `owner` has in a storage map; with `create`, made (from `init`, else zero) if there is none.
     pub fn storage_get(
         &mut self,
         id: MapId,

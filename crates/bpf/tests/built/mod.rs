@@ -206,8 +206,8 @@ impl Env for TestHost {
     fn random_u32(&mut self) -> u32 {
         4
     }
-    fn current_task(&mut self) -> u64 {
-        self.task
+    fn current_task(&mut self, _: &mut Vm<'_>) -> Result<u64, Fault> {
+        Ok(self.task)
     }
     fn current_pid_tgid(&mut self) -> u64 {
         7 << 32 | 7
@@ -215,8 +215,8 @@ impl Env for TestHost {
     fn current_comm(&mut self) -> [u8; 16] {
         *b"test\0\0\0\0\0\0\0\0\0\0\0\0"
     }
-    fn task_pt_regs(&mut self, _: u64) -> u64 {
-        0
+    fn task_pt_regs(&mut self, _: u64, _: &mut Vm<'_>) -> Result<u64, Fault> {
+        Ok(0)
     }
     fn task_owner(&mut self, task: u64) -> Option<u32> {
         (task == self.task).then_some(7)

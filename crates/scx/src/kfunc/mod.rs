@@ -16,10 +16,11 @@ mod task;
 pub(crate) use cid::{Cids, fill_cmask};
 pub(crate) use cpumask::{read_mask, write_mask};
 
+use crate::callbacks::OPS;
 use crate::join::Join;
 use schedlab_bpf::helpers::GenericKfunc;
 use schedlab_bpf::{Fault, GuestAddr, Vm};
-use schedlab_sim::OpKind;
+use schedlab_sim::{OpKind, OpsSet};
 
 /// What a kernel function does: the joined kernel, r1 to r5, the machine; returns r0.
 pub(crate) type Run = fn(&mut Join<'_>, &[u64; 5], &mut Vm<'_>) -> Result<u64, Fault>;
@@ -50,7 +51,7 @@ pub(crate) mod group {
 }
 
 /// The groups that a callback may call (the kernel's `scx_kf_allow_flags[]`).
-pub(crate) fn allowed(op: OpKind) -> u8 {
+fn allowed(op: OpKind) -> u8 {
     use group::{CPU_RELEASE, DISPATCH, ENQUEUE, SELECT_CPU, UNLOCKED};
     match op {
         OpKind::SelectCpu | OpKind::Enqueue => SELECT_CPU | ENQUEUE,
@@ -61,9 +62,20 @@ pub(crate) fn allowed(op: OpKind) -> u8 {
         | OpKind::CpuOnline
         | OpKind::CpuOffline
         | OpKind::Init
-        | OpKind::Exit => UNLOCKED,
+        | OpKind::Exit
+        // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
+        | OpKind::Timer => UNLOCKED,
         _ => 0,
     }
+}
+
+/// The callbacks that may call a function of these groups.
+fn callers(groups: u8) -> OpsSet {
+    if groups == 0 {
+        return OpsSet::ALL;
+    }
+    let ops = OPS.iter().map(|(op, ..)| *op).chain([OpKind::Timer]);
+    ops.filter(|op| groups & allowed(*op) != 0).fold(OpsSet::EMPTY, OpsSet::with)
 }
 
 /// A function that may be called from everywhere.
@@ -86,7 +98,16 @@ impl Kfunc {
 
 /// A kernel function that an object calls.
 #[derive(Clone, Copy)]
-pub(crate) enum Callee {
+pub(crate) struct Callee {
+    /// Who may call it.
+    pub(crate) callers: OpsSet,
+    /// The function.
+    pub(crate) what: Function,
+}
+
+/// What kind of function it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Function {
     /// One of this module.
     Own(&'static Kfunc),
     /// One that has nothing to do with scheduling.
@@ -95,8 +116,11 @@ pub(crate) enum Callee {
 
 /// The kernel function of this name.
 pub(crate) fn find(name: &str) -> Option<Callee> {
-    let own = all().find(|kfunc| kfunc.name() == name).map(Callee::Own);
-    own.or_else(|| GenericKfunc::from_name(name).map(Callee::Generic))
+    if let Some(own) = all().find(|kfunc| kfunc.name() == name) {
+        return Some(Callee { callers: callers(own.groups), what: Function::Own(own) });
+    }
+    let generic = GenericKfunc::from_name(name)?;
+    Some(Callee { callers: OpsSet::ALL, what: Function::Generic(generic) })
 }
 
 /// All kernel functions of this module, in a fixed order.
