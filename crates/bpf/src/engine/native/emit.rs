@@ -1,9 +1,10 @@
 //! From operations to machine code, one after the other.
 //!
-//! BPF's registers live in machine registers, r12 points at the [`Context`], r9 at the guest's memory, r10 and r11 are
-//! scratch. Instructions are counted by basic block: a block takes its number off [`Context::left`] when it is entered,
-//! and where that is not enough the rest of the function is interpreted, which ends exactly at the limit. What is rare
-//! or concerns the host leaves the code through one of three stubs, all registers in the context.
+//! BPF's registers live in machine registers, r12 points at the [`Context`], r9 at the guest's memory, before which its pages'
+//! permissions lie, r10 and r11 are scratch. Instructions are counted by basic block: a block takes its number off
+//! [`Context::left`] when it is entered, and where that is not enough the rest of the function is interpreted, which ends
+//! exactly at the limit. What is rare or concerns the host leaves the code through one of four stubs, registers in the
+//! context.
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
 use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
