@@ -3,6 +3,7 @@
 
 use crate::args::{InstructionTime, VmArgs};
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
@@ -12,7 +13,7 @@ use schedlab_live::kernel_image::{self, KernelError, KernelImage};
 use schedlab_live::load::LoadError;
 use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
-use schedlab_live::vm::{Accelerator, VmError, VmJob, VmOutput, run as boot};
+use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_report::from_json;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use schedlab_workload::End;
@@ -68,7 +69,14 @@ impl From<VmError> for Failure {
         match error {
             VmError::Kernel(error) => error.into(),
             VmError::BadJob(_) => Failure::usage(text),
-            VmError::Timeout { .. } => Failure { code: Code::Inconclusive, text },
+            // The end of the console, which the text has, says nothing about work that takes long.
+            VmError::Timeout { after, .. } => {
+                let text = format!(
+                    "the work did not end within {after:?} and its VM was stopped; give it more time (--timeout), or less to do"
+                );
+                Failure { code: Code::Inconclusive, text }
+            }
+            VmError::Interrupted => Failure { code: Code::Inconclusive, text },
             _ => Failure::environment(text),
         }
     }
@@ -259,7 +267,7 @@ fn guest_file(job: &mut VmJob, name: &str) -> Result<Option<String>, Failure> {
     if !path.is_file() {
         return Ok(None);
     }
-    let content = std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let content = input::bytes(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     let inside = format!("/job/{}", path.file_name().unwrap_or_default().to_string_lossy());
     job.files.push((inside.clone(), content));
     Ok(Some(inside))
@@ -274,6 +282,17 @@ pub(crate) fn guest_scheduler(job: &mut VmJob, scheduler: &Scheduler) -> String 
     let inside = format!("/job/{file}.bpf.o");
     job.files.push((inside.clone(), bytes.to_vec()));
     inside
+}
+
+/// Runs a job in a VM, which a wish to stop ends too.
+pub(crate) fn boot(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
+    signals::catch();
+    vm::run(job, &mut |line| match line.strip_prefix("schedlab: ") {
+        // That is what the job failed of, which is told when it has ended.
+        Some(own) if own.starts_with("error: ") => {}
+        Some(own) => progress(&format!("in the VM: {own}")),
+        None => progress(line),
+    })
 }
 
 /// The failure that the guest's command told on its standard error.

@@ -9,9 +9,10 @@
 
 mod swap;
 
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ use schedlab_live::session::{self, RunPlan, Work};
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config};
+use schedlab_tests::Schedlab;
 use schedlab_workload::catalog;
 
 /// Time that the host's load does not touch: 16 ns an instruction, so 62 million of them in a guest's second, which takes
@@ -43,6 +45,7 @@ const TESTS: &[Test] = &[
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
+    ("nothing_is_left_of_a_command_that_is_stopped", nothing_is_left_of_a_command_that_is_stopped),
 ];
 
 /// What the tests share.
@@ -415,6 +418,55 @@ fn a_job_that_takes_too_long_is_stopped(lab: &Lab) -> Result<(), String> {
         Err(VmError::Timeout { .. }) => Ok(()),
         other => Err(format!("{other:?}")),
     }
+}
+
+/// QEMU and its files go with the command, whether it is asked to end or killed.
+fn nothing_is_left_of_a_command_that_is_stopped(_: &Lab) -> Result<(), String> {
+    let lab = Schedlab::new("vm-stopped");
+    let stopped = |signal: &str| -> Result<(Option<i32>, String, String), String> {
+        let mut command = Command::new(lab.binary());
+        command.args(["run", "--vm", "-s", "eevdf", "-w", "cpuhog:ttime=100s"]).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut told = child.stderr.take().ok_or("no standard error")?;
+        let scratch = format!("schedlab-vm-{}-", child.id());
+        let mut text = String::new();
+        while !has_process(&scratch) {
+            if child.try_wait().map_err(|error| error.to_string())?.is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        check(killed.is_ok_and(|status| status.success()), "it runs until it is stopped")?;
+        let ended = child.wait().map_err(|error| error.to_string())?;
+        told.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Ok((ended.code(), text, scratch))
+    };
+    let (code, told, scratch) = stopped("-TERM")?;
+    check(code == Some(3) && told.contains("error: interrupted"), format!("{code:?} {told}"))?;
+    check(!has_process(&scratch) && !has_scratch(&scratch), "nothing is left")?;
+    let (code, _, scratch) = stopped("-KILL")?;
+    check(code.is_none(), format!("{code:?}"))?;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while has_process(&scratch) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    check(!has_process(&scratch), "QEMU ends with the command")?;
+    stopped("-TERM")?;
+    check(!has_scratch(&scratch), "the next VM removes the directory")
+}
+
+/// Does a process name this in its command line?
+fn has_process(text: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(text))
+}
+
+/// Is there a scratch directory whose name begins so?
+fn has_scratch(begin: &str) -> bool {
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with(begin))
 }
 
 /// Under instruction counting, guest time is instructions: one more task, the same figure again.

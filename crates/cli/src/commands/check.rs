@@ -4,12 +4,12 @@
 use crate::args::CheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output;
-use crate::real::{VmOptions, guest_failure, guest_scheduler};
+use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
-use schedlab_live::vm::{Accelerator, VmJob, run as boot};
+use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::table;
 use schedlab_scx::{BpfScheduler, Tunable, tunables};
 use std::time::Duration;
@@ -29,12 +29,14 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
         let (word, text) = match result {
             Ok(text) => ("yes", text),
             Err(error) => {
-                let text = error.to_string();
+                // A verifier's log keeps its lines here.
+                let text = error.text.clone();
+                let word = if error.code == Code::Environment { "not known" } else { "no" };
                 let hard = failure.as_ref().is_some_and(|seen: &Failure| seen.code == Code::Environment);
                 if !hard {
                     failure = Some(error);
                 }
-                ("no", text)
+                (word, text)
             }
         };
         output::print(&format!("{place}: {word}{}{text}\n", if text.is_empty() { "" } else { "; " }))
@@ -125,17 +127,18 @@ fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Resul
     };
     let mut job = VmJob::new(vm.kernel(&mut progress)?, Vec::new());
     let inside = guest_scheduler(&mut job, scheduler);
-    job.args = vec!["check".to_string(), inside, "--live".to_string(), "--as-guest".to_string()];
+    job.args = vec!["check".to_string(), inside.clone(), "--live".to_string(), "--as-guest".to_string()];
     for (name, value) in &scheduler.values {
         job.args.extend(["--set".to_string(), format!("{name}={value}")]);
     }
     vm.apply(&mut job);
     let release = job.kernel.release.clone();
     let output = boot(&job, &mut progress)?;
-    if output.exit_code != 0 {
-        return Err(guest_failure(&output));
-    }
     let text = String::from_utf8_lossy(&output.stdout);
     let words = text.trim().split_once("; ").map_or("", |(_, words)| words);
-    Ok(format!("{release}: {words}"))
+    match Code::from_number(output.exit_code) {
+        Some(Code::Done) => Ok(format!("{release}: {words}")),
+        Some(Code::Failed) => Err(Failure::failed(words.replace(&inside, &scheduler.name))),
+        _ => Err(guest_failure(&output)),
+    }
 }

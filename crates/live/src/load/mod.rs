@@ -53,7 +53,7 @@ pub enum LoadError {
     #[error("loading a scheduler takes root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN); use sudo, or --vm")]
     NotPrivileged,
     /// Watching the kernel takes privilege.
-    #[error("watching who waits for whom takes root (CAP_BPF, CAP_PERFMON); use sudo")]
+    #[error("watching the kernel takes root (CAP_BPF, CAP_PERFMON); use sudo")]
     WatchNotPrivileged,
     /// This build lacks a program that watches the kernel.
     #[error(
@@ -442,7 +442,12 @@ impl Watcher {
     pub(crate) fn start(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
         let scheduler =
             SchedulerObject { name: name.to_string(), bytes: bytes.to_vec(), ..SchedulerObject::default() };
-        let object = prepare(&scheduler)?;
+        let object = prepare(&scheduler).map_err(|error| match error {
+            LoadError::Load { source, .. } if source.raw_os_error() == Some(libc::EPERM) => {
+                LoadError::WatchNotPrivileged
+            }
+            other => other,
+        })?;
         let mut links = Vec::new();
         for program in object.programs().filter(raw::Program::is_hook) {
             links.push(program.attach().map_err(|source| LoadError::Attach {

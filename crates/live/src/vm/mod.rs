@@ -167,6 +167,9 @@ pub enum VmError {
         /// Last lines of the console.
         console: Vec<String>,
     },
+    /// A signal asked for an end.
+    #[error("interrupted; the VM is gone")]
+    Interrupted,
     /// The job took too long.
     #[error(
         "the job did not end within {} s and its VM was stopped; give it more time, or less to do.\n{}",
@@ -185,7 +188,8 @@ fn indent(lines: &[String]) -> String {
 }
 
 /// Boots a VM, runs the job in it, and powers it off. `progress` gets one line per step, and the
-/// lines that the job writes to its standard error as they come.
+/// lines that the job writes to its standard error as they come. Call [`crate::signals::catch`] before to have
+/// interrupts handled.
 ///
 /// # Errors
 /// See [`VmError`]. A job that ran and failed is no error of this function: look at the exit code.

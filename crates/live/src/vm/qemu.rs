@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput};
 use crate::kernel_image::cache_dir;
+use crate::signals;
 use crate::wire::{Record, read_records};
 
 /// Time for a boot under emulation. Chosen: 4 s are usual, more than a minute was seen on a machine with 14 busy processes
@@ -100,6 +103,8 @@ impl Verdict {
 struct Machine {
     child: Child,
     dir: PathBuf,
+    /// Held while the directory is in use.
+    _lock: File,
     started: Instant,
     accelerator: Accelerator,
 }
@@ -112,17 +117,47 @@ impl Drop for Machine {
     }
 }
 
-/// A scratch directory that only we can read.
-fn scratch() -> io::Result<PathBuf> {
+/// What the names of scratch directories begin with; the process and a number follow.
+const SCRATCH: &str = "schedlab-vm-";
+
+/// A scratch directory that only we can read, and its lock.
+fn scratch() -> io::Result<(PathBuf, File)> {
     use std::os::unix::fs::DirBuilderExt;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let dir = std::env::temp_dir().join(format!("schedlab-vm-{}-{number}", std::process::id()));
+    let temp = std::env::temp_dir();
+    remove_left_behind(&temp);
+    let dir = temp.join(format!("{SCRATCH}{}-{number}", std::process::id()));
     if dir.exists() {
         fs::remove_dir_all(&dir)?;
     }
     fs::DirBuilder::new().mode(0o700).create(&dir)?;
-    Ok(dir)
+    let lock = locked(&dir)?;
+    Ok((dir, lock))
+}
+
+/// Locks a directory until the file is closed, which the end of the process does as well.
+fn locked(dir: &Path) -> io::Result<File> {
+    let lock = File::open(dir)?;
+    // SAFETY: the descriptor is open; flock() reads no memory of ours.
+    match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(lock),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Removes the scratch directories of commands that were killed: their process is gone, and so is their
+/// lock (which tells them from those of processes in another PID namespace).
+fn remove_left_behind(temp: &Path) {
+    for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'));
+        let Some(Ok(process)) = process.map(|(process, _)| process.parse::<u32>()) else { continue };
+        if !Path::new(&format!("/proc/{process}")).exists() && locked(&entry.path()).is_ok() {
+            // Somebody else's, or just gone: nothing that keeps this VM from starting.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator) -> Command {
@@ -157,18 +192,33 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     command
 }
 
+/// Makes QEMU end when we do, however that comes. A Ctrl-C on the terminal is for us alone: we end QEMU then.
+fn end_with_us(command: &mut Command) {
+    command.process_group(0);
+    // SAFETY: prctl() is async-signal-safe and this call reads no memory.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
 impl Machine {
     fn start(job: &VmJob, image: &Image, accelerator: Accelerator) -> Result<Machine, VmError> {
         let prepare = |what: &str| {
             let what = what.to_string();
             move |source| VmError::Prepare { what, source }
         };
-        let dir = scratch().map_err(prepare("making a scratch directory"))?;
+        let place = format!("in {}; TMPDIR names another place", std::env::temp_dir().display());
+        let (dir, lock) = scratch().map_err(prepare(&format!("making a scratch directory ({place})")))?;
         let start = || -> Result<Child, VmError> {
-            fs::write(dir.join("initrd"), &image.archive).map_err(prepare("writing the initramfs"))?;
+            fs::write(dir.join("initrd"), &image.archive)
+                .map_err(prepare(&format!("writing the initramfs ({place})")))?;
             let messages = File::create(dir.join("qemu")).map_err(prepare("making a file"))?;
             let mut command = qemu_command(job, &dir, image, accelerator);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
+            end_with_us(&mut command);
             command.spawn().map_err(|source| match source.kind() {
                 io::ErrorKind::NotFound => {
                     VmError::QemuMissing { program: "qemu-system-x86_64", package: "qemu-system-x86" }
@@ -177,7 +227,7 @@ impl Machine {
             })
         };
         match start() {
-            Ok(child) => Ok(Machine { child, dir, started: Instant::now(), accelerator }),
+            Ok(child) => Ok(Machine { child, dir, _lock: lock, started: Instant::now(), accelerator }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&dir);
                 Err(error)
@@ -198,6 +248,9 @@ impl Machine {
                 self.wait_for_off();
                 log.new_lines(progress);
                 return Ok(self.output(job, records, boot_time));
+            }
+            if signals::stop_wanted() {
+                return Err(VmError::Interrupted);
             }
             if self.exited().is_some() {
                 return Err(self.early_end());
@@ -220,6 +273,9 @@ impl Machine {
             let booted = fs::metadata(self.dir.join("result")).is_ok_and(|m| m.len() > 0);
             if booted {
                 return Ok(self.started.elapsed());
+            }
+            if signals::stop_wanted() {
+                return Err(VmError::Interrupted);
             }
             let messages = fs::read_to_string(self.dir.join("qemu")).unwrap_or_default();
             let said = fs::metadata(self.dir.join("console")).map_or(0, |m| m.len());
@@ -361,12 +417,34 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
-    use super::met_patch;
+    use super::{SCRATCH, fs, locked, met_patch, remove_left_behind};
 
     #[test]
     fn crashes_of_the_emulator_are_told_from_the_kernels() {
         let console = |line: &str| vec!["[    7.8] sched_ext: enabled".to_string(), line.to_string()];
         assert!(met_patch(&console("[    7.897260] Oops: int3: 0000 [#1] SMP NOPTI")));
         assert!(!met_patch(&console("[    7.897260] Oops: general protection fault: 0000 [#1] SMP")));
+    }
+
+    #[test]
+    fn directories_of_dead_processes_go() {
+        let temp = std::env::temp_dir().join(format!("schedlab-left-behind-{}", std::process::id()));
+        // Processes have numbers up to 2^22.
+        let (gone, held) = (format!("{SCRATCH}4194305-0"), format!("{SCRATCH}4194306-0"));
+        let ours = format!("{SCRATCH}{}-7", std::process::id());
+        let others = ["schedlab-vm", "schedlab-vm-x-0", "schedlab-vm-4194305", "schedlab-4194305-0"];
+        for name in [gone.as_str(), &held, &ours].iter().chain(&others) {
+            fs::create_dir_all(temp.join(name).join("d")).unwrap();
+        }
+        let lock = locked(&temp.join(&held)).unwrap();
+        remove_left_behind(&temp);
+        let left = |name: &str| temp.join(name).exists();
+        assert!(!left(&gone), "its process is gone");
+        assert!(left(&held) && left(&ours), "they are in use");
+        assert!(others.into_iter().all(left), "they are none of ours");
+        drop(lock);
+        remove_left_behind(&temp);
+        assert!(!left(&held) && left(&ours));
+        fs::remove_dir_all(&temp).unwrap();
     }
 }
