@@ -199,6 +199,9 @@ impl Machine {
     /// The same machine with `count` CPUs: the first ones of the description, or
     /// more of the kind of the last one (own cores, its cache domain and node).
     pub fn with_cpus(&self, count: usize) -> Result<Machine, MachineError> {
+        if count > MAX_CPUS {
+            return Err(too_many_cpus(count));
+        }
         let mut machine = self.clone();
         machine.cpus.truncate(count);
         while machine.cpus.len() < count {
@@ -221,7 +224,7 @@ impl Machine {
             return fail("cpus: a machine needs at least one CPU".into());
         }
         if self.cpus.len() > MAX_CPUS {
-            return fail(format!("cpus: {} CPUs, at most {MAX_CPUS} are supported", self.cpus.len()));
+            return Err(too_many_cpus(self.cpus.len()));
         }
         if !(1..=100_000).contains(&self.clock_mhz) {
             return fail(format!("clock_mhz: {} is outside 1..100000", self.clock_mhz));
@@ -248,6 +251,10 @@ impl Machine {
     }
 }
 
+fn too_many_cpus(count: usize) -> MachineError {
+    MachineError(format!("cpus: {count} CPUs, at most {MAX_CPUS} are supported"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,5 +271,6 @@ mod tests {
         let machine = Machine::uniform("m", 4);
         assert_eq!(machine.with_cpus(2).unwrap().cpu_count(), 2);
         assert_eq!(machine.with_cpus(6).unwrap().cpus[5].core, 5);
+        assert!(machine.with_cpus(usize::MAX).unwrap_err().to_string().contains("at most 1024"));
     }
 }

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_trace::Window;
+use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -108,7 +109,7 @@ pub(crate) struct ResultArgs {
 #[command(next_help_heading = "Many runs")]
 pub(crate) struct SweepArgs {
     /// Runs at the same time; the host's CPUs without
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = up_to::<1024>)]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Keep finished runs in DIR, and do not repeat those that are there; further folders are read only
     #[arg(long, value_name = "DIR,..", value_delimiter = ',', value_hint = ValueHint::DirPath)]
@@ -143,7 +144,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// End a run after this much of its own time (500ms, 2s)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
@@ -235,7 +236,7 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cpus: Vec<NonZeroUsize>,
     /// Runs of each scheduler and CPU count
-    #[arg(long, value_name = "N", default_value = "3")]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<10_000>)]
     pub(crate) runs: NonZeroUsize,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
@@ -276,7 +277,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long = "document-table", value_name = "ID,..", value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
     /// Runs of each row and scheduler
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = up_to::<10_000>)]
     pub(crate) runs: NonZeroUsize,
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -300,8 +301,26 @@ pub(crate) struct VmArgs {
     #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) icount: Option<InstructionTime>,
     /// Longest time for a run in the VM, boot not included
-    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm")]
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm", value_parser = some_time)]
     pub(crate) timeout: DurationNs,
+}
+
+/// A number from 1 to `MOST`, which is chosen: more than anybody needs, and no more than a memory holds.
+fn up_to<const MOST: usize>(text: &str) -> Result<NonZeroUsize, Box<dyn Error + Send + Sync>> {
+    let count: NonZeroUsize = text.parse()?;
+    if count.get() > MOST {
+        return Err(format!("give {MOST} or less").into());
+    }
+    Ok(count)
+}
+
+/// A time that is more than nothing.
+fn some_time(text: &str) -> Result<DurationNs, String> {
+    match text.parse() {
+        Ok(DurationNs::ZERO) => Err("give it some time, as in 500ms or 2s".to_string()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 /// Time of an instruction in a VM: this power of two, in ns.
@@ -352,7 +371,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// End the run after this long (500ms, 2s)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// Set a tunable of the scheduler: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
@@ -388,10 +407,10 @@ Works on any kernel with BTF from 5.19 on (x86-64), whoever schedules; needs roo
 mean is in docs/waits.md.")]
 pub(crate) struct DepsArgs {
     /// Watch this long (500ms, 10s); without, until Ctrl-C
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// Time between two tables on a terminal
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_time)]
     pub(crate) interval: DurationNs,
     /// Leave out pairs of a lower confidence: 0 to 40; 20 is a provider seen once and never contradicted
     #[arg(

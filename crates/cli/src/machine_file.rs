@@ -3,6 +3,7 @@
 //! errors that name file, line and cure.
 
 use crate::failure::Failure;
+use crate::input;
 use schedlab_base::{Costs, Cpu, DurationNs, Machine};
 use serde::Deserialize;
 use std::path::Path;
@@ -171,7 +172,7 @@ pub(crate) fn scaled(machine: &Machine, name: &str, numerator: u32, denominator:
 
 /// Reads a machine file from the disk.
 pub(crate) fn read(path: &Path) -> Result<MachineFile, Failure> {
-    let text = std::fs::read_to_string(path)
+    let text = input::text(path)
         .map_err(|error| Failure::usage(format!("machine file {}: {error}", path.display())))?;
     parse(&text, &path.display().to_string())
 }

@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod failure;
+mod input;
 mod machine_file;
 mod output;
 mod progress;
@@ -31,7 +32,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return parse_failure(&error),
     };
-    match run(&cli) {
+    finish(run(&cli))
+}
+
+/// Tells a failure, and gives the exit code. A reader that went away is no failure.
+fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.text.is_empty() {
@@ -63,19 +69,35 @@ fn parse_failure(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Colours only where the terminal and NO_COLOR allow; a closed pipe is silent.
-            let _ = error.print();
-            ExitCode::SUCCESS
+            // Colours only where the terminal and NO_COLOR allow.
+            finish(error.print().map_err(|error| output::stdout_failure(&error)))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::help_as_error(&error.render().to_string());
             ExitCode::from(Code::Usage as u8)
         }
         _ => {
-            output::error(&one_line(&error.render().to_string()));
+            output::error(&one_line(&in_words(error)));
             ExitCode::from(Code::Usage as u8)
         }
     }
+}
+
+/// The parser's message, in which a number that is none is told with what to write.
+fn in_words(error: &clap::Error) -> String {
+    use std::num::{IntErrorKind, ParseIntError};
+    let text = error.render().to_string();
+    let Some(cause) =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ParseIntError>())
+    else {
+        return text;
+    };
+    let cure = match cause.kind() {
+        IntErrorKind::Zero => "give a whole number from 1 up",
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "that is too large; give a smaller number",
+        _ => "give a whole number",
+    };
+    text.replace(&cause.to_string(), cure)
 }
 
 /// The parser's message without its headings: what is wrong, and what helps.

@@ -8,30 +8,61 @@ use std::path::{Path, PathBuf};
 /// silently and successfully.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { code: Code::Done, text: String::new() };
-        }
-        Failure::environment(format!("standard output: {error}"))
-    })
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| stdout_failure(&error))
+}
+
+/// The failure of writing to standard output: none, silently, when the reader went away.
+pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Failure { code: Code::Done, text: String::new() };
+    }
+    Failure::environment(format!("standard output: {error}"))
 }
 
 /// Tells the user something that is not a result.
 pub(crate) fn note(text: &str) {
     let mut err = io::stderr().lock();
     // Nobody is left to tell when this fails.
-    let _ = writeln!(err, "schedlab: {}", text.replace('\n', " "));
+    let _ = writeln!(err, "schedlab: {}", one_line(text));
 }
 
 /// Tells why the command stops, on one line.
 pub(crate) fn error(text: &str) {
     // Nobody is left to tell when this fails.
-    let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", text.replace('\n', " "));
+    let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", one_line(text));
+}
+
+/// The text on one line, without what a file that it quotes could do to a terminal.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// Help for a command line without a command.
 pub(crate) fn help_as_error(text: &str) {
     let _ = write!(io::stderr().lock(), "{text}");
+}
+
+/// Refuses two results in one place, of which the later would overwrite the earlier or be mixed with it.
+/// A device such as /dev/null takes any number.
+///
+/// # Errors
+/// The options and the path that they share.
+pub(crate) fn distinct<'a>(targets: impl IntoIterator<Item = &'a Target>) -> Result<(), Failure> {
+    let mut seen: Vec<&Target> = Vec::new();
+    for target in targets {
+        if let Some(first) = seen.iter().find(|first| first.path == target.path) {
+            let options = format!("{} and {}", first.option, target.option);
+            if target.is_stdout() {
+                return Err(Failure::usage(format!("only one of {options} can be - (standard output)")));
+            }
+            if target.path.is_file() || !target.path.exists() {
+                let path = target.path.display();
+                return Err(Failure::usage(format!("{options} both name {path}; name a file for each")));
+            }
+        }
+        seen.push(target);
+    }
+    Ok(())
 }
 
 /// A file that results are written to; `-` is standard output.
@@ -85,6 +116,9 @@ impl Target {
 
     /// The error of writing it.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        if self.is_stdout() {
+            return stdout_failure(error);
+        }
         let text = format!("{} {}: {error}", self.option, self.path.display());
         let wrong_path = [
             io::ErrorKind::NotFound,

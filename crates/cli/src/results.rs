@@ -18,7 +18,7 @@ impl Results {
     /// Checks the paths.
     ///
     /// # Errors
-    /// A path that cannot be a file, or standard output asked for twice.
+    /// A path that cannot be a file, or one that two options ask for.
     pub(crate) fn new(args: &ResultArgs) -> Result<Results, Failure> {
         let target = |option, path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Target::new(option, path)).transpose()
@@ -28,11 +28,13 @@ impl Results {
             csv: target("--csv", &args.csv)?,
             html: target("--html", &args.html)?,
         };
-        let to_stdout = [&results.json, &results.csv, &results.html];
-        if to_stdout.into_iter().flatten().filter(|target| target.is_stdout()).count() > 1 {
-            return Err(Failure::usage("only one of --json, --csv and --html can be - (standard output)"));
-        }
+        output::distinct(results.targets())?;
         Ok(results)
+    }
+
+    /// The files that were asked for.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
+        [&self.json, &self.csv, &self.html].into_iter().flatten()
     }
 
     /// Prints the tables, unless a file goes to standard output in their place, and
@@ -46,14 +48,13 @@ impl Results {
         document: &Document,
         notes: &[(String, String)],
     ) -> Result<(), Failure> {
-        let targets = [&self.json, &self.csv, &self.html];
         let mut failure = None;
         let mut keep = |result: Result<(), Failure>| {
             if let Err(error) = result {
                 failure.get_or_insert(error);
             }
         };
-        if !targets.into_iter().flatten().any(Target::is_stdout) {
+        if !self.targets().any(Target::is_stdout) {
             keep(output::print(tables));
         }
         if let Some(target) = &self.json {
@@ -88,7 +89,8 @@ fn title(document: &Document) -> String {
 /// The command as it was given, quoted for a shell.
 pub(crate) fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=:,./@+%".contains(c);
-    std::env::args()
+    std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
         .enumerate()
         .map(|(index, word)| match index {
             0 => "schedlab".to_string(),

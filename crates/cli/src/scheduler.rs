@@ -1,6 +1,7 @@
 //! Schedulers by name: shipped ones, object files, and the kernel's own.
 
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::shipped::SCHEDULERS;
 use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
@@ -52,7 +53,7 @@ impl Scheduler {
             return Ok(found(Some(Cow::Borrowed(if swap { shipped.swap } else { shipped.object }))));
         }
         if name.ends_with(".o") || name.contains('/') {
-            let bytes = std::fs::read(name)
+            let bytes = input::bytes(name)
                 .map_err(|error| Failure::usage(format!("scheduler object {name}: {error}")))?;
             return Ok(found(Some(Cow::Owned(bytes))));
         }

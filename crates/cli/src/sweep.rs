@@ -103,7 +103,10 @@ fn work(
     };
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(work);
+            // Where the system gives no more threads, fewer do the same.
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         work();
     });

@@ -1,6 +1,7 @@
 //! Workloads by name or file.
 
 use crate::failure::Failure;
+use crate::input;
 use schedlab_base::DurationNs;
 use schedlab_workload::{Scenario, catalog, file, rtapp};
 
@@ -9,10 +10,7 @@ use schedlab_workload::{Scenario, catalog, file, rtapp};
 /// # Errors
 /// An unknown name or key, a bad value, an unreadable or wrong file.
 pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> Result<Scenario, Failure> {
-    let read = || {
-        std::fs::read_to_string(spec)
-            .map_err(|error| Failure::usage(format!("workload file {spec}: {error}")))
-    };
+    let read = || input::text(spec).map_err(|error| Failure::usage(format!("workload file {spec}: {error}")));
     if spec.ends_with(".json") {
         return rtapp::parse(&read()?, spec, duration).map_err(|error| refused(spec, &error));
     }

@@ -217,9 +217,12 @@ fn verdict(
     let against = Against::new((&reference.1, reference_moments), (values, moments), levels);
     if against.tests.is_empty() {
         let least = moments.count.min(reference_moments.count);
-        text.push_str(&format!(
-            "No test: {least} value on one side, at least 2 are needed (3 or more advised)\n"
-        ));
+        let why = if least < 2 {
+            format!("{least} value on one side, at least 2 are needed (3 or more advised)")
+        } else {
+            "the values lie too far apart for a standard deviation".to_string()
+        };
+        text.push_str(&format!("No test: {why}\n"));
         return text;
     }
     for test in &against.tests {
@@ -243,13 +246,13 @@ fn verdict(
 /// What assumes less than Student's t, and the size of the effect.
 fn besides(against: &Against) -> String {
     let mut text = String::new();
-    if let (Some(welch), Some(permutation)) = (&against.welch, &against.permutation) {
-        let kind = if permutation.exact { "all" } else { "drawn" };
-        text.push_str(&format!(
-            "\t(without equal variances, Welch: p = {}; {kind} permutations: p = {})\n",
-            number(welch.p_value),
-            number(permutation.p_value)
-        ));
+    if let Some(welch) = &against.welch {
+        text.push_str(&format!("\t(without equal variances, Welch: p = {}", number(welch.p_value)));
+        if let Some(permutation) = &against.permutation {
+            let kind = if permutation.exact { "all" } else { "drawn" };
+            text.push_str(&format!("; {kind} permutations: p = {}", number(permutation.p_value)));
+        }
+        text.push_str(")\n");
     }
     if let (Some(effect), Some(test)) = (&against.effect, against.tests.first()) {
         text.push_str(&format!(

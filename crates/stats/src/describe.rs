@@ -12,6 +12,13 @@ pub enum StatsError {
         /// How many are needed.
         need: usize,
     },
+    /// The sample has more values than the question can be asked about.
+    TooMany {
+        /// How many there are.
+        have: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A value is infinite or not a number.
     NotFinite,
 }
@@ -22,6 +29,7 @@ impl fmt::Display for StatsError {
             StatsError::TooFew { have, need } => {
                 write!(f, "{have} value(s), at least {need} are needed")
             }
+            StatsError::TooMany { have, most } => write!(f, "{have} values, at most {most} are possible"),
             StatsError::NotFinite => f.write_str("a value is not a finite number"),
         }
     }

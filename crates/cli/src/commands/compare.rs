@@ -1,7 +1,7 @@
 //! `compare`: a matrix of runs, each scheduler against the first.
 
 use super::run::VM_CPUS;
-use super::sim::{limit, machine};
+use super::sim::machine;
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -12,6 +12,7 @@ use crate::simulation::{Simulation, ejection};
 use crate::swap_scope;
 use crate::sweep::sweep;
 use crate::workload::scenario;
+use schedlab_live::load::check_machine;
 use schedlab_report::{Comparison, Document, advice, compare as compare_runs, comparison_table, run_summary};
 use schedlab_trace::{Backend, RunRecord};
 
@@ -20,7 +21,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let results = Results::new(&args.results)?;
     let schedulers = schedulers(args)?;
     let setup = &args.setup;
-    let scenario = scenario(&setup.workload, setup.seed, limit(setup)?)?;
+    let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
     let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
     let records = if args.live || args.vm {
         real_runs(args, &schedulers, quiet)?
@@ -67,7 +68,7 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
                     workload: args.setup.workload.clone(),
                     machine: machine.clone(),
                     seed: args.setup.seed.wrapping_add(run),
-                    limit: limit(&args.setup)?,
+                    limit: args.setup.duration,
                     checkers: false,
                     sampling: None,
                 });
@@ -80,6 +81,10 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
 /// Real runs, one after the other. The schedulers take turns, so that whatever else
 /// changes on the machine meets all of them.
 fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Vec<RunRecord>, Failure> {
+    if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
+        // Before the runs that need none of it.
+        check_machine()?;
+    }
     let counts: Vec<u32> = match args.cpus.as_slice() {
         [] => vec![VM_CPUS],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
@@ -94,7 +99,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
                     scheduler: scheduler.clone(),
                     workload: args.setup.workload.clone(),
                     seed: args.setup.seed.wrapping_add(run),
-                    limit: limit(&args.setup)?,
+                    limit: args.setup.duration,
                     explain_waits: false,
                 };
                 records.push(if args.vm {

@@ -39,9 +39,7 @@ impl Targets {
             dot: target("--dot", &args.dot)?,
             html: target("--html", &args.html)?,
         };
-        if targets.all().filter(|target| target.is_stdout()).count() > 1 {
-            return Err(Failure::usage("only one of --json, --dot and --html can be - (standard output)"));
-        }
+        output::distinct(targets.all())?;
         Ok(targets)
     }
 
@@ -71,11 +69,6 @@ impl Targets {
 /// Watches and tells.
 pub(crate) fn deps(args: &DepsArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let targets = Targets::new(args)?;
-    for (option, time) in [("--duration", args.duration), ("--interval", Some(args.interval))] {
-        if time == Some(DurationNs::ZERO) {
-            return Err(Failure::usage(format!("{option} 0: it takes some time, as in 500ms or 2s")));
-        }
-    }
     signals::catch();
     let watcher = WaitWatcher::start().map_err(|error| Failure::environment(error.to_string()))?;
     let begin = Instant::now();

@@ -9,7 +9,6 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
-use schedlab_base::DurationNs;
 use schedlab_live::session::Work;
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
@@ -24,9 +23,6 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     swap_scope::restrict(&mut schedulers, &args.swap)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.change(&args.changes)?;
-    if args.duration == Some(DurationNs::ZERO) {
-        return Err(Failure::usage("--duration 0: a run needs some time, as in 500ms or 2s"));
-    }
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
         return Err(Failure::usage(text));

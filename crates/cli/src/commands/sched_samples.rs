@@ -2,10 +2,10 @@
 
 use crate::args::SchedSamplesArgs;
 use crate::failure::Failure;
+use crate::input;
 use crate::output;
 use schedlab_report::{read_samples, samples_text};
 use schedlab_trace::samples::analyse;
-use std::io::Read;
 
 /// Prints the analyses.
 pub(crate) fn sched_samples(args: &SchedSamplesArgs) -> Result<(), Failure> {
@@ -27,11 +27,6 @@ pub(crate) fn sched_samples(args: &SchedSamplesArgs) -> Result<(), Failure> {
 }
 
 fn content(args: &SchedSamplesArgs, name: &str) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = match name {
-        "-" => std::io::stdin().read_to_string(&mut text).map(|_| ()),
-        _ => std::fs::read_to_string(&args.file).map(|content| text = content),
-    };
-    read.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    Ok(text)
+    let read = if name == "-" { input::stdin() } else { input::text(&args.file) };
+    read.map_err(|error| Failure::usage(format!("{name}: {error}")))
 }

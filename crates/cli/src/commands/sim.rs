@@ -25,6 +25,9 @@ use std::rc::Rc;
 /// Tasks shown without `-v`.
 const TASKS_SHOWN: usize = 12;
 
+/// Lines of an exit dump shown without `-v`. Chosen: what the first CPU has queued.
+const DUMP_LINES_SHOWN: usize = 40;
+
 /// Pairs that wait shown without `-v`.
 const PAIRS_SHOWN: usize = 20;
 
@@ -41,6 +44,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let sampled =
         args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
     let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
+    let others = || [&perfetto, &sampled, &pictured].into_iter().flatten();
+    output::distinct(results.targets().chain(others()))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
     let mut scheduler = schedulers.remove(0);
@@ -50,7 +55,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         workload: args.setup.workload.clone(),
         machine: machine(&args.setup, args.cpus)?,
         seed: args.setup.seed,
-        limit: limit(&args.setup)?,
+        limit: args.setup.duration,
         checkers: args.checkers,
         sampling: None,
     };
@@ -77,7 +82,9 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         messages.iter().for_each(|line| output::note(&format!("scheduler: {line}")));
     }
     let document = Document { runs: vec![run], ..Document::default() };
-    let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
+    let in_their_place = others().any(Target::is_stdout);
+    let tables = if in_their_place { String::new() } else { tables(&document.runs[0], verbose) };
+    let written = results.write(&tables, &document, &[]);
     let traced = finish_trace(perfetto.as_ref(), trace);
     let end = TimeNs::ZERO + document.runs[0].duration;
     let sampled = finish_samples(sampled.as_ref(), samples, end);
@@ -106,14 +113,6 @@ pub(crate) fn machine(setup: &SetupArgs, cpus: Option<NonZeroUsize>) -> Result<M
             machine.with_cpus(count.get()).map_err(|error| Failure::usage(format!("-c {count}: {error}")))
         }
     }
-}
-
-/// `--duration`, which has to be more than nothing.
-pub(crate) fn limit(setup: &SetupArgs) -> Result<Option<DurationNs>, Failure> {
-    if setup.duration == Some(DurationNs::ZERO) {
-        return Err(Failure::usage("--duration 0: a run needs some time, as in 500ms or 2s"));
-    }
-    Ok(setup.duration)
 }
 
 /// When the run ends, where that is known beforehand.
@@ -148,6 +147,17 @@ fn finish_samples(target: Option<&Target>, samples: Option<Samples>, end: TimeNs
     sink.finish(end).map(|_| ()).map_err(|error| target.failure(&error))
 }
 
+/// The first lines of a text, and how many more there are.
+fn first_lines(text: &str, limit: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines.len().min(limit);
+    let mut first: String = lines[..shown].iter().map(|line| format!("{line}\n")).collect();
+    if shown < lines.len() {
+        first.push_str(&format!("({} more lines; -v and --json have all)\n", lines.len() - shown));
+    }
+    first
+}
+
 /// The tables of one run.
 pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
     let mut text = run_summary(run);
@@ -169,7 +179,8 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
         text.push_str(&scheduler_tables(run));
     }
     if !run.exit.dump.is_empty() && (verbose || run.exit.kind.is_ejection()) {
-        text.push_str(&format!("\nDump:\n{}\n", run.exit.dump.trim_end()));
+        let limit = if verbose { usize::MAX } else { DUMP_LINES_SHOWN };
+        text.push_str(&format!("\nDump:\n{}", first_lines(run.exit.dump.trim_end(), limit)));
     }
     text
 }

@@ -2,10 +2,10 @@
 
 use crate::args::StatArgs;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::{self, Target};
 use schedlab_report::{Plot, from_json, ministat, scheduler_label, stat_json};
 use schedlab_trace::RunRecord;
-use std::io::Read;
 use std::path::Path;
 
 /// Prints the comparison, and writes it as JSON.
@@ -31,10 +31,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<(), Failure> {
 /// Reads a sample: a file of its own, or a column or metric of a file.
 fn read(name: &str) -> Result<Vec<f64>, Failure> {
     if name == "-" {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+        let text = input::stdin().map_err(|error| Failure::usage(format!("standard input: {error}")))?;
         return plain(&text, "-");
     }
     if let Some((file, field)) =
@@ -65,7 +62,9 @@ fn read(name: &str) -> Result<Vec<f64>, Failure> {
 }
 
 fn content(file: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("stat {file}: {error}")))
+    let text = input::text(file).map_err(|error| Failure::usage(format!("stat {file}: {error}")))?;
+    // Some programs begin a text with a byte order mark.
+    Ok(text.trim_start_matches('\u{feff}').to_string())
 }
 
 fn plain(text: &str, file: &str) -> Result<Vec<f64>, Failure> {
@@ -108,13 +107,16 @@ fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
         )));
     };
     let mut values = Vec::new();
-    for (row, record) in reader.records().enumerate() {
+    for record in reader.records() {
         let record = record.map_err(bad)?;
+        let line = record.position().map_or(0, csv::Position::line);
         match record.get(index).unwrap_or("") {
             "" => {}
-            field => values.push(number(field).ok_or_else(|| {
-                Failure::usage(format!("stat {file}:{}: '{field}' is not a number", row + 2))
-            })?),
+            field => {
+                values.push(number(field).ok_or_else(|| {
+                    Failure::usage(format!("stat {file}:{line}: '{field}' is not a number"))
+                })?)
+            }
         }
     }
     not_empty(values, &format!("{file}:{column}"))

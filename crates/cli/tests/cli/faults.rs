@@ -53,6 +53,18 @@ fn one_that_follows_a_null_pointer() {
 }
 
 #[test]
+fn a_long_dump_is_shortened() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    let line = "sim -s ./stall.bpf.o -w cpuhog:ntasks=50,ttime=10s -c 2";
+    let (done, all) = (folder.run(line), folder.run(&format!("{line} -v")));
+    done.refused(4, &["error_stall"]);
+    assert!(done.out.ends_with(" more lines; -v and --json have all)\n"), "{}", done.out);
+    assert!(done.out.lines().count() < 90 && all.out.lines().count() > 300);
+    assert!(all.out.contains("SCX_EV_BYPASS_ACTIVATE"), "{}", all.out);
+}
+
+#[test]
 fn an_ejected_run_is_left_out_of_a_comparison() {
     let folder = Folder::new();
     compile(&folder, "stall");

@@ -1,6 +1,6 @@
 //! Everything that is refused, with its code and the words that help.
 
-use crate::Folder;
+use crate::{Done, Folder};
 
 fn refused(line: &str, code: i32, words: &[&str]) {
     Folder::new().run(line).refused(code, words);
@@ -28,6 +28,18 @@ fn bad_values() {
     refused("sim -s eevdf -w cpuhog -c 0", 2, &["0", "--cpus"]);
     refused("sim -s eevdf -w cpuhog -c 100000", 2, &["-c 100000", "at most"]);
     refused("sim -s eevdf -w cpuhog --seed x", 2, &["--seed"]);
+    refused("sim -s eevdf -w cpuhog -c x", 2, &["'x'", "--cpus", "give a whole number"]);
+    refused("sim -s eevdf -w cpuhog --seed 99999999999999999999", 2, &["--seed", "too large"]);
+    refused("compare -s eevdf,o1 -w cpuhog --runs 0", 2, &["--runs", "from 1 up"]);
+    refused("compare -s eevdf,o1 -w cpuhog --runs 99999999999", 2, &["--runs", "10000 or less"]);
+    refused("reproduce all --runs 10001", 2, &["--runs", "10000 or less"]);
+    refused("reproduce all --jobs 99999999999", 2, &["--jobs", "1024 or less"]);
+    refused(
+        "sim -s eevdf -w cpuhog -c 18446744073709551615",
+        2,
+        &["-c 18446744073709551615", "at most 1024"],
+    );
+    refused("sim -s eevdf -w swap-multi:unit=0ms", 2, &["unit", "some CPU time"]);
     refused("sim -s eevdf", 2, &["--workload"]);
     refused("sim -q -v -s eevdf -w cpuhog", 2, &["--quiet", "--verbose"]);
 }
@@ -110,9 +122,10 @@ fn comparisons_that_compare_nothing() {
 
 #[test]
 fn watches_of_nothing() {
-    refused("deps --duration 0s", 2, &["--duration 0", "500ms"]);
-    refused("deps --duration 1s --interval 0s", 2, &["--interval 0"]);
-    refused("deps --json - --dot -", 2, &["only one of --json, --dot and --html"]);
+    refused("deps --duration 0s", 2, &["--duration", "500ms"]);
+    refused("deps --duration 1s --interval 0s", 2, &["--interval", "500ms"]);
+    refused("deps --json - --dot -", 2, &["only one of --json and --dot"]);
+    refused("deps --dot x --html x", 2, &["--dot and --html", "both name x"]);
     refused("deps --min-confidence 41", 2, &["41", "0..=40"]);
     refused("deps --html missing/x.html", 2, &["--html missing/x.html", "folder"]);
 }
@@ -128,7 +141,48 @@ fn runs_without_work_or_with_too_much() {
     refused("run -s o1 -w cpuhog --kernel x", 2, &["--vm"]);
     refused("run -s o1 -w cpuhog --icount", 2, &["--vm"]);
     refused("run -s o1 -w cpuhog --vm --icount=3", 2, &["--icount", "power of two from 1 to 1024"]);
+    refused("run -s o1 -w cpuhog --vm --timeout 0s", 2, &["--timeout", "500ms"]);
     refused("run -s o1 --vm --kernel ./nothing -w cpuhog", 2, &["./nothing", "--kernel"]);
+}
+
+/// Files without an end would fill the memory.
+#[test]
+fn files_without_an_end() {
+    refused("sim -s /dev/zero -w cpuhog", 2, &["scheduler object /dev/zero", "256 MiB"]);
+    refused("sim -s eevdf -w cpuhog -m /dev/zero", 2, &["machine file /dev/zero", "256 MiB"]);
+    refused("stat /dev/zero", 2, &["stat /dev/zero", "256 MiB"]);
+}
+
+/// What a message quotes cannot steer the terminal.
+#[test]
+fn control_characters_in_files() {
+    let folder = Folder::new();
+    folder.write("a.txt", "\x1b[2J\x07\n");
+    let done = folder.run("stat a.txt");
+    done.refused(2, &["a.txt:1", "' [2J '"]);
+    assert!(!done.err.trim_end().contains(char::is_control), "{done:?}");
+}
+
+/// A full disk is told, whatever was to be written.
+#[test]
+fn standard_output_that_takes_nothing() {
+    let folder = Folder::new();
+    for line in ["sim --help", "list", "sim -s eevdf -w cpuhog:ttime=1ms --perfetto -"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let done = Done::of(folder.command(&words).stdout(full).output().unwrap());
+        done.refused(5, &["standard output", "No space left"]);
+    }
+}
+
+#[test]
+fn two_results_in_one_file() {
+    let twice = |flags: &str, words: &[&str]| refused(&format!("sim -s eevdf -w cpuhog {flags}"), 2, words);
+    twice("--json r --csv r", &["--json and --csv", "both name r"]);
+    twice("--json - --perfetto -", &["only one of --json and --perfetto"]);
+    twice("--html r --sched-samples r --sched-mark x", &["--html and --sched-samples", "both name r"]);
+    let devices = "sim -s eevdf -w cpuhog:ttime=1ms --json /dev/null --csv /dev/null";
+    Folder::new().run(devices).ok();
 }
 
 #[test]

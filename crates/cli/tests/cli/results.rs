@@ -47,6 +47,29 @@ fn percentiles_are_those_of_the_histograms() {
     assert!(page.contains(&format!("o1: {} waits in 2 runs", waits(2) + waits(3))), "{page}");
 }
 
+/// Paths are bytes on this system.
+#[test]
+fn names_of_files_that_are_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let name = std::ffi::OsStr::from_bytes(b"\xff.html");
+    let mut command = folder.command(&["sim", "-s", "eevdf", "-w", "cpuhog:ttime=1ms", "--html"]);
+    Done::of(command.arg(name).output().unwrap()).ok();
+    let page = std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(page.contains("--html '\u{fffd}.html'"), "{page}");
+}
+
+#[test]
+fn a_trace_to_standard_output_replaces_the_tables() {
+    let folder = Folder::new();
+    let words = format!("sim -s eevdf {HOGS} --perfetto");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    folder.run_words(&[&words[..], &["t"]].concat()).ok();
+    let out = folder.command(&[&words[..], &["-"]].concat()).output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty());
+    assert_eq!(out.stdout, std::fs::read(folder.path().join("t")).unwrap());
+}
+
 #[test]
 fn json_to_standard_output_replaces_the_tables() {
     let folder = Folder::new();

@@ -47,6 +47,29 @@ fn standard_input_is_a_sample() {
 }
 
 #[test]
+fn samples_from_elsewhere() {
+    let folder = Folder::new();
+    folder.write("windows.txt", "\u{feff}1\r\n2\r\n4\r\n");
+    folder.write("windows.csv", "\u{feff}x,y\r\n1,2\r\n2,3\r\n4,5\r\n");
+    let text = folder.run("stat windows.txt windows.csv:x").ok();
+    assert!(text.contains("No difference proven at 95.0% confidence"), "{text}");
+    folder.write("far.txt", "1e308\n-1e308\n1e308\n");
+    assert!(folder.run("stat far.txt windows.txt").ok().contains("No test: the values lie too far apart"));
+}
+
+/// Drawing permutations of so many would take minutes.
+#[test]
+fn huge_samples() {
+    let folder = Folder::new();
+    folder.write("huge.txt", (0..200_000u32).map(|i| format!("{}\n", i % 977)).collect::<String>());
+    folder.write("three.txt", "1\n2\n3\n");
+    let text = folder.run("stat huge.txt huge.txt --box").ok();
+    assert!(text.contains("Welch: p = 1)"), "{text}");
+    let text = folder.run("stat three.txt huge.txt --box").ok();
+    assert!(text.contains("drawn permutations: p = "), "{text}");
+}
+
+#[test]
 fn samples_that_are_none() {
     let folder = Folder::new();
     folder.write("words.txt", "1\ntwo\n3\n");
@@ -57,6 +80,8 @@ fn samples_that_are_none() {
     folder.run("stat empty.txt").refused(2, &["empty.txt", "no numbers"]);
     folder.run("stat runs.csv:speed").refused(2, &["no column 'speed'", "seed, time"]);
     folder.run("stat runs.csv:time").refused(2, &["runs.csv:3", "'ten'"]);
+    folder.write("lines.csv", "name,time\n\"a\nb\",1\nc,ten\n");
+    folder.run("stat lines.csv:time").refused(2, &["lines.csv:4", "'ten'"]);
     folder.run("stat none.txt").refused(2, &["none.txt", "No such file"]);
     folder.run("stat r.json:x").refused(2, &["r.json", "schema 99"]);
     folder.run("stat r.json").refused(2, &["r.json", "name one"]);

@@ -129,6 +129,23 @@ mod tests {
     }
 
     #[test]
+    fn smallest_values_build_or_are_refused() {
+        for workload in list() {
+            for param in workload.params {
+                for value in ["0", "1", "2", "0ms", "1ns", "0/0"] {
+                    let text = format!("{}:{}={value}", workload.name, param.name);
+                    if let Err(error) = build(&text, 1) {
+                        assert!(
+                            error.to_string().contains(&format!("parameter {}", param.name)),
+                            "{text}: {error}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn workloads_are_sorted() {
         assert!(list().is_sorted_by_key(|workload| workload.name));
     }

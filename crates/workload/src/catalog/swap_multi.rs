@@ -4,6 +4,7 @@
 
 use crate::program::{Amount, Op, ProgramBuilder};
 use crate::scenario::{End, Scenario};
+use schedlab_base::DurationNs;
 
 use super::WorkloadInfo;
 use super::draft::Draft;
@@ -55,6 +56,9 @@ pub(super) const SWAP_MULTI: WorkloadInfo = WorkloadInfo {
 };
 
 fn build(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
+    if params.duration("unit") == DurationNs::ZERO {
+        return Err(params.error("unit", "a unit of work needs some CPU time"));
+    }
     let mut draft = Draft::new("swap-multi", params, End::ForegroundExit);
     let (span, full, generation) = (draft.span(), draft.semaphore(0), draft.word());
     let restart = params.word("restart") == "yes";
