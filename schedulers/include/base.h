@@ -43,6 +43,17 @@ static volatile int zero;
  */
 #define hide_value(x) asm volatile("" : "+r"(x))
 
+/*
+ * The address of an arena array's element, made a pointer last: where the compiler makes one of the array before a loop, it
+ * may add that to the offset, and verifiers before 7.0 know no number plus an arena pointer, only the reverse.
+ */
+#define element(array, i)                       \
+	({                                      \
+		typeof(&(array)[0]) at = &(array)[i]; \
+		hide_value(at);                 \
+		at;                             \
+	})
+
 /* False once the verifier's budget of iterations (8 million) is used up. */
 #define can_loop                                                          \
 	({                                                                \
@@ -169,11 +180,11 @@ static __always_inline u32 find_next_bit(bitmap_t *map, u32 bits, u32 from)
 
 	if (from >= bits)
 		return bits;
-	value = map[word] & (~0ull << (from % 64));
+	value = *element(map, word) & (~0ull << (from % 64));
 	while (!value && can_loop) {
 		if (++word >= BITMAP_WORDS(bits))
 			return bits;
-		value = map[word];
+		value = *element(map, word);
 	}
 	return value ? word * 64 + __builtin_ctzll(value) : bits;
 }

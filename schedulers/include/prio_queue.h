@@ -30,7 +30,7 @@ static __always_inline void prio_queue_init(prio_queue_t *queue)
 	u32 i;
 
 	for (i = zero; i < NR_PRIO && can_loop; i++)
-		list_init(&queue->list[i]);
+		list_init(element(queue->list, i));
 }
 
 /* To the tail of list @prio. */
@@ -83,12 +83,13 @@ static __always_inline u32 prio_queue_next(prio_queue_t *queue, u32 prio)
  */
 static __always_inline task_t *prio_queue_first(prio_queue_t *queue, u32 cpu, task_t *prev)
 {
-	list_t *pos;
+	list_t *head, *pos;
 	task_t *p;
 	u32 prio;
 
 	prio_queue_for_each(prio, queue) {
-		list_for_each(pos, &queue->list[prio]) {
+		head = element(queue->list, prio);
+		list_for_each(pos, head) {
 			p = linked_task(pos);
 			if (can_run(p, cpu, prev))
 				return p;

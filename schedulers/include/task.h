@@ -13,6 +13,7 @@ static __noinline int grow_slab(void)
 {
 	task_t *page = (task_t *)bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
 	struct lock *lock;
+	task_t *t;
 	u32 i;
 
 	if (!page)
@@ -21,8 +22,9 @@ static __noinline int grow_slab(void)
 	if (!lock)
 		return -ENOMEM;
 	for (i = zero; i < TASKS_PER_PAGE && can_loop; i++) {
-		page[i].base.all.next = (list_t *)free_tasks;
-		free_tasks = &page[i];
+		t = element(page, i);
+		t->base.all.next = (list_t *)free_tasks;
+		free_tasks = t;
 	}
 	unlock(lock);
 	return 0;

@@ -183,7 +183,7 @@ static void init_task(task_t *p)
 	WRITE_ONCE(p->hist_slot, 0);
 	WRITE_ONCE(p->hist_tick, 0);
 	for (i = zero; i < ARRAY_SIZE(p->sleep_hist) && can_loop; i++)
-		p->sleep_hist[i] = 0;
+		*element(p->sleep_hist, i) = 0;
 	p->prio = effective_prio(p, 0);
 	p->time_slice = task_timeslice(p);
 }

@@ -44,6 +44,7 @@ static __noinline int find_longest(u32 cpu, bool idle)
 	rq_t *rq = rq_nr(cpu);
 	struct pull __arena *pull = begin_pull(cpu);
 	u32 own = rq->nr_running, length, longest, i;
+	u16 __arena *prev;
 
 	if (!idle && own < rq->prev_running[cpu % MAX_CPUS])
 		own = rq->prev_running[cpu % MAX_CPUS];
@@ -51,10 +52,11 @@ static __noinline int find_longest(u32 cpu, bool idle)
 	for (i = zero; i < nr_cpus && can_loop; i++) {
 		if (i == cpu)
 			continue;
+		prev = element(rq->prev_running, i);
 		length = rq_nr(i)->nr_running;
-		if (!idle && length > rq->prev_running[i])
-			length = rq->prev_running[i];
-		rq->prev_running[i] = rq_nr(i)->nr_running;
+		if (!idle && length > *prev)
+			length = *prev;
+		*prev = rq_nr(i)->nr_running;
 		if (length > pull->most) {
 			pull->most = length;
 			pull->from = i;

@@ -75,7 +75,7 @@ out:
 }
 
 /* @t may provide @key's resource. If somebody waits for that already, @t may run in its place from now on. */
-static __noinline int swap_provide(task_t *t, struct swap_key *key, bool only)
+static __always_inline int swap_provide(task_t *t, struct swap_key *key, bool only)
 {
 	provider_t *entry = swap_owned(t, key);
 

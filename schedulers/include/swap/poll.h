@@ -119,7 +119,7 @@ static __always_inline void swap_watch_epoll(task_t *t, struct file *instance, u
 }
 
 /* @t blocks in this call: if it is one that watches, it waits for all that it watches. */
-static __noinline int swap_watches(task_t *t, struct task_struct *current, s64 call,
+static __always_inline int swap_watches(task_t *t, struct task_struct *current, s64 call,
 				   struct pt_regs *regs, u64 now)
 {
 	struct file *instance;

@@ -95,7 +95,7 @@ static __always_inline void swap_init_task(task_t *p)
 	WRITE_ONCE(s->barren, false);
 	WRITE_ONCE(s->found_pick, 0);
 	for (i = zero; i < SWAP_OWNED && can_loop; i++)
-		WRITE_ONCE(s->owned[i], NULL);
+		WRITE_ONCE(*element(s->owned, i), NULL);
 }
 
 /* Makes the tables. Not 0: no memory. */

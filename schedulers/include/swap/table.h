@@ -62,13 +62,15 @@ static __always_inline struct lock *swap_lock(u32 bucket)
 /* The resource, or NULL if it is not known. */
 static __noinline resource_t *swap_find(u64 kind, u64 what)
 {
-	resource_t *way = swap_table[swap_bucket(kind, what)].way;
+	struct swap_bucket __arena *bucket = &swap_table[swap_bucket(kind, what)];
+	resource_t *resource;
 	u32 i;
 
 	use_arena();
 	for (i = zero; i < SWAP_WAYS && can_loop; i++) {
-		if (way[i].kind == kind && way[i].what == what)
-			return &way[i];
+		resource = element(bucket->way, i);
+		if (resource->kind == kind && resource->what == what)
+			return resource;
 	}
 	return NULL;
 }
@@ -228,7 +230,7 @@ static __always_inline void swap_remember(task_t *p, provider_t *entry)
 	u32 i;
 
 	for (i = zero; i < SWAP_OWNED && can_loop; i++) {
-		if (s->owned[i] == entry)
+		if (*element(s->owned, i) == entry)
 			return;
 	}
 	s->owned[s->next_owned++ % SWAP_OWNED] = entry;

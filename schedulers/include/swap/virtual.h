@@ -214,30 +214,29 @@ static __always_inline bool swap_claim(task_t *p)
 	return false;
 }
 
-/* Links the parked @p on the queue of @cpu, and returns who has to reschedule. */
-static __noinline s32 swap_revive(task_t *p, u32 cpu, u64 now)
+/* Links the parked @p on the queue of @cpu, and tells whoever has to reschedule. */
+static __always_inline void swap_revive(task_t *p, u32 cpu, u64 now)
 {
 	u32 nr = rq_of(cpu);
 	struct lock *lock;
 	s32 target;
 
-	use_arena();
 	if (!swap_claim(p))
-		return NO_CPU;
+		return;
 	if (!p->base.swap.waits) {
 		p->base.rq = RQ_NONE;
-		return NO_CPU;
+		return;
 	}
 	lock = lock_rq(nr, now);
 	if (!lock)
-		return NO_CPU;
+		return;
 	enqueue_task(rq_nr(nr), p, ENQ_WAKE);
 	p->base.state = TASK_VIRTUAL;
 	p->base.rq = nr;
 	target = wakeup_preempt(rq_nr(nr), p, cpu, ENQ_WAKE);
 	unlock(lock);
 	count(nr_swap_revived);
-	return target;
+	kick(target, NO_CPU, ENQ_WAKE);
 }
 
 /* @waiter is one of those for whom somebody may be able to run now. */
@@ -299,13 +298,21 @@ static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 	unlock(lock);
 }
 
-/* @waiter, for whom somebody can run on @cpu: is queued there if it is parked. */
-static __always_inline void swap_serve(task_t *waiter, s32 cpu, u64 now)
+/*
+ * The task at @address, for whom somebody can run on @cpu: is queued there if it is parked. Global: whatever way is taken in
+ * it, its caller's scratch registers are gone after it. If not, verifiers of 6.18 to 7.0 stumble over one that a pruned path
+ * had used ("verifier bug: backtracking exit unexpected regs").
+ */
+__noinline int swap_serve(u64 address, s32 cpu, u64 now)
 {
+	task_t *waiter = (task_t *)address;
+
+	use_arena();
 	if (waiter->base.swap.slot < SWAP_REALTIME)
 		kick(cpu, NO_CPU, ENQ_WAKE);
 	else if (waiter->base.rq == RQ_NONE)
-		kick(swap_revive(waiter, cpu, now), NO_CPU, ENQ_WAKE);
+		swap_revive(waiter, cpu, now);
+	return 0;
 }
 
 /*
@@ -344,7 +351,7 @@ __weak int swap_make_ready(u64 address, s32 cpu)
 		if (done >= c->nr_served)
 			break;
 		p = c->served[done % SWAP_SERVED];
-		swap_serve(p, cpu, now);
+		swap_serve((u64)p, cpu, now);
 	}
 	return 0;
 }
