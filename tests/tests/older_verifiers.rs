@@ -58,7 +58,8 @@ impl Text {
                     // A symbol's or section's beginning, or this place; calls count from the next instruction.
                     let from = moved.get(&slot).copied().unwrap_or(Some((section, slot)));
                     let Some((callee, from)) = from else { continue };
-                    text.calls.insert((section, slot), (callee, from.wrapping_add_signed(insn.imm as isize + 1)));
+                    text.calls
+                        .insert((section, slot), (callee, from.wrapping_add_signed(insn.imm as isize + 1)));
                 }
             }
         }
@@ -97,7 +98,8 @@ impl Text {
         if let Some(chain) = known.get(&function) {
             return chain.clone();
         }
-        let next = self.names.range((function.0, function.1 + 1)..).next().map_or((usize::MAX, 0), |(at, _)| *at);
+        let next =
+            self.names.range((function.0, function.1 + 1)..).next().map_or((usize::MAX, 0), |(at, _)| *at);
         let callees: BTreeSet<Place> = self.calls.range(function..next).map(|(_, callee)| *callee).collect();
         let below = callees.into_iter().map(|callee| self.deepest(callee, known)).max_by_key(Vec::len);
         let mut chain = vec![self.names[&function].clone()];
