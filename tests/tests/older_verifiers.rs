@@ -4,16 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SymbolKind};
-use schedlab_bpf::insn::{Insn, op};
+use schedlab_bpf::insn::{FRAME_POINTER, Insn, op};
 use schedlab_tests::{shipped, shipped_with_swap};
 
 /// Functions that may be active at a time, the program itself among them (`MAX_CALL_FRAMES`).
 const FRAMES: usize = 8;
-/// Offset field of a move that casts between address spaces; the immediate 1 casts an arena's address to a pointer.
-const CAST: i16 = 1;
-
-/// The register that holds the stack's beginning.
-const FRAME: u8 = 10;
 
 /// A function: its section and the slot of its first instruction there.
 type Place = (usize, usize);
@@ -130,13 +125,14 @@ impl Pointers {
         let to = |holds: bool| if holds { before | dst } else { before & !dst };
         let registers = match insn.code & 7 {
             op::ALU64 => match (insn.code & 0xf0, insn.code & op::X) {
-                (op::MOV, op::X) if insn.off == CAST => to(insn.imm == 1),
+                // The immediate 1 makes a pointer of an arena's address, the other one the reverse.
+                (op::MOV, op::X) if insn.off == op::ADDR_SPACE_CAST => to(insn.imm == 1),
                 (op::MOV, op::X) => to(before & src != 0 && insn.off == 0),
                 (op::ADD | op::SUB, op::K) => before,
                 (op::ADD, op::X) => to(before & (dst | src) != 0),
                 _ => to(false),
             },
-            op::LDX if insn.src == FRAME => to(self.stack & word(insn.off) != 0),
+            op::LDX if insn.src == FRAME_POINTER => to(self.stack & word(insn.off) != 0),
             op::ALU | op::LD | op::LDX => to(false),
             op::STX if insn.code & 0xe0 == op::ATOMIC && insn.imm == op::CMPXCHG => before & !1,
             op::STX if insn.code & 0xe0 == op::ATOMIC && insn.imm & op::FETCH != 0 => before & !src,
@@ -144,7 +140,7 @@ impl Pointers {
             _ => before,
         };
         let mut stack = self.stack;
-        if insn.code & 7 == op::STX && insn.dst == FRAME {
+        if insn.code & 7 == op::STX && insn.dst == FRAME_POINTER {
             let holds = if before & src != 0 { word(insn.off) } else { 0 };
             stack = stack & !word(insn.off) | holds;
         }
@@ -202,7 +198,7 @@ fn calls_nest_no_deeper_than_older_kernels_have_frames() {
 fn both_are_found() {
     let sum = Insn::alu64_reg(op::ADD, 2, 1);
     let mut cast = Insn::alu64_reg(op::MOV, 1, 6);
-    (cast.off, cast.imm) = (CAST, 1);
+    (cast.off, cast.imm) = (op::ADDR_SPACE_CAST, 1);
     let text = |insns: Vec<Insn>| Text {
         insns: BTreeMap::from([(0, insns)]),
         names: (0..9).map(|n| ((0, n), format!("f{n}"))).collect(),
@@ -213,7 +209,8 @@ fn both_are_found() {
     // The reverse; and on one of two ways only.
     assert!(one(vec![cast, Insn::alu64_reg(op::ADD, 1, 2), Insn::exit()]).numbers_plus_pointers().is_empty());
     // By way of the stack.
-    let (spilt, filled) = (Insn::store(op::DW, FRAME, -8, 1), Insn::load(op::DW, 3, FRAME, -8));
+    let (spilt, filled) =
+        (Insn::store(op::DW, FRAME_POINTER, -8, 1), Insn::load(op::DW, 3, FRAME_POINTER, -8));
     let by_stack = vec![cast, spilt, filled, Insn::alu64_reg(op::ADD, 2, 3), Insn::exit()];
     assert_eq!(one(by_stack).numbers_plus_pointers(), BTreeSet::from([(0, 3)]));
     let skipped = vec![Insn::jump_imm(op::JEQ, 3, 0, 1), cast, sum, Insn::exit()];

@@ -75,7 +75,7 @@ out:
 }
 
 /* @t may provide @key's resource. If somebody waits for that already, @t may run in its place from now on. */
-static __always_inline int swap_provide(task_t *t, struct swap_key *key, bool only)
+static __always_inline void swap_provide(task_t *t, struct swap_key *key, bool only)
 {
 	provider_t *entry = swap_owned(t, key);
 
@@ -83,11 +83,10 @@ static __always_inline int swap_provide(task_t *t, struct swap_key *key, bool on
 	if (entry && !only) {
 		if (swap_type_of(key->kind) == SWAP_FUTEX)
 			entry->last_use = bpf_ktime_get_ns();
-		return 0;
+		return;
 	}
 	if (swap_enlist(t, key, only))
 		swap_ready(t, bpf_get_smp_processor_id());
-	return 0;
 }
 
 /* @t does not provide @key's resource any more. */

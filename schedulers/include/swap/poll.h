@@ -119,8 +119,8 @@ static __always_inline void swap_watch_epoll(task_t *t, struct file *instance, u
 }
 
 /* @t blocks in this call: if it is one that watches, it waits for all that it watches. */
-static __always_inline int swap_watches(task_t *t, struct task_struct *current, s64 call,
-				   struct pt_regs *regs, u64 now)
+static __always_inline void swap_watches(task_t *t, struct task_struct *current, s64 call,
+					 struct pt_regs *regs, u64 now)
 {
 	struct file *instance;
 
@@ -145,7 +145,6 @@ static __always_inline int swap_watches(task_t *t, struct task_struct *current, 
 			swap_watch_epoll(t, instance, now);
 		break;
 	}
-	return 0;
 }
 
 #endif
