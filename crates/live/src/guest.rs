@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::kernel_log::KernelLog;
 use crate::vm::{GuestJob, JOB_FILE, LOG_PORT, RESULT_PORT, decode_job};
@@ -16,6 +17,11 @@ use crate::wire::{read_records, write_record};
 
 /// Most open files of the job: a chat of 30 rooms needs some thousands.
 const OPEN_FILES: u64 = 1 << 20;
+
+/// One look at whether the kernel still boots: 20 of its ticks of 10 ms.
+const LOOK: Duration = Duration::from_millis(200);
+/// Most looks: what is not done after 20 s of the guest's time does not end by itself.
+const LOOKS: u32 = 100;
 
 /// True in the first process of a VM that [`crate::vm::run`] started. The program's entry point
 /// asks this before anything else and calls [`main`] if so.
@@ -45,6 +51,7 @@ fn serve() -> io::Result<()> {
     let mut results = open_port(RESULT_PORT)?;
     write_record(&mut results, "started", b"")?;
     let job = decode_job(read_records(&fs::read(JOB_FILE)?));
+    wait_until_idle();
     let log = KernelLog::from_now();
     let code = run_job(&job);
     let (code, stdout) = match code {
@@ -66,6 +73,29 @@ fn serve() -> io::Result<()> {
     }
     write_record(&mut results, "done", b"")?;
     results.flush()
+}
+
+/// Waits until the CPUs are idle nine tenths of the time, or as long as [`LOOKS`] allows. A kernel goes on with its own start
+/// behind the first process, for seconds on an emulated CPU, and each of its workers is one hog more for the scheduler.
+fn wait_until_idle() {
+    let ticks = |from: usize, to: usize| -> u64 {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let first = stat.lines().next().unwrap_or_default();
+        let counts = first.split_whitespace().skip(1 + from).take(to - from);
+        counts.filter_map(|count| count.parse::<u64>().ok()).sum()
+    };
+    // user nice system idle iowait irq softirq steal
+    let look = || (ticks(3, 5), ticks(0, 8));
+    let mut before = look();
+    for _ in 0..LOOKS {
+        std::thread::sleep(LOOK);
+        let now = look();
+        let (idle, all) = (now.0 - before.0, now.1 - before.1);
+        if all > 0 && 10 * idle >= 9 * all {
+            return;
+        }
+        before = now;
+    }
 }
 
 /// Runs the job's program; its exit code and standard output. Its standard error goes to the
