@@ -165,14 +165,10 @@ fn scx_sdt_shares_alike() {
 #[test]
 fn scx_central_uses_all_cpus() {
     let Some(lab) = lab("foreign-central", &["scx_central"], true) else { return };
-    // An emulated second CPU does less than the first one, by as much as it happens to: 1.18 to 1.99 of two were seen. On the real
-    // side it is enough that both work.
-    for (run, least) in
-        both(&lab, "scx_central", "cpuhog:ntasks=4,ttime=6s", "2", &[]).iter().zip([1.9, 1.05])
-    {
-        let (parts, sum) = parts(run, "hog");
+    for run in both(&lab, "scx_central", "cpuhog:ntasks=4,ttime=6s", "2", &[]) {
+        let (parts, sum) = parts(&run, "hog");
         println!("scx_central: {parts:.3?} of {sum:.3} CPUs");
-        assert!(sum > least, "{sum}");
+        assert!(sum > 1.7, "{sum}");
     }
 }
 

@@ -356,8 +356,9 @@ fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
     Ok(())
 }
 
-/// Two hogs on one CPU: the simulator and the kernel agree on how they share it, within 5 points, and all is used. Within 3 for
-/// all but bsd4 at nice 0 and 19, whose share depends on when its load average rises (3.5 was seen).
+/// Two hogs on one CPU: the simulator and the kernel agree on how they share it, within 3 points, and all is used. Within 5 for
+/// bsd4, whose share depends on when its load average rises (3.8 was seen at nice 0 and 19).
+#[allow(clippy::print_stdout, reason = "a test program reports")]
 fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     // Long against bsd4's decay and the 100 ms slices of some, which set by how much the shares scatter.
     let pairs = ["0/0", "0/5", "0/19"].map(|nice| format!("cpuhog:ntasks=2,nice={nice},ttime=24s"));
@@ -372,8 +373,11 @@ fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
         let seen = [number_of(&output, job, "share:hog/0")?, number_of(&output, job, "share:hog/1")?];
         // What emulation takes away, it takes from both.
         let of_both = |shares: [f64; 2]| shares[0] / (shares[0] + shares[1]);
-        if seen[0] + seen[1] < 0.85 || (of_both(seen) - of_both(simulated)).abs() > 0.05 {
-            findings.push(format!("{name}, {workload}: shares {seen:.3?}, simulated {simulated:.3?}"));
+        let told = format!("{name}, {workload}: shares {seen:.3?}, simulated {simulated:.3?}");
+        println!("{told}");
+        let leeway = if name == "bsd4" { 0.05 } else { 0.03 };
+        if seen[0] + seen[1] < 0.95 || (of_both(seen) - of_both(simulated)).abs() > leeway {
+            findings.push(told);
         }
     }
     check(findings.is_empty(), findings.join("\n"))
