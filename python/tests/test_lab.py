@@ -121,7 +121,9 @@ def test_an_ejected_scheduler_is_an_exception_with_the_run(lab: Lab, tmp_path: P
     with pytest.raises(schedlab.Ejected) as ejected:
         lab.sim(str(faulty), WORKLOAD, cpus=2)
     assert ejected.value.code == 4 and ejected.value.result
-    assert ejected.value.result.run.exit.kind in ejected.value.text
+    run = ejected.value.result.run
+    assert run.exit.kind in ejected.value.text
+    assert run.exit.after_ns and run.exit.after_ns < run.duration_ns
 
 
 def test_a_binary_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

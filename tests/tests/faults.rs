@@ -151,6 +151,7 @@ fn faulty_schedulers_are_ejected_from_a_real_kernel() {
         } else {
             fails(&ended, 4, &[&file, &format!("{kind}:")]);
             fails(&ended, 4, message);
+            assert!(ended.out.contains(&format!("scheduler exit: {kind} after ")), "{ended:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_trace::waits::Waits;
-use schedlab_trace::{Distribution, Series, TaskRecord};
+use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord};
 use schedlab_workload::Scenario;
 
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
@@ -149,6 +149,11 @@ pub fn run_inspected(
         inspect(&loaded);
         result.programs = loaded.programs();
         result.scheduler = loaded.unload();
+        let exit = &mut result.scheduler.exit;
+        if exit.kind != ExitKind::None {
+            // Out since the last look.
+            exit.after.get_or_insert(result.elapsed);
+        }
     }
     if let Some(log) = log {
         let warnings = log.messages().into_iter().filter(|message| message.is_warning());
@@ -195,9 +200,9 @@ impl Window for Watchers<'_> {
     }
 }
 
-/// Whether a run makes sense any more.
-fn goes_on(loaded: Option<&LoadedScheduler>) -> bool {
-    !signals::stop_wanted() && loaded.is_none_or(LoadedScheduler::is_in_charge)
+/// Whether a run makes sense any more at `elapsed` since it began.
+fn goes_on(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs) -> bool {
+    !signals::stop_wanted() && loaded.is_none_or(|loaded| loaded.stays(elapsed))
 }
 
 /// Changes the scheduler's variables that are due at `elapsed` or before the next look, for which it waits: that
@@ -228,7 +233,7 @@ fn run_scenario(
         if let Some(elapsed) = elapsed {
             change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
         }
-        goes_on(loaded.as_deref())
+        goes_on(loaded.as_deref_mut(), elapsed.unwrap_or_default())
     })?;
     if signals::stop_wanted() {
         return Err(RunError::Interrupted);
@@ -335,7 +340,7 @@ fn run_command(command: &[String], mut loaded: Option<&mut LoadedScheduler>) -> 
         }
         let elapsed = DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
         change_variables(loaded.as_deref_mut(), elapsed, POLL);
-        if !ejected && !goes_on(loaded.as_deref()) {
+        if !ejected && !goes_on(loaded.as_deref_mut(), elapsed) {
             // What comes now is not the scheduler's work: the run is over.
             ejected = true;
             let _ = child.0.kill();

@@ -214,6 +214,8 @@ struct Exit {
     message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     dump: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after_ns: Option<u64>,
 }
 
 /// What a scheduler has left to read.
@@ -358,7 +360,8 @@ fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
         .filter_map(ExitKind::from_code)
         .find(|kind| kind.name() == exit.kind)
         .ok_or_else(|| JsonError(format!("unknown exit kind '{}'", exit.kind)))?;
-    Ok(ExitRecord { kind, reason: exit.reason, message: exit.message, dump: exit.dump })
+    let after = exit.after_ns.map(DurationNs);
+    Ok(ExitRecord { kind, reason: exit.reason, message: exit.message, dump: exit.dump, after })
 }
 
 fn run_out(run: &RunRecord) -> Run {
@@ -382,6 +385,7 @@ fn run_out(run: &RunRecord) -> Run {
             reason: run.exit.reason.clone(),
             message: run.exit.message.clone(),
             dump: run.exit.dump.clone(),
+            after_ns: run.exit.after.map(|after| after.0),
         },
         metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
         histograms: Pairs(run.histograms.iter().map(|(name, d)| (name.clone(), buckets_out(d))).collect()),
@@ -598,10 +602,13 @@ mod tests {
     use schedlab_stats::Level;
 
     fn document() -> Document {
-        let runs =
+        let mut runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
         let reproduction = vec![crate::reproduction::tests::outcome()];
-        Document { comparisons: compare(&runs, Level::P95), runs, reproduction, ..Document::default() }
+        let comparisons = compare(&runs, Level::P95);
+        runs[3].exit.kind = ExitKind::Error;
+        runs[3].exit.after = Some(DurationNs(1_500));
+        Document { comparisons, runs, reproduction, ..Document::default() }
     }
 
     #[test]
@@ -623,7 +630,8 @@ mod tests {
         assert_eq!(run["metrics"]["throughput"]["unit"], "messages/s");
         assert_eq!(run["metrics"]["throughput"]["better"], "higher");
         assert_eq!(run["tasks"][0]["share"], 0.4);
-        assert_eq!(run["exit"]["kind"], "none");
+        assert_eq!((&run["exit"]["kind"], run["exit"].get("after_ns")), (&"none".into(), None));
+        assert_eq!(value["runs"][3]["exit"]["after_ns"], 1_500);
         assert_eq!(run["duration_ns"], 5_000_000);
     }
 

@@ -4,7 +4,7 @@ use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use schedlab_base::Better;
-use schedlab_trace::{Counter, RunRecord, TaskRecord, WorkloadRecord};
+use schedlab_trace::{Counter, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
 
 /// A table with a header line; `right` names the columns that hold numbers.
 pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
@@ -44,6 +44,14 @@ pub(crate) fn workload_text(workload: &WorkloadRecord) -> String {
     if params.is_empty() { workload.name.clone() } else { format!("{}:{}", workload.name, params.join(",")) }
 }
 
+/// `error_stall after 12.300 s`: how the scheduler left, and when, where it did not stay to the end.
+pub(crate) fn exit_text(exit: &ExitRecord) -> String {
+    match exit.after {
+        Some(after) => format!("{} after {:.3} s", exit.kind.name(), after.as_secs_f64()),
+        None => exit.kind.name().to_string(),
+    }
+}
+
 /// Two lines that say what ran where, how long and how it ended.
 pub fn run_summary(run: &RunRecord) -> String {
     let plural = if run.cpus == 1 { "" } else { "s" };
@@ -59,7 +67,7 @@ pub fn run_summary(run: &RunRecord) -> String {
     text.push_str(&format!(
         "ran {:.6} s, scheduler exit: {}",
         run.duration.as_secs_f64(),
-        run.exit.kind.name()
+        exit_text(&run.exit)
     ));
     for part in [&run.exit.reason, &run.exit.message] {
         if !part.is_empty() {
@@ -230,6 +238,7 @@ fn change(comparison: &Comparison) -> String {
 mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
+    use schedlab_base::DurationNs;
     use schedlab_stats::Level;
 
     #[test]
@@ -237,6 +246,15 @@ mod tests {
         let text =
             table(&["name", "n"], &[1], &[vec!["a".into(), "10".into()], vec!["long".into(), "7".into()]]);
         assert_eq!(text, "name   n\n----  --\na     10\nlong   7\n");
+    }
+
+    #[test]
+    fn an_exit_tells_when() {
+        let mut one = run("o1", 1, 1.0);
+        assert!(run_summary(&one).contains("scheduler exit: none"));
+        one.exit.kind = schedlab_trace::ExitKind::ErrorStall;
+        one.exit.after = Some(DurationNs(12_345_678_901));
+        assert!(run_summary(&one).contains("scheduler exit: error_stall after 12.346 s"));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use crate::Kernel;
 use crate::flags::*;
-use crate::life::exit_reason;
 use crate::ops::{OpKind, SchedExt};
 use crate::sim::Sim;
 use crate::task::{OpsState, RunState, SchedClass, Task};
@@ -113,12 +112,7 @@ impl<S: SchedExt> Sim<S> {
     /// Writes the dump of the claimed exit.
     pub(crate) fn dump_state(&mut self) {
         let exit = self.k.scx.exit.clone().expect("a dump belongs to an exit");
-        let record = ExitRecord {
-            kind: exit.kind,
-            reason: exit_reason(exit.kind).to_string(),
-            message: exit.message.clone(),
-            dump: String::new(),
-        };
+        let record = ExitRecord { dump: String::new(), ..self.exit_record() };
         let name = self.k.scx.info.as_ref().map(|info| info.name.clone()).unwrap_or_default();
         let here = exit.cpu.unwrap_or(CpuId(0));
         let (comm, pid) = match exit.current.and_then(|task| self.k.get_task(task)) {

@@ -347,6 +347,7 @@ impl<S: SchedExt> Sim<S> {
                 reason: exit_reason(exit.kind).to_string(),
                 message: exit.message.clone(),
                 dump: self.k.scx.dump.text.clone(),
+                after: Some(exit.at.since(TimeNs::ZERO)),
             },
             None => ExitRecord::default(),
         }

@@ -119,6 +119,9 @@ pub struct ExitRecord {
     pub message: String,
     /// The debug dump, or empty.
     pub dump: String,
+    /// When it left, since the run began; nothing where it stayed to the end. Simulated runs know it exactly, real
+    /// ones as often as they look, some ten times a second.
+    pub after: Option<DurationNs>,
 }
 
 /// One task of a run.

@@ -69,6 +69,8 @@ class Exit:
     reason: str = ""
     message: str = ""
     dump: str = ""
+    after_ns: int | None = None
+    """When it left, since the run began; None when it stayed to the end."""
 
 
 @dataclass(frozen=True)

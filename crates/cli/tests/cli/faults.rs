@@ -2,6 +2,7 @@
 //! with exit code 4. The sources are those that the VM's tests load into a kernel.
 
 use crate::Folder;
+use schedlab_base::DurationNs;
 use std::path::Path;
 use std::process::Command;
 
@@ -28,8 +29,13 @@ fn ejected(name: &str, words: &[&str]) {
     compile(&folder, name);
     let done = folder.run(&format!("sim -s ./{name}.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2 --json r.json"));
     done.refused(4, words);
-    assert!(done.out.contains("scheduler exit: error"), "the results are printed: {}", done.out);
-    assert!(folder.read("r.json").contains(&format!("\"kind\": \"{}\"", words[0])));
+    let json = folder.read("r.json");
+    assert!(json.contains(&format!("\"kind\": \"{}\"", words[0])));
+    let run = schedlab_report::from_json(&json).unwrap().runs.remove(0);
+    let after = run.exit.after.expect("it left before the end");
+    assert!(DurationNs::ZERO < after && after < run.duration, "{after} of {}", run.duration);
+    let told = format!("scheduler exit: {} after {:.3} s, ", words[0], after.as_secs_f64());
+    assert!(done.out.contains(&told), "{told:?} in {}", done.out);
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn own_record(object: &Object) -> Option<ExitRecord> {
         reason: string(member("reason")?),
         message: string(member("msg")?),
         dump: dump.map(|bytes| string(&bytes)).unwrap_or_default(),
+        after: None,
     })
 }
 

@@ -206,6 +206,8 @@ pub struct LoadedScheduler {
     log: Option<KernelLog>,
     /// What its variables are to become, in order of time.
     writes: VecDeque<Write>,
+    /// When it was seen to be out of charge, since the run began.
+    left: Option<DurationNs>,
 }
 
 /// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
@@ -304,6 +306,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         sequence: None,
         log,
         writes,
+        left: None,
     };
     loaded.attach()?;
     if loaded.ops.is_empty() {
@@ -365,6 +368,15 @@ impl LoadedScheduler {
             && sched_ext::enable_sequence() == self.sequence
     }
 
+    /// The same at `elapsed` since the run began; the first time that it is out of charge is kept.
+    pub(crate) fn stays(&mut self, elapsed: DurationNs) -> bool {
+        let stays = self.is_in_charge();
+        if !stays {
+            self.left.get_or_insert(elapsed);
+        }
+        stays
+    }
+
     /// When the next of its variables changes, since the run began.
     pub(crate) fn next_write(&self) -> Option<DurationNs> {
         self.writes.front().map(|write| write.at)
@@ -422,6 +434,7 @@ impl LoadedScheduler {
         } else if !stayed && exit.kind == ExitKind::None {
             exit.kind = ExitKind::Unreg;
         }
+        exit.after = self.left.filter(|_| exit.kind != ExitKind::None);
         if waited.is_err() && exit.message.is_empty() {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }

@@ -3,7 +3,7 @@
 use super::{escape, table};
 use crate::comparison::scheduler_label;
 use crate::format::number;
-use crate::table::{TASK_COLUMNS, TASK_NUMBERS, task_rows, unit_text, workload_text};
+use crate::table::{TASK_COLUMNS, TASK_NUMBERS, exit_text, task_rows, unit_text, workload_text};
 use schedlab_trace::RunRecord;
 
 /// Tasks shown of a run. Chosen; the result file has all.
@@ -24,7 +24,7 @@ fn html(run: &RunRecord, open: &str) -> String {
         escape(&run.machine),
         run.cpus,
         run.seed,
-        run.exit.kind.name()
+        exit_text(&run.exit)
     );
     for part in [&run.exit.reason, &run.exit.message, &run.exit.dump] {
         if !part.is_empty() {
