@@ -240,7 +240,9 @@ impl BpfScheduler {
             }
             _ => format!("BPF program {place}: {fault}"),
         };
-        k.error(ExitKind::Error, text);
+        let line = fault.location().and_then(|at| self.image.source_line(at));
+        let line = line.map_or(String::new(), |line| format!("; {line}"));
+        k.error(ExitKind::Error, text + &line);
     }
 
     #[inline]

@@ -32,7 +32,23 @@ pub(crate) struct LineRecord {
     pub(crate) insn_off: u32,
     /// Offsets of file name and source text in the BTF strings.
     pub(crate) file: u32,
+    pub(crate) text: u32,
+    /// 0 where the compiler made the instruction up.
     pub(crate) line: u32,
+}
+
+impl LineRecord {
+    /// The record that covers an instruction, by its number in the section.
+    pub(crate) fn of(lines: &[LineRecord], insn: usize) -> Option<&LineRecord> {
+        let offset = insn as u64 * 8;
+        lines.iter().rfind(|line| u64::from(line.insn_off) <= offset && line.line != 0)
+    }
+
+    /// `file:line`; the file without its folders.
+    pub(crate) fn place(&self, btf: &Btf) -> String {
+        let file = btf.string(self.file);
+        format!("{}:{}", file.rsplit('/').next().unwrap_or(file), self.line)
+    }
 }
 
 fn bad(problem: impl Into<String>) -> LoadError {
@@ -84,7 +100,7 @@ impl BtfExt {
                     self.core.entry(section.clone()).or_default().push(record);
                 } else {
                     // File name, source text, then line << 10 | column.
-                    let record = LineRecord { insn_off, file: second, line: fourth >> 10 };
+                    let record = LineRecord { insn_off, file: second, text: third, line: fourth >> 10 };
                     self.lines.entry(section.clone()).or_default().push(record);
                 }
             }

@@ -3,15 +3,15 @@
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
 use super::{ImageFunction, Linker, flow, is_loaded, walked};
-use crate::btf::ext::CoreRecord;
-use crate::code::{Code, CodeBuilder, FuncId, Marks};
+use crate::btf::ext::{CoreRecord, LineRecord};
+use crate::code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::helpers;
 use crate::insn::{Insn, op};
 use crate::memory::Memory;
 use crate::object::elf::{Symbol, SymbolKind};
-use crate::object::{CodeSection, ProgramKind};
+use crate::object::{CodeSection, Object, ProgramKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function by its place: code section, function in it.
@@ -93,16 +93,19 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
     for ((mut function, _), probe_mem) in work.linked.into_iter().zip(probes) {
         function.probe_mem = probe_mem.clone();
         let added = builder.add_function(&function.name, &function.insns, &Marks { probe_mem });
-        added.map_err(|e| refused(&function, &e))?;
+        added.map_err(|e| refused(linker.object, &function, &e))?;
         functions.push(function);
     }
     let code = builder.build().map_err(|e| LoadError::malformed("code", e.to_string()))?;
     Ok(Linked { code, functions, by_name })
 }
 
-fn refused(function: &ImageFunction, error: &crate::code::CodeError) -> LoadError {
+fn refused(object: &Object, function: &ImageFunction, error: &CodeError) -> LoadError {
+    let line = LineRecord::of(&function.lines, function.start + error.insn as usize);
+    let line = line.map_or(String::new(), |line| format!(" ({})", line.place(object.btf())));
+    let (section, name, insn) = (&function.section, &function.name, error.insn);
     LoadError::unsupported(
-        format!("section {}, function `{}`, instruction {}", function.section, function.name, error.insn),
+        format!("section {section}, function `{name}`, instruction {insn}{line}"),
         error.kind.to_string(),
         "compile with clang -target bpf -mcpu=v3 (or v4)",
     )
@@ -138,12 +141,15 @@ fn link_function(
     one.note_calls(linker)?;
     let reachable = flow::reachable(&one.insns, |addr, size| linker.constant(addr, size, mem));
     one.settle(linker, work, &reachable)?;
+    let bytes = def.start as u64 * 8..(def.start + def.len) as u64 * 8;
+    let lines: &[LineRecord] = linker.object.ext.lines.get(&section.name).map_or(&[], |lines| lines);
     let function = ImageFunction {
         name: def.name.clone(),
         section: section.name.clone(),
         start: def.start,
         insns: one.insns,
         probe_mem: BTreeSet::new(),
+        lines: lines.iter().filter(|line| bytes.contains(&u64::from(line.insn_off))).copied().collect(),
     };
     work.linked.push((function, one.core));
     Ok(())

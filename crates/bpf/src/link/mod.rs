@@ -18,9 +18,11 @@ pub use optional::is_loaded;
 pub use settings::Settings;
 pub use struct_ops::StructOps;
 
+use crate::btf::ext::LineRecord;
 use crate::btf::{Btf, MemberAt, TypeId};
 use crate::code::{Code, FuncId};
 use crate::error::{LoadError, LoadErrorKind};
+use crate::fault::Location;
 use crate::insn::Insn;
 use crate::maps::{MapId, MapTable};
 use crate::memory::{GuestAddr, Memory};
@@ -113,6 +115,8 @@ pub struct ImageFunction {
     pub insns: Vec<Insn>,
     /// Slots whose faulting loads yield 0.
     pub probe_mem: BTreeSet<u32>,
+    /// Its source lines, where the object has them.
+    pub(crate) lines: Vec<LineRecord>,
 }
 
 /// A kernel function that the code calls.
@@ -315,6 +319,14 @@ impl Image {
     /// The struct_ops table of this type.
     pub fn struct_ops_of(&self, type_name: &str) -> Option<&StructOps> {
         self.struct_ops.iter().find(|s| s.type_name == type_name)
+    }
+
+    /// Where in the source an instruction comes from, `file:line: text`; nothing where the object does not say.
+    pub fn source_line(&self, at: &Location) -> Option<String> {
+        let function = self.functions.get(at.func.0 as usize)?;
+        let line = LineRecord::of(&function.lines, function.start + at.insn as usize)?;
+        let (place, text) = (line.place(&self.types), self.types.string(line.text).trim());
+        Some(if text.is_empty() { place } else { format!("{place}: {text}") })
     }
 
     /// Reads a variable, or an element or member of one (`counts[3]`, `state.x`), as a number.

@@ -15,7 +15,7 @@ pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
 pub use tables::Table;
 
-use crate::btf::ext::BtfExt;
+use crate::btf::ext::{BtfExt, LineRecord};
 use crate::btf::{Btf, Kind};
 use crate::error::LoadError;
 use elf::Elf;
@@ -242,11 +242,6 @@ impl Object {
 
     /// The source line of an instruction, as `file:line`, where the object carries line information.
     pub(crate) fn source_line(&self, section: &str, insn: usize) -> Option<String> {
-        let lines = self.ext.lines.get(section)?;
-        let offset = insn as u64 * 8;
-        let last = lines.iter().rfind(|l| u64::from(l.insn_off) <= offset)?;
-        let file = self.btf.string(last.file);
-        let short = file.rsplit('/').next().unwrap_or(file);
-        Some(format!("{short}:{}", last.line))
+        Some(LineRecord::of(self.ext.lines.get(section)?, insn)?.place(&self.btf))
     }
 }

@@ -3,13 +3,17 @@
 
 use crate::Folder;
 use schedlab_base::DurationNs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 /// Compiles a faulty scheduler into the folder, with the compiler that has built the
 /// shipped ones.
 fn compile(folder: &Folder, name: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let source = root.join(format!("tests/objects/{name}.bpf.c"));
     let object = folder.path().join(format!("{name}.bpf.o"));
     let named = std::env::var("CLANG").unwrap_or_default();
@@ -56,6 +60,27 @@ fn one_that_complains_itself() {
 #[test]
 fn one_that_follows_a_null_pointer() {
     ejected("refused", &["error", "NULL pointer", "refused_enqueue"]);
+    let source = std::fs::read_to_string(root().join("tests/objects/null_pointer.bpf.c")).unwrap();
+    let (number, line) = source.lines().enumerate().find(|(_, line)| line.contains("->pid")).unwrap();
+    let place = format!("; null_pointer.bpf.c:{}: {}", number + 1, line.trim());
+    ejected("null_pointer", &["error", "null_pointer_enqueue at instruction", &place]);
+}
+
+#[test]
+fn only_time_in_bypass_counts_as_bypass() {
+    let folder = Folder::new();
+    let bypass = |line: &str| {
+        folder.run(&format!("{line} -w cpuhog:ntasks=3,ttime=10s -c 2 -q --json r.json"));
+        let run = schedlab_report::from_json(&folder.read("r.json")).unwrap().runs.remove(0);
+        let value =
+            run.counters.iter().find(|counter| counter.name == "SCX_EV_BYPASS_DURATION").unwrap().value;
+        (value, run)
+    };
+    assert_eq!(bypass("sim -s o1").0, 0);
+    compile(&folder, "stall");
+    let (value, run) = bypass("sim -s ./stall.bpf.o");
+    let after = run.exit.after.unwrap();
+    assert!(0 < value && value < run.duration.0 - after.0, "{value} ns of {}", run.duration);
 }
 
 #[test]
