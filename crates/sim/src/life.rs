@@ -322,7 +322,10 @@ impl<S: SchedExt> Sim<S> {
             self.dump_state();
         }
         self.k.scx.disabling = true;
-        self.k.scx.bypassing = true;
+        if !self.k.scx.bypassing {
+            self.k.scx.bypassing = true;
+            self.k.scx.bypass_since = self.k.ctx.now;
+        }
         self.disable();
     }
 
