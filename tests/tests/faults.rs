@@ -129,17 +129,25 @@ fn faulty_schedulers_are_ejected_from_the_simulation() {
     }
 }
 
+/// Whether a VM can be booted here; says what is missing.
+fn has_vm() -> bool {
+    if let Err(error) = std::process::Command::new("qemu-system-x86_64").arg("--version").output() {
+        println!("skipped: qemu-system-x86_64: {error} (package qemu-system-x86)");
+        return false;
+    }
+    if let Err(error) = kernel_image::find_or_fetch(&mut |_| {}) {
+        println!("skipped: {error}");
+        return false;
+    }
+    true
+}
+
 /// The same objects on a real kernel: those that its verifier takes end with the same exit kind, the others are refused by
 /// name before they run.
 #[test]
 fn faulty_schedulers_are_ejected_from_a_real_kernel() {
     let lab = Schedlab::new("ejected-vm");
-    if let Err(error) = std::process::Command::new("qemu-system-x86_64").arg("--version").output() {
-        println!("skipped: qemu-system-x86_64: {error} (package qemu-system-x86)");
-        return;
-    }
-    if let Err(error) = kernel_image::find_or_fetch(&mut |_| {}) {
-        println!("skipped: {error}");
+    if !has_vm() {
         return;
     }
     for (name, kind, message) in EJECTED {
@@ -154,6 +162,29 @@ fn faulty_schedulers_are_ejected_from_a_real_kernel() {
             assert!(ended.out.contains(&format!("scheduler exit: {kind} after ")), "{ended:?}");
         }
     }
+}
+
+/// The scheduler of the second run is refused; the first run is not lost for that.
+#[test]
+fn a_comparison_on_a_real_kernel_keeps_what_has_finished() {
+    let lab = Schedlab::new("kept");
+    if !has_vm() {
+        return;
+    }
+    let Some(_) = object(&lab, "null_pointer", "bpf") else { return };
+    let words =
+        ["compare", "-q", "--vm", "-s", "eevdf,./null_pointer.bpf.o", "-w", "cpuhog:ntasks=2,ttime=200ms"];
+    let ended = lab.run(&[&words[..], &["--runs", "2", "--json", "r.json"]].concat(), VM_LIMIT);
+    fails(
+        &ended,
+        2,
+        &["run 2 of 4 (./null_pointer.bpf.o on 2 CPUs, seed 1): in the VM: ", "null_pointer_enqueue"],
+    );
+    let told = ended.out.split("Finished before one failed:\n").nth(1).expect("a list");
+    assert!(told.starts_with("eevdf on ") && told.contains("\nwork "), "{ended:?}");
+    let json = std::fs::read_to_string(lab.path("r.json")).unwrap();
+    let names: Vec<&str> = json.lines().filter(|line| line.contains("\"scheduler\": ")).collect();
+    assert!(matches!(names[..], [one] if one.contains("eevdf")), "{names:?}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use crate::swap_scope;
 use crate::sweep::sweep;
 use crate::workload::scenario;
 use schedlab_live::load::check_machine;
-use schedlab_report::{Comparison, Document, advice, compare as compare_runs, comparison_table, run_summary};
+use schedlab_report::{
+    Comparison, Document, advice, compare as compare_runs, comparison_table, metrics_table, run_summary,
+};
 use schedlab_trace::{Backend, RunRecord};
 
 /// Runs and prints.
@@ -23,8 +25,11 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let setup = &args.setup;
     let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
     let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
-    let records = if args.live || args.vm {
-        real_runs(args, &schedulers, quiet)?
+    let (records, failed) = if args.live || args.vm {
+        match real_runs(args, &schedulers, quiet)? {
+            (records, Some(failure)) if records.is_empty() => return Err(failure),
+            made => made,
+        }
     } else {
         let runs = matrix(args, &schedulers)?;
         // One seed of each scheduler and machine is enough to find a mistake early.
@@ -32,12 +37,16 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
             simulation.check()?;
         }
         let Some(records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
-        records
+        (records, None)
     };
     let comparisons = compare_runs(&records, args.confidence);
     let document = Document { runs: records, comparisons, ..Document::default() };
-    let written = results.write(&tables(&document, &own, verbose), &document, &[]);
-    ejection(&document).and(written)
+    let mut text = tables(&document, &own, verbose);
+    if failed.is_some() {
+        text.push_str(&finished(&document.runs, |name| verbose || own.iter().any(|own| own == name)));
+    }
+    let written = results.write(&text, &document, &[]);
+    failed.map_or_else(|| ejection(&document), Err).and(written)
 }
 
 fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
@@ -78,9 +87,15 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
     Ok(runs)
 }
 
+/// Runs that have finished, and why there are no more, if there were to be.
+type Made = (Vec<RunRecord>, Option<Failure>);
+
 /// Real runs, one after the other. The schedulers take turns, so that whatever else
 /// changes on the machine meets all of them.
-fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Vec<RunRecord>, Failure> {
+///
+/// # Errors
+/// A machine that cannot do any of them.
+fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Made, Failure> {
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         // Before the runs that need none of it.
         check_machine()?;
@@ -89,30 +104,64 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
         [] => vec![VM_CPUS],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
     };
-    let total = counts.len() * schedulers.len() * args.runs.get();
-    let progress = Progress::new("running", Some(total as u64), quiet);
-    let mut records = Vec::with_capacity(total);
+    let mut runs = Vec::new();
     for cpus in counts {
         for run in 0..args.runs.get() as u64 {
             for scheduler in schedulers {
-                let run = RealRun {
-                    scheduler: scheduler.clone(),
-                    workload: args.setup.workload.clone(),
-                    seed: args.setup.seed.wrapping_add(run),
-                    limit: args.setup.duration,
-                    explain_waits: false,
+                let seed = args.setup.seed.wrapping_add(run);
+                let place = if args.vm { format!(" on {cpus} CPUs") } else { String::new() };
+                let make = move || {
+                    let run = RealRun {
+                        scheduler: scheduler.clone(),
+                        workload: args.setup.workload.clone(),
+                        seed,
+                        limit: args.setup.duration,
+                        explain_waits: false,
+                    };
+                    if args.vm {
+                        run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})
+                    } else {
+                        run.here(Backend::Host, quiet)
+                    }
                 };
-                records.push(if args.vm {
-                    run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})?
-                } else {
-                    run.here(Backend::Host, quiet)?
-                });
-                progress.set(records.len() as u64, format!("{} of {total} runs", records.len()));
+                runs.push((format!("{}{place}, seed {seed}", scheduler.name), make));
             }
         }
     }
+    Ok(in_turn(&runs, quiet))
+}
+
+/// Makes runs, each with what it is, until one fails; the failure names it.
+fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bool) -> Made {
+    let total = runs.len();
+    let progress = Progress::new("running", Some(total as u64), quiet);
+    let mut records = Vec::with_capacity(total);
+    let mut failed = None;
+    for (what, make) in runs {
+        match make() {
+            Ok(record) => records.push(record),
+            Err(Failure { code, text }) => {
+                let text = format!("run {} of {total} ({what}): {text}", records.len() + 1);
+                failed = Some(Failure { code, text });
+                break;
+            }
+        }
+        progress.set(records.len() as u64, format!("{} of {total} runs", records.len()));
+    }
     progress.finish();
-    Ok(records)
+    (records, failed)
+}
+
+/// The runs that a failed comparison has made, with the metrics that are to be shown.
+fn finished(runs: &[RunRecord], shown: impl Fn(&str) -> bool) -> String {
+    let mut text = String::from("\nFinished before one failed:\n");
+    for run in runs {
+        let mut run = run.clone();
+        run.metrics.retain(|metric| shown(&metric.name));
+        text.push_str(&run_summary(&run));
+        text.push_str(&metrics_table(&run));
+    }
+    text
 }
 
 /// The workload's own metrics, or all with `-v`, with advice where they show little.
@@ -134,4 +183,41 @@ fn tables(document: &Document, own: &[String], verbose: bool) -> String {
         text.push_str("no metric to compare: every run of one side is missing or has no figure\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Code;
+    use schedlab_report::from_json;
+
+    /// A finished run, as results have it.
+    fn record() -> RunRecord {
+        let text = r#"{ "schedlab": { "version": "0", "schema": 1 }, "comparisons": [], "runs": [ {
+            "scheduler": "eevdf", "settings": {}, "workload": { "name": "cpuhog", "params": {} }, "machine": "m", "cpus": 2,
+            "seed": 1, "backend": "vm", "duration_ns": 5, "exit": { "kind": "none" }, "tasks": [], "trace_hash": null,
+            "metrics": { "work": { "value": 7, "unit": "ms", "better": "higher" },
+                         "migrations": { "value": 8, "unit": "1", "better": "neither" } } } ] }"#;
+        from_json(text).unwrap().runs.remove(0)
+    }
+
+    #[test]
+    fn what_has_finished_survives_a_failure() {
+        let lacking = || Err(Failure::environment("no QEMU"));
+        let run = |seed: u32| {
+            let make = move || if seed == 3 { lacking() } else { Ok(record()) };
+            (format!("eevdf, seed {seed}"), make)
+        };
+        let (records, failed) = in_turn(&[run(1), run(2), run(3), run(4)], true);
+        assert_eq!(records, [record(), record()]);
+        let failed = failed.unwrap();
+        assert_eq!(
+            (failed.code, failed.text.as_str()),
+            (Code::Environment, "run 3 of 4 (eevdf, seed 3): no QEMU")
+        );
+        let told = finished(&records, |name| name == "work");
+        assert_eq!(told.matches("eevdf on m").count(), 2, "{told}");
+        assert!(told.contains("work") && !told.contains("migrations"), "{told}");
+        assert_eq!(in_turn(&[run(1)], true), (vec![record()], None));
+    }
 }
