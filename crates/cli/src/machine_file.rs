@@ -6,6 +6,8 @@ use crate::failure::Failure;
 use crate::input;
 use schedlab_base::{Costs, Cpu, DurationNs, Machine};
 use serde::Deserialize;
+use serde::de::Visitor;
+use std::fmt;
 use std::path::Path;
 
 /// A machine with the line that `schedlab list machines` shows.
@@ -92,8 +94,22 @@ struct Span(DurationNs);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Span).map_err(serde::de::Error::custom)
+        deserializer.deserialize_str(SpanText)
+    }
+}
+
+/// Reads a [`Span`].
+struct SpanText;
+
+impl Visitor<'_> for SpanText {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time with its unit (\"2us\")")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
+        text.parse().map(Span).map_err(E::custom)
     }
 }
 
@@ -182,7 +198,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     let at = |line: usize, what: &str| Failure::usage(format!("machine file {origin}:{line}: {what}"));
     let file: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        at(line, &error.message().replace('\n', " "))
+        at(line, &in_words(&error.message().replace('\n', " "), key_at(text, line)))
     })?;
     let section = file.machine;
     let key_line = |key: &str| {
@@ -207,6 +223,31 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
 
 fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// The key whose value stands on a line, or goes on there.
+fn key_at(text: &str, line: usize) -> &str {
+    let mut before = text.lines().take(line).collect::<Vec<_>>().into_iter().rev();
+    before.find_map(|line| line.split_once('=')).map_or("", |(key, _)| key.trim())
+}
+
+/// The parser's message about a value of the wrong kind, without the names of this program's types.
+fn in_words(message: &str, key: &str) -> String {
+    let found = message.split_once(", expected ").and_then(|(given, wanted)| {
+        let given = given.strip_prefix("invalid type: ").or(given.strip_prefix("invalid value: "))?;
+        Some((given, wanted))
+    });
+    let Some((given, wanted)) = found else { return message.to_string() };
+    let wanted = match wanted {
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number from 0 up",
+        "f64" => "a number",
+        "a string" => "a text in quotes",
+        "a sequence" => "a list in brackets",
+        wanted if wanted.starts_with("struct ") => "a section, in brackets on a line of its own,",
+        wanted => wanted,
+    };
+    format!("{key}: {wanted} is wanted, not {given}")
 }
 
 fn cpus(cpus: &Cpus) -> Result<Vec<Cpu>, String> {
@@ -310,5 +351,34 @@ mod tests {
         let form = error("[machine]\nname = 'm'\ncpus = 'many'\n");
         assert!(form.contains("cpus is a count"), "{form}");
         assert!(error("what").contains("m.toml:1:"));
+    }
+
+    #[test]
+    fn values_of_another_kind_name_the_key_and_what_is_wanted() {
+        let told = |line: &str| error(&format!("[machine]\nname = 'm'\ncpus = 1\n{line}\n"));
+        let wrong = [
+            ("hz = 'fast'", "4: hz: a whole number from 0 to 4294967295 is wanted, not string \"fast\""),
+            ("hz = -5", "4: hz: a whole number from 0 to 4294967295 is wanted, not integer `-5`"),
+            (
+                "llc_kib = 1.5",
+                "4: llc_kib: a whole number from 0 to 4294967295 is wanted, not floating point `1.5`",
+            ),
+            ("contention = 3", "4: contention: a list in brackets is wanted, not integer `3`"),
+            ("contention = [\n1.0,\n'a']", "6: contention: a number is wanted, not string \"a\""),
+            ("about = 3", "4: about: a text in quotes is wanted, not integer `3`"),
+            (
+                "[costs]\nbpf_insn_ps = 'x'",
+                "5: bpf_insn_ps: a whole number from 0 up is wanted, not string \"x\"",
+            ),
+            ("[costs]\nfork = 5", "5: fork: a time with its unit (\"2us\") is wanted, not integer `5`"),
+        ];
+        for (line, words) in wrong {
+            assert_eq!(told(line), format!("machine file m.toml:{words}"));
+        }
+        let costs = error("costs = 4\n[machine]\nname = 'm'\ncpus = 1\n");
+        assert!(
+            costs.contains(":1: costs: a section, in brackets on a line of its own, is wanted"),
+            "{costs}"
+        );
     }
 }

@@ -69,7 +69,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// An unknown scheduler, a setting of another form or for a scheduler that is not in
-    /// the list, or any setting of the fair class.
+    /// the list, a variable that is set twice, or any setting of the fair class.
     pub(crate) fn find_all(names: &[String], settings: &[String]) -> Result<Vec<Scheduler>, Failure> {
         let mut schedulers: Vec<Scheduler> =
             names.iter().map(|name| Scheduler::find(name)).collect::<Result<_, _>>()?;
@@ -93,6 +93,9 @@ impl Scheduler {
 
     /// Adds a setting, spelled as the object spells it: an enumerator may be shortened,
     /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
+    ///
+    /// # Errors
+    /// A variable that is set already, or any of the fair class.
     pub(crate) fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
         let Some(spelled) = self.spell(variable, value) else {
             return Err(Failure::usage(format!(
@@ -100,10 +103,14 @@ impl Scheduler {
                  write SCHEDULER:{variable}={value} to set another scheduler's"
             )));
         };
-        for (list, text) in [(&mut self.settings, value), (&mut self.values, spelled.as_str())] {
-            list.retain(|(name, _)| name != variable);
-            list.push((variable.to_string(), text.to_string()));
+        if let Some((_, first)) = self.settings.iter().find(|(name, _)| name == variable) {
+            return Err(Failure::usage(format!(
+                "{variable}={first} and {variable}={value}: {} takes one value of {variable}; leave one of the two out",
+                self.name
+            )));
         }
+        self.settings.push((variable.to_string(), value.to_string()));
+        self.values.push((variable.to_string(), spelled));
         Ok(())
     }
 }

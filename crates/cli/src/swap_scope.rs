@@ -10,14 +10,24 @@ use schedlab_bpf::object::Object;
 const TYPES: (&str, &str, &str) = ("swap_types", "swap_type", "SWAP_");
 /// The tunable with the names.
 const EXCLUDE: &str = "swap_exclude";
+/// Bytes of a task's name that the kernel keeps (`TASK_COMM_LEN` without the 0 at the end).
+const COMM: usize = 15;
 
 /// Gives the flags to all schedulers that carry SWAP.
 ///
 /// # Errors
-/// An unknown type, names that do not fit, or no scheduler that carries SWAP.
+/// An unknown type, a name that no task has, names that do not fit, or no scheduler that carries SWAP.
 pub(crate) fn restrict(schedulers: &mut [Scheduler], args: &SwapArgs) -> Result<(), Failure> {
     if args.types.is_empty() && args.exclude.is_empty() {
         return Ok(());
+    }
+    if let Some(long) = args.exclude.iter().find(|name| name.len() > COMM) {
+        let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= COMM;
+        let kept: String = long.char_indices().take_while(fits).map(|(_, c)| c).collect();
+        return Err(Failure::usage(format!(
+            "--swap-exclude {long}: the kernel keeps {COMM} bytes of a task's name, so no task is called that; \
+             write '{kept}'"
+        )));
     }
     let flag = if args.types.is_empty() { "--swap-exclude" } else { "--swap-types" };
     let mut carried = false;

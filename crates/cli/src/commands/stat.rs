@@ -106,6 +106,10 @@ fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
             known.join(", ")
         )));
     };
+    if header.iter().filter(|name| *name == column).count() > 1 {
+        let cure = format!("stat {file}: several columns are named '{column}'; give each a name of its own");
+        return Err(Failure::usage(cure));
+    }
     let mut values = Vec::new();
     for record in reader.records() {
         let record = record.map_err(bad)?;

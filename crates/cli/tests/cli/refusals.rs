@@ -51,6 +51,14 @@ fn bad_settings() {
     refused("sim -s o1 --set profile -w cpuhog", 2, &["VARIABLE=VALUE"]);
     refused("sim -s eevdf --set profile=d1 -w cpuhog", 2, &["eevdf", "no tunables"]);
     refused("compare -s eevdf,o1 --set o2:x=1 -w cpuhog", 2, &["'o2'"]);
+    let twice = ["profile=d1 and profile=rh8", "o1", "leave one of the two out"];
+    refused("sim -s o1 --set profile=d1 --set profile=rh8 -w cpuhog", 2, &twice);
+    refused("compare -s o1,vanilla --set profile=d1 --set o1:profile=rh8 -w cpuhog", 2, &twice);
+    let twice = ["swap_exclude=make and swap_exclude=cc1", "o1+swap"];
+    refused("sim -s o1+swap --set swap_exclude=make --swap-exclude cc1 -w cpuhog", 2, &twice);
+    let long = ["--swap-exclude gnome-terminal-server", "15 bytes", "write 'gnome-terminal-'"];
+    refused("sim -s o1+swap --swap-exclude make,gnome-terminal-server -w cpuhog", 2, &long);
+    refused("run -s o1+swap --swap-exclude gnome-terminal-server -w cpuhog", 2, &long);
 }
 
 #[test]
@@ -74,7 +82,9 @@ fn bad_machine_files() {
     folder.write("key.toml", "[machine]\nname = 'key'\ncpus = 1\ncolour = 'red'\n");
     folder.run("sim -s eevdf -w cpuhog -m key.toml").refused(2, &["key.toml:4", "colour", "cache_kib"]);
     folder.write("cost.toml", "[machine]\nname = 'c'\ncpus = 1\n[costs]\nfork = 5\n");
-    folder.run("sim -s eevdf -w cpuhog -m cost.toml").refused(2, &["cost.toml:5"]);
+    folder
+        .run("sim -s eevdf -w cpuhog -m cost.toml")
+        .refused(2, &["cost.toml:5: fork: a time with its unit"]);
     folder.run("sim -s eevdf -w cpuhog -m none.toml").refused(2, &["none.toml", "No such file"]);
 }
 

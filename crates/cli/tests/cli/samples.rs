@@ -80,6 +80,9 @@ fn samples_that_are_none() {
     folder.run("stat empty.txt").refused(2, &["empty.txt", "no numbers"]);
     folder.run("stat runs.csv:speed").refused(2, &["no column 'speed'", "seed, time"]);
     folder.run("stat runs.csv:time").refused(2, &["runs.csv:3", "'ten'"]);
+    folder.write("twice.csv", "time,seed,time\n1,10,2\n2,11,3\n");
+    folder.run("stat twice.csv:time").refused(2, &["twice.csv", "several columns are named 'time'"]);
+    assert!(folder.run("stat twice.csv:seed").ok().contains("Stddev"));
     folder.write("lines.csv", "name,time\n\"a\nb\",1\nc,ten\n");
     folder.run("stat lines.csv:time").refused(2, &["lines.csv:4", "'ten'"]);
     folder.run("stat none.txt").refused(2, &["none.txt", "No such file"]);
