@@ -60,7 +60,7 @@ impl TaskSummary {
 }
 
 /// Consumes events, keeps a few words per CPU and per task of the start; tasks that others fork are added up when
-/// they are gone, so that memory does not grow with time. Latencies are recorded when the task gets to run.
+/// they are gone, so that memory does not grow with time. Latencies are recorded when the task gets to run, or at the end.
 #[derive(Clone, Debug)]
 pub struct Summary {
     tasks: Vec<TaskSummary>,
@@ -113,14 +113,22 @@ impl Summary {
         self.forked.as_ref()
     }
 
-    /// Closes the run at `end`: tasks that still run are charged up to it.
+    /// Closes the run at `end`: tasks that still run are charged up to it, and waits that it cuts short count with
+    /// their length so far, or who starves to the end would be in no histogram.
     pub fn finish(&mut self, end: TimeNs) {
         self.end = end;
         for task in self.tasks.iter_mut().chain(self.children.values_mut()) {
             task.stop(end);
-            // A wait that has no end yet is in no histogram, but the task was in a run queue.
-            if task.waiting_since != NEVER {
-                self.waited += end.since(task.waiting_since);
+            let since = std::mem::replace(&mut task.waiting_since, NEVER);
+            // A wait that begins with the end says nothing.
+            if since < end {
+                let waited = end.since(since);
+                task.run_delay += waited;
+                self.waited += waited;
+                self.run_delay.record(waited);
+                if task.woken {
+                    self.wakeup_latency.record(waited);
+                }
             }
         }
         for (_, child) in std::mem::take(&mut self.children) {
@@ -292,6 +300,27 @@ mod tests {
         // Task 0 waited 5 ns, then 5 ns; task 1 15 ns.
         let length = summary.metrics().iter().find(|m| m.name == "run_queue_length_mean").unwrap().value;
         assert!((length - 25.0 / 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn waits_that_the_end_cuts_short_count_so_far() {
+        let mut summary = Summary::new(1);
+        let mut at = |time, kind| summary.event(&Event { time: TimeNs(time), cpu: CpuId(0), kind });
+        let (hog, late) = (Some(TaskId(0)), Some(TaskId(2)));
+        for task in 0..3 {
+            at(0, EventKind::SchedWakeup { task: TaskId(task), cpu: CpuId(0), waker: None });
+        }
+        at(0, EventKind::SchedSwitch { prev: None, prev_state: TaskState::Runnable, next: hog });
+        at(90, EventKind::SchedSwitch { prev: hog, prev_state: TaskState::Runnable, next: late });
+        at(100, EventKind::SchedSwitch { prev: late, prev_state: TaskState::Runnable, next: None });
+        summary.finish(TimeNs(100));
+        // Task 1 never ran; task 0 waits since it was preempted, task 2 since the end.
+        assert_eq!(summary.tasks()[1].run_delay, DurationNs(100));
+        assert_eq!((summary.run_delay.max(), summary.run_delay.distribution().count()), (DurationNs(100), 4));
+        assert_eq!(
+            (summary.wakeup_latency.max(), summary.wakeup_latency.distribution().count()),
+            (DurationNs(100), 3)
+        );
     }
 
     #[test]
