@@ -34,6 +34,8 @@ typedef _Bool bool;
 #define __weak __attribute__((weak))
 #define __unused __attribute__((unused))
 #define __ksym __attribute__((section(".ksyms")))
+/* Of a global function: the verifier checks at each call that this pointer is not NULL, and need not ask in the function. */
+#define __arg_nonnull __attribute__((btf_decl_tag("arg:nonnull")))
 #define barrier() asm volatile("" ::: "memory")
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -115,6 +117,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	char comm[16];
+	unsigned short migration_disabled;
 };
 
 /* Registers of a task in a system call, x86-64. */

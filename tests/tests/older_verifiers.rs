@@ -194,6 +194,16 @@ fn calls_nest_no_deeper_than_older_kernels_have_frames() {
     }
 }
 
+/// "BPF program is too large": a static function is walked anew for each way that leads to it.
+#[test]
+fn what_picks_is_walked_once() {
+    for (name, bytes) in shipped().into_iter().chain(shipped_with_swap()) {
+        let file = object::File::parse(&*bytes).expect("a shipped object is an ELF file");
+        let choose = file.symbol_by_name("choose").expect("it picks");
+        assert!(choose.is_global(), "{name}: choose() is static");
+    }
+}
+
 #[test]
 fn both_are_found() {
     let sum = Insn::alu64_reg(op::ADD, 2, 1);

@@ -38,7 +38,7 @@ static __always_inline void swap_tell_entry(struct swap_trust *row, provider_t *
 /* Fills the table. Nobody schedules any more. */
 static __noinline int swap_tell(void)
 {
-	u32 i, j, row = 0;
+	u32 i, j, row = zero;
 	resource_t *resource;
 
 	use_arena();
