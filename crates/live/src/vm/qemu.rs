@@ -178,7 +178,8 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     };
     let file = |name: &str| dir.join(name).display().to_string();
     command.args(["-chardev", &format!("file,id=console,path={}", file("console"))]);
-    command.args(["-serial", "chardev:console", "-device", "virtio-serial-pci"]);
+    // Without ioeventfd the guest's notifications are handled where they are made, not by another thread when it has the time.
+    command.args(["-serial", "chardev:console", "-device", "virtio-serial-pci,ioeventfd=off"]);
     for (id, port) in [("result", RESULT_PORT), ("log", LOG_PORT)] {
         command.args(["-chardev", &format!("file,id={id},path={}", file(id))]);
         command.args(["-device", &format!("virtserialport,chardev={id},name={port}")]);
