@@ -1,5 +1,6 @@
 //! Vocabulary that every room shares: identifiers, time and weight newtypes,
-//! CPU masks, the random number generator, metrics and the machine description.
+//! CPU masks, the random number generator, metrics, the machine description and how
+//! mistakes in files are told.
 //!
 //! Nothing here does I/O, reads a clock or allocates behind the caller's back,
 //! and nothing here depends on another crate.
@@ -8,6 +9,7 @@ mod cpumask;
 mod ids;
 mod machine;
 mod metric;
+mod mistake;
 mod prng;
 mod setting;
 mod time;
@@ -17,6 +19,7 @@ pub use cpumask::{CpuMask, MAX_CPUS};
 pub use ids::{CpuId, DsqId, TaskId};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric};
+pub use mistake::Mistake;
 pub use prng::Prng;
 pub use setting::{ParseTimedSettingError, TimedSetting};
 pub use time::{DurationNs, ParseDurationError, TimeNs};

@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use crate::input;
-use schedlab_base::{Costs, Cpu, DurationNs, Machine};
+use schedlab_base::{Costs, Cpu, DurationNs, Machine, Mistake};
 use serde::Deserialize;
 use serde::de::Visitor;
 use std::fmt;
@@ -195,18 +195,18 @@ pub(crate) fn read(path: &Path) -> Result<MachineFile, Failure> {
 
 /// Reads a machine description; `origin` names it in errors.
 pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
-    let at = |line: usize, what: &str| Failure::usage(format!("machine file {origin}:{line}: {what}"));
+    let refused = |mistake: Mistake| Failure::usage(format!("machine file {origin}:{mistake}"));
     let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        at(line, &in_words(&error.message().replace('\n', " "), key_at(text, line)))
+        let at = error.span().map_or(0, |span| span.start);
+        refused(Mistake::of_toml(text, at, error.message()))
     })?;
     let section = file.machine;
-    let key_line = |key: &str| {
+    let of_key = |key: &str, words: String| {
         let starts = |line: &str| line.trim_start().starts_with(key);
-        text.lines().position(starts).map_or(1, |index| index + 1)
+        refused(Mistake { line: text.lines().position(starts).map_or(1, |index| index + 1), words })
     };
     let mut machine = Machine::uniform(&section.name, 1);
-    machine.cpus = cpus(&section.cpus).map_err(|what| at(key_line("cpus"), &what))?;
+    machine.cpus = cpus(&section.cpus).map_err(|what| of_key("cpus", what))?;
     machine.clock_mhz = section.clock_mhz.unwrap_or(machine.clock_mhz);
     machine.hz = section.hz.unwrap_or(machine.hz);
     machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
@@ -215,39 +215,10 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
     machine.costs = file.costs.over(Costs::default());
     machine.validate().map_err(|error| {
-        let text = error.to_string();
-        at(key_line(text.split(':').next().unwrap_or("")), &text)
+        let words = error.to_string();
+        of_key(words.split(':').next().unwrap_or(""), words.clone())
     })?;
     Ok(MachineFile { machine, about: section.about })
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
-}
-
-/// The key whose value stands on a line, or goes on there.
-fn key_at(text: &str, line: usize) -> &str {
-    let mut before = text.lines().take(line).collect::<Vec<_>>().into_iter().rev();
-    before.find_map(|line| line.split_once('=')).map_or("", |(key, _)| key.trim())
-}
-
-/// The parser's message about a value of the wrong kind, without the names of this program's types.
-fn in_words(message: &str, key: &str) -> String {
-    let found = message.split_once(", expected ").and_then(|(given, wanted)| {
-        let given = given.strip_prefix("invalid type: ").or(given.strip_prefix("invalid value: "))?;
-        Some((given, wanted))
-    });
-    let Some((given, wanted)) = found else { return message.to_string() };
-    let wanted = match wanted {
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" => "a whole number from 0 up",
-        "f64" => "a number",
-        "a string" => "a text in quotes",
-        "a sequence" => "a list in brackets",
-        wanted if wanted.starts_with("struct ") => "a section, in brackets on a line of its own,",
-        wanted => wanted,
-    };
-    format!("{key}: {wanted} is wanted, not {given}")
 }
 
 fn cpus(cpus: &Cpus) -> Result<Vec<Cpu>, String> {
@@ -377,7 +348,7 @@ mod tests {
         }
         let costs = error("costs = 4\n[machine]\nname = 'm'\ncpus = 1\n");
         assert!(
-            costs.contains(":1: costs: a section, in brackets on a line of its own, is wanted"),
+            costs.contains(":1: costs: a section, in single brackets on a line of its own, is wanted"),
             "{costs}"
         );
     }

@@ -7,6 +7,7 @@ use crate::library::Library;
 use crate::outcome::RowOutcome;
 use crate::recompute::Recompute;
 use crate::rule::{Published, Qualifier, Rule};
+use schedlab_base::Mistake;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,7 +116,7 @@ pub struct Sampling {
 
 /// A number or text of a definition, as text.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number or a text in quotes is wanted")]
 enum Scalar {
     Integer(i64),
     Float(f64),
@@ -234,7 +235,10 @@ struct CellFile {
 
 /// A published figure: a number, a number with a sign (`"~100"`, `">2.5"`), or its place.
 #[derive(Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a published figure is a number, a text as \"~100\", or a place: { csv = FILE, where = { COLUMN = VALUE } }"
+)]
 enum PublishedFile {
     Number(f64),
     Signed(String),
@@ -271,9 +275,8 @@ impl Document {
         let file_name = format!("{name}.toml");
         let text = library.text(&file_name)?;
         let file: DocumentFile = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let line = text.as_bytes().iter().take(start).filter(|&&byte| byte == b'\n').count() + 1;
-            format!("{file_name}:{line}: {}", error.message().replace('\n', " "))
+            let at = error.span().map_or(0, |span| span.start);
+            format!("{file_name}:{}", Mistake::of_toml(text, at, error.message()))
         })?;
         let reader = Reader { library, file: &file, form };
         let table = |table: &TableFile| {

@@ -93,6 +93,11 @@ fn bad_workload_files() {
     let folder = Folder::new();
     folder.write("key.toml", "[workload]\nname = 'x'\ncolour = 'red'\n");
     folder.run("sim -s eevdf -w key.toml").refused(2, &["key.toml"]);
+    folder.write(
+        "count.toml",
+        "name = 'x'\n[programs]\np = ['run 1ms']\n[[tasks]]\nname = 'a'\nprogram = 'p'\ncount = -1\n",
+    );
+    folder.run("sim -s eevdf -w count.toml").refused(2, &["count.toml:7: count: a whole number from 0 to"]);
     folder.write("key.json", "{ \"tasks\": { \"a\": { \"dance\": 5 } } }");
     folder.run("sim -s eevdf -w key.json").refused(2, &["key.json", "dance"]);
     folder.write("cut.json", "{ \"tasks\": ");

@@ -6,7 +6,7 @@ mod write;
 
 pub use write::write;
 
-use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Mistake, Nice, Policy};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -220,12 +220,12 @@ enum Named {
 /// Bad TOML, unknown keys, names and operations, and whatever
 /// [`Scenario::validate`] refuses; the message names file, line and cure.
 pub fn parse(text: &str, origin: &str) -> Result<Scenario, FileError> {
-    let line = |at: usize| text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1;
+    let refused = |mistake: Mistake| FileError(format!("{origin}:{mistake}"));
     let file: File = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        FileError(format!("{origin}:{}: {}", line(at), error.message().replace('\n', " ")))
+        refused(Mistake::of_toml(text, at, error.message()))
     })?;
-    build(&file).map_err(|fault| FileError(format!("{origin}:{}: {}", line(fault.at), fault.text)))
+    build(&file).map_err(|fault| refused(Mistake::at(text, fault.at, fault.text)))
 }
 
 fn build(file: &File) -> Outcome<Scenario> {

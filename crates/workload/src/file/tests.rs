@@ -210,3 +210,25 @@ fn scenarios_survive_being_written() {
         assert_eq!(first, second, "{}", write(&first));
     }
 }
+/// No name of a type of this program is told, but what to write.
+#[test]
+fn values_of_another_kind_name_the_key_and_what_is_wanted() {
+    for (from, to, words) in [
+        (
+            "count = 2",
+            "count = -1",
+            "31: count: a whole number from 0 to 4294967295 is wanted, not integer `-1`",
+        ),
+        ("nice = [-5]", "nice = -5", "20: nice: a list in brackets is wanted, not integer `-5`"),
+        ("nice = [-5]", "nice = [\n1,\n'a']", "22: nice: a whole number is wanted, not string \"a\""),
+        ("= true", "= 1", "33: background: true or false is wanted, not integer `1`"),
+        ("\"lock m\"", "5", "14: pong: a text in quotes is wanted, not integer `5`"),
+        ("\"mutex\"", "5", "10: kind: a word in quotes is wanted, not integer `5`"),
+        ("{ kind = \"mutex\" }", "5", "10: m: a table in braces is wanted, not integer `5`"),
+        ("\"time-per-unit\"", "7", "36: kind: a word in quotes is wanted"),
+        ("[metrics]", "[[metrics]]", "35: metrics: a section, in single brackets"),
+    ] {
+        let error = parse(&PINGPONG.replacen(from, to, 1), "p.toml").unwrap_err().to_string();
+        assert!(error.starts_with(&format!("p.toml:{words}")), "{to}: {error}");
+    }
+}
