@@ -582,6 +582,15 @@ static __noinline int recalculate_all(u32 nr)
 #endif
 
 /*
+ * Is @p, picked by @cpu, pinned to another CPU for a moment? Kernels up to 7.0 at least pin a task while a trace point
+ * program runs as it. At a switch it may be in custody already, and who hands it to another CPU then is ejected.
+ */
+static __always_inline bool is_pinned_elsewhere(struct task_struct *p, s32 cpu)
+{
+	return bpf_core_field_exists(p->migration_disabled) && p->migration_disabled && scx_bpf_task_cpu(p) != cpu;
+}
+
+/*
  * Hands the chosen task to the kernel. The insert comes first, as it records
  * the task's queue sequence: a change of the CPU mask before the test fails the
  * test, one after it changes the sequence and the kernel drops the task.
@@ -597,7 +606,7 @@ static __always_inline bool hand_over(s32 cpu, struct pass *pass)
 		return false;
 	}
 	dsq_insert(p, DSQ_LOCAL, pass->slice, 0);
-	allowed = bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !swap_pins(p, cpu);
+	allowed = bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !is_pinned_elsewhere(p, cpu);
 	if (!allowed) {
 		scx_bpf_dispatch_cancel();
 		count(nr_cancels);

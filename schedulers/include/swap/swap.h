@@ -58,11 +58,6 @@ static __always_inline bool swap_pull(s32 cpu, struct pass *pass)
 	return false;
 }
 
-static __always_inline bool swap_pins(struct task_struct *p, s32 cpu)
-{
-	return false;
-}
-
 static __always_inline bool swap_wakes(task_t *p, s32 cpu)
 {
 	return false;

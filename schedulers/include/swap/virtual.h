@@ -443,13 +443,4 @@ static __noinline bool swap_pull(s32 cpu, struct pass *pass)
 	return !gone;
 }
 
-/*
- * Is @p, picked by @cpu, pinned to another CPU for a moment? Kernels up to 7.0 at least pin a task while a trace point
- * program runs as it. At a switch it may be in custody already, and who hands it to another CPU then is ejected.
- */
-static __always_inline bool swap_pins(struct task_struct *p, s32 cpu)
-{
-	return bpf_core_field_exists(p->migration_disabled) && p->migration_disabled && scx_bpf_task_cpu(p) != cpu;
-}
-
 #endif
