@@ -1,5 +1,5 @@
-//! Loads that compute and hardly wait, of the ULE against 4BSD article: `ubench`, `oggenc` and
-//! `openssl`. A scheduler should not change them where there are CPUs enough.
+//! Loads of one process, or one for each CPU, of the ULE against 4BSD article: `ubench`, `oggenc`, `openssl`,
+//! `stream` and `cdparanoia`. A scheduler should not change them where there are CPUs enough.
 
 use schedlab_base::{Better, DurationNs, Prng};
 
@@ -98,6 +98,37 @@ pub(super) const OPENSSL: WorkloadInfo = WorkloadInfo {
     build: build_openssl,
 };
 
+/// What STREAM measures: a loop, and how many of the three arrays it walks.
+const LOOPS: [(&str, u32); 4] = [("copy", 2), ("scale", 2), ("add", 3), ("triad", 3)];
+
+pub(super) const STREAM: WorkloadInfo = WorkloadInfo {
+    name: "stream",
+    about: "STREAM: one process walks arrays that no cache holds; the bandwidth of four loops",
+    params: &[
+        // STREAM's own: two million numbers of eight bytes, and ten passes.
+        ParamInfo::count("array", "15625", (1, 1_000_000), "KiB of each of the three arrays"),
+        ParamInfo::count("passes", "10", (1, 100_000), "walks of each loop, one after the other"),
+    ],
+    metrics: &[("copy", "kB/s"), ("scale", "kB/s"), ("add", "kB/s"), ("triad", "kB/s")],
+    build: build_stream,
+};
+
+pub(super) const CDPARANOIA: WorkloadInfo = WorkloadInfo {
+    name: "cdparanoia",
+    about: "one process reads an audio disc from a slow drive and compares what it has read",
+    params: &[
+        // The article: roughly 660 s.
+        ParamInfo::time("time", "660s", "s", "how long it takes alone"),
+        // Chosen: 74 minutes of sound in pieces of 64 KiB.
+        ParamInfo::count("reads", "12000", (1, 1_000_000), "reads from the drive"),
+        // Chosen: each piece is compared with what it overlaps.
+        ParamInfo::time("user", "20s", "s", "CPU time in user space"),
+        ParamInfo::time("system", "6s", "s", "CPU time in the kernel"),
+    ],
+    metrics: &[("real", "s"), ("user", "s"), ("sys", "s")],
+    build: build_cdparanoia,
+};
+
 fn build_ubench(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
     let mut draft = Draft::new("ubench", params, End::After(params.duration("ttime")));
     let counter = draft.counter();
@@ -135,11 +166,16 @@ fn build_oggenc(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     });
     let (program, process) = (draft.program(daemon), draft.process());
     draft.task("syncer".into(), process, program).background = true;
-    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
-    for ((name, unit), formula) in OGGENC.metrics.iter().zip(formulas) {
-        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Lower, formula });
-    }
+    measure_times(&mut draft, &OGGENC, span);
     draft.finish()
+}
+
+/// The metrics of `time`: real time from begin to end of `span`, user and system time.
+fn measure_times(draft: &mut Draft, workload: &WorkloadInfo, span: SpanId) {
+    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
+    for (&(name, unit), formula) in workload.metrics.iter().zip(formulas) {
+        draft.metric(MetricSpec { name: name.into(), unit, better: Better::Lower, formula });
+    }
 }
 
 /// Lengths of tracks in chunks: between a half and one and a half of their mean, and as many in all.
@@ -193,6 +229,43 @@ fn build_openssl(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> 
     draft.finish()
 }
 
+fn build_stream(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("stream", params, End::AllExit);
+    let array = params.count32("array");
+    let measured = LOOPS.map(|(_, arrays)| (arrays * array, draft.counter(), draft.span()));
+    let mut body = ProgramBuilder::new();
+    for (kib, counter, span) in measured {
+        let walk = |b: ProgramBuilder| b.op(Op::Touch { kib }).op(Op::Count { counter, units: kib * 1024 });
+        let passes = Amount::Times(params.count("passes"));
+        body = body.op(Op::SpanBegin(span)).repeat(passes, walk).op(Op::SpanEnd(span));
+    }
+    let (program, process) = (draft.program(body), draft.process());
+    draft.task("stream".into(), process, program).working_set_kib = 3 * array;
+    for (&(name, unit), (_, counter, span)) in STREAM.metrics.iter().zip(measured) {
+        let formula = Formula::RateThousands { counter, over: Some(span) };
+        draft.metric(MetricSpec { name: name.into(), unit, better: Better::Higher, formula });
+    }
+    draft.finish()
+}
+
+fn build_cdparanoia(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
+    let mut draft = Draft::new("cdparanoia", params, End::AllExit);
+    let (span, disk, reads) = (draft.span(), draft.disk(), params.count("reads"));
+    let (user, system) = (params.duration("user"), params.duration("system"));
+    let service = params.duration("time").saturating_sub(user + system) / reads;
+    if service == DurationNs::ZERO {
+        return Err(params.error("time", "the CPU time leaves none for the drive"));
+    }
+    let step = [system / reads, user / reads].map(|span| span.max(DurationNs(1)));
+    let body = ProgramBuilder::new().op(Op::SpanBegin(span)).repeat(Amount::Times(reads), |b| {
+        b.op(Op::Io { disk, service }).op(Op::RunKernel(step[0])).op(Op::Run(step[1]))
+    });
+    let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
+    draft.task("cdparanoia".into(), process, program);
+    measure_times(&mut draft, &CDPARANOIA, span);
+    draft.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::build;
@@ -232,6 +305,30 @@ mod tests {
         let (cpu, ..) = sums("openssl:time=2s,rsa_time=5s");
         let wanted = DurationNs::from_secs(9 * 2 + 2 * 5);
         assert!(cpu <= wanted && cpu >= wanted.scale(99, 100), "{cpu}");
+    }
+
+    #[test]
+    fn ripping_adds_up() {
+        let (user, system, disk) = sums("cdparanoia:time=10s,reads=100,user=1s,system=500ms");
+        let seconds = [user, system, disk].map(|span| span.0 as f64 / 1e9);
+        assert_eq!(seconds, [1.0, 0.5, 8.5]);
+        let refused = build("cdparanoia:time=10s,user=10s", 1).unwrap_err().to_string();
+        assert!(refused.contains("parameter time"), "{refused}");
+    }
+
+    #[test]
+    fn loops_are_reported_in_their_order() {
+        assert!(STREAM.metrics.iter().map(|metric| metric.0).eq(LOOPS.map(|(name, _)| name)));
+        let scenario = build("stream:array=100,passes=3", 1).unwrap();
+        let (mut cursor, mut walked) = (Cursor::start(), Vec::new());
+        loop {
+            match cursor.next(&scenario.programs[0]) {
+                Op::Exit => break,
+                Op::Touch { kib } => walked.push(kib),
+                _ => {}
+            }
+        }
+        assert_eq!(walked, [200, 200, 200, 200, 200, 200, 300, 300, 300, 300, 300, 300]);
     }
 
     #[test]
