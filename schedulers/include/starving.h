@@ -28,18 +28,17 @@ static __always_inline bool look_is_due(rq_t *rq)
 	return true;
 }
 
-/* True: there are some in @queue, and they are first now. */
-static __noinline bool relieve_starving(rq_t *rq, prio_queue_t *queue)
+/* True: there are some in @queue, in lists from @prio on, and they are first now. */
+static __noinline bool relieve_starving(rq_t *rq, prio_queue_t *queue, u32 prio)
 {
 	u64 now = rq->base.clock;
 	list_t *pos, *next, *head;
 	bool found = false;
 	task_t *p;
 	s64 waited;
-	u32 prio;
 
 	use_arena();
-	for (prio = prio_queue_next(queue, MAX_RT_PRIO + 1); prio < NR_PRIO && can_loop;
+	for (prio = prio_queue_next(queue, prio); prio < NR_PRIO && can_loop;
 	     prio = prio_queue_next(queue, prio + 1)) {
 		head = &queue->list[prio];
 		for (pos = head->next; pos != head && can_loop; pos = next) {

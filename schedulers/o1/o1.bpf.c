@@ -87,7 +87,7 @@ struct task {
 	bool first_time_slice;	/* its slice came from its parent */
 	bool expired;		/* was queued in the expired array when it was unlinked */
 	bool child_first;	/* has just been queued before its parent */
-	bool relieved;		/* had waited for too long: first until it has run for a tick */
+	bool relieved;		/* had waited for too long: first until it has run for a tick, or yields */
 	u64 sleep_avg;		/* ns; 2.6.10 and rh8 */
 	u64 timestamp;		/* ns, when it was put, queued or switched to */
 	u64 last_ran;		/* ns, when it was put */
@@ -225,6 +225,7 @@ static __always_inline bool queue_before_parent(rq_t *rq, task_t *p)
 	if (profile != PROFILE_2_6_10 || !parent || !parent->array)
 		return false;
 	p->prio = parent->prio;
+	p->relieved = parent->relieved;
 	prio_queue_add_before(parent->array, p, parent);
 	p->array = parent->array;
 	p->child_first = true;
@@ -382,11 +383,21 @@ static __always_inline u64 waiting_since(task_t *p)
 
 #include "../include/starving.h"
 
+/* In the active array the best list is first anyway. */
 static __always_inline bool relieve_all(rq_t *rq)
 {
-	bool active = relieve_starving(rq, rq->active);
+	bool active = relieve_starving(rq, rq->active, MAX_RT_PRIO + 1);
 
-	return relieve_starving(rq, rq->expired) || active;
+	return relieve_starving(rq, rq->expired, MAX_RT_PRIO) || active;
+}
+
+/* @p has had its turn, if it got one for having waited too long: the priority that it goes on with. */
+static __always_inline s32 end_relief(rq_t *rq, task_t *p)
+{
+	if (!p->relieved)
+		return p->prio;
+	WRITE_ONCE(p->relieved, false);
+	return effective_prio(p, jiffies(rq));
 }
 
 static __always_inline bool slice_tick(rq_t *rq, task_t *p)
@@ -402,8 +413,7 @@ static __always_inline bool slice_tick(rq_t *rq, task_t *p)
 		return true;
 	}
 	if (p->relieved) {
-		WRITE_ONCE(p->relieved, false);
-		requeue(p, rq->active, effective_prio(p, jiffies(rq)));
+		requeue(p, rq->active, end_relief(rq, p));
 		return true;
 	}
 	if (profile == PROFILE_D1) {
@@ -452,7 +462,7 @@ static bool yield_task(rq_t *rq, task_t *p)
 		step_back(rq, p);
 		break;
 	default:
-		requeue(p, rq->expired, p->prio);
+		requeue(p, rq->expired, end_relief(rq, p));
 	}
 	return true;
 }

@@ -421,7 +421,7 @@ static bool task_tick(rq_t *rq, task_t *p)
 		p->time_slice = rr_interval();
 	} else {
 		return delay_ends(rq) ||
-		       (look_is_due(rq) && relieve_starving(rq, &rq->queue));
+		       (look_is_due(rq) && relieve_starving(rq, &rq->queue, MAX_RT_PRIO + 1));
 	}
 	requeue(rq, p, effective_prio(p));
 	return true;

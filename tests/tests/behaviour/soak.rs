@@ -117,6 +117,19 @@ fn staircase_compute() {
     soak("staircase", "compute", Lab::new("staircase").set("compute", "true"), 60);
 }
 
+/// Somebody of the best priority who yields waits in the expired array. So many hogs that each has waited for too long
+/// when its turn comes, and goes first, keep the active array from ever being empty: it has to be let go first as well.
+#[test]
+fn yielder_of_the_best_priority_runs_under_o1() {
+    let yielder = forever(&[Op::Run(us(100)), Op::Yield]);
+    let load = (0..80).fold(Load::new(ms(40_000)).task(-20, yielder), |load, _| load.task(0, hog()));
+    let seen = Lab::new("o1").hz(250).run(load);
+    let stints = seen.stints();
+    let begins: Vec<u64> = stints.iter().filter(|s| s.task.0 == 0).map(|s| s.begin.0).collect();
+    let longest = begins.windows(2).map(|pair| pair[1] - pair[0]).max().expect("it ran");
+    assert!(begins.len() > 4 && longest < 12_000_000_000, "{} turns, {longest} ns apart", begins.len());
+}
+
 /// A hog that is moved five times a second has its turns, while tasks that sleep most of the time keep both CPUs
 /// busy. The other hogs have theirs at different times, so that one of them always has waited for longer than the
 /// one that arrives.
