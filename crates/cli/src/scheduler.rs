@@ -3,6 +3,7 @@
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::shipped::SCHEDULERS;
+use crate::swap_scope;
 use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
 use schedlab_bpf::object::{Object, Table};
@@ -95,7 +96,7 @@ impl Scheduler {
     /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
     ///
     /// # Errors
-    /// A variable that is set already, or any of the fair class.
+    /// A variable that is set already, a name that no task has, or any of the fair class.
     pub(crate) fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
         let Some(spelled) = self.spell(variable, value) else {
             return Err(Failure::usage(format!(
@@ -109,6 +110,7 @@ impl Scheduler {
                 self.name
             )));
         }
+        swap_scope::check(variable, value)?;
         self.settings.push((variable.to_string(), value.to_string()));
         self.values.push((variable.to_string(), spelled));
         Ok(())

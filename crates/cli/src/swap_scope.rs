@@ -16,18 +16,10 @@ const COMM: usize = 15;
 /// Gives the flags to all schedulers that carry SWAP.
 ///
 /// # Errors
-/// An unknown type, a name that no task has, names that do not fit, or no scheduler that carries SWAP.
+/// An unknown type, a name that no task has, or no scheduler that carries SWAP.
 pub(crate) fn restrict(schedulers: &mut [Scheduler], args: &SwapArgs) -> Result<(), Failure> {
     if args.types.is_empty() && args.exclude.is_empty() {
         return Ok(());
-    }
-    if let Some(long) = args.exclude.iter().find(|name| name.len() > COMM) {
-        let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= COMM;
-        let kept: String = long.char_indices().take_while(fits).map(|(_, c)| c).collect();
-        return Err(Failure::usage(format!(
-            "--swap-exclude {long}: the kernel keeps {COMM} bytes of a task's name, so no task is called that; \
-             write '{kept}'"
-        )));
     }
     let flag = if args.types.is_empty() { "--swap-exclude" } else { "--swap-types" };
     let mut carried = false;
@@ -47,6 +39,20 @@ pub(crate) fn restrict(schedulers: &mut [Scheduler], args: &SwapArgs) -> Result<
     }
     Err(Failure::usage(format!(
         "{flag}: no scheduler of this command carries SWAP; name one with it: -s o1{SWAP}"
+    )))
+}
+
+/// Refuses a value with a name that no task has, however it was given.
+///
+/// # Errors
+/// The name, and what the kernel keeps of it.
+pub(crate) fn check(variable: &str, value: &str) -> Result<(), Failure> {
+    let long = value.split(',').find(|name| variable == EXCLUDE && name.len() > COMM);
+    let Some(long) = long else { return Ok(()) };
+    let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= COMM;
+    let kept: String = long.char_indices().take_while(fits).map(|(_, c)| c).collect();
+    Err(Failure::usage(format!(
+        "{EXCLUDE}={value}: the kernel keeps {COMM} bytes of a task's name, so no task is called '{long}'; write '{kept}'"
     )))
 }
 

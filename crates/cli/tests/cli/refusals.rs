@@ -56,9 +56,20 @@ fn bad_settings() {
     refused("compare -s o1,vanilla --set profile=d1 --set o1:profile=rh8 -w cpuhog", 2, &twice);
     let twice = ["swap_exclude=make and swap_exclude=cc1", "o1+swap"];
     refused("sim -s o1+swap --set swap_exclude=make --swap-exclude cc1 -w cpuhog", 2, &twice);
-    let long = ["--swap-exclude gnome-terminal-server", "15 bytes", "write 'gnome-terminal-'"];
-    refused("sim -s o1+swap --swap-exclude make,gnome-terminal-server -w cpuhog", 2, &long);
-    refused("run -s o1+swap --swap-exclude gnome-terminal-server -w cpuhog", 2, &long);
+}
+
+#[test]
+fn names_that_no_task_has() {
+    let long = ["swap_exclude=make,gnome-terminal-server", "15 bytes", "write 'gnome-terminal-'"];
+    for flag in ["--swap-exclude ", "--set swap_exclude=", "--set o1+swap:swap_exclude="] {
+        refused(&format!("sim -s o1+swap {flag}make,gnome-terminal-server -w cpuhog"), 2, &long);
+        refused(&format!("run -s o1+swap {flag}make,gnome-terminal-server -w cpuhog"), 2, &long);
+    }
+    refused("check o1+swap --set swap_exclude=make,gnome-terminal-server", 2, &long);
+    refused("sim -s o1+swap --swap-exclude fünfzehnbytesßß -w cpuhog", 2, &["write 'fünfzehnbytes'"]);
+    // Fifteen are a name.
+    let folder = Folder::new();
+    folder.run("sim -q -s o1+swap --set swap_exclude=fifteen-bytes-x -w cpuhog:ttime=1ms").ok();
 }
 
 #[test]
