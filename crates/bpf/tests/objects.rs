@@ -237,6 +237,18 @@ fn what_is_reached_and_missing_is_refused_by_name() {
 }
 
 #[test]
+fn an_instruction_that_does_not_exist_is_refused_with_its_line() {
+    let Some(bytes) = compile("unknown_insn") else { return };
+    let object = Object::parse("unknown_insn.bpf.o", &bytes).expect("parses");
+    let linked = link(&object, &kernel(), &Settings::new(), &mut Memory::new().expect("memory"));
+    let text = linked.expect_err("it has no such instruction").to_string();
+    let source = include_str!("objects/unknown_insn.bpf.c");
+    let line = source.lines().position(|line| line.contains(".byte")).expect("it is there") + 1;
+    let place = format!("section syscall, function `odd`, instruction 2 (unknown_insn.bpf.c:{line})");
+    assert!(text.contains(&place) && text.contains("unknown instruction"), "{text}");
+}
+
+#[test]
 fn hash_maps_follow_the_kernels_rules() {
     let Some(mut l) = load("maps", &Settings::new()) else { return };
     assert_eq!(l.run("hashes", &[0]), 0);

@@ -52,3 +52,24 @@ fn html(run: &RunRecord, open: &str) -> String {
     }
     text + "</details>\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::tests::run;
+    use schedlab_base::DurationNs;
+    use schedlab_trace::ExitKind;
+
+    #[test]
+    fn a_scheduler_that_left_is_told_with_time_and_reason() {
+        let mut one = run("o1", 1, 1.0);
+        assert!(section(std::slice::from_ref(&one)).contains(", seed 1, exit none</summary>"));
+        one.exit.kind = ExitKind::ErrorStall;
+        one.exit.after = Some(DurationNs(2_004_000_000));
+        one.exit.reason = "runnable task <stall>".into();
+        let text = section(&[one]);
+        let told =
+            ", seed 1, exit error_stall after 2.004 s</summary>\n<pre>runnable task &lt;stall&gt;</pre>\n";
+        assert!(text.contains(told), "{text}");
+    }
+}
