@@ -267,10 +267,10 @@ impl MapTable {
     ///
     /// For a map of maps this is the inner map's handle.
     pub fn lookup(&mut self, id: MapId, key: &[u8], cpu: u32, mem: &Memory) -> Option<GuestAddr> {
-        let handles = self.handles;
+        let (handles, nr_cpus) = (self.handles, self.nr_cpus);
         let map = self.maps.get_mut(id.0 as usize)?;
         match &mut map.store {
-            Store::Array { .. } | Store::PercpuArray { .. } => self.element(id, index_of(key)?, cpu),
+            Store::Array { .. } | Store::PercpuArray { .. } => map.element(index_of(key)?, cpu, nr_cpus),
             Store::Hash(hash) => {
                 let slot = hash.find(key)?;
                 hash.touch(slot);
@@ -298,14 +298,7 @@ impl MapTable {
     /// The value of this index in an array, for a program on `cpu`: its address, if it is in range.
     #[inline]
     pub(crate) fn element(&self, id: MapId, index: u32, cpu: u32) -> Option<GuestAddr> {
-        let map = self.get(id).filter(|map| index < map.max_entries)?;
-        match map.store {
-            Store::Array { base, stride } => Some(base.offset(u64::from(index) * stride)),
-            Store::PercpuArray { base, stride, cpu_stride } if cpu < self.nr_cpus => {
-                Some(base.offset(u64::from(cpu) * cpu_stride + u64::from(index) * stride))
-            }
-            _ => None,
-        }
+        self.get(id)?.element(index, cpu, self.nr_cpus)
     }
 
     /// Sets a value as a program on `cpu` does; kernel-owned parts of it (locks, timers, pointers) keep their content.
@@ -321,7 +314,7 @@ impl MapTable {
         cpu: u32,
         mem: &mut Memory,
     ) -> Result<(), Errno> {
-        let element = index_of(key).and_then(|index| self.element(id, index, cpu));
+        let nr_cpus = self.nr_cpus;
         let map = self.get_mut(id).ok_or(Errno::EINVAL)?;
         if flags & !LOCK > EXIST || value.len() != map.value_size as usize {
             return Err(Errno::EINVAL);
@@ -329,13 +322,10 @@ impl MapTable {
         match &mut map.store {
             Store::Array { .. } | Store::PercpuArray { .. } => {
                 let index = index_of(key).ok_or(Errno::EINVAL)?;
-                if index >= map.max_entries {
-                    return Err(Errno::E2BIG);
-                }
+                let at = map.element(index, cpu, nr_cpus).ok_or(Errno::E2BIG)?;
                 if flags & NOEXIST != 0 {
                     return Err(Errno::EEXIST);
                 }
-                let at = element.ok_or(Errno::EINVAL)?;
                 special::store(at, value, &map.special, mem);
                 Ok(())
             }
@@ -520,6 +510,21 @@ impl Map {
     /// Kernel-owned parts of a value.
     pub fn special(&self) -> &[Special] {
         &self.special
+    }
+
+    /// The value of this index in an array, for a program on `cpu` of `nr_cpus`: its address, if it is in range.
+    #[inline]
+    fn element(&self, index: u32, cpu: u32, nr_cpus: u32) -> Option<GuestAddr> {
+        if index >= self.max_entries {
+            return None;
+        }
+        match self.store {
+            Store::Array { base, stride } => Some(base.offset(u64::from(index) * stride)),
+            Store::PercpuArray { base, stride, cpu_stride } if cpu < nr_cpus => {
+                Some(base.offset(u64::from(cpu) * cpu_stride + u64::from(index) * stride))
+            }
+            _ => None,
+        }
     }
 }
 
