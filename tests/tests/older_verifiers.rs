@@ -82,7 +82,7 @@ impl Text {
                     found.insert((section, slot));
                 }
                 let after = pointers.after(insn);
-                pending.extend(successors(insn, slot).into_iter().map(|slot| (slot, after)));
+                pending.extend(insn.successors(slot).into_iter().flatten().map(|slot| (slot, after)));
             }
         }
         found
@@ -145,21 +145,6 @@ impl Pointers {
             stack = stack & !word(insn.off) | holds;
         }
         Pointers { registers, stack }
-    }
-}
-
-/// Where it can go on after `insn`.
-fn successors(insn: Insn, slot: usize) -> Vec<usize> {
-    let next = slot + if insn.is_ld_imm64() { 2 } else { 1 };
-    let class = insn.code & 7;
-    let jump = |by: isize| (slot + 1).wrapping_add_signed(by);
-    match insn.code & 0xf0 {
-        _ if class != op::JMP && class != op::JMP32 => vec![next],
-        op::EXIT => vec![],
-        op::CALL => vec![next],
-        op::JA if class == op::JMP32 => vec![jump(insn.imm as isize)],
-        op::JA => vec![jump(insn.off.into())],
-        _ => vec![next, jump(insn.off.into())],
     }
 }
 

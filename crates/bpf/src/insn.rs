@@ -289,6 +289,23 @@ impl Insn {
     pub const fn is_ld_imm64(&self) -> bool {
         self.code == op::LD_IMM64
     }
+
+    /// The slots where execution can go on after this instruction in slot `at`: behind it, and where it jumps. They may lie
+    /// outside the function.
+    #[must_use]
+    pub fn successors(self, at: usize) -> [Option<usize>; 2] {
+        let next = Some(at + if self.is_ld_imm64() { 2 } else { 1 });
+        let jump = |by: i32| (at + 1).checked_add_signed(by as isize);
+        match (self.code & 7, self.code & 0xf0) {
+            (op::JMP, op::EXIT) => [None, None],
+            // In the 32-bit class the distance is in the immediate.
+            (op::JMP32, op::JA) => [None, jump(self.imm)],
+            (op::JMP, op::JA) => [None, jump(self.off.into())],
+            (op::JMP, op::CALL) => [next, None],
+            (op::JMP | op::JMP32, _) => [next, jump(self.off.into())],
+            _ => [next, None],
+        }
+    }
 }
 
 impl fmt::Debug for Insn {
@@ -314,5 +331,21 @@ mod tests {
     fn a_torn_slot_is_refused() {
         assert_eq!(Insn::all_from_bytes(&[0; 9]), None);
         assert_eq!(Insn::all_from_bytes(&[0; 16]).unwrap().len(), 2);
+    }
+    #[test]
+    fn execution_goes_on_behind_and_where_it_jumps() {
+        let after = |insn: Insn| insn.successors(5);
+        let jump = |code: u8, off, imm| Insn::new(code, 0, 0, off, imm);
+        assert_eq!(after(Insn::alu64_imm(op::MOV, 0, 1)), [Some(6), None]);
+        assert_eq!(after(Insn::ld_imm64(0, 0, 1)[0]), [Some(7), None]);
+        assert_eq!(after(Insn::exit()), [None, None]);
+        assert_eq!(after(Insn::call_helper(1)), [Some(6), None]);
+        assert_eq!(after(jump(op::JMP | op::JA, -3, 70)), [None, Some(3)]);
+        assert_eq!(after(jump(op::JMP32 | op::JA, -3, 70)), [None, Some(76)]);
+        assert_eq!(after(jump(op::JMP32 | op::JEQ, 2, 70)), [Some(6), Some(8)]);
+        assert_eq!(after(jump(op::MAY_GOTO, 2, 0)), [Some(6), Some(8)]);
+        assert_eq!(after(jump(op::JMP | op::JNE, -7, 0)), [Some(6), None]);
+        // An addition has the bits of a jump, and is none.
+        assert_eq!(after(Insn::new(op::ALU64 | op::EXIT, 0, 0, 9, 0)), [Some(6), None]);
     }
 }

@@ -24,12 +24,9 @@ pub(super) fn reachable(insns: &[Insn], constant: impl Fn(u64, u64) -> Option<u6
         };
         let insn = insns[at];
         let mut after = state;
-        let next = step(insns, at, &mut after, &constant);
-        for target in successors(insn, at, &state, next).into_iter().flatten() {
-            let Some(slot) = usize::try_from(target).ok().filter(|&t| t < insns.len()) else {
-                continue;
-            };
-            if join(&mut states[slot], &after) {
+        step(insns, at, &mut after, &constant);
+        for slot in ways(insn, at, &state).into_iter().flatten() {
+            if states.get_mut(slot).is_some_and(|into| join(into, &after)) {
                 work.push(slot);
             }
         }
@@ -60,8 +57,8 @@ fn join(into: &mut Option<Known>, from: &Known) -> bool {
     changed
 }
 
-/// Applies one instruction to the state; returns the slot that follows it.
-fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u64) -> Option<u64>) -> i64 {
+/// Applies one instruction to the state.
+fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u64) -> Option<u64>) {
     let insn = insns[at];
     let (dst, src) = (usize::from(insn.dst.min(10)), usize::from(insn.src.min(10)));
     match insn.code & 7 {
@@ -69,7 +66,6 @@ fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u6
             let high = insns.get(at + 1).map_or(0, |i| i.imm as u32);
             let value = u64::from(insn.imm as u32) | u64::from(high) << 32;
             known[dst] = (insn.src == 0).then_some(value);
-            return at as i64 + 2;
         }
         op::LDX => {
             let size = 1u64 << [2, 1, 0, 3][usize::from(insn.code >> 3 & 3)];
@@ -87,7 +83,6 @@ fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u6
         }
         _ => {}
     }
-    at as i64 + 1
 }
 
 /// The result of an arithmetic instruction on known operands; `None` for the rarer operations.
@@ -120,25 +115,13 @@ fn arithmetic(insn: Insn, dst: Option<u64>, src: Option<u64>) -> Option<u64> {
     Some(if wide { value } else { value & 0xffff_ffff })
 }
 
-/// Where execution goes on: up to two slots.
-fn successors(insn: Insn, at: usize, known: &Known, next: i64) -> [Option<i64>; 2] {
-    let class = insn.code & 7;
-    if class != op::JMP && class != op::JMP32 {
-        return [Some(next), None];
-    }
-    let jump = at as i64 + 1 + i64::from(insn.off);
-    match insn.code & 0xf0 {
-        op::CALL => [Some(next), None],
-        op::EXIT => [None, None],
-        // In the 32-bit class the distance is in the immediate.
-        op::JA if class == op::JMP32 => [Some(at as i64 + 1 + i64::from(insn.imm)), None],
-        op::JA => [Some(jump), None],
-        op::JCOND => [Some(next), Some(jump)],
-        _ => match taken(insn, known) {
-            Some(true) => [Some(jump), None],
-            Some(false) => [Some(next), None],
-            None => [Some(next), Some(jump)],
-        },
+/// Where execution goes on: one side of a branch whose operands are known.
+fn ways(insn: Insn, at: usize, known: &Known) -> [Option<usize>; 2] {
+    let [next, jump] = insn.successors(at);
+    match next.and(jump).and_then(|_| taken(insn, known)) {
+        Some(true) => [jump, None],
+        Some(false) => [next, None],
+        None => [next, jump],
     }
 }
 

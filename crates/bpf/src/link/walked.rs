@@ -80,17 +80,13 @@ impl Pass<'_> {
                 continue;
             }
             let after = self.step(insn, at, state);
-            for target in targets(insn, at).into_iter().flatten() {
-                let Some(slot) = usize::try_from(target).ok().filter(|&t| t < states.len()) else {
-                    continue;
-                };
-                let old = states[slot];
-                let merged = old.map_or(after, |o| Walked {
-                    registers: o.registers | after.registers,
-                    stack: o.stack | after.stack,
+            for slot in insn.successors(at).into_iter().flatten() {
+                let Some(state) = states.get_mut(slot) else { continue };
+                let merged = state.map_or(after, |old| Walked {
+                    registers: old.registers | after.registers,
+                    stack: old.stack | after.stack,
                 });
-                if old != Some(merged) {
-                    states[slot] = Some(merged);
+                if state.replace(merged) != Some(merged) {
                     work.push(slot);
                 }
             }
@@ -167,22 +163,6 @@ fn set(s: &mut Walked, register: u8, value: bool) {
 /// The bit of the 8-byte stack slot at this distance from r10.
 fn stack_slot(off: i16) -> Option<u32> {
     (-512..0).contains(&off).then(|| ((-i32::from(off) - 1) / 8) as u32)
-}
-
-/// Where execution can go on, both sides of every branch.
-fn targets(insn: Insn, at: usize) -> [Option<i64>; 2] {
-    let next = at as i64 + if insn.is_ld_imm64() { 2 } else { 1 };
-    let class = insn.code & 7;
-    if class != op::JMP && class != op::JMP32 || insn.code & 0xf0 == op::CALL {
-        return [Some(next), None];
-    }
-    let jump = at as i64 + 1 + i64::from(insn.off);
-    match insn.code & 0xf0 {
-        op::EXIT => [None, None],
-        op::JA if class == op::JMP32 => [Some(at as i64 + 1 + i64::from(insn.imm)), None],
-        op::JA => [Some(jump), None],
-        _ => [Some(next), Some(jump)],
-    }
 }
 
 #[cfg(test)]
