@@ -291,7 +291,8 @@ impl Scenario {
         self.check_objects()
     }
 
-    fn check_op(&self, op: &Op) -> Result<(), &'static str> {
+    /// Checks one operation of a program as [`Scenario::validate`] does.
+    pub(crate) fn check_op(&self, op: &Op) -> Result<(), &'static str> {
         match *op {
             Op::Send { channel, bytes } | Op::Recv { channel, bytes } => {
                 known(channel.index(), self.channels.len())?;

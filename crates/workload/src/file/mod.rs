@@ -50,7 +50,7 @@ fn fault<T>(at: usize, text: impl Into<String>) -> Outcome<T> {
 const DEFAULT_CAPACITY: u32 = 65_536;
 
 /// Most tasks of a file. Chosen.
-const MAX_TASKS: usize = 100_000;
+const MAX_TASKS: u64 = 100_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -232,6 +232,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     let mut scenario = Scenario::empty(&file.name, end_of(file)?);
     scenario.child =
         ChildSpec { working_set_kib: file.child_working_set_kib, reset_on_fork: file.reset_on_fork };
+    check_count(file)?;
     let mut names = Names::default();
     for (number, name) in file.programs.keys().enumerate() {
         names.programs.insert(name.clone(), ProgramId(number as u32));
@@ -256,8 +257,34 @@ fn build(file: &File) -> Outcome<Scenario> {
         let formula = formula(entry, &names)?;
         scenario.metrics.push(metric(name, entry.get_ref(), formula));
     }
+    check_ops(file, &scenario)?;
     scenario.validate().or_else(|error| fault(0, error.to_string()))?;
     Ok(scenario)
+}
+
+/// Refuses more tasks than a run can have, before they are made.
+fn check_count(file: &File) -> Outcome<()> {
+    let mut count = 0;
+    for task in &file.tasks {
+        count += u64::from(task.get_ref().count);
+        if count > MAX_TASKS {
+            return fault(task.span().start, format!("{count} tasks, at most {MAX_TASKS} are supported"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses operations that do not go with the objects that they name, with their lines.
+fn check_ops(file: &File, scenario: &Scenario) -> Outcome<()> {
+    for (lines, program) in file.programs.values().zip(&scenario.programs) {
+        let written = lines.iter().filter(|line| !line.get_ref().trim().is_empty());
+        for (line, op) in written.zip(program.ops()) {
+            let refused =
+                |text| Fault { at: line.span().start, text: format!("'{}': {text}", line.get_ref().trim()) };
+            scenario.check_op(op).map_err(refused)?;
+        }
+    }
+    Ok(())
 }
 
 fn end_of(file: &File) -> Outcome<End> {
@@ -376,6 +403,9 @@ fn add_poll(scenario: &mut Scenario, kind: PollKind) -> Named {
 /// Fills in what the set `name` watches, now that all names are known.
 fn watch_objects(name: &str, watch: &[String], scenario: &mut Scenario, names: &Names) -> Result<(), String> {
     let Some(&Named::Poll(set)) = names.objects.get(name) else { return Ok(()) };
+    if watch.is_empty() {
+        return Err("it watches nothing".to_string());
+    }
     for object in watch {
         let watched = match names.objects.get(object) {
             Some(&Named::Channel(channel)) => Watched::Channel(channel),
@@ -403,9 +433,6 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 format!("no program '{name}'; there are: {}", list(&names.programs)),
             );
         };
-        if scenario.tasks.len() + task.count as usize > MAX_TASKS {
-            return fault(at, format!("more than {MAX_TASKS} tasks"));
-        }
         let (nices, affinity) = (nices(task, at)?, affinity(task, at)?);
         let policy = policy(&task.policy).or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
         for number in 0..task.count {
