@@ -154,11 +154,7 @@ pub struct ParseDurationError(String);
 
 impl fmt::Display for ParseDurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is not a duration: write a number and a unit, as in 500ms, 1.5s, 20us, 100ns, 2m",
-            self.0
-        )
+        f.write_str(&self.0)
     }
 }
 
@@ -170,7 +166,11 @@ impl FromStr for DurationNs {
     /// Reads `<number><unit>` with units ns, us, ms, s, m, h; the number may
     /// have a decimal fraction of at most nine digits. Rounds down to whole ns.
     fn from_str(text: &str) -> Result<DurationNs, ParseDurationError> {
-        let bad = || ParseDurationError(text.to_string());
+        let bad = || {
+            let cure = "write a number and a unit, as in 500ms, 1.5s, 20us, 100ns, 2m";
+            ParseDurationError(format!("'{text}' is not a duration: {cure}"))
+        };
+        let long = || ParseDurationError(format!("'{text}' is too long: a duration has at most 584 years"));
         let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
         let (number, unit) = text.split_at(split);
         let unit_ns: u128 = match unit {
@@ -187,14 +187,14 @@ impl FromStr for DurationNs {
         if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) || fraction.len() > 9 {
             return Err(bad());
         }
-        let whole: u128 = whole.parse().map_err(|_| bad())?;
+        let whole: u128 = whole.parse().map_err(|_| long())?;
         let scale = 10u128.pow(fraction.len() as u32);
         let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| bad())? };
         let ns = whole
             .checked_mul(unit_ns)
             .and_then(|ns| ns.checked_add(fraction * unit_ns / scale))
-            .ok_or_else(bad)?;
-        u64::try_from(ns).map(DurationNs).map_err(|_| bad())
+            .ok_or_else(long)?;
+        u64::try_from(ns).map(DurationNs).map_err(|_| long())
     }
 }
 
@@ -215,8 +215,13 @@ mod tests {
     fn bad_durations_are_refused() {
         for text in ["", "5", "ms", "-1s", "1.s.s", "1e3s", "5 ms", "99999999999999999999s", "1.0000000001s"]
         {
-            assert!(text.parse::<DurationNs>().is_err(), "{text}");
+            let error = text.parse::<DurationNs>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("'{text}' is ")), "{error}");
         }
+        let long =
+            |text: &str| text.parse::<DurationNs>().unwrap_err().to_string().contains("at most 584 years");
+        assert!(long("18446744074s") && long(&format!("{}s", "9".repeat(50))) && !long("1e3s"));
+        assert_eq!("18446744073.709551615s".parse(), Ok(DurationNs::MAX));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub enum LoadErrorKind {
     Setting,
     /// Guest memory ran out.
     Memory,
+    /// The host does not give what guest memory takes.
+    Host,
 }
 
 impl LoadError {

@@ -421,7 +421,7 @@ pub(crate) struct DepsArgs {
     )]
     pub(crate) min_confidence: u32,
     /// Only pairs in which one side is of these processes or threads
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) pid: Vec<i32>,
     /// Only pairs in which the name of one side holds one of these texts
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

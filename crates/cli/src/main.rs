@@ -85,7 +85,13 @@ fn parse_failure(error: &clap::Error) -> ExitCode {
 
 /// The parser's message, in which a number that is none is told with what to write.
 fn in_words(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue};
     use std::num::{IntErrorKind, ParseIntError};
+    if let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg)
+        && found.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return format!("'{found}' is negative, or no flag; numbers and times start at 0");
+    }
     let text = error.render().to_string();
     let Some(cause) =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ParseIntError>())

@@ -4,9 +4,26 @@ use crate::failure::{Code, Failure};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// Clears a terminal and goes to its first line.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Writes results for people to standard output, without what a name in them could do to a terminal.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    write_stdout(&plain(text))
+}
+
+/// Writes them to a terminal in place of what it shows.
+pub(crate) fn print_anew(text: &str) -> Result<(), Failure> {
+    write_stdout(&format!("{CLEAR}{}", plain(text)))
+}
+
+fn plain(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', " ")
+}
+
 /// Writes results to standard output. A reader that went away ends the command
 /// silently and successfully.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+fn write_stdout(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| stdout_failure(&error))
 }
@@ -50,7 +67,7 @@ pub(crate) fn help_as_error(text: &str) {
 pub(crate) fn distinct<'a>(targets: impl IntoIterator<Item = &'a Target>) -> Result<(), Failure> {
     let mut seen: Vec<&Target> = Vec::new();
     for target in targets {
-        if let Some(first) = seen.iter().find(|first| first.path == target.path) {
+        if let Some(first) = seen.iter().find(|first| first.place() == target.place()) {
             let options = format!("{} and {}", first.option, target.option);
             if target.is_stdout() {
                 return Err(Failure::usage(format!("only one of {options} can be - (standard output)")));
@@ -88,7 +105,30 @@ impl Target {
             let text = format!("{option} {}: its folder does not exist; make it first", path.display());
             return Err(Failure::usage(text));
         }
+        target.probe().map_err(|error| target.failure(&error))?;
         Ok(target)
+    }
+
+    /// Opens the file as [`Target::write`] will, and leaves it as it was. Pipes and devices would notice.
+    fn probe(&self) -> io::Result<()> {
+        let mut append = std::fs::File::options();
+        append.append(true);
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(_) if self.path.is_file() => append.open(&self.path).map(drop),
+            Ok(_) => Ok(()),
+            Err(_) => {
+                append.create_new(true).open(&self.path)?;
+                std::fs::remove_file(&self.path)
+            }
+        }
+    }
+
+    /// Where it lies, however it is spelled.
+    fn place(&self) -> PathBuf {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+        let inside = folder.ok().zip(self.path.file_name()).map(|(folder, name)| folder.join(name));
+        self.path.canonicalize().ok().or(inside).unwrap_or_else(|| self.path.clone())
     }
 
     /// True for `-`.
@@ -100,7 +140,7 @@ impl Target {
     /// error, a full disk one of the environment.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
-            return print(text);
+            return write_stdout(text);
         }
         std::fs::write(&self.path, text).map_err(|error| self.failure(&error))
     }

@@ -15,6 +15,7 @@ use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_report::from_json;
+use schedlab_scx::LoadErrorKind;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 use schedlab_workload::End;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,14 @@ impl From<LoadError> for Failure {
             | LoadError::Busy { .. } => Failure::environment(text),
             _ => Failure::usage(text),
         }
+    }
+}
+
+impl From<schedlab_scx::LoadError> for Failure {
+    /// What the host lacks is the environment's fault, the rest is the object's or the setting's.
+    fn from(error: schedlab_scx::LoadError) -> Failure {
+        let code = if error.kind == LoadErrorKind::Host { Code::Environment } else { Code::Usage };
+        Failure { code, text: error.to_string() }
     }
 }
 

@@ -84,7 +84,7 @@ impl Simulation {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
         BpfScheduler::load(&self.scheduler.name, object, &self.scheduler.load_options(), &self.machine)
             .map(Class::Ext)
-            .map_err(|error| Failure::usage(format!("scheduler {error}")))
+            .map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
     }
 
     /// Runs it.

@@ -79,7 +79,7 @@ fn memory_error(error: &dyn std::fmt::Display) -> LoadError {
         LoadErrorKind::Memory,
         "guest memory",
         error.to_string(),
-        "give the process more address space (ulimit -v)",
+        "declare smaller maps and arrays",
     )
 }
 
@@ -104,7 +104,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let nr_cpus = machine.cpu_count();
     let settings = settings::prepare(object, &options.settings, nr_cpus)?;
     let changes = settings::changes(object, &options.changes)?;
-    let mut mem = Memory::new().map_err(|error| memory_error(&error))?;
+    let mut mem =
+        Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     let mut kernel = kernel(machine);
     let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
     kernel.ksyms = state.ksyms();

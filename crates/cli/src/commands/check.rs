@@ -11,7 +11,7 @@ use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::table;
-use schedlab_scx::{BpfScheduler, Tunable, tunables};
+use schedlab_scx::{BpfScheduler, LoadErrorKind, Tunable, tunables};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
@@ -101,7 +101,10 @@ fn simulator(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
     let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
     BpfScheduler::load(&scheduler.name, bytes, &scheduler.load_options(), &machine)
         .map(|_| String::new())
-        .map_err(|error| Failure::failed(error.to_string()))
+        .map_err(|error| match error.kind {
+            LoadErrorKind::Setting | LoadErrorKind::Host => error.into(),
+            _ => Failure::failed(error.to_string()),
+        })
 }
 
 /// Has this machine's kernel verify it.

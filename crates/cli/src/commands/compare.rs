@@ -17,6 +17,7 @@ use schedlab_report::{
     Comparison, Document, advice, compare as compare_runs, comparison_table, metrics_table, run_summary,
 };
 use schedlab_trace::{Backend, RunRecord};
+use std::fmt::Display;
 
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
@@ -53,14 +54,18 @@ fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
     if args.schedulers.len() < 2 {
         return Err(Failure::usage("-s needs two schedulers or more to compare, as in -s vanilla,o1"));
     }
-    if let Some(twice) =
-        args.schedulers.iter().enumerate().find(|(i, name)| args.schedulers[..*i].contains(name))
-    {
-        return Err(Failure::usage(format!("-s names {} twice", twice.1)));
-    }
     let mut schedulers = Scheduler::find_all(&args.schedulers, &args.setup.settings)?;
+    once("-s", &args.schedulers)?;
+    once("-c", &args.cpus)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
     Ok(schedulers)
+}
+
+/// Refuses what is named twice: the same runs would count as several.
+fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<(), Failure> {
+    let twice = named.iter().enumerate().find(|(at, one)| named[..*at].contains(one));
+    twice
+        .map_or(Ok(()), |(_, one)| Err(Failure::usage(format!("{option} names {one} twice; once is enough"))))
 }
 
 /// CPU counts, then schedulers, then seeds.

@@ -19,8 +19,6 @@ const PAIRS_ON_SCREEN: usize = 18;
 const PAIRS_SHOWN: usize = 50;
 /// How often the wish to stop is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// Clears a terminal and goes to its first line.
-const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// The files asked for.
 struct Targets {
@@ -85,15 +83,15 @@ pub(crate) fn deps(args: &DepsArgs, quiet: bool, verbose: bool) -> Result<(), Fa
         if on_screen && elapsed().saturating_sub(shown) >= args.interval {
             shown = elapsed();
             let waits = chosen(watcher.read(shown), args);
-            output::print(&format!("{CLEAR}{}", text(&waits, args.min_confidence, PAIRS_ON_SCREEN)))?;
+            output::print_anew(&text(&waits, args.min_confidence, PAIRS_ON_SCREEN))?;
         }
     }
     let mut waits = chosen(watcher.read(elapsed()), args);
     drop(watcher);
     if !targets.to_stdout() {
-        let clear = if on_screen && shown > DurationNs::ZERO { CLEAR } else { "" };
         let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
-        output::print(&format!("{clear}{}", text(&waits, args.min_confidence, limit)))?;
+        let print = if shown > DurationNs::ZERO { output::print_anew } else { output::print };
+        print(&text(&waits, args.min_confidence, limit))?;
     }
     waits.pairs.retain(|pair| pair.confidence >= args.min_confidence);
     targets.write(waits, args.min_confidence)

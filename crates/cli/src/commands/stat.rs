@@ -43,6 +43,9 @@ fn read(name: &str) -> Result<Vec<f64>, Failure> {
             _ => (file, None),
         };
         let text = content(file)?;
+        if text.trim().is_empty() {
+            return not_empty(Vec::new(), file);
+        }
         return if text.trim_start().starts_with('{') {
             metric(&text, file, scheduler, field)
         } else if let Some(scheduler) = scheduler {
@@ -130,6 +133,9 @@ fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
 /// CPUs, since a mean over several would be of nothing.
 fn metric(text: &str, file: &str, scheduler: Option<&str>, name: &str) -> Result<Vec<f64>, Failure> {
     let document = from_json(text).map_err(|error| Failure::usage(format!("stat {file}: {error}")))?;
+    if document.runs.is_empty() {
+        return Err(Failure::usage(format!("stat {file}: no runs in it")));
+    }
     let known = |mut names: Vec<String>| {
         names.sort_unstable();
         names.dedup();

@@ -42,6 +42,9 @@ fn bad_values() {
     refused("sim -s eevdf -w swap-multi:unit=0ms", 2, &["unit", "some CPU time"]);
     refused("sim -s eevdf", 2, &["--workload"]);
     refused("sim -q -v -s eevdf -w cpuhog", 2, &["--quiet", "--verbose"]);
+    refused("sim -s eevdf -w cpuhog -c -1", 2, &["'-1' is negative", "start at 0"]);
+    refused("sim -s eevdf -w cpuhog --duration -5s", 2, &["'-5' is negative"]);
+    refused("sim -s eevdf -w cpuhog --duration 99999999999s", 2, &["--duration", "too long", "584 years"]);
 }
 
 #[test]
@@ -132,12 +135,16 @@ fn bad_objects() {
         folder.run(&format!("check {path}")).refused(1, &[&path]);
     }
     folder.run("check eevdf").refused(2, &["no object"]);
+    folder.run("check o1 --set nothing=1").refused(2, &["there is no tunable `nothing`", "profile"]);
 }
 
 #[test]
 fn comparisons_that_compare_nothing() {
     refused("compare -s o1 -w cpuhog", 2, &["two schedulers"]);
-    refused("compare -s eevdf,eevdf -w cpuhog", 2, &["eevdf twice"]);
+    refused("compare -s eevdf,eevdf -w cpuhog", 2, &["-s names eevdf twice"]);
+    refused("compare -s , -w cpuhog", 2, &["no scheduler named ''"]);
+    // The same runs would count as more of them.
+    refused("compare -s eevdf,o1 -w cpuhog -c 2,4,2", 2, &["-c names 2 twice"]);
     refused("compare -s eevdf,o1 -w cpuhog -c 2,x", 2, &["x"]);
     refused("compare -s eevdf,o1 -w cpuhog --runs 0", 2, &["--runs"]);
     refused("compare -s eevdf,o1 -w cpuhog --confidence 97", 2, &["97", "choose 80"]);
@@ -152,6 +159,7 @@ fn watches_of_nothing() {
     refused("deps --duration 1s --interval 0s", 2, &["--interval", "500ms"]);
     refused("deps --json - --dot -", 2, &["only one of --json and --dot"]);
     refused("deps --dot x --html x", 2, &["--dot and --html", "both name x"]);
+    refused("deps --pid 0", 2, &["--pid", "0 is not in 1.."]);
     refused("deps --min-confidence 41", 2, &["41", "0..=40"]);
     refused("deps --html missing/x.html", 2, &["--html missing/x.html", "folder"]);
 }
@@ -189,6 +197,36 @@ fn control_characters_in_files() {
     assert!(!done.err.trim_end().contains(char::is_control), "{done:?}");
 }
 
+/// Nor can what a result quotes.
+#[test]
+fn control_characters_in_names() {
+    let folder = Folder::new();
+    let file = "name = 'x'\n[programs]\np = ['run 1ms']\n[[tasks]]\nname = \"a\\u001b[2Jb\"\nprogram = 'p'\n";
+    folder.write("w.toml", file);
+    let text = folder.run("sim -s eevdf -w w.toml --json r.json").ok();
+    assert!(text.contains("a [2Jb ") && !text.contains('\u{1b}'), "{text}");
+    assert!(folder.read("r.json").contains("a\\u001b[2Jb"), "data stays as it is");
+}
+
+/// What was there before is left as it was when the command is refused.
+#[test]
+fn refusals_leave_files_alone() {
+    let folder = Folder::new();
+    folder.write("old.json", "old");
+    folder.run("sim -s eevdf -w nope --json old.json --csv new.csv").refused(2, &["'nope'"]);
+    assert_eq!((folder.read("old.json").as_str(), folder.path().join("new.csv").exists()), ("old", false));
+}
+
+/// The guest's memory takes more address space than a tight limit leaves.
+#[test]
+fn too_little_address_space() {
+    let folder = Folder::new();
+    let limited = format!("ulimit -v 4000000; exec {} sim -s o1 -w cpuhog", env!("CARGO_BIN_EXE_schedlab"));
+    let mut command = std::process::Command::new("sh");
+    let done = Done::of(command.args(["-c", &limited]).current_dir(folder.path()).output().unwrap());
+    done.refused(5, &["scheduler o1: cannot reserve", "ulimit -v"]);
+}
+
 /// A full disk is told, whatever was to be written.
 #[test]
 fn standard_output_that_takes_nothing() {
@@ -205,6 +243,8 @@ fn standard_output_that_takes_nothing() {
 fn two_results_in_one_file() {
     let twice = |flags: &str, words: &[&str]| refused(&format!("sim -s eevdf -w cpuhog {flags}"), 2, words);
     twice("--json r --csv r", &["--json and --csv", "both name r"]);
+    twice("--json r --csv ./r", &["--json and --csv", "both name ./r"]);
+    twice("--json /tmp/../tmp/r --html /tmp/r", &["--json and --html", "both name /tmp/r"]);
     twice("--json - --perfetto -", &["only one of --json and --perfetto"]);
     twice("--html r --sched-samples r --sched-mark x", &["--html and --sched-samples", "both name r"]);
     let devices = "sim -s eevdf -w cpuhog:ttime=1ms --json /dev/null --csv /dev/null";
@@ -215,5 +255,9 @@ fn two_results_in_one_file() {
 fn results_that_cannot_be_written() {
     refused("sim -s eevdf -w cpuhog --json no/where.json", 2, &["--json no/where.json", "folder"]);
     refused("sim -s eevdf -w cpuhog --csv .", 2, &["--csv .", "name a file"]);
+    // Before anything runs: the results of hours would be lost.
+    let done = Folder::new().run("sim -s eevdf -w cpuhog --json /proc/r.json");
+    done.refused(2, &["--json /proc/r.json", "name a file that you may write"]);
+    assert_eq!(done.out, "");
     refused("sim -s eevdf -w cpuhog --json - --csv -", 2, &["only one"]);
 }

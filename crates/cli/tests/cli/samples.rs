@@ -78,6 +78,10 @@ fn samples_that_are_none() {
     folder.write("r.json", "{ \"schedlab\": { \"version\": \"9\", \"schema\": 99 } }");
     folder.run("stat words.txt").refused(2, &["words.txt:2", "'two'"]);
     folder.run("stat empty.txt").refused(2, &["empty.txt", "no numbers"]);
+    folder.write("void.csv", "");
+    folder.run("stat void.csv:x").refused(2, &["void.csv", "no numbers"]);
+    folder.write("norun.json", "{ \"schedlab\": { \"version\": \"0.1.0\", \"schema\": 1 }, \"runs\": [] }");
+    folder.run("stat norun.json:x").refused(2, &["norun.json", "no runs in it"]);
     folder.run("stat runs.csv:speed").refused(2, &["no column 'speed'", "seed, time"]);
     folder.run("stat runs.csv:time").refused(2, &["runs.csv:3", "'ten'"]);
     folder.write("twice.csv", "time,seed,time\n1,10,2\n2,11,3\n");
