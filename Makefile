@@ -6,7 +6,7 @@
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
-SCHEDLAB = target/release/schedlab
+SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
 .PHONY: build demo test swarm bench objects clean
