@@ -81,7 +81,8 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
         text.extend(timeline::section(run, &label));
         if let Some(picture) = priorities_svg(run) {
             text.push_str(&format!(
-                "<section>\n<h2>Priorities under {}</h2>\n<p>Best on top; thick: runs.</p>\n\
+                "<section>\n<h2>Priorities under {}</h2>\n<p>The best priority is on top; the line is thick where the task \
+                 runs.</p>\n\
                  <div class=\"scroll\">{picture}</div>\n</section>\n",
                 escape(&label)
             ));
@@ -97,32 +98,36 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
 
 /// What ran: everything that the results depend on besides the command.
 fn facts(runs: &[RunRecord]) -> String {
-    let list = |text: &dyn Fn(&RunRecord) -> String| {
-        let mut seen: Vec<String> = Vec::new();
-        for run in runs {
-            let text = text(run);
-            if !seen.contains(&text) {
-                seen.push(text);
-            }
-        }
-        let more = seen.len().saturating_sub(FACTS);
-        seen.truncate(FACTS);
-        if more > 0 {
-            seen.push(format!("{more} more"));
-        }
-        escape(&seen.join(", "))
-    };
+    let list = |text: &dyn Fn(&RunRecord) -> String| listed(runs.iter().map(text));
+    let mut cpus: Vec<usize> = runs.iter().map(|run| run.cpus).collect();
+    cpus.sort_unstable();
     let facts = [
         ("workload", list(&|run| workload_text(&run.workload))),
         ("schedulers", list(&scheduler_label)),
         ("machine", list(&|run| format!("{} ({})", run.machine, run.backend.name()))),
-        ("CPUs", list(&|run| run.cpus.to_string())),
+        ("CPUs", listed(cpus.iter().map(usize::to_string))),
         ("seeds", list(&|run| run.seed.to_string())),
         ("runs", runs.len().to_string()),
     ];
     let rows: String =
         facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
     if runs.is_empty() { String::new() } else { format!("<dl class=\"facts\">\n{rows}</dl>\n") }
+}
+
+/// The different ones of some values, in their order.
+fn listed(values: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    let more = seen.len().saturating_sub(FACTS);
+    seen.truncate(FACTS);
+    if more > 0 {
+        seen.push(format!("{more} more"));
+    }
+    escape(&seen.join(", "))
 }
 
 /// Different values told of one fact. Chosen.
@@ -221,10 +226,12 @@ mod tests {
 
     #[test]
     fn what_ran_is_told() {
-        let text = text(vec![run("vanilla", 1, 10.0), run("o1", 7, 11.0)]);
+        let wide = RunRecord { cpus: 16, ..run("vanilla", 1, 10.0) };
+        let text = text(vec![wide, run("vanilla", 1, 10.0), run("o1", 7, 11.0)]);
         assert!(
             text.contains("<dt>seeds</dt><dd>1, 7</dd>")
                 && text.contains("<dd>chat:rooms=3,fanout=a&lt;b</dd>")
+                && text.contains("<dt>CPUs</dt><dd>2, 16</dd>")
         );
         assert!(
             text.contains("<dt>machine</dt><dd>modern (sim)</dd>") && text.contains("<dd>vanilla, o1</dd>")

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Size of a plot and of its parts, in pixels.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 316.0;
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 70.0;
 const RIGHT: f64 = 464.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 250.0;
@@ -384,10 +384,23 @@ mod tests {
     fn points_lie_where_the_axes_say() {
         let text = plot(&[(1.0, 0.0, None), (10.0, 100.0, Some(50.0)), (100.0, 200.0, None)]).html().unwrap();
         // Factors: the second point is half way between the others; linear from 0 to 200.
-        assert!(text.contains("translate(263 131)"), "{text}");
-        assert!(text.contains("M263 190.5V71.5"), "{text}");
+        assert!(text.contains("translate(267 131)"), "{text}");
+        assert!(text.contains("M267 190.5V71.5"), "{text}");
         assert!(text.contains("t&lt;1&gt;: &quot;y&quot; over CPUs") && text.contains("&lt;b&gt;&amp;"));
         assert!(!text.contains("<o1>") && !text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn ticks_of_five_letters_leave_the_label_alone() {
+        let plot = Plot { y: Axis::Factors, ..plot(&[(1.0, 0.001, None), (10.0, 1.0, None)]) };
+        let text = plot.html().unwrap();
+        let label = text.split("translate(").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        let tick =
+            text.split(">0.001</text>").next().and_then(|before| before.rsplit("<text x=\"").next()).unwrap();
+        let tick: f64 = tick.split('"').next().unwrap().parse().unwrap();
+        // A letter that hangs below the line is half a letter's width longer there.
+        let label = label.parse::<f64>().unwrap() + LETTER;
+        assert!(tick - 5.0 * 2.0 * LETTER >= label, "{tick} {label}: {text}");
     }
 
     #[test]
@@ -414,8 +427,8 @@ mod tests {
         plot.series[0].course = Some(Course { corners, about: "<all>".into() });
         let text = plot.html().unwrap();
         // The corner a tenth of a pixel away is left out.
-        assert!(text.contains("d=\"M79.8 12V131H446.2V250\"><title>&lt;all&gt;</title>"), "{text}");
-        assert!(text.contains("translate(263 131)"), "the axes reach to the ends of the course: {text}");
+        assert!(text.contains("d=\"M87.4 12V131H446.6V250\"><title>&lt;all&gt;</title>"), "{text}");
+        assert!(text.contains("translate(267 131)"), "the axes reach to the ends of the course: {text}");
     }
 
     #[test]

@@ -196,11 +196,13 @@
       flush();
     }
 
-    // From the lower edge of the waker's lane to that of the wakee's, clear of the names. The one
-    // that led to the stretch under the pointer stands out, and is there however many there are.
+    // From the lower edge of the waker's lane to that of the wakee's, clear of the names. Those that only pass
+    // through are left out: where many wait there are as many of them at any zoom. The one that led to the
+    // stretch under the pointer stands out, and is there in any case.
     arrows(picture) {
-      const seen = this.data.wakeups.filter((one) => one[5] >= this.from && one[0] < this.to);
       const led = (one) => this.hot && one[3] === this.hot[1] && one[5] === this.hot[2];
+      const within = (time) => time >= this.from && time < this.to;
+      const seen = this.data.wakeups.filter((one) => one[5] >= 0 && (within(one[0]) || within(one[5]) || led(one)));
       const clip = svg("clipPath", { id: `clip${this.number}` }, picture);
       svg("rect", { x: GUTTER - 3, y: 0, width: this.width + 6, height: this.lanes.length * this.lane }, clip);
       const group = svg("g", { class: "arrows", "clip-path": `url(#clip${this.number})` }, picture);

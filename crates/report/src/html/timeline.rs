@@ -78,7 +78,8 @@ pub(super) fn section(run: &RunRecord, label: &str) -> Option<String> {
     let ms = |ns: u64| number(ns as f64 / 1e6);
     let mut text = format!(
         "<section>\n<h2>CPUs over time under {}</h2>\n<p>From {} ms to {} ms of the run{}. A bar is a task that \
-         runs, named where there is room; an arrow goes from a wakeup to the start of who was woken.</p>\n",
+         runs, named where there is room, or grey where several share a pixel; an arrow goes from a wakeup to the \
+         start of who was woken.</p>\n",
         escape(label),
         ms(window.from.0),
         ms(window.to.0),
