@@ -91,43 +91,40 @@ pub(crate) enum ListKind {
 
 /// Where results go besides standard output.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Results")]
 pub(crate) struct ResultArgs {
     /// All results as JSON; `-` writes them to standard output in place of the tables
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
     /// One line a run and metric
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) csv: Option<PathBuf>,
     /// A report as one self-contained page
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) html: Option<PathBuf>,
 }
 
 /// How many simulated runs are made.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Many runs")]
 pub(crate) struct SweepArgs {
     /// Runs at the same time; the host's CPUs without
-    #[arg(short, long, value_name = "N", value_parser = up_to::<1024>)]
+    #[arg(short, long, value_name = "N", value_parser = up_to::<1024>, help_heading = "Many runs")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Keep finished runs in DIR, and do not repeat those that are there; further folders are read only
-    #[arg(long, value_name = "DIR,..", value_delimiter = ',', value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR,..", value_delimiter = ',', value_hint = ValueHint::DirPath, help_heading = "Many runs")]
     pub(crate) resume: Vec<PathBuf>,
     /// Make only every N-th run, from the I-th; the report comes when all are in the folders of --resume
-    #[arg(long, value_name = "I/N", requires = "resume")]
+    #[arg(long, value_name = "I/N", requires = "resume", help_heading = "Many runs")]
     pub(crate) shard: Option<crate::sweep::Shard>,
 }
 
 /// What the layer SWAP is for.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "SWAP")]
 pub(crate) struct SwapArgs {
     /// Only waits of these types: pipe, socket, sysv-sem, futex, poll, ... (all: see docs/swap.md)
-    #[arg(long = "swap-types", value_name = "LIST", value_delimiter = ',')]
+    #[arg(long = "swap-types", value_name = "LIST", value_delimiter = ',', help_heading = "SWAP")]
     pub(crate) types: Vec<String>,
     /// Leave tasks with these names (comm) alone
-    #[arg(long = "swap-exclude", value_name = "COMM,..", value_delimiter = ',')]
+    #[arg(long = "swap-exclude", value_name = "COMM,..", value_delimiter = ',', help_heading = "SWAP")]
     pub(crate) exclude: Vec<String>,
 }
 
@@ -165,7 +162,7 @@ Examples:
 The same command with the same seed gives the same bytes on every host. A scheduler that is
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
-    /// Scheduler: a shipped name, an object file (*.bpf.o), or eevdf
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     #[command(flatten)]
@@ -220,7 +217,7 @@ Examples:
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
 Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
-    /// Schedulers, the baseline first
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf
     #[arg(
         short,
         long = "schedulers",
@@ -353,7 +350,7 @@ its own scheduler afterwards. With --vm a stock kernel from the distribution's p
 in the cache, fetched once) boots in QEMU with this command as its only program."
 )]
 pub(crate) struct RunArgs {
-    /// Scheduler: a shipped name, an object file (*.bpf.o), or eevdf
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)

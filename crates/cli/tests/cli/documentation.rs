@@ -28,6 +28,31 @@ fn every_command_teaches_with_examples() {
     assert!(folder.run("--version").ok().starts_with("schedlab "));
 }
 
+/// The flags and arguments that stand under a heading of a help text.
+fn flags_under(help: &str, heading: &str) -> Vec<String> {
+    let part =
+        help.split(&format!("\n{heading}:\n")).nth(1).unwrap_or_else(|| panic!("no {heading}: {help}"));
+    let lines = part.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+    let flag = |line: &str| {
+        line.split_whitespace().find(|word| word.starts_with("--") || word.starts_with('[')).map(String::from)
+    };
+    lines.filter(|line| line.trim_start().starts_with(['-', '['])).filter_map(flag).collect()
+}
+
+#[test]
+fn flags_stand_under_their_own_heading() {
+    let folder = Folder::new();
+    let help = |command: &str| folder.run(&format!("{command} --help")).ok();
+    for command in ["sim", "compare", "run"] {
+        assert_eq!(flags_under(&help(command), "SWAP"), ["--swap-types", "--swap-exclude"], "{command}");
+    }
+    for command in ["compare", "reproduce"] {
+        assert_eq!(flags_under(&help(command), "Many runs"), ["--jobs", "--resume", "--shard"], "{command}");
+        assert_eq!(flags_under(&help(command), "Results"), ["--json", "--csv", "--html"], "{command}");
+    }
+    assert_eq!(flags_under(&help("run"), "Arguments"), ["[COMMAND]..."]);
+}
+
 #[test]
 fn no_command_prints_the_help_and_fails() {
     let done = Folder::new().run("");
