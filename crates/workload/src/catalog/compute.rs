@@ -309,9 +309,8 @@ mod tests {
 
     #[test]
     fn ripping_adds_up() {
-        let (user, system, disk) = sums("cdparanoia:time=10s,reads=100,user=1s,system=500ms");
-        let seconds = [user, system, disk].map(|span| span.0 as f64 / 1e9);
-        assert_eq!(seconds, [1.0, 0.5, 8.5]);
+        let sums = sums("cdparanoia:time=10s,reads=100,user=1s,system=500ms");
+        assert_eq!(sums, (DurationNs::from_secs(1), DurationNs::from_ms(500), DurationNs::from_ms(8500)));
         let refused = build("cdparanoia:time=10s,user=10s", 1).unwrap_err().to_string();
         assert!(refused.contains("parameter time"), "{refused}");
     }
