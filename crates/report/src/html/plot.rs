@@ -210,8 +210,26 @@ impl Plot {
             self.series(&mut text, at, series, &x, &y);
         }
         text.push_str("</svg>\n");
-        text.push_str(&legend(self.series.iter().map(|series| series.name.as_str()), self.lines));
+        text.push_str(&self.legend());
         Some(text + "</figure>\n")
+    }
+
+    /// Names of the series that have something to show, with their marks, which stand on a line where points are joined.
+    fn legend(&self) -> String {
+        let line = if self.lines { "<path class=\"line\" d=\"M-14 0H14\"/>" } else { "" };
+        let shown = |series: &Series| !series.points.is_empty() || series.course.is_some();
+        let entry = |(at, series): (usize, &Series)| {
+            format!(
+                "<li><svg viewBox=\"-14 -8 28 16\" width=\"28\" height=\"16\" aria-hidden=\"true\"><g class=\"s{} d{}\">\
+                 {line}{}</g></svg>{}</li>\n",
+                at % COLOURS,
+                at % SHAPES,
+                shape(at),
+                escape(&series.name)
+            )
+        };
+        let entries = self.series.iter().enumerate().filter(|(_, series)| shown(series)).map(entry);
+        format!("<ul class=\"legend\">\n{}</ul>\n", entries.collect::<String>())
     }
 
     fn axes(&self, text: &mut String, x: &Scale, y: &Scale) {
@@ -338,22 +356,6 @@ fn shape(at: usize) -> &'static str {
         "<path d=\"M0-6L6 0L0 6L-6 0z\"/>",
         "<path d=\"M0 5.5L5.2-4H-5.2z\"/>",
     ][at % SHAPES]
-}
-
-/// Names with their marks, which stand on a line where points are joined.
-pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, lines: bool) -> String {
-    let line = if lines { "<path class=\"line\" d=\"M-14 0H14\"/>" } else { "" };
-    let entry = |(at, name): (usize, &str)| {
-        format!(
-            "<li><svg viewBox=\"-14 -8 28 16\" width=\"28\" height=\"16\" aria-hidden=\"true\"><g class=\"s{} d{}\">\
-             {line}{}</g></svg>{}</li>\n",
-            at % COLOURS,
-            at % SHAPES,
-            shape(at),
-            escape(name)
-        )
-    };
-    format!("<ul class=\"legend\">\n{}</ul>\n", names.enumerate().map(entry).collect::<String>())
 }
 
 /// A value with its interval and unit.

@@ -51,7 +51,7 @@ fn shown(shown: &TableOutcome) -> String {
     if told.is_empty() { text } else { format!("{text}<ul>\n{told}</ul>\n") }
 }
 
-/// Measured over published, by table; rows that agree and rows that differ have marks of their own.
+/// Measured over published, by table. Each verdict has its own mark, the same in all documents.
 fn plot(document: &DocumentOutcome) -> Option<String> {
     let side = |name: &str, wanted: &dyn Fn(&Judgement) -> bool| {
         let mut points = Vec::new();
@@ -66,7 +66,6 @@ fn plot(document: &DocumentOutcome) -> Option<String> {
         side("differs", &|verdict| matches!(verdict, Judgement::Differs(_))),
         side("not comparable", &|verdict| matches!(verdict, Judgement::NotComparable(_))),
     ];
-    let series: Vec<Series> = series.into_iter().filter(|series| !series.points.is_empty()).collect();
     Plot {
         title: "measured over published, by table (at most 100 times off)".into(),
         x_label: "table".into(),
@@ -116,5 +115,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
+    }
+
+    #[test]
+    fn a_verdict_has_the_same_mark_in_every_document() {
+        let text = sections(&[outcome()]);
+        let legend = text.split("<ul class=\"legend\">").nth(1).unwrap().split("</ul>").next().unwrap();
+        let entries: Vec<&str> = legend.lines().filter(|line| line.starts_with("<li>")).collect();
+        // No row that agrees has a point; the others keep their marks all the same.
+        assert_eq!(entries.len(), 2, "{legend}");
+        assert!(entries[0].contains("class=\"s1 d1\"") && entries[0].ends_with("differs</li>"), "{legend}");
+        assert!(
+            entries[1].contains("class=\"s2 d2\"") && entries[1].ends_with("not comparable</li>"),
+            "{legend}"
+        );
     }
 }
