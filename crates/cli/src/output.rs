@@ -82,6 +82,25 @@ pub(crate) fn distinct<'a>(targets: impl IntoIterator<Item = &'a Target>) -> Res
     Ok(())
 }
 
+/// The failure to write the file or folder of an option: a path that cannot be written is an input error, a full disk one
+/// of the environment.
+pub(crate) fn unwritten(option: &str, what: &str, error: &io::Error) -> Failure {
+    let wrong_path = [
+        io::ErrorKind::AlreadyExists,
+        io::ErrorKind::NotFound,
+        io::ErrorKind::PermissionDenied,
+        io::ErrorKind::ReadOnlyFilesystem,
+        io::ErrorKind::IsADirectory,
+        io::ErrorKind::NotADirectory,
+        io::ErrorKind::InvalidFilename,
+    ];
+    if wrong_path.contains(&error.kind()) {
+        Failure::usage(format!("{option}: {error}; name a {what} that you may write"))
+    } else {
+        Failure::environment(format!("{option}: {error}; free some room or name another {what}"))
+    }
+}
+
 /// A file that results are written to; `-` is standard output.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -159,18 +178,6 @@ impl Target {
         if self.is_stdout() {
             return stdout_failure(error);
         }
-        let text = format!("{} {}: {error}", self.option, self.path.display());
-        let wrong_path = [
-            io::ErrorKind::NotFound,
-            io::ErrorKind::PermissionDenied,
-            io::ErrorKind::IsADirectory,
-            io::ErrorKind::NotADirectory,
-            io::ErrorKind::InvalidFilename,
-        ];
-        if wrong_path.contains(&error.kind()) {
-            Failure::usage(format!("{text}; name a file that you may write"))
-        } else {
-            Failure::environment(format!("{text}; free some room or name another file"))
-        }
+        unwritten(&format!("{} {}", self.option, self.path.display()), "file", error)
     }
 }

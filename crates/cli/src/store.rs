@@ -2,11 +2,14 @@
 //! shards of one can be made on several machines and put together.
 
 use crate::failure::Failure;
+use crate::input;
+use crate::output;
 use crate::simulation::Simulation;
 use schedlab_report::{Document, from_json, to_json};
 use schedlab_trace::RunRecord;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders with finished runs, one result file a run. New ones go to the first folder.
@@ -19,13 +22,15 @@ impl Store {
     /// Opens the folders of `--resume`; the first one is made where it is missing.
     ///
     /// # Errors
-    /// A folder that is none or cannot be made.
+    /// A folder that is none, or cannot be made or written.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Store, Failure> {
         if let Some(first) = folders.first() {
-            std::fs::create_dir_all(first).map_err(|error| {
-                let text = format!("--resume {}: {error}; name a folder that you may write", first.display());
-                Failure::usage(text)
-            })?;
+            // Before a run is made that could not be kept.
+            let part = first.join(format!("{}.part", std::process::id()));
+            std::fs::create_dir_all(first)
+                .and_then(|()| std::fs::write(&part, ""))
+                .and_then(|()| std::fs::remove_file(&part))
+                .map_err(|error| unwritten(first, &error))?;
         }
         if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
             return Err(Failure::usage(format!("--resume {}: there is no such folder", missing.display())));
@@ -52,7 +57,7 @@ impl Store {
                 path.display()
             ))
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
+        let text = input::text(&path).map_err(|error| broken(error.to_string()))?;
         let document = from_json(&text).map_err(|error| broken(error.to_string()))?;
         let mut runs = document.runs.into_iter();
         match (runs.next(), runs.next()) {
@@ -71,12 +76,12 @@ impl Store {
         let unfinished = path.with_extension(format!("{}.part", std::process::id()));
         let document = Document { runs: vec![record.clone()], ..Document::default() };
         let written = std::fs::write(&unfinished, to_json(&document));
-        written.and_then(|()| std::fs::rename(&unfinished, &path)).map_err(|error| {
-            let text =
-                format!("--resume {}: {error}; free some room or name another folder", folder.display());
-            Failure::environment(text)
-        })
+        written.and_then(|()| std::fs::rename(&unfinished, &path)).map_err(|error| unwritten(folder, &error))
     }
+}
+
+fn unwritten(folder: &Path, error: &io::Error) -> Failure {
+    output::unwritten(&format!("--resume {}", folder.display()), "folder", error)
 }
 
 /// A name made of everything that the result of a run depends on.
@@ -93,7 +98,7 @@ fn file_name(simulation: &Simulation) -> Result<String, Failure> {
     part(format!("{:?} {:?}", scheduler.settings, scheduler.changes).as_bytes());
     part(simulation.workload.as_bytes());
     if Path::new(&simulation.workload).is_file() {
-        let text = std::fs::read(&simulation.workload)
+        let text = input::bytes(&simulation.workload)
             .map_err(|error| Failure::usage(format!("workload file {}: {error}", simulation.workload)))?;
         part(&text);
     }

@@ -75,6 +75,16 @@ fn folders_and_shards_that_are_none() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();
     }
     folder.run(small).refused(2, &["broken/", "remove the file"]);
+    for entry in std::fs::read_dir(folder.path().join("broken")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    }
+    folder.run(small).refused(2, &["broken/", "longer than 256 MiB"]);
+    // Before a run is made that could not be kept.
+    folder
+        .run(&small.replace("broken", "/proc"))
+        .refused(2, &["--resume /proc", "name a folder that you may write"]);
 }
 
 #[test]
