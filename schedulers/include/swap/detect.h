@@ -126,12 +126,7 @@ s32 swap_switch(u64 *ctx)
 	if (!t->base.swap.waits || !swap_track_realtime(t))
 		return 0;
 	t->base.state = TASK_VIRTUAL;
-	swap_begin_pick(cpu);
-	WRITE_ONCE(t->base.swap.barren, false);
-	if (swap_search(t, cpu, NULL, false))
-		kick(cpu, NO_CPU, ENQ_WAKE);
-	else if (cpu_nr(cpu)->search.elsewhere)
-		kick(swap_cpu_of(cpu_nr(cpu)->search.elsewhere), NO_CPU, ENQ_WAKE);
+	kick(swap_place(t, cpu), NO_CPU, ENQ_WAKE);
 	swap_ready(t, cpu);
 	return 0;
 }

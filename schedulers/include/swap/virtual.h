@@ -179,22 +179,26 @@ static __always_inline s32 swap_cpu_of(task_t *p)
 #endif
 }
 
-/*
- * Where @p, which blocks on @cpu, stays queued: on @cpu if a provider can run
- * there, else on the CPU of one; NO_CPU: nowhere.
- */
-static __always_inline s32 swap_where(task_t *p, u32 cpu)
+/* Where somebody can run for @p, which blocks on @cpu: there, else on the CPU of a provider; NO_CPU: nowhere. */
+static __always_inline s32 swap_place(task_t *p, u32 cpu)
 {
-	s32 where = NO_CPU;
-
-	if (!p->base.swap.nr_requests || !swap_enabled)
-		return NO_CPU;
 	swap_begin_pick(cpu);
 	WRITE_ONCE(p->base.swap.barren, false);
 	if (swap_search(p, cpu, NULL, false))
-		where = cpu;
-	else if (cpu_nr(cpu)->search.elsewhere)
-		where = swap_cpu_of(cpu_nr(cpu)->search.elsewhere);
+		return cpu;
+	if (cpu_nr(cpu)->search.elsewhere)
+		return swap_cpu_of(cpu_nr(cpu)->search.elsewhere);
+	return NO_CPU;
+}
+
+/* Where @p, which blocks on @cpu, stays queued; NO_CPU: nowhere. */
+static __always_inline s32 swap_where(task_t *p, u32 cpu)
+{
+	s32 where;
+
+	if (!p->base.swap.nr_requests || !swap_enabled)
+		return NO_CPU;
+	where = swap_place(p, cpu);
 	if (where == NO_CPU)
 		count(nr_swap_blocked);
 	else
