@@ -74,6 +74,22 @@ static __always_inline void set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
+/*
+ * Is @p on a CPU, be it one that is just switching away from it? The member is an
+ * int in older kernels and a byte in newer ones: the byte that both have is read,
+ * its place hidden from the compiler, as a load by CO-RE would not fit both.
+ */
+static __always_inline bool is_on_cpu(struct task_struct *p)
+{
+	u64 offset;
+
+	if (!bpf_core_field_exists(p->on_cpu))
+		return false;
+	offset = bpf_core_field_offset(struct task_struct, on_cpu);
+	asm volatile("" : "+r"(offset));
+	return *((u8 *)p + offset);
+}
+
 /* Is the blocking task @p in uninterruptible sleep (waiting for a disk, say)? */
 static __always_inline bool sleeps_uninterruptibly(struct task_struct *p)
 {

@@ -38,7 +38,7 @@ u64 nr_resumes COUNTS("tasks that went on after a kernel thread, without a pick"
 u64 nr_idles COUNTS("picks that found nothing and left the CPU idle");
 u64 nr_walks COUNTS("walks over all tasks that a pick asked for");
 u64 nr_lost_picks COUNTS("picked tasks that no longer exist");
-u64 nr_cancels COUNTS("picked tasks whose CPU mask changed meanwhile");
+u64 nr_cancels COUNTS("picked tasks that may not run here, or that another CPU has not left yet");
 u64 nr_idle_kicks COUNTS("idle CPUs told to look for work");
 u64 nr_preempt_kicks COUNTS("CPUs told to preempt their task");
 u64 nr_follows COUNTS("running tasks found linked on another CPU's queue");
@@ -582,18 +582,23 @@ static __noinline int recalculate_all(u32 nr)
 #endif
 
 /*
- * Is @p, picked by @cpu, pinned to another CPU for a moment? Kernels up to 7.0 at least pin a task while a trace point
- * program runs as it. At a switch it may be in custody already, and who hands it to another CPU then is ejected.
+ * Is another CPU than @cpu still switching away from @p, which is in custody
+ * already? Kernels up to 7.0 at least pin a task while a BPF program runs as it,
+ * and some run until the switch is done: ops.running of the next task, programs on
+ * sched_switch. Who hands over a pinned task is ejected. To look for the pin would
+ * not do, as the kernel looks later, without a lock; after the switch nothing runs
+ * as @p any more.
  */
-static __always_inline bool is_pinned_elsewhere(struct task_struct *p, s32 cpu)
+static __always_inline bool is_leaving_elsewhere(struct task_struct *p, s32 cpu)
 {
-	return bpf_core_field_exists(p->migration_disabled) && p->migration_disabled && scx_bpf_task_cpu(p) != cpu;
+	return is_on_cpu(p) && scx_bpf_task_cpu(p) != cpu;
 }
 
 /*
  * Hands the chosen task to the kernel. The insert comes first, as it records
  * the task's queue sequence: a change of the CPU mask before the test fails the
- * test, one after it changes the sequence and the kernel drops the task.
+ * test, one after it changes the sequence and the kernel drops the task. The end of
+ * a switch may narrow the mask as well, so whether that has come is asked first.
  */
 static __always_inline bool hand_over(s32 cpu, struct pass *pass)
 {
@@ -606,7 +611,7 @@ static __always_inline bool hand_over(s32 cpu, struct pass *pass)
 		return false;
 	}
 	dsq_insert(p, DSQ_LOCAL, pass->slice, 0);
-	allowed = bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !is_pinned_elsewhere(p, cpu);
+	allowed = !is_leaving_elsewhere(p, cpu) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 	if (!allowed) {
 		scx_bpf_dispatch_cancel();
 		count(nr_cancels);

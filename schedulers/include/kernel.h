@@ -117,7 +117,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	char comm[16];
-	unsigned short migration_disabled;
+	u8 on_cpu;
 };
 
 /* Registers of a task in a system call, x86-64. */
