@@ -1,7 +1,7 @@
-//! The event queue: ordered by (time, sequence), a timing wheel with two rings.
+//! The event queue: ordered by time and, among equal times, by the order of pushing; a timing wheel with two rings.
 //!
 //! The near ring has slots of 128 ns, each a short list in order; the far ring has
-//! slots of a whole near ring, unordered until their round comes. Events are never
+//! slots of a whole near ring, whose lists have what was pushed last first until their round comes. Events are never
 //! removed; a stale one is recognised by its generation when it is popped. Pending
 //! events are bounded by the tasks and CPUs, not by time.
 
@@ -50,19 +50,13 @@ const FAR_SLOTS: usize = 2048;
 /// No entry.
 const NIL: u32 = u32::MAX;
 
+/// Small: where hundreds of CPUs are busy, the host waits for entries.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time: TimeNs,
-    sequence: u64,
     event: Event,
-    /// The next entry of the same slot, or of the free list.
+    /// The next entry of the same list.
     next: u32,
-}
-
-impl Entry {
-    fn is_before(&self, other: &Entry) -> bool {
-        self.time < other.time || self.time == other.time && self.sequence < other.sequence
-    }
 }
 
 /// A ring of `SLOTS` slots (a power of two), each a list of entries, with a bitmap of the non-empty ones in `WORDS`.
@@ -120,15 +114,15 @@ impl<const SLOTS: usize, const WORDS: usize> Ring<SLOTS, WORDS> {
 /// Pending events, earliest first; equal times in the order of pushing.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// Entries of both rings.
+    /// All entries.
     slab: Vec<Entry>,
     free: u32,
     /// The slots of the present round, their lists in order.
     near: Ring<NEAR_SLOTS, { NEAR_SLOTS / 64 }>,
-    /// The rounds after it, their lists unordered.
+    /// The rounds after it, what was pushed last first.
     far: Ring<FAR_SLOTS, { FAR_SLOTS / 64 }>,
-    /// Beyond the far ring, unordered.
-    beyond: Vec<Entry>,
+    /// Beyond the far ring, what was pushed last first.
+    beyond: u32,
     /// The far slot that the near ring stands for.
     round: u64,
     /// No near slot before this one has entries.
@@ -139,7 +133,6 @@ pub(crate) struct EventQueue {
     first_time: TimeNs,
     /// The same among those that are not in the near ring.
     far_time: TimeNs,
-    sequence: u64,
 }
 
 impl Default for EventQueue {
@@ -149,13 +142,12 @@ impl Default for EventQueue {
             free: NIL,
             near: Ring::new(),
             far: Ring::new(),
-            beyond: Vec::new(),
+            beyond: NIL,
             round: 0,
             slot: 0,
             first: NIL,
             first_time: TimeNs::MAX,
             far_time: TimeNs::MAX,
-            sequence: 0,
         }
     }
 }
@@ -170,82 +162,91 @@ fn far_slot(time: TimeNs) -> u64 {
 
 impl EventQueue {
     /// Adds an event, not before the one that was taken last.
-    #[inline(never)]
-    pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.place(Entry { time, sequence, event, next: NIL });
-    }
-
     #[inline(always)]
-    fn place(&mut self, entry: Entry) {
-        let far = far_slot(entry.time);
-        if far == self.round {
-            let at = self.link(entry);
-            if entry.time < self.first_time {
-                (self.first, self.first_time, self.slot) = (at, entry.time, near_slot(entry.time));
-            }
-        } else {
-            self.place_far(far, entry);
-        }
+    pub(crate) fn push(&mut self, time: TimeNs, event: Event) {
+        let at = self.reserve(time);
+        // Written in place: the host would wait for parts of it that are stored and loaded as a whole.
+        self.slab[at as usize].event = event;
     }
 
+    /// The place of a new entry, whose event is still to be written.
     #[inline(never)]
-    fn place_far(&mut self, far: u64, entry: Entry) {
-        assert!(far > self.round, "events are pushed ahead");
-        self.far_time = self.far_time.min(entry.time);
-        self.first_time = self.first_time.min(entry.time);
-        if far < self.round + FAR_SLOTS as u64 {
-            let next = self.far.head(far);
-            let at = self.keep(Entry { next, ..entry });
-            self.far.put(far, at);
-        } else {
-            self.beyond.push(entry);
-        }
-    }
-
-    /// Puts an entry into the list of its near slot.
-    #[inline]
-    fn link(&mut self, entry: Entry) -> u32 {
-        let slot = near_slot(entry.time);
-        let mut next = self.near.head(slot);
-        let mut before = NIL;
-        while let Some(other) = self.slab.get(next as usize)
-            && other.is_before(&entry)
-        {
-            (before, next) = (next, other.next);
-        }
-        let at = self.keep(Entry { next, ..entry });
-        match self.slab.get_mut(before as usize) {
-            Some(before) => before.next = at,
-            None => self.near.put(slot, at),
-        }
-        at
-    }
-
-    #[inline]
-    fn keep(&mut self, entry: Entry) -> u32 {
+    fn reserve(&mut self, time: TimeNs) -> u32 {
         let at = self.free;
         match self.slab.get_mut(at as usize) {
             Some(place) => {
                 self.free = place.next;
-                *place = entry;
+                place.time = time;
+                self.place(at, time);
                 at
             }
-            None => {
-                self.slab.push(entry);
-                self.slab.len() as u32 - 1
-            }
+            None => self.grow(time),
         }
     }
 
-    /// Takes an entry out of the slab.
+    #[cold]
+    fn grow(&mut self, time: TimeNs) -> u32 {
+        let at = self.slab.len() as u32;
+        self.slab.push(Entry { time, event: Event::Watchdog, next: NIL });
+        self.place(at, time);
+        at
+    }
+
+    /// Puts an entry into the list that it belongs to.
+    #[inline(always)]
+    fn place(&mut self, at: u32, time: TimeNs) {
+        let far = far_slot(time);
+        if far == self.round {
+            self.link(at, time);
+            if time < self.first_time {
+                (self.first, self.first_time, self.slot) = (at, time, near_slot(time));
+            }
+        } else {
+            self.place_far(at, time, far);
+        }
+    }
+
+    #[inline(never)]
+    fn place_far(&mut self, at: u32, time: TimeNs, far: u64) {
+        assert!(far > self.round, "events are pushed ahead");
+        self.far_time = self.far_time.min(time);
+        self.first_time = self.first_time.min(time);
+        if far < self.round + FAR_SLOTS as u64 {
+            self.slab[at as usize].next = self.far.head(far);
+            self.far.put(far, at);
+        } else {
+            self.slab[at as usize].next = std::mem::replace(&mut self.beyond, at);
+        }
+    }
+
+    /// Puts an entry into the list of its near slot, behind those of the same time.
     #[inline]
-    fn give(&mut self, at: u32) -> Entry {
-        let place = &mut self.slab[at as usize];
-        let entry = *place;
-        place.next = std::mem::replace(&mut self.free, at);
-        entry
+    fn link(&mut self, at: u32, time: TimeNs) {
+        let slot = near_slot(time);
+        let mut next = self.near.head(slot);
+        let mut before = NIL;
+        while let Some(other) = self.slab.get(next as usize)
+            && other.time <= time
+        {
+            (before, next) = (next, other.next);
+        }
+        self.slab[at as usize].next = next;
+        match self.slab.get_mut(before as usize) {
+            Some(before) => before.next = at,
+            None => self.near.put(slot, at),
+        }
+    }
+
+    /// Places a list's entries anew, those first that were pushed first: its last ones.
+    fn place_all(&mut self, mut list: u32) {
+        let mut reversed = NIL;
+        while let Some(entry) = self.slab.get_mut(list as usize) {
+            (reversed, list) = (list, std::mem::replace(&mut entry.next, reversed));
+        }
+        while let Some(&Entry { time, next, .. }) = self.slab.get(reversed as usize) {
+            self.place(reversed, time);
+            reversed = next;
+        }
     }
 
     /// Begins the round of the earliest entry, the near ring being empty: its far slot goes to the near ring, and what
@@ -255,20 +256,15 @@ impl EventQueue {
         self.round = far_slot(self.far_time);
         self.slot = self.round * NEAR_SLOTS as u64;
         (self.first_time, self.far_time) = (TimeNs::MAX, TimeNs::MAX);
-        let mut at = self.far.take(self.round);
-        while at != NIL {
-            let entry = self.give(at);
-            at = entry.next;
-            self.place(entry);
-        }
-        for entry in std::mem::take(&mut self.beyond) {
-            self.place(entry);
-        }
+        let due = self.far.take(self.round);
+        self.place_all(due);
+        let beyond = std::mem::replace(&mut self.beyond, NIL);
+        self.place_all(beyond);
         if let Some(next) = self.far.first(self.round + 1, self.round + FAR_SLOTS as u64) {
             let mut at = self.far.head(next);
-            while at != NIL {
-                self.far_time = self.far_time.min(self.slab[at as usize].time);
-                at = self.slab[at as usize].next;
+            while let Some(entry) = self.slab.get(at as usize) {
+                self.far_time = self.far_time.min(entry.time);
+                at = entry.next;
             }
         }
         self.find();
@@ -283,18 +279,21 @@ impl EventQueue {
             }
             self.roll();
         }
-        let entry = self.give(self.first);
-        match self.slab.get(entry.next as usize) {
-            Some(next) => {
-                (self.first, self.first_time) = (entry.next, next.time);
-                self.near.lead(self.slot, entry.next);
+        let entry = &mut self.slab[self.first as usize];
+        let (time, event) = (entry.time, entry.event);
+        let next = std::mem::replace(&mut entry.next, self.free);
+        self.free = self.first;
+        match self.slab.get(next as usize) {
+            Some(entry) => {
+                (self.first, self.first_time) = (next, entry.time);
+                self.near.lead(self.slot, next);
             }
             None => {
                 self.near.take(self.slot);
                 self.find();
             }
         }
-        Some((entry.time, entry.event))
+        Some((time, event))
     }
 
     /// Finds the earliest entry, the slot of the last one being empty.
@@ -323,14 +322,22 @@ mod tests {
 
     #[test]
     fn pops_by_time_then_sequence() {
-        for (seed, range) in [(1, 50), (2, 5_000), (3, 10_000_000), (4, 20_000_000_000), (5, u64::MAX >> 20)]
-        {
+        // The last ones have many equal times, in far slots and beyond them.
+        for (seed, range, unit) in [
+            (1, 50, 1),
+            (2, 5_000, 1),
+            (3, 10_000_000, 1),
+            (4, 20_000_000_000, 1),
+            (5, u64::MAX >> 20, 1),
+            (6, 1_000_000_000, 10_000_000),
+            (7, 20_000_000_000, 1_000_000_000),
+        ] {
             let mut queue = EventQueue::default();
             let mut model = std::collections::BTreeMap::new();
             let mut prng = Prng::new(seed);
             let mut now = 0;
             for number in 0..20_000u32 {
-                let time = TimeNs(now + prng.below(range));
+                let time = TimeNs((now + prng.below(range)).next_multiple_of(unit));
                 queue.push(time, Event::Tick { cpu: CpuId(number) });
                 model.insert((time, number), ());
                 if prng.chance(1, 3) {
