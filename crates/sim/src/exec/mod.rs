@@ -25,17 +25,23 @@ use schedlab_workload::{
     Spans, Watched, WordId,
 };
 
-/// The executor's part of a task. What every operation touches lies in one cache line.
+/// The executor's part of a task. What every operation touches lies in the first two cache lines, up to the count of
+/// the outermost loop.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct TaskExec {
     phase: Phase,
+    /// CPU time in system calls, without the present one; and the CPU time used when that began.
+    system: DurationNs,
+    entered: DurationNs,
     program: ProgramId,
     /// Bytes that the present transfer has moved.
     moved: u32,
-    cursor: Cursor,
     /// What few tasks have.
     rare: Option<Box<Rare>>,
+    /// The open span, where only one is; [`Rare`] has the others.
+    open: Option<(SpanId, TimeNs)>,
+    cursor: Cursor,
     /// Children not yet reaped, and the pids of those of them that have exited.
     children: u32,
     zombies: Vec<i32>,
@@ -45,12 +51,9 @@ pub struct TaskExec {
     waits_for_signal: bool,
     signal_pending: bool,
     background: bool,
-    /// CPU time in system calls, without the present one; and the CPU time used when that began.
-    system: DurationNs,
-    entered: DurationNs,
 }
 
-/// Timers, open spans and what programs remember of a task.
+/// Timers, further open spans and what programs remember of a task.
 #[derive(Clone, Debug)]
 struct Rare {
     /// The last expiry of each timer.
@@ -149,6 +152,7 @@ impl Executor {
             system: DurationNs::ZERO,
             entered: DurationNs::ZERO,
             rare: None,
+            open: None,
         }
     }
 
@@ -203,6 +207,28 @@ impl TaskExec {
         matches!(self.phase, Phase::Fetch | Phase::Leave(_))
     }
 
+    /// Opens a span, or begins it anew.
+    fn begin_span(&mut self, span: SpanId, now: TimeNs) {
+        if let Some(rare) = &mut self.rare {
+            rare.open.retain(|open| open.0 != span);
+        }
+        match self.open {
+            Some((other, _)) if other != span => self.rare().open.push((span, now)),
+            _ => self.open = Some((span, now)),
+        }
+    }
+
+    /// Closes a span; when it began, if it was open.
+    fn end_span(&mut self, span: SpanId) -> Option<TimeNs> {
+        if let Some((_, begin)) = self.open.take_if(|open| open.0 == span) {
+            return Some(begin);
+        }
+        let open = &mut self.rare.as_mut()?.open;
+        let at = open.iter().position(|open| open.0 == span)?;
+        Some(open.swap_remove(at).1)
+    }
+
+    #[inline(never)]
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_with(|| {
             Box::new(Rare {
@@ -254,15 +280,9 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let op = loop {
         match exec.cursor.next(program) {
             Op::Count { counter, units } => sim.exec.counters[counter.0 as usize] += u64::from(units),
-            Op::SpanBegin(span) => {
-                let open = &mut exec.rare().open;
-                open.retain(|entry| entry.0 != span);
-                open.push((span, now));
-            }
+            Op::SpanBegin(span) => exec.begin_span(span, now),
             Op::SpanEnd(span) => {
-                let open = &mut exec.rare().open;
-                if let Some(at) = open.iter().position(|entry| entry.0 == span) {
-                    let begin = open.swap_remove(at).1;
+                if let Some(begin) = exec.end_span(span) {
                     sim.exec.spans[span.0 as usize].record(SpanSample { begin, end: now });
                 }
             }
@@ -419,5 +439,25 @@ pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
     if std::mem::take(&mut exec.waits_for_child) {
         // __wake_up_parent() is a synchronous wakeup: the child is about to be gone.
         sim.wake(parent, WakeFlags { sync: true, ..WakeFlags::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_overlap_and_begin_anew() {
+        let scenario = schedlab_workload::catalog::build("periodic", 1).expect("a workload of the catalogue");
+        let mut exec = Executor::new(&scenario).start(ProgramId(0), true);
+        let (a, b) = (SpanId(0), SpanId(1));
+        assert_eq!(exec.end_span(a), None);
+        exec.begin_span(a, TimeNs(1));
+        exec.begin_span(b, TimeNs(2));
+        exec.begin_span(b, TimeNs(3));
+        assert_eq!((exec.end_span(a), exec.end_span(a)), (Some(TimeNs(1)), None));
+        // The place of the first one is free; the other one is open all the same, once.
+        exec.begin_span(b, TimeNs(4));
+        assert_eq!((exec.end_span(b), exec.end_span(b)), (Some(TimeNs(4)), None));
     }
 }
