@@ -408,13 +408,6 @@ impl Memory {
         Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
-    /// The host's view of `N` bytes, mapped or not; nothing where they do not lie in the address space.
-    #[inline]
-    pub fn array<const N: usize>(&self, addr: GuestAddr) -> Option<&[u8; N]> {
-        let start = addr.0 as usize;
-        self.guest().get(start..start.checked_add(N)?)?.first_chunk()
-    }
-
     /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie in the address space.
     #[inline]
     pub fn array_mut<const N: usize>(&mut self, addr: GuestAddr) -> Option<&mut [u8; N]> {

@@ -9,7 +9,7 @@
 
 use crate::kernel_model::{Offsets, RqAt, TaskAt};
 use crate::kfunc::write_mask;
-use schedlab_base::{CpuId, CpuMask, Policy, TaskId, prefetch};
+use schedlab_base::{CpuId, CpuMask, Policy, TaskId};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, UPTIME};
 use schedlab_sim::{RunState, SHELL_PID, Task};
@@ -420,15 +420,6 @@ impl Tasks {
         write_mask(mem, addr.offset(at.cpus_mask), &allowed).expect("slots are mapped");
     }
 
-    /// Has the host fetch what [`Tasks::refresh`] writes.
-    #[inline]
-    pub(crate) fn prefetch(&self, task: TaskId, mem: &Memory) {
-        let hot = self.known(task).map(|addr| addr.offset((HOT - HOT_TAIL) as u64));
-        if let Some(hot) = hot.and_then(|addr| mem.array::<HOT_TAIL>(addr)) {
-            prefetch(hot, HOT_TAIL.div_ceil(64));
-        }
-    }
-
     /// Writes what changes of a task as it runs, waits and blocks.
     #[inline(never)]
     pub(crate) fn refresh(&self, task: &Task, addr: GuestAddr, mem: &mut Memory) {
@@ -586,8 +577,6 @@ struct Hot {
 
 /// Bytes of the hot part.
 const HOT: usize = size_of::<Hot>();
-/// Those of them that [`Tasks::refresh`] writes, its last ones.
-const HOT_TAIL: usize = HOT - offset_of!(Hot, sum_exec_runtime);
 
 /// The two descriptions of the hot part must agree.
 fn check_hot(at: &TaskAt) {

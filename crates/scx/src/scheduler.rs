@@ -619,11 +619,6 @@ impl SchedExt for BpfScheduler {
         self.state.timer_done(timer);
     }
 
-    #[inline]
-    fn prefetch(&self, task: TaskId) {
-        self.state.tasks.prefetch(task, &self.mem);
-    }
-
     fn mark(&self) -> u64 {
         self.mark.and_then(|addr| self.mem.read_u64(addr).ok()).unwrap_or(0)
     }

@@ -150,29 +150,6 @@ impl crate::Kernel {
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// Has the host fetch what the next event is about while it works on the present one: what thousands of tasks have
-    /// does not lie near.
-    #[inline]
-    pub(crate) fn look_ahead(&self) {
-        let task = match self.k.queue.peek() {
-            Some(Event::Exec { event: exec::Event::Timeout(task), .. }) => Some(task),
-            Some(Event::Work { cpu, .. }) => self.k.curr(cpu),
-            _ => None,
-        };
-        if let Some(task) = task {
-            self.prefetch(task);
-        }
-    }
-
-    /// Has the host fetch what a wakeup or a switch of `task` touches.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, task: TaskId) {
-        self.k.prefetch(task);
-        if let Some(ops) = &self.ops {
-            ops.prefetch(task);
-        }
-    }
-
     /// Takes one event.
     pub(crate) fn take(&mut self, time: TimeNs, event: Event) {
         match event {

@@ -308,12 +308,6 @@ impl EventQueue {
         }
     }
 
-    /// The earliest event, if it belongs to the present round.
-    #[inline]
-    pub(crate) fn peek(&self) -> Option<Event> {
-        self.slab.get(self.first as usize).map(|entry| entry.event)
-    }
-
     /// When the earliest event happens; [`TimeNs::MAX`] without any.
     #[inline]
     pub(crate) fn next_time(&self) -> TimeNs {

@@ -10,9 +10,9 @@ use crate::ipc::Descriptors;
 use crate::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::ops::{OpKind, TracePoint, TracePointKind};
 use crate::scx::ScxState;
-use crate::task::{FIRST_PID, HOT_LINES, Task};
+use crate::task::{FIRST_PID, Task};
 use crate::trace::Tracer;
-use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs, prefetch};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -401,15 +401,6 @@ impl Kernel {
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id.index())?.as_deref()
-    }
-
-    /// Has the host fetch what a wakeup or a switch of a task touches.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, id: TaskId) {
-        if let Some(task) = self.get_task(id) {
-            prefetch(task, HOT_LINES);
-        }
-        self.trace.summary.prefetch(id);
     }
 
     /// The task with this pid, if it lives.

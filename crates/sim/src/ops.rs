@@ -371,9 +371,6 @@ pub trait SchedExt {
     /// An attached trace point fired.
     fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {}
 
-    /// A call about this task is near: a hint, to have what it touches fetched.
-    fn prefetch(&self, task: TaskId) {}
-
     /// Any figure: a pass through `schedule()` that changes it is marked in
     /// [`schedlab_trace::EventKind::Schedule`].
     fn mark(&self) -> u64 {

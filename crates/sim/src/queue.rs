@@ -365,10 +365,6 @@ impl Kernel {
             if home || self.can_run_on(task, cpu, false) {
                 self.unlink(task);
                 self.dsq_unlock(ix);
-                // The next CPU that comes takes it.
-                if let Some(next) = at {
-                    self.prefetch(next);
-                }
                 if !home {
                     self.move_to_rq(task, cpu);
                 }

@@ -208,7 +208,6 @@ impl<S: SchedExt> Sim<S> {
                 break;
             }
             self.k.event_time = time;
-            self.look_ahead();
             self.take(time, event);
             if self.k.checker_on {
                 self.check_state(time);

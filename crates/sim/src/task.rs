@@ -150,9 +150,6 @@ pub(crate) struct Burst {
     pub(crate) refill: DurationNs,
 }
 
-/// Cache lines from the beginning of a [`Task`] that a wakeup or a switch touches.
-pub(crate) const HOT_LINES: usize = 6;
-
 /// What a task is and has; one per live task.
 ///
 /// In memory the members lie as they are declared: what a wakeup or a switch touches shares a few cache lines at the

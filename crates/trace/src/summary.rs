@@ -3,7 +3,7 @@
 use crate::distribution::{Distribution, latencies, percentile_metrics};
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::histogram::{Histogram, bucket};
-use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs, prefetch};
+use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use std::collections::BTreeMap;
 
 /// What is known of one task so far.
@@ -162,14 +162,6 @@ impl Summary {
             metrics.push(Metric::new("run_queue_length_mean", length, "1", Better::Neither));
         }
         metrics
-    }
-
-    /// Has the host fetch what events of this task change.
-    #[inline]
-    pub fn prefetch(&self, task: TaskId) {
-        if let Some(task) = self.tasks.get(task.index()) {
-            prefetch(task, 1);
-        }
     }
 
     #[inline]
