@@ -11,6 +11,7 @@ use schedlab_base::Mistake;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// How large the workloads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub struct Cell {
     pub divide: f64,
     /// How `samples.*` are taken.
     pub sampling: Sampling,
+    /// It takes at least as many seeds: one is no figure where chance has much to say.
+    pub seeds: usize,
     /// As printed in the document.
     pub published: Option<Published>,
 }
@@ -230,6 +233,7 @@ struct CellFile {
     metric: Option<String>,
     divide: Option<Scalar>,
     sampling: Option<Sampling>,
+    seeds: Option<NonZeroUsize>,
     published: Option<PublishedFile>,
 }
 
@@ -395,6 +399,7 @@ impl Reader<'_> {
             metric: text(&own.metric, &base.metric)?.ok_or("a cell has no metric")?,
             divide: number(&own.divide, &base.divide)?.unwrap_or(1.0),
             sampling: own.sampling.clone().or_else(|| base.sampling.clone()).unwrap_or_default(),
+            seeds: own.seeds.or(base.seeds).map_or(1, NonZeroUsize::get),
             published: published.map(|published| self.published(published, &variables)).transpose()?,
         })
     }

@@ -273,6 +273,7 @@ mod tests {
             metric: "throughput".into(),
             divide: 1.0,
             sampling: Default::default(),
+            seeds: 1,
             published: None,
         }
     }

@@ -28,13 +28,9 @@ pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let documents = documents(args)?;
-    let plan = Plan::new(&documents)?;
+    let plan = Plan::new(&documents, args.runs.get());
     let changes = changes(args)?;
-    let mut runs = plan.simulations(args)?;
-    // One seed of each is enough to find a mistake early.
-    for simulation in runs.iter().step_by(args.runs.get()) {
-        simulation.check()?;
-    }
+    let mut runs = plan.simulations(args.seed)?;
     let own = runs.len();
     let varied: Vec<Change> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
     for change in &varied {
@@ -42,7 +38,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure
     }
     let Some(mut records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
     let outcomes = |records: &[RunRecord]| -> Vec<DocumentOutcome> {
-        documents.iter().map(|document| plan.outcome(document, records, args.runs.get())).collect()
+        documents.iter().map(|document| plan.outcome(document, records)).collect()
     };
     let reproduction = outcomes(&records[..own]);
     let others = records.chunks(own.max(1)).skip(1).map(outcomes);
@@ -141,6 +137,8 @@ impl Change {
 /// The different runs behind all cells: rows share them.
 struct Plan {
     cells: Vec<Cell>,
+    /// The number of seeds that was asked for.
+    asked: usize,
 }
 
 /// True when two cells are values of the same run.
@@ -156,33 +154,47 @@ fn same_run(a: &Cell, b: &Cell) -> bool {
 }
 
 impl Plan {
-    fn new(documents: &[Document]) -> Result<Plan, Failure> {
+    fn new(documents: &[Document], asked: usize) -> Plan {
         let mut cells: Vec<Cell> = Vec::new();
         let rows = documents.iter().flat_map(|document| &document.tables).flat_map(|table| &table.rows);
         for cell in rows.flat_map(|row| &row.cells) {
-            if !cells.iter().any(|known| same_run(known, cell)) {
-                cells.push(cell.clone());
+            match cells.iter_mut().find(|known| same_run(known, cell)) {
+                Some(known) => known.seeds = known.seeds.max(cell.seeds),
+                None => cells.push(cell.clone()),
             }
         }
-        Ok(Plan { cells })
+        Plan { cells, asked }
     }
 
-    /// For each cell the runs of all seeds.
-    fn simulations(&self, args: &ReproduceArgs) -> Result<Vec<Simulation>, Failure> {
+    /// How many seeds a cell takes.
+    fn seeds(&self, cell: &Cell) -> usize {
+        cell.seeds.max(self.asked)
+    }
+
+    /// For each cell the runs of all its seeds, from `first` on.
+    fn simulations(&self, first: u64) -> Result<Vec<Simulation>, Failure> {
         let mut runs = Vec::new();
         for cell in &self.cells {
-            let simulation = simulation(cell)?;
-            for run in 0..args.runs.get() as u64 {
-                runs.push(Simulation { seed: args.seed.wrapping_add(run), ..simulation.clone() });
+            let simulation = Simulation { seed: first, ..simulation(cell)? };
+            // One seed of each is enough to find a mistake early.
+            simulation.check()?;
+            for run in 0..self.seeds(cell) as u64 {
+                runs.push(Simulation { seed: first.wrapping_add(run), ..simulation.clone() });
             }
         }
         Ok(runs)
     }
 
-    fn outcome(&self, document: &Document, records: &[RunRecord], seeds: usize) -> DocumentOutcome {
+    /// A cell's share of the records of all simulations.
+    fn records<'a>(&self, cell: &Cell, records: &'a [RunRecord]) -> &'a [RunRecord] {
+        let at = self.cells.iter().position(|known| same_run(known, cell)).expect("every cell is planned");
+        let begin: usize = self.cells[..at].iter().map(|before| self.seeds(before)).sum();
+        &records[begin..begin + self.seeds(cell)]
+    }
+
+    fn outcome(&self, document: &Document, records: &[RunRecord]) -> DocumentOutcome {
         let values = |cell: &Cell| -> Vec<Option<f64>> {
-            let at = self.cells.iter().position(|known| same_run(known, cell));
-            let runs = at.and_then(|at| records.chunks(seeds).nth(at)).unwrap_or_default();
+            let runs = self.records(cell, records);
             runs.iter().map(|run| value(run, &cell.metric).map(|value| value / cell.divide)).collect()
         };
         let mut tables = Vec::new();
@@ -272,7 +284,7 @@ mod tests {
         for name in LIBRARY.names(".toml") {
             for form in [Form::Quick, Form::Full] {
                 let document = Document::read(&LIBRARY, name, form).unwrap();
-                let plan = Plan::new(std::slice::from_ref(&document)).unwrap();
+                let plan = Plan::new(std::slice::from_ref(&document), 1);
                 for cell in &plan.cells {
                     let simulation = simulation(cell).unwrap();
                     let scenario = simulation.scenario().unwrap();
@@ -290,11 +302,34 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_has_its_own_number_of_seeds() {
+        let document = Document::read(&LIBRARY, "swap", Form::Quick).unwrap();
+        let cells = |id: &str| {
+            let table = document.tables.iter().find(|table| table.id == id).unwrap();
+            table.rows[0].cells[0].clone()
+        };
+        let plan = Plan { cells: vec![cells("fig2"), cells("fig6"), cells("fig5")], asked: 2 };
+        assert_eq!(
+            plan.simulations(9).unwrap().iter().map(|run| run.seed).collect::<Vec<_>>(),
+            [9, 10, 9, 10, 11, 12, 13, 9, 10]
+        );
+        let text = r#"{"schedlab":{"version":"0","schema":1},"runs":[{"scheduler":"o1","workload":{"name":"w"},
+            "machine":"m","cpus":1,"seed":1,"backend":"sim","duration_ns":1,"exit":{"kind":"none"},"metrics":{}}]}"#;
+        let run = from_json(text).unwrap().runs.remove(0);
+        let records: Vec<RunRecord> = (0..9).map(|seed| RunRecord { seed, ..run.clone() }).collect();
+        let found =
+            |id: &str| plan.records(&cells(id), &records).iter().map(|run| run.seed).collect::<Vec<_>>();
+        assert_eq!(found("fig2"), [0, 1]);
+        assert_eq!(found("fig6"), [2, 3, 4, 5, 6]);
+        assert_eq!(found("fig5"), [7, 8]);
+    }
+
+    #[test]
     fn recomputed_statistics_agree() {
         for name in LIBRARY.names(".toml") {
-            let document = Document::read(&LIBRARY, name, Form::Quick).unwrap();
-            let plan = Plan { cells: Vec::new() };
-            let outcome = plan.outcome(&document, &[], 1);
+            let mut document = Document::read(&LIBRARY, name, Form::Quick).unwrap();
+            document.tables.iter_mut().for_each(|table| table.rows.clear());
+            let outcome = Plan::new(&[], 1).outcome(&document, &[]);
             let share = outcome.recomputed();
             assert_eq!(share.agreeing, share.rows, "{name}");
         }
