@@ -332,6 +332,7 @@ mod tests {
         assert_eq!(Insn::all_from_bytes(&[0; 9]), None);
         assert_eq!(Insn::all_from_bytes(&[0; 16]).unwrap().len(), 2);
     }
+
     #[test]
     fn execution_goes_on_behind_and_where_it_jumps() {
         let after = |insn: Insn| insn.successors(5);

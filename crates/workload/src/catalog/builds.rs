@@ -13,7 +13,7 @@ use crate::program::{Amount, ChannelId, DiskId, Op, ProgramBuilder, ProgramId, T
 use crate::scenario::{ChannelKind, End, Scenario};
 
 use super::WorkloadInfo;
-use super::draft::Draft;
+use super::draft::{Draft, TIMES};
 use super::draws::exponential;
 use super::mkbench::{MAKE_KIB, Make, STAGE_KIB, shares};
 use super::params::{CatalogError, ParamInfo, ParamKind, Params};
@@ -54,8 +54,6 @@ const CLOCK: ParamInfo = ParamInfo {
     about: "period of the clock's software interrupt, a thread that preempts what the first CPU runs; 0 for none",
     kind: ParamKind::Duration("ms"),
 };
-
-const TIMES: &[(&str, &str)] = &[("real", "s"), ("user", "s"), ("sys", "s")];
 
 pub(super) const BUILDWORLD: WorkloadInfo = WorkloadInfo {
     name: "buildworld",
@@ -252,10 +250,7 @@ fn timed(
     let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
     draft.task("make".into(), process, program).working_set_kib = MAKE_KIB;
     softclock(&mut draft, params);
-    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
-    for ((name, unit), formula) in TIMES.iter().zip(formulas) {
-        draft.metric(MetricSpec { name: (*name).into(), unit, better: Better::Lower, formula });
-    }
+    draft.times(span);
     draft.finish()
 }
 

@@ -8,7 +8,7 @@ use crate::program::{Amount, Op, ProgramBuilder};
 use crate::scenario::{End, Scenario};
 
 use super::WorkloadInfo;
-use super::draft::Draft;
+use super::draft::{Draft, TIMES};
 use super::params::{CatalogError, ParamInfo, ParamKind, Params};
 
 /// CPU time between two looks at a counter or a file. Chosen.
@@ -54,7 +54,7 @@ pub(super) const OGGENC: WorkloadInfo = WorkloadInfo {
         // Inferred: what of the real time is neither.
         ParamInfo::time("io", "1.14s", "s", "time that it waits for the disk, at the beginnings of tracks"),
     ],
-    metrics: &[("real", "s"), ("user", "s"), ("sys", "s")],
+    metrics: TIMES,
     build: build_oggenc,
 };
 
@@ -125,7 +125,7 @@ pub(super) const CDPARANOIA: WorkloadInfo = WorkloadInfo {
         ParamInfo::time("user", "20s", "s", "CPU time in user space"),
         ParamInfo::time("system", "6s", "s", "CPU time in the kernel"),
     ],
-    metrics: &[("real", "s"), ("user", "s"), ("sys", "s")],
+    metrics: TIMES,
     build: build_cdparanoia,
 };
 
@@ -166,16 +166,8 @@ fn build_oggenc(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     });
     let (program, process) = (draft.program(daemon), draft.process());
     draft.task("syncer".into(), process, program).background = true;
-    measure_times(&mut draft, &OGGENC, span);
+    draft.times(span);
     draft.finish()
-}
-
-/// The metrics of `time`: real time from begin to end of `span`, user and system time.
-fn measure_times(draft: &mut Draft, workload: &WorkloadInfo, span: SpanId) {
-    let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
-    for (&(name, unit), formula) in workload.metrics.iter().zip(formulas) {
-        draft.metric(MetricSpec { name: name.into(), unit, better: Better::Lower, formula });
-    }
 }
 
 /// Lengths of tracks in chunks: between a half and one and a half of their mean, and as many in all.
@@ -262,7 +254,7 @@ fn build_cdparanoia(params: &Params, _seed: u64) -> Result<Scenario, CatalogErro
     });
     let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
     draft.task("cdparanoia".into(), process, program);
-    measure_times(&mut draft, &CDPARANOIA, span);
+    draft.times(span);
     draft.finish()
 }
 
@@ -272,19 +264,25 @@ mod tests {
     use super::*;
     use crate::cursor::Cursor;
 
-    fn sums(spec: &str) -> (DurationNs, DurationNs, DurationNs) {
+    /// What the first task does, one operation after the other.
+    fn ops(spec: &str) -> Vec<Op> {
         let scenario = build(spec, 4).unwrap();
-        let (mut user, mut system, mut disk) = Default::default();
+        let program = &scenario.programs[scenario.tasks[0].program.index()];
         let mut cursor = Cursor::start();
-        loop {
-            match cursor.next(&scenario.programs[scenario.tasks[0].program.index()]) {
-                Op::Exit => return (user, system, disk),
+        std::iter::from_fn(|| Some(cursor.next(program)).filter(|op| *op != Op::Exit)).collect()
+    }
+
+    fn sums(spec: &str) -> (DurationNs, DurationNs, DurationNs) {
+        let (mut user, mut system, mut disk) = Default::default();
+        for op in ops(spec) {
+            match op {
                 Op::Run(span) => user += span,
                 Op::RunKernel(span) => system += span,
                 Op::Io { service, .. } => disk += service,
                 _ => {}
             }
         }
+        (user, system, disk)
     }
 
     #[test]
@@ -318,15 +316,8 @@ mod tests {
     #[test]
     fn loops_are_reported_in_their_order() {
         assert!(STREAM.metrics.iter().map(|metric| metric.0).eq(LOOPS.map(|(name, _)| name)));
-        let scenario = build("stream:array=100,passes=3", 1).unwrap();
-        let (mut cursor, mut walked) = (Cursor::start(), Vec::new());
-        loop {
-            match cursor.next(&scenario.programs[0]) {
-                Op::Exit => break,
-                Op::Touch { kib } => walked.push(kib),
-                _ => {}
-            }
-        }
+        let walk = |op: Op| if let Op::Touch { kib } = op { Some(kib) } else { None };
+        let walked: Vec<u32> = ops("stream:array=100,passes=3").into_iter().filter_map(walk).collect();
         assert_eq!(walked, [200, 200, 200, 200, 200, 200, 300, 300, 300, 300, 300, 300]);
     }
 

@@ -1,8 +1,8 @@
 //! Assembles a scenario piece by piece.
 
-use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_base::{Better, DurationNs, Nice, Policy};
 
-use crate::measure::{CounterId, MetricSpec, SeriesSpec, SpanId};
+use crate::measure::{CounterId, Formula, MetricSpec, SeriesSpec, SpanId};
 use crate::program::{
     BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramBuilder, ProgramId,
     SemId, WordId,
@@ -13,6 +13,9 @@ use crate::scenario::{
 };
 
 use super::params::{CatalogError, Params};
+
+/// What `time` tells of a command, with units; [`Draft::times`] measures it.
+pub(super) const TIMES: &[(&str, &str)] = &[("real", "s"), ("user", "s"), ("sys", "s")];
 
 /// A scenario in the making; every method hands out the index of what it adds.
 pub(super) struct Draft {
@@ -154,6 +157,14 @@ impl Draft {
 
     pub(super) fn metric(&mut self, metric: MetricSpec) {
         self.scenario.metrics.push(metric);
+    }
+
+    /// The metrics [`TIMES`]: real time from begin to end of `span`, user and system time.
+    pub(super) fn times(&mut self, span: SpanId) {
+        let formulas = [Formula::MakespanSeconds(span), Formula::UserSeconds, Formula::SystemSeconds];
+        for (&(name, unit), formula) in TIMES.iter().zip(formulas) {
+            self.metric(MetricSpec { name: name.into(), unit, better: Better::Lower, formula });
+        }
     }
 
     /// The checked scenario.

@@ -210,6 +210,7 @@ fn scenarios_survive_being_written() {
         assert_eq!(first, second, "{}", write(&first));
     }
 }
+
 /// No name of a type of this program is told, but what to write.
 #[test]
 fn values_of_another_kind_name_the_key_and_what_is_wanted() {
