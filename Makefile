@@ -3,13 +3,14 @@
 #   make demo    real schedulers compared on the chat workload, in seconds
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
 #   make swarm   1,000 random runs of every scheduler with all checkers
+#   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build demo test swarm bench objects clean
+.PHONY: build demo test swarm fuzz bench objects clean
 
 build:
 	@scripts/setup build
@@ -30,6 +31,10 @@ test:
 swarm:
 	@scripts/setup build
 	SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test swarm -- --nocapture every
+
+fuzz:
+	@scripts/setup fuzz
+	scripts/fuzz $(FUZZ_TARGETS)
 
 bench: build
 	bench/switch_rate

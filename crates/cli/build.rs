@@ -1,6 +1,7 @@
 //! Compiles the shipped schedulers and puts them, with the machine files, into the
 //! command, so that one file is all that has to be copied anywhere (into a VM too).
 
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +19,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
+    println!("cargo::rustc-env=SCHEDLAB_BUILD={}", build(&root));
     let mut code = String::new();
     code.push_str(
         "/// Name, what it is, tunables with their comments, and object file of each shipped scheduler.\n",
@@ -66,6 +68,46 @@ fn main() {
     }
     code.push_str("];\n");
     fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");
+}
+
+/// What tells this build from others: a hash of the sources that a result depends on, the lock file with them. It is the same
+/// on every machine, for every profile and target, and results are the same there too; a hash of the binary would differ.
+fn build(root: &Path) -> String {
+    let mut sources = vec![root.join("Cargo.toml"), root.join("Cargo.lock")];
+    for room in entries(&root.join("crates")) {
+        sources.extend([room.join("Cargo.toml"), room.join("build.rs"), room.join("src")]);
+    }
+    sources.retain(|path| path.exists());
+    let mut all = Vec::new();
+    for path in sources {
+        println!("cargo::rerun-if-changed={}", path.display());
+        below(path, &mut all);
+    }
+    let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+    let mut all: Vec<(String, PathBuf)> = all.into_iter().map(|path| (name(&path), path)).collect();
+    all.sort();
+    let mut hash = Sha256::new();
+    for (name, path) in all {
+        let content = fs::read(&path).unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
+        for part in [name.as_bytes(), &content] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The files below a path, or the path itself; those that editors leave behind are no sources.
+fn below(path: PathBuf, found: &mut Vec<PathBuf>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with(['.', '#']) || name.ends_with(['~', '#']) || name.ends_with(".orig") {
+        return;
+    }
+    if path.is_dir() {
+        entries(&path).into_iter().for_each(|path| below(path, found));
+    } else {
+        found.push(path);
+    }
 }
 
 /// Folders with a policy of the same name in them, in name order.

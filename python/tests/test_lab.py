@@ -67,6 +67,11 @@ def test_data_frames(lab: Lab) -> None:
         below = delays.waits.cumsum() / delays.waits.sum()
         assert delays.le_ns[below >= 0.99].min() == run["run_delay_ns_p99"]
         assert delays.le_ns.max() == run["run_delay_ns_max"]
+    waits = result.wait_frame()
+    assert set(waits.scope) >= {"all", "group", "task"} and (waits["max"] >= waits.p99).all()
+    assert len(waits[waits.scope == "all"]) == 2 * len(result.runs) and "count" in waits
+    assert list(runs.object_sha256.unique()) == [run.provenance.object_sha256 for run in result.runs[::2]]
+    assert len(result.warning_frame()) == sum(len(run.warnings) for run in result.runs) + len(result.warnings)
     series = lab.sim("o1", "swap-multi:iterations=3,hogs=0", cpus=1).series_frame()
     assert len(series) == 3 and (series.value > 0).all()
 
@@ -123,7 +128,40 @@ def test_an_ejected_scheduler_is_an_exception_with_the_run(lab: Lab, tmp_path: P
     assert ejected.value.code == 4 and ejected.value.result
     run = ejected.value.result.run
     assert run.exit.kind in ejected.value.text
-    assert run.exit.after_ns and run.exit.after_ns < run.duration_ns
+    assert run.exit.after_ns and run.exit.after_ns <= run.duration_ns
+    assert run.after_ejection is None and "null_pointer.bpf.c:" in run.exit.message
+    with pytest.raises(schedlab.Ejected) as ejected:
+        lab.sim(str(faulty), WORKLOAD, cpus=2, options=["--after-ejection", "continue"])
+    outlived = ejected.value.result.run  # type: ignore[union-attr]
+    assert outlived.duration_ns == run.duration_ns and outlived.metrics == run.metrics
+    rest = outlived.after_ejection
+    assert rest and rest.duration_ns > 0 and rest.metrics["throughput"].value > 0  # type: ignore[operator]
+
+
+def test_waits_name_who_when_and_behind_whom(lab: Lab) -> None:
+    run = lab.sim("eevdf", "cpuhog:ntasks=3,ttime=300ms", cpus=1).run
+    longest = run.waits().run_delay_ns
+    assert longest and longest.max == run["run_delay_ns_max"] and longest.p99 == run["run_delay_ns_p99"]
+    assert longest.task.startswith("hog/") and longest.cpu == 0
+    assert longest.behind[0]["task"] != longest.task and 0 < longest.behind[0]["time_ns"] <= longest.max
+    tasks = [waits for waits in run.task_waits if waits.scope == "task"]
+    assert [waits.name for waits in tasks] == [task.name for task in run.tasks]
+    assert sum(waits.run_delay_ns.count for waits in tasks if waits.run_delay_ns) == longest.count
+    assert run.waits("hog").run_delay_ns == longest
+    with pytest.raises(KeyError, match="no waits of 'nobody'.*hog/0"):
+        run.waits("nobody")
+    assert len(run.provenance.workload_sha256 or "") == 64 and run.provenance.object_sha256 is None
+
+
+def test_seeds_that_change_nothing_are_a_warning(lab: Lab) -> None:
+    words = ["eevdf", "o1"], "cpuhog:ntasks=1,ttime=50ms"
+    result = lab.compare(*words, cpus=1, runs=2)
+    assert result.warnings == [] or {warning.kind for warning in result.warnings} == {"seeds_change_nothing"}
+    work = next(comparison for comparison in result.comparisons if comparison.metric == "work")
+    assert work.verdict == "no difference that matters" and work.at_least_percent == 1
+    if result.warnings:
+        with pytest.raises(schedlab.Failed, match="--strict"):
+            lab.compare(*words, cpus=1, runs=2, options=["--strict"])
 
 
 def test_a_binary_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +180,22 @@ def test_where_the_binary_is_looked_for(tmp_path: Path, monkeypatch: pytest.Monk
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return path
 
-    built, on_path, by_variable = program("target/release"), program("bin"), program("other")
+    built, on_path, by_variable = program("tree/target/release"), program("bin"), program("other")
+    installed = program("scripts")
+    package = tmp_path / "tree/python/src/schedlab/command.py"
+    package.parent.mkdir(parents=True)
+    for file in (package, tmp_path / "tree/Cargo.toml"):
+        file.write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCHEDLAB", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("schedlab.command.__file__", str(tmp_path / "package" / "command.py"))
+    monkeypatch.setattr("schedlab.command.__file__", str(package))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: "/nowhere")
     assert Lab().binary == built
     monkeypatch.setenv("PATH", str(on_path.parent))
     assert Lab().binary == on_path
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(installed.parent))
+    assert Lab().binary == installed
     monkeypatch.setenv("SCHEDLAB", str(by_variable))
     assert Lab().binary == by_variable
     assert Lab(built).binary == built

@@ -112,3 +112,15 @@ def test_ray_changes_nothing(lab: Lab, plain: schedlab.Result, tmp_path: Path) -
             lab.compare(SCHEDULERS, name, workers=Cluster())
     finally:
         ray.shutdown()
+
+
+def test_a_time_limit_loses_its_runs_alone(lab: Lab, tmp_path: Path) -> None:
+    def compare(workload: str, limit: str) -> schedlab.Result:
+        options = ["--time-limit", limit]
+        how = {"cpus": 1, "runs": 2, "workers": Pool(1), "resume": tmp_path, "options": options}
+        return lab.compare(["eevdf", "o1"], workload, **how)  # type: ignore[arg-type]
+
+    with pytest.raises(schedlab.Inconclusive, match="--time-limit"):
+        compare("cpuhog:ntasks=64,ttime=1000000s", "50ms")
+    assert not list(tmp_path.iterdir())
+    assert len(compare("cpuhog:ntasks=1,ttime=10ms", "10m").runs) == 4

@@ -19,9 +19,25 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sim", &["base", "trace", "workload"]),
     ("scx", &["base", "trace", "workload", "bpf", "sim"]),
     ("live", &["base", "trace", "workload", "bpf"]),
+    ("sandbox", &[]),
     ("reproduction", &["base", "trace", "stats"]),
     ("report", &["base", "trace", "stats", "reproduction"]),
-    ("cli", &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "live", "reproduction", "report"]),
+    (
+        "cli",
+        &[
+            "base",
+            "trace",
+            "stats",
+            "workload",
+            "bpf",
+            "sim",
+            "scx",
+            "live",
+            "sandbox",
+            "reproduction",
+            "report",
+        ],
+    ),
 ];
 
 /// Rooms where a run must be a function of its inputs alone.
@@ -39,6 +55,12 @@ const BANNED: &[(&str, &str)] = &[
     ("std::process", "the live room"),
     ("RandomState", "Prng with a seed"),
 ];
+
+/// Where what programs call is written: it reaches guest memory through the typed layer alone.
+const TYPED: &[&str] = &["crates/bpf/src/helpers", "crates/scx/src/kfunc"];
+
+/// Ways around that layer.
+const UNTYPED: &[&str] = &["vm.mem", "kernel_objects", "mem.slice", "mem.write_u", "mem.read_u", ".perm_at("];
 
 const MAX_FILE_LINES: usize = 1000;
 const MAX_FUNCTION_LINES: usize = 70;
@@ -123,9 +145,23 @@ fn deterministic_rooms_use_nothing_of_the_host() {
 }
 
 #[test]
+fn what_programs_call_reaches_memory_through_typed_arguments() {
+    let mut findings = Vec::new();
+    for dir in TYPED {
+        for path in rust_files(dir) {
+            let text = fs::read_to_string(&path).unwrap();
+            for way in UNTYPED.iter().filter(|way| production(&text).contains(**way)) {
+                findings.push(format!("{}: {way}: take a typed argument (schedlab_bpf::args)", shown(&path)));
+            }
+        }
+    }
+    report(findings);
+}
+
+#[test]
 fn files_are_one_idea_long_and_say_which() {
     let mut findings = Vec::new();
-    for path in rust_files("crates").into_iter().chain(rust_files("tests")) {
+    for path in rust_files("crates").into_iter().chain(rust_files("tests")).chain(rust_files("fuzz")) {
         let text = fs::read_to_string(&path).unwrap();
         if !text.starts_with("//!") && !text.starts_with("#!") {
             findings.push(format!("{}: no module header (//! ...)", shown(&path)));
@@ -135,7 +171,10 @@ fn files_are_one_idea_long_and_say_which() {
             findings.push(format!("{}: {lines} lines, at most {MAX_FILE_LINES}", shown(&path)));
         }
     }
-    for path in files(&root().join("schedulers"), &["c", "h"]) {
+    for path in ["schedulers", "tests/objects", "fuzz/driver"]
+        .iter()
+        .flat_map(|dir| files(&root().join(dir), &["c", "h"]))
+    {
         let text = fs::read_to_string(&path).unwrap();
         let first_lines: String = text.lines().take(2).collect();
         if !first_lines.contains("SPDX-License-Identifier: GPL-2.0-only") {
@@ -188,7 +227,8 @@ impl<'ast> Visit<'ast> for FunctionLengths {
 #[test]
 fn functions_are_short() {
     let mut findings = Vec::new();
-    for path in rust_files("crates").into_iter().filter(|path| !is_test_file(path)) {
+    let checked = rust_files("crates").into_iter().chain(rust_files("fuzz"));
+    for path in checked.filter(|path| !is_test_file(path)) {
         let text = fs::read_to_string(&path).unwrap();
         let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", shown(&path)));
         let mut lengths = FunctionLengths { path: shown(&path), findings: Vec::new() };

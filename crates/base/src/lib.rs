@@ -12,6 +12,8 @@ mod metric;
 mod mistake;
 mod prng;
 mod setting;
+mod stop;
+mod task_table;
 mod time;
 mod weight;
 
@@ -22,5 +24,7 @@ pub use metric::{Better, Metric};
 pub use mistake::Mistake;
 pub use prng::Prng;
 pub use setting::{ParseTimedSettingError, TimedSetting};
+pub use stop::StopFlag;
+pub use task_table::{OfTask, TaskTable};
 pub use time::{DurationNs, ParseDurationError, TimeNs};
 pub use weight::{Nice, Policy, Weight};

@@ -18,8 +18,10 @@
 mod decode;
 mod raw;
 
-use crate::engine::Native;
+use crate::engine::{Native, NotCompiled};
+use crate::fault::Location;
 use crate::insn::Insn;
+use crate::limits::{OBJECT_INSNS, PROGRAM_INSNS};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,9 +30,6 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use decode::Reg;
 pub(crate) use decode::{Op, OpCode};
 pub use raw::from_slots;
-
-/// Most slots in one function, as the kernel's limit for privileged programs (`BPF_COMPLEXITY_LIMIT_INSNS`).
-pub const MAX_FUNCTION_SLOTS: usize = 1_000_000;
 
 /// The number of a function in its [`Code`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -101,13 +100,47 @@ pub struct Code {
     functions: Vec<Function>,
     /// The same as machine code, once somebody asked for it; nothing where that cannot be.
     native: OnceLock<Option<Arc<Native>>>,
+    /// Why it cannot.
+    not_compiled: OnceLock<NotCompiled>,
 }
 
 impl Code {
     /// The image as machine code, made the first time.
     #[inline]
     pub(crate) fn native(&self) -> Option<&Native> {
-        self.native.get_or_init(|| Native::compile(self).map(Arc::new)).as_deref()
+        let compile = || match Native::compile(self) {
+            Ok(native) => Some(Arc::new(native)),
+            Err(why) => {
+                self.not_compiled.get_or_init(|| why);
+                None
+            }
+        };
+        self.native.get_or_init(compile).as_deref()
+    }
+
+    /// Compiles the image to the host's own instructions, unless that was done before; [`crate::Compiler`] does it when
+    /// it first runs the image.
+    ///
+    /// # Errors
+    /// Why the image is interpreted instead; its results are the same.
+    pub fn compile(&self) -> Result<(), NotCompiled> {
+        match (self.native(), self.not_compiled.get()) {
+            (None, Some(why)) => Err(why.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same image on a host that does not compile it, for this reason.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(crate) fn refused_by_host(self, why: NotCompiled) -> Code {
+        assert!(self.native.set(None).is_ok() && self.not_compiled.set(why).is_ok(), "nobody asked before");
+        self
+    }
+
+    /// For each function the index of its first instruction, and how many it has.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.functions.iter().map(|function| (function.first as usize, function.op_count as usize))
     }
 
     /// The function with this number.
@@ -133,6 +166,14 @@ impl Code {
     #[inline(always)]
     pub(crate) fn entry(&self, id: FuncId) -> Option<usize> {
         self.functions.get(id.0 as usize).map(|function| function.first as usize)
+    }
+
+    /// The place that [`crate::Vm::site`] stands for.
+    #[must_use]
+    pub fn location(&self, site: u32) -> Location {
+        let (func, insn) = self.place(site as usize);
+        let function = self.function(func).map(|function| function.name().to_string()).unwrap_or_default();
+        Location { func, function, insn }
     }
 
     /// The function and slot that an index into `ops` belongs to.
@@ -168,8 +209,10 @@ pub enum CodeErrorKind {
     UnknownFunction(i32),
     /// The last instruction can go on to the next one.
     FallsOffEnd,
-    /// A function without instructions, or with more than [`MAX_FUNCTION_SLOTS`].
+    /// A function without instructions, or with more than [`PROGRAM_INSNS`].
     BadLength(usize),
+    /// A function with which the image would have more than [`OBJECT_INSNS`]: this many.
+    TooMuchCode(usize),
     /// A mark on a slot that holds no memory access.
     BadMark,
 }
@@ -197,7 +240,10 @@ impl fmt::Display for CodeErrorKind {
                 f.write_str("the function's last instruction is neither exit nor jump")
             }
             CodeErrorKind::BadLength(slots) => {
-                write!(f, "a function of {slots} slots; 1 to {MAX_FUNCTION_SLOTS} are possible")
+                write!(f, "a function of {slots} slots; 1 to {} are possible", PROGRAM_INSNS.most)
+            }
+            CodeErrorKind::TooMuchCode(slots) => {
+                write!(f, "{slots} {}, the limit is {}", OBJECT_INSNS.what, OBJECT_INSNS.most)
             }
             CodeErrorKind::BadMark => f.write_str("a mark on something that accesses no memory"),
         }
@@ -229,6 +275,8 @@ pub struct CodeBuilder {
     ops: Vec<Op>,
     slots: Vec<u32>,
     functions: Vec<Function>,
+    /// Slots of all functions.
+    slot_count: usize,
     wide_shifts: bool,
 }
 
@@ -256,10 +304,16 @@ impl CodeBuilder {
     /// Checks and decodes a function; numbers are given in the order of calls, from 0.
     ///
     /// # Errors
-    /// The first offending instruction. References to other functions are checked by [`CodeBuilder::build`].
+    /// The first offending instruction; a function of more than [`PROGRAM_INSNS`] slots, or one with which all have more
+    /// than [`OBJECT_INSNS`]. References to other functions are checked by [`CodeBuilder::build`].
     pub fn add_function(&mut self, name: &str, insns: &[Insn], marks: &Marks) -> Result<FuncId, CodeError> {
         let id = self.next_id();
         let first = self.ops.len();
+        let slot_count = self.slot_count.saturating_add(insns.len());
+        if slot_count > OBJECT_INSNS.most_len() {
+            let (function, kind) = (name.to_string(), CodeErrorKind::TooMuchCode(slot_count));
+            return Err(CodeError { function, insn: 0, kind });
+        }
         let decoded = decode::function(insns, marks, first, self.wide_shifts);
         let decoded = decoded.map_err(|(insn, kind)| CodeError { function: name.to_string(), insn, kind })?;
         self.functions.push(Function {
@@ -268,6 +322,7 @@ impl CodeBuilder {
             op_count: decoded.ops.len() as u32,
             slot_count: insns.len() as u32,
         });
+        self.slot_count = slot_count;
         self.ops.extend(decoded.ops);
         self.slots.extend(decoded.slots);
         Ok(id)
@@ -278,8 +333,9 @@ impl CodeBuilder {
     /// # Errors
     /// The first call of, or reference to, a function that was not added.
     pub fn build(self) -> Result<Code, CodeError> {
-        let native = OnceLock::new();
-        let mut code = Code { ops: self.ops, slots: self.slots, functions: self.functions, native };
+        let (native, not_compiled) = (OnceLock::new(), OnceLock::new());
+        let CodeBuilder { ops, slots, functions, .. } = self;
+        let mut code = Code { ops, slots, functions, native, not_compiled };
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

@@ -38,12 +38,22 @@ mod native;
 
 pub(crate) use native::Native;
 
-use crate::code::{Code, FuncId};
+use crate::code::{Code, CodeBuilder, FuncId, Marks};
 use crate::fault::{Fault, FaultKind, Location};
+use crate::insn::Insn;
+use crate::limits::MACHINE_CODE_BYTES;
 use crate::memory::{FRAME_SIZE, GuestAddr, MAX_FRAMES, Memory};
+use std::fmt;
 
 /// Passes after which `may_goto` leaves its loop (kernel: `BPF_MAX_LOOPS`, 8 Mi).
 pub const MAY_GOTO_LIMIT: u64 = 8 << 20;
+
+/// Bytes that the price of a call covers. What a call reads or writes beyond them counts as instructions, one for each
+/// [`WORK_BYTES`], so that the work is paid for in simulated time and ends with the budget. Chosen: four cache lines, more
+/// than the keys and values of a scheduler's maps.
+pub const WORK_FREE: u64 = 256;
+/// Bytes beyond [`WORK_FREE`] that count as one instruction. Chosen: a register's width.
+pub const WORK_BYTES: u64 = 8;
 
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
@@ -108,7 +118,7 @@ impl Host for NoHost {
 pub struct Done {
     /// Register 0 at the exit.
     pub r0: u64,
-    /// Instructions executed, callbacks included.
+    /// Instructions executed, callbacks and the work of calls ([`Vm::work`]) included.
     pub insns: u64,
     /// Accesses that failed and were skipped: marked ones, and those to unmapped arena pages.
     pub probe_faults: u64,
@@ -201,7 +211,43 @@ impl Compiler {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Whether this host runs compiled code, found out by compiling one instruction.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn available() -> Result<(), NotCompiled> {
+        let mut builder = CodeBuilder::new();
+        let added = builder.add_function("probe", &[Insn::exit()], &Marks::default());
+        added.and_then(|_| builder.build()).map_or(Ok(()), |code| code.compile())
+    }
 }
+
+/// Why code is interpreted and not compiled. Results are the same, and take longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotCompiled {
+    /// The compiler does not know the instructions of this host.
+    OtherHost,
+    /// The host gives no executable memory, in its words.
+    Forbidden(String),
+    /// The machine code would be longer than [`MACHINE_CODE_BYTES`].
+    TooLong,
+}
+
+impl fmt::Display for NotCompiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotCompiled::OtherHost => f.write_str("the compiler knows x86-64 only"),
+            NotCompiled::Forbidden(words) => write!(f, "this host gives no executable memory: {words}"),
+            NotCompiled::TooLong => {
+                write!(f, "more {} than the limit of {}", MACHINE_CODE_BYTES.what, MACHINE_CODE_BYTES.most)
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotCompiled {}
 
 impl Engine for Compiler {
     #[inline(always)]
@@ -269,10 +315,45 @@ impl<'a> Vm<'a> {
         self.budget.saturating_sub(self.executed)
     }
 
+    /// Counts work that a call does for the program, as if it were so many instructions: see [`WORK_FREE`].
+    ///
+    /// # Errors
+    /// [`FaultKind::Budget`] when the run's budget is used up by it.
+    #[inline]
+    pub fn work(&mut self, insns: u64) -> Result<(), Fault> {
+        self.executed = self.executed.saturating_add(insns);
+        if self.executed > self.budget { Err(self.exhausted()) } else { Ok(()) }
+    }
+
+    /// As [`Vm::work`], for `bytes` that a call reads or writes.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn work_bytes(&mut self, bytes: u64) -> Result<(), Fault> {
+        if bytes <= WORK_FREE {
+            return Ok(());
+        }
+        self.work((bytes - WORK_FREE) / WORK_BYTES)
+    }
+
+    #[cold]
+    fn exhausted(&mut self) -> Fault {
+        self.executed = self.budget;
+        FaultKind::Budget { limit: self.budget }.into()
+    }
+
     /// The instruction that called the host.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location_of(self.at)
+    }
+
+    /// The same as a number, which [`Code::location`] turns into a place.
+    #[inline]
+    #[must_use]
+    pub fn site(&self) -> u32 {
+        self.at as u32
     }
 
     /// Calls a function of the program from within a host's call, with up to five arguments in r1 to r5, and returns
@@ -311,10 +392,7 @@ impl<'a> Vm<'a> {
     }
 
     fn location_of(&self, index: usize) -> Location {
-        let (func, insn) = self.code.place(index);
-        let function =
-            self.code.function(func).map(|function| function.name().to_string()).unwrap_or_default();
-        Location { func, function, insn }
+        self.code.location(index as u32)
     }
 
     /// Enters a frame and says what its r10 is; what else its exit restores is the caller's to remember.

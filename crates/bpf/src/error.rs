@@ -30,6 +30,8 @@ pub enum LoadErrorKind {
     Unresolved,
     /// A setting that names no variable, or a value that does not fit its variable.
     Setting,
+    /// More of something than an object may have; see [`crate::limits`].
+    Limit,
     /// Guest memory ran out.
     Memory,
     /// The host does not give what guest memory takes.

@@ -12,23 +12,27 @@
 //! * [`memory`]: the guest address space, the only memory that a program can reach;
 //! * [`code`]: functions checked and decoded once;
 //! * [`engine`]: execution with an exact instruction count, and what a host has to offer;
-//! * [`fault`]: why a run ended early, and where.
+//! * [`fault`]: why a run ended early, and where;
+//! * [`limits`]: what an object may have at most.
 
+pub mod args;
 pub mod btf;
 pub mod code;
 mod core_relo;
 pub mod engine;
 pub mod error;
 pub mod fault;
+mod guard;
 pub mod helpers;
 pub mod insn;
+pub mod limits;
 pub mod link;
 pub mod maps;
 pub mod memory;
 pub mod object;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
-pub use engine::{Compiler, Done, Engine, Host, Interpreter, NoHost, Vm};
+pub use engine::{Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Vm};
 pub use fault::{Access, Fault, FaultKind, Location};
 pub use insn::Insn;
 pub use memory::{GuestAddr, Memory, MemoryError, Perm};

@@ -7,9 +7,16 @@
 //! into that mapping, checked against its length, no program reaches memory of the host. Addresses depend only on
 //! the order of calls, never on the host.
 //!
-//! The first 64 KiB are never mapped, so NULL pointers with any member offset fault.
+//! The first 64 KiB are never mapped, so NULL pointers with any member offset fault. Nor does the host let anybody touch
+//! them, nor the guard regions in front of the permissions and behind the last page: an access that misses its place by
+//! a little in spite of the checks ends the process, and changes no permission and nothing of the host's.
+
+mod snapshot;
+
+pub use snapshot::Snapshot;
 
 use crate::fault::{Access, Fault, FaultKind};
+use crate::guard::{self, GUARD_LEN};
 use memmap2::{MmapMut, MmapOptions};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,12 +43,20 @@ const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 const PAGE_MASK: u64 = PAGE_SIZE - 1;
 /// Pages of the address space, and permission bytes before it.
 pub(crate) const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
+/// Where the guest's memory begins in its mapping, and where it ends.
+const GUEST_AT: usize = GUARD_LEN + PAGE_COUNT;
+const GUEST_END: usize = GUEST_AT + GUEST_LIMIT as usize;
+const _: () = assert!(usize::BITS >= 64, "the guest's address space needs a 64-bit host");
 /// The stack region, with unmapped pages on both sides.
 const STACK_BASE: u64 = 0x2_0000;
 const STACK_SIZE: u64 = FRAME_SIZE * MAX_FRAMES as u64;
 /// Where regions begin; the last page of window 0 stays free so that nothing touches the arena.
 const REGION_BASE: u64 = 0x10_0000;
 const REGION_LIMIT: u64 = ARENA_BASE - PAGE_SIZE;
+/// Bytes that an object may take for its maps, its arena and the kernel objects that it makes, unless
+/// [`Memory::set_limit`] says otherwise. Chosen: with the host's bookkeeping of a full hash map, one simulating process
+/// stays below 1 GiB.
+pub const DEFAULT_GUEST_MEMORY: u64 = 512 << 20;
 /// Length from which unmapped pages are given back to the host instead of being overwritten. Chosen.
 const RELEASE_LEN: u64 = 256 << 10;
 
@@ -130,6 +145,13 @@ impl BitOr for Perm {
 pub enum MemoryError {
     /// The host did not give the 8 GiB of address space.
     Reserve(std::io::Error),
+    /// The object has used up what it may take ([`Memory::set_limit`]).
+    Limit {
+        /// Bytes asked for.
+        len: u64,
+        /// Bytes that it may take in all.
+        limit: u64,
+    },
     /// Window 0 has no room for this many bytes.
     Full {
         /// Bytes asked for.
@@ -151,6 +173,12 @@ impl fmt::Display for MemoryError {
                 f,
                 "cannot reserve 8 GiB of address space: {e}; raise the limit on virtual memory (ulimit -v)"
             ),
+            MemoryError::Limit { len, limit } => {
+                write!(
+                    f,
+                    "guest memory is used up: {len} more bytes exceed the limit of {limit} (--guest-memory)"
+                )
+            }
             MemoryError::Full { len } => {
                 write!(f, "guest memory is full: no room for {len} bytes in 4 GiB")
             }
@@ -170,20 +198,37 @@ impl std::error::Error for MemoryError {
 
 /// The guest address space. See the module's text for its layout.
 pub struct Memory {
-    /// `PAGE_COUNT` permission bytes, then `GUEST_LIMIT` bytes of the guest's, so that the way from one to the other is
-    /// a constant.
+    /// A guard region, `PAGE_COUNT` permission bytes, `GUEST_LIMIT` bytes of the guest's, and another guard region: the
+    /// way from permissions to guest is a constant.
     map: MmapMut,
     /// Next free address of window 0.
     bump: u64,
-    /// Lengths of the live regions that `map` handed out, by address.
-    regions: BTreeMap<u64, u64>,
+    /// The live regions that `map` handed out, by address.
+    regions: BTreeMap<u64, Region>,
     /// Addresses of unmapped regions by length, reused last in, first out.
     free: BTreeMap<u64, Vec<u64>>,
+    /// Bytes that the object has taken, and may take.
+    used: u64,
+    limit: u64,
+    /// First address above everything that `map_at` ever mapped in the arena's window.
+    arena_end: u64,
     /// Stack frames in use, over all nested runs.
     pub(crate) frames_used: u32,
     /// What [`Memory::set_fresh`] was told last.
     fresh: Fresh,
 }
+
+/// A region of window 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Region {
+    /// Bytes, whole pages.
+    size: u64,
+    /// The map whose values lie there, or [`NO_OWNER`].
+    owner: u32,
+}
+
+/// The owner of the kernel's own regions.
+const NO_OWNER: u32 = u32::MAX;
 
 /// An object on [`Perm::LAZY`] pages that is up to date: loads that begin in it need not ask the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -214,15 +259,22 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::Reserve`] if the host refuses the address space.
     pub fn new() -> Result<Self, MemoryError> {
-        let len = usize::try_from(PAGE_COUNT as u64 + GUEST_LIMIT)
-            .map_err(|e| MemoryError::Reserve(std::io::Error::other(e)))?;
+        let len = GUEST_END + GUARD_LEN;
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
-        assert_eq!(map.len(), len, "the mapping covers permissions and guest address space");
+        assert_eq!(map.len(), len, "the mapping covers permissions, guest address space and guards");
+        for range in [0..GUARD_LEN, GUEST_AT..GUEST_AT + NULL_LIMIT as usize, GUEST_END..len] {
+            // SAFETY: `parts` gives no reference to the first and the last; pages below `NULL_LIMIT` never get a
+            // permission, and without one nobody reads or writes them.
+            unsafe { guard::close(map.as_ptr(), len, range).map_err(MemoryError::Reserve)? };
+        }
         let mut memory = Memory {
             map,
             bump: REGION_BASE,
             regions: BTreeMap::new(),
             free: BTreeMap::new(),
+            used: 0,
+            limit: DEFAULT_GUEST_MEMORY,
+            arena_end: ARENA_BASE,
             frames_used: 0,
             fresh: Fresh::default(),
         };
@@ -233,14 +285,14 @@ impl Memory {
     /// The permission bytes of all pages, and all bytes of the guest.
     #[inline(always)]
     fn parts(&self) -> (&[u8], &[u8]) {
-        // SAFETY: the mapping is longer than the first part, as `new` checked.
-        unsafe { self.map.split_at_unchecked(PAGE_COUNT) }
+        // SAFETY: the mapping is that long, as `new` checked.
+        unsafe { self.map.get_unchecked(GUARD_LEN..GUEST_END).split_at_unchecked(PAGE_COUNT) }
     }
 
     #[inline(always)]
     fn parts_mut(&mut self) -> (&mut [u8], &mut [u8]) {
         // SAFETY: as above.
-        unsafe { self.map.split_at_mut_unchecked(PAGE_COUNT) }
+        unsafe { self.map.get_unchecked_mut(GUARD_LEN..GUEST_END).split_at_mut_unchecked(PAGE_COUNT) }
     }
 
     #[inline(always)]
@@ -266,6 +318,50 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::Full`]; [`MemoryError::BadRange`] for no bytes or no permission.
     pub fn map(&mut self, len: u64, perm: Perm) -> Result<GuestAddr, MemoryError> {
+        self.map_owned(len, perm, NO_OWNER)
+    }
+
+    /// As [`Memory::map`] for values of the map number `owner`: programs may read and write them, and they count
+    /// against the object's limit.
+    ///
+    /// # Errors
+    /// Also [`MemoryError::Limit`].
+    pub(crate) fn map_values(&mut self, len: u64, owner: u32) -> Result<GuestAddr, MemoryError> {
+        self.take(len)?;
+        self.map_owned(len, Perm::READ_WRITE, owner).inspect_err(|_| self.give_back(len))
+    }
+
+    /// The map whose values an address lies among: its number, and where that region begins.
+    pub(crate) fn owner(&self, addr: u64) -> Option<(u32, u64)> {
+        let (&start, region) = self.regions.range(..=addr).next_back()?;
+        (addr - start < region.size && region.owner != NO_OWNER).then_some((region.owner, start))
+    }
+
+    /// Sets how many bytes the object may take from now on, those that it has included.
+    pub fn set_limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// Counts bytes that the object takes, in the guest or of the host on its behalf.
+    ///
+    /// # Errors
+    /// [`MemoryError::Limit`]; nothing is counted then.
+    pub fn take(&mut self, len: u64) -> Result<(), MemoryError> {
+        match self.used.checked_add(len).filter(|used| *used <= self.limit) {
+            Some(used) => {
+                self.used = used;
+                Ok(())
+            }
+            None => Err(MemoryError::Limit { len, limit: self.limit }),
+        }
+    }
+
+    /// Counts bytes back that [`Memory::take`] counted.
+    pub fn give_back(&mut self, len: u64) {
+        self.used = self.used.saturating_sub(len);
+    }
+
+    fn map_owned(&mut self, len: u64, perm: Perm, owner: u32) -> Result<GuestAddr, MemoryError> {
         if len == 0 || perm == Perm::NONE {
             return Err(MemoryError::BadRange { addr: GuestAddr::NULL, len });
         }
@@ -283,7 +379,7 @@ impl Memory {
                 std::mem::replace(&mut self.bump, next)
             }
         };
-        self.regions.insert(addr, size);
+        self.regions.insert(addr, Region { size, owner });
         self.set_perms(addr, size, perm);
         self.prefer_huge_pages(addr, size);
         Ok(GuestAddr(addr))
@@ -294,7 +390,7 @@ impl Memory {
     fn prefer_huge_pages(&self, addr: u64, size: u64) {
         #[cfg(target_os = "linux")]
         if size >= HUGE_PAGE {
-            let offset = PAGE_COUNT + addr as usize;
+            let offset = GUEST_AT + addr as usize;
             let _ = self.map.advise_range(memmap2::Advice::HugePage, offset, size as usize);
         }
         #[cfg(not(target_os = "linux"))]
@@ -311,6 +407,7 @@ impl Memory {
         if !aligned || !inside || perm == Perm::NONE {
             return Err(MemoryError::BadRange { addr, len });
         }
+        self.arena_end = self.arena_end.max(addr.0 + len);
         self.set_perms(addr.0, len, perm);
         Ok(())
     }
@@ -324,7 +421,7 @@ impl Memory {
         }
         self.zero_pages(start, end);
         self.set_perms(start, end - start, Perm::NONE);
-        if self.regions.get(&start).is_some_and(|size| *size == end - start) {
+        if self.regions.get(&start).is_some_and(|region| region.size == end - start) {
             self.regions.remove(&start);
             self.free.entry(end - start).or_default().push(start);
         }
@@ -408,9 +505,13 @@ impl Memory {
         Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
-    /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie in the address space.
+    /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie between [`NULL_LIMIT`] and
+    /// [`GUEST_LIMIT`].
     #[inline]
     pub fn array_mut<const N: usize>(&mut self, addr: GuestAddr) -> Option<&mut [u8; N]> {
+        if addr.0 < NULL_LIMIT {
+            return None;
+        }
         let start = addr.0 as usize;
         self.guest_mut().get_mut(start..start.checked_add(N)?)?.first_chunk_mut()
     }
@@ -501,12 +602,17 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Checks that a program may access `len` bytes in the given direction; a kernel page counts as writable, since
-    /// its host decides. For helpers that take memory of the program.
+    /// Checks that a program's own instruction may access `len` bytes in the given direction; a kernel page counts as
+    /// writable, since its host decides.
     ///
     /// # Errors
     /// The fault that the program's own access would have raised, without a place.
-    pub fn check_program_access(&self, addr: GuestAddr, len: u64, access: Access) -> Result<(), Fault> {
+    pub(crate) fn check_program_access(
+        &self,
+        addr: GuestAddr,
+        len: u64,
+        access: Access,
+    ) -> Result<(), Fault> {
         let allowed = |perm: u8| match access {
             Access::Read => perm & (Perm::READ.0 | Perm::LAZY.0) != 0,
             Access::Write => perm & (Perm::WRITE.0 | Perm::KERNEL.0) != 0,
@@ -514,11 +620,41 @@ impl Memory {
         self.check_pages(addr.0, len, access, allowed)
     }
 
+    /// Checks that a helper may write `len` bytes for a program: memory of the program's own, never a kernel object.
+    ///
+    /// # Errors
+    /// The fault that the program's own access would have raised, without a place.
+    #[inline]
+    pub fn check_own(&self, addr: GuestAddr, len: u64) -> Result<(), Fault> {
+        if self.in_page(addr.0, len, Perm::WRITE) {
+            return Ok(());
+        }
+        self.check_pages(addr.0, len, Access::Write, |perm| perm & Perm::WRITE.0 != 0)
+    }
+
+    /// Checks that a helper may read `len` bytes for a program.
+    ///
+    /// # Errors
+    /// As [`Memory::check_own`].
+    #[inline]
+    pub fn check_readable(&self, addr: GuestAddr, len: u64) -> Result<(), Fault> {
+        if self.in_page(addr.0, len, Perm(Perm::READ.0 | Perm::LAZY.0)) {
+            return Ok(());
+        }
+        self.check_program_access(addr, len, Access::Read)
+    }
+
+    /// Whether these bytes lie within one page that has one of the permissions `need`.
+    #[inline]
+    fn in_page(&self, addr: u64, len: u64, need: Perm) -> bool {
+        (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
+            && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
+    }
+
     /// Whether these bytes lie within a mapped page, as most objects do.
     #[inline]
     fn in_mapped_page(&self, addr: u64, len: u64) -> bool {
-        (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
-            && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| *perm != 0)
+        self.in_page(addr, len, Perm::ANY)
     }
 
     #[inline(never)]
@@ -559,7 +695,7 @@ impl Memory {
     fn zero_pages(&mut self, start: u64, end: u64) {
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
-            let (offset, len) = (PAGE_COUNT + start as usize, (end - start) as usize);
+            let (offset, len) = (GUEST_AT + start as usize, (end - start) as usize);
             // SAFETY: the range is page-aligned and inside the private anonymous mapping; dropping such pages makes
             // them read as zeroes, which is the purpose, and `&mut self` proves that no reference into them lives.
             let dropped =
@@ -579,7 +715,7 @@ impl Memory {
     /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them one permission byte for each of
     /// [`PAGE_COUNT`] pages. They stay there for as long as the memory exists.
     pub(crate) fn base(&mut self) -> *mut u8 {
-        self.map.as_mut_ptr().wrapping_add(PAGE_COUNT)
+        self.map.as_mut_ptr().wrapping_add(GUEST_AT)
     }
 
     /// The first address above the stack of frame number `frame`, which is what its r10 holds.
@@ -692,82 +828,4 @@ fn widen<const N: usize>(low: [u8; N]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memory() -> Memory {
-        Memory::new().expect("8 GiB of address space")
-    }
-
-    #[test]
-    fn regions_do_not_touch_and_addresses_repeat() {
-        let (mut one, mut two) = (memory(), memory());
-        for len in [1, 4096, 4097, 100_000] {
-            let addr = one.map(len, Perm::READ_WRITE).unwrap();
-            assert_eq!(addr, two.map(len, Perm::READ_WRITE).unwrap());
-            let end = len.next_multiple_of(PAGE_SIZE);
-            assert!(one.write_u8(addr.offset(end - 1), 1).is_ok());
-            assert!(one.write_u8(addr.offset(end), 1).is_err(), "a guard page follows");
-        }
-    }
-
-    #[test]
-    fn unmapped_regions_are_zeroed_and_reused() {
-        let mut mem = memory();
-        for len in [5000, RELEASE_LEN] {
-            let addr = mem.map(len, Perm::READ_WRITE).unwrap();
-            mem.write_u64(addr.offset(4092), 0x1122_3344_5566_7788).unwrap();
-            mem.unmap(addr, len);
-            let fault = mem.read_u8(addr).unwrap_err();
-            let bad = FaultKind::BadAccess { addr, size: 1, access: Access::Read };
-            assert_eq!(*fault.kind(), bad);
-            assert_eq!(mem.map(len, Perm::READ).unwrap(), addr, "same size, same place");
-            assert_eq!(mem.read_u64(addr.offset(4092)).unwrap(), 0);
-        }
-    }
-
-    #[test]
-    fn every_host_access_is_checked_on_both_of_its_pages() {
-        let mut mem = memory();
-        let addr = mem.map(PAGE_SIZE, Perm::READ).unwrap();
-        let last = addr.offset(PAGE_SIZE - 4);
-        assert!(mem.write_u32(last, 7).is_ok(), "hosts may write what programs only read");
-        assert!(mem.read_u64(last).is_err() && mem.write_u64(last, 1).is_err());
-        assert_eq!(mem.slice(addr, PAGE_SIZE).unwrap().len(), 4096);
-        assert!(mem.slice(addr, PAGE_SIZE + 1).is_err());
-        for (at, len) in [(GUEST_LIMIT, 0), (GUEST_LIMIT - 1, 2), (u64::MAX, 1), (u64::MAX, u64::MAX), (0, 0)]
-        {
-            assert!(mem.slice(GuestAddr(at), len).is_err(), "{at:#x} {len}");
-        }
-    }
-
-    #[test]
-    fn programs_keep_to_permissions_across_pages() {
-        let mut mem = memory();
-        let base = GuestAddr(ARENA_BASE);
-        mem.map_at(base, PAGE_SIZE, Perm::READ_WRITE).unwrap();
-        mem.map_at(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ).unwrap();
-        let edge = base.0 + PAGE_SIZE - 4;
-        assert_eq!(mem.store::<8>(edge, 1), Err(()));
-        mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ_WRITE);
-        assert_eq!(mem.store::<8>(edge, 0x1122_3344_5566_7788), Ok(Store::Done));
-        assert_eq!(mem.load_fresh::<8>(edge), Ok(0x1122_3344_5566_7788));
-        mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ | Perm::KERNEL);
-        assert_eq!(mem.store::<8>(edge, 5), Ok(Store::Kernel));
-        assert_eq!(mem.load_fresh::<8>(edge), Ok(0x1122_3344_5566_7788), "the store was the host's to do");
-    }
-
-    #[test]
-    fn impossible_ranges_are_refused() {
-        let mut mem = memory();
-        assert!(matches!(mem.map(5 << 30, Perm::READ), Err(MemoryError::Full { .. })));
-        assert!(matches!(mem.map(u64::MAX, Perm::READ), Err(MemoryError::Full { .. })));
-        assert!(mem.map(0, Perm::READ).is_err() && mem.map(1, Perm::NONE).is_err());
-        for (addr, len) in
-            [(0, PAGE_SIZE), (ARENA_BASE + 1, PAGE_SIZE), (GUEST_LIMIT, PAGE_SIZE), (ARENA_BASE, 0)]
-        {
-            assert!(mem.map_at(GuestAddr(addr), len, Perm::READ).is_err(), "{addr:#x} {len}");
-        }
-        mem.unmap(GuestAddr(u64::MAX), u64::MAX);
-    }
-}
+mod tests;

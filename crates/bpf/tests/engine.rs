@@ -279,3 +279,43 @@ fn atomics_on_kernel_pages_are_the_hosts_to_store() {
     // The host of these tests stores one more than it is told.
     assert_eq!((done.r0, mem.read_u32(object).unwrap()), (10, 16));
 }
+
+/// Calls the function value in r1 once with itself, for as long as there are frames.
+struct Deeper;
+
+impl Host for Deeper {
+    fn helper(&mut self, _id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        vm.call_pointer(args[0], &args[..1], self)
+    }
+    fn kfunc(&mut self, _index: u32, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::host(1, "not called"))
+    }
+    fn kernel_store(&mut self, _: GuestAddr, _: u8, _: u64, _: &mut Vm<'_>) -> Result<(), Fault> {
+        Err(Fault::host(1, "not called"))
+    }
+}
+
+/// Programs and hosts that call each other take the host's stack by depth, which the frames bound: a small stack holds
+/// it, on both engines, whether calls nest in the program or through the host.
+#[test]
+fn the_deepest_nesting_fits_a_small_stack_of_the_host() {
+    let through_host = code(&[("main", &[Insn::call_helper(1), Insn::exit()])]);
+    let [first, second] = Insn::ld_imm64(1, op::PSEUDO_FUNC, 0);
+    let both = code(&[
+        ("main", &[first, second, Insn::call_helper(1), Insn::exit()]),
+        ("direct", &[Insn::call_local(1), Insn::exit()]),
+    ]);
+    let deep = move || {
+        let mut mem = Memory::new().unwrap();
+        for (code, func) in [(&through_host, 0), (&both, 0), (&both, 1)] {
+            let (func, args) = (FuncId(func), [FuncId(0).to_pointer()]);
+            let interpreted = Interpreter::new().run(code, func, &args, &mut mem, &mut Deeper, 1 << 20);
+            let compiled = Compiler::new().run(code, func, &args, &mut mem, &mut Deeper, 1 << 20);
+            assert_eq!(interpreted, compiled, "the engines agree");
+            let limit = memory::MAX_FRAMES;
+            assert_eq!(*interpreted.unwrap_err().kind(), FaultKind::CallDepth { limit });
+        }
+    };
+    let small = std::thread::Builder::new().stack_size(192 << 10);
+    small.spawn(deep).unwrap().join().unwrap();
+}

@@ -328,7 +328,7 @@ impl Pair<'_> {
         let suffix = &map[map.find('.').unwrap_or(0)..];
         for (id, m) in maps.iter().filter(|(_, m)| m.name().starts_with(suffix) && m.name().starts_with('.'))
         {
-            let Some((_, base)) = maps.elements(id, 0).into_iter().next() else { continue };
+            let Some(base) = maps.element(id, 0, 0) else { continue };
             let distance = value.wrapping_sub(base.0);
             // Values in .kconfig are ours to order.
             if distance == u64::from(offset) || (suffix == ".kconfig" && distance < u64::from(m.value_size()))

@@ -2,10 +2,14 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
+use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
 use schedlab_trace::Window;
 use std::error::Error;
+use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A laboratory for Linux CPU schedulers: the same sched_ext object runs in a deterministic
 /// simulation and on a real kernel
@@ -71,11 +75,15 @@ pub(crate) enum Command {
 Examples:
   schedlab list               everything, one line each
   schedlab list workloads -v  parameters with defaults, metrics with units
-  schedlab list schedulers -v tunables, as --set takes them")]
+  schedlab list schedulers -v tunables, as --set takes them
+  schedlab list workloads chat  all about one")]
 pub(crate) struct ListArgs {
     /// Only these
     #[arg(value_enum)]
     pub(crate) what: Option<ListKind>,
+    /// All about these: parameters and metrics of workloads, tunables of schedulers
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
 }
 
 /// What `list` can be limited to.
@@ -101,6 +109,37 @@ pub(crate) struct ResultArgs {
     /// A report as one self-contained page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) html: Option<PathBuf>,
+    /// Warnings (a task starved, a CPU idled beside a waiting task, seeds change nothing) end with exit code 1
+    #[arg(long, help_heading = "Results")]
+    pub(crate) strict: bool,
+}
+
+/// What happens when a scheduler is ejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AfterEjection {
+    /// The run ends.
+    #[default]
+    Stop,
+    /// The kernel's own class takes over; figures from before and after stand apart.
+    Continue,
+}
+
+/// What a process that simulates keeps of the host.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SandboxArgs {
+    /// Keep files and system calls that simulating does not need: for debuggers
+    #[arg(long, help_heading = "Host")]
+    pub(crate) no_sandbox: bool,
+}
+
+/// What a simulated run may use of the host.
+#[derive(Debug, Default, Args)]
+pub(crate) struct HostArgs {
+    /// End each run after this much host time (10s, 5m): it counts as not finished, exit code 3
+    #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = "Host")]
+    pub(crate) time_limit: Option<DurationNs>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 /// How many simulated runs are made.
@@ -143,11 +182,65 @@ pub(crate) struct SetupArgs {
     /// End a run after this much of its own time (500ms, 2s)
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
+    /// When the scheduler leaves before the end: stop, or continue under the kernel's own class (simulated runs)
+    #[arg(long, value_name = "stop|continue", value_enum, default_value_t, hide_possible_values = true)]
+    pub(crate) after_ejection: AfterEjection,
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// How the scheduler's programs are executed: compiled, or interpreted (slower, the same results)
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t, hide_possible_values = true)]
+    pub(crate) engine: EngineKind,
+    /// What an object may take of memory for its maps, its arena and the kernel objects that it makes: 64M, 2G
+    #[arg(long, value_name = "SIZE", default_value_t)]
+    pub(crate) guest_memory: GuestMemory,
     #[command(flatten)]
     pub(crate) swap: SwapArgs,
+}
+
+/// How programs are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineKind {
+    /// Compiled to machine code; interpreted where the host forbids that
+    #[default]
+    Compiled,
+    /// Interpreted: slower, and nothing that an object contains becomes machine code
+    Interpreted,
+}
+
+/// Bytes of guest memory, at most [`GUEST_LIMIT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GuestMemory(pub(crate) u64);
+
+impl Default for GuestMemory {
+    fn default() -> GuestMemory {
+        GuestMemory(DEFAULT_GUEST_MEMORY)
+    }
+}
+
+impl fmt::Display for GuestMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}M", self.0 >> 20)
+    }
+}
+
+impl FromStr for GuestMemory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GuestMemory, String> {
+        let (number, shift) = match text.char_indices().next_back() {
+            Some((at, 'K' | 'k')) => (&text[..at], 10),
+            Some((at, 'M' | 'm')) => (&text[..at], 20),
+            Some((at, 'G' | 'g')) => (&text[..at], 30),
+            _ => (text, 0),
+        };
+        let number: Option<u64> = number.parse().ok();
+        let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+        match bytes.filter(|bytes| (1 << 20..=GUEST_LIMIT).contains(bytes)) {
+            Some(bytes) => Ok(GuestMemory(bytes)),
+            None => Err(format!("give a size from 1M to {}G, as in 64M or 2G", GUEST_LIMIT >> 30)),
+        }
+    }
 }
 
 /// Arguments of `sim`.
@@ -162,7 +255,7 @@ Examples:
 The same command with the same seed gives the same bytes on every host. A scheduler that is
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
-    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     #[command(flatten)]
@@ -203,6 +296,41 @@ pub(crate) struct SimArgs {
     /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
     #[arg(long, value_name = "COUNTER", requires = "sched_samples", help_heading = "Results")]
     pub(crate) sched_mark: Option<String>,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}
+
+/// Most CPUs that a range reaches to: more than any machine takes.
+const MOST_CPUS: usize = 1024;
+
+/// A number of CPUs, or several in a row: `8` or `2-4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuCounts(RangeInclusive<NonZeroUsize>);
+
+impl CpuCounts {
+    /// All numbers of a list, in its order.
+    pub(crate) fn all(list: &[CpuCounts]) -> Vec<NonZeroUsize> {
+        let numbers = list.iter().flat_map(|CpuCounts(range)| range.start().get()..=range.end().get());
+        numbers.filter_map(NonZeroUsize::new).collect()
+    }
+}
+
+impl FromStr for CpuCounts {
+    type Err = Box<dyn Error + Send + Sync>;
+
+    fn from_str(text: &str) -> Result<CpuCounts, Self::Err> {
+        let Some((from, to)) = text.split_once('-') else {
+            let number = text.parse()?;
+            return Ok(CpuCounts(number..=number));
+        };
+        let (from, to): (NonZeroUsize, NonZeroUsize) = (from.parse()?, to.parse()?);
+        if from > to || to.get() > MOST_CPUS {
+            return Err(
+                format!("write a range from the smaller number, to {MOST_CPUS} at most, as in 2-4").into()
+            );
+        }
+        Ok(CpuCounts(from..=to))
+    }
 }
 
 /// Arguments of `compare`.
@@ -212,26 +340,22 @@ Examples:
   schedlab compare -s vanilla,o1 -w chat:rooms=10,messages=20 -m p3-700 -c 2,4,8 --runs 5
   schedlab compare -s eevdf,./mine.bpf.o -w reflex:tasks=16 -c 4 --html report.html
   schedlab compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 -w mkbench
+  schedlab compare -s 'o1[profile=d1],o1[profile=rh8]' -w chat -c 2-4
+  schedlab compare -s old=./before.bpf.o,new=./after.bpf.o -w reflex
   sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
 
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
 Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
-    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf
-    #[arg(
-        short,
-        long = "schedulers",
-        alias = "scheduler",
-        value_name = "A,B,..",
-        value_delimiter = ',',
-        required = true
-    )]
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
+    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
+    #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
-    /// Numbers of CPUs; the machine's own without
+    /// Numbers of CPUs, as in 1,2-4,8; the machine's own without
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) cpus: Vec<NonZeroUsize>,
+    pub(crate) cpus: Vec<CpuCounts>,
     /// Runs of each scheduler and CPU count
     #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<10_000>)]
     pub(crate) runs: NonZeroUsize,
@@ -240,16 +364,21 @@ pub(crate) struct CompareArgs {
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     pub(crate) confidence: schedlab_stats::Level,
+    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
+    #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent)]
+    pub(crate) at_least: f64,
     /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
-    #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume"])]
+    #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume", "time_limit"])]
     pub(crate) live: bool,
     /// In a virtual machine, booted for every run; -m means nothing then
-    #[arg(long, conflicts_with_all = ["jobs", "resume"])]
+    #[arg(long, conflicts_with_all = ["jobs", "resume", "time_limit"])]
     pub(crate) vm: bool,
     #[command(flatten)]
     pub(crate) machine: VmArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 /// Arguments of `reproduce`.
@@ -282,10 +411,15 @@ pub(crate) struct ReproduceArgs {
     /// Halve and double these parameters of the machine, one at a time: all, or names of its costs and caches
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) sensitivity: Vec<String>,
+    /// How the schedulers' programs are executed: compiled, or interpreted (slower, the same results)
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t, hide_possible_values = true)]
+    pub(crate) engine: EngineKind,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 /// What a virtual machine is like, of the commands that run workloads in one (`--vm`).
@@ -309,6 +443,15 @@ fn up_to<const MOST: usize>(text: &str) -> Result<NonZeroUsize, Box<dyn Error + 
         return Err(format!("give {MOST} or less").into());
     }
     Ok(count)
+}
+
+/// A percentage from 0 up.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    number
+        .ok()
+        .filter(|percent| (0.0..=1000.0).contains(percent))
+        .ok_or_else(|| format!("'{text}' is no percentage from 0 to 1000, as in 1 or 2.5"))
 }
 
 /// A time that is more than nothing.
@@ -350,7 +493,7 @@ its own scheduler afterwards. With --vm a stock kernel from the distribution's p
 in the cache, fetched once) boots in QEMU with this command as its only program."
 )]
 pub(crate) struct RunArgs {
-    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)
@@ -370,6 +513,9 @@ pub(crate) struct RunArgs {
     /// End the run after this long (500ms, 2s)
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
+    /// When the scheduler leaves before the end: stop; only simulated runs continue
+    #[arg(long, value_name = "stop|continue", value_enum, default_value_t, hide_possible_values = true)]
+    pub(crate) after_ejection: AfterEjection,
     /// Set a tunable of the scheduler: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
@@ -458,6 +604,11 @@ pub(crate) struct CheckArgs {
     /// Set a tunable before: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// What the object may take of memory in the simulator: 64M, 2G
+    #[arg(long, value_name = "SIZE", default_value_t)]
+    pub(crate) guest_memory: GuestMemory,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
     /// This is the guest of a VM
     #[arg(long, hide = true, requires = "live")]
     pub(crate) as_guest: bool,
@@ -491,6 +642,8 @@ pub(crate) struct StatArgs {
     /// All figures as JSON; `-` writes them to standard output in place of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 /// Arguments of `sched-samples`.
@@ -514,6 +667,8 @@ pub(crate) struct SchedSamplesArgs {
     /// PIDs whose runs disturb other tasks; 2 is the kernel thread of the historic traces
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2")]
     pub(crate) disturbers: Vec<u64>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 /// Arguments of `completions`.

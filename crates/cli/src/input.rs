@@ -1,5 +1,6 @@
 //! Files that the user names, read whole.
 
+use schedlab_bpf::limits::OBJECT_BYTES;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
@@ -16,12 +17,36 @@ pub(crate) fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     all(File::open(path)?)
 }
 
+/// The content of an object file. One that is too long is not read at all where its length is known beforehand.
+///
+/// # Errors
+/// A file that cannot be read, or is longer than an object may be.
+pub(crate) fn object(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let refused = |found: String| {
+        Error::other(format!("{found} {}, the limit is {}", OBJECT_BYTES.what, OBJECT_BYTES.most))
+    };
+    let length = file.metadata()?.len();
+    if length > OBJECT_BYTES.most {
+        return Err(refused(length.to_string()));
+    }
+    up_to(file, OBJECT_BYTES.most)?.ok_or_else(|| refused("too many".to_string()))
+}
+
 /// The content of a text file.
 ///
 /// # Errors
 /// As of [`bytes`], and a file that is no text.
 pub(crate) fn text(path: impl AsRef<Path>) -> Result<String> {
     decoded(bytes(path)?)
+}
+
+/// The content of a text file that is open.
+///
+/// # Errors
+/// As of [`text`].
+pub(crate) fn text_of(file: File) -> Result<String> {
+    decoded(all(file)?)
 }
 
 /// What comes on standard input.
@@ -33,12 +58,14 @@ pub(crate) fn stdin() -> Result<String> {
 }
 
 fn all(reader: impl Read) -> Result<Vec<u8>> {
-    let (limit, mut bytes) = (LIMIT_MIB << 20, Vec::new());
+    up_to(reader, LIMIT_MIB << 20)?.ok_or_else(|| Error::other(format!("it is longer than {LIMIT_MIB} MiB")))
+}
+
+/// What a reader gives until it ends; nothing if that is longer than `limit` bytes.
+fn up_to(reader: impl Read, limit: u64) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
     reader.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(Error::other(format!("it is longer than {LIMIT_MIB} MiB")));
-    }
-    Ok(bytes)
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
 fn decoded(bytes: Vec<u8>) -> Result<String> {

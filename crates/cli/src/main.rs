@@ -5,20 +5,29 @@
 
 mod args;
 mod commands;
+mod confine;
+mod deadline;
+mod defect;
+mod entry;
 mod failure;
 mod input;
 mod machine_file;
+mod numbers;
 mod output;
 mod progress;
 mod real;
+mod record;
 mod results;
 mod scheduler;
 mod shipped;
 mod simulation;
 mod store;
+mod suggest;
 mod swap_scope;
 mod swap_table;
 mod sweep;
+mod target;
+mod trust;
 mod workload;
 
 use args::{Cli, Command};
@@ -27,12 +36,13 @@ use failure::{Code, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    defect::install();
     schedlab_live::enter();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return parse_failure(&error),
     };
-    finish(run(&cli))
+    finish(defect::guard(|| "the command".to_string(), || run(&cli)))
 }
 
 /// Tells a failure, and gives the exit code. A reader that went away is no failure.
@@ -53,12 +63,12 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::List(args) => commands::list(args, cli.verbose),
         Command::Sim(args) => commands::sim(args, cli.quiet, cli.verbose),
         Command::Compare(args) => commands::compare(args, cli.quiet, cli.verbose),
-        Command::Reproduce(args) => commands::reproduce(args, cli.quiet),
+        Command::Reproduce(args) => commands::reproduce(args, cli.quiet, cli.verbose),
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
-        Command::Check(args) => commands::check(args, cli.quiet),
-        Command::Stat(args) => commands::stat(args),
-        Command::SchedSamples(args) => commands::sched_samples(args),
+        Command::Check(args) => commands::check(args, cli.quiet, cli.verbose),
+        Command::Stat(args) => commands::stat(args, cli.verbose),
+        Command::SchedSamples(args) => commands::sched_samples(args, cli.verbose),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

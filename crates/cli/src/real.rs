@@ -7,6 +7,7 @@ use crate::input;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
+use crate::trust::provenance;
 use crate::workload;
 use schedlab_base::DurationNs;
 use schedlab_live::kernel_image::{self, KernelError, KernelImage};
@@ -16,7 +17,7 @@ use schedlab_live::signals;
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_report::from_json;
 use schedlab_scx::LoadErrorKind;
-use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_trace::{Backend, Bounds, Provenance, RunRecord, WATCHDOG, WorkloadRecord};
 use schedlab_workload::End;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -123,7 +124,8 @@ pub(crate) fn run_here(
             SwapTable::find(&scheduler.name, scheduler.object.as_deref(), |name| loaded.variable(name));
         let bytes = |pointer, len| loaded.arena_bytes(pointer, usize::try_from(len).ok()?);
         confidences = table.filter(|_| explain_waits).map(|table| table.confidences(&bytes));
-    })?;
+    })
+    .map_err(|error| scheduler.with_near_tunable(error.into()))?;
     if let (Some(waits), Some(confidences)) = (&mut result.waits, &confidences) {
         swap_table::apply(waits, confidences);
     }
@@ -141,9 +143,9 @@ pub(crate) fn run_here(
 /// The record of a result.
 pub(crate) fn record(
     scheduler: &Scheduler,
-    workload: WorkloadRecord,
-    seed: u64,
+    (workload, seed): (WorkloadRecord, u64),
     backend: Backend,
+    provenance: Provenance,
     result: RunResult,
 ) -> RunRecord {
     let (own, events) = (result.scheduler.counters, result.scheduler.events);
@@ -162,7 +164,11 @@ pub(crate) fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
+        warnings: Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits),
         tasks: result.tasks,
+        task_waits: result.task_waits,
+        after_ejection: None,
+        provenance,
         trace_hash: None,
         priorities: Vec::new(),
         timeline: None,
@@ -185,8 +191,9 @@ impl RealRun {
             };
         }
         let result = run_here(&self.scheduler, Work::Scenario(&scenario), self.explain_waits, quiet)?;
+        let made_of = provenance(&self.scheduler, Some(&scenario), None);
         let workload = WorkloadRecord { name: scenario.name, params: scenario.params };
-        Ok(record(&self.scheduler, workload, self.seed, backend, result))
+        Ok(record(&self.scheduler, (workload, self.seed), backend, made_of, result))
     }
 
     /// Runs in a VM: this command, as the guest's only program, does [`RealRun::here`].
@@ -285,8 +292,8 @@ fn guest_file(job: &mut VmJob, name: &str) -> Result<Option<String>, Failure> {
 /// The scheduler's name in the guest: the bytes go along, so that both sides run
 /// the same object.
 pub(crate) fn guest_scheduler(job: &mut VmJob, scheduler: &Scheduler) -> String {
-    let Some(bytes) = &scheduler.object else { return scheduler.name.clone() };
-    let file = scheduler.name.rsplit('/').next().unwrap_or("scheduler");
+    let Some(bytes) = &scheduler.object else { return scheduler.given.clone() };
+    let file = scheduler.given.rsplit('/').next().unwrap_or("scheduler");
     let file = file.strip_suffix(".bpf.o").unwrap_or(file);
     let inside = format!("/job/{file}.bpf.o");
     job.files.push((inside.clone(), bytes.to_vec()));

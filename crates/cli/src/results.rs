@@ -3,7 +3,8 @@
 
 use crate::args::ResultArgs;
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output;
+use crate::target::{self, Target};
 use schedlab_report::{Document, HtmlPage, to_csv, to_html, to_json};
 
 /// The files asked for, checked before the work begins.
@@ -28,7 +29,7 @@ impl Results {
             csv: target("--csv", &args.csv)?,
             html: target("--html", &args.html)?,
         };
-        output::distinct(results.targets())?;
+        target::distinct(results.targets())?;
         Ok(results)
     }
 

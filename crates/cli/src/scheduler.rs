@@ -1,8 +1,10 @@
 //! Schedulers by name: shipped ones, object files, and the kernel's own.
 
+use crate::entry::Entry;
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::shipped::SCHEDULERS;
+use crate::suggest::did_you_mean;
 use crate::swap_scope;
 use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
@@ -21,11 +23,15 @@ pub(crate) const SWAP: &str = "+swap";
 /// A scheduler as the user named it, with its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler {
-    /// As the user named it.
+    /// What results call it: as the user named it, or labelled it.
     pub(crate) name: String,
+    /// The shipped name or path.
+    pub(crate) given: String,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
-    /// `--set` values in the order given, as the user wrote them.
+    /// How many of the settings stand in its entry of `-s`: `--set` does not change those.
+    pub(crate) own: usize,
+    /// Values of its entry and of `--set` in the order given, as the user wrote them.
     pub(crate) settings: Vec<(String, String)>,
     /// The same as the object spells them.
     pub(crate) values: Vec<(String, String)>,
@@ -41,7 +47,9 @@ impl Scheduler {
     pub(crate) fn find(name: &str) -> Result<Scheduler, Failure> {
         let found = |object| Scheduler {
             name: name.to_string(),
+            given: name.to_string(),
             object,
+            own: 0,
             settings: Vec::new(),
             values: Vec::new(),
             changes: Vec::new(),
@@ -54,38 +62,111 @@ impl Scheduler {
             return Ok(found(Some(Cow::Borrowed(if swap { shipped.swap } else { shipped.object }))));
         }
         if name.ends_with(".o") || name.contains('/') {
-            let bytes = input::bytes(name)
+            let bytes = input::object(name)
                 .map_err(|error| Failure::usage(format!("scheduler object {name}: {error}")))?;
             return Ok(found(Some(Cow::Owned(bytes))));
         }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
+        let near = did_you_mean(policy, names.iter().copied().chain([FAIR]));
         Err(Failure::usage(format!(
-            "no scheduler named '{name}'; there are: {}, each also with {SWAP}, and {FAIR} (or give an object file: *.bpf.o)",
+            "no scheduler named '{name}'{near}; there are: {}, each also with {SWAP}, and {FAIR} (or give an object file: *.bpf.o)",
             names.join(", ")
         )))
     }
 
-    /// Finds the schedulers of a list and gives them the values of `--set`. A value is
-    /// `VARIABLE=VALUE` for all of them or `SCHEDULER:VARIABLE=VALUE` for one.
+    /// Finds the scheduler of an entry of `-s`, and gives it its own label and tunables.
+    ///
+    /// # Errors
+    /// As [`Scheduler::find`] and [`Scheduler::set`]; the message names the entry.
+    fn of_entry(text: &str) -> Result<Scheduler, Failure> {
+        let entry = Entry::parse(text)?;
+        let mut scheduler = Scheduler::find(&entry.name)?;
+        let named = |failure: Failure| Failure { text: format!("-s {text}: {failure}"), ..failure };
+        if !entry.settings.is_empty() && scheduler.object.is_none() {
+            let cure =
+                format!("{FAIR} is the kernel's own class and has no tunables; leave its brackets out");
+            return Err(named(Failure::usage(cure)));
+        }
+        for (variable, value) in &entry.settings {
+            scheduler.set(variable, value).map_err(named)?;
+        }
+        scheduler.own = scheduler.settings.len();
+        scheduler.change(&entry.changes).map_err(named)?;
+        if let Some(label) = entry.label {
+            if label != entry.name && is_shipped(&label) {
+                let text = format!("'{label}' is another scheduler's name; choose another label");
+                return Err(named(Failure::usage(text)));
+            }
+            scheduler.name = label;
+        }
+        Ok(scheduler)
+    }
+
+    /// Its name with its settings, as results print it: `o1` or `o1[profile=d1]`.
+    pub(crate) fn label(&self) -> String {
+        let settings: Vec<String> =
+            self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let settings = if settings.is_empty() { String::new() } else { format!("[{}]", settings.join(",")) };
+        format!("{}{settings}", self.name)
+    }
+
+    /// True if its entry of `-s` says the value of the variable.
+    pub(crate) fn has_own(&self, variable: &str) -> bool {
+        self.settings[..self.own].iter().any(|(name, _)| name == variable)
+    }
+
+    /// Numbers schedulers that results could not tell apart: `o1`, `o1#2`.
+    ///
+    /// # Errors
+    /// A label that two entries were given.
+    pub(crate) fn distinct(schedulers: &mut [Scheduler]) -> Result<(), Failure> {
+        let labelled = |scheduler: &Scheduler| scheduler.name != scheduler.given;
+        for at in 1..schedulers.len() {
+            let one = &schedulers[at];
+            let twin = schedulers[..at].iter().find(|other| other.name == one.name);
+            if let Some(twin) = twin.filter(|twin| labelled(one) || labelled(twin)) {
+                let text =
+                    format!("-s: two schedulers are called '{}'; give each a label of its own", twin.name);
+                return Err(Failure::usage(text));
+            }
+        }
+        for at in 1..schedulers.len() {
+            let label = schedulers[at].label();
+            if schedulers[..at].iter().all(|other| other.label() != label) {
+                continue;
+            }
+            let name = |number: u32| format!("{}#{number}", schedulers[at].given);
+            let is_free = |name: &String| schedulers.iter().all(|other| other.name != *name);
+            let free = (2..).map(name).find(is_free);
+            schedulers[at].name = free.expect("a list is shorter than the numbers");
+        }
+        Ok(())
+    }
+
+    /// Finds the schedulers of the entries of `-s` and gives them the values of `--set`. A value is `VARIABLE=VALUE` for all
+    /// of them or `SCHEDULER:VARIABLE=VALUE` for one; what an entry sets itself stays as it is.
     ///
     /// # Errors
     /// An unknown scheduler, a setting of another form or for a scheduler that is not in
     /// the list, a variable that is set twice, or any setting of the fair class.
     pub(crate) fn find_all(names: &[String], settings: &[String]) -> Result<Vec<Scheduler>, Failure> {
         let mut schedulers: Vec<Scheduler> =
-            names.iter().map(|name| Scheduler::find(name)).collect::<Result<_, _>>()?;
+            names.iter().map(|name| Scheduler::of_entry(name)).collect::<Result<_, _>>()?;
         for setting in settings {
             let (scope, variable, value) = split_setting(setting)?;
             let mut taken = false;
             for scheduler in &mut schedulers {
-                if scope.is_none_or(|scope| scope == scheduler.name) {
-                    scheduler.set(variable, value)?;
+                if scope.is_none_or(|scope| scope == scheduler.name || scope == scheduler.given) {
                     taken = true;
+                    if !scheduler.has_own(variable) {
+                        scheduler.set(variable, value)?;
+                    }
                 }
             }
             if let (false, Some(scope)) = (taken, scope) {
+                let near = did_you_mean(scope, schedulers.iter().map(|scheduler| &scheduler.name));
                 return Err(Failure::usage(format!(
-                    "--set {setting}: '{scope}' is not among the schedulers of this command"
+                    "--set {setting}: '{scope}' is not among the schedulers of this command{near}"
                 )));
             }
         }
@@ -184,6 +265,27 @@ impl Scheduler {
         }
     }
 
+    /// Adds to a failure of loading what its cure may be: the tunable nearest to one that the object does not have.
+    pub(crate) fn with_near_tunable(&self, mut failure: Failure) -> Failure {
+        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
+        let Some(object) = object else { return failure };
+        let set = self
+            .settings
+            .iter()
+            .map(|(name, _)| name.rsplit_once(':').map_or(name.as_str(), |(_, name)| name));
+        let root = |name: &str| name.split(['.', '[']).next().unwrap_or(name).to_string();
+        let is_unknown = |name: &String| {
+            failure.text.contains(&format!("no tunable `{name}`"))
+                || failure.text.contains(&format!("no variable {name};"))
+        };
+        if let Some(unknown) = set.map(root).find(is_unknown) {
+            let near =
+                did_you_mean(&unknown, schedlab_scx::tunables(&object).iter().map(|known| &known.name));
+            failure.text.push_str(&near);
+        }
+        failure
+    }
+
     /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user
     /// has not set, because then a loader of its own would have.
     pub(crate) fn with_cure(&self, mut failure: Failure) -> Failure {
@@ -202,6 +304,12 @@ impl Scheduler {
         }
         failure
     }
+}
+
+/// True for a name that stands for a scheduler wherever it is given.
+fn is_shipped(name: &str) -> bool {
+    let policy = name.strip_suffix(SWAP).unwrap_or(name);
+    name == FAIR || SCHEDULERS.iter().any(|shipped| shipped.name == policy)
 }
 
 fn split_setting(setting: &str) -> Result<(Option<&str>, &str, &str), Failure> {

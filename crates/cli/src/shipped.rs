@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::machine_file::{self, MachineFile};
+use crate::suggest::did_you_mean;
 use std::path::Path;
 
 /// A scheduler that is built in.
@@ -38,8 +39,9 @@ pub(crate) fn machine(name: &str) -> Result<MachineFile, Failure> {
         return machine_file::read(Path::new(name));
     }
     let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).collect();
+    let near = did_you_mean(name, &names);
     Err(Failure::usage(format!(
-        "no machine named '{name}'; there are: {} (or give a file: *.toml)",
+        "no machine named '{name}'{near}; there are: {} (or give a file: *.toml)",
         names.join(", ")
     )))
 }

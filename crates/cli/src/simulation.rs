@@ -1,19 +1,26 @@
 //! One simulated run: from a description of the run to its record.
 
+use crate::args::{AfterEjection, EngineKind, GuestMemory};
+use crate::deadline::{Deadline, TimeLimit, stopped};
+use crate::defect;
 use crate::failure::Failure;
+use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
+use crate::trust::provenance;
 use crate::workload;
-use schedlab_base::{Better, DurationNs, Machine, Metric, TimeNs};
+use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TimeNs};
+use schedlab_bpf::Compiler;
 use schedlab_report::{Document, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::BpfScheduler;
-use schedlab_sim::{Class, Config, FIRST_PID, RunResult, SharedSink, run};
+use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
 use schedlab_trace::{Backend, RunRecord, Series, TimelineSink, Window, WorkloadRecord};
 use schedlab_workload::{Scenario, TaskSpec};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Who looks on while a run takes place; nothing of it changes the run.
@@ -31,6 +38,8 @@ pub(crate) struct Watch {
     pub(crate) waits: bool,
     /// Who runs where in this part of the run goes into the record.
     pub(crate) timeline: Option<Window>,
+    /// Ends the run without a result.
+    pub(crate) stop: StopFlag,
 }
 
 /// Everything that determines a simulated run.
@@ -48,6 +57,12 @@ pub(crate) struct Simulation {
     pub(crate) limit: Option<DurationNs>,
     /// `--checkers`.
     pub(crate) checkers: bool,
+    /// `--engine`; results do not depend on it.
+    pub(crate) engine: EngineKind,
+    /// `--guest-memory`.
+    pub(crate) guest_memory: GuestMemory,
+    /// `--after-ejection`.
+    pub(crate) after_ejection: AfterEjection,
     /// Figures of samples of `schedule()` are metrics of the record.
     pub(crate) sampling: Option<Sampling>,
 }
@@ -58,11 +73,27 @@ impl Simulation {
         workload::scenario(&self.workload, self.seed, self.limit)
     }
 
+    /// What it is, for messages.
+    pub(crate) fn describe(&self) -> String {
+        let scheduler = self.scheduler.label();
+        let (workload, machine) = (&self.workload, &self.machine);
+        let (cpus, seed) = (machine.cpu_count(), self.seed);
+        format!("run of {scheduler} under {workload} on {} with {cpus} CPUs, seed {seed}", machine.name)
+    }
+
     /// Checks what can be checked without running, so that a long sweep fails at once:
     /// the workload and the object.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.scenario()?;
-        self.loaded().map(|_| ())
+    pub(crate) fn check(&self, limit: TimeLimit) -> Result<(), Failure> {
+        let what = self.describe();
+        let deadline = limit.begin(&what)?;
+        defect::guard(
+            || what.clone(),
+            || {
+                self.scenario()?;
+                self.loaded().map(|_| ())?;
+                deadline.check(&what)
+            },
+        )
     }
 
     /// The scheduler, ready to run, with the counter that marks passes.
@@ -82,9 +113,13 @@ impl Simulation {
 
     fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
-        BpfScheduler::load(&self.scheduler.name, object, &self.scheduler.load_options(), &self.machine)
+        let interpret = self.engine == EngineKind::Interpreted;
+        let options =
+            LoadOptions { interpret, guest_memory: self.guest_memory.0, ..self.scheduler.load_options() };
+        BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
             .map(Class::Ext)
             .map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
+            .map_err(|failure| self.scheduler.with_near_tunable(failure))
     }
 
     /// Runs it.
@@ -92,22 +127,25 @@ impl Simulation {
     /// # Errors
     /// A workload, object or setting that is refused. An ejected scheduler is no error
     /// here: the record says so.
-    pub(crate) fn run(&self, scenario: &Scenario) -> Result<RunRecord, Failure> {
-        self.run_watched(scenario, Watch::default()).map(|(record, _)| record)
+    pub(crate) fn run(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
+        self.run_watched(scenario, Watch { stop, ..Watch::default() }).map(|(record, _)| record)
     }
 
     /// Builds the scenario and runs it, with the metrics of samples if they are wanted.
     ///
     /// # Errors
     /// See [`Simulation::run`].
-    pub(crate) fn run_alone(&self) -> Result<RunRecord, Failure> {
+    pub(crate) fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
         let scenario = self.scenario()?;
-        let Some(sampling) = &self.sampling else { return self.run(&scenario) };
+        deadline.check(&self.describe())?;
+        let stop = deadline.stop();
+        let Some(sampling) = &self.sampling else { return self.run(&scenario, stop) };
         let clock = self.machine.clock_mhz;
         let sink = SampleSink::new(Vec::new(), self.machine.cpu_count(), clock, FIRST_PID.cast_unsigned());
         let sink = Rc::new(RefCell::new(sink));
         let sinks: Vec<SharedSink> = vec![sink.clone()];
-        let watch = Watch { sinks, schedule_events: true, mark: sampling.mark.clone(), ..Watch::default() };
+        let mark = sampling.mark.clone();
+        let watch = Watch { sinks, schedule_events: true, mark, stop, ..Watch::default() };
         let (mut record, _) = self.run_watched(&scenario, watch)?;
         let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
         let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
@@ -139,9 +177,12 @@ impl Simulation {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.checkers = self.checkers;
+        config.outlive_exit = self.after_ejection == AfterEjection::Continue;
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
-        let explainer = watch.waits.then(|| Rc::new(RefCell::new(explainer(scenario))));
+        config.stop = watch.stop;
+        let explainer =
+            watch.waits.then(|| Rc::new(RefCell::new(Explainer::new(parties(scenario), FIRST_PID))));
         if let Some(explainer) = &explainer {
             config.sinks.push(explainer.clone());
             config.wait_events = true;
@@ -154,8 +195,13 @@ impl Simulation {
         if let (Class::Ext(scheduler), true) = (&mut class, watch.priorities) {
             scheduler.watch_priorities();
         }
-        let result = run(&config, scenario, class)
-            .map_err(|error| Failure::usage(format!("workload {}: {error}", self.workload)))?;
+        let result = run(&config, scenario, class).map_err(|error| match error {
+            SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
+            SimError::Stopped(at) => {
+                let seconds = at.0 as f64 / 1e9;
+                stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
+            }
+        })?;
         drop(config);
         let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
         let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
@@ -204,6 +250,10 @@ impl Simulation {
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tables: self.scheduler.tables(&tables),
             tasks: result.tasks,
+            task_waits: result.waits,
+            warnings: result.warnings,
+            after_ejection: result.after.map(|after| after_ejection(scenario, after)),
+            provenance: provenance(&self.scheduler, Some(scenario), Some(&self.machine)),
             trace_hash: Some(result.trace_hash.to_string()),
             priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
             timeline: None,
@@ -212,15 +262,39 @@ impl Simulation {
     }
 }
 
-/// Explains the waits of a run of `scenario`.
-fn explainer(scenario: &Scenario) -> Explainer {
+impl EngineKind {
+    /// Says that programs will be interpreted where they were to be compiled and this host does not run compiled ones.
+    /// A command says it once.
+    pub(crate) fn announce(self, quiet: bool) {
+        if self == EngineKind::Compiled
+            && !quiet
+            && let Err(why) = Compiler::available()
+        {
+            output::note(&format!("{why}; programs are interpreted: results are the same, runs take longer"));
+        }
+    }
+}
+
+/// The tasks of a scenario's start: names, thread and process ids, and the priorities that they start with.
+pub(crate) fn parties(scenario: &Scenario) -> Vec<Party> {
     let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
-    let party = |(at, task): (usize, &TaskSpec)| {
-        let first = scenario.tasks.iter().position(|other| other.process == task.process);
-        let process = thread(first.unwrap_or(at));
-        Party { name: task.name.clone(), thread: thread(at), process, prio: 0 }
+    let prio = |task: &TaskSpec| match task.policy {
+        Policy::Fifo(prio) | Policy::Rr(prio) => 99 - i32::from(prio),
+        _ => task.nice.static_prio(),
     };
-    Explainer::new(scenario.tasks.iter().enumerate().map(party).collect(), FIRST_PID)
+    let mut leaders = BTreeMap::new();
+    let party = |(at, task): (usize, &TaskSpec)| {
+        let process = *leaders.entry(task.process).or_insert(thread(at));
+        Party { name: task.name.clone(), thread: thread(at), process, prio: prio(task) }
+    };
+    scenario.tasks.iter().enumerate().map(party).collect()
+}
+
+/// The part of a run after its scheduler has left.
+fn after_ejection(scenario: &Scenario, after: Remainder) -> schedlab_trace::AfterEjection {
+    let own = scenario.metrics.iter().filter_map(|spec| spec.evaluate(&after.measurements));
+    let metrics = own.chain(after.summary.metrics()).collect();
+    schedlab_trace::AfterEjection { duration: after.duration, metrics, tasks: after.tasks }
 }
 
 /// What scheduling cost, as metrics.

@@ -3,6 +3,7 @@
 use crate::args::SwapArgs;
 use crate::failure::Failure;
 use crate::scheduler::{SWAP, Scheduler};
+use crate::suggest::did_you_mean;
 use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::object::Object;
 
@@ -27,10 +28,10 @@ pub(crate) fn restrict(schedulers: &mut [Scheduler], args: &SwapArgs) -> Result<
         let object = scheduler.object.as_ref().and_then(|bytes| Object::parse(&scheduler.name, bytes).ok());
         let Some(object) = object.filter(|object| object.variable(TYPES.0).is_some()) else { continue };
         carried = true;
-        if !args.types.is_empty() {
+        if !args.types.is_empty() && !scheduler.has_own(TYPES.0) {
             scheduler.set(TYPES.0, &bits(object.btf(), &args.types)?.to_string())?;
         }
-        if !args.exclude.is_empty() {
+        if !args.exclude.is_empty() && !scheduler.has_own(EXCLUDE) {
             scheduler.set(EXCLUDE, &args.exclude.join(","))?;
         }
     }
@@ -74,7 +75,11 @@ fn bits(btf: &Btf, types: &[String]) -> Result<u32, Failure> {
         let found = known.iter().find(|(name, _)| name == wanted);
         let Some(bit) = found.and_then(|(_, value)| 1u32.checked_shl(*value as u32)) else {
             let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(Failure::usage(format!("--swap-types {wanted}: types are {}", names.join(", "))));
+            let near = did_you_mean(wanted, &names);
+            return Err(Failure::usage(format!(
+                "--swap-types {wanted}: types are {}{near}",
+                names.join(", ")
+            )));
         };
         bits |= bit;
     }

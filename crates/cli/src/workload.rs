@@ -2,22 +2,51 @@
 
 use crate::failure::Failure;
 use crate::input;
+use crate::suggest::did_you_mean;
 use schedlab_base::DurationNs;
 use schedlab_workload::{Scenario, catalog, file, rtapp};
+use std::path::Path;
 
 /// Builds the workload of `-w` with a seed; `duration` goes before a file's own.
 ///
 /// # Errors
 /// An unknown name or key, a bad value, an unreadable or wrong file.
 pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> Result<Scenario, Failure> {
-    let read = || input::text(spec).map_err(|error| Failure::usage(format!("workload file {spec}: {error}")));
+    let read = |path: &str| {
+        input::text(path).map_err(|error| Failure::usage(format!("workload file {path}: {error}")))
+    };
     if spec.ends_with(".json") {
-        return rtapp::parse(&read()?, spec, duration).map_err(|error| refused(spec, &error));
+        let files: Result<Vec<(String, String)>, Failure> =
+            files(spec).into_iter().map(|path| Ok((path.to_string(), read(path)?))).collect();
+        return rtapp::parse_merged(&files?, duration).map_err(|error| refused(spec, &error));
     }
     if spec.ends_with(".toml") {
-        return file::parse(&read()?, spec).map_err(|error| refused(spec, &error));
+        return file::parse(&read(spec)?, spec).map_err(|error| refused(spec, &error));
     }
-    catalog::build(spec, seed).map_err(|error| refused(spec, &error))
+    catalog::build(spec, seed).map_err(|error| {
+        let failure = refused(spec, &error);
+        Failure { text: failure.text + &near(spec), ..failure }
+    })
+}
+
+/// The name or parameter nearest to the first one in a specification that does not exist.
+fn near(spec: &str) -> String {
+    let (name, params) = spec.split_once(':').unwrap_or((spec, ""));
+    let known = catalog::list();
+    let Some(workload) = known.iter().find(|workload| workload.name == name.trim()) else {
+        return did_you_mean(name.trim(), known.iter().map(|workload| workload.name));
+    };
+    let params = params.split(',').filter_map(|pair| pair.split_once('=')).map(|(param, _)| param.trim());
+    let is_known = |param: &str| workload.params.iter().any(|known| known.name == param);
+    let unknown = params.into_iter().find(|param| !is_known(param));
+    unknown.map_or_else(String::new, |unknown| {
+        did_you_mean(unknown, workload.params.iter().map(|known| known.name))
+    })
+}
+
+/// The files of `-w`: `a.json+b.json` are two of rt-app that are put together, unless a file has that name.
+pub(crate) fn files(spec: &str) -> Vec<&str> {
+    if spec.ends_with(".json") && !Path::new(spec).exists() { spec.split('+').collect() } else { vec![spec] }
 }
 
 /// Puts the workload in front of a message that does not name it.

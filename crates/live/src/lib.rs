@@ -10,6 +10,7 @@ pub mod kernel_log;
 pub mod load;
 mod machine;
 mod observe;
+mod private;
 pub mod session;
 pub mod signals;
 pub mod vm;

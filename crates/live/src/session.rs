@@ -1,13 +1,14 @@
 //! One run on the kernel of this machine: a scheduler is loaded, a workload or command runs under
 //! it, everything is taken out again, and one result tells what happened.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric};
-use schedlab_trace::waits::Waits;
-use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord};
+use schedlab_trace::waits::{Party, Waits};
+use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord, WaitRecord};
 use schedlab_workload::Scenario;
 
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
@@ -82,6 +83,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// The workload's tasks in order, then the forked ones in sum.
     pub tasks: Vec<TaskRecord>,
+    /// How long they waited for a CPU, where it was observed.
+    pub task_waits: Vec<WaitRecord>,
     /// The workload's tasks by thread id.
     pub thread_names: Vec<(i32, String)>,
     /// How the scheduler left. The default for the fair class.
@@ -244,8 +247,10 @@ fn run_scenario(
     let mut metrics: Vec<Metric> =
         scenario.metrics.iter().filter_map(|metric| metric.evaluate(&outcome.measurements)).collect();
     let mut histograms = Vec::new();
+    let mut task_waits = Vec::new();
     match seen {
         Some(seen) => {
+            task_waits = seen.wait_records(&parties(&outcome, scenario));
             metrics.extend(seen.metrics);
             histograms = seen.histograms;
         }
@@ -259,7 +264,21 @@ fn run_scenario(
     let series = series.collect();
     let named = outcome.tasks.iter().filter(|task| task.thread_id != 0);
     let thread_names = named.map(|task| (task.thread_id.cast_signed(), task.name.clone())).collect();
-    Ok(RunResult { elapsed, cpus, metrics, histograms, series, tasks, thread_names, ..RunResult::default() })
+    let known = RunResult { elapsed, cpus, metrics, histograms, series, tasks, ..RunResult::default() };
+    Ok(RunResult { task_waits, thread_names, ..known })
+}
+
+/// The tasks of the start with their thread ids; a process is told by its first thread.
+fn parties(outcome: &ExecOutcome, scenario: &Scenario) -> Vec<Party> {
+    let mut leaders = BTreeMap::new();
+    let known = scenario.tasks.iter().zip(&outcome.tasks);
+    known
+        .map(|(spec, task)| {
+            let thread = task.thread_id.cast_signed();
+            let process = *leaders.entry(spec.process).or_insert(thread);
+            Party { name: spec.name.clone(), thread, process, prio: spec.nice.static_prio() }
+        })
+        .collect()
 }
 
 /// Figures of the tasks; switches and migrations as observed, else as the kernel counts them.

@@ -3,7 +3,10 @@
 
 use schedlab_base::Better;
 use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
-use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
+
+/// The least difference that matters unless somebody says otherwise, in percent. Chosen: what nobody feels.
+pub const LEAST_EFFECT: f64 = 1.0;
 
 /// What has to be equal for two runs to be comparable.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +36,14 @@ pub struct Sample {
     pub half_width: Option<f64>,
 }
 
+impl Sample {
+    /// True if two seeds or more give one value.
+    fn is_the_same_with_each_seed(&self) -> bool {
+        let seeds = self.seeds.iter().any(|seed| *seed != self.seeds[0]);
+        seeds && self.values.iter().all(|value| value.to_bits() == self.values[0].to_bits())
+    }
+}
+
 /// What a comparison says. Decided by the interval of the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -44,6 +55,8 @@ pub enum Verdict {
     Different,
     /// The interval of the difference contains 0.
     NoDifference,
+    /// The difference is smaller than the least that matters, or its interval leaves no room for more.
+    NoneThatMatters,
     /// One of the sides has fewer than two runs.
     TooFewRuns,
 }
@@ -56,6 +69,7 @@ impl Verdict {
             Verdict::Worse => "worse",
             Verdict::Different => "different",
             Verdict::NoDifference => "no difference shown",
+            Verdict::NoneThatMatters => "no difference that matters",
             Verdict::TooFewRuns => "too few runs",
         }
     }
@@ -63,7 +77,9 @@ impl Verdict {
     /// The verdict of a name.
     pub(crate) fn from_name(name: &str) -> Option<Verdict> {
         use Verdict::*;
-        [Better, Worse, Different, NoDifference, TooFewRuns].into_iter().find(|v| v.name() == name)
+        [Better, Worse, Different, NoDifference, NoneThatMatters, TooFewRuns]
+            .into_iter()
+            .find(|v| v.name() == name)
     }
 }
 
@@ -89,6 +105,10 @@ pub struct Comparison {
     /// Half width of the difference's interval: of the differences seed by seed where the runs
     /// are pairs, else Welch's.
     pub half_width: Option<f64>,
+    /// Differences of less than so many percent of the baseline's mean do not matter.
+    pub at_least_percent: f64,
+    /// Every seed gave each side the same figure: the runs are worth one.
+    pub seeds_change_nothing: bool,
     /// True where both sides had the same work with each seed, and were compared seed by seed.
     pub paired: bool,
     /// About how many runs would show a difference as large as the measured one, where none is
@@ -118,10 +138,9 @@ pub fn scheduler_label(run: &RunRecord) -> String {
 }
 
 /// Compares every scheduler with the first one, in each cell and for each metric
-/// that both sides have. Runs whose scheduler was ejected are left out: their
-/// figures are the fair class's. Cells, metrics and schedulers keep the order of the
-/// runs.
-pub fn compare(runs: &[RunRecord], level: Level) -> Vec<Comparison> {
+/// that both sides have. Differences below `at_least` percent of the baseline's mean do not matter. Runs whose scheduler
+/// was ejected are left out: they end too early. Cells, metrics and schedulers keep the order of the runs.
+pub fn compare(runs: &[RunRecord], level: Level, at_least: f64) -> Vec<Comparison> {
     let runs: Vec<&RunRecord> = runs.iter().filter(|run| !run.exit.kind.is_ejection()).collect();
     let cells = distinct(runs.iter().map(|run| cell_of(run)));
     let mut comparisons = Vec::new();
@@ -137,7 +156,13 @@ pub fn compare(runs: &[RunRecord], level: Level) -> Vec<Comparison> {
                 let metric = inside.iter().flat_map(|run| &run.metrics).find(|m| m.name == *name);
                 let Some(metric) = metric else { continue };
                 let place = (cell.clone(), name.clone());
-                comparisons.push(judge(place, metric.unit, metric.better, baseline, candidate, level));
+                comparisons.push(judge(
+                    place,
+                    metric.unit,
+                    metric.better,
+                    [baseline, candidate],
+                    (level, at_least),
+                ));
             }
         }
     }
@@ -182,9 +207,8 @@ fn judge(
     (cell, metric): (Cell, String),
     unit: &'static str,
     better: Better,
-    baseline: Sample,
-    candidate: Sample,
-    level: Level,
+    [baseline, candidate]: [Sample; 2],
+    (level, at_least): (Level, f64),
 ) -> Comparison {
     let difference = candidate.moments.mean - baseline.moments.mean;
     let by_welch = welch(&candidate.moments, &baseline.moments, level).ok();
@@ -197,8 +221,14 @@ fn judge(
         (None, Some(test)) => Some((test.half_width, test.proven)),
         (None, None) => None,
     };
+    let least = at_least / 100.0 * baseline.moments.mean.abs();
+    let small = |half_width: f64, proven: bool| {
+        let reach = difference.abs() + half_width;
+        reach < least || proven && difference.abs() < least || reach <= 0.0
+    };
     let verdict = match (decided, better) {
         (None, _) => Verdict::TooFewRuns,
+        (Some((half_width, proven)), _) if small(half_width, proven) => Verdict::NoneThatMatters,
         (Some((_, false)), _) => Verdict::NoDifference,
         (Some(_), Better::Neither) => Verdict::Different,
         (Some(_), direction) if (direction == Better::Higher) == (difference > 0.0) => Verdict::Better,
@@ -217,6 +247,8 @@ fn judge(
         level_percent: f64::from(level.permille()) / 10.0,
         difference,
         half_width: decided.map(|(half_width, _)| half_width),
+        at_least_percent: at_least,
+        seeds_change_nothing: baseline.is_the_same_with_each_seed() && candidate.is_the_same_with_each_seed(),
         paired: by_pairs.is_some(),
         runs_needed,
         percent: (baseline.moments.mean.abs() > 0.0).then(|| 100.0 * difference / baseline.moments.mean),
@@ -228,6 +260,37 @@ fn judge(
         baseline,
         candidate,
     }
+}
+
+/// A warning for every scheduler of a cell whose runs all have the same figures, whatever their seed.
+pub fn seed_warnings(runs: &[RunRecord]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for cell in distinct(runs.iter().map(cell_of)) {
+        let inside: Vec<&RunRecord> = runs.iter().filter(|run| cell_of(run) == cell).collect();
+        let same = |name: &String| {
+            let runs: Vec<&RunRecord> =
+                inside.iter().copied().filter(|run| scheduler_label(run) == *name).collect();
+            let figures = |run: &RunRecord| {
+                run.metrics.iter().map(|m| (m.name.clone(), m.value.to_bits())).collect::<Vec<_>>()
+            };
+            runs.iter().any(|run| run.seed != runs[0].seed)
+                && runs.iter().all(|run| figures(run) == figures(runs[0]))
+        };
+        let names = distinct(inside.iter().map(|run| scheduler_label(run)));
+        let names: Vec<String> = names.into_iter().filter(same).collect();
+        if !names.is_empty() {
+            let text = format!(
+                "the seeds change nothing in {} on {} CPUs under {}: every run has the same figures, so that one says as \
+                 much as all",
+                cell.workload.name,
+                cell.cpus,
+                names.join(", ")
+            );
+            let (kind, count) = (WarningKind::SeedsChangeNothing, names.len() as u64);
+            warnings.push(Warning { kind, text, count, worst: None });
+        }
+    }
+    warnings
 }
 
 /// An interval wider than this part of the baseline's mean says little. Chosen: what this
@@ -265,7 +328,8 @@ pub(crate) mod tests {
     use super::*;
     use schedlab_base::{DurationNs, Metric};
     use schedlab_trace::{
-        Bucket, Counter, Distribution, ExitKind, ExitRecord, SchedulerTable, Series, TaskRecord,
+        AfterEjection, Bucket, Counter, Distribution, ExitKind, ExitRecord, Provenance, SchedulerTable,
+        Series, TaskRecord, WaitFigures, WaitRecord, WaitScope, WorstWait,
     };
 
     /// A made-up run for tests of this room.
@@ -298,6 +362,23 @@ pub(crate) mod tests {
                 switches: 3,
                 migrations: 1,
             }],
+            task_waits: vec![waits("client/0")],
+            warnings: vec![Warning {
+                kind: WarningKind::Starved,
+                text: "task client/0 waited".into(),
+                count: 2,
+                worst: Some(waits("client/0").run_delay.unwrap().worst),
+            }],
+            after_ejection: Some(AfterEjection {
+                duration: DurationNs(77),
+                metrics: vec![Metric::new("context_switches", 9.0, "1", Better::Neither)],
+                tasks: Vec::new(),
+            }),
+            provenance: Provenance {
+                object: Some("ab12".into()),
+                build: Some("0.1".into()),
+                ..Provenance::default()
+            },
             trace_hash: Some("00ff".into()),
             priorities: Vec::new(),
             timeline: None,
@@ -309,6 +390,21 @@ pub(crate) mod tests {
                 rows: vec![vec!["7".into()]],
             }],
         }
+    }
+
+    /// Made-up waits of a task.
+    fn waits(name: &str) -> WaitRecord {
+        let worst = WorstWait {
+            task: name.into(),
+            since: DurationNs(5),
+            length: DurationNs(900),
+            cpu: 1,
+            behind: vec![("hog".into(), DurationNs(800))],
+        };
+        let (p50, p95, p99) = (DurationNs(10), DurationNs(20), DurationNs(30));
+        let figures = WaitFigures { count: 3, p50, p95, p99, worst };
+        let (scope, name) = (WaitScope::Task, name.to_string());
+        WaitRecord { scope, name, run_delay: Some(figures), wakeup_latency: None }
     }
 
     /// A distribution from bounds and counts.
@@ -325,7 +421,7 @@ pub(crate) mod tests {
     }
 
     fn verdict(a: &[f64], b: &[f64]) -> Verdict {
-        compare(&runs(a, b), Level::P95)[0].verdict
+        compare(&runs(a, b), Level::P95, 1.0)[0].verdict
     }
 
     #[test]
@@ -334,28 +430,60 @@ pub(crate) mod tests {
         assert_eq!(verdict(&[20.0, 21.0, 22.0], &[10.0, 11.0, 12.0]), Verdict::Worse);
         assert_eq!(verdict(&[10.0, 15.0, 20.0], &[11.0, 16.0, 18.0]), Verdict::NoDifference);
         assert_eq!(verdict(&[10.0], &[20.0]), Verdict::TooFewRuns);
-        assert_eq!(verdict(&[5.0; 3], &[5.0; 3]), Verdict::NoDifference);
+        assert_eq!(verdict(&[5.0; 3], &[5.0; 3]), Verdict::NoneThatMatters);
+    }
+
+    #[test]
+    fn a_difference_that_does_not_matter_is_no_verdict() {
+        // Proven, and far below one percent.
+        let (a, b) = ([1000.0, 1010.0, 1020.0], [1001.0, 1011.0, 1021.1]);
+        assert_eq!(verdict(&a, &b), Verdict::NoneThatMatters);
+        assert_eq!(compare(&runs(&a, &b), Level::P95, 0.05)[0].verdict, Verdict::Better);
+        // Not proven, and its interval leaves no room for one percent.
+        assert_eq!(verdict(&a, &[1000.4, 1010.0, 1019.7]), Verdict::NoneThatMatters);
+        assert_eq!(
+            compare(&runs(&a, &[1000.4, 1010.0, 1019.7]), Level::P95, 0.0)[0].verdict,
+            Verdict::NoDifference
+        );
+        // Large enough.
+        assert_eq!(verdict(&a, &[1011.0, 1021.0, 1031.0]), Verdict::Better);
+    }
+
+    #[test]
+    fn seeds_that_change_nothing_are_told() {
+        let found = &compare(&runs(&[5.0; 3], &[9.0; 3]), Level::P95, 1.0)[0];
+        assert_eq!((found.verdict, found.seeds_change_nothing), (Verdict::Better, true));
+        assert!(!compare(&runs(&[5.0, 6.0, 5.0], &[9.0; 3]), Level::P95, 1.0)[0].seeds_change_nothing);
+        assert!(!compare(&runs(&[5.0], &[9.0]), Level::P95, 1.0)[0].seeds_change_nothing);
+        let warnings = seed_warnings(&runs(&[5.0; 3], &[9.0, 9.5, 9.0]));
+        assert_eq!((warnings.len(), warnings[0].kind), (1, WarningKind::SeedsChangeNothing));
+        assert!(
+            warnings[0].text.contains("in chat on 2 CPUs under vanilla: every run"),
+            "{}",
+            warnings[0].text
+        );
+        assert!(seed_warnings(&runs(&[5.0], &[9.0])).is_empty());
     }
 
     #[test]
     fn the_same_seed_is_the_same_work() {
         // The seeds differ far more than the schedulers: pairs show what two samples do not.
         let (a, b) = ([10.0, 20.0, 30.0, 40.0], [10.5, 20.6, 30.4, 40.5]);
-        let found = &compare(&runs(&a, &b), Level::P95)[0];
+        let found = &compare(&runs(&a, &b), Level::P95, 1.0)[0];
         assert_eq!((found.verdict, found.paired, found.runs_needed), (Verdict::Better, true, None));
         assert!(found.p_paired.unwrap() < 0.01 && found.p_welch.unwrap() > 0.9);
         let mut real = runs(&a, &b);
         real.iter_mut().for_each(|run| run.backend = Backend::Host);
-        let found = &compare(&real, Level::P95)[0];
+        let found = &compare(&real, Level::P95, 1.0)[0];
         assert_eq!((found.verdict, found.paired), (Verdict::NoDifference, false));
         let mut other = runs(&a, &b);
         other[7].seed = 99;
-        assert!(!compare(&other, Level::P95)[0].paired);
+        assert!(!compare(&other, Level::P95, 1.0)[0].paired);
     }
 
     #[test]
     fn too_few_runs_and_wide_intervals_get_advice() {
-        let of = |a: &[f64], b: &[f64]| advice(&compare(&runs(a, b), Level::P95)[..1]);
+        let of = |a: &[f64], b: &[f64]| advice(&compare(&runs(a, b), Level::P95, 1.0)[..1]);
         assert!(of(&[10.0], &[20.0])[0].contains("1 run(s) on a side"));
         let text = of(&[10.0, 20.0, 30.0], &[11.0, 15.0, 39.0]);
         assert!(
@@ -369,7 +497,7 @@ pub(crate) mod tests {
     fn ejected_runs_do_not_count() {
         let mut all = runs(&[10.0, 11.0], &[20.0, 21.0]);
         all[3].exit.kind = ExitKind::ErrorStall;
-        assert_eq!(compare(&all, Level::P95)[0].candidate.values, [20.0]);
+        assert_eq!(compare(&all, Level::P95, 1.0)[0].candidate.values, [20.0]);
     }
 
     #[test]

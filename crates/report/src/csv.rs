@@ -1,30 +1,30 @@
 //! One line a metric of a run: the form that spreadsheets and data frames read.
 
 use crate::comparison::scheduler_label;
-use schedlab_base::Better;
-use schedlab_trace::RunRecord;
+use schedlab_base::{Better, DurationNs};
+use schedlab_trace::{Provenance, RunRecord, WaitFigures};
 
-/// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line:
-/// scheduler, workload, params, machine, cpus, seed, backend, exit, metric, value,
-/// unit, better.
+/// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line: scheduler, workload, params, machine, cpus,
+/// seed, backend, exit, metric, value, unit, better; whose metric it is (`scope`, `of`: empty for the run's own); hashes of
+/// object, workload and machine, the build, and how many warnings the run has. A text that a spreadsheet would take for a
+/// formula has an apostrophe in front, see [`from_cell`].
 pub fn to_csv(runs: &[RunRecord]) -> String {
-    let mut text =
-        String::from("scheduler,workload,params,machine,cpus,seed,backend,exit,metric,value,unit,better\n");
+    let mut text = String::from(
+        "scheduler,workload,params,machine,cpus,seed,backend,exit,metric,value,unit,better,scope,of,object_sha256,\
+         workload_sha256,machine_sha256,build,warnings\n",
+    );
     for run in runs {
         let params: Vec<String> =
             run.workload.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let head = [
-            scheduler_label(run),
-            run.workload.name.clone(),
-            params.join(","),
-            run.machine.clone(),
-            run.cpus.to_string(),
-            run.seed.to_string(),
-            run.backend.name().to_string(),
-            run.exit.kind.name().to_string(),
-        ]
-        .map(|field| quoted(&field))
-        .join(",");
+        let head = [scheduler_label(run), run.workload.name.clone(), params.join(","), run.machine.clone()]
+            .map(|field| text_cell(&field))
+            .join(",");
+        let (backend, exit) = (run.backend.name(), run.exit.kind.name());
+        let head = format!("{head},{},{},{backend},{exit}", run.cpus, run.seed);
+        let Provenance { object, workload, machine, build } = &run.provenance;
+        let hashes =
+            [object, workload, machine, build].map(|hash| text_cell(hash.as_deref().unwrap_or_default()));
+        let tail = format!("{},{}", hashes.join(","), run.warnings.len());
         for metric in &run.metrics {
             let better = match metric.better {
                 Better::Higher => "higher",
@@ -32,25 +32,55 @@ pub fn to_csv(runs: &[RunRecord]) -> String {
                 Better::Neither => "neither",
             };
             let value = if metric.value.is_finite() { metric.value.to_string() } else { String::new() };
-            let tail = [quoted(&metric.name), value, quoted(metric.unit), better.to_string()].join(",");
-            text.push_str(&format!("{head},{tail}\n"));
+            let own = [text_cell(&metric.name), value, text_cell(metric.unit), better.to_string()].join(",");
+            text.push_str(&format!("{head},{own},,,{tail}\n"));
+        }
+        for waits in &run.task_waits {
+            for (latency, figures) in waits.figures() {
+                for (metric, value, unit, better) in wait_metrics(latency, figures) {
+                    let (scope, of) = (waits.scope.name(), text_cell(&waits.name));
+                    text.push_str(&format!("{head},{metric},{value},{unit},{better},{scope},{of},{tail}\n"));
+                }
+            }
         }
     }
     text
 }
 
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_string()
-    }
+/// What a spreadsheet takes for the beginning of a formula, some after passing over it. The apostrophe keeps
+/// [`from_cell`] exact.
+const FORMULA: [char; 12] =
+    ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\''];
+
+/// A cell of text. Cells of numbers are written as they are, whatever their sign.
+fn text_cell(text: &str) -> String {
+    let mark = if text.starts_with(FORMULA) { "'" } else { "" };
+    let field = format!("{mark}{text}");
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+/// The text of a cell as it was before [`to_csv`] put an apostrophe in front.
+pub fn from_cell(cell: &str) -> &str {
+    cell.strip_prefix('\'').unwrap_or(cell)
+}
+
+/// The figures of a latency, named as the run's own.
+fn wait_metrics(latency: &str, figures: &WaitFigures) -> [(String, u64, &'static str, &'static str); 5] {
+    let time = |what: &str, time: DurationNs| (format!("{latency}_{what}"), time.0, "ns", "lower");
+    [
+        (format!("{}_count", latency.trim_end_matches("_ns")), figures.count, "1", "neither"),
+        time("p50", figures.p50),
+        time("p95", figures.p95),
+        time("p99", figures.p99),
+        time("max", figures.worst.length),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::comparison::tests::run;
+    use crate::names::tests::nasty;
 
     #[test]
     fn fields_with_commas_are_quoted() {
@@ -58,8 +88,31 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
-            "o1,chat,\"rooms=3,fanout=a<b\",modern,2,1,sim,none,throughput,2.5,messages/s,higher"
+            "o1,chat,\"rooms=3,fanout=a<b\",modern,2,1,sim,none,throughput,2.5,messages/s,higher,,,ab12,,,0.1,1"
         );
-        assert_eq!(lines.len(), 3);
+        assert!(lines[3].ends_with("run_delay_count,3,1,neither,task,client/0,ab12,,,0.1,1"), "{}", lines[3]);
+        assert!(lines[7].contains("run_delay_ns_max,900,ns,lower,task,client/0,"), "{}", lines[7]);
+        assert_eq!(lines.len(), 8);
+        assert!(lines.iter().all(|line| line.split(',').count() >= 19));
+    }
+
+    #[test]
+    fn formulas_are_text_and_numbers_are_numbers() {
+        for name in nasty().into_iter().chain(["'=1", "''", "\u{ff1d}1", "plain"].map(String::from)) {
+            let mut one = run(&name, 1, -2.5);
+            one.workload.name.clone_from(&name);
+            one.machine.clone_from(&name);
+            let text = to_csv(&[one]);
+            let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+            let record = reader.records().next().unwrap().unwrap();
+            for column in [0, 1, 3] {
+                assert_eq!(from_cell(&record[column]), name);
+                assert!(
+                    !record[column].starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}']),
+                    "{name:?}"
+                );
+            }
+            assert_eq!((&record[4], &record[5], &record[9]), ("2", "1", "-2.5"));
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Runs and comparisons as JSON and back. The schema is `docs/results.md`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
-use crate::comparison::{Cell, Comparison, Sample, Verdict};
+use crate::comparison::{Cell, Comparison, Sample, Verdict, scheduler_label};
+use crate::names::visible_json;
+use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use schedlab_base::{Better, DurationNs, Metric};
@@ -10,7 +12,7 @@ use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
     Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
-    TaskRecord, WorkloadRecord,
+    TaskRecord, Warning, WorkloadRecord,
 };
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -36,6 +38,26 @@ pub struct Document {
     pub sensitivity: Vec<Sensitivity>,
     /// Who waits for whom on a machine.
     pub waits: Option<Waits>,
+    /// What the runs together show; each run has its own as well.
+    pub warnings: Vec<Warning>,
+}
+
+impl Document {
+    /// All warnings: of the runs, each with what ran, then of the runs together.
+    pub fn warnings(&self) -> Vec<String> {
+        let several = self.runs.len() > 1;
+        let place = |run: &RunRecord| {
+            if several {
+                format!("{}, {} CPUs, seed {}: ", scheduler_label(run), run.cpus, run.seed)
+            } else {
+                String::new()
+            }
+        };
+        let own = self.runs.iter().flat_map(|run| {
+            run.warnings.iter().map(move |warning| format!("{}{}", place(run), warning.text))
+        });
+        own.chain(self.warnings.iter().map(|warning| warning.text.clone())).collect()
+    }
 }
 
 /// Why a result file cannot be read.
@@ -151,6 +173,8 @@ struct File {
     sensitivity: Vec<Sensitivity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waits: Option<WaitsFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningFile>,
 }
 
 /// Who wrote a file, in which form.
@@ -199,6 +223,14 @@ struct Run {
     scheduler_tables: Pairs<Table>,
     #[serde(default)]
     tasks: Vec<Task>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    task_waits: Vec<TaskWaits>,
+    #[serde(default)]
+    warnings: Vec<WarningFile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after_ejection: Option<AfterFile>,
+    #[serde(default)]
+    provenance: ProvenanceFile,
     #[serde(default)]
     trace_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,14 +275,14 @@ struct Samples {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Figure {
+pub(crate) struct Figure {
     value: Option<f64>,
     unit: String,
     better: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Task {
+pub(crate) struct Task {
     name: String,
     nice: i32,
     cpu_time_ns: u64,
@@ -273,6 +305,10 @@ struct Compared {
     candidate: Side,
     difference: f64,
     difference_half_width: Option<f64>,
+    #[serde(default)]
+    at_least_percent: f64,
+    #[serde(default)]
+    seeds_change_nothing: bool,
     #[serde(default)]
     paired: bool,
     #[serde(default)]
@@ -307,8 +343,9 @@ pub fn to_json(document: &Document) -> String {
         reproduction: document.reproduction.clone(),
         sensitivity: document.sensitivity.clone(),
         waits: document.waits.as_ref().map(WaitsFile::new),
+        warnings: document.warnings.iter().map(WarningFile::new).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
+    let mut text = visible_json(serde_json::to_string_pretty(&file).expect("plain data has a JSON form"));
     text.push('\n');
     text
 }
@@ -328,7 +365,9 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
     let waits = file.waits.map(WaitsFile::read).transpose()?;
-    Ok(Document { runs, comparisons, reproduction: file.reproduction, sensitivity: file.sensitivity, waits })
+    let warnings = file.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?;
+    let File { reproduction, sensitivity, .. } = file;
+    Ok(Document { runs, comparisons, reproduction, sensitivity, waits, warnings })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -365,11 +404,6 @@ fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
 }
 
 fn run_out(run: &RunRecord) -> Run {
-    let figure = |metric: &Metric| Figure {
-        value: metric.value.is_finite().then_some(metric.value),
-        unit: metric.unit.to_string(),
-        better: better_name(metric.better).to_string(),
-    };
     let meant = run.counters.iter().filter(|counter| !counter.meaning.is_empty());
     Run {
         scheduler: run.scheduler.clone(),
@@ -387,13 +421,17 @@ fn run_out(run: &RunRecord) -> Run {
             dump: run.exit.dump.clone(),
             after_ns: run.exit.after.map(|after| after.0),
         },
-        metrics: Pairs(run.metrics.iter().map(|metric| (metric.name.clone(), figure(metric))).collect()),
+        metrics: Figure::all(&run.metrics),
         histograms: Pairs(run.histograms.iter().map(|(name, d)| (name.clone(), buckets_out(d))).collect()),
         series: Pairs(run.series.iter().map(|series| (series.name.clone(), samples(series))).collect()),
         counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
         scheduler_tables: Pairs(run.tables.iter().map(|t| (t.name.clone(), table_out(t))).collect()),
-        tasks: run.tasks.iter().map(task_out).collect(),
+        tasks: run.tasks.iter().map(Task::new).collect(),
+        task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
+        warnings: run.warnings.iter().map(WarningFile::new).collect(),
+        after_ejection: run.after_ejection.as_ref().map(AfterFile::new),
+        provenance: ProvenanceFile::new(&run.provenance),
         trace_hash: run.trace_hash.clone(),
         waits: run.waits.as_ref().map(WaitsFile::new),
     }
@@ -468,34 +506,55 @@ fn workload_in(workload: Workload) -> WorkloadRecord {
     WorkloadRecord { name: workload.name, params: texts(workload.params) }
 }
 
-fn task_out(task: &TaskRecord) -> Task {
-    Task {
-        name: task.name.clone(),
-        nice: task.nice,
-        cpu_time_ns: task.cpu_time.0,
-        share: task.share,
-        switches: task.switches,
-        migrations: task.migrations,
+impl Task {
+    pub(crate) fn new(task: &TaskRecord) -> Task {
+        Task {
+            name: task.name.clone(),
+            nice: task.nice,
+            cpu_time_ns: task.cpu_time.0,
+            share: task.share,
+            switches: task.switches,
+            migrations: task.migrations,
+        }
+    }
+
+    pub(crate) fn read(self) -> TaskRecord {
+        TaskRecord {
+            name: self.name,
+            nice: self.nice,
+            cpu_time: DurationNs(self.cpu_time_ns),
+            share: self.share,
+            switches: self.switches,
+            migrations: self.migrations,
+        }
     }
 }
 
-fn task_in(task: Task) -> TaskRecord {
-    TaskRecord {
-        name: task.name,
-        nice: task.nice,
-        cpu_time: DurationNs(task.cpu_time_ns),
-        share: task.share,
-        switches: task.switches,
-        migrations: task.migrations,
+impl Figure {
+    fn new(metric: &Metric) -> Figure {
+        Figure {
+            value: metric.value.is_finite().then_some(metric.value),
+            unit: metric.unit.to_string(),
+            better: better_name(metric.better).to_string(),
+        }
+    }
+
+    /// Metrics by name.
+    pub(crate) fn all(metrics: &[Metric]) -> Pairs<Figure> {
+        Pairs(metrics.iter().map(|metric| (metric.name.clone(), Figure::new(metric))).collect())
+    }
+
+    /// The metrics again.
+    pub(crate) fn read_all(figures: Pairs<Figure>) -> Result<Vec<Metric>, JsonError> {
+        let read = |(name, figure): (String, Figure)| {
+            let value = figure.value.unwrap_or(f64::NAN);
+            Ok(Metric::new(&name, value, unit(&figure.unit), better_in(&figure.better)?))
+        };
+        figures.0.into_iter().map(read).collect()
     }
 }
 
 fn run_in(run: Run) -> Result<RunRecord, JsonError> {
-    let mut metrics = Vec::with_capacity(run.metrics.0.len());
-    for (name, figure) in run.metrics.0 {
-        let value = figure.value.unwrap_or(f64::NAN);
-        metrics.push(Metric::new(&name, value, unit(&figure.unit), better_in(&figure.better)?));
-    }
     Ok(RunRecord {
         scheduler: run.scheduler,
         settings: texts(run.settings),
@@ -506,12 +565,16 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         backend: backend_in(&run.backend)?,
         duration: DurationNs(run.duration_ns),
         exit: exit_in(run.exit)?,
-        metrics,
+        metrics: Figure::read_all(run.metrics)?,
         histograms: run.histograms.0.into_iter().map(buckets_in).collect::<Result<_, _>>()?,
         series: series_in(run.series),
         counters: counters_in(run.counters, run.counter_meanings),
         tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
-        tasks: run.tasks.into_iter().map(task_in).collect(),
+        tasks: run.tasks.into_iter().map(Task::read).collect(),
+        task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,
+        warnings: run.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?,
+        after_ejection: run.after_ejection.map(AfterFile::read).transpose()?,
+        provenance: run.provenance.read(),
         trace_hash: run.trace_hash,
         priorities: Vec::new(),
         timeline: None,
@@ -555,6 +618,8 @@ fn comparison_out(comparison: &Comparison) -> Compared {
         candidate: side_out(&comparison.candidate),
         difference: comparison.difference,
         difference_half_width: comparison.half_width,
+        at_least_percent: comparison.at_least_percent,
+        seeds_change_nothing: comparison.seeds_change_nothing,
         paired: comparison.paired,
         runs_needed: comparison.runs_needed,
         difference_percent: comparison.percent,
@@ -584,6 +649,8 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         candidate: side_in(compared.candidate),
         difference: compared.difference,
         half_width: compared.difference_half_width,
+        at_least_percent: compared.at_least_percent,
+        seeds_change_nothing: compared.seeds_change_nothing,
         paired: compared.paired,
         runs_needed: compared.runs_needed,
         percent: compared.difference_percent,
@@ -605,7 +672,7 @@ mod tests {
         let mut runs =
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
         let reproduction = vec![crate::reproduction::tests::outcome()];
-        let comparisons = compare(&runs, Level::P95);
+        let comparisons = compare(&runs, Level::P95, 1.0);
         runs[3].exit.kind = ExitKind::Error;
         runs[3].exit.after = Some(DurationNs(1_500));
         Document { comparisons, runs, reproduction, ..Document::default() }

@@ -7,28 +7,36 @@ mod format;
 mod html;
 mod json;
 mod ministat;
+mod names;
+#[cfg(test)]
+mod nasty_names;
 mod perfetto;
 mod priority_plot;
 mod reproduction;
 mod samples;
 mod stat_json;
 mod table;
+mod trust_json;
 mod units;
 mod waits;
 mod waits_json;
 
-pub use comparison::{Cell, Comparison, Sample, Verdict, advice, compare, scheduler_label};
-pub use csv::to_csv;
+pub use comparison::{
+    Cell, Comparison, LEAST_EFFECT, Sample, Verdict, advice, compare, scheduler_label, seed_warnings,
+};
+pub use csv::{from_cell, to_csv};
 pub use format::{number, signed};
 pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::{Plot, ministat};
+pub use names::visible;
 pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use stat_json::stat_json;
 pub use table::{
-    comparison_table, counters_table, metrics_table, run_summary, scheduler_tables, table, tasks_table,
+    after_ejection_text, comparison_table, counters_table, longest_waits, metrics_table, run_summary,
+    scheduler_tables, table, task_waits_table, tasks_table, warnings_text,
 };
 pub use waits::{waits_dot, waits_html, waits_table};

@@ -6,9 +6,12 @@
 //! `trace_packet.proto`, `ftrace_event.proto`, `sched.proto`, `track_descriptor.proto` and
 //! `track_event.proto`; only the fields that are written here exist.
 
+use crate::names::visible;
 use prost::Message;
 use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_trace::waits::Party;
 use schedlab_trace::{Event, EventKind, Sink, TaskState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 #[derive(Clone, PartialEq, Message)]
@@ -75,6 +78,18 @@ const WAITING: u64 = 1;
 struct ProcessTree {
     #[prost(message, repeated, tag = "1")]
     processes: Vec<Process>,
+    #[prost(message, repeated, tag = "2")]
+    threads: Vec<Thread>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Thread {
+    #[prost(int32, optional, tag = "1")]
+    tid: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    name: Option<String>,
+    #[prost(int32, optional, tag = "3")]
+    tgid: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -139,44 +154,54 @@ struct SchedWaking {
     target_cpu: Option<i32>,
 }
 
-/// Pids in the trace: the first task is 1000, so that none looks like a system
-/// process. Chosen.
-const FIRST_PID: i32 = 1000;
-
-/// The priority shown for every task: nice 0 in the kernel's scale.
+/// The priority shown for idle tasks and unknown ones: nice 0 in the kernel's scale.
 const PRIO: i32 = 120;
 
-/// Takes a run's events and writes them as they come; memory stays constant. A write
+/// The parent of the tasks that are there at the start: the trace has no shell.
+const INIT: i32 = 1;
+
+/// Takes a run's events and writes them as they come. Memory grows with the number of living tasks alone. A write
 /// error stops the output and is told by [`PerfettoSink::finish`].
 #[derive(Debug)]
 pub struct PerfettoSink<W: Write> {
     out: W,
-    names: Vec<String>,
+    /// The tasks of the start, by number.
+    parties: Vec<Party>,
+    /// Forked tasks that live.
+    children: BTreeMap<TaskId, Party>,
+    /// The thread id of task 0.
+    first_pid: i32,
     buffer: Vec<u8>,
     failed: Option<io::Error>,
     events: u64,
-    /// By task: whether it is runnable without running; and how many are.
-    waiting: Vec<bool>,
-    waiting_count: i64,
+    /// Tasks that are runnable without running.
+    waiting: BTreeSet<TaskId>,
 }
 
 impl<W: Write> PerfettoSink<W> {
-    /// Starts a trace of tasks whose first ones have `names`; forked tasks are named
-    /// by their number.
-    pub fn new(out: W, names: Vec<String>) -> PerfettoSink<W> {
+    /// Starts a trace of tasks whose first ones are `parties`. Task 0 has the thread id `first_pid`, the next one the next;
+    /// a forked task is a process of its own, with the name of its parent, as in the kernel. What cannot be seen in a name is
+    /// replaced.
+    pub fn new(out: W, mut parties: Vec<Party>, first_pid: i32) -> PerfettoSink<W> {
+        for party in &mut parties {
+            party.name = visible(&party.name).into_owned();
+        }
         let mut sink = PerfettoSink {
             out,
-            names,
+            parties,
+            children: BTreeMap::new(),
+            first_pid,
             buffer: Vec::new(),
             failed: None,
             events: 0,
-            waiting: Vec::new(),
-            waiting_count: 0,
+            waiting: BTreeSet::new(),
         };
-        let processes = (0..sink.names.len()).map(|index| sink.process(TaskId(index as u32), None)).collect();
+        let leaders = sink.parties.iter().filter(|party| party.thread == party.process);
+        let processes = leaders.map(|leader| process(leader, INIT)).collect();
+        let threads = sink.parties.iter().map(thread).collect();
         let tree = TracePacket {
             timestamp: Some(0),
-            process_tree: Some(ProcessTree { processes }),
+            process_tree: Some(ProcessTree { processes, threads }),
             ..sink.packet()
         };
         let track = TrackDescriptor {
@@ -195,28 +220,56 @@ impl<W: Write> PerfettoSink<W> {
         sink
     }
 
-    /// Flushes, and gives the number of scheduler events written.
+    /// Flushes, and gives the writer back with the number of scheduler events written.
     ///
     /// # Errors
     /// The first write error of the whole trace.
-    pub fn finish(mut self) -> io::Result<u64> {
+    pub fn finish(mut self) -> io::Result<(W, u64)> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
         self.out.flush()?;
-        Ok(self.events)
+        Ok((self.out, self.events))
     }
 
     fn packet(&self) -> TracePacket {
         TracePacket { trusted_packet_sequence_id: Some(1), ..TracePacket::default() }
     }
 
-    fn name(&self, task: TaskId) -> String {
-        self.names.get(task.index()).cloned().unwrap_or_else(|| format!("forked/{}", task.0))
+    fn party(&self, task: TaskId) -> Option<&Party> {
+        self.parties.get(task.index()).or_else(|| self.children.get(&task))
     }
 
-    fn process(&self, task: TaskId, parent: Option<TaskId>) -> Process {
-        Process { pid: Some(pid(task)), ppid: Some(parent.map_or(1, pid)), cmdline: vec![self.name(task)] }
+    fn name(&self, task: TaskId) -> String {
+        self.party(task).map_or_else(|| format!("task/{}", task.0), |party| party.name.clone())
+    }
+
+    fn prio(&self, task: Option<TaskId>) -> i32 {
+        task.and_then(|task| self.party(task)).map_or(PRIO, |party| party.prio)
+    }
+
+    fn pid(&self, task: TaskId) -> i32 {
+        self.first_pid.saturating_add(i32::try_from(task.0).unwrap_or(i32::MAX))
+    }
+
+    /// A forked task: a process of its own.
+    fn fork(&mut self, event: &Event, parent: Option<TaskId>, child: TaskId) {
+        let pid = self.pid(child);
+        let born = Party {
+            name: self.name(parent.unwrap_or(child)),
+            thread: pid,
+            process: pid,
+            prio: self.prio(parent),
+        };
+        let parent = parent.and_then(|parent| self.party(parent)).map_or(INIT, |parent| parent.process);
+        let (processes, threads) = (vec![process(&born, parent)], vec![thread(&born)]);
+        self.children.insert(child, born);
+        let packet = TracePacket {
+            timestamp: Some(event.time.0),
+            process_tree: Some(ProcessTree { processes, threads }),
+            ..self.packet()
+        };
+        self.write(packet);
     }
 
     fn write(&mut self, packet: TracePacket) {
@@ -240,20 +293,14 @@ impl<W: Write> PerfettoSink<W> {
 
     /// Takes a task in or out of those that wait, and says whether that is a change.
     fn set_waiting(&mut self, task: TaskId, waits: bool) -> bool {
-        if self.waiting.len() <= task.index() {
-            self.waiting.resize(task.index() + 1, false);
-        }
-        let changes = self.waiting[task.index()] != waits;
-        self.waiting[task.index()] = waits;
-        self.waiting_count += i64::from(changes) * if waits { 1 } else { -1 };
-        changes
+        if waits { self.waiting.insert(task) } else { self.waiting.remove(&task) }
     }
 
     fn count(&mut self, time: TimeNs) {
         let event = TrackEvent {
             kind: Some(TYPE_COUNTER),
             track_uuid: Some(WAITING),
-            counter_value: Some(self.waiting_count),
+            counter_value: Some(self.waiting.len() as i64),
         };
         let packet = TracePacket { timestamp: Some(time.0), track_event: Some(event), ..self.packet() };
         self.write(packet);
@@ -266,36 +313,39 @@ impl<W: Write> PerfettoSink<W> {
     fn switch(&mut self, event: &Event, prev: Option<TaskId>, state: TaskState, next: Option<TaskId>) {
         let switch = SchedSwitch {
             prev_comm: Some(self.comm(prev, event.cpu)),
-            prev_pid: Some(prev.map_or(0, pid)),
-            prev_prio: Some(PRIO),
+            prev_pid: Some(prev.map_or(0, |prev| self.pid(prev))),
+            prev_prio: Some(self.prio(prev)),
             prev_state: Some(state_bits(state)),
             next_comm: Some(self.comm(next, event.cpu)),
-            next_pid: Some(next.map_or(0, pid)),
-            next_prio: Some(PRIO),
+            next_pid: Some(next.map_or(0, |next| self.pid(next))),
+            next_prio: Some(self.prio(next)),
         };
-        let pid = prev.map_or(0, pid) as u32;
+        let pid = prev.map_or(0, |prev| self.pid(prev)) as u32;
         self.ftrace(event.cpu, FtraceEvent { sched_switch: Some(switch), ..at(event.time, pid) });
-        let before = self.waiting_count;
+        let before = self.waiting.len();
         if let Some(prev) = prev.filter(|_| state == TaskState::Runnable) {
             self.set_waiting(prev, true);
         }
         if let Some(next) = next {
             self.set_waiting(next, false);
         }
-        if self.waiting_count != before {
+        if self.waiting.len() != before {
             self.count(event.time);
+        }
+        if let (Some(prev), TaskState::Exited) = (prev, state) {
+            self.children.remove(&prev);
         }
     }
 
     fn waking(&mut self, event: &Event, task: TaskId, cpu: CpuId, waker: Option<TaskId>) {
         let waking = SchedWaking {
             comm: Some(self.name(task)),
-            pid: Some(pid(task)),
-            prio: Some(PRIO),
+            pid: Some(self.pid(task)),
+            prio: Some(self.prio(Some(task))),
             success: Some(1),
             target_cpu: Some(cpu.0 as i32),
         };
-        let pid = waker.map_or(0, pid) as u32;
+        let pid = waker.map_or(0, |waker| self.pid(waker)) as u32;
         self.ftrace(event.cpu, FtraceEvent { sched_waking: Some(waking), ..at(event.time, pid) });
         if self.set_waiting(task, true) {
             self.count(event.time);
@@ -307,8 +357,12 @@ fn at(time: TimeNs, pid: u32) -> FtraceEvent {
     FtraceEvent { timestamp: Some(time.0), pid: Some(pid), ..FtraceEvent::default() }
 }
 
-fn pid(task: TaskId) -> i32 {
-    FIRST_PID.saturating_add(i32::try_from(task.0).unwrap_or(i32::MAX))
+fn process(leader: &Party, parent: i32) -> Process {
+    Process { pid: Some(leader.process), ppid: Some(parent), cmdline: vec![leader.name.clone()] }
+}
+
+fn thread(party: &Party) -> Thread {
+    Thread { tid: Some(party.thread), name: Some(party.name.clone()), tgid: Some(party.process) }
 }
 
 /// The kernel's `prev_state` bits: 0 runnable, 1 interruptible, 2 uninterruptible,
@@ -327,14 +381,8 @@ impl<W: Write> Sink for PerfettoSink<W> {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
             EventKind::SchedWakeup { task, cpu, waker } => self.waking(event, task, cpu, waker),
-            EventKind::Fork { parent, child } if child.index() >= self.names.len() => {
-                let processes = vec![self.process(child, parent)];
-                let packet = TracePacket {
-                    timestamp: Some(event.time.0),
-                    process_tree: Some(ProcessTree { processes }),
-                    ..self.packet()
-                };
-                self.write(packet);
+            EventKind::Fork { parent, child } if child.index() >= self.parties.len() => {
+                self.fork(event, parent, child);
             }
             EventKind::Fork { .. }
             | EventKind::SchedMigrate { .. }
@@ -351,6 +399,14 @@ impl<W: Write> Sink for PerfettoSink<W> {
 mod tests {
     use super::*;
 
+    fn party(name: &str, thread: i32, process: i32) -> Party {
+        Party { name: name.to_string(), thread, process, prio: 125 }
+    }
+
+    fn hog() -> Vec<Party> {
+        vec![party("hog/0", 1001, 1001)]
+    }
+
     fn events() -> [Event; 3] {
         let at = |time, kind| Event { time: TimeNs(time), cpu: CpuId(1), kind };
         let (a, b) = (TaskId(0), TaskId(1));
@@ -364,28 +420,60 @@ mod tests {
     #[test]
     fn packets_decode_to_what_happened() {
         let mut bytes = Vec::new();
-        let mut sink = PerfettoSink::new(&mut bytes, vec!["hog/0".to_string()]);
+        let mut sink = PerfettoSink::new(&mut bytes, hog(), 1001);
         events().iter().for_each(|event| sink.event(event));
-        assert_eq!(sink.finish().unwrap(), 2);
+        assert_eq!(sink.finish().unwrap().1, 2);
         let trace = Trace::decode(bytes.as_slice()).unwrap();
         assert_eq!(trace.packet.len(), 7);
         let wakeup = trace.packet[3].ftrace_events.as_ref().unwrap();
         let waking = wakeup.event[0].sched_waking.as_ref().unwrap();
         // Who wakes is the task of the event.
-        assert_eq!((wakeup.event[0].pid, waking.pid, waking.target_cpu), (Some(1000), Some(1001), Some(1)));
+        assert_eq!((wakeup.event[0].pid, waking.pid, waking.target_cpu), (Some(1001), Some(1002), Some(1)));
         let switch = trace.packet[5].ftrace_events.as_ref().unwrap();
         assert_eq!(switch.cpu, Some(1));
         let event = &switch.event[0];
         assert_eq!(event.timestamp, Some(9));
         let switch = event.sched_switch.as_ref().unwrap();
-        assert_eq!((switch.prev_pid, switch.prev_state, switch.next_pid), (Some(1000), Some(1), Some(1001)));
-        assert_eq!(switch.next_comm.as_deref(), Some("forked/1"));
+        assert_eq!((switch.prev_pid, switch.prev_state, switch.next_pid), (Some(1001), Some(1), Some(1002)));
+        // A child is a process of its own with its parent's name.
+        assert_eq!((switch.next_comm.as_deref(), switch.next_prio), (Some("hog/0"), Some(125)));
+        let born = &trace.packet[2].process_tree.as_ref().unwrap().processes[0];
+        assert_eq!((born.pid, born.ppid, born.cmdline[0].as_str()), (Some(1002), Some(1001), "hog/0"));
+    }
+
+    #[test]
+    fn threads_stand_under_their_process() {
+        let mut bytes = Vec::new();
+        let parties = vec![party("web/0", 1001, 1001), party("web/1", 1002, 1001), party("db", 1003, 1003)];
+        PerfettoSink::new(&mut bytes, parties, 1001).finish().unwrap();
+        let trace = Trace::decode(bytes.as_slice()).unwrap();
+        let tree = trace.packet[0].process_tree.as_ref().unwrap();
+        assert_eq!(tree.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [Some(1001), Some(1003)]);
+        let threads = tree.threads.iter().map(|t| (t.tid, t.tgid, t.name.as_deref()));
+        let expected = [(1001, 1001, "web/0"), (1002, 1001, "web/1"), (1003, 1003, "db")];
+        assert!(threads.eq(expected.map(|(tid, tgid, name)| (Some(tid), Some(tgid), Some(name)))));
+    }
+
+    #[test]
+    fn memory_is_that_of_the_living() {
+        let mut bytes = Vec::new();
+        let mut sink = PerfettoSink::new(&mut bytes, hog(), 1001);
+        for number in 1..50 {
+            let (parent, child) = (Some(TaskId(0)), TaskId(number));
+            let at = |kind| Event { time: TimeNs(u64::from(number)), cpu: CpuId(0), kind };
+            sink.event(&at(EventKind::Fork { parent, child }));
+            sink.event(&at(EventKind::SchedWakeup { task: child, cpu: CpuId(0), waker: parent }));
+            let (on, off) = (TaskState::Runnable, TaskState::Exited);
+            sink.event(&at(EventKind::SchedSwitch { prev: parent, prev_state: on, next: Some(child) }));
+            sink.event(&at(EventKind::SchedSwitch { prev: Some(child), prev_state: off, next: parent }));
+        }
+        assert_eq!((sink.children.len(), sink.waiting.len()), (0, 0));
     }
 
     #[test]
     fn tasks_that_wait_are_a_counter() {
         let mut bytes = Vec::new();
-        let mut sink = PerfettoSink::new(&mut bytes, vec!["hog/0".to_string()]);
+        let mut sink = PerfettoSink::new(&mut bytes, hog(), 1001);
         events().iter().for_each(|event| sink.event(event));
         let preempted =
             EventKind::SchedSwitch { prev: Some(TaskId(1)), prev_state: TaskState::Runnable, next: None };
@@ -405,6 +493,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_at_the_end() {
+        #[derive(Debug)]
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -414,7 +503,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut sink = PerfettoSink::new(Full, Vec::new());
+        let mut sink = PerfettoSink::new(Full, Vec::new(), 1001);
         events().iter().for_each(|event| sink.event(event));
         assert_eq!(sink.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }

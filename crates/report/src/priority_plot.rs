@@ -1,6 +1,7 @@
 //! The picture of how the priorities of a run's tasks went: an SVG that stands alone or in a page.
 
-use crate::html::{escape, step};
+use crate::html::step;
+use crate::names::{escape, label};
 use schedlab_base::DurationNs;
 use schedlab_trace::{PriorityCourse, RunRecord};
 use std::fmt::Write as _;
@@ -70,7 +71,7 @@ pub fn priorities_svg(run: &RunRecord) -> Option<String> {
         let top = place as f64 * PANEL;
         let about = run.tasks.get(*task).map_or_else(
             || format!("task {task}"),
-            |task| format!("{}, nice {}", escape(&task.name), task.nice),
+            |task| format!("{}, nice {}", escape(&label(&task.name)), task.nice),
         );
         let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{}\">{about}</text>", top + 14.0);
         panel(&mut svg, &scale, top + TITLE, course, run.duration);

@@ -2,6 +2,7 @@
 
 use crate::json::Header;
 use crate::ministat::{Against, moments_of};
+use crate::names::visible_json;
 use schedlab_stats::{Interval, Level, Moments, TwoSample, median};
 use serde::Serialize;
 
@@ -59,7 +60,7 @@ pub fn stat_json(samples: &[(String, Vec<f64>)], levels: &[Level]) -> Result<Str
         samples: sides.iter().map(|(sample, moments)| described(sample, moments)).collect(),
         differences: sides.iter().skip(1).map(|side| difference(sides[0], *side, levels)).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&file).expect("plain data has a JSON form");
+    let mut text = visible_json(serde_json::to_string_pretty(&file).expect("plain data has a JSON form"));
     text.push('\n');
     Ok(text)
 }

@@ -2,19 +2,24 @@
 
 use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
+use crate::names::cell;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use schedlab_base::Better;
-use schedlab_trace::{Counter, ExitRecord, RunRecord, TaskRecord, WorkloadRecord};
+use schedlab_base::{Better, DurationNs};
+use schedlab_trace::{
+    Counter, ExitRecord, RunRecord, TaskRecord, WaitFigures, WaitRecord, WaitScope, WorkloadRecord, WorstWait,
+};
 
 /// A table with a header line; `right` names the columns that hold numbers.
 pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.to_vec());
-    let widths = widths(header, rows);
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|text| cell(text).into_owned()).collect()).collect();
+    let widths = widths(header, &rows);
     table.add_row(widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>());
     for row in rows {
-        table.add_row(row.clone());
+        table.add_row(row);
     }
     for &column in right {
         if let Some(column) = table.column_mut(column) {
@@ -205,7 +210,7 @@ fn group_table(group: &[&Comparison]) -> String {
             rows.push(sample_row(cpus, &comparison.baseline, tail));
             last = Some(cpus);
         }
-        let tail = [change(comparison), comparison.verdict.name().to_string()];
+        let tail = [change(comparison), verdict_text(comparison)];
         rows.push(sample_row(cpus, &comparison.candidate, tail));
     }
     let header = ["CPUs", "scheduler", "runs", "mean", "+/-", "sd", "change", "verdict"];
@@ -227,18 +232,99 @@ fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {
     ]
 }
 
+/// The change with its interval.
 fn change(comparison: &Comparison) -> String {
-    match comparison.percent {
-        Some(percent) => format!("{percent:+.1}%"),
-        None => signed(comparison.difference),
+    let Some(percent) = comparison.percent else { return signed(comparison.difference) };
+    let half = comparison.half_width.map(|half| 100.0 * half / comparison.baseline.moments.mean.abs());
+    let digits = if percent.abs().max(half.unwrap_or(0.0)) < 1.0 { 2 } else { 1 };
+    match half {
+        Some(half) => format!("{percent:+.digits$}% +/- {half:.digits$}"),
+        None => format!("{percent:+.digits$}%"),
     }
+}
+
+/// The verdict, and whether it rests on one run in truth.
+pub(crate) fn verdict_text(comparison: &Comparison) -> String {
+    let name = comparison.verdict.name();
+    if comparison.seeds_change_nothing {
+        format!("{name} (the seeds change nothing)")
+    } else {
+        name.to_string()
+    }
+}
+
+/// Warnings as a list; nothing without any.
+pub fn warnings_text(warnings: &[String]) -> String {
+    if warnings.is_empty() {
+        return String::new();
+    }
+    let lines: String = warnings.iter().map(|line| format!("* {line}\n")).collect();
+    format!("\nWarnings:\n{lines}")
+}
+
+/// The longest waits of a run: who, when, where, behind whom.
+pub fn longest_waits(run: &RunRecord) -> String {
+    let Some(all) = run.task_waits.iter().find(|waits| waits.scope == WaitScope::All) else {
+        return String::new();
+    };
+    let line = |(name, figures): (&str, &WaitFigures)| {
+        let what = if name.starts_with("run_delay") { "run delay" } else { "wakeup latency" };
+        format!("longest {what}: {}\n", worst_text(&figures.worst))
+    };
+    all.figures().map(line).collect()
+}
+
+/// `hog/1 waited 12.3 ms for CPU 1 from 0.100000 s on, behind hog/0 12.3 ms`.
+pub(crate) fn worst_text(worst: &WorstWait) -> String {
+    let ms = |time: DurationNs| format!("{} ms", number(time.as_secs_f64() * 1e3));
+    let behind: Vec<String> =
+        worst.behind.iter().map(|(task, time)| format!("{task} {}", ms(*time))).collect();
+    let behind = if behind.is_empty() { String::new() } else { format!(", behind {}", behind.join(", ")) };
+    let (since, cpu) = (worst.since.as_secs_f64(), worst.cpu);
+    format!("{} waited {} from {since:.6} s on, CPU {cpu}{behind}", worst.task, ms(worst.length))
+}
+
+/// Columns of the waits, and those of numbers.
+pub(crate) const WAIT_COLUMNS: [&str; 9] =
+    ["waits of", "name", "latency", "count", "p50 us", "p95 us", "p99 us", "max us", "longest"];
+pub(crate) const WAIT_NUMBERS: [usize; 5] = [3, 4, 5, 6, 7];
+
+/// The lines of the waits by group, process and task, at most `limit` of them.
+pub(crate) fn wait_rows(run: &RunRecord, limit: usize) -> Vec<Vec<String>> {
+    let us = |time: DurationNs| number(time.0 as f64 / 1e3);
+    let row = |waits: &WaitRecord, name: &str, figures: &WaitFigures| {
+        let what = if name.starts_with("run_delay") { "run delay" } else { "wakeup" };
+        let times = [figures.p50, figures.p95, figures.p99, figures.worst.length].map(us);
+        let head = [waits.scope.name(), &waits.name, what].map(String::from).into_iter();
+        let count = std::iter::once(figures.count.to_string());
+        head.chain(count).chain(times).chain([worst_text(&figures.worst)]).collect()
+    };
+    let rows =
+        run.task_waits.iter().flat_map(|waits| waits.figures().map(move |(name, f)| row(waits, name, f)));
+    rows.take(limit).collect()
+}
+
+/// The waits by group, process and task.
+pub fn task_waits_table(run: &RunRecord) -> String {
+    table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, usize::MAX))
+}
+
+/// What followed an ejection, where the run went on.
+pub fn after_ejection_text(run: &RunRecord) -> String {
+    let Some(after) = &run.after_ejection else { return String::new() };
+    let rows = after.metrics.iter();
+    let rows = rows.map(|m| vec![m.name.clone(), number(m.value), unit_text(m.unit).to_string()]);
+    format!(
+        "\nAfter the scheduler had left, {:.6} s under the kernel's own class (the figures above are from before):\n{}",
+        after.duration.as_secs_f64(),
+        table(&["metric", "value", "unit"], &[1], &rows.collect::<Vec<_>>())
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
-    use schedlab_base::DurationNs;
     use schedlab_stats::Level;
 
     #[test]
@@ -260,11 +346,26 @@ mod tests {
     #[test]
     fn a_comparison_names_runs_spread_and_verdict() {
         let runs = [run("vanilla", 1, 10.0), run("vanilla", 2, 11.0), run("o1", 1, 30.0), run("o1", 2, 31.0)];
-        let text = comparison_table(&compare(&runs, Level::P95));
+        let text = comparison_table(&compare(&runs, Level::P95, 1.0));
         assert!(
             text.starts_with("throughput in messages/s of chat:rooms=3,fanout=a<b on modern (sim), higher")
         );
-        assert!(text.contains("baseline") && text.contains("+190.5%") && text.contains("better"), "{text}");
+        assert!(
+            text.contains("baseline") && text.contains("+190.5% +/- 0.0") && text.contains("better"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_longest_wait_names_task_time_cpu_and_who_ran() {
+        let mut one = run("o1", 1, 1.0);
+        let told = "client/0 waited 9.000e-4 ms from 0.000000 s on, CPU 1, behind hog 8.000e-4 ms";
+        assert!(task_waits_table(&one).contains(told), "{}", task_waits_table(&one));
+        assert_eq!(longest_waits(&one), "");
+        one.task_waits[0].scope = WaitScope::All;
+        assert_eq!(longest_waits(&one), format!("longest run delay: {told}\n"));
+        assert_eq!(warnings_text(&["a".into()]), "\nWarnings:\n* a\n");
+        assert!(warnings_text(&[]).is_empty() && after_ejection_text(&one).contains("context_switches"));
     }
 
     #[test]

@@ -28,13 +28,16 @@ enum Fold {
 /// How deep brackets may nest: deeper ones are a mistake, and would exhaust the stack.
 const DEPTH: usize = 32;
 
+/// How many values an expression may have: the tree of a sum is as deep as it has terms, and is walked by recursion.
+const VALUES: usize = 256;
+
 impl Expression {
     /// Reads an expression.
     ///
     /// # Errors
     /// What is wrong, with the place in the text.
     pub fn parse(text: &str) -> Result<Expression, String> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, at: 0, depth: 0, values: 0 };
         let parsed = parser.sum().and_then(|root| match parser.peek() {
             None => Ok(root),
             Some(other) => Err(format!("'{other}' is not expected")),
@@ -105,6 +108,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    values: usize,
 }
 
 impl Parser<'_> {
@@ -139,7 +143,11 @@ impl Parser<'_> {
     fn factor(&mut self) -> Result<Node, String> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err("nested too deep".to_string());
+            return Err(format!("brackets nest more than {DEPTH} deep"));
+        }
+        self.values += 1;
+        if self.values > VALUES {
+            return Err(format!("it has more than {VALUES} values; give parts of it names"));
         }
         let node = self.factor_inside();
         self.depth -= 1;
@@ -241,6 +249,9 @@ mod tests {
             let error = Expression::parse(text).unwrap_err();
             assert!(error.contains(place) && error.contains(what), "{text}: {error}");
         }
-        assert!(Expression::parse(&"(".repeat(1000)).unwrap_err().contains("deep"));
+        assert!(Expression::parse(&"(".repeat(1000)).unwrap_err().contains("more than 32 deep"));
+        let long = |terms: usize| Expression::parse(&["a"; 1_000_000][..terms].join(" + "));
+        assert!(long(1_000_000).unwrap_err().contains("more than 256 values"));
+        assert!(long(256).is_ok());
     }
 }

@@ -1,7 +1,8 @@
 //! Arguments of callbacks in guest memory: the word array that programs start with, and the structs it points to.
 
 use crate::kernel_model::Offsets;
-use crate::kfunc::{Cids, fill_cmask, write_mask};
+use crate::kfunc::Cids;
+use crate::masks::{CmaskRange, write_mask};
 use crate::mirror::kernel_perm;
 use schedlab_base::{CpuMask, MAX_CPUS};
 use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
@@ -127,7 +128,8 @@ impl Guest {
             .enumerate()
             .try_for_each(|(index, word)| mem.write_u32(self.cmask.offset(index as u64 * 4), word))
             .and_then(|()| {
-                fill_cmask(mem, self.cmask, |cid| cids.cpu(cid as i32).is_some_and(|cpu| mask.contains(cpu)))
+                let range = CmaskRange::read(mem, self.cmask)?;
+                range.fill(mem, self.cmask, |cid| cids.cpu(cid as i32).is_some_and(|cpu| mask.contains(cpu)))
             });
         // A program can free arena pages that are not its own; it then sees an unmapped mask.
         written.map_or(0, |()| self.cmask.0)

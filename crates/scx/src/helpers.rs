@@ -2,7 +2,7 @@
 
 use crate::join::Join;
 use schedlab_base::CpuId;
-use schedlab_bpf::helpers::Env;
+use schedlab_bpf::helpers::{Env, LockKind};
 use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
@@ -46,7 +46,7 @@ impl Env for Join<'_> {
 
     fn current_task(&mut self, vm: &mut Vm<'_>) -> Result<u64, Fault> {
         match self.k.ctx().current {
-            Some(task) => self.task_pointer(Some(task), vm.mem),
+            Some(task) => self.state.tasks.pointer(task, self.k, vm.mem).map(|addr| addr.0),
             None => Ok(self.state.tasks.idle(self.k.ctx().cpu).0),
         }
     }
@@ -86,12 +86,14 @@ impl Env for Join<'_> {
         self.state.cpus.per_cpu(GuestAddr(variable), CpuId(cpu)).map(|addr| addr.0)
     }
 
-    fn lock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault> {
+    #[inline]
+    fn is_known_lock(&self, lock: GuestAddr) -> bool {
+        self.state.locks.is_known(lock)
+    }
+
+    fn lock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
-        if self.state.locks.acquire(lock, self.k) {
-            return Ok(());
-        }
-        Err(Fault::host(0, format!("deadlock: the lock at {lock} is held by this program")))
+        self.state.locks.acquire(lock, kind, self.k, vm.mem)
     }
 
     fn unlock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault> {
@@ -102,14 +104,12 @@ impl Env for Join<'_> {
         Err(Fault::host(0, format!("the lock at {lock} is not held")))
     }
 
-    fn timer_start(&mut self, timer: GuestAddr, expires_ns: u64) {
-        let id = self.state.timers.id(timer);
-        self.k.timer_arm(id, Kernel::since_start(schedlab_base::TimeNs(expires_ns)), None);
+    fn timer_start(&mut self, timer: u32, expires_ns: u64) {
+        self.k.timer_arm(TimerId(timer), Kernel::since_start(schedlab_base::TimeNs(expires_ns)), None);
     }
 
-    fn timer_cancel(&mut self, timer: GuestAddr) -> bool {
-        let id = self.state.timers.id(timer);
-        self.k.timer_cancel(id)
+    fn timer_cancel(&mut self, timer: u32) -> bool {
+        self.k.timer_cancel(TimerId(timer))
     }
 
     fn trace(&mut self, text: &str) {
@@ -135,35 +135,13 @@ pub(crate) fn preempt_count(interrupt: Interrupt) -> u32 {
         }
 }
 
-/// Timers by number: the simulated kernel knows them so, programs by address.
-#[derive(Debug, Default)]
-pub(crate) struct Timers {
-    addresses: Vec<GuestAddr>,
-}
-
-impl Timers {
-    /// The number of the timer at an address; a new one the first time. Objects have few, so a scan does.
-    pub(crate) fn id(&mut self, addr: GuestAddr) -> TimerId {
-        let known = self.addresses.iter().position(|known| *known == addr);
-        TimerId(known.unwrap_or_else(|| {
-            self.addresses.push(addr);
-            self.addresses.len() - 1
-        }) as u32)
-    }
-
-    /// Where the timer of this number lies.
-    pub(crate) fn address(&self, id: TimerId) -> Option<GuestAddr> {
-        self.addresses.get(id.0 as usize).copied()
-    }
-}
-
 /// Messages that are kept. Chosen: what a person would read.
 const MAX_MESSAGES: usize = 1000;
 /// Longest message kept, as the kernel's trace buffer line.
 const MAX_MESSAGE_LEN: usize = 1024;
 
 /// What programs printed with `bpf_printk()`: the first ones, and how many in all.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Messages {
     pub(crate) lines: Vec<String>,
     pub(crate) count: u64,
@@ -183,7 +161,7 @@ impl Messages {
 const RUNS_PER_DRAIN: u32 = 64;
 
 /// The ring buffers of the object. Nobody reads them here, so they are emptied and counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     maps: Vec<MapId>,
     runs: u32,

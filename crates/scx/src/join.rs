@@ -3,10 +3,11 @@
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
 //! the simulated CPU; before anything reads a task or run queue, that is brought up to date.
 
-use crate::kfunc::{Function, write_mask};
+use crate::kfunc::Function;
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, TaskId};
+use schedlab_bpf::args::{Caller, MAX_TEXT, cut};
 use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
@@ -57,66 +58,13 @@ impl Join<'_> {
         self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some())
     }
 
-    /// As [`Join::task_of`] where the kernel itself reports a NULL task.
-    #[inline]
-    pub(crate) fn task_or_error(&mut self, pointer: u64, function: &str) -> Option<TaskId> {
-        let task = self.living_task(pointer);
-        if task.is_none() {
-            self.report_no_task(pointer, function);
-        }
-        task
-    }
-
-    #[cold]
-    fn report_no_task(&mut self, pointer: u64, function: &str) {
-        let what = match pointer {
-            0 => "called with NULL task".into(),
-            _ => format!("{function}: no such task"),
-        };
-        self.k.error(ExitKind::Error, what);
-    }
-
     /// True for an idle task or another one that is not of the run.
-    pub(crate) fn is_system_task(&self, pointer: u64) -> bool {
-        let addr = GuestAddr(pointer);
+    pub(crate) fn is_system_task(&self, addr: GuestAddr) -> bool {
         self.state.tasks.slot_of_pointer(addr).is_some() && self.state.tasks.task_at(addr).is_none()
     }
 
-    /// Where a member of the task at `pointer` lies, up to date.
-    pub(crate) fn task_member(
-        &mut self,
-        pointer: u64,
-        offset: u64,
-        mem: &mut Memory,
-    ) -> Result<GuestAddr, Fault> {
-        let addr = GuestAddr(pointer);
-        if self.state.tasks.is_task_pointer(addr) {
-            let member = addr.offset(offset);
-            self.state.freshen(member, false, self.k, mem)?;
-            return Ok(member);
-        }
-        Err(no_task(pointer))
-    }
-
-    /// The pointer to a task, 0 for none.
-    pub(crate) fn task_pointer(&mut self, task: Option<TaskId>, mem: &mut Memory) -> Result<u64, Fault> {
-        match task {
-            Some(task) => Ok(self.state.tasks.pointer(task, self.k, mem)?.0),
-            None => Ok(0),
-        }
-    }
-
-    /// The pointer to the task that runs on a CPU, its idle task included.
-    pub(crate) fn curr_pointer(&mut self, cpu: CpuId, mem: &mut Memory) -> Result<u64, Fault> {
-        match self.k.curr(cpu) {
-            Some(task) => Ok(self.state.tasks.pointer(task, self.k, mem)?.0),
-            None => Ok(self.state.tasks.idle(cpu).0),
-        }
-    }
-
     /// A CPU argument; a bad one is an error of the scheduler, as the kernel's `scx_cpu_valid()`.
-    pub(crate) fn cpu_or_error(&mut self, arg: u64) -> Option<CpuId> {
-        let cpu = arg as u32;
+    pub(crate) fn cpu_or_error(&mut self, cpu: u32) -> Option<CpuId> {
         if (cpu as usize) < self.state.nr_cpus {
             return Some(CpuId(cpu));
         }
@@ -134,32 +82,22 @@ impl Join<'_> {
         matches!(self.k.ctx().op, OpKind::Dump | OpKind::DumpCpu | OpKind::DumpTask)
     }
 
-    /// Passes complete lines of the dump on; all of it when `all`.
-    pub(crate) fn flush_dump(&mut self, all: bool) {
-        let text = &mut self.state.dump_text;
-        while let Some(end) = text.find('\n') {
-            self.k.dump_line(&text[..end]);
-            text.drain(..=end);
-        }
-        if all && !text.is_empty() {
-            self.k.dump_line(text);
-            text.clear();
+    /// Adds a text to the dump. As in the kernel, lines may come in pieces: what is there is passed on when it ends a line or
+    /// fills the buffer.
+    pub(crate) fn add_to_dump(&mut self, text: &str) {
+        let line = &mut self.state.dump_text;
+        let room = (MAX_TEXT as usize).saturating_sub(line.len());
+        line.push_str(cut(text, room));
+        if line.ends_with('\n') || text.len() >= room {
+            self.flush_dump();
         }
     }
 
-    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing); `node` -1 is all nodes.
-    pub(crate) fn idle_mask_pointer(&mut self, mem: &mut Memory, smt: bool, node: i32) -> Result<u64, Fault> {
-        let mut mask = if smt { self.k.idle_smtmask() } else { self.k.idle_cpumask() };
-        if node >= 0 {
-            for cpu in 0..self.state.nr_cpus {
-                if self.k.machine().cpus[cpu].node != node as u32 {
-                    mask.clear(CpuId(cpu as u32));
-                }
-            }
+    /// Passes on what has been added to the dump.
+    pub(crate) fn flush_dump(&mut self) {
+        for line in std::mem::take(&mut self.state.dump_text).lines() {
+            self.k.dump_line(line);
         }
-        let at = self.state.cpus.idle_mask(smt);
-        write_mask(mem, at, &mask)?;
-        Ok(at.0)
     }
 
     /// The kernel's verifier does not let this happen; with its words.
@@ -192,6 +130,7 @@ impl Host for Join<'_> {
         let callee = self.state.kfuncs[index as usize];
         self.k.charge_call(vm.insns() - self.charged, self.state.kfunc_cost);
         self.charged = vm.insns();
+        self.k.set_site(Some(vm.site()));
         let own = match callee.what {
             Function::Own(own) => own,
             Function::Generic(generic) => return generic.call(args, vm, self),
@@ -199,7 +138,7 @@ impl Host for Join<'_> {
         if !callee.callers.has(self.op) {
             return Err(self.forbidden(own.name()));
         }
-        let r0 = (own.run)(self, args, vm);
+        let r0 = (own.run)(Caller::new(self, vm), args);
         self.state.check_fresh(self.k, vm.mem);
         r0
     }

@@ -17,6 +17,8 @@
 //! Not modelled: more cgroups than the root, sub-schedulers, hotplug, `p->scx.disallow`, `scx_bpf_dsq_reenq()` (objects
 //! fall back to `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run).
 
+mod again;
+mod args;
 mod callbacks;
 mod files;
 mod guest;
@@ -26,6 +28,7 @@ mod kernel_model;
 mod kfunc;
 mod load;
 mod locks;
+mod masks;
 mod mirror;
 mod pool;
 mod priority;
@@ -34,6 +37,8 @@ mod scheduler;
 mod settings;
 mod state;
 
+pub use again::Start;
+pub use kfunc::prototypes;
 pub use load::LoadOptions;
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};

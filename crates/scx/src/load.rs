@@ -14,6 +14,7 @@ use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::GenericKfunc;
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
+use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
@@ -32,13 +33,22 @@ pub struct LoadOptions {
     pub changes: Vec<TimedSetting>,
     /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
     pub budget: u64,
+    /// Bytes that the object may take for its maps, its arena and the kernel objects that it makes,
+    /// [`DEFAULT_GUEST_MEMORY`] by default.
+    pub guest_memory: u64,
     /// Run on the interpreter, the compiler's reference. Results are the same, later.
     pub interpret: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { settings: Vec::new(), changes: Vec::new(), budget: DEFAULT_BUDGET, interpret: false }
+        LoadOptions {
+            settings: Vec::new(),
+            changes: Vec::new(),
+            budget: DEFAULT_BUDGET,
+            guest_memory: DEFAULT_GUEST_MEMORY,
+            interpret: false,
+        }
     }
 }
 
@@ -106,6 +116,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let changes = settings::changes(object, &options.changes)?;
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
+    mem.set_limit(options.guest_memory);
     let mut kernel = kernel(machine);
     let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
     kernel.ksyms = state.ksyms();

@@ -1,21 +1,34 @@
 //! Locks of programs: which simulated lock stands for the word at a guest address.
 
-use schedlab_bpf::GuestAddr;
+use schedlab_bpf::args::misuse;
+use schedlab_bpf::helpers::LockKind;
+use schedlab_bpf::{Fault, GuestAddr, Memory};
 use schedlab_sim::{Kernel, SimLockId};
 use std::collections::BTreeMap;
 
 /// Entries of the direct-mapped cache. Chosen: a scheduler has a lock or two for each CPU.
 const CACHE: usize = 256;
-/// An empty entry's address: no lock lies at NULL.
+/// An empty entry's address, at which nobody can take a lock.
 const NOWHERE: u64 = 0;
+/// Locks that a program may hold at once (kernel: `RES_NR_HELD`).
+const MAX_HELD: usize = 31;
+/// Bytes that the host keeps for a lock, here and in the simulated kernel.
+const HOST_BYTES: u64 = 128;
 
 /// The locks that programs have used so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Locks {
     by_addr: BTreeMap<u64, SimLockId>,
     cache: Box<[(u64, SimLockId)]>,
     /// Locks that the running program holds.
-    held: Vec<(u64, SimLockId)>,
+    held: Vec<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    at: u64,
+    id: SimLockId,
+    kind: LockKind,
 }
 
 impl Locks {
@@ -27,40 +40,111 @@ impl Locks {
         }
     }
 
-    #[inline]
-    fn id(&mut self, addr: GuestAddr, k: &mut Kernel) -> SimLockId {
-        // Locks are at least 4 bytes; those of an array are often 4 to 64 apart.
-        let entry = &mut self.cache[(addr.0 >> 2 ^ addr.0 >> 10) as usize % CACHE];
-        if entry.0 != addr.0 {
-            *entry = (addr.0, *self.by_addr.entry(addr.0).or_insert_with(|| k.lock_new()));
-        }
-        entry.1
+    /// The place of a lock in the cache. Locks are at least 4 bytes; those of an array are often 4 to 64 apart.
+    fn entry(addr: GuestAddr) -> usize {
+        (addr.0 >> 2 ^ addr.0 >> 10) as usize % CACHE
     }
 
-    /// Takes the lock at an address; false if the running program holds it already.
-    pub(crate) fn acquire(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
-        if self.held.iter().any(|(held, _)| *held == addr.0) {
-            return false;
+    /// Whether a program has taken the lock at an address before.
+    #[inline]
+    pub(crate) fn is_known(&self, addr: GuestAddr) -> bool {
+        // A program's word for NULL must not meet an empty entry.
+        addr.0 != NOWHERE && (self.cache[Self::entry(addr)].0 == addr.0 || self.by_addr.contains_key(&addr.0))
+    }
+
+    #[inline]
+    fn id(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<SimLockId, Fault> {
+        let entry = Self::entry(addr);
+        if self.cache[entry].0 != addr.0 {
+            let id = match self.by_addr.get(&addr.0) {
+                Some(id) => *id,
+                None => {
+                    mem.take(HOST_BYTES).map_err(|error| misuse(error.to_string()))?;
+                    *self.by_addr.entry(addr.0).or_insert_with(|| k.lock_new())
+                }
+            };
+            self.cache[entry] = (addr.0, id);
         }
-        let id = self.id(addr, k);
-        self.held.push((addr.0, id));
+        Ok(self.cache[entry].1)
+    }
+
+    /// Takes the lock at an address.
+    ///
+    /// # Errors
+    /// Ends the program: it holds the lock already, or may not take another one.
+    #[inline]
+    pub(crate) fn acquire(
+        &mut self,
+        addr: GuestAddr,
+        kind: LockKind,
+        k: &mut Kernel,
+        mem: &mut Memory,
+    ) -> Result<(), Fault> {
+        if !self.held.is_empty() {
+            self.may_take(addr, kind)?;
+        }
+        let id = self.id(addr, k, mem)?;
+        self.held.push(Held { at: addr.0, id, kind });
         k.lock_acquire(id);
-        true
+        Ok(())
+    }
+
+    /// Whether a program that holds locks may take another one.
+    #[cold]
+    fn may_take(&self, addr: GuestAddr, kind: LockKind) -> Result<(), Fault> {
+        if self.held.iter().any(|held| held.at == addr.0) {
+            return Err(misuse(format!("deadlock: the lock at {addr} is held by this program")));
+        }
+        if kind == LockKind::Spin && self.held.iter().any(|held| held.kind == LockKind::Spin) {
+            return Err(Fault::host(
+                0,
+                format!("takes the lock at {addr}, but programs hold one bpf_spin_lock at a time"),
+            ));
+        }
+        if self.held.len() >= MAX_HELD {
+            return Err(Fault::host(
+                0,
+                format!("holds {MAX_HELD} locks, and takes the one at {addr} besides"),
+            ));
+        }
+        Ok(())
     }
 
     /// Gives the lock at an address back; false if the running program does not hold it.
+    #[inline]
     pub(crate) fn release(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
         // Mostly the one that was taken last.
-        let Some(place) = self.held.iter().rposition(|(held, _)| *held == addr.0) else { return false };
-        let (_, id) = self.held.swap_remove(place);
-        k.lock_release(id);
+        let Some(place) = self.held.iter().rposition(|held| held.at == addr.0) else { return false };
+        let held = self.held.swap_remove(place);
+        k.lock_release(held.id);
         true
     }
 
-    /// The program has ended: gives back what a faulting one still held.
-    pub(crate) fn release_all(&mut self, k: &mut Kernel) {
-        for (_, id) in self.held.drain(..).rev() {
-            k.lock_release(id);
+    /// The program has ended: gives back what it still held, and says where the last one of that is.
+    pub(crate) fn release_all(&mut self, k: &mut Kernel) -> Option<GuestAddr> {
+        let last = self.held.last().map(|held| GuestAddr(held.at));
+        for held in self.held.drain(..).rev() {
+            k.lock_release(held.id);
+        }
+        last
+    }
+
+    /// Whether the running program holds a lock.
+    #[inline]
+    pub(crate) fn any_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_known_before_a_lock_is_taken() {
+        let locks = Locks::new();
+        for addr in [0, 4, 1 << 20, u64::MAX] {
+            assert!(!locks.is_known(GuestAddr(addr)), "{addr:#x}");
         }
     }
 }

@@ -8,14 +8,15 @@
 //! keeps beyond that finds a dead task's remains, then another task, as with memory under RCU that was not protected.
 
 use crate::kernel_model::{Offsets, RqAt, TaskAt};
-use crate::kfunc::write_mask;
-use schedlab_base::{CpuId, CpuMask, Policy, TaskId};
+use crate::masks::write_mask;
+use schedlab_base::{CpuId, CpuMask, OfTask, Policy, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, UPTIME};
 use schedlab_sim::{RunState, SHELL_PID, Task};
 use schedlab_workload::ProcessId;
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
+use std::num::NonZeroU64;
 
 /// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
 const MAX_TASKS: u32 = 1 << 16;
@@ -53,7 +54,7 @@ pub(crate) enum Field {
 }
 
 /// The tasks of the run and of the system, by slot.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     at: TaskAt,
     /// Where pid, signal and saved registers lie in a slot.
@@ -64,8 +65,8 @@ pub(crate) struct Tasks {
     stride: u64,
     /// Words of a mask that can be other than zero.
     mask_words: usize,
-    /// By task id: where its slot is, or NULL.
-    known: Vec<GuestAddr>,
+    /// Where the slots of the tasks are that programs know.
+    known: TaskTable<Known>,
     /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
     shown: (GuestAddr, TaskId),
     /// By slot: the task id, `FREE` or `SYSTEM`.
@@ -83,6 +84,20 @@ pub(crate) struct Tasks {
     pid_nr: u64,
 }
 
+/// Where a task's slot is. No slot lies at NULL, which makes an empty place of the table as small as a full one.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    task: TaskId,
+    addr: NonZeroU64,
+}
+
+impl OfTask for Known {
+    #[inline(always)]
+    fn task_id(&self) -> TaskId {
+        self.task
+    }
+}
+
 /// Objects that all tasks point at.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -93,7 +108,7 @@ struct Shared {
 }
 
 /// Address spaces: one object for each process that lives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Mms {
     base: GuestAddr,
     by_process: BTreeMap<ProcessId, (u32, u32)>,
@@ -182,7 +197,7 @@ impl Tasks {
             base,
             stride,
             mask_words: nr_cpus.div_ceil(64),
-            known: Vec::new(),
+            known: TaskTable::new(),
             shown: (GuestAddr::NULL, TaskId(0)),
             owner: Vec::new(),
             processes: Vec::new(),
@@ -286,10 +301,7 @@ impl Tasks {
     /// The address of a task that is known to programs.
     #[inline]
     pub(crate) fn known(&self, task: TaskId) -> Option<GuestAddr> {
-        match self.known.get(task.index()) {
-            Some(addr) if !addr.is_null() => Some(*addr),
-            _ => None,
-        }
+        self.known.get(task).map(|known| GuestAddr(known.addr.get()))
     }
 
     /// A program is called about the task at this address.
@@ -346,10 +358,8 @@ impl Tasks {
             .claim(task.id.0)
             .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
         let addr = self.address(slot);
-        if self.known.len() <= task.id.index() {
-            self.known.resize(task.id.index() + 1, GuestAddr::NULL);
-        }
-        self.known[task.id.index()] = addr;
+        let known = NonZeroU64::new(addr.0).expect("no slot lies at NULL");
+        self.known.insert(Known { task: task.id, addr: known });
         let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
         if !task.is_kthread() {
             mm = self.mms.acquire(task.process);
@@ -494,7 +504,7 @@ impl Tasks {
     /// Gives a dead task's slot back; returns which it was.
     pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
         let slot = self.slot(task)?;
-        self.known[task.index()] = GuestAddr::NULL;
+        self.known.remove(task);
         self.shown = (GuestAddr::NULL, task);
         self.owner[slot as usize] = FREE;
         self.free.push(slot);
@@ -662,7 +672,7 @@ impl Shared {
 }
 
 /// Run queues, and the masks that programs can point at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cpus {
     at: RqAt,
     rqs: GuestAddr,

@@ -202,7 +202,7 @@ impl BpfScheduler {
         match outcome {
             Ok(done) => {
                 self.end(k, op, done.insns - charged);
-                done.r0
+                if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
                 self.fail(k, op, &fault, charged);
@@ -226,8 +226,18 @@ impl BpfScheduler {
     #[cold]
     fn fail(&mut self, k: &mut Kernel, op: OpKind, fault: &Fault, charged: u64) {
         self.end(k, op, fault.insns() - charged);
-        self.state.locks.release_all(k);
+        self.state.close_all(k);
         self.report(k, fault);
+    }
+
+    /// The same with an iterator or a lock left open.
+    #[cold]
+    fn left_open(&mut self, k: &mut Kernel, func: FuncId) -> u64 {
+        if let Some(fault) = self.state.close_all(k) {
+            let name = self.image.code.function(func).map_or("?", |function| function.name());
+            k.error(ExitKind::Error, format!("BPF program {name}: {fault}"));
+        }
+        0
     }
 
     /// A fault ends the scheduler: the kernel's verifier would have refused the program, or its watchdog found it.
@@ -242,6 +252,7 @@ impl BpfScheduler {
         };
         let line = fault.location().and_then(|at| self.image.source_line(at));
         let line = line.map_or(String::new(), |line| format!("; {line}"));
+        k.set_site(None);
         k.error(ExitKind::Error, text + &line);
     }
 
@@ -358,7 +369,7 @@ impl BpfScheduler {
     }
 
     fn end_dump(&mut self, k: &mut Kernel) {
-        Join { k, state: &mut self.state, charged: 0, op: OpKind::Dump }.flush_dump(true);
+        Join { k, state: &mut self.state, charged: 0, op: OpKind::Dump }.flush_dump();
     }
 
     /// Runs the programs attached to a trace point.
@@ -617,6 +628,12 @@ impl SchedExt for BpfScheduler {
         let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
         self.enter(k, due.func, OpKind::Timer, due.args);
         self.state.timer_done(timer);
+    }
+
+    fn source(&self, site: u32) -> Option<String> {
+        let at = self.image.code.location(site);
+        let line = self.image.calling_line(&at)?;
+        Some(format!("BPF program {}: {line}", at.function))
     }
 
     fn mark(&self) -> u64 {

@@ -18,6 +18,10 @@ use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
+/// Most values that are listed of an enumeration. Chosen: a longer list is no help, and an object may have thousands of
+/// variables of one long enumeration.
+const MAX_VALUES: usize = 100;
+
 /// A variable that `--set` can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunable {
@@ -27,7 +31,7 @@ pub struct Tunable {
     pub type_name: String,
     /// Its value before any setting: a number, an enumerator, or empty for arrays and structs.
     pub default: String,
-    /// The values it can take, for enumerations.
+    /// The values it can take, for enumerations of at most 100.
     pub values: Vec<String>,
     /// False when it can be changed while the scheduler runs.
     pub constant: bool,
@@ -62,7 +66,8 @@ fn describe(object: &Object, variable: &Variable) -> Tunable {
     let type_name =
         variable.ty.map_or(String::new(), |ty| btf.spell(ty).replace("const ", "").replace("volatile ", ""));
     if let Some(enumeration) = variable.ty.and_then(|ty| enumeration(btf, ty)) {
-        values = enumeration.values.iter().map(|value| btf.enumerator_name(value).to_string()).collect();
+        let listed = enumeration.values.iter().filter(|_| enumeration.values.len() <= MAX_VALUES);
+        values = listed.map(|value| btf.enumerator_name(value).to_string()).collect();
         let named = enumeration.values.iter().find(|value| Some(value.value) == number);
         if let Some(value) = named {
             default = btf.enumerator_name(value).to_string();

@@ -1,6 +1,6 @@
 //! What belongs to a loaded object besides its code and memory.
 
-use crate::helpers::{Messages, Rings, Timers, preempt_count};
+use crate::helpers::{Messages, Rings, preempt_count};
 use crate::kernel_model::Offsets;
 use crate::kfunc::{self, Callee, Cids};
 use crate::locks::Locks;
@@ -12,15 +12,17 @@ use schedlab_bpf::helpers::TimerCall;
 use schedlab_bpf::link::{KfuncRef, Runtime};
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{Kernel, TimerId};
+use schedlab_sim::{DsqIter, EventCounters, Kernel, TimerId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The joined object's state.
+#[derive(Clone)]
 pub(crate) struct State {
     /// Where members of kernel objects lie.
     pub(crate) offsets: Offsets,
     /// The kernel's types, for messages about members.
-    pub(crate) btf: Btf,
+    pub(crate) btf: Arc<Btf>,
     /// Tasks in guest memory.
     pub(crate) tasks: Tasks,
     /// Run queues and masks in guest memory.
@@ -31,6 +33,8 @@ pub(crate) struct State {
     pub(crate) distribute_from: Vec<u32>,
     /// Locks that programs use.
     pub(crate) locks: Locks,
+    /// Iterators over dispatch queues that the running program has made, and where.
+    pub(crate) iters: Vec<(DsqIter, GuestAddr)>,
     /// By the linker's number.
     pub(crate) kfuncs: Vec<Callee>,
     /// CPUs by topological number.
@@ -39,14 +43,12 @@ pub(crate) struct State {
     pub(crate) ops_flags: u64,
     /// Cost of a call that leaves the program.
     pub(crate) kfunc_cost: DurationNs,
-    /// Members of `struct scx_event_stats`, in order.
-    pub(crate) event_names: Vec<String>,
+    /// For each member of `struct scx_event_stats`, which of the simulated kernel's counters it is.
+    pub(crate) event_order: Vec<Option<usize>>,
     /// Number of CPUs.
     pub(crate) nr_cpus: usize,
     /// Maps, timers and the like of the object.
     pub(crate) runtime: Runtime,
-    /// Timers by number.
-    pub(crate) timers: Timers,
     /// What programs printed.
     pub(crate) messages: Messages,
     /// Ring buffers, which a user-space half would read.
@@ -104,7 +106,9 @@ impl KernelState {
         let btf = self.btf;
         let events = btf.find_struct("scx_event_stats");
         let events = events.map_or(&[][..], |events| btf.members(events));
-        let event_names = events.iter().map(|member| btf.member_name(member).to_string()).collect();
+        let known = EventCounters::default().named();
+        let place = |name: &str| known.iter().position(|(counter, _)| *counter == name);
+        let event_order = events.iter().map(|member| place(btf.member_name(member))).collect();
         let mask = btf.find_struct("bpf_cpumask").expect("the model has bpf_cpumask");
         let usage = btf.member(mask, "usage").map_or(0, |member| member.offset());
         let mask_size = btf.size_of(mask).unwrap_or(0);
@@ -115,22 +119,22 @@ impl KernelState {
             cpumasks: Cpumasks::new(mask_size, usage),
             distribute_from: vec![0; self.nr_cpus],
             locks: Locks::new(),
+            iters: Vec::new(),
             kfuncs: kfuncs.iter().map(callee).collect(),
             cids: Cids::new(machine),
             ops_flags,
             kfunc_cost: machine.costs.kfunc,
-            event_names,
+            event_order,
             nr_cpus: self.nr_cpus,
             rings: Rings::new(&runtime),
             runtime,
-            timers: Timers::default(),
             messages: Messages::default(),
             fresh: None,
             looked: false,
             reads_preempt_count: false,
             exit_code: 0,
             dump_text: String::new(),
-            btf,
+            btf: Arc::new(btf),
         }
     }
 }
@@ -177,16 +181,32 @@ impl State {
         }
     }
 
+    /// Whether a program that reached its exit has left something open.
+    #[inline]
+    pub(crate) fn left_open(&self) -> bool {
+        !self.iters.is_empty() || self.locks.any_held()
+    }
+
+    /// Ends what a program left open and says what that was: a verified program leaves nothing.
+    #[cold]
+    pub(crate) fn close_all(&mut self, k: &mut Kernel) -> Option<Fault> {
+        let iter = self.iters.first().map(|(_, at)| *at);
+        for (iter, _) in self.iters.drain(..) {
+            k.dsq_iter_destroy(iter);
+        }
+        let lock = self.locks.release_all(k);
+        let what = iter.map(|at| format!("exits without destroying the iterator at {at}"));
+        what.or(lock.map(|at| format!("exits with the lock at {at} held"))).map(|what| Fault::host(0, what))
+    }
+
     /// What to run for a timer that is due.
     pub(crate) fn timer_due(&mut self, timer: TimerId, mem: &mut Memory) -> Option<TimerCall> {
-        TimerCall::of(self.timers.address(timer)?, &mut self.runtime, mem)
+        TimerCall::of(timer.0, &mut self.runtime, mem)
     }
 
     /// The timer's function has returned.
     pub(crate) fn timer_done(&mut self, timer: TimerId) {
-        if let Some(addr) = self.timers.address(timer) {
-            TimerCall::finished(addr, &mut self.runtime);
-        }
+        TimerCall::finished(timer.0, &mut self.runtime);
     }
 
     /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read what lies

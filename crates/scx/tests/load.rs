@@ -161,3 +161,15 @@ fn arrays_that_wait_for_their_length_are_found_and_given_one() {
     let Some(loaded) = load("resizable", &[]) else { return };
     loaded.unwrap();
 }
+
+#[test]
+fn an_object_that_wants_more_memory_than_it_may_take_is_refused() {
+    let Some(bytes) = common::object("fifo") else { return };
+    let load = |guest_memory| {
+        let options = LoadOptions { guest_memory, ..LoadOptions::default() };
+        BpfScheduler::load("fifo", &bytes, &options, &Machine::uniform("test", 4))
+    };
+    let error = load(8).unwrap_err().to_string();
+    assert!(error.contains("the limit of 8 (--guest-memory)"), "{error}");
+    assert!(load(1 << 20).is_ok());
+}

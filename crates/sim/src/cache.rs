@@ -127,7 +127,7 @@ impl Kernel {
         let here = &self.cpus[cpu.index()];
         let (core, llc) = (here.core, here.llc);
         let costs = &self.machine.costs;
-        let entry = self.tasks[task.index()].as_deref_mut().expect("the task exists");
+        let entry = self.tasks.get_mut(task).expect("the task exists");
         let from = entry.ran_on.replace(cpu);
         if from.is_some_and(|from| from != cpu) {
             entry.burst.refill = costs.migration;
@@ -160,7 +160,7 @@ impl Kernel {
 
     /// The task stops running on `cpu`. What it had no time to load stays cold.
     pub(crate) fn cache_leave(&mut self, cpu: CpuId, task: TaskId) {
-        let entry = self.tasks[task.index()].as_deref_mut().expect("the task exists");
+        let entry = self.tasks.get_mut(task).expect("the task exists");
         if entry.working_set_kib == 0 {
             return;
         }

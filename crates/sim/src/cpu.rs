@@ -1,8 +1,10 @@
 //! CPUs: run queue, local clock and what runs.
 
 use crate::fair::FairRq;
+use crate::flags::SCX_KICK_IDLE;
 use crate::lock::Timeline;
-use schedlab_base::{CpuId, Machine, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
+use std::collections::VecDeque;
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
 ///
@@ -67,7 +69,56 @@ pub struct Cpu {
     pub(crate) next_balance: TimeNs,
     /// Balancing attempts in a row that found a difference of one task only.
     pub(crate) balance_failed: u32,
-    pub(crate) kicks: Vec<Kick>,
+    /// Kicks of the running kernel path, one for each target and kind.
+    pub(crate) kicks: Kicks,
+    /// BPF timers that are due and wait for the end of a kernel path, by number and generation, in order.
+    pub(crate) late_timers: VecDeque<(u32, u32)>,
+    /// An event for the first of them is pending.
+    pub(crate) late_event: bool,
+}
+
+/// Kicks that wait for the end of the running kernel path (the kernel's `cpus_to_kick` and the masks beside it).
+#[derive(Clone, Debug)]
+pub(crate) struct Kicks {
+    list: Vec<Kick>,
+    targets: CpuMask,
+}
+
+impl Kicks {
+    /// None.
+    fn new() -> Kicks {
+        Kicks { list: Vec::new(), targets: CpuMask::EMPTY }
+    }
+
+    /// Adds a kick; one of the same kind for the same CPU takes its flags over.
+    pub(crate) fn add(&mut self, kick: Kick) {
+        let idle = |flags: u64| flags & SCX_KICK_IDLE;
+        let same = |known: &&mut Kick| known.cpu == kick.cpu && idle(known.flags) == idle(kick.flags);
+        if self.targets.contains(kick.cpu)
+            && let Some(known) = self.list.iter_mut().find(same)
+        {
+            known.flags |= kick.flags;
+            return;
+        }
+        self.targets.set(kick.cpu);
+        self.list.push(kick);
+    }
+
+    /// Takes all of them out, in the order in which they were added.
+    pub(crate) fn take(&mut self) -> Vec<Kick> {
+        for kick in &self.list {
+            self.targets.clear(kick.cpu);
+        }
+        std::mem::take(&mut self.list)
+    }
+
+    /// Gives an empty list back, so that its room is used again.
+    pub(crate) fn reuse(&mut self, mut list: Vec<Kick>) {
+        list.clear();
+        if self.list.is_empty() {
+            self.list = list;
+        }
+    }
 }
 
 /// A kick that waits for the end of the running kernel path.
@@ -129,7 +180,9 @@ impl Cpu {
             last_switch: TimeNs::ZERO,
             next_balance: TimeNs::ZERO,
             balance_failed: 0,
-            kicks: Vec::new(),
+            kicks: Kicks::new(),
+            late_timers: VecDeque::new(),
+            late_event: false,
         }
     }
 

@@ -96,7 +96,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Calls a dump callback and indents what it printed.
     fn dump_ops(&mut self, op: OpKind, prefix: &str, body: impl FnOnce(&mut S, &mut Kernel)) -> bool {
-        if !self.has(op) {
+        if !self.has(op) || self.k.stop.is_raised() {
             return false;
         }
         self.call(op, None, None, body);

@@ -120,8 +120,8 @@ impl crate::Kernel {
     fn run_pending_kicks(&mut self) {
         self.kicks_pending = false;
         let here = self.ctx.cpu;
-        let mut kicks = std::mem::take(&mut self.cpu_mut(here).kicks);
-        for kick in kicks.drain(..) {
+        let kicks = self.cpu_mut(here).kicks.take();
+        for kick in &kicks {
             let target = kick.cpu;
             let entry = &self.cpus[target.index()];
             let class = entry.curr.map(|curr| (curr, self.task(curr).class));
@@ -145,7 +145,7 @@ impl crate::Kernel {
                 Some(_) => {}
             }
         }
-        self.cpu_mut(here).kicks = kicks;
+        self.cpu_mut(here).kicks.reuse(kicks);
     }
 }
 
@@ -165,6 +165,7 @@ impl<S: SchedExt> Sim<S> {
                 }
             }
             Event::Timer { timer, generation } => self.timer(time, timer, generation),
+            Event::LateTimer { cpu } => self.late_timer(cpu, time),
             Event::Exec { cpu, event: inner } => {
                 if !self.postponed(cpu, time, event) {
                     self.k.exec_pending -= 1;
@@ -425,7 +426,9 @@ impl<S: SchedExt> Sim<S> {
             self.k.queue.push(state.at, event);
             return;
         }
-        if self.postponed(state.cpu, time, event) {
+        if self.k.cpu(state.cpu).clock > time {
+            self.k.cpu_mut(state.cpu).late_timers.push_back((timer, generation));
+            self.call_late_timer(state.cpu, time);
             return;
         }
         self.k.timers[timer as usize].armed = false;
@@ -433,5 +436,29 @@ impl<S: SchedExt> Sim<S> {
         self.interrupt(state.cpu, time, |sim| {
             sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
         });
+    }
+
+    /// Sees to it that a CPU takes the first of its late timers when its kernel path is over. One event stands for all of
+    /// them: a million timers that are due at once are each looked at once.
+    fn call_late_timer(&mut self, cpu: CpuId, now: TimeNs) {
+        let entry = self.k.cpu_mut(cpu);
+        if entry.late_event || entry.late_timers.is_empty() {
+            return;
+        }
+        entry.late_event = true;
+        let over = entry.clock.max(now);
+        self.k.queue.push(over, Event::LateTimer { cpu });
+    }
+
+    #[inline(never)]
+    fn late_timer(&mut self, cpu: CpuId, time: TimeNs) {
+        if self.postponed(cpu, time, Event::LateTimer { cpu }) {
+            return;
+        }
+        self.k.cpu_mut(cpu).late_event = false;
+        if let Some((timer, generation)) = self.k.cpu_mut(cpu).late_timers.pop_front() {
+            self.timer(time, timer, generation);
+        }
+        self.call_late_timer(cpu, time);
     }
 }

@@ -1,12 +1,13 @@
 //! The event queue: ordered by time and, among equal times, by the order of pushing; a timing wheel with two rings.
 //!
-//! The near ring has slots of 128 ns, each a short list in order; the far ring has
-//! slots of a whole near ring, whose lists have what was pushed last first until their round comes. Events are never
-//! removed; a stale one is recognised by its generation when it is popped. Pending
-//! events are bounded by the tasks and CPUs, not by time.
+//! The near ring has slots of 128 ns, each a list in order, in which those of one time are passed at a step; the far ring
+//! has slots of a whole near ring, whose lists have what was pushed last first until their round comes, and beyond it
+//! such lists are kept by their slot. Events are never removed; a stale one is recognised by its generation when it is
+//! popped. Pending events are bounded by the tasks, CPUs and timers, not by time.
 
 use crate::exec;
 use schedlab_base::{CpuId, TimeNs};
+use std::collections::BTreeMap;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Event {
     Ipi { cpu: CpuId },
     /// A BPF timer expires; stale unless its generation is this.
     Timer { timer: u32, generation: u32 },
+    /// A CPU takes the first of the BPF timers that were due while it was busy.
+    LateTimer { cpu: CpuId },
     /// A device or timer interrupt of the executor.
     Exec { cpu: CpuId, event: exec::Event },
     /// The sched_ext watchdog looks for starved tasks.
@@ -35,7 +38,14 @@ pub(crate) enum Event {
 impl Event {
     /// It comes by itself, however long all tasks wait.
     pub(crate) fn is_idle_source(self) -> bool {
-        matches!(self, Event::Watchdog | Event::Timer { .. } | Event::Change { .. } | Event::User { .. })
+        matches!(
+            self,
+            Event::Watchdog
+                | Event::Timer { .. }
+                | Event::LateTimer { .. }
+                | Event::Change { .. }
+                | Event::User { .. }
+        )
     }
 }
 
@@ -57,6 +67,8 @@ struct Entry {
     event: Event,
     /// The next entry of the same list.
     next: u32,
+    /// In a near slot, for the first entry of its time: the last one of that time.
+    last: u32,
 }
 
 /// A ring of `SLOTS` slots (a power of two), each a list of entries, with a bitmap of the non-empty ones in `WORDS`.
@@ -121,8 +133,8 @@ pub(crate) struct EventQueue {
     near: Ring<NEAR_SLOTS, { NEAR_SLOTS / 64 }>,
     /// The rounds after it, what was pushed last first.
     far: Ring<FAR_SLOTS, { FAR_SLOTS / 64 }>,
-    /// Beyond the far ring, what was pushed last first.
-    beyond: u32,
+    /// Beyond the far ring: lists by their far slot, what was pushed last first.
+    beyond: BTreeMap<u64, u32>,
     /// The far slot that the near ring stands for.
     round: u64,
     /// No near slot before this one has entries.
@@ -142,7 +154,7 @@ impl Default for EventQueue {
             free: NIL,
             near: Ring::new(),
             far: Ring::new(),
-            beyond: NIL,
+            beyond: BTreeMap::new(),
             round: 0,
             slot: 0,
             first: NIL,
@@ -187,7 +199,7 @@ impl EventQueue {
     #[cold]
     fn grow(&mut self, time: TimeNs) -> u32 {
         let at = self.slab.len() as u32;
-        self.slab.push(Entry { time, event: Event::Watchdog, next: NIL });
+        self.slab.push(Entry { time, event: Event::Watchdog, next: NIL, last: NIL });
         self.place(at, time);
         at
     }
@@ -215,25 +227,33 @@ impl EventQueue {
             self.slab[at as usize].next = self.far.head(far);
             self.far.put(far, at);
         } else {
-            self.slab[at as usize].next = std::mem::replace(&mut self.beyond, at);
+            let before = self.beyond.insert(far, at);
+            self.slab[at as usize].next = before.unwrap_or(NIL);
         }
     }
 
-    /// Puts an entry into the list of its near slot, behind those of the same time.
+    /// Puts an entry into the list of its near slot, behind those of the same time. Steps are as many as the slot has
+    /// times, which is its width at most.
     #[inline]
     fn link(&mut self, at: u32, time: TimeNs) {
         let slot = near_slot(time);
         let mut next = self.near.head(slot);
-        let mut before = NIL;
+        let (mut run, mut before) = (at, NIL);
         while let Some(other) = self.slab.get(next as usize)
             && other.time <= time
         {
-            (before, next) = (next, other.next);
+            (run, before) = (next, other.last);
+            next = self.slab[before as usize].next;
         }
-        self.slab[at as usize].next = next;
+        let entry = &mut self.slab[at as usize];
+        (entry.next, entry.last) = (next, at);
         match self.slab.get_mut(before as usize) {
             Some(before) => before.next = at,
             None => self.near.put(slot, at),
+        }
+        let first = &mut self.slab[run as usize];
+        if first.time == time {
+            first.last = at;
         }
     }
 
@@ -256,16 +276,21 @@ impl EventQueue {
         self.round = far_slot(self.far_time);
         self.slot = self.round * NEAR_SLOTS as u64;
         (self.first_time, self.far_time) = (TimeNs::MAX, TimeNs::MAX);
+        // Slots that come within reach are empty in the ring: what was pushed for them went beyond it.
+        while let Some(list) =
+            self.beyond.first_entry().filter(|list| *list.key() < self.round + FAR_SLOTS as u64)
+        {
+            let (slot, head) = list.remove_entry();
+            self.far.put(slot, head);
+        }
         let due = self.far.take(self.round);
         self.place_all(due);
-        let beyond = std::mem::replace(&mut self.beyond, NIL);
-        self.place_all(beyond);
-        if let Some(next) = self.far.first(self.round + 1, self.round + FAR_SLOTS as u64) {
-            let mut at = self.far.head(next);
-            while let Some(entry) = self.slab.get(at as usize) {
-                self.far_time = self.far_time.min(entry.time);
-                at = entry.next;
-            }
+        let next = self.far.first(self.round + 1, self.round + FAR_SLOTS as u64);
+        let next = next.map(|slot| self.far.head(slot)).or(self.beyond.values().next().copied());
+        let mut at = next.unwrap_or(NIL);
+        while let Some(entry) = self.slab.get(at as usize) {
+            self.far_time = self.far_time.min(entry.time);
+            at = entry.next;
         }
         self.find();
     }
@@ -281,10 +306,14 @@ impl EventQueue {
         }
         let entry = &mut self.slab[self.first as usize];
         let (time, event) = (entry.time, entry.event);
+        let last = entry.last;
         let next = std::mem::replace(&mut entry.next, self.free);
         self.free = self.first;
-        match self.slab.get(next as usize) {
+        match self.slab.get_mut(next as usize) {
             Some(entry) => {
+                if entry.time == time {
+                    entry.last = last;
+                }
                 (self.first, self.first_time) = (next, entry.time);
                 self.near.lead(self.slot, next);
             }

@@ -170,14 +170,17 @@ impl<S: SchedExt> Sim<S> {
         let id = scx.ddsp_dsq_id;
         let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
         let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
+        self.k.ctx.site = self.k.scx.direct_site;
         let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         if self.k.dsq(ix).local.is_some_and(|target| target != cpu) {
             self.k.hidden(task).scx.ops_state = OpsState::None;
-            self.k.scx.deferred_locals.push(task);
+            let site = self.k.ctx.site.take();
+            self.k.scx.deferred_locals.push((task, site));
             return;
         }
         self.clear_direct(task);
         self.k.dispatch_enqueue(ix, task, insert);
+        self.k.ctx.site = None;
     }
 
     /// `process_ddsp_deferred_locals()`: direct dispatches to other CPUs.
@@ -190,12 +193,13 @@ impl<S: SchedExt> Sim<S> {
 
     #[inline(never)]
     fn move_all_deferred_locals(&mut self) {
-        while let Some(task) = self.k.scx.deferred_locals.pop() {
+        while let Some((task, site)) = self.k.scx.deferred_locals.pop() {
             let Some(entry) = self.k.get_task(task) else { continue };
             let (scx, cpu) = (entry.scx, entry.cpu);
             if scx.ddsp_dsq_id == SCX_DSQ_INVALID || scx.flags & SCX_TASK_QUEUED == 0 || scx.dsq.is_some() {
                 continue;
             }
+            self.k.ctx.site = site;
             let ix = self.k.dsq_for_dispatch(cpu, scx.ddsp_dsq_id, cpu);
             self.clear_direct(task);
             let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE;
@@ -207,6 +211,7 @@ impl<S: SchedExt> Sim<S> {
                 }
                 None => self.k.dispatch_enqueue(ix, task, insert),
             }
+            self.k.ctx.site = None;
             self.run_deferred();
         }
     }

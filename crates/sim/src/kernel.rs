@@ -10,9 +10,11 @@ use crate::ipc::Descriptors;
 use crate::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::ops::{OpKind, TracePoint, TracePointKind};
 use crate::scx::ScxState;
+use crate::starvation::IdleBeside;
 use crate::task::{FIRST_PID, Task};
 use crate::trace::Tracer;
-use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId, TaskTable, TimeNs};
+use schedlab_trace::{Bounds, WATCHDOG};
 use schedlab_workload::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,6 +35,8 @@ pub struct Context {
     pub rq: Option<CpuId>,
     /// In an interrupt on top of `current`.
     pub interrupt: Interrupt,
+    /// The place in the scheduler's code whose call the kernel carries out, as [`crate::SchedExt::source`] understands it.
+    pub(crate) site: Option<u32>,
 }
 
 /// What kind of interrupt runs on top of the current task, as `preempt_count` tells.
@@ -132,11 +136,14 @@ pub struct Kernel {
     pub(crate) checker_on: bool,
     /// When the event that is being taken happens; no path begins earlier any more.
     pub(crate) event_time: TimeNs,
-    /// By [`TaskId`]; empty when the task is gone.
-    pub(crate) tasks: Vec<Option<Box<Task>>>,
+    /// The living tasks.
+    pub(crate) tasks: TaskTable<Box<Task>>,
+    /// Tasks made so far: the id of the next one.
+    pub(crate) tasks_made: u32,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) dsqs: Vec<Dsq>,
     pub(crate) limit: TimeNs,
+    pub(crate) stop: StopFlag,
     pub(crate) queue: EventQueue,
     pub(crate) totals: CostTotals,
     pub(crate) trace: Tracer,
@@ -172,6 +179,9 @@ pub struct Kernel {
     pub(crate) wait_events: bool,
     pub(crate) user: UserMemory,
     pub(crate) descriptors: Descriptors,
+    /// From when on waits are worth a warning.
+    pub(crate) bounds: Bounds,
+    pub(crate) idle_beside: IdleBeside,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -196,12 +206,14 @@ impl Kernel {
             op_task: None,
             rq: None,
             interrupt: Interrupt::None,
+            site: None,
         };
         Kernel {
             ctx,
             prng: Prng::stream(config.seed, PRNG_STREAM),
             tick_phase: Prng::stream(config.seed, TICK_STREAM).below(machine.tick_period().0),
-            tasks: Vec::new(),
+            tasks: TaskTable::new(),
+            tasks_made: 0,
             live_tasks: 0,
             dsqs: Dsq::built_in(&cpus, nr_nodes),
             nr_nodes,
@@ -226,12 +238,15 @@ impl Kernel {
             exec_pending: 0,
             total_running: 0,
             limit: TimeNs::MAX,
+            stop: config.stop.clone(),
             changes: Vec::new(),
             checker_on: config.checkers,
             schedule_events: config.schedule_events,
             wait_events: config.wait_events,
             user: UserMemory::default(),
             descriptors: Descriptors::default(),
+            bounds: Bounds { watchdog: WATCHDOG },
+            idle_beside: IdleBeside::default(),
             machine,
             cpus,
         }
@@ -261,6 +276,12 @@ impl Kernel {
     /// Where and when the present kernel path runs.
     pub fn ctx(&self) -> &Context {
         &self.ctx
+    }
+
+    /// The scheduler calls the kernel from this place of its code; an exit that is claimed from now on names it.
+    #[inline]
+    pub fn set_site(&mut self, site: Option<u32>) {
+        self.ctx.site = site;
     }
 
     /// The machine.
@@ -382,12 +403,12 @@ impl Kernel {
     /// [`Kernel::get_task`] for ids from elsewhere.
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
-        self.tasks[id.index()].as_deref().expect("the task exists")
+        self.tasks.get(id).expect("the task exists")
     }
 
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        let task = self.tasks[id.index()].as_deref_mut().expect("the task exists");
+        let task = self.tasks.get_mut(id).expect("the task exists");
         task.stale = true;
         task
     }
@@ -395,12 +416,12 @@ impl Kernel {
     /// The task `id`, to change what programs cannot see of it.
     #[inline]
     pub(crate) fn task_quiet(&mut self, id: TaskId) -> &mut Task {
-        self.tasks[id.index()].as_deref_mut().expect("the task exists")
+        self.tasks.get_mut(id).expect("the task exists")
     }
 
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(id.index())?.as_deref()
+        self.tasks.get(id).map(|task| &**task)
     }
 
     /// The task with this pid, if it lives.
@@ -417,7 +438,7 @@ impl Kernel {
 
     /// The living tasks in creation order.
     pub fn live_tasks(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.iter().filter_map(|task| task.as_deref())
+        self.tasks.iter().map(|task| &**task)
     }
 
     /// The CPU `cpu`.
@@ -438,7 +459,7 @@ impl Kernel {
     /// The task when its visible fields may have changed since the last such call.
     #[inline]
     pub fn take_stale_task(&mut self, id: TaskId) -> Option<&Task> {
-        let task = self.tasks.get_mut(id.index())?.as_deref_mut()?;
+        let task = self.tasks.get_mut(id)?;
         std::mem::take(&mut task.stale).then_some(task)
     }
 

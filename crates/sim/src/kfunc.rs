@@ -43,14 +43,14 @@ impl Kernel {
         0
     }
 
-    /// `scx_bpf_destroy_dsq()`: nothing for an unknown id, an error when in use.
-    pub fn destroy_dsq(&mut self, id: DsqId) {
-        let Some(ix) = self.user_dsq(id) else { return };
+    /// `scx_bpf_destroy_dsq()`: nothing for an unknown id, an error when in use. True if it is gone now.
+    pub fn destroy_dsq(&mut self, id: DsqId) -> bool {
+        let Some(ix) = self.user_dsq(id) else { return false };
         let nr = self.dsq(ix).nr;
         if nr > 0 {
             let message = format!("attempting to destroy in-use dsq {:#018x} (nr={nr})", id.0);
             self.error(ExitKind::Error, message);
-            return;
+            return false;
         }
         for cursor in self.cursors.iter_mut().filter(|cursor| cursor.dsq == Some(ix)) {
             cursor.dsq = None;
@@ -62,6 +62,7 @@ impl Kernel {
         } else {
             self.scx.dsq_index.remove(&id.0);
         }
+        true
     }
 
     /// `scx_bpf_dsq_nr_queued()`: the number or `-ENOENT`.
@@ -216,11 +217,12 @@ impl Kernel {
             self.scx.events.insert_not_owned += 1;
             return false;
         }
+        let site = self.ctx.site;
         if let Some(direct) = self.scx.direct {
             self.mark_direct_dispatch(
                 direct,
                 task,
-                DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags },
+                DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site },
             );
             return true;
         }
@@ -228,7 +230,7 @@ impl Kernel {
             self.error(ExitKind::Error, "dispatch buffer overflow".into());
             return false;
         }
-        self.scx.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags });
+        self.scx.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site });
         true
     }
 
@@ -249,6 +251,7 @@ impl Kernel {
             self.error(ExitKind::Error, message);
             return;
         }
+        self.scx.direct_site = entry.site;
         let scx = &mut self.hidden(task).scx;
         scx.ddsp_slice = entry.slice;
         scx.ddsp_vtime = entry.vtime;
@@ -330,7 +333,7 @@ impl Kernel {
             }
         }
         let here = self.ctx.cpu;
-        self.cpu_mut(here).kicks.push(Kick { cpu, flags });
+        self.cpu_mut(here).kicks.add(Kick { cpu, flags });
         self.kicks_pending = true;
     }
 
@@ -440,17 +443,14 @@ impl Kernel {
         self.scx.exit_code
     }
 
-    pub(crate) fn claim_exit(&mut self, kind: ExitKind, mut message: String, cpu: Option<CpuId>) {
+    pub(crate) fn claim_exit(&mut self, kind: ExitKind, message: String, cpu: Option<CpuId>) {
         if self.scx.exit.is_some() || !self.scx.loaded {
             return;
         }
-        let mut end = message.len().min(SCX_EXIT_MSG_LEN - 1);
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
+        let message = cut_message(message);
         let current = self.ctx.current;
-        self.scx.exit = Some(PendingExit { kind, message, cpu, current, at: self.ctx.now });
+        self.scx.exit =
+            Some(PendingExit { kind, message, cpu, current, at: self.ctx.now, site: self.ctx.site });
     }
 
     /// `scx_bpf_dump()`: text of the dump callbacks. Lines beyond the dump's
@@ -463,6 +463,18 @@ impl Kernel {
             );
             return;
         }
-        self.scx.dump.ops_text.push_str(text);
+        if self.scx.dump.ops_text.len() <= self.scx.dump.limit {
+            self.scx.dump.ops_text.push_str(text);
+        }
     }
+}
+
+/// The message of an exit as far as the kernel keeps it.
+pub(crate) fn cut_message(mut message: String) -> String {
+    let mut end = message.len().min(SCX_EXIT_MSG_LEN - 1);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.truncate(end);
+    message
 }

@@ -38,6 +38,7 @@ mod run;
 mod sched;
 mod scx;
 mod sim;
+mod starvation;
 mod task;
 mod trace;
 
@@ -48,7 +49,7 @@ pub use ipc::{Descriptors, File};
 pub use kernel::{Context, CostTotals, Interrupt, Kernel, UPTIME};
 pub use lock::{SimLockId, TimerId};
 pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
-pub use run::{Change, Class, Config, RunResult, SimError, run};
+pub use run::{Change, Class, Config, Remainder, RunResult, SimError, run};
 pub use scx::EventCounters;
 pub use task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
 pub use trace::SharedSink;

@@ -3,12 +3,13 @@
 
 use crate::event::Event;
 use crate::flags::*;
+use crate::kfunc::cut_message;
 use crate::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::scx::SMALL_DSQ_IDS;
 use crate::sim::Sim;
 use crate::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
-use schedlab_trace::{ExitKind, ExitRecord};
+use schedlab_trace::{Bounds, ExitKind, ExitRecord};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
 /// and a switch. Chosen.
@@ -44,6 +45,8 @@ impl<S: SchedExt> Sim<S> {
         scx.present = info.present;
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
         scx.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
+        self.k.bounds = Bounds { watchdog: scx.timeout };
+        self.k.trace.summary.look_from(self.k.bounds.idle());
         scx.max_batch =
             if info.dispatch_max_batch == 0 { SCX_DSP_DFL_MAX_BATCH } else { info.dispatch_max_batch };
         let own_idle = info.present.has(OpKind::UpdateIdle);
@@ -253,12 +256,22 @@ impl<S: SchedExt> Sim<S> {
     fn begin_exit(&mut self) {
         self.k.scx.disabling = true;
         let was = std::mem::replace(&mut self.k.setup, true);
+        self.name_source();
         if self.k.scx.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
             self.dump_state();
         }
         self.bypass();
         self.k.setup = was;
         self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::Disable);
+    }
+
+    /// Adds to the message of an ejection which line of which program is at fault, where a call of a program is.
+    fn name_source(&mut self) {
+        let Some(exit) = self.k.scx.exit.as_mut().filter(|exit| exit.kind.is_ejection()) else { return };
+        let place = exit.site.take().zip(self.ops.as_ref()).and_then(|(site, ops)| ops.source(site));
+        if let Some(place) = place {
+            exit.message = cut_message(format!("{}; {place}", exit.message));
+        }
     }
 
     /// `scx_bypass(true)`: waiting tasks go to the bypass queues, every CPU
@@ -276,6 +289,9 @@ impl<S: SchedExt> Sim<S> {
             .collect();
         waiting.sort_unstable_by_key(|&(cpu, seq, _)| (cpu, std::cmp::Reverse(seq)));
         for (_, _, task) in waiting {
+            if self.k.stop.is_raised() {
+                break;
+            }
             self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |_| {});
         }
         for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
@@ -289,6 +305,10 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.switch_all = false;
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         for task in tasks {
+            // A run that was stopped ends with this event; callbacks of thousands of tasks may take long.
+            if self.k.stop.is_raised() {
+                break;
+            }
             if self.k.task(task).class == SchedClass::Ext {
                 let running = self.k.task(task).on_cpu;
                 self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
@@ -319,6 +339,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;
         } else if !self.k.scx.disabling {
+            self.name_source();
             self.dump_state();
         }
         self.k.scx.disabling = true;

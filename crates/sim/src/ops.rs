@@ -371,6 +371,11 @@ pub trait SchedExt {
     /// An attached trace point fired.
     fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {}
 
+    /// The program and the source line of a place in the scheduler's code ([`Kernel::set_site`]), for people.
+    fn source(&self, site: u32) -> Option<String> {
+        None
+    }
+
     /// Any figure: a pass through `schedule()` that changes it is marked in
     /// [`schedlab_trace::EventKind::Schedule`].
     fn mark(&self) -> u64 {

@@ -85,7 +85,7 @@ impl Kernel {
     /// The task without marking it changed: for fields that no scheduler sees.
     #[inline]
     pub(crate) fn hidden(&mut self, id: TaskId) -> &mut crate::Task {
-        self.tasks[id.index()].as_deref_mut().expect("the task exists")
+        self.tasks.get_mut(id).expect("the task exists")
     }
 
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
@@ -406,6 +406,7 @@ impl Kernel {
             return;
         }
         let home = task.cpu;
+        self.ctx.site = entry.site;
         self.hidden(entry.task).scx.ops_state = OpsState::Dispatching;
         let ix = self.dsq_for_dispatch(cpu, entry.dsq, home);
         let insert = Insert {
@@ -466,11 +467,12 @@ impl Kernel {
 
     #[inline(never)]
     fn finish_dispatches(&mut self, cpu: CpuId) {
-        let mut at = 0;
+        let (mut at, site) = (0, self.ctx.site);
         while let Some(&entry) = self.scx.buffer.get(at) {
             self.finish_dispatch(cpu, entry);
             at += 1;
         }
+        self.ctx.site = site;
         self.scx.nr_dispatched += at as u32;
         self.scx.buffer.clear();
     }

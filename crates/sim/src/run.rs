@@ -9,11 +9,13 @@ use crate::kernel::CostTotals;
 use crate::ops::SchedExt;
 use crate::scx::EventCounters;
 use crate::sim::Sim;
-use crate::task::NewTask;
+use crate::task::{FIRST_PID, NewTask};
 use crate::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, TaskId, TimeNs};
-use schedlab_trace::{ExitRecord, RunHash, Summary, TaskRecord};
+use schedlab_base::{CpuMask, DurationNs, Machine, StopFlag, TaskId, TimeNs};
+use schedlab_trace::waits::Party;
+use schedlab_trace::{ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WorstWait};
 use schedlab_workload::{Attribute, End, Measurements, Scenario};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How to run.
@@ -25,6 +27,8 @@ pub struct Config {
     pub seed: u64,
     /// Ends the run after this long, whatever the scenario says.
     pub limit: Option<DurationNs>,
+    /// The run goes on under the fair class after the scheduler has left. It ends then without.
+    pub outlive_exit: bool,
     /// Check the run's invariants while it runs (panics on a broken one).
     pub checkers: bool,
     /// Who else gets the events.
@@ -35,6 +39,8 @@ pub struct Config {
     pub wait_events: bool,
     /// Changes of tasks from outside (`renice`, `taskset`, `chrt`), in any order.
     pub changes: Vec<Change>,
+    /// Ends the run with [`SimError::Stopped`].
+    pub stop: StopFlag,
 }
 
 /// A change of a task's attributes at some time, made by somebody outside of the
@@ -56,11 +62,13 @@ impl Config {
             machine,
             seed,
             limit: None,
+            outlive_exit: false,
             checkers: false,
             sinks: Vec::new(),
             schedule_events: false,
             wait_events: false,
             changes: Vec::new(),
+            stop: StopFlag::default(),
         }
     }
 }
@@ -83,12 +91,18 @@ pub struct RunResult<S> {
     pub exit: ExitRecord,
     /// The workload's counters and spans.
     pub measurements: Measurements,
+    /// What followed after the scheduler had left, where the run went on: everything else is from before.
+    pub after: Option<Remainder>,
     /// The common metrics' source.
     pub summary: Summary,
     /// What scheduling cost.
     pub costs: CostTotals,
     /// The tasks of the scenario, then one record `(forked)` when there are others.
     pub tasks: Vec<TaskRecord>,
+    /// How long tasks waited for a CPU.
+    pub waits: Vec<WaitRecord>,
+    /// Tasks that starved and CPUs that idled beside waiting tasks.
+    pub warnings: Vec<Warning>,
     /// `SCX_EV_*`.
     pub events: EventCounters,
     /// The hash of the trace.
@@ -97,24 +111,55 @@ pub struct RunResult<S> {
     pub scheduler: Option<S>,
 }
 
-/// Why a run could not take place or go on. Names the place and the cure.
+/// The part of a run after its scheduler has left.
+#[derive(Debug)]
+pub struct Remainder {
+    /// How long it took.
+    pub duration: DurationNs,
+    /// The workload's counters and spans of this part.
+    pub measurements: Measurements,
+    /// The common metrics' source.
+    pub summary: Summary,
+    /// The tasks in this part.
+    pub tasks: Vec<TaskRecord>,
+}
+
+/// The part of a run up to the exit of its scheduler.
+#[derive(Debug)]
+struct Before {
+    end: TimeNs,
+    summary: Summary,
+    measurements: Measurements,
+    costs: CostTotals,
+}
+
+/// Why a run could not take place or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimError(pub String);
+pub enum SimError {
+    /// It is refused, or cannot go on. Names the place and the cure.
+    Refused(String),
+    /// [`Config::stop`] was raised when the run had reached this time.
+    Stopped(TimeNs),
+}
 
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            SimError::Refused(text) => f.write_str(text),
+            SimError::Stopped(at) => write!(f, "stopped at {at} of simulated time"),
+        }
     }
 }
 
 impl std::error::Error for SimError {}
 
 /// Runs `scenario` to its end, that of the configuration, or until its last task
-/// has ended. A scheduler that is ejected leaves the run to the fair class.
+/// has ended. It ends when the scheduler leaves, unless it is to outlive that ([`Config::outlive_exit`]); then the fair
+/// class takes over.
 ///
 /// # Errors
-/// A bad machine or scenario, a task whose affinity has no CPU of the machine, or
-/// a scenario whose tasks all wait for each other for ever.
+/// A bad machine or scenario, a task whose affinity has no CPU of the machine, a scenario whose tasks all wait for
+/// each other for ever, or a run that was stopped.
 pub fn run<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
@@ -123,8 +168,8 @@ pub fn run<S: SchedExt>(
     config
         .machine
         .validate()
-        .map_err(|error| SimError(format!("machine {}: {error}", config.machine.name)))?;
-    scenario.validate().map_err(|error| SimError(error.to_string()))?;
+        .map_err(|error| SimError::Refused(format!("machine {}: {error}", config.machine.name)))?;
+    scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
     let ops = match class {
         Class::Fair => None,
@@ -147,15 +192,22 @@ pub fn run<S: SchedExt>(
         sim.k.queue.push(at, Event::User { turn: turn as u32 });
     }
     sim.start();
-    let end = sim.run_events()?;
-    Ok(sim.finish(end))
+    let mut before = None;
+    let mut end = sim.run_events(true)?;
+    if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {
+        before = Some(sim.split(end));
+        end = sim.run_events(false)?;
+    }
+    let result = sim.finish(before, end);
+    // Callbacks of the end may have been left out.
+    if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
 }
 
 fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
     let all = config.machine.all_cpus();
     let bad = scenario.tasks.iter().find(|task| task.affinity.is_some_and(|mask| mask.and(&all).is_empty()));
     match bad {
-        Some(task) => Err(SimError(format!(
+        Some(task) => Err(SimError::Refused(format!(
             "task {}: none of its CPUs {:?} exists on a machine with {} CPUs; widen the affinity or add CPUs",
             task.name,
             task.affinity.unwrap_or(CpuMask::EMPTY),
@@ -175,6 +227,9 @@ impl<S: SchedExt> Sim<S> {
         self.load();
         let all = self.k.machine.all_cpus();
         for number in 0..self.exec.scenario.tasks.len() {
+            if self.k.stop.is_raised() {
+                break;
+            }
             let task = &self.exec.scenario.tasks[number];
             let spec = NewTask {
                 name: task.name.clone(),
@@ -197,10 +252,31 @@ impl<S: SchedExt> Sim<S> {
         self.k.live_tasks == 0 || self.exec.is_over()
     }
 
-    /// Takes events until the end; returns when that was.
+    /// True if the run is over at `end` for another reason than the scheduler's exit.
+    fn ended(&self, end: TimeNs) -> bool {
+        self.is_over() || end >= self.k.limit
+    }
+
+    /// Closes the part of the run up to now, `end`; what follows is measured anew.
+    fn split(&mut self, end: TimeNs) -> Before {
+        let next = self.k.trace.summary.restart(end);
+        self.k.look_at_the_end(end);
+        let mut summary = std::mem::replace(&mut self.k.trace.summary, next);
+        summary.finish(end);
+        let (cpus, duration) = (self.k.cpus.len(), end.since(TimeNs::ZERO));
+        let measurements = self.exec.measurements(duration, cpus, self.k.live_tasks());
+        self.exec.restart();
+        Before { end, summary, measurements, costs: self.k.totals }
+    }
+
+    /// Takes events until the end, or the exit of the scheduler; returns when that was.
     #[inline(never)]
-    fn run_events(&mut self) -> Result<TimeNs, SimError> {
+    fn run_events(&mut self, until_exit: bool) -> Result<TimeNs, SimError> {
         let limit = self.k.limit;
+        let stop = self.k.stop.clone();
+        if until_exit && self.k.scx.exit.is_some() {
+            return Ok(self.k.ctx.now.min(limit));
+        }
         while self.k.queue.next_time() < limit
             && let Some((time, event)) = self.k.queue.pop()
         {
@@ -212,16 +288,23 @@ impl<S: SchedExt> Sim<S> {
             if self.k.checker_on {
                 self.check_state(time);
             }
-            if self.is_over() {
+            if stop.is_raised() {
+                return Err(SimError::Stopped(time));
+            }
+            if self.is_over() || until_exit && self.k.scx.exit.is_some() {
                 return Ok(self.k.ctx.now.min(limit));
             }
+        }
+        if stop.is_raised() {
+            // Not even the start was completed.
+            return Err(SimError::Stopped(self.k.event_time));
         }
         if limit < TimeNs::MAX {
             return Ok(limit);
         }
         let stuck: Vec<String> =
             self.k.live_tasks().take(8).map(|task| format!("{}[{}]", task.name(), task.pid)).collect();
-        Err(SimError(format!(
+        Err(SimError::Refused(format!(
             "{}: every task waits for another one at {}: {}{}; the workload never ends",
             self.exec.scenario.name,
             self.k.ctx.now,
@@ -230,35 +313,85 @@ impl<S: SchedExt> Sim<S> {
         )))
     }
 
-    /// Closes the run at `end`.
-    fn finish(mut self, end: TimeNs) -> RunResult<S> {
-        let duration = end.since(TimeNs::ZERO);
+    /// Closes the run at `end`; `before` is the part up to the scheduler's exit of a run that has outlived it.
+    fn finish(mut self, before: Option<Before>, end: TimeNs) -> RunResult<S> {
         self.k.ctx.now = self.k.ctx.now.max(end);
+        if before.is_none() {
+            self.k.look_at_the_end(end);
+        }
         self.k.trace.summary.finish(end);
-        let costs = self.k.totals;
         let mut exit = self.exit_record();
+        let costs = before.as_ref().map_or(self.k.totals, |before| before.costs);
         self.unload();
         if !self.k.scx.regular_end {
             exit = self.exit_record();
         }
         let cpus = self.k.cpus.len();
-        let measurements = self.exec.measurements(duration, cpus, self.k.live_tasks());
+        let begin = before.as_ref().map_or(TimeNs::ZERO, |before| before.end);
+        let rest = self.exec.measurements(end.since(begin), cpus, self.k.live_tasks());
+        let last = std::mem::replace(&mut self.k.trace.summary, Summary::new(0));
+        let (end, summary, measurements, after) = match before {
+            None => (end, last, rest, None),
+            Some(Before { end: split, summary, measurements, .. }) => {
+                let duration = end.since(split);
+                // CPU time is counted over the whole run.
+                let (user, system) = (rest.user - measurements.user, rest.system - measurements.system);
+                let rest = Measurements { user, system, ..rest };
+                let tasks = self.task_records(&last, duration);
+                (
+                    split,
+                    summary,
+                    measurements,
+                    Some(Remainder { duration, measurements: rest, summary: last, tasks }),
+                )
+            }
+        };
+        let duration = end.since(TimeNs::ZERO);
+        let tasks = self.task_records(&summary, duration);
+        let (waits, warnings) = self.wait_records(&summary, &tasks);
         RunResult {
             duration,
             exit,
             measurements,
+            after,
             costs,
-            tasks: self.task_records(duration),
+            tasks,
+            waits,
+            warnings,
             events: self.k.scx.events,
             trace_hash: self.k.trace.hash,
-            summary: self.k.trace.summary,
+            summary,
             scheduler: self.ops,
         }
     }
 
+    /// How long the tasks waited, and what is conspicuous about it.
+    fn wait_records(&self, summary: &Summary, tasks: &[TaskRecord]) -> (Vec<WaitRecord>, Vec<Warning>) {
+        let mut leaders = BTreeMap::new();
+        let known = self.exec.scenario.tasks.iter().enumerate();
+        let parties: Vec<Party> = known
+            .map(|(number, task)| {
+                let thread = FIRST_PID + number as i32;
+                let process = *leaders.entry(task.process).or_insert(thread);
+                Party { name: task.name.clone(), thread, process, prio: task.nice.static_prio() }
+            })
+            .collect();
+        let names = Names { parties: &parties, first_pid: FIRST_PID };
+        let waits = names.records(summary.waits(), summary.forked_waits());
+        let mut warnings = self.k.bounds.starvation(tasks, &waits);
+        warnings.extend(self.k.idle_beside.worst.map(|worst| {
+            let task = names
+                .of(worst.task, self.k.get_task(worst.task).and_then(|t| t.parent).unwrap_or(worst.task));
+            let (since, length) = (worst.since.since(TimeNs::ZERO), worst.length);
+            let worst = WorstWait { task, since, length, cpu: worst.cpu.0, behind: Vec::new() };
+            self.k.bounds.idle_beside(self.k.idle_beside.count, worst)
+        }));
+        (waits, warnings)
+    }
+
     /// The scenario's tasks in order, and the forked ones together.
-    fn task_records(&self, duration: DurationNs) -> Vec<TaskRecord> {
-        let summaries = self.k.trace.summary.tasks();
+    fn task_records(&self, summary: &Summary, duration: DurationNs) -> Vec<TaskRecord> {
+        let summaries = summary.tasks();
         let share = |time: DurationNs| if duration.0 == 0 { 0.0 } else { time.0 as f64 / duration.0 as f64 };
         let known = &self.exec.scenario.tasks;
         let mut records: Vec<TaskRecord> = known
@@ -273,7 +406,7 @@ impl<S: SchedExt> Sim<S> {
                 migrations: task.migrations,
             })
             .collect();
-        if let Some(forked) = self.k.trace.summary.forked() {
+        if let Some(forked) = summary.forked() {
             records.push(TaskRecord {
                 name: "(forked)".into(),
                 nice: 0,

@@ -500,7 +500,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
             let tgid = self.k.task(task).tgid;
             let lives = |other: &&crate::task::Task| other.tgid == tgid && !other.is_exiting();
-            let group_dead = !self.k.tasks.iter().flatten().map(|other| &**other).any(|other| lives(&other));
+            let group_dead = !self.k.live_tasks().any(|other| lives(&other));
             let point = TracePoint::SchedProcessExit { task, group_dead };
             self.trace(TracePointKind::SchedProcessExit, || point);
         }
@@ -518,7 +518,7 @@ impl<S: SchedExt> Sim<S> {
         self.ext_dead(task);
         self.k.live_tasks -= 1;
         self.k.leave_process(self.k.task(task).process);
-        self.k.tasks[task.index()] = None;
+        self.k.tasks.remove(task);
         if let Some(ops) = &mut self.ops {
             ops.task_gone(task);
         }

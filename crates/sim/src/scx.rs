@@ -59,6 +59,8 @@ pub(crate) struct DispatchEntry {
     pub(crate) slice: u64,
     pub(crate) vtime: u64,
     pub(crate) enq_flags: u64,
+    /// [`crate::Context::site`] of the insert.
+    pub(crate) site: Option<u32>,
 }
 
 /// An exit that was claimed and waits for the disable path.
@@ -69,6 +71,8 @@ pub(crate) struct PendingExit {
     pub(crate) cpu: Option<CpuId>,
     pub(crate) current: Option<TaskId>,
     pub(crate) at: TimeNs,
+    /// Whose call is at fault ([`crate::Context::site`]).
+    pub(crate) site: Option<u32>,
 }
 
 /// User queues with ids below this are found by index. Chosen: covers one queue
@@ -113,7 +117,9 @@ pub(crate) struct ScxState {
     /// The task that may be dispatched directly; `Some(None)` once it was.
     pub(crate) direct: Option<Option<TaskId>>,
     /// Tasks with a direct dispatch to a remote local queue, not yet moved.
-    pub(crate) deferred_locals: Vec<TaskId>,
+    pub(crate) deferred_locals: Vec<(TaskId, Option<u32>)>,
+    /// [`crate::Context::site`] of the last direct dispatch.
+    pub(crate) direct_site: Option<u32>,
     pub(crate) idle_cpus: IdleMasks,
     pub(crate) runnable_seq: u64,
     pub(crate) dump: Dump,

@@ -58,7 +58,7 @@ impl<S: SchedExt> Sim<S> {
         let result = body(ops, k);
         debug_assert!(k.ctx.now >= before, "a callback does not turn time back");
         // No callback runs inside of another.
-        (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (OpKind::None, None, None);
+        (k.ctx.op, k.ctx.op_task, k.ctx.rq, k.ctx.site) = (OpKind::None, None, None, None);
         self.run_deferred();
         result
     }
@@ -123,13 +123,14 @@ impl<S: SchedExt> Sim<S> {
     /// Makes a task, a child of `parent` (the current task) or of the shell, and
     /// wakes it (`kernel_clone()`; the caller charges its cost).
     pub(crate) fn fork(&mut self, parent: Option<TaskId>, spec: NewTask) -> TaskId {
-        let id = TaskId(self.k.tasks.len() as u32);
+        let id = TaskId(self.k.tasks_made);
+        self.k.tasks_made += 1;
         let now = self.k.ctx.now;
         let mut task = Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now);
         task.tgid = self.k.leader_pid(task.process, task.pid);
         task.scx.weight = task.scx_weight();
         task.class = self.k.class_of(task.policy);
-        self.k.tasks.push(Some(Box::new(task)));
+        self.k.tasks.insert(Box::new(task));
         self.k.live_tasks += 1;
         self.k.emit(EventKind::Fork { parent, child: id });
         self.k.tell_priority(id);

@@ -6,7 +6,7 @@ use crate::dsq::DsqIx;
 use crate::exec::TaskExec;
 use crate::fair::FairEntity;
 use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
-use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, Policy, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 
 /// The pid of task 0 of a run; task `n` has this plus `n`. Chosen: above the
@@ -224,6 +224,13 @@ pub struct Task {
     pub policy: Policy,
     /// When it was made.
     pub start_time: TimeNs,
+}
+
+impl OfTask for Box<Task> {
+    #[inline(always)]
+    fn task_id(&self) -> TaskId {
+        self.id
+    }
 }
 
 /// What a new task starts with.

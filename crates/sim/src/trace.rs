@@ -2,7 +2,7 @@
 
 use crate::check::StreamChecker;
 use schedlab_base::{CpuId, TaskId};
-use schedlab_trace::{Event, EventKind, RunHash, Sink, Summary};
+use schedlab_trace::{Bounds, Event, EventKind, RunHash, Sink, Summary, WATCHDOG};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -30,7 +30,9 @@ impl Tracer {
     pub(crate) fn new(cpus: usize, sinks: Vec<SharedSink>, check: bool) -> Tracer {
         let checker = check.then(|| Box::new(StreamChecker::new(cpus)));
         let has_others = checker.is_some() || !sinks.is_empty();
-        Tracer { hash: RunHash::default(), summary: Summary::new(cpus), sinks, checker, has_others }
+        let mut summary = Summary::new(cpus);
+        summary.look_from(Bounds { watchdog: WATCHDOG }.idle());
+        Tracer { hash: RunHash::default(), summary, sinks, checker, has_others }
     }
 
     /// Inlined where events are made, so that their kinds need not be told apart again.
@@ -83,6 +85,12 @@ impl crate::Kernel {
     #[inline(always)]
     pub(crate) fn emit_on(&mut self, cpu: CpuId, kind: EventKind) {
         // The path that the run's end cuts off does not reach beyond it.
-        self.trace.emit(&Event { time: self.ctx.now.min(self.limit), cpu, kind });
+        let time = self.ctx.now.min(self.limit);
+        self.trace.emit(&Event { time, cpu, kind });
+        if let EventKind::SchedSwitch { .. } = kind
+            && let Some(look) = self.trace.summary.take_look()
+        {
+            self.look_for_idle(look, time);
+        }
     }
 }

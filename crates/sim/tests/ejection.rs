@@ -1,4 +1,4 @@
-//! Faulty schedulers are ejected with the kernel's words; the run goes on.
+//! Faulty schedulers are ejected with the kernel's words; the run ends then, or goes on.
 
 mod common;
 
@@ -12,9 +12,11 @@ fn eject(twist: Twist) -> RunResult<Simple> {
     scenario.tasks[0].affinity = Some(mask(&[1]));
     let mut simple = Simple::twisted(twist);
     simple.info.timeout = ms(100);
-    let result = ext(2, &scenario, simple);
-    let total: f64 = result.tasks.iter().map(|task| task.share).sum();
-    assert!(total > 1.0, "the run went on: {total}");
+    let result = outlived(2, &scenario, simple);
+    let after = result.after.as_ref().expect("the run went on");
+    let total: f64 = after.tasks.iter().map(|task| task.share).sum();
+    assert!(total > 1.0, "{total}");
+    assert_eq!(result.duration + after.duration, ms(400), "the parts are the whole");
     let scheduler = result.scheduler.as_ref().unwrap();
     assert_eq!((scheduler.tasks, scheduler.exits), (0, 1), "{twist:?}: all tasks were given back");
     result
@@ -62,10 +64,52 @@ fn a_scheduler_can_leave() {
 fn a_failing_init_leaves_the_fair_class() {
     let mut simple = Simple::new(false);
     simple.init_failed = Some(12);
-    let result = ext(2, &mixed(2, 2, ms(50)), simple);
+    let result = outlived(2, &mixed(2, 2, ms(50)), simple);
     assert_eq!(result.exit.kind, ExitKind::Error);
     assert_eq!(result.exit.message, "ops.init() failed (-12)");
-    assert!(result.tasks.iter().map(|task| task.share).sum::<f64>() > 1.8);
+    assert!(result.after.unwrap().tasks.iter().map(|task| task.share).sum::<f64>() > 1.8);
+}
+
+#[test]
+fn a_run_ends_when_the_scheduler_leaves() {
+    for (twist, latest) in [(Twist::Stall, ms(200)), (Twist::Exit, ms(300)), (Twist::BadDsq, ms(10))] {
+        let mut simple = Simple::twisted(twist);
+        simple.info.timeout = ms(100);
+        let result = ext(2, &mixed(3, 6, ms(400)), simple);
+        assert!(result.duration < latest && result.after.is_none(), "{twist:?} {}", result.duration);
+        let busy: u64 = result.tasks.iter().map(|task| task.cpu_time.0).sum();
+        assert!(busy <= 2 * result.duration.0, "{twist:?}: nothing of what would follow");
+        assert_eq!(result.scheduler.unwrap().exits, 1, "{twist:?}: it was taken out");
+    }
+}
+
+#[test]
+fn who_starves_is_told() {
+    let mut simple = Simple::twisted(Twist::Stall);
+    simple.info.timeout = ms(2000);
+    let warnings = ext(1, &mixed(2, 0, ms(900)), simple).warnings;
+    let kinds: Vec<&str> = warnings.iter().map(|warning| warning.kind.name()).collect();
+    assert!(kinds.contains(&"never_ran") || kinds.contains(&"starved"), "{warnings:?}");
+    assert!(fair(1, &mixed(2, 2, ms(900))).warnings.is_empty());
+}
+
+#[test]
+fn a_cpu_that_idles_beside_a_waiting_task_is_told_where_the_task_may_run_there() {
+    // Whoever is stalled waits; CPU 1 has nothing to do.
+    let told = |mask_of_hogs| {
+        let mut scenario = mixed(2, 0, ms(900));
+        scenario.tasks.iter_mut().for_each(|task| task.affinity = mask_of_hogs);
+        let mut simple = Simple::twisted(Twist::Stall);
+        simple.info.timeout = ms(2000);
+        let warnings = ext(2, &scenario, simple).warnings;
+        warnings.into_iter().find(|warning| warning.kind.name() == "idle_beside_waiting")
+    };
+    let warning = told(None).expect("a CPU idled");
+    let worst = warning.worst.unwrap();
+    assert!(worst.length > ms(100) && worst.task.starts_with("hog/"), "{worst:?}");
+    assert!(warning.text.contains("a thousandth of the watchdog's 2.000 s"), "{}", warning.text);
+    let pinned = told(Some(mask(&[1])));
+    assert!(pinned.is_none_or(|warning| warning.worst.unwrap().cpu == 1), "CPU 0 may not run them");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use schedlab_base::DurationNs;
 
 /// Sub-buckets per power of two: the relative error of a quantile is below 1/64.
 const SUB_BITS: u32 = 6;
-const SUB: usize = 1 << SUB_BITS;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
+pub(crate) const SUB: usize = 1 << SUB_BITS;
+pub(crate) const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
 /// Log-linear histogram over all of `u64` nanoseconds: values below 64 are
 /// exact, larger ones are kept to 1/64. The maximum is exact.

@@ -6,20 +6,27 @@ mod distribution;
 mod event;
 mod hash;
 mod histogram;
+mod latency;
 mod priority;
 mod record;
 pub mod samples;
 mod summary;
 mod timeline;
+mod wait_record;
 pub mod waits;
 
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use hash::RunHash;
 pub use histogram::Histogram;
+pub use latency::{LongWait, TaskWaits, WaitKind};
 pub use priority::{Priorities, PriorityCourse, PriorityPoint};
 pub use record::{
-    Backend, Counter, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
+    AfterEjection, Backend, Counter, ExitKind, ExitRecord, Provenance, RunRecord, SchedulerTable, Series,
+    TaskRecord, WorkloadRecord,
 };
-pub use summary::{Summary, TaskSummary};
+pub use summary::{Look, Summary, TaskSummary};
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};
+pub use wait_record::{
+    Bounds, Names, WATCHDOG, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
+};

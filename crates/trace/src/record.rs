@@ -3,6 +3,7 @@
 use crate::distribution::Distribution;
 use crate::priority::PriorityCourse;
 use crate::timeline::Timeline;
+use crate::wait_record::{WaitRecord, Warning};
 use crate::waits::Waits;
 use schedlab_base::{DurationNs, Metric};
 
@@ -174,6 +175,30 @@ pub struct SchedulerTable {
     pub rows: Vec<Vec<String>>,
 }
 
+/// What a run was made of: hashes (SHA-256) of contents, not of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// Of the bytes of the scheduler's object; nothing for the kernel's own class.
+    pub object: Option<String>,
+    /// Of the workload: tasks, programs, parameters and seed applied.
+    pub workload: Option<String>,
+    /// Of the machine description; nothing for a real one.
+    pub machine: Option<String>,
+    /// Version and hash of the command that made the run.
+    pub build: Option<String>,
+}
+
+/// The rest of a run whose scheduler was ejected, under the kernel's own class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AfterEjection {
+    /// How long it took.
+    pub duration: DurationNs,
+    /// Metrics of this part alone.
+    pub metrics: Vec<Metric>,
+    /// Tasks in this part alone.
+    pub tasks: Vec<TaskRecord>,
+}
+
 /// One finished run, simulated or real.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -208,6 +233,14 @@ pub struct RunRecord {
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,
+    /// How long tasks waited for a CPU: all, then by group, process and task. Empty where nobody looked.
+    pub task_waits: Vec<WaitRecord>,
+    /// What the figures alone do not tell.
+    pub warnings: Vec<Warning>,
+    /// The rest of the run after an ejection, where it went on. All other figures are of the part before.
+    pub after_ejection: Option<AfterEjection>,
+    /// What the run was made of.
+    pub provenance: Provenance,
     /// The hash of the trace; only simulations have one.
     pub trace_hash: Option<String>,
     /// How the priorities of the first tasks went, in order of the tasks; where it was asked for and the scheduler

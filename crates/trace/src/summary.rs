@@ -3,6 +3,7 @@
 use crate::distribution::{Distribution, latencies, percentile_metrics};
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::histogram::{Histogram, bucket};
+use crate::latency::{LongWait, Stretches, TaskWaits};
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub struct TaskSummary {
     pub run_delay: DurationNs,
     /// The CPU that it ran on last, or [`NOWHERE`].
     last_cpu: CpuId,
+    /// The CPU that it was put on last.
+    queued_on: CpuId,
     /// Whether it waits because of a wakeup (and not of a preemption).
     woken: bool,
     /// When it became runnable without running, or [`NEVER`].
@@ -42,6 +45,7 @@ impl Default for TaskSummary {
             migrations: 0,
             run_delay: DurationNs::ZERO,
             last_cpu: NOWHERE,
+            queued_on: NOWHERE,
             woken: false,
             waiting_since: NEVER,
             running_since: NEVER,
@@ -50,13 +54,42 @@ impl Default for TaskSummary {
 }
 
 impl TaskSummary {
-    /// It stops running, if it does.
-    fn stop(&mut self, time: TimeNs) {
+    /// It stops running, if it does: since when it ran.
+    fn stop(&mut self, time: TimeNs) -> Option<TimeNs> {
         let since = std::mem::replace(&mut self.running_since, NEVER);
-        if since != NEVER {
-            self.cpu_time += time.since(since);
+        if since == NEVER {
+            return None;
         }
+        self.cpu_time += time.since(since);
+        Some(since)
     }
+
+    fn add(&mut self, other: &TaskSummary) {
+        self.cpu_time += other.cpu_time;
+        self.switches += other.switches;
+        self.migrations += other.migrations;
+        self.run_delay += other.run_delay;
+    }
+}
+
+/// A living task that another one has forked.
+#[derive(Clone, Debug)]
+struct Child {
+    summary: TaskSummary,
+    waits: TaskWaits,
+    /// The task of the start that it descends from.
+    origin: TaskId,
+}
+
+/// Waits and idle spans from these lengths on are shown to who asks ([`Summary::take_look`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The CPU that has switched.
+    pub cpu: CpuId,
+    /// Who waited for long and runs now, with the beginning of its wait.
+    pub waited: Option<(TaskId, TimeNs)>,
+    /// Since when the CPU had been idle, where that is long.
+    pub idle_since: Option<TimeNs>,
 }
 
 /// Consumes events, keeps a few words per CPU and per task of the start; tasks that others fork are added up when
@@ -64,9 +97,20 @@ impl TaskSummary {
 #[derive(Clone, Debug)]
 pub struct Summary {
     tasks: Vec<TaskSummary>,
+    /// The waits of the tasks of the start.
+    waits: Vec<TaskWaits>,
     /// Living tasks that were forked by others.
-    children: BTreeMap<TaskId, TaskSummary>,
+    children: BTreeMap<TaskId, Child>,
     forked: Option<TaskSummary>,
+    /// The waits of forked tasks that are gone, by the task of the start that they descend from.
+    forked_waits: BTreeMap<TaskId, TaskWaits>,
+    /// Who ran on each CPU of late.
+    stretches: Vec<Stretches>,
+    idle_since: Vec<TimeNs>,
+    look: Option<Look>,
+    /// The length from which a wait or an idle span is worth a look.
+    long: DurationNs,
+    begin: TimeNs,
     busy_since: Vec<Option<TimeNs>>,
     busy: DurationNs,
     /// The waits of all tasks together.
@@ -89,8 +133,15 @@ impl Summary {
     pub fn new(cpus: usize) -> Summary {
         Summary {
             tasks: Vec::new(),
+            waits: Vec::new(),
             children: BTreeMap::new(),
             forked: None,
+            forked_waits: BTreeMap::new(),
+            stretches: vec![Stretches::default(); cpus],
+            idle_since: vec![TimeNs::ZERO; cpus],
+            look: None,
+            long: DurationNs(u64::MAX),
+            begin: TimeNs::ZERO,
             busy_since: vec![None; cpus],
             busy: DurationNs::ZERO,
             waited: DurationNs::ZERO,
@@ -113,32 +164,103 @@ impl Summary {
         self.forked.as_ref()
     }
 
+    /// The waits of the tasks that were there at the start, by [`TaskId`]. Complete after [`Summary::finish`].
+    pub fn waits(&self) -> &[TaskWaits] {
+        &self.waits
+    }
+
+    /// The waits of forked tasks by the task of the start that they descend from. Complete after [`Summary::finish`].
+    pub fn forked_waits(&self) -> impl Iterator<Item = (TaskId, &TaskWaits)> {
+        self.forked_waits.iter().map(|(origin, waits)| (*origin, waits))
+    }
+
+    /// Waits and idle spans of this length are worth a look from now on.
+    pub fn look_from(&mut self, long: DurationNs) {
+        self.long = long;
+    }
+
+    /// What the last switch has ended after a long time.
+    #[inline]
+    pub fn take_look(&mut self) -> Option<Look> {
+        self.look.take()
+    }
+
+    /// Since when each CPU is idle; busy ones are left out.
+    pub fn idle_cpus(&self) -> impl Iterator<Item = (CpuId, TimeNs)> {
+        let idle = self.busy_since.iter().zip(&self.idle_since).enumerate();
+        idle.filter(|(_, (busy, _))| busy.is_none()).map(|(cpu, (_, since))| (CpuId(cpu as u32), *since))
+    }
+
+    /// The tasks that wait for a CPU, with the beginning of the wait.
+    pub fn waiting(&self) -> impl Iterator<Item = (TaskId, TimeNs)> {
+        let first = self.tasks.iter().enumerate().map(|(at, task)| (TaskId(at as u32), task.waiting_since));
+        let children = self.children.iter().map(|(id, child)| (*id, child.summary.waiting_since));
+        first.chain(children).filter(|(_, since)| *since != NEVER)
+    }
+
     /// Closes the run at `end`: tasks that still run are charged up to it, and waits that it cuts short count with
     /// their length so far, or who starves to the end would be in no histogram.
     pub fn finish(&mut self, end: TimeNs) {
         self.end = end;
-        for task in self.tasks.iter_mut().chain(self.children.values_mut()) {
-            task.stop(end);
-            let since = std::mem::replace(&mut task.waiting_since, NEVER);
-            // A wait that begins with the end says nothing.
-            if since < end {
-                let waited = end.since(since);
-                task.run_delay += waited;
-                self.waited += waited;
-                self.run_delay.record(waited);
-                if task.woken {
-                    self.wakeup_latency.record(waited);
-                }
+        let ids: Vec<TaskId> =
+            (0..self.tasks.len()).map(|at| TaskId(at as u32)).chain(self.children.keys().copied()).collect();
+        for &id in &ids {
+            let task = self.task(id);
+            if let Some(since) = task.stop(end) {
+                let cpu = task.last_cpu;
+                self.stretches[cpu.index()].ran(id, since, end);
             }
         }
-        for (_, child) in std::mem::take(&mut self.children) {
-            self.add_forked(&child);
+        for id in ids {
+            let task = self.task(id);
+            let since = std::mem::replace(&mut task.waiting_since, NEVER);
+            let (woken, cpu) = (task.woken, task.queued_on);
+            // A wait that begins with the end says nothing.
+            if since < end {
+                self.task(id).run_delay += end.since(since);
+                self.waited_for(id, cpu, since, end, woken);
+            }
+        }
+        for (id, child) in std::mem::take(&mut self.children) {
+            self.add_forked(id, &child);
         }
         for since in &mut self.busy_since {
             if let Some(since) = since.take() {
                 self.busy += end.since(since);
             }
         }
+    }
+
+    /// The summary of the run from here on, which goes on as it is: waits and stretches begin now. Nothing of what it
+    /// has counted stays.
+    #[must_use]
+    pub fn restart(&self, now: TimeNs) -> Summary {
+        let mut next = Summary::new(self.busy_since.len());
+        let again = |task: &TaskSummary| {
+            let from = |since: TimeNs| if since == NEVER { NEVER } else { since.max(now) };
+            TaskSummary {
+                last_cpu: task.last_cpu,
+                queued_on: task.queued_on,
+                woken: task.woken,
+                waiting_since: from(task.waiting_since),
+                running_since: from(task.running_since),
+                ..TaskSummary::default()
+            }
+        };
+        next.tasks = self.tasks.iter().map(again).collect();
+        next.waits = vec![TaskWaits::default(); self.tasks.len()];
+        next.children = self
+            .children
+            .iter()
+            .map(|(id, child)| {
+                let summary = again(&child.summary);
+                (*id, Child { summary, waits: TaskWaits::default(), origin: child.origin })
+            })
+            .collect();
+        next.busy_since = self.busy_since.iter().map(|since| since.map(|since| since.max(now))).collect();
+        next.idle_since = self.idle_since.iter().map(|since| (*since).max(now)).collect();
+        (next.begin, next.end, next.long) = (now, now, self.long);
+        next
     }
 
     /// The distributions of the run's latencies by name.
@@ -153,7 +275,7 @@ impl Summary {
             Metric::new("migrations", self.migrations as f64, "1", Better::Neither),
         ];
         metrics.extend(percentile_metrics(&self.latencies()));
-        let capacity = self.end.0 as f64 * self.busy_since.len() as f64;
+        let capacity = self.end.since(self.begin).0 as f64 * self.busy_since.len() as f64;
         if capacity > 0.0 {
             let fraction = self.busy.0 as f64 / capacity;
             metrics.push(Metric::new("cpu_busy_fraction", fraction, "1", Better::Neither));
@@ -172,63 +294,104 @@ impl Summary {
     #[inline(never)]
     fn other_task(&mut self, task: TaskId) -> &mut TaskSummary {
         if self.children.contains_key(&task) {
-            return self.children.get_mut(&task).expect("just found");
+            return &mut self.children.get_mut(&task).expect("just found").summary;
         }
         self.tasks.resize(task.index() + 1, TaskSummary::default());
+        self.waits.resize(task.index() + 1, TaskWaits::default());
         &mut self.tasks[task.index()]
+    }
+
+    /// The waits of a task that [`Summary::task`] knows.
+    #[inline]
+    fn waits_of(&mut self, task: TaskId) -> &mut TaskWaits {
+        if task.index() < self.waits.len() {
+            return &mut self.waits[task.index()];
+        }
+        &mut self.children.get_mut(&task).expect("a task that does something is known").waits
+    }
+
+    /// The task of the start that a task descends from; itself if it is one, or is not known any more.
+    fn origin(&self, task: TaskId) -> TaskId {
+        self.children.get(&task).map_or(task, |child| child.origin)
     }
 
     /// A task is gone.
     #[inline(never)]
     fn forget(&mut self, task: TaskId) {
         if let Some(child) = self.children.remove(&task) {
-            self.add_forked(&child);
+            self.add_forked(task, &child);
         }
     }
 
-    fn add_forked(&mut self, child: &TaskSummary) {
-        let sum = self.forked.get_or_insert_default();
-        sum.cpu_time += child.cpu_time;
-        sum.switches += child.switches;
-        sum.migrations += child.migrations;
-        sum.run_delay += child.run_delay;
+    fn add_forked(&mut self, task: TaskId, child: &Child) {
+        debug_assert!(task.index() >= self.tasks.len(), "a child is not of the start");
+        self.forked.get_or_insert_default().add(&child.summary);
+        self.forked_waits.entry(child.origin).or_default().merge(&child.waits);
     }
 
-    fn stop(&mut self, task: TaskId, time: TimeNs, state: TaskState) {
-        let task = self.task(task);
-        task.stop(time);
+    fn stop(&mut self, id: TaskId, cpu: CpuId, time: TimeNs, state: TaskState) {
+        let task = self.task(id);
+        let ran = task.stop(time);
         if state == TaskState::Runnable {
             task.waiting_since = time;
             task.woken = false;
+            task.queued_on = cpu;
+        }
+        if let Some(since) = ran {
+            self.stretches[cpu.index()].ran(id, since, time);
         }
     }
 
     fn start(&mut self, id: TaskId, cpu: CpuId, time: TimeNs) {
         let task = self.task(id);
         let since = std::mem::replace(&mut task.waiting_since, NEVER);
-        let waited = (since != NEVER).then(|| time.since(since));
         let woken = std::mem::take(&mut task.woken);
         let migrated = task.last_cpu != NOWHERE && task.last_cpu != cpu;
         task.running_since = time;
         task.last_cpu = cpu;
         task.switches += 1;
         task.migrations += u64::from(migrated);
-        if let Some(waited) = waited {
+        if since != NEVER {
+            let waited = time.since(since);
             task.run_delay += waited;
-            self.waited += waited;
-            let bucket = bucket(waited.0);
-            self.run_delay.record_in(bucket, waited);
-            if woken {
-                self.wakeup_latency.record_in(bucket, waited);
+            self.waited_for(id, cpu, since, time, woken);
+            if waited >= self.long {
+                self.look = Some(Look { cpu, waited: Some((id, since)), idle_since: None });
             }
         }
         self.migrations += u64::from(migrated);
     }
 
+    /// A wait is over, or cut short by the end.
+    #[inline]
+    fn waited_for(&mut self, id: TaskId, cpu: CpuId, since: TimeNs, until: TimeNs, woken: bool) {
+        let waited = until.since(since);
+        self.waited += waited;
+        let bucket = bucket(waited.0);
+        self.run_delay.record_in(bucket, waited);
+        if woken {
+            self.wakeup_latency.record_in(bucket, waited);
+        }
+        let waits = self.waits_of(id);
+        waits.count(bucket, woken);
+        if waits.is_longest(waited, woken) {
+            self.keep_longest((id, cpu), since, until, woken);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_longest(&mut self, (task, cpu): (TaskId, CpuId), since: TimeNs, until: TimeNs, woken: bool) {
+        let ran = self.stretches.get(cpu.index()).map(|ran| ran.within(since, until)).unwrap_or_default();
+        let behind = ran.map(|one| one.map(|(other, time)| (other, self.origin(other), time)));
+        let (origin, length) = (self.origin(task), until.since(since));
+        self.waits_of(task).keep(LongWait { task, origin, since, length, cpu, behind }, woken);
+    }
+
     fn switch(&mut self, event: &Event, prev: Option<TaskId>, state: TaskState, next: Option<TaskId>) {
         let cpu = event.cpu.index();
         if let Some(prev) = prev {
-            self.stop(prev, event.time, state);
+            self.stop(prev, event.cpu, event.time, state);
         }
         if let (Some(prev), TaskState::Exited) = (prev, state) {
             self.forget(prev);
@@ -240,8 +403,16 @@ impl Summary {
             (Some(since), None) => {
                 self.busy += event.time.since(since);
                 self.busy_since[cpu] = None;
+                self.idle_since[cpu] = event.time;
             }
-            (None, Some(_)) => self.busy_since[cpu] = Some(event.time),
+            (None, Some(_)) => {
+                self.busy_since[cpu] = Some(event.time);
+                let since = self.idle_since[cpu];
+                if event.time.since(since) >= self.long {
+                    let waited = self.look.and_then(|look| look.waited);
+                    self.look = Some(Look { cpu: event.cpu, waited, idle_since: Some(since) });
+                }
+            }
             _ => {}
         }
         self.context_switches += u64::from(prev != next);
@@ -253,20 +424,22 @@ impl Sink for Summary {
     fn event(&mut self, event: &Event) {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
-            EventKind::SchedWakeup { task, .. } => {
+            EventKind::SchedWakeup { task, cpu, .. } => {
                 self.wakeups += 1;
                 let task = self.task(task);
                 task.waiting_since = event.time;
+                task.queued_on = cpu;
                 task.woken = true;
             }
             EventKind::Fork { parent: None, child } => {
                 self.task(child);
             }
-            EventKind::Fork { parent: Some(_), child } => {
-                self.children.insert(child, TaskSummary::default());
+            EventKind::Fork { parent: Some(parent), child } => {
+                let (summary, waits) = Default::default();
+                self.children.insert(child, Child { summary, waits, origin: self.origin(parent) });
             }
-            EventKind::SchedMigrate { .. }
-            | EventKind::Exit { .. }
+            EventKind::SchedMigrate { task, to, .. } => self.task(task).queued_on = to,
+            EventKind::Exit { .. }
             | EventKind::Schedule { .. }
             | EventKind::Call { .. }
             | EventKind::Priority { .. }
@@ -278,6 +451,7 @@ impl Sink for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency::WaitKind;
 
     #[test]
     fn one_wakeup_and_one_preemption() {
@@ -348,5 +522,73 @@ mod tests {
         assert_eq!(summary.tasks()[0].cpu_time, DurationNs(100 + 70 + 70));
         let forked = summary.forked().expect("there were some");
         assert_eq!((forked.cpu_time, forked.switches), (DurationNs(30 + 30 + 10), 3));
+    }
+
+    #[test]
+    fn a_maximum_names_task_time_cpu_and_who_ran() {
+        let mut summary = Summary::new(2);
+        let mut at = |time, cpu, kind| summary.event(&Event { time: TimeNs(time), cpu: CpuId(cpu), kind });
+        let (hog, late) = (Some(TaskId(0)), Some(TaskId(1)));
+        let runnable = TaskState::Runnable;
+        for task in 0..3 {
+            at(0, 0, EventKind::Fork { parent: None, child: TaskId(task) });
+            at(5, 0, EventKind::SchedWakeup { task: TaskId(task), cpu: CpuId(1), waker: None });
+        }
+        at(10, 1, EventKind::SchedSwitch { prev: None, prev_state: runnable, next: hog });
+        at(70, 1, EventKind::SchedSwitch { prev: hog, prev_state: runnable, next: late });
+        summary.finish(TimeNs(100));
+        let waited = summary.waits()[1].longest(WaitKind::WakeupLatency).unwrap();
+        assert_eq!((waited.since, waited.length, waited.cpu), (TimeNs(5), DurationNs(65), CpuId(1)));
+        assert_eq!(waited.behind[0], Some((TaskId(0), TaskId(0), DurationNs(60))));
+        // Who never ran waited where it was put, behind both.
+        let starved = summary.waits()[2].longest(WaitKind::RunDelay).unwrap();
+        assert_eq!((starved.since, starved.length, starved.cpu), (TimeNs(5), DurationNs(95), CpuId(1)));
+        let behind = starved.behind.map(|one| one.map(|(task, _, time)| (task.0, time.0)));
+        assert_eq!(behind, [Some((0, 60)), Some((1, 30)), None]);
+    }
+
+    #[test]
+    fn a_split_run_counts_each_part_alone() {
+        let mut summary = Summary::new(1);
+        let event = |time, kind| Event { time: TimeNs(time), cpu: CpuId(0), kind };
+        let (a, b) = (Some(TaskId(0)), Some(TaskId(1)));
+        summary.event(&event(0, EventKind::SchedWakeup { task: TaskId(0), cpu: CpuId(0), waker: None }));
+        summary.event(&event(0, EventKind::SchedWakeup { task: TaskId(1), cpu: CpuId(0), waker: None }));
+        summary.event(&event(
+            10,
+            EventKind::SchedSwitch { prev: None, prev_state: TaskState::Runnable, next: a },
+        ));
+        let mut after = summary.restart(TimeNs(50));
+        summary.finish(TimeNs(50));
+        after.event(&event(80, EventKind::SchedSwitch { prev: a, prev_state: TaskState::Exited, next: b }));
+        after.finish(TimeNs(90));
+        assert_eq!(
+            (summary.tasks()[0].cpu_time, summary.tasks()[1].run_delay),
+            (DurationNs(40), DurationNs(50))
+        );
+        assert_eq!((after.tasks()[0].cpu_time, after.tasks()[1].run_delay), (DurationNs(30), DurationNs(30)));
+        let busy = after.metrics().iter().find(|m| m.name == "cpu_busy_fraction").unwrap().value;
+        assert!((busy - 1.0).abs() < 1e-9, "{busy}");
+    }
+
+    #[test]
+    fn long_waits_and_idle_spans_are_shown() {
+        let mut summary = Summary::new(2);
+        summary.look_from(DurationNs(50));
+        let event = |time, cpu, kind| Event { time: TimeNs(time), cpu: CpuId(cpu), kind };
+        summary.event(&event(0, 0, EventKind::SchedWakeup { task: TaskId(0), cpu: CpuId(0), waker: None }));
+        let next = Some(TaskId(0));
+        summary.event(&event(
+            60,
+            1,
+            EventKind::SchedSwitch { prev: None, prev_state: TaskState::Runnable, next },
+        ));
+        let look = summary.take_look().unwrap();
+        assert_eq!(
+            (look.cpu, look.waited, look.idle_since),
+            (CpuId(1), Some((TaskId(0), TimeNs(0))), Some(TimeNs(0)))
+        );
+        assert_eq!(summary.idle_cpus().collect::<Vec<_>>(), [(CpuId(0), TimeNs(0))]);
+        assert_eq!(summary.take_look(), None);
     }
 }

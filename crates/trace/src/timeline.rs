@@ -42,6 +42,8 @@ impl FromStr for Window {
         let (from, to) = text.split_once("..").ok_or_else(missing)?;
         let instant = |text: &str, without: TimeNs| match text {
             "" => Ok(without),
+            // The beginning of the run needs no unit.
+            "0" => Ok(TimeNs::ZERO),
             text => text
                 .parse()
                 .map(|span: DurationNs| TimeNs(span.0))
@@ -255,8 +257,9 @@ mod tests {
         let window = |from, to| Ok(Window { from: TimeNs(from), to: TimeNs(to) });
         assert_eq!("1us..2.5us".parse(), window(1000, 2500));
         assert_eq!("..5ns".parse(), window(0, 5));
+        assert_eq!("0..3ms".parse(), window(0, 3_000_000));
         assert_eq!("..".parse(), Ok(Window::ALL));
-        for bad in ["", "5ms", "2ms..1ms", "1ms..1ms", "a..b", "1..2"] {
+        for bad in ["", "5ms", "2ms..1ms", "1ms..1ms", "a..b", "1..2", "0..0"] {
             assert!(bad.parse::<Window>().unwrap_err().to_string().contains("10ms..25ms"), "{bad}");
         }
     }

@@ -16,7 +16,9 @@ mod program;
 mod scenario;
 
 pub use cursor::{CURSOR_WORDS, Cursor};
-pub use measure::{CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanId, SpanSample, Spans};
+pub use measure::{
+    CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanFigure, SpanId, SpanSample, Spans, TimeUnit,
+};
 pub use program::{
     Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, ListenerId, LockId, MAX_TIMERS, Op, PollId,
     Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,

@@ -37,17 +37,28 @@ pub struct Spans {
     total: DurationNs,
     /// The longest sample's length, and 0 without samples.
     longest: DurationNs,
+    /// How many samples were longer than each of these lengths.
+    longer: Vec<(DurationNs, u64)>,
     /// The shortest sample's length, the first begin and the last end, once there is a sample.
     extent: Option<(DurationNs, TimeNs, TimeNs)>,
 }
 
 impl Spans {
+    /// No samples yet; counts those that are longer than each of the limits.
+    #[must_use]
+    pub fn counting(limits: impl IntoIterator<Item = DurationNs>) -> Spans {
+        Spans { longer: limits.into_iter().map(|limit| (limit, 0)).collect(), ..Spans::default() }
+    }
+
     /// Adds a finished span.
     pub fn record(&mut self, sample: SpanSample) {
         let length = sample.length();
         self.count += 1;
         self.total += length;
         self.longest = self.longest.max(length);
+        for (limit, count) in &mut self.longer {
+            *count += u64::from(length > *limit);
+        }
         let (shortest, begin, end) = self.extent.unwrap_or((length, sample.begin, sample.end));
         self.extent = Some((shortest.min(length), begin.min(sample.begin), end.max(sample.end)));
         if self.samples.len() < MAX_SAMPLES {
@@ -65,6 +76,11 @@ impl Spans {
     #[must_use]
     pub fn samples(&self) -> &[SpanSample] {
         &self.samples
+    }
+
+    /// How many of all samples were longer than a limit that is counted.
+    fn longer_than(&self, limit: DurationNs) -> Option<u64> {
+        self.longer.iter().find(|(known, _)| *known == limit).map(|(_, count)| *count)
     }
 
     /// From the first begin to the last end.
@@ -108,6 +124,56 @@ pub struct Measurements {
     pub user: DurationNs,
     /// The same in system calls.
     pub system: DurationNs,
+}
+
+/// The unit in which a figure tells a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Ns => "ns",
+            TimeUnit::Us => "us",
+            TimeUnit::Ms => "ms",
+            TimeUnit::S => "s",
+        }
+    }
+
+    /// A time in seconds, in this unit.
+    fn of_seconds(self, seconds: f64) -> f64 {
+        match self {
+            TimeUnit::Ns => seconds * 1e9,
+            TimeUnit::Us => seconds * 1e6,
+            TimeUnit::Ms => seconds * 1e3,
+            TimeUnit::S => seconds,
+        }
+    }
+}
+
+/// Which figure of a span's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanFigure {
+    /// Mean length.
+    Mean,
+    /// Length of the shortest.
+    Shortest,
+    /// Length of the longest.
+    Longest,
+    /// From the first begin to the last end.
+    Makespan,
+    /// The smallest length that so many thousandths of the samples do not exceed; of the first 65,536 where there are more.
+    Permille(u16),
 }
 
 /// How a figure is made of the measurements.
@@ -191,6 +257,39 @@ pub enum Formula {
     MaxSpanSeconds(SpanId),
     /// The counter's value.
     Count(CounterId),
+    /// A figure of a span in a unit of choice.
+    Span {
+        /// Of which span.
+        span: SpanId,
+        /// Which figure.
+        figure: SpanFigure,
+        /// In which unit.
+        unit: TimeUnit,
+    },
+    /// Time per unit of the counter, in a unit of choice.
+    TimePerUnit {
+        /// What is counted.
+        counter: CounterId,
+        /// Over which time, as of [`Formula::Rate`].
+        over: Option<SpanId>,
+        /// In which unit.
+        unit: TimeUnit,
+    },
+    /// How many samples of the span were longer than the limit; the run has to be made of
+    /// [`crate::Scenario::empty_spans`], which count them.
+    Longer {
+        /// Of which span.
+        span: SpanId,
+        /// How long is in time.
+        limit: DurationNs,
+    },
+    /// The same in percent of all samples.
+    LongerPercent {
+        /// Of which span.
+        span: SpanId,
+        /// How long is in time.
+        limit: DurationNs,
+    },
 }
 
 /// A figure that a workload reports.
@@ -273,7 +372,42 @@ impl Formula {
             Formula::MinSpanSeconds(span) => spans(m, span)?.shortest().map(DurationNs::as_secs_f64),
             Formula::MaxSpanSeconds(span) => spans(m, span)?.longest().map(DurationNs::as_secs_f64),
             Formula::Count(counter) => Some(count(m, counter) as f64),
+            Formula::Span { span, figure, unit } => {
+                span_figure(m, span, figure).map(|seconds| unit.of_seconds(seconds))
+            }
+            Formula::TimePerUnit { counter, over, unit } => {
+                let units = count(m, counter);
+                let seconds = window(m, over)?;
+                (units > 0).then(|| unit.of_seconds(seconds / units as f64))
+            }
+            Formula::Longer { span, limit } => {
+                let spans = spans(m, span).filter(|spans| spans.count() > 0)?;
+                spans.longer_than(limit).map(|late| late as f64)
+            }
+            Formula::LongerPercent { span, limit } => {
+                let spans = spans(m, span).filter(|spans| spans.count() > 0)?;
+                spans.longer_than(limit).map(|late| late as f64 * 100.0 / spans.count() as f64)
+            }
         }
+    }
+
+    /// The span and the length whose longer samples it counts.
+    pub(crate) fn limit(&self) -> Option<(SpanId, DurationNs)> {
+        match *self {
+            Formula::Longer { span, limit } | Formula::LongerPercent { span, limit } => Some((span, limit)),
+            _ => None,
+        }
+    }
+}
+
+/// A figure of a span in seconds.
+fn span_figure(m: &Measurements, span: SpanId, figure: SpanFigure) -> Option<f64> {
+    match figure {
+        SpanFigure::Mean => mean_seconds(m, span),
+        SpanFigure::Shortest => quantile(m, span, 0),
+        SpanFigure::Longest => quantile(m, span, 1000),
+        SpanFigure::Makespan => window(m, Some(span)),
+        SpanFigure::Permille(permille) => quantile(m, span, permille),
     }
 }
 
@@ -378,6 +512,34 @@ mod tests {
         assert_eq!((spans.shortest(), spans.longest()), (Some(DurationNs(1)), Some(DurationNs(3))));
         assert_eq!(spans.window(), Some(DurationNs(200_001)));
         assert_eq!(spans.total, DurationNs(399_999));
+    }
+
+    #[test]
+    fn misses_are_counted_of_all_samples() {
+        let limit = DurationNs(2);
+        let mut spans = Spans::counting([limit, DurationNs(9)]);
+        (0..200_000).for_each(|n| spans.record(SpanSample { begin: TimeNs(n), end: TimeNs(n + 1 + n % 4) }));
+        let m = Measurements { spans: vec![spans, Spans::counting([limit])], ..measured() };
+        let (span, none) = (SpanId(0), SpanId(1));
+        // Lengths 1, 2, 3 and 4: two of four exceed 2, which itself is in time.
+        assert_eq!(Formula::Longer { span, limit }.evaluate(&m), Some(100_000.0));
+        assert_eq!(Formula::LongerPercent { span, limit }.evaluate(&m), Some(50.0));
+        assert_eq!(Formula::Longer { span, limit: DurationNs(9) }.evaluate(&m), Some(0.0));
+        assert_eq!(Formula::Longer { span: none, limit }.evaluate(&m), None);
+        assert_eq!(Formula::LongerPercent { span: none, limit }.evaluate(&m), None);
+    }
+
+    #[test]
+    fn figures_of_spans_have_a_unit_of_choice() {
+        let (m, span) = (measured(), SpanId(0));
+        let figure = |figure, unit| Formula::Span { span, figure, unit }.evaluate(&m);
+        assert_eq!(figure(SpanFigure::Mean, TimeUnit::Ms), Some(1250.0));
+        assert_eq!(figure(SpanFigure::Shortest, TimeUnit::S), Some(1.0));
+        assert_eq!(figure(SpanFigure::Longest, TimeUnit::Us), Some(1.5e6));
+        assert_eq!(figure(SpanFigure::Makespan, TimeUnit::Ns), Some(2e9));
+        assert_eq!(figure(SpanFigure::Permille(500), TimeUnit::Ms), Some(1000.0));
+        let per_unit = Formula::TimePerUnit { counter: CounterId(0), over: None, unit: TimeUnit::Ms };
+        assert_eq!(per_unit.evaluate(&m), Some(4.0));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A scenario: kernel objects, programs and the tasks that run them.
 
 use schedlab_base::{CpuMask, DurationNs, Nice, Policy};
+use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::measure::{MetricSpec, SeriesSpec};
+use crate::measure::{MetricSpec, SeriesSpec, Spans};
 use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
 
 /// What a channel is made of.
@@ -263,6 +264,16 @@ impl Scenario {
             metrics: Vec::new(),
             series: Vec::new(),
         }
+    }
+
+    /// What a run starts with to keep its spans in, by [`crate::SpanId`]: each counts what the figures ask for.
+    #[must_use]
+    pub fn empty_spans(&self) -> Vec<Spans> {
+        let limits = |span: u32| {
+            let asked = self.metrics.iter().filter_map(move |metric| metric.formula.limit());
+            asked.filter(move |(of, _)| of.0 == span).map(|(_, limit)| limit).collect::<BTreeSet<_>>()
+        };
+        (0..self.spans).map(|span| Spans::counting(limits(span))).collect()
     }
 
     /// Checks that every index points at something and that every message fits

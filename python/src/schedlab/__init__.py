@@ -19,26 +19,32 @@ from schedlab.command import (
 )
 from schedlab.lab import Lab
 from schedlab.results import (
+    AfterEjection,
     Comparison,
     Difference,
     Document,
     Exit,
     Histogram,
     Metric,
+    Provenance,
     Result,
     Row,
     Run,
+    RunWarning,
     Sample,
     Series,
     Stat,
     Table,
     Task,
+    TaskWaits,
+    Waits,
 )
 from schedlab.sweep import Cell, Pool, Workers
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AfterEjection",
     "Cell",
     "CommandNotFound",
     "Comparison",
@@ -53,15 +59,19 @@ __all__ = [
     "Lab",
     "Metric",
     "Pool",
+    "Provenance",
     "Result",
     "Row",
     "Run",
+    "RunWarning",
     "Sample",
     "SchedlabError",
     "Series",
     "Stat",
     "Table",
     "Task",
+    "TaskWaits",
     "UsageError",
+    "Waits",
     "Workers",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sysconfig
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +64,16 @@ _KINDS: dict[int, type[SchedlabError]] = {
 }
 
 
+def has_defect(stderr: str) -> bool:
+    """Whether the command says that it has a defect itself, which has exit code 1 too."""
+    return "schedlab: error: defect in schedlab: " in stderr
+
+
 def error(code: int, stderr: str, result: Result | None = None) -> SchedlabError:
     """The exception for an exit code and what was written to standard error."""
     mark = "schedlab: error: "
+    # What comes from another node may be anything; nobody's terminal is to obey it.
+    stderr = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in stderr)
     lines = [line.removeprefix(mark) for line in stderr.splitlines() if line.startswith(mark)]
     text = "\n".join(lines) or stderr.strip()
     if code < 0:
@@ -74,30 +82,52 @@ def error(code: int, stderr: str, result: Result | None = None) -> SchedlabError
 
 
 def find(binary: str | os.PathLike[str] | None = None) -> Path:
-    """The binary: the one that is named, else by the variable SCHEDLAB, else on the PATH, else in
-    `target/release` beside this folder or above the current one.
+    """The binary: the one that is named, else by the variable SCHEDLAB, else the one that is installed: beside this
+    Python's programs, on the PATH, or in `target/release` of the source tree that this package is part of.
+
+    A name without a folder is looked up on the PATH. Its relative folders, such as `.`, are passed over, and nothing
+    is looked for in the current folder: what lies there need not be ours.
 
     Raises CommandNotFound.
     """
     for name, said in ((binary, "the argument `binary`"), (os.environ.get(VARIABLE), f"the variable {VARIABLE}")):
         if name:
-            # A name without a folder is looked up on the PATH, a path is taken as it is.
-            found = shutil.which(os.fspath(name))
+            found = _program(os.fspath(name))
             if found is None:
                 raise CommandNotFound(f"{said} names {os.fspath(name)}, which is no program", 5)
-            return Path(found).resolve()
-    on_path = shutil.which("schedlab")
-    if on_path:
-        return Path(on_path).resolve()
-    # Below the source tree: an installation in place, or a notebook somewhere in it.
-    for start in (Path(__file__).resolve(), Path.cwd() / "x"):
-        for folder in start.parents:
-            built = folder / "target" / "release" / "schedlab"
-            if built.is_file() and os.access(built, os.X_OK):
-                return built
+            return found
+    for place in _installed():
+        if place.is_file() and os.access(place, os.X_OK):
+            return place.resolve()
     raise CommandNotFound(
         f"no schedlab binary: build it (`make build`), then put it on the PATH or name it by the variable {VARIABLE}", 5
     )
+
+
+def _program(name: str) -> Path | None:
+    """A program by its path, or by its name on the PATH."""
+    if os.path.dirname(name):
+        return Path(name).resolve() if os.path.isfile(name) and os.access(name, os.X_OK) else None
+    found = shutil.which(name, path=os.pathsep.join(_path()))
+    return None if found is None else Path(found).resolve()
+
+
+def _path() -> list[str]:
+    """The folders of the PATH that mean the same wherever we are."""
+    return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+
+
+def _installed() -> Iterator[Path]:
+    """Where an installed binary may be, in the order of preference."""
+    yield Path(sysconfig.get_path("scripts")) / "schedlab"
+    for folder in _path():
+        yield Path(folder) / "schedlab"
+    here = Path(__file__).resolve()
+    # Installed in place: python/src/schedlab/command.py of the source tree.
+    if len(here.parents) > 3:
+        tree = here.parents[3]
+        if (tree / "python" / "src" / "schedlab" / here.name) == here and (tree / "Cargo.toml").is_file():
+            yield tree / "target" / "release" / "schedlab"
 
 
 def start(

@@ -6,14 +6,13 @@ Objects, workload and machine files go with them too when they are named by a pa
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab import command
+from schedlab import command, files
 from schedlab.sweep import Cell
 
 
@@ -33,20 +32,18 @@ class Cluster:
         ray = _ray()
         if not ray.is_initialized():
             ray.init(address=self.address)
-        # Nodes without this package get the function below by its code.
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        # Nodes without this package get the functions that they need by their code.
+        for module in (__name__, files.__name__):
+            ray.cloudpickle.register_pickle_by_value(sys.modules[module])
         task = ray.remote(**self.options)(_work)
         program = ray.put(binary.read_bytes())
         inputs = ray.put(_inputs({path for cell in cells for path in cell.paths}))
-        known = ray.put({path.name: path.read_bytes() for path in sorted(folder.glob("*.json"))})
+        known = ray.put(files.records(folder))
         waiting = [task.remote(cell.arguments, cell.number, cell.of, program, inputs, known) for cell in cells]
         try:
             while waiting:
                 [done], waiting = ray.wait(waiting)
-                code, stderr, files = ray.get(done)
-                _keep(folder, files)
-                if code:
-                    raise command.error(code, stderr)
+                _take(folder, ray.get(done))
         finally:
             for left in waiting:
                 ray.cancel(left)
@@ -64,7 +61,7 @@ def _inputs(paths: set[str]) -> dict[str, bytes]:
     """The files below the current folder; others have to be on every node at the same place."""
     below = {path for path in paths if not os.path.isabs(path)}
     for path in sorted(below):
-        if os.path.normpath(path).startswith(".."):
+        if ".." in Path(os.path.normpath(path)).parts:
             raise command.UsageError(
                 f"{path} lies outside the current folder and cannot be sent to other nodes: "
                 "start from a folder above it, or give an absolute path that every node has",
@@ -73,12 +70,52 @@ def _inputs(paths: set[str]) -> dict[str, bytes]:
     return {path: Path(path).read_bytes() for path in sorted(below)}
 
 
-def _keep(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes each file whole or not at all."""
-    for name, content in files.items():
-        unfinished = folder / f"{name}.{os.getpid()}.part"
-        unfinished.write_bytes(content)
-        unfinished.replace(folder / name)
+def _take(folder: Path, answer: object) -> None:
+    """Keeps the runs that a node has finished, and raises its error. Nothing that a node sends is trusted: its files have
+    the names of finished runs and stay in the folder; the command checks what they hold.
+    """
+    match answer:
+        case (int() as code, str() as stderr, dict() as finished):
+            for name, content in finished.items():
+                try:
+                    files.keep(folder, name, content)
+                except files.WrongName as wrong:
+                    raise command.Failed(str(wrong), 1) from wrong
+            if code:
+                raise command.error(code, stderr)
+        case _:
+            raise command.Failed("a node sent something that is no answer to a cell", 1)
+
+
+def _home() -> Path | None:
+    """A folder of our own on this node, for binaries; none where somebody else has its name."""
+    import stat
+    import tempfile
+
+    home = Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}"
+    try:
+        home.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    # Not of what a link leads to: that could be ours.
+    found = home.lstat()
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return home if ours else None
+
+
+def _unpacked(home: Path, program: bytes) -> Path:
+    """The binary as a file, whose content is checked each time."""
+    import hashlib
+    import tempfile
+
+    binary = home / hashlib.sha256(program).hexdigest()
+    if binary.is_symlink() or not binary.is_file() or binary.read_bytes() != program:
+        handle, unfinished = tempfile.mkstemp(dir=home)
+        with os.fdopen(handle, "wb") as file:
+            file.write(program)
+        os.chmod(unfinished, 0o700)
+        os.replace(unfinished, binary)
+    return binary
 
 
 def _work(
@@ -93,31 +130,24 @@ def _work(
     import subprocess
     import tempfile
 
-    digest = hashlib.sha256(program).hexdigest()[:16]
-    home = Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}"
-    home.mkdir(mode=0o700, exist_ok=True)
-    if home.stat().st_uid != os.getuid():
-        return 5, f"schedlab: error: {home} belongs to somebody else; set TMPDIR on the node\n", {}
-    binary = home / digest
+    home = _home()
+    if home is None:
+        taken = f"{tempfile.gettempdir()}/schedlab-{os.getuid()}"
+        return 5, f"schedlab: error: {taken} is not a folder of our own; remove it or set TMPDIR on the node\n", {}
+    binary = _unpacked(home, program)
     with tempfile.TemporaryDirectory(dir=home) as scratch:
         base = Path(scratch)
-        if not binary.exists():
-            unpacked = base / "binary"
-            unpacked.write_bytes(program)
-            unpacked.chmod(0o700)
-            unpacked.replace(binary)
         for path, content in inputs.items():
-            place = base / "inputs" / path
+            place = files.inside(base / "inputs", path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         for folder in ("inputs", "new", "known"):
             (base / folder).mkdir(exist_ok=True)
         for name, content in known.items():
-            (base / "known" / name).write_bytes(content)
+            files.keep(base / "known", name, content)
         words = [str(binary), *arguments, "-q", "--jobs", "1", "--shard", f"{number}/{of}"]
         words += ["--resume", f"{base / 'new'},{base / 'known'}"]
         done = subprocess.run(
             words, cwd=base / "inputs", stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
-        files = {path.name: path.read_bytes() for path in sorted((base / "new").glob("*.json"))}
-        return done.returncode, done.stderr, files
+        return done.returncode, done.stderr, files.records(base / "new")

@@ -86,6 +86,63 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """How long waits for a CPU were, in ns, and the longest one: `task` waited from `since_ns` on and ran on `cpu` then;
+    `behind` are the tasks that ran there meanwhile (`task`, `time_ns`), the longest first."""
+
+    count: int
+    p50: int
+    p95: int
+    p99: int
+    max: int
+    task: str
+    since_ns: int
+    cpu: int
+    behind: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TaskWaits:
+    """The waits of a task, of a process with several threads, of a group of tasks (the name before the `/`), or of all:
+    `scope`. A latency without waits is None."""
+
+    scope: str
+    name: str
+    run_delay_ns: Waits | None = None
+    wakeup_latency_ns: Waits | None = None
+
+
+@dataclass(frozen=True)
+class RunWarning:
+    """Something that the figures alone do not tell: `kind` is `starved`, `never_ran`, `idle_beside_waiting` or
+    `seeds_change_nothing`; `worst` is the worst of `count` cases."""
+
+    kind: str
+    text: str
+    count: int
+    worst: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run was made of: hashes of contents, and the build of the command."""
+
+    object_sha256: str | None = None
+    workload_sha256: str | None = None
+    machine_sha256: str | None = None
+    build: str | None = None
+
+
+@dataclass(frozen=True)
+class AfterEjection:
+    """The rest of a run after its scheduler had left, under the kernel's own class."""
+
+    duration_ns: int
+    metrics: dict[str, Metric]
+    tasks: list[Task]
+
+
+@dataclass(frozen=True)
 class Run:
     """One run of one scheduler."""
 
@@ -105,6 +162,20 @@ class Run:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     series: dict[str, Series] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    task_waits: list[TaskWaits] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
+    provenance: Provenance = field(default_factory=Provenance)
+    after_ejection: AfterEjection | None = None
+    """None unless the run went on after an ejection; all else is from before."""
+
+    def waits(self, name: str = "") -> TaskWaits:
+        """The waits of a task, process or group by its name; of all tasks without. A task goes before a process of
+        its name."""
+        order = ["all"] if not name else ["task", "process", "group"]
+        found = [waits for scope in order for waits in self.task_waits if (waits.scope, waits.name) == (scope, name)]
+        if not found:
+            raise KeyError(f"no waits of {name!r}; there are: {', '.join(waits.name for waits in self.task_waits)}")
+        return found[0]
 
     def __getitem__(self, metric: str) -> float | None:
         """The value of a metric: `run["throughput"]`."""
@@ -147,6 +218,10 @@ class Comparison:
     p_permutation: float | None
     hedges_g: float | None
     verdict: str
+    at_least_percent: float = 0.0
+    """Smaller differences do not matter."""
+    seeds_change_nothing: bool = False
+    """Every seed gave each side the same figure."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +274,23 @@ def _run(data: Mapping[str, Any]) -> Run:
         histograms={name: _read(Histogram, one) for name, one in data.get("histograms", {}).items()},
         series={name: _read(Series, series) for name, series in data.get("series", {}).items()},
         tasks=[_read(Task, task) for task in data["tasks"]],
+        task_waits=[_task_waits(one) for one in data.get("task_waits", [])],
+        warnings=[_read(RunWarning, one) for one in data.get("warnings", [])],
+        provenance=_read(Provenance, data.get("provenance", {})),
+        after_ejection=_after_ejection(data.get("after_ejection")),
     )
+
+
+def _task_waits(data: Mapping[str, Any]) -> TaskWaits:
+    names = [name for name in ("run_delay_ns", "wakeup_latency_ns") if data.get(name)]
+    return _read(TaskWaits, data, **{name: _read(Waits, data[name]) for name in names})
+
+
+def _after_ejection(data: Mapping[str, Any] | None) -> AfterEjection | None:
+    if data is None:
+        return None
+    metrics = {name: _read(Metric, metric) for name, metric in data["metrics"].items()}
+    return _read(AfterEjection, data, metrics=metrics, tasks=[_read(Task, task) for task in data["tasks"]])
 
 
 def _comparison(data: Mapping[str, Any]) -> Comparison:
@@ -244,6 +335,8 @@ class Result:
     runs: list[Run]
     comparisons: list[Comparison]
     reproduction: list[Document]
+    warnings: list[RunWarning]
+    """What the runs together show, as that the seeds change nothing; each run has its own besides."""
     raw: dict[str, Any]
     """The whole result file, parsed."""
 
@@ -268,6 +361,7 @@ class Result:
             runs=[_run(run) for run in raw.get("runs", [])],
             comparisons=[_comparison(comparison) for comparison in raw.get("comparisons", [])],
             reproduction=[_document(document) for document in raw.get("reproduction", [])],
+            warnings=[_read(RunWarning, one) for one in raw.get("warnings", [])],
             raw=raw,
         )
 
@@ -294,6 +388,8 @@ class Result:
             row = _base(run)
             row["exit"] = run.exit.kind
             row["duration_ns"] = run.duration_ns
+            row["warnings"] = len(run.warnings)
+            row.update(dataclasses.asdict(run.provenance))
             row.update({name: metric.value for name, metric in run.metrics.items()})
             rows.append(row)
         return _pandas().DataFrame(rows)
@@ -301,6 +397,23 @@ class Result:
     def task_frame(self) -> pandas.DataFrame:
         """One row a task of a run."""
         rows = [{**_base(run), **dataclasses.asdict(task)} for run in self.runs for task in run.tasks]
+        return _pandas().DataFrame(rows)
+
+    def wait_frame(self) -> pandas.DataFrame:
+        """One row a latency of a task, process or group of a run, or of all its tasks."""
+        rows = [
+            {**_base(run), "scope": one.scope, "name": one.name, "latency": latency, **dataclasses.asdict(waits)}
+            for run in self.runs
+            for one in run.task_waits
+            for latency, waits in (("wakeup_latency_ns", one.wakeup_latency_ns), ("run_delay_ns", one.run_delay_ns))
+            if waits
+        ]
+        return _pandas().DataFrame(rows)
+
+    def warning_frame(self) -> pandas.DataFrame:
+        """One row a warning of a run, then those of all runs together, which have no scheduler."""
+        rows = [{**_base(run), **dataclasses.asdict(warning)} for run in self.runs for warning in run.warnings]
+        rows += [dataclasses.asdict(warning) for warning in self.warnings]
         return _pandas().DataFrame(rows)
 
     def series_frame(self) -> pandas.DataFrame:

@@ -55,10 +55,16 @@ class Pool:
     def run(self, cells: Sequence[Cell], binary: Path, folder: Path) -> None:
         """See `Workers.run`. Each cell is a process; the threads here only wait for them."""
 
+        lost: list[command.SchedlabError] = []
+
         def work(cell: Cell) -> None:
             done = command.start(binary, cell.command_line([folder]))
             if done.returncode:
-                raise command.error(done.returncode, done.stderr)
+                error = command.error(done.returncode, done.stderr)
+                if not (isinstance(error, command.Inconclusive) or command.has_defect(done.stderr)):
+                    raise error
+                # A time limit or a defect loses this run alone.
+                lost.append(error)
 
         with ThreadPoolExecutor(self.workers) as pool:
             waiting = [pool.submit(work, cell) for cell in cells]
@@ -68,3 +74,5 @@ class Pool:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+        if lost:
+            raise lost[0]

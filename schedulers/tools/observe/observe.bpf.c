@@ -5,9 +5,10 @@
  *
  * Follows the tasks of one workload: every task that the leader process (or
  * one of its descendants) creates. Counts switches and migrations per task and
- * keeps two histograms: every wait of a runnable task for a CPU (run delay),
- * and of these the waits that began with a wakeup. Nothing is sent while the
- * workload runs; user space reads the sections and the map at the end.
+ * keeps two histograms, of all tasks and of each: every wait of a runnable task
+ * for a CPU (run delay), and of these the waits that began with a wakeup. Of the
+ * longest waits of a task it keeps when, where and behind whom. Nothing is sent
+ * while the workload runs; user space reads the sections and the maps at the end.
  */
 
 typedef unsigned char u8;
@@ -21,6 +22,7 @@ typedef unsigned long long u64;
 
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_ANY 0
+#define BPF_F_NO_PREALLOC 1
 
 /* Histogram: below 64 ns exact, above 64 steps per power of two. */
 #define SUB_BITS 6
@@ -29,6 +31,7 @@ typedef unsigned long long u64;
 
 #define MAX_CPUS 1024
 #define MAX_TASKS 65536
+#define MAX_WAITS (1u << 20)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct {
@@ -43,6 +46,15 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 
+/* The longest wait of a task. */
+struct longest {
+	u64 length;		/* ns; 0: none */
+	u64 since;		/* when it began */
+	u64 behind_ns;		/* how long the last one before ran meanwhile */
+	u32 behind;		/* that one's pid; 0: the CPU was idle */
+	u32 cpu;		/* where the wait ended */
+};
+
 struct seen {
 	u64 wait_since;		/* runnable since then without running; 0: is not */
 	u64 switches;		/* times it was switched to */
@@ -50,6 +62,8 @@ struct seen {
 	u64 run_delay;		/* ns runnable without running, in total */
 	u32 last_cpu;		/* CPU it ran on last, plus 1; 0: has not run yet */
 	u32 woken;		/* waits because of a wakeup, not of a preemption */
+	struct longest delay;	/* of all waits */
+	struct longest latency;	/* of the waits after a wakeup */
 };
 
 struct {
@@ -58,6 +72,20 @@ struct {
 	__type(key, u32);
 	__type(value, struct seen);
 } tasks SEC(".maps");
+
+struct waits {
+	u64 all;
+	u64 woken;		/* of these, after a wakeup */
+};
+
+/* By pid, in the upper half of the key, and bucket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_WAITS);
+	__type(key, u64);
+	__type(value, struct waits);
+} task_waits SEC(".maps");
 
 struct cpu {
 	u64 since;		/* of the last switch, or the beginning */
@@ -68,6 +96,7 @@ struct cpu {
 /* Set by user space. */
 u32 leader;			/* process whose descendants are followed */
 u32 active;			/* 1: between begin and end */
+u32 closed;			/* 1: after the end; nothing changes any more */
 u64 begin;			/* ns, on the clock of bpf_ktime_get_ns() */
 
 /* Read by user space. */
@@ -145,11 +174,26 @@ int observe_fork(u64 *ctx)
 	return 0;
 }
 
+/* One more wait of a task. No other CPU has the task, so nobody races for its entry. */
+static void count_wait(u32 pid, u64 length, u32 was_woken)
+{
+	u64 key = (u64)pid << 32 | bucket(length);
+	struct waits first = { 1, was_woken }, *found;
+
+	found = bpf_map_lookup_elem(&task_waits, &key);
+	if (found) {
+		found->all++;
+		found->woken += was_woken;
+	} else if (bpf_map_update_elem(&task_waits, &key, &first, BPF_ANY)) {
+		__sync_fetch_and_add(&nr_untracked, 1);
+	}
+}
+
 static int woken(u64 *ctx)
 {
 	struct seen *seen = find((void *)ctx[0]);
 
-	if (!seen)
+	if (!seen || closed)
 		return 0;
 	seen->wait_since = bpf_ktime_get_ns();
 	seen->woken = 1;
@@ -170,7 +214,29 @@ int observe_wakeup_new(u64 *ctx)
 	return woken(ctx);
 }
 
-static void starts(struct seen *seen, u32 cpu, u64 now)
+/* Who ran before on the CPU, and for how long. */
+struct before {
+	u32 pid;
+	u64 ns;
+};
+
+static inline __attribute__((always_inline)) void
+keep_longest(struct longest *longest, u64 since, u64 now, u32 cpu, const struct before *before)
+{
+	u64 length = now - since;
+
+	/* A wait of 0 ns is told as well: the count is then above 0. */
+	if (length < longest->length)
+		return;
+	longest->length = length;
+	longest->since = since;
+	longest->cpu = cpu;
+	longest->behind = before->pid;
+	longest->behind_ns = before->ns < length ? before->ns : length;
+}
+
+static inline __attribute__((always_inline)) void
+starts(struct seen *seen, u32 pid, u32 cpu, u64 now, const struct before *before)
 {
 	u64 since = seen->wait_since;
 	u32 was_woken = seen->woken;
@@ -184,8 +250,12 @@ static void starts(struct seen *seen, u32 cpu, u64 now)
 		if (since && now >= since) {
 			seen->run_delay += now - since;
 			record(run_delay, &run_delay_max, now - since);
-			if (was_woken)
+			keep_longest(&seen->delay, since, now, cpu, before);
+			if (was_woken) {
 				record(wakeup_latency, &wakeup_max, now - since);
+				keep_longest(&seen->latency, since, now, cpu, before);
+			}
+			count_wait(pid, now - since, was_woken);
 		}
 	}
 	seen->last_cpu = cpu + 1;
@@ -193,12 +263,13 @@ static void starts(struct seen *seen, u32 cpu, u64 now)
 	seen->woken = 0;
 }
 
-static void account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
+/* Accounts for the CPU's time up to now; how long it had a task since its last switch. */
+static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 {
 	u64 since;
 
 	if (cpu >= MAX_CPUS)
-		return;
+		return 0;
 	since = cpus[cpu].since;
 	if (since < begin)
 		since = begin;
@@ -206,6 +277,7 @@ static void account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 		cpus[cpu].busy += now - since;
 	cpus[cpu].since = now;
 	cpus[cpu].running = is_busy;
+	return was_busy && now > since ? now - since : 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -217,8 +289,12 @@ int observe_switch(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	/* Volatile: the compiler would OR the two pointers, which the verifier forbids. */
 	volatile u32 followed = 0;
+	struct before before;
 
-	account_cpu(cpu, now, prev->pid != 0, next->pid != 0);
+	if (closed)
+		return 0;
+	before.pid = prev->pid;
+	before.ns = account_cpu(cpu, now, prev->pid != 0, next->pid != 0);
 	if (from) {
 		/* A preempted task stays runnable, whatever it was about to do. */
 		from->wait_since = ctx[0] || !prev_state ? now : 0;
@@ -226,7 +302,7 @@ int observe_switch(u64 *ctx)
 		followed = 1;
 	}
 	if (to) {
-		starts(to, cpu, now);
+		starts(to, next->pid, cpu, now, &before);
 		followed = 1;
 	}
 	if (active && followed)

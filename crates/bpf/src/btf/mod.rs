@@ -13,6 +13,10 @@ mod write;
 pub use builder::{BtfBuilder, MemberSpec};
 pub use layout::MemberAt;
 
+use crate::limits::TAG_BYTES;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
 /// Index of a type in its [`Btf`]; 0 is `void`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u32);
@@ -251,22 +255,26 @@ impl Btf {
         self.string(param.name)
     }
 
-    /// The tag on the variable of this name (`btf_decl_tag`), if it has one.
-    pub fn tag_of_variable(&self, name: &str) -> Option<&str> {
-        let is_tag = |tag: &&Type| match tag.kind {
-            Kind::DeclTag(of, -1) => matches!(self.kind(of), Kind::Var(..)) && self.name(of) == name,
-            _ => false,
-        };
-        self.types.iter().find(is_tag).map(|tag| self.string(tag.name))
+    /// The first tag (`btf_decl_tag`) of each variable that has one, by the variable's name.
+    pub fn variable_tags(&self) -> BTreeMap<&str, &str> {
+        let mut tags = BTreeMap::new();
+        for (name, tag) in self.tags(|kind| matches!(kind, Kind::Var(..))) {
+            tags.entry(name).or_insert(tag);
+        }
+        tags
     }
 
-    /// The tags on the function of this name (`btf_decl_tag`).
-    pub fn tags_of_function(&self, name: &str) -> Vec<&str> {
-        let is_tag = |tag: &&Type| match tag.kind {
-            Kind::DeclTag(of, -1) => matches!(self.kind(of), Kind::Func(..)) && self.name(of) == name,
-            _ => false,
-        };
-        self.types.iter().filter(is_tag).map(|tag| self.string(tag.name)).collect()
+    /// The tags (`btf_decl_tag`) of functions: the function's name and the tag, in order of the tags.
+    pub fn function_tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tags(|kind| matches!(kind, Kind::Func(..)))
+    }
+
+    /// Tags on whole types that `wanted` accepts: the type's name and the tag.
+    fn tags(&self, wanted: impl Fn(&Kind) -> bool) -> impl Iterator<Item = (&str, &str)> {
+        self.types.iter().filter_map(move |tag| match tag.kind {
+            Kind::DeclTag(of, -1) if wanted(self.kind(of)) => Some((self.name(of), self.string(tag.name))),
+            _ => None,
+        })
     }
 
     /// Types whose name without flavour is `name`, in order of id.
@@ -308,24 +316,23 @@ impl Btf {
         (0u32..).map(TypeId).zip(self.types.iter())
     }
 
-    /// The string at this offset of the string table; empty if out of range or not UTF-8.
+    /// The string at this offset of the string table; empty if out of range, longer than [`TAG_BYTES`] or not UTF-8.
     pub(crate) fn string(&self, offset: u32) -> &str {
         let Some(rest) = self.strings.get(offset as usize..) else {
             return "";
         };
-        let end = rest.iter().position(|&b| b == 0).unwrap_or(0);
-        std::str::from_utf8(&rest[..end]).unwrap_or("")
+        let within = &rest[..rest.len().min(TAG_BYTES.most_len() + 1)];
+        CStr::from_bytes_until_nul(within).ok().and_then(|text| text.to_str().ok()).unwrap_or("")
     }
 
     /// Rebuilds the search index; called once after all types are there.
     fn index(&mut self) {
-        let mut ids: Vec<u32> =
-            (1..self.types.len() as u32).filter(|&id| !self.name(TypeId(id)).is_empty()).collect();
-        ids.sort_by(|&a, &b| {
-            let (na, nb) = (self.name(TypeId(a)), self.name(TypeId(b)));
-            essential_name(na).cmp(essential_name(nb)).then(a.cmp(&b))
-        });
-        self.by_name = ids;
+        let mut named: Vec<(&str, u32)> = (1..self.types.len() as u32)
+            .map(|id| (essential_name(self.name(TypeId(id))), id))
+            .filter(|(name, _)| !name.is_empty())
+            .collect();
+        named.sort_unstable();
+        self.by_name = named.into_iter().map(|(_, id)| id).collect();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::LoadError;
+use crate::limits::{BTF_BYTES, BTF_TYPES, NAME_BYTES, TAG_BYTES};
 
 const MAGIC: u16 = 0xeb9f;
 /// A bound on nesting of structs, arrays, typedefs and modifiers by value (chosen; kernels need about 30).
@@ -52,8 +53,10 @@ impl Btf {
     /// Reads the content of a `.BTF` section or of `/sys/kernel/btf/vmlinux`.
     ///
     /// # Errors
-    /// `Malformed` for anything that is not complete, little-endian, self-consistent BTF of version 1.
+    /// `Malformed` for anything that is not complete, little-endian, self-consistent BTF of version 1, `Limit` for more
+    /// bytes, types or bytes in a name than [`crate::limits`] allows.
     pub fn parse(bytes: &[u8]) -> Result<Btf, LoadError> {
+        BTF_BYTES.check(bytes.len(), || "section .BTF".to_string())?;
         let (types, strings) = split(bytes)?;
         let mut btf = Btf {
             strings: strings.to_vec(),
@@ -64,10 +67,31 @@ impl Btf {
         while !words.done() {
             let ty = read_type(&mut words)?;
             btf.types.push(ty);
+            BTF_TYPES.check(btf.types.len() - 1, || "section .BTF".to_string())?;
         }
+        btf.check_names()?;
         btf.check()?;
         btf.index();
         Ok(btf)
+    }
+
+    /// Checks that names are no longer than they may be.
+    fn check_names(&self) -> Result<(), LoadError> {
+        for (id, ty) in self.iter() {
+            let place = || format!("section .BTF, type {}", id.0);
+            let most =
+                if matches!(ty.kind, Kind::DeclTag(..) | Kind::TypeTag(_)) { TAG_BYTES } else { NAME_BYTES };
+            for name in std::iter::once(ty.name).chain(inner_names(&ty.kind)) {
+                let rest = self.strings.get(name as usize..).unwrap_or_default();
+                let within = &rest[..rest.len().min(most.most_len() + 1)];
+                // Without an end within the limit it is longer, as the last string has an end.
+                most.check(
+                    CStr::from_bytes_until_nul(within).map_or(within.len(), |name| name.count_bytes()),
+                    place,
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks references: ids exist, and chains that are followed without a pointer between end.
@@ -262,6 +286,16 @@ fn read_datasec(w: &mut Words, size: u32, count: u32) -> Result<Datasec, LoadErr
         vars.push(SecVar { ty: TypeId(w.u32()?), offset: w.u32()?, size: w.u32()? });
     }
     Ok(Datasec { size, vars })
+}
+
+/// The names inside a type: of members, values and parameters.
+fn inner_names(kind: &Kind) -> Box<dyn Iterator<Item = u32> + '_> {
+    match kind {
+        Kind::Struct(c) | Kind::Union(c) => Box::new(c.members.iter().map(|member| member.name)),
+        Kind::Enum(e) | Kind::Enum64(e) => Box::new(e.values.iter().map(|value| value.name)),
+        Kind::FuncProto(p) => Box::new(p.params.iter().map(|param| param.name)),
+        _ => Box::new(std::iter::empty()),
+    }
 }
 
 /// Every type that this shape names.

@@ -1,8 +1,9 @@
 //! From instruction slots to the engine's form: one fixed-size operation for each instruction, its kind one of a dense
 //! list, its jump target absolute, its immediate extended.
 
-use super::{CodeErrorKind, FuncId, MAX_FUNCTION_SLOTS, Marks};
+use super::{CodeErrorKind, FuncId, Marks};
 use crate::insn::{FRAME_POINTER, Insn, REG_COUNT, op};
+use crate::limits::PROGRAM_INSNS;
 
 /// Kinds of operations. Suffixes: width of the operands in bits; `K` immediate, `X` register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,12 @@ impl Op {
         (OpCode::Ja as u8..=OpCode::Jsle64X as u8).contains(&(self.code as u8))
     }
 
+    /// Index of the operation that a jump leads to.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn target(&self) -> Option<usize> {
+        usize::try_from(self.off).ok().filter(|_| self.is_jump())
+    }
+
     /// The function that this operation refers to, before linking.
     pub(crate) fn callee(&self) -> Option<u32> {
         matches!(self.code, OpCode::CallLocal | OpCode::FuncPointer).then_some(self.imm as u32)
@@ -104,7 +111,7 @@ pub(crate) fn function(
     first: usize,
     wide_shifts: bool,
 ) -> Result<Decoded, (u32, Fail)> {
-    if insns.is_empty() || insns.len() > MAX_FUNCTION_SLOTS {
+    if insns.is_empty() || insns.len() > PROGRAM_INSNS.most_len() {
         return Err((0, Fail::BadLength(insns.len())));
     }
     let mut decoded =

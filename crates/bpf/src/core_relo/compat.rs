@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use crate::btf::{Btf, Composite, Enum, Kind, TypeId, essential_name};
+use crate::limits::Steps;
 
 /// Bound on recursion through pointers and prototypes (libbpf's is 32).
 const MAX_DEPTH: u32 = 32;
@@ -48,17 +49,23 @@ pub(super) fn fields_are_compat(local: &Btf, ours: TypeId, kernel: &Btf, theirs:
 
 /// Whether the kernel's type is of the same shape by kinds alone: pointers lead to compatible types, prototypes have
 /// compatible parameters, structs and enumerations of any content are compatible.
-pub(crate) fn types_are_compat(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId) -> bool {
+pub(crate) fn types_are_compat(
+    local: &Btf,
+    ours: TypeId,
+    kernel: &Btf,
+    theirs: TypeId,
+    steps: &Steps,
+) -> bool {
     if !same_kind(local.kind(ours), kernel.kind(theirs)) {
         return false;
     }
-    Matcher::new(local, kernel).compatible(ours, theirs, MAX_DEPTH)
+    Matcher::new(local, kernel, steps).compatible(ours, theirs, MAX_DEPTH)
 }
 
 /// Whether the kernel's type looks like the program's: every member and enumeration value that the program knows is
 /// there, with matching types; behind a pointer, names and kinds suffice.
-pub(super) fn types_match(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId) -> bool {
-    Matcher::new(local, kernel).types(ours, theirs, false, MAX_DEPTH)
+pub(super) fn types_match(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId, steps: &Steps) -> bool {
+    Matcher::new(local, kernel, steps).types(ours, theirs, false, MAX_DEPTH)
 }
 
 struct Matcher<'a> {
@@ -66,17 +73,19 @@ struct Matcher<'a> {
     kernel: &'a Btf,
     /// Types that may still be looked at: hostile types can refer to each other so often that a walk would not end.
     visits: Cell<u32>,
+    /// The same for all walks of an object, and for names that are compared.
+    steps: &'a Steps,
 }
 
 impl<'a> Matcher<'a> {
-    fn new(local: &'a Btf, kernel: &'a Btf) -> Self {
-        Matcher { local, kernel, visits: Cell::new(100_000) }
+    fn new(local: &'a Btf, kernel: &'a Btf, steps: &'a Steps) -> Self {
+        Matcher { local, kernel, visits: Cell::new(100_000), steps }
     }
 
     /// Whether another type may be looked at.
     fn visit(&self) -> bool {
         self.visits.set(self.visits.get().saturating_sub(1));
-        self.visits.get() > 0
+        self.visits.get() > 0 && self.steps.take(1)
     }
 
     fn compatible(&self, ours: TypeId, theirs: TypeId, depth: u32) -> bool {
@@ -108,7 +117,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn names(&self, ours: &str, theirs: &str) -> bool {
-        essential_name(ours) == essential_name(theirs)
+        self.steps.take(1) && essential_name(ours) == essential_name(theirs)
     }
 
     fn types(&self, ours: TypeId, theirs: TypeId, behind_ptr: bool, depth: u32) -> bool {

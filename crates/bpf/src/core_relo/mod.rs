@@ -12,6 +12,7 @@ pub(crate) use compat::types_are_compat;
 
 use crate::btf::ext::CoreRecord;
 use crate::btf::{Btf, Kind, MemberAt, TypeId, essential_name};
+use crate::limits::Steps;
 use spec::Spec;
 
 /// The question a record asks (`enum bpf_core_relo_kind`, include/uapi/linux/bpf.h).
@@ -105,8 +106,14 @@ pub(crate) fn describe(record: &CoreRecord, local: &Btf) -> String {
 /// Resolves one record against the kernel's types.
 ///
 /// # Errors
-/// A sentence: the record is malformed, or two kernel types of that name give different answers.
-pub(crate) fn resolve(record: &CoreRecord, local: &Btf, kernel: &Btf) -> Result<Resolution, String> {
+/// A sentence: the record is malformed, or two kernel types of that name give different answers. When `steps` ran out,
+/// answer and error mean nothing.
+pub(crate) fn resolve(
+    record: &CoreRecord,
+    local: &Btf,
+    kernel: &Btf,
+    steps: &Steps,
+) -> Result<Resolution, String> {
     let kind =
         RelocKind::from_number(record.kind).ok_or_else(|| format!("relocation kind {}", record.kind))?;
     let spec = Spec::parse(local, record, kind)?;
@@ -132,7 +139,7 @@ pub(crate) fn resolve(record: &CoreRecord, local: &Btf, kernel: &Btf) -> Result<
         if !same_kind(local.kind(record.ty), kernel.kind(candidate)) {
             continue;
         }
-        let Some(found) = spec.find_in(local, kernel, candidate)? else {
+        let Some(found) = spec.find_in(local, kernel, candidate, steps)? else {
             continue;
         };
         let next = answer(kernel, kind, Some(&found))?;

@@ -4,6 +4,7 @@ use super::RelocKind;
 use super::compat::{fields_are_compat, types_are_compat, types_match};
 use crate::btf::ext::CoreRecord;
 use crate::btf::{Btf, Kind, Member, MemberAt, TypeId, essential_name};
+use crate::limits::Steps;
 
 /// Longest path (libbpf's `BPF_CORE_SPEC_MAX_LEN`).
 const MAX_STEPS: usize = 64;
@@ -11,8 +12,11 @@ const MAX_STEPS: usize = 64;
 /// Farthest place in a type, in bits (chosen: 2 GiB).
 const MAX_BITS: u64 = 1 << 34;
 
-/// Most kernel members looked at for one path (chosen; `task_struct` has some hundred).
-const MAX_VISITS: u32 = 100_000;
+/// Longest description in characters. Chosen: a line of a message.
+const MAX_WORDS: usize = 160;
+
+/// Longest text of a path: 64 numbers of 32 bits with colons between.
+const MAX_PATH: usize = MAX_STEPS * 11;
 
 /// A path, with everything between named members (unnamed structs) folded away.
 #[derive(Debug, Clone)]
@@ -21,8 +25,6 @@ pub(super) struct Spec {
     kind: RelocKind,
     steps: Vec<Step>,
     pub(super) bit_offset: u64,
-    /// Members that may still be looked at in the kernel's types, against hostile ones.
-    visits: u32,
 }
 
 /// One step.
@@ -40,7 +42,7 @@ impl Spec {
     /// Reads a record's path in the program's own types.
     pub(super) fn parse(btf: &Btf, record: &CoreRecord, kind: RelocKind) -> Result<Spec, String> {
         let path = btf.string(record.access);
-        let mut spec = Spec { root: record.ty, kind, steps: Vec::new(), bit_offset: 0, visits: MAX_VISITS };
+        let mut spec = Spec { root: record.ty, kind, steps: Vec::new(), bit_offset: 0 };
         if btf.get(record.ty).is_none() {
             return Err(format!("type {} does not exist", record.ty.0));
         }
@@ -50,6 +52,9 @@ impl Spec {
             } else {
                 Err(format!("path `{path}` for a question about a type"))
             };
+        }
+        if path.len() > MAX_PATH {
+            return Err(format!("a path of {} bytes", path.len()));
         }
         let indices: Vec<u32> = path
             .split(':')
@@ -126,16 +131,16 @@ impl Spec {
         local: &Btf,
         kernel: &Btf,
         candidate: TypeId,
+        steps: &Steps,
     ) -> Result<Option<Spec>, String> {
-        let mut found =
-            Spec { root: candidate, kind: self.kind, steps: Vec::new(), bit_offset: 0, visits: MAX_VISITS };
+        let mut found = Spec { root: candidate, kind: self.kind, steps: Vec::new(), bit_offset: 0 };
         match self.kind {
             RelocKind::TypeMatches => {
-                return Ok(types_match(local, self.root, kernel, candidate).then_some(found));
+                return Ok(types_match(local, self.root, kernel, candidate, steps).then_some(found));
             }
             _ if self.kind.is_enumval() => return Ok(self.find_value(local, kernel, found)),
             _ if !self.kind.is_field() => {
-                return Ok(types_are_compat(local, self.root, kernel, candidate).then_some(found));
+                return Ok(types_are_compat(local, self.root, kernel, candidate, steps).then_some(found));
             }
             _ => {}
         }
@@ -153,7 +158,7 @@ impl Spec {
                 }
                 Step::Member { of, index } => {
                     let wanted = &local.members(of)[index as usize];
-                    match found.find_member(local, wanted, kernel, at) {
+                    match found.find_member(local, wanted, kernel, at, steps) {
                         Some(ty) => ty,
                         None => return Ok(None),
                     }
@@ -173,15 +178,24 @@ impl Spec {
     }
 
     /// Finds a member by name, also inside unnamed structs; returns its type if that is compatible.
-    fn find_member(&mut self, local: &Btf, wanted: &Member, kernel: &Btf, at: TypeId) -> Option<TypeId> {
+    fn find_member(
+        &mut self,
+        local: &Btf,
+        wanted: &Member,
+        kernel: &Btf,
+        at: TypeId,
+        steps: &Steps,
+    ) -> Option<TypeId> {
         let of = kernel.resolve(at);
         for (index, member) in (0u32..).zip(kernel.members(of)) {
-            self.visits = self.visits.checked_sub(1)?;
+            if !steps.take(1) {
+                return None;
+            }
             let name = kernel.member_name(member);
             let before = self.bit_offset;
             self.bit_offset += u64::from(member.bit_offset);
             if name.is_empty() {
-                if let Some(found) = self.find_member(local, wanted, kernel, member.ty) {
+                if let Some(found) = self.find_member(local, wanted, kernel, member.ty, steps) {
                     return Some(found);
                 }
             } else if name == local.member_name(wanted) {
@@ -231,10 +245,14 @@ impl Spec {
         }
     }
 
-    /// In words: `task_struct.scx.flags`, `scx_ops_flags::SCX_OPS_KEEP_BUILTIN_IDLE`.
+    /// In words: `task_struct.scx.flags`, `scx_ops_flags::SCX_OPS_KEEP_BUILTIN_IDLE`; what is longer than
+    /// [`MAX_WORDS`] is cut.
     pub(super) fn describe(&self, btf: &Btf) -> String {
         let mut out = btf.spell(self.root);
         for (number, step) in self.steps.iter().enumerate() {
+            if out.len() > MAX_WORDS {
+                return out.chars().take(MAX_WORDS).chain("...".chars()).collect();
+            }
             match step {
                 Step::Index { index, .. } if number == 0 && *index == 0 => {}
                 Step::Index { index, .. } => out.push_str(&format!("[{index}]")),

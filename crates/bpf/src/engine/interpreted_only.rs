@@ -1,6 +1,6 @@
 //! In the place of the compiler on hosts that it does not know.
 
-use super::{Host, Vm};
+use super::{Host, NotCompiled, Vm};
 use crate::code::{Code, FuncId};
 use crate::fault::Fault;
 
@@ -10,8 +10,11 @@ pub(crate) enum Native {}
 
 impl Native {
     /// Nothing: the interpreter runs everything.
-    pub(crate) fn compile(_code: &Code) -> Option<Native> {
-        None
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn compile(_code: &Code) -> Result<Native, NotCompiled> {
+        Err(NotCompiled::OtherHost)
     }
 }
 

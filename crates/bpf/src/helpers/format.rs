@@ -1,27 +1,13 @@
 //! `printf` as BPF has it: a format and 64-bit arguments (`bpf_snprintf`, `bpf_trace_printk`, `scx_bpf_error`).
 
 use super::Env;
-use crate::engine::Vm;
-use crate::fault::{Access, Fault};
+use crate::args::{Buffer, Bytes, Caller, MAX_TEXT, Text, text};
+use crate::fault::Fault;
 use crate::maps::Errno;
-use crate::memory::{GuestAddr, Memory};
+use crate::memory::Memory;
 
 /// Most arguments (kernel: `MAX_BPRINTF_VARARGS`).
-const MAX_ARGS: usize = 12;
-/// Longest text of one `%s`, and of a format (kernel: `MAX_BPRINTF_BUF`).
-const MAX_TEXT: u64 = 1024;
-
-/// Bytes at an address up to (without) a zero, at most `limit`; `None` if it cannot be read.
-pub(super) fn text(from: GuestAddr, limit: u64, mem: &Memory) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    for at in 0..limit {
-        match mem.read_u8(from.offset(at)).ok()? {
-            0 => break,
-            byte => out.push(byte),
-        }
-    }
-    Some(out)
-}
+pub const MAX_ARGS: usize = 12;
 
 /// One conversion of a format.
 #[derive(Default)]
@@ -41,7 +27,7 @@ struct Conversion {
 ///
 /// # Errors
 /// `EINVAL` for a conversion that BPF does not allow, or more conversions than arguments.
-pub fn format(form: &[u8], args: &[u64], mem: &Memory) -> Result<String, Errno> {
+pub(crate) fn format(form: &[u8], args: &[u64], mem: &Memory) -> Result<String, Errno> {
     let mut out: Vec<u8> = Vec::new();
     let mut args = args.iter().take(MAX_ARGS);
     let mut at = 0;
@@ -71,7 +57,7 @@ pub fn format(form: &[u8], args: &[u64], mem: &Memory) -> Result<String, Errno> 
             at += if tagged { 2 } else { usize::from(plain) };
         }
         let body = if is_text {
-            text(GuestAddr(value), MAX_TEXT, mem).unwrap_or_else(|| b"(null)".to_vec())
+            text(value, MAX_TEXT, mem).unwrap_or_else(|| b"(null)".to_vec())
         } else {
             integer(&conversion, letter, value)?
         };
@@ -171,49 +157,58 @@ fn pad(out: &mut Vec<u8>, c: &Conversion, mut body: Vec<u8>, is_text: bool) {
     }
 }
 
-/// The 64-bit arguments at an address.
-fn arguments(data: u64, bytes: u64, mem: &Memory) -> Result<Vec<u64>, Fault> {
-    let bytes = bytes & 0xffff_ffff;
-    let slots = mem.slice(GuestAddr(data), bytes - bytes % 8)?;
-    Ok(slots.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
-}
-
 /// `bpf_snprintf(buffer, size, format, data, data bytes)`: bytes that the whole text needs, with its zero.
-pub(super) fn to_buffer(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [buffer, size, form, data, bytes] = *args;
-    let size = size & 0xffff_ffff;
-    let values = if bytes == 0 { Vec::new() } else { arguments(data, bytes, vm.mem)? };
-    let Some(form) = text(GuestAddr(form), MAX_TEXT, vm.mem) else {
-        return Ok(Errno::EFAULT.to_r0());
-    };
-    let done = match format(&form, &values, vm.mem) {
+pub(super) fn to_buffer<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    form: Text,
+    data: Bytes,
+) -> Result<Result<u64, Errno>, Fault> {
+    let values = caller.format_args(data)?;
+    let done = match caller.format_whole(&form.0, &values)? {
         Ok(done) => done.into_bytes(),
-        Err(error) => return Ok(error.to_r0()),
+        Err(error) => return Ok(Err(error)),
     };
-    if size > 0 {
-        vm.mem.check_program_access(GuestAddr(buffer), size, Access::Write)?;
-        let mut cut = done[..done.len().min(size as usize - 1)].to_vec();
+    if let Some(room) = to.0.size().checked_sub(1) {
+        let mut cut = done[..done.len().min(room as usize)].to_vec();
         cut.push(0);
-        vm.mem.write(GuestAddr(buffer), &cut)?;
+        caller.fill(to.0, &cut)?;
     }
-    Ok(done.len() as u64 + 1)
+    Ok(Ok(done.len() as u64 + 1))
 }
 
-/// `bpf_trace_printk(format, size, a, b, c)` (6) and `bpf_trace_vprintk(format, size, data, bytes)` (177).
-pub(super) fn trace<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let form = vm.mem.slice(GuestAddr(args[0]), args[1] & 0xffff_ffff)?.to_vec();
-    let values = match id {
-        6 => args[2..].to_vec(),
-        _ if args[3] == 0 => Vec::new(),
-        _ => arguments(args[2], args[3], vm.mem)?,
-    };
-    match format(&form, &values, vm.mem) {
-        Ok(line) => {
-            env.trace(line.trim_end_matches('\n'));
-            Ok(line.len() as u64)
-        }
-        Err(error) => Ok(error.to_r0()),
-    }
+/// `bpf_trace_printk(format, size, a, b, c)`.
+pub(super) fn trace<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    form: Bytes,
+    a: u64,
+    b: u64,
+    c: u64,
+) -> Result<Result<u64, Errno>, Fault> {
+    print(caller, form, &[a, b, c])
+}
+
+/// `bpf_trace_vprintk(format, size, data, bytes)`.
+pub(super) fn trace_packed<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    form: Bytes,
+    data: Bytes,
+) -> Result<Result<u64, Errno>, Fault> {
+    let values = caller.format_args(data)?;
+    print(caller, form, &values)
+}
+
+fn print<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    form: Bytes,
+    values: &[u64],
+) -> Result<Result<u64, Errno>, Fault> {
+    let form = caller.bytes(form.0)?;
+    let form = form[..form.len().min(MAX_TEXT as usize)].to_vec();
+    Ok(caller.format(&form, values)?.map(|line| {
+        caller.env.trace(line.trim_end_matches('\n'));
+        line.len() as u64
+    }))
 }
 
 #[cfg(test)]

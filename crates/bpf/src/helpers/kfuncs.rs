@@ -1,10 +1,15 @@
 //! Kernel functions that do not depend on scheduling: arena pages, number iterators, casts, nested locks.
 
-use super::{Env, misuse};
+use super::{Env, LockKind};
+use crate::args::{Caller, LockPlace, MapArg, OnStack, Pointer, misuse};
 use crate::engine::Vm;
-use crate::fault::{Access, Fault};
-use crate::maps::Errno;
+use crate::fault::Fault;
+use crate::maps::{Arena, Errno};
 use crate::memory::GuestAddr;
+use crate::object::MapType;
+
+/// What taking a page back costs, in instructions: it is zeroed. Chosen: 32 bytes for each.
+const PAGE_WORK: u64 = 128;
 
 /// A kernel function of this module; a host maps the names in `Image::kfuncs` to these once, after linking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,88 +92,151 @@ impl GenericKfunc {
     /// # Errors
     /// Ends the program for arguments that the kernel's verifier would have refused.
     pub fn call<E: Env>(self, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-        let first = GuestAddr(args[0]);
+        let caller = Caller::new(env, vm);
         match self {
             GenericKfunc::Identity => Ok(args[0]),
             GenericKfunc::Nothing => Ok(0),
-            GenericKfunc::IterNumNew => iter_new(first, args[1] as i32, args[2] as i32, vm),
-            GenericKfunc::IterNumNext => iter_next(first, vm),
-            GenericKfunc::IterNumDestroy => vm.mem.write_u64(first, 0).map(|()| 0),
-            GenericKfunc::ArenaAlloc => arena_alloc(args, vm, env),
-            GenericKfunc::ArenaFree => {
-                let arena = env.runtime().maps.arena.as_mut().ok_or_else(no_arena)?;
-                arena.release(args[1], args[2] as u32, vm.mem);
-                Ok(0)
-            }
-            GenericKfunc::IrqSave => save(first, vm, env),
-            GenericKfunc::IrqRestore => restore(env),
-            GenericKfunc::ResLock => env.lock(first, vm).map(|()| 0),
-            GenericKfunc::ResUnlock => env.unlock(first, vm).map(|()| 0),
-            GenericKfunc::ResLockIrq => {
-                save(GuestAddr(args[1]), vm, env)?;
-                env.lock(first, vm).map(|()| 0)
-            }
-            GenericKfunc::ResUnlockIrq => {
-                env.unlock(first, vm)?;
-                restore(env)
-            }
+            GenericKfunc::IterNumNew => caller.invoke(iter_new::<E>, args),
+            GenericKfunc::IterNumNext => caller.invoke(iter_next::<E>, args),
+            GenericKfunc::IterNumDestroy => caller.invoke(iter_destroy::<E>, args),
+            GenericKfunc::ArenaAlloc => caller.invoke(arena_alloc::<E>, args),
+            GenericKfunc::ArenaFree => caller.invoke(arena_free::<E>, args),
+            GenericKfunc::IrqSave => caller.invoke(irq_save::<E>, args),
+            GenericKfunc::IrqRestore => caller.invoke(irq_restore::<E>, args),
+            GenericKfunc::ResLock => caller.invoke(res_lock::<E>, args),
+            GenericKfunc::ResUnlock => caller.invoke(res_unlock::<E>, args),
+            GenericKfunc::ResLockIrq => caller.invoke(res_lock_irq::<E>, args),
+            GenericKfunc::ResUnlockIrq => caller.invoke(res_unlock_irq::<E>, args),
         }
     }
 }
 
-fn no_arena() -> Fault {
-    misuse("the object has no arena")
+/// The object's arena, if that is the map.
+fn arena<'c, E: Env>(caller: &'c mut Caller<'_, '_, E>, map: MapArg) -> Result<&'c mut Arena, Fault> {
+    let maps = &mut caller.env.runtime().maps;
+    let is_arena = maps.get(map.0).is_some_and(|map| map.kind() == MapType::ARENA);
+    maps.arena.as_mut().filter(|_| is_arena).ok_or_else(|| misuse("the map is no arena"))
 }
 
-fn arena_alloc<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let [_, addr, count, _node, flags] = *args;
-    let arena = env.runtime().maps.arena.as_mut().ok_or_else(no_arena)?;
+/// `bpf_arena_alloc_pages(map, addr, count, node, flags)`.
+fn arena_alloc<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    map: MapArg,
+    addr: u64,
+    count: u32,
+    _node: i32,
+    flags: u64,
+) -> Result<Option<GuestAddr>, Fault> {
+    arena(caller, map)?;
     if flags != 0 {
-        return Ok(0);
+        return Ok(None);
     }
+    // Besides the pages themselves, the free runs that are passed over are work.
     let at = (addr != 0).then_some(addr);
-    Ok(arena.alloc(at, count as u32, vm.mem).map_or(0, |page| page.0))
+    let (page, work) = caller.with_maps(|maps, mem| {
+        let arena = maps.arena.as_mut().expect("looked at above");
+        (arena.alloc(at, count, mem), arena.runs() as u64)
+    });
+    caller.work(if page.is_some() { work + u64::from(count) } else { work })?;
+    Ok(page)
 }
 
-/// The iterator holds the last number given (low half) and the end (high half), as the kernel's does.
-fn iter_new(at: GuestAddr, start: i32, end: i32, vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    vm.mem.check_program_access(at, 8, Access::Write)?;
+/// `bpf_arena_free_pages(map, addr, count)`.
+fn arena_free<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    map: MapArg,
+    addr: u64,
+    count: u32,
+) -> Result<(), Fault> {
+    let pages = arena(caller, map)?.pages().min(count);
+    caller.work(u64::from(pages) * PAGE_WORK)?;
+    caller.with_maps(|maps, mem| maps.arena.as_mut().expect("looked at above").release(addr, count, mem));
+    Ok(())
+}
+
+/// `struct bpf_iter_num`: the last number given (low half) and the end (high half), as the kernel's has them.
+type Numbers = OnStack<8>;
+
+/// `bpf_iter_num_new(iterator, start, end)`.
+fn iter_new<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    iter: Numbers,
+    start: i32,
+    end: i32,
+) -> Result<Result<(), Errno>, Fault> {
     let error = match i64::from(end) - i64::from(start) {
         span if span < 0 => Some(Errno::EINVAL),
         span if span > super::MAX_LOOPS as i64 => Some(Errno::E2BIG),
         _ => None,
     };
-    if let Some(error) = error {
-        vm.mem.write_u64(at, 0)?;
-        return Ok(error.to_r0());
+    let word = match error {
+        Some(_) => 0,
+        None => u64::from(end as u32) << 32 | u64::from(start.wrapping_sub(1) as u32),
+    };
+    caller.fill(iter.0, &word.to_le_bytes())?;
+    Ok(error.map_or(Ok(()), Err))
+}
+
+/// `bpf_iter_num_next(iterator)`: the address of the next number, or NULL.
+fn iter_next<E: Env>(caller: &mut Caller<'_, '_, E>, iter: Numbers) -> Result<Option<GuestAddr>, Fault> {
+    let word = caller.held(iter)?;
+    let next = (word as u32 as i32).wrapping_add(1);
+    if next >= (word >> 32) as u32 as i32 {
+        caller.fill(iter.0, &[0; 8])?;
+        return Ok(None);
     }
-    vm.mem.write_u32(at, start.wrapping_sub(1) as u32)?;
-    vm.mem.write_u32(at.offset(4), end as u32)?;
-    Ok(0)
+    caller.fill(iter.0, &next.to_le_bytes())?;
+    Ok(Some(iter.0.at()))
 }
 
-/// The address of the next number, or NULL.
-fn iter_next(at: GuestAddr, vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let (last, end) = (vm.mem.read_u32(at)? as i32, vm.mem.read_u32(at.offset(4))? as i32);
-    let next = last.wrapping_add(1);
-    if next >= end {
-        vm.mem.write_u64(at, 0)?;
-        return Ok(0);
-    }
-    vm.mem.write_u32(at, next as u32)?;
-    Ok(at.0)
+/// `bpf_iter_num_destroy(iterator)`.
+fn iter_destroy<E: Env>(caller: &mut Caller<'_, '_, E>, iter: Numbers) -> Result<(), Fault> {
+    caller.fill(iter.0, &[0; 8])
 }
 
-fn save<E: Env>(flags: GuestAddr, vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    vm.mem.check_program_access(flags, 8, Access::Write)?;
-    let depth = env.runtime().irq_depth;
-    env.runtime().irq_depth = depth.saturating_add(1);
-    vm.mem.write_u64(flags, u64::from(depth)).map(|()| 0)
+/// `bpf_local_irq_save(flags)`.
+fn irq_save<E: Env>(caller: &mut Caller<'_, '_, E>, flags: OnStack<8>) -> Result<(), Fault> {
+    let depth = caller.env.runtime().irq_depth;
+    caller.env.runtime().irq_depth = depth.saturating_add(1);
+    caller.fill(flags.0, &u64::from(depth).to_le_bytes())
 }
 
-fn restore<E: Env>(env: &mut E) -> Result<u64, Fault> {
-    let depth = env.runtime().irq_depth;
+/// `bpf_local_irq_restore(flags)`.
+fn irq_restore<E: Env>(caller: &mut Caller<'_, '_, E>, _flags: OnStack<8>) -> Result<(), Fault> {
+    let depth = caller.env.runtime().irq_depth;
     let outer = depth.checked_sub(1).ok_or_else(|| misuse("interrupts were not disabled"))?;
-    env.runtime().irq_depth = outer;
-    Ok(0)
+    caller.env.runtime().irq_depth = outer;
+    Ok(())
+}
+
+/// `bpf_res_spin_lock(lock)`.
+fn res_lock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: LockPlace) -> Result<(), Fault> {
+    let (env, vm) = caller.parts();
+    env.lock(lock.0, LockKind::Resilient, vm)
+}
+
+/// `bpf_res_spin_unlock(lock)`.
+fn res_unlock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer) -> Result<(), Fault> {
+    let (env, vm) = caller.parts();
+    env.unlock(lock.0, vm)
+}
+
+/// `bpf_res_spin_lock_irqsave(lock, flags)`.
+fn res_lock_irq<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    lock: LockPlace,
+    flags: OnStack<8>,
+) -> Result<(), Fault> {
+    irq_save(caller, flags)?;
+    res_lock(caller, lock)
+}
+
+/// `bpf_res_spin_unlock_irqrestore(lock, flags)`.
+fn res_unlock_irq<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    lock: Pointer,
+    flags: OnStack<8>,
+) -> Result<(), Fault> {
+    res_unlock(caller, lock)?;
+    irq_restore(caller, flags)
 }

@@ -11,19 +11,31 @@ mod kfuncs;
 mod map;
 mod names;
 mod probe;
+mod ring;
 mod timer;
 
-pub use format::format;
+pub use format::MAX_ARGS;
+pub(crate) use format::format;
 pub use kfuncs::GenericKfunc;
 pub use names::name;
-pub(crate) use timer::Timer;
-pub use timer::{TimerCall, cancel_timers_in};
+pub use timer::TimerCall;
+pub(crate) use timer::Timers;
 
+use crate::args::{Callback, Caller, LockPlace, Pointer};
 use crate::engine::{Host, Vm};
 use crate::fault::Fault;
 use crate::link::{Runtime, TRAP_BASE};
 use crate::maps::Errno;
 use crate::memory::GuestAddr;
+
+/// The two kinds of locks that programs take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// `struct bpf_spin_lock`: a program holds one at a time.
+    Spin,
+    /// `struct bpf_res_spin_lock`: they nest.
+    Resilient,
+}
 
 /// What helpers ask of the simulated kernel.
 pub trait Env: Host {
@@ -81,11 +93,17 @@ pub trait Env: Host {
     /// Where a per-CPU variable (a kernel symbol or a per-CPU allocation) is for this CPU; `None` if it is none.
     fn per_cpu_address(&mut self, variable: u64, cpu: u32) -> Option<u64>;
 
+    /// Whether a lock at this address has been taken before, so that it need not be looked for in a map's value.
+    fn is_known_lock(&self, lock: GuestAddr) -> bool {
+        let _ = lock;
+        false
+    }
+
     /// Takes a lock: other CPUs that want it wait in simulated time from here on.
     ///
     /// # Errors
     /// Ends the program, for instance when it takes a lock that it holds.
-    fn lock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault>;
+    fn lock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault>;
 
     /// Releases a lock.
     ///
@@ -93,11 +111,11 @@ pub trait Env: Host {
     /// Ends the program, for instance when it does not hold the lock.
     fn unlock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault>;
 
-    /// Arms (or re-arms) a timer for this time; when it is due, [`TimerCall::of`] says what to run.
-    fn timer_start(&mut self, timer: GuestAddr, expires_ns: u64);
+    /// Arms (or re-arms) the timer of this number for this time; when it is due, [`TimerCall::of`] says what to run.
+    fn timer_start(&mut self, timer: u32, expires_ns: u64);
 
     /// Disarms a timer; says whether it was armed.
-    fn timer_cancel(&mut self, timer: GuestAddr) -> bool;
+    fn timer_cancel(&mut self, timer: u32) -> bool;
 
     /// A line that the program printed for people.
     fn trace(&mut self, text: &str);
@@ -138,57 +156,65 @@ pub fn is_implemented(id: u32) -> bool {
 #[inline(always)]
 pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
-        // The hottest; all others are beyond a call. The first one reads a key, the rest nothing.
-        1 => {
-            env.freshen(&args[1..2], vm)?;
-            map::lookup_on(args[0], args[1], env.cpu(), vm, env)
-        }
-        156 => map::storage_get(args, vm, env, false),
+        // The hottest; all others are beyond a call.
+        1 => Caller::new(env, vm).invoke(map::lookup::<E>, args),
+        156 => Caller::new(env, vm).invoke(map::task_storage_get::<E>, args),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
-        93 => env.lock(GuestAddr(args[0]), vm).map(|()| 0),
-        94 => env.unlock(GuestAddr(args[0]), vm).map(|()| 0),
+        93 => Caller::new(env, vm).invoke(lock::<E>, args),
+        94 => Caller::new(env, vm).invoke(unlock::<E>, args),
         _ => call_other(id, args, vm, env),
     }
 }
 
 #[inline(never)]
 fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    // These are given nothing, or a variable or a task for its identity; other registers may hold anything.
-    if !matches!(id, 7 | 14 | 15 | 35 | 42 | 80 | 118 | 153 | 154 | 157 | 158 | 175) {
-        env.freshen(args, vm)?;
-    }
     match id {
-        2 => map::update(args, vm, env),
-        3 => map::delete(args, vm, env),
-        87..=89 => map::queue(id, args, vm, env),
-        195 => map::lookup_percpu(args, vm, env),
-        157 | 211 => map::storage_delete(args, env, id == 211),
-        210 => map::storage_get(args, vm, env, true),
-        164 => map::for_each(args, vm, env),
-        130..=134 => map::ring(id, args, vm, env),
-        194 => map::exchange_pointer(args, vm),
-        4 | 112 | 113 | 148 | 191 => probe::read(id, args, vm, env),
-        45 | 114 | 115 => probe::read_text(id, args, vm),
-        182 => probe::compare_text(args, vm),
-        165 => format::to_buffer(args, vm),
-        6 | 177 => format::trace(id, args, vm, env),
-        169..=172 => timer::call(id, args, vm, env),
-        181 => repeat(args, vm, env),
-        7 => Ok(u64::from(env.random_u32())),
-        35 | 158 => env.current_task(vm),
-        14 => Ok(env.current_pid_tgid()),
-        15 => Ok(env.current_uid_gid()),
-        80 => Ok(env.current_cgroup_id()),
-        42 => Ok(u64::from(env.numa_node())),
-        118 => Ok(env.jiffies(vm)),
-        16 => probe::current_comm(args, vm, env),
-        175 => env.task_pt_regs(args[0], vm),
-        153 => Ok(per_cpu(args[0], args[1] as u32, env)),
-        154 => {
-            let cpu = env.cpu();
-            Ok(per_cpu(args[0], cpu, env))
-        }
+        7 => return Ok(u64::from(env.random_u32())),
+        35 | 158 => return env.current_task(vm),
+        14 => return Ok(env.current_pid_tgid()),
+        15 => return Ok(env.current_uid_gid()),
+        80 => return Ok(env.current_cgroup_id()),
+        42 => return Ok(u64::from(env.numa_node())),
+        118 => return Ok(env.jiffies(vm)),
+        175 => return env.task_pt_regs(args[0], vm),
+        _ => {}
+    }
+    let caller = Caller::new(env, vm);
+    match id {
+        2 => caller.invoke(map::update::<E>, args),
+        3 => caller.invoke(map::delete::<E>, args),
+        87 => caller.invoke(map::push::<E>, args),
+        88 => caller.invoke(map::pop::<E>, args),
+        89 => caller.invoke(map::peek::<E>, args),
+        195 => caller.invoke(map::lookup_percpu::<E>, args),
+        157 => caller.invoke(map::task_storage_delete::<E>, args),
+        210 => caller.invoke(map::cgroup_storage_get::<E>, args),
+        211 => caller.invoke(map::cgroup_storage_delete::<E>, args),
+        164 => caller.invoke(map::for_each::<E>, args),
+        130 => caller.invoke(ring::output::<E>, args),
+        131 => caller.invoke(ring::reserve::<E>, args),
+        132 => caller.invoke(ring::submit::<E>, args),
+        133 => caller.invoke(ring::discard::<E>, args),
+        134 => caller.invoke(ring::query::<E>, args),
+        194 => caller.invoke(map::exchange_pointer::<E>, args),
+        4 | 113 => caller.invoke(probe::read::<E>, args),
+        112 | 148 => caller.invoke(probe::read_user::<E>, args),
+        191 => caller.invoke(probe::read_user_task::<E>, args),
+        45 | 115 => caller.invoke(probe::read_text::<E>, args),
+        114 => caller.invoke(probe::read_user_text::<E>, args),
+        182 => caller.invoke(probe::compare_text::<E>, args),
+        16 => caller.invoke(probe::current_comm::<E>, args),
+        165 => caller.invoke(format::to_buffer::<E>, args),
+        6 => caller.invoke(format::trace::<E>, args),
+        177 => caller.invoke(format::trace_packed::<E>, args),
+        169 => caller.invoke(timer::init::<E>, args),
+        170 => caller.invoke(timer::set_callback::<E>, args),
+        171 => caller.invoke(timer::start::<E>, args),
+        172 => caller.invoke(timer::cancel::<E>, args),
+        181 => caller.invoke(repeat::<E>, args),
+        153 => caller.invoke(per_cpu::<E>, args),
+        154 => caller.invoke(this_cpu::<E>, args),
         _ => Err(unknown(id, env)),
     }
 }
@@ -202,35 +228,56 @@ fn unknown<E: Env>(id: u32, env: &mut E) -> Fault {
     }
 }
 
-fn per_cpu<E: Env>(variable: u64, cpu: u32, env: &mut E) -> u64 {
-    if cpu >= env.runtime().maps.nr_cpus() {
-        return 0;
+/// `bpf_spin_lock(lock)`.
+#[inline(always)]
+fn lock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: LockPlace) -> Result<(), Fault> {
+    let (env, vm) = caller.parts();
+    env.lock(lock.0, LockKind::Spin, vm)
+}
+
+/// `bpf_spin_unlock(lock)`: a lock that is held is one.
+#[inline(always)]
+fn unlock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer) -> Result<(), Fault> {
+    let (env, vm) = caller.parts();
+    env.unlock(lock.0, vm)
+}
+
+/// `bpf_per_cpu_ptr(variable, cpu)`.
+fn per_cpu<E: Env>(caller: &mut Caller<'_, '_, E>, variable: u64, cpu: u32) -> Option<u64> {
+    if cpu >= caller.env.runtime().maps.nr_cpus() {
+        return None;
     }
-    env.per_cpu_address(variable, cpu).unwrap_or(0)
+    caller.env.per_cpu_address(variable, cpu)
+}
+
+/// `bpf_this_cpu_ptr(variable)`.
+fn this_cpu<E: Env>(caller: &mut Caller<'_, '_, E>, variable: u64) -> Option<u64> {
+    let cpu = caller.env.cpu();
+    per_cpu(caller, variable, cpu)
 }
 
 /// Most passes of `bpf_loop` (kernel: `BPF_MAX_LOOPS`).
 const MAX_LOOPS: u64 = 8 << 20;
 
 /// `bpf_loop(count, callback, context, flags)`: passes made.
-fn repeat<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let [count, callback, context, flags, _] = *args;
-    let count = u64::from(count as u32);
+fn repeat<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    count: u32,
+    callback: Callback,
+    context: u64,
+    flags: u64,
+) -> Result<Result<u64, Errno>, Fault> {
+    let count = u64::from(count);
     if flags != 0 {
-        return Ok(Errno::EINVAL.to_r0());
+        return Ok(Err(Errno::EINVAL));
     }
     if count > MAX_LOOPS {
-        return Ok(Errno::E2BIG.to_r0());
+        return Ok(Err(Errno::E2BIG));
     }
     for pass in 0..count {
-        if vm.call_pointer(callback, &[pass, context], env)? != 0 {
-            return Ok(pass + 1);
+        if caller.call_back(callback.0, &[pass, context])? != 0 {
+            return Ok(Ok(pass + 1));
         }
     }
-    Ok(count)
-}
-
-/// A program broke a rule that the verifier enforces.
-fn misuse(what: impl Into<String>) -> Fault {
-    Fault::host(0, what)
+    Ok(Ok(count))
 }

@@ -1,64 +1,90 @@
 //! Helpers that copy memory which may not be there, and text.
 
 use super::Env;
-use super::format::text;
-use crate::engine::Vm;
-use crate::fault::{Access, Fault};
+use crate::args::{Buffer, Bytes, Caller, misuse};
+use crate::fault::Fault;
 use crate::maps::Errno;
-use crate::memory::GuestAddr;
 
-/// Reads of user memory.
-const USER_READS: [u32; 4] = [112, 114, 148, 191];
+/// `bpf_probe_read_kernel(destination, size, source)`: what cannot be read becomes zeros and `EFAULT`.
+pub(super) fn read<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    from: u64,
+) -> Result<Result<(), Errno>, Fault> {
+    let done = to.0.size() == 0 || caller.probe(to.0, from)?;
+    Ok(if done { Ok(()) } else { Err(Errno::EFAULT) })
+}
 
-/// `bpf_probe_read_kernel(destination, size, source)` and its kin: what cannot be read becomes zeros and `EFAULT`.
-pub(super) fn read<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let (to, size, from) = (GuestAddr(args[0]), args[1] & 0xffff_ffff, GuestAddr(args[2]));
-    if size == 0 {
-        return Ok(0);
+/// `bpf_probe_read_user(destination, size, source)`.
+pub(super) fn read_user<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    from: u64,
+) -> Result<Result<(), Errno>, Fault> {
+    if to.0.size() == 0 {
+        return Ok(Ok(()));
     }
-    vm.mem.check_program_access(to, size, Access::Write)?;
-    let user = USER_READS.contains(&id);
-    let bytes = if user {
-        env.read_user(from.0, size as usize)
-    } else {
-        vm.mem.slice(from, size).ok().map(<[u8]>::to_vec)
-    };
-    match bytes {
-        Some(bytes) => vm.mem.write(to, &bytes).map(|()| 0),
+    match caller.env.read_user(from, to.0.size() as usize) {
+        Some(bytes) => caller.fill(to.0, &bytes).map(Ok),
         None => {
-            vm.mem.slice_mut(to, size)?.fill(0);
-            Ok(Errno::EFAULT.to_r0())
+            caller.room(to.0)?.fill(0);
+            Ok(Err(Errno::EFAULT))
         }
     }
+}
+
+/// `bpf_copy_from_user_task(destination, size, source, task, flags)`.
+pub(super) fn read_user_task<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    from: u64,
+    _task: u64,
+    _flags: u64,
+) -> Result<Result<(), Errno>, Fault> {
+    read_user(caller, to, from)
 }
 
 /// `bpf_probe_read_kernel_str(destination, size, source)`: bytes copied with the closing zero.
-pub(super) fn read_text(id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let (to, size, from) = (GuestAddr(args[0]), args[1] & 0xffff_ffff, GuestAddr(args[2]));
-    if size == 0 {
-        return Ok(0);
-    }
-    vm.mem.check_program_access(to, size, Access::Write)?;
-    let found = if USER_READS.contains(&id) { None } else { text(from, size - 1, vm.mem) };
-    let Some(mut bytes) = found else {
-        vm.mem.slice_mut(to, size)?.fill(0);
-        return Ok(Errno::EFAULT.to_r0());
+pub(super) fn read_text<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    from: u64,
+) -> Result<Result<u64, Errno>, Fault> {
+    let Some(limit) = to.0.size().checked_sub(1) else { return Ok(Ok(0)) };
+    let Some(mut bytes) = caller.text(from, limit)? else {
+        caller.room(to.0)?.fill(0);
+        return Ok(Err(Errno::EFAULT));
     };
     bytes.push(0);
-    vm.mem.write(to, &bytes)?;
-    Ok(bytes.len() as u64)
+    caller.fill(to.0, &bytes)?;
+    Ok(Ok(bytes.len() as u64))
+}
+
+/// `bpf_probe_read_user_str(destination, size, source)`: no text of a user is modelled.
+pub(super) fn read_user_text<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    to: Buffer,
+    _from: u64,
+) -> Result<Result<u64, Errno>, Fault> {
+    caller.room(to.0)?.fill(0);
+    Ok(if to.0.size() == 0 { Ok(0) } else { Err(Errno::EFAULT) })
 }
 
 /// `bpf_strncmp(first, size, second)`: the sign of the difference at the first unequal byte.
-pub(super) fn compare_text(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let [first, size, second, ..] = *args;
-    for at in 0..size & 0xffff_ffff {
-        let a = vm.mem.read_u8(GuestAddr(first.wrapping_add(at)))?;
-        let b = vm.mem.read_u8(GuestAddr(second.wrapping_add(at)))?;
+pub(super) fn compare_text<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    first: Bytes,
+    second: u64,
+) -> Result<i32, Fault> {
+    let second = caller.text(second, first.0.size())?;
+    let first = caller.bytes(first.0)?;
+    let second = second.ok_or_else(|| misuse("bpf_strncmp() compares with no readable text"))?;
+    let ended = second.iter().chain(std::iter::once(&0));
+    for (a, b) in first.iter().zip(ended) {
         if a != b {
-            return Ok(if a < b { u64::MAX } else { 1 });
+            return Ok(if a < b { -1 } else { 1 });
         }
-        if a == 0 {
+        if *a == 0 {
             break;
         }
     }
@@ -66,13 +92,11 @@ pub(super) fn compare_text(args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Faul
 }
 
 /// `bpf_get_current_comm(buffer, size)`.
-pub(super) fn current_comm<E: Env>(args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let (to, size) = (GuestAddr(args[0]), args[1] & 0xffff_ffff);
-    vm.mem.check_program_access(to, size, Access::Write)?;
-    let comm = env.current_comm();
-    let place = vm.mem.slice_mut(to, size)?;
-    place.fill(0);
-    let len = place.len().saturating_sub(1).min(15);
-    place[..len].copy_from_slice(&comm[..len]);
-    Ok(0)
+pub(super) fn current_comm<E: Env>(caller: &mut Caller<'_, '_, E>, to: Buffer) -> Result<(), Fault> {
+    let comm = caller.env.current_comm();
+    let room = caller.room(to.0)?;
+    room.fill(0);
+    let len = room.len().saturating_sub(1).min(15);
+    room[..len].copy_from_slice(&comm[..len]);
+    Ok(())
 }

@@ -1,20 +1,65 @@
 //! Timers in map values: what the program says is kept here, when they fire is the [`Env`]'s part.
 
-use super::{Env, misuse};
+use super::Env;
+use crate::args::{Callback, Caller, MapArg, TimerPlace, misuse};
 use crate::code::FuncId;
-use crate::engine::Vm;
 use crate::fault::Fault;
 use crate::link::Runtime;
-use crate::maps::{Errno, MapId};
+use crate::maps::{Errno, MapId, SpecialKind};
 use crate::memory::{GuestAddr, Memory};
+use std::collections::BTreeMap;
+
+/// The kernel's EDEADLK: a callback cancels its own timer.
+const EDEADLK: Errno = Errno(35);
+/// `BPF_F_TIMER_ABS` and `BPF_F_TIMER_CPU_PIN`.
+const ABSOLUTE: u64 = 1;
+const PINNED: u64 = 2;
+/// Bytes that the host keeps for a timer, here and in the simulated kernel.
+const HOST_BYTES: u64 = 256;
 
 /// A timer that was initialised.
 #[derive(Debug, Clone)]
-pub(crate) struct Timer {
+struct Timer {
+    at: GuestAddr,
     map: MapId,
     callback: Option<FuncId>,
     /// Its callback is running now.
     running: bool,
+}
+
+/// The timers of an object, which the simulated kernel knows by number and programs by address.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Timers {
+    by_address: BTreeMap<GuestAddr, u32>,
+    by_number: Vec<Option<Timer>>,
+    free: Vec<u32>,
+}
+
+impl Timers {
+    /// The number of the timer at an address.
+    fn number(&self, at: GuestAddr) -> Option<u32> {
+        self.by_address.get(&at).copied()
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut Timer> {
+        self.by_number.get_mut(number as usize)?.as_mut()
+    }
+
+    fn add(&mut self, timer: Timer) {
+        let number = self.free.pop().unwrap_or(self.by_number.len() as u32);
+        self.by_address.insert(timer.at, number);
+        match self.by_number.get_mut(number as usize) {
+            Some(place) => *place = Some(timer),
+            None => self.by_number.push(Some(timer)),
+        }
+    }
+
+    fn remove(&mut self, number: u32) {
+        if let Some(timer) = self.by_number.get_mut(number as usize).and_then(Option::take) {
+            self.by_address.remove(&timer.at);
+            self.free.push(number);
+        }
+    }
 }
 
 /// What to run when a timer is due.
@@ -27,83 +72,103 @@ pub struct TimerCall {
 }
 
 impl TimerCall {
-    /// What to run for a timer that is due; `None` if it was cancelled or its element is gone.
-    pub fn of(timer: GuestAddr, runtime: &mut Runtime, mem: &mut Memory) -> Option<TimerCall> {
-        let known = runtime.timers.get_mut(&timer.0)?;
-        let (func, map) = (known.callback?, known.map);
-        let (_, value, key) = runtime.maps.owner_of(timer.0, mem)?;
+    /// What to run for the timer of this number, which is due; `None` if it was cancelled or its element is gone.
+    pub fn of(timer: u32, runtime: &mut Runtime, mem: &mut Memory) -> Option<TimerCall> {
+        let known = runtime.timers.get_mut(timer)?;
+        let (func, map, at) = (known.callback?, known.map, known.at);
+        let value = runtime.maps.special_at(at.0, SpecialKind::Timer, mem)?;
         known.running = true;
-        Some(TimerCall { func, args: [runtime.maps.handle(map).0, key.0, value.0] })
+        let key = runtime.maps.key_of(&value, mem);
+        Some(TimerCall { func, args: [runtime.maps.handle(map).0, key.0, value.start.0] })
     }
 
     /// To be called when the callback has returned.
-    pub fn finished(timer: GuestAddr, runtime: &mut Runtime) {
-        if let Some(known) = runtime.timers.get_mut(&timer.0) {
+    pub fn finished(timer: u32, runtime: &mut Runtime) {
+        if let Some(known) = runtime.timers.get_mut(timer) {
             known.running = false;
         }
     }
 }
 
 /// Cancels and forgets the timers inside a value that is going away.
-pub fn cancel_timers_in<E: Env>(value: GuestAddr, size: u64, env: &mut E) {
-    let range = value.0..value.0.saturating_add(size);
-    let inside: Vec<u64> = env.runtime().timers.range(range).map(|(at, _)| *at).collect();
-    for at in inside {
-        env.timer_cancel(GuestAddr(at));
-        env.runtime().timers.remove(&at);
-    }
-}
-
-/// Init (169), set_callback (170), start (171), cancel (172).
-pub(super) fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    /// The kernel's EDEADLK: a callback cancels its own timer.
-    const EDEADLK: Errno = Errno(35);
-    const ABSOLUTE: u64 = 1;
-    const PINNED: u64 = 2;
-    let timer = GuestAddr(args[0]);
-    if id == 169 {
-        return init(timer, args, vm, env);
-    }
-    let Some(known) = env.runtime().timers.get_mut(&timer.0) else {
-        return Ok(Errno::EINVAL.to_r0());
-    };
-    match id {
-        170 => {
-            let func = FuncId::from_pointer(args[1]).ok_or_else(|| misuse("the callback is no function"))?;
-            known.callback = Some(func);
-            Ok(0)
-        }
-        171 => {
-            if known.callback.is_none() || args[2] & !(ABSOLUTE | PINNED) != 0 {
-                return Ok(Errno::EINVAL.to_r0());
-            }
-            let start = if args[2] & ABSOLUTE != 0 { 0 } else { env.now_ns(vm) };
-            env.timer_start(timer, start.saturating_add(args[1]));
-            Ok(0)
-        }
-        _ if known.running => Ok(EDEADLK.to_r0()),
-        _ => {
-            // As in the kernel, a cancelled timer needs a callback again before it can start.
-            known.callback = None;
-            Ok(u64::from(env.timer_cancel(timer)))
-        }
+pub(super) fn cancel_timers_in<E: Env>(value: GuestAddr, size: u64, caller: &mut Caller<'_, '_, E>) {
+    let inside = caller.env.runtime().timers.by_address.range(value..value.offset(size));
+    let inside: Vec<u32> = inside.map(|(_, number)| *number).collect();
+    for number in inside {
+        caller.env.timer_cancel(number);
+        caller.with_maps(|_, mem| mem.give_back(HOST_BYTES));
+        caller.env.runtime().timers.remove(number);
     }
 }
 
 /// `bpf_timer_init(timer, map, clock)`.
-fn init<E: Env>(timer: GuestAddr, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
-    let map = env.runtime().maps.by_handle(args[1]);
-    let map = map.ok_or_else(|| misuse(format!("{:#x} is no map", args[1])))?;
-    if env.runtime().maps.owner_of(timer.0, vm.mem).map(|o| o.0) != Some(map) {
+pub(super) fn init<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    timer: TimerPlace,
+    map: MapArg,
+    clock: u64,
+) -> Result<Result<(), Errno>, Fault> {
+    if timer.value.map != map.0 {
         return Err(misuse("the timer is not in a value of that map"));
     }
     // CLOCK_REALTIME 0, CLOCK_MONOTONIC 1, CLOCK_BOOTTIME 7; the simulation has one clock for all.
-    if !matches!(args[2], 0 | 1 | 7) {
-        return Ok(Errno::EINVAL.to_r0());
+    if !matches!(clock, 0 | 1 | 7) {
+        return Ok(Err(Errno::EINVAL));
     }
-    if env.runtime().timers.contains_key(&timer.0) {
-        return Ok(Errno::EBUSY.to_r0());
+    if caller.env.runtime().timers.number(timer.at).is_some() {
+        return Ok(Err(Errno::EBUSY));
     }
-    env.runtime().timers.insert(timer.0, Timer { map, callback: None, running: false });
-    Ok(0)
+    if caller.with_maps(|_, mem| mem.take(HOST_BYTES)).is_err() {
+        return Ok(Err(Errno::ENOMEM));
+    }
+    let made = Timer { at: timer.at, map: map.0, callback: None, running: false };
+    caller.env.runtime().timers.add(made);
+    Ok(Ok(()))
+}
+
+/// The timer at a place, if it was initialised, and its number.
+fn known<'c, E: Env>(
+    caller: &'c mut Caller<'_, '_, E>,
+    timer: TimerPlace,
+) -> Result<(u32, &'c mut Timer), Errno> {
+    let timers = &mut caller.env.runtime().timers;
+    let number = timers.number(timer.at).ok_or(Errno::EINVAL)?;
+    timers.get_mut(number).map(|timer| (number, timer)).ok_or(Errno::EINVAL)
+}
+
+/// `bpf_timer_set_callback(timer, callback)`.
+pub(super) fn set_callback<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    timer: TimerPlace,
+    callback: Callback,
+) -> Result<(), Errno> {
+    known(caller, timer)?.1.callback = Some(callback.0);
+    Ok(())
+}
+
+/// `bpf_timer_start(timer, ns, flags)`.
+pub(super) fn start<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    timer: TimerPlace,
+    ns: u64,
+    flags: u64,
+) -> Result<(), Errno> {
+    let (number, known) = known(caller, timer)?;
+    if known.callback.is_none() || flags & !(ABSOLUTE | PINNED) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let (env, vm) = caller.parts();
+    let from = if flags & ABSOLUTE != 0 { 0 } else { env.now_ns(vm) };
+    env.timer_start(number, from.saturating_add(ns));
+    Ok(())
+}
+
+/// `bpf_timer_cancel(timer)`: whether it was armed. As in the kernel, it needs a callback again before it can start.
+pub(super) fn cancel<E: Env>(caller: &mut Caller<'_, '_, E>, timer: TimerPlace) -> Result<bool, Errno> {
+    let (number, known) = known(caller, timer)?;
+    if known.running {
+        return Err(EDEADLK);
+    }
+    known.callback = None;
+    Ok(caller.env.timer_cancel(number))
 }

@@ -3,12 +3,13 @@
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
 use super::{ImageFunction, Linker, flow, is_loaded, walked};
-use crate::btf::ext::{CoreRecord, LineRecord};
+use crate::btf::ext::{CoreRecord, LineRecord, Record};
 use crate::code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::helpers;
 use crate::insn::{Insn, op};
+use crate::limits::PROGRAM_INSNS;
 use crate::memory::Memory;
 use crate::object::elf::{Symbol, SymbolKind};
 use crate::object::{CodeSection, Object, ProgramKind};
@@ -86,8 +87,10 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
         next += 1;
         link_function(linker, &mut work, key, &user, mem)?;
     }
+    check_lengths(linker, &work.linked, &by_name)?;
     let core: Vec<_> = work.linked.iter().map(|(f, core)| (f.insns.as_slice(), core)).collect();
-    let probes = walked::probe_marks(&core, &linker.kfuncs);
+    let probes = walked::probe_marks(&core, &linker.kfuncs, &linker.steps);
+    linker.steps.check(|| "code".to_string())?;
     let mut builder = CodeBuilder::new();
     let mut functions = Vec::new();
     for ((mut function, _), probe_mem) in work.linked.into_iter().zip(probes) {
@@ -98,6 +101,44 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
     }
     let code = builder.build().map_err(|e| LoadError::malformed("code", e.to_string()))?;
     Ok(Linked { code, functions, by_name })
+}
+
+/// Refuses a program that, with all that it can reach, has more instructions than a program may have.
+fn check_lengths(
+    linker: &Linker,
+    linked: &[(ImageFunction, BTreeSet<usize>)],
+    programs: &BTreeMap<String, FuncId>,
+) -> Result<(), LoadError> {
+    let slots: usize = linked.iter().map(|(function, _)| function.insns.len()).sum();
+    if slots <= PROGRAM_INSNS.most_len() {
+        return Ok(());
+    }
+    let callees: Vec<BTreeSet<usize>> =
+        linked.iter().map(|(function, _)| function.insns.iter().filter_map(callee).collect()).collect();
+    for (name, func) in programs {
+        let place = || format!("program `{name}`");
+        let (mut reached, mut work, mut slots) = (vec![false; linked.len()], vec![func.0 as usize], 0);
+        while let Some(index) = work.pop() {
+            let Some((function, _)) =
+                linked.get(index).filter(|_| !std::mem::replace(&mut reached[index], true))
+            else {
+                continue;
+            };
+            slots += function.insns.len();
+            linker.steps.take(callees[index].len() as u64 + 1);
+            linker.steps.check(place)?;
+            work.extend(&callees[index]);
+        }
+        PROGRAM_INSNS.check(slots, place)?;
+    }
+    Ok(())
+}
+
+/// The function that a linked instruction calls or refers to, by number.
+fn callee(insn: &Insn) -> Option<usize> {
+    let call = insn.code == op::CALL_K && insn.src == op::CALL_LOCAL;
+    let reference = insn.is_ld_imm64() && insn.src == op::PSEUDO_FUNC;
+    if call || reference { usize::try_from(insn.imm).ok() } else { None }
 }
 
 fn refused(object: &Object, function: &ImageFunction, error: &CodeError) -> LoadError {
@@ -139,17 +180,17 @@ fn link_function(
     one.apply_core(linker)?;
     one.apply_relocations(linker)?;
     one.note_calls(linker)?;
-    let reachable = flow::reachable(&one.insns, |addr, size| linker.constant(addr, size, mem));
+    let reachable = flow::reachable(&one.insns, |addr, size| linker.constant(addr, size, mem), &linker.steps);
+    linker.steps.check(|| format!("program `{user}`, function `{}`", def.name))?;
     one.settle(linker, work, &reachable)?;
-    let bytes = def.start as u64 * 8..(def.start + def.len) as u64 * 8;
-    let lines: &[LineRecord] = linker.object.ext.lines.get(&section.name).map_or(&[], |lines| lines);
+    let lines = linker.object.ext.lines.get(&section.name).map_or(&[][..], |lines| lines);
     let function = ImageFunction {
         name: def.name.clone(),
         section: section.name.clone(),
         start: def.start,
         insns: one.insns,
         probe_mem: BTreeSet::new(),
-        lines: lines.iter().filter(|line| bytes.contains(&u64::from(line.insn_off))).copied().collect(),
+        lines: LineRecord::within(lines, def.start..def.start + def.len).to_vec(),
     };
     work.linked.push((function, one.core));
     Ok(())
@@ -184,14 +225,14 @@ impl OneFunction<'_> {
     /// Answers the CO-RE records of this function's instructions.
     fn apply_core(&mut self, linker: &mut Linker) -> Result<(), LoadError> {
         let object = linker.object;
-        let bytes = self.start as u64 * 8..(self.start + self.insns.len()) as u64 * 8;
-        let records: &[CoreRecord] = object.ext.core.get(&self.section.name).map_or(&[], |r| r);
-        for record in records.iter().filter(|r| bytes.contains(&u64::from(r.insn_off))) {
+        let records = object.ext.core.get(&self.section.name).map_or(&[][..], |records| records);
+        for record in CoreRecord::within(records, self.start..self.start + self.insns.len()) {
             let slot = record.insn_off as usize / 8 - self.start;
             let about = || core_relo::describe(record, &object.btf);
             let wrong = |e: String| format!("CO-RE record for {}: {e}", about());
-            let answer = core_relo::resolve(record, &object.btf, &linker.kernel.btf)
-                .map_err(|e| self.malformed(linker, slot, wrong(e)))?;
+            let answer = core_relo::resolve(record, &object.btf, &linker.kernel.btf, &linker.steps);
+            linker.steps.check(|| self.place(linker, slot))?;
+            let answer = answer.map_err(|e| self.malformed(linker, slot, wrong(e)))?;
             let before = self.insns.get(slot).copied().unwrap_or_default();
             let outcome = core_relo::apply(&mut self.insns, slot, &answer)
                 .map_err(|e| self.malformed(linker, slot, wrong(e)))?;
@@ -212,10 +253,7 @@ impl OneFunction<'_> {
     fn apply_relocations(&mut self, linker: &Linker) -> Result<(), LoadError> {
         let object = linker.object;
         let bytes = self.start as u64 * 8..(self.start + self.insns.len()) as u64 * 8;
-        for reloc in &object.elf.sections[self.section.index].relocs {
-            if !bytes.contains(&reloc.offset) {
-                continue;
-            }
+        for reloc in object.elf.sections[self.section.index].relocs_within(bytes) {
             let slot = (reloc.offset / 8) as usize - self.start;
             if reloc.offset % 8 != 0 || self.pending.contains_key(&slot) {
                 continue;
@@ -251,7 +289,7 @@ impl OneFunction<'_> {
             }
         } else {
             let section = symbol.section.unwrap_or(0);
-            if let Some(code) = linker.object.code.iter().position(|c| c.index == section) {
+            if let Some(&code) = linker.code_sections.get(&section) {
                 let target = symbol.value.wrapping_add(addend) / 8;
                 let key = self.function_at(linker, slot, code, target as i64)?;
                 self.pending.insert(slot, Pending::Function(key));
@@ -280,7 +318,7 @@ impl OneFunction<'_> {
             let offset =
                 symbol.value.wrapping_add(if symbol.kind == SymbolKind::Section { addend } else { 0 });
             let maps = linker.object.maps();
-            if let Some(index) = maps.iter().position(|m| m.offset == offset) {
+            if let Ok(index) = maps.binary_search_by_key(&offset, |map| map.offset) {
                 return Ok(linker.maps.handle(linker.map_ids[index]).0);
             }
         }
@@ -295,7 +333,7 @@ impl OneFunction<'_> {
     fn relocate_call(&mut self, linker: &Linker, slot: usize, symbol: &Symbol) -> Result<(), LoadError> {
         if !symbol.undefined {
             let section = symbol.section.unwrap_or(0);
-            let Some(code) = linker.object.code.iter().position(|c| c.index == section) else {
+            let Some(&code) = linker.code_sections.get(&section) else {
                 return Err(self.malformed(
                     linker,
                     slot,
@@ -328,8 +366,8 @@ impl OneFunction<'_> {
     /// The function that begins at a slot of a code section.
     fn function_at(&self, linker: &Linker, slot: usize, code: usize, target: i64) -> Result<Key, LoadError> {
         let section = &linker.object.code[code];
-        let found = section.functions.iter().position(|f| f.start as i64 == target);
-        found.map(|f| (code, f)).ok_or_else(|| {
+        let found = section.functions.binary_search_by_key(&target, |f| f.start as i64);
+        found.map(|f| (code, f)).map_err(|_| {
             let problem = format!("no function begins at instruction {target} of section {}", section.name);
             self.malformed(linker, slot, problem)
         })
@@ -337,7 +375,7 @@ impl OneFunction<'_> {
 
     /// Notes the calls that have no relocation: local ones within the section, and helpers.
     fn note_calls(&mut self, linker: &Linker) -> Result<(), LoadError> {
-        let code = linker.object.code.iter().position(|c| c.index == self.section.index).unwrap_or(0);
+        let code = linker.code_sections.get(&self.section.index).copied().unwrap_or(0);
         let mut slot = 0;
         while slot < self.insns.len() {
             let insn = self.insns[slot];

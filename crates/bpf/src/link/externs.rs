@@ -4,7 +4,7 @@ use super::{KconfigValue, KfuncRef, Linker, memory};
 use crate::btf::{Btf, Kind, TypeId, essential_name};
 use crate::core_relo::types_are_compat;
 use crate::error::{LoadError, LoadErrorKind};
-use crate::memory::{Memory, Perm};
+use crate::memory::Memory;
 use crate::object::{Extern, ExternKind};
 
 /// What a reference to an extern becomes.
@@ -39,7 +39,7 @@ impl Linker<'_> {
             };
             self.externs.insert(wanted.name.clone(), resolved);
         }
-        Ok(())
+        self.steps.check(|| "kernel functions".to_string())
     }
 
     /// By name without flavour; where the kernel's types know its prototype, that has to be compatible.
@@ -56,7 +56,7 @@ impl Linker<'_> {
         let btf = &self.kernel.btf;
         match (ours, btf.find_func(name).map(|f| btf.kind(f))) {
             (Some(ours), Some(Kind::Func(theirs, _))) => {
-                types_are_compat(self.object.btf(), ours, btf, *theirs)
+                types_are_compat(self.object.btf(), ours, btf, *theirs, &self.steps)
             }
             _ => true,
         }
@@ -78,10 +78,11 @@ impl Linker<'_> {
             places.push(content.len() as u64);
             content.extend_from_slice(&bytes);
         }
-        let base = mem.map(content.len() as u64, Perm::READ_WRITE).map_err(|e| memory(".kconfig", &e))?;
-        mem.write(base, &content).map_err(|e| memory(".kconfig", &e))?;
         let size = content.len() as u64;
-        self.maps.add_section(".kconfig", base, content.len() as u32);
+        let length = u32::try_from(size).map_err(|e| memory(".kconfig", &e))?;
+        let base = self.maps.add_section(".kconfig", length, Vec::new(), mem);
+        let base = base.map_err(|e| memory(".kconfig", &e))?;
+        mem.write(base, &content).map_err(|e| memory(".kconfig", &e))?;
         for (ext, place) in wanted.iter().zip(places) {
             self.externs.insert(ext.name.clone(), Resolved::Address(base.offset(place).0));
         }

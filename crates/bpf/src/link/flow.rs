@@ -6,12 +6,18 @@
 //! verifier, never more.
 
 use crate::insn::{Insn, op};
+use crate::limits::Steps;
 
 /// Registers with known values.
 type Known = [Option<u64>; 11];
 
-/// For each slot, whether execution can reach it; `constant` reads frozen data (address, bytes).
-pub(super) fn reachable(insns: &[Insn], constant: impl Fn(u64, u64) -> Option<u64>) -> Vec<bool> {
+/// For each slot, whether execution can reach it; `constant` reads frozen data (address, bytes). When `steps` ran out, the
+/// answer means nothing.
+pub(super) fn reachable(
+    insns: &[Insn],
+    constant: impl Fn(u64, u64) -> Option<u64>,
+    steps: &Steps,
+) -> Vec<bool> {
     let mut states: Vec<Option<Known>> = vec![None; insns.len()];
     let mut work = Vec::new();
     if !insns.is_empty() {
@@ -19,7 +25,7 @@ pub(super) fn reachable(insns: &[Insn], constant: impl Fn(u64, u64) -> Option<u6
         work.push(0usize);
     }
     while let Some(at) = work.pop() {
-        let Some(state) = states[at] else {
+        let Some(state) = states[at].filter(|_| steps.take(1)) else {
             continue;
         };
         let insn = insns[at];
@@ -169,10 +175,11 @@ mod tests {
             Insn::alu64_imm(op::MOV, 0, 0),
             Insn::exit(),
         ];
-        let with = |value| reachable(&program, move |a, s| ((a, s) == (0x1004, 1)).then_some(value));
+        let with =
+            |value| reachable(&program, move |a, s| ((a, s) == (0x1004, 1)).then_some(value), &Steps::new());
         assert!(!with(0)[4]);
         assert!(with(1)[4]);
-        assert!(reachable(&program, |_, _| None)[4], "unknown data: both sides");
+        assert!(reachable(&program, |_, _| None, &Steps::new())[4], "unknown data: both sides");
     }
 
     #[test]
@@ -183,6 +190,6 @@ mod tests {
             Insn::jump_imm(op::JNE, 1, 10, -2),
             Insn::exit(),
         ];
-        assert!(reachable(&program, |_, _| None)[3]);
+        assert!(reachable(&program, |_, _| None, &Steps::new())[3]);
     }
 }

@@ -23,10 +23,12 @@ use crate::btf::{Btf, MemberAt, TypeId};
 use crate::code::{Code, FuncId};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::fault::Location;
+use crate::helpers::Timers;
 use crate::insn::Insn;
+use crate::limits::Steps;
 use crate::maps::{MapId, MapTable};
 use crate::memory::{GuestAddr, Memory};
-use crate::object::{MapDef, Object, ProgramKind};
+use crate::object::{Object, ProgramKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an object is loaded against: the kernel as far as objects can see it.
@@ -91,8 +93,8 @@ pub struct Runtime {
     pub maps: MapTable,
     /// Reasons for instructions that must not run, by number (see [`TRAP_BASE`]).
     pub traps: Vec<String>,
-    /// Timers that were initialised, by address of their `struct bpf_timer`.
-    pub(crate) timers: BTreeMap<u64, crate::helpers::Timer>,
+    /// Timers that were initialised.
+    pub(crate) timers: Timers,
     /// State of interrupts as `bpf_local_irq_save` has it.
     pub(crate) irq_depth: u32,
 }
@@ -183,6 +185,14 @@ struct Linker<'a> {
     externs: BTreeMap<String, externs::Resolved>,
     kfuncs: Vec<KfuncRef>,
     traps: Vec<String>,
+    /// Numbers of the reasons in `traps`.
+    trap_numbers: BTreeMap<String, usize>,
+    /// Code section of each ELF section.
+    code_sections: BTreeMap<usize, usize>,
+    /// Frozen sections, in order of place.
+    frozen: Vec<sections::Placed>,
+    /// What may still be looked at.
+    steps: Steps,
 }
 
 impl<'a> Linker<'a> {
@@ -202,6 +212,15 @@ impl<'a> Linker<'a> {
             externs: BTreeMap::new(),
             kfuncs: Vec::new(),
             traps: Vec::new(),
+            trap_numbers: BTreeMap::new(),
+            code_sections: object
+                .code
+                .iter()
+                .enumerate()
+                .map(|(code, section)| (section.index, code))
+                .collect(),
+            frozen: Vec::new(),
+            steps: Steps::new(),
         };
         linker.create_maps(settings, mem)?;
         linker.place_sections(mem)?;
@@ -241,18 +260,16 @@ impl<'a> Linker<'a> {
         Ok(())
     }
 
-    fn map_named(&self, name: &str) -> Option<(&'a MapDef, MapId)> {
-        let index = self.object.maps().iter().position(|m| m.name == name)?;
-        Some((&self.object.maps()[index], self.map_ids[index]))
-    }
-
     /// Fills the slots that declarations give: inner maps, programs of a program array.
     fn fill_map_slots(&mut self, linked: &code::Linked, mem: &mut Memory) -> Result<(), LoadError> {
+        // The first map of a name counts.
+        let named = self.object.maps().iter().map(|map| map.name.as_str()).zip(self.map_ids.clone());
+        let named: BTreeMap<&str, MapId> = named.rev().collect();
         for (def, &id) in self.object.maps().iter().zip(&self.map_ids.clone()) {
             for (slot, target) in &def.slots {
                 let key = slot.to_le_bytes();
-                let done = match (self.map_named(target), linked.by_name.get(target)) {
-                    (Some((_, inner)), _) => self.maps.set_inner(id, &key, inner, mem),
+                let done = match (named.get(target.as_str()), linked.by_name.get(target)) {
+                    (Some(&inner), _) => self.maps.set_inner(id, &key, inner, mem),
                     (None, Some(&func)) => self.maps.set_program(id, *slot, func),
                     // A program that is not loaded leaves its slot empty.
                     (None, None) => Ok(()),
@@ -295,15 +312,15 @@ impl<'a> Linker<'a> {
             kfuncs: self.kfuncs,
             struct_ops,
             variables,
-            runtime: Runtime { maps: self.maps, traps: self.traps, timers: BTreeMap::new(), irq_depth: 0 },
+            runtime: Runtime { maps: self.maps, traps: self.traps, timers: Timers::default(), irq_depth: 0 },
             types: self.object.btf().clone(),
         })
     }
 
     /// A call that ends the program with this reason.
     fn trap(&mut self, reason: String) -> Insn {
-        let index = self.traps.iter().position(|t| *t == reason).unwrap_or_else(|| {
-            self.traps.push(reason);
+        let index = *self.trap_numbers.entry(reason).or_insert_with_key(|reason| {
+            self.traps.push(reason.clone());
             self.traps.len() - 1
         });
         Insn::call_helper((TRAP_BASE + index as u32) as i32)
@@ -327,6 +344,20 @@ impl Image {
         let line = LineRecord::of(&function.lines, function.start + at.insn as usize)?;
         let (place, text) = (line.place(&self.types), self.types.string(line.text).trim());
         Some(if text.is_empty() { place } else { format!("{place}: {text}") })
+    }
+
+    /// The same for a call. Where a header's inline function makes it, the line before it of the file that the program
+    /// itself is in is told too: objects say no more of where a function was inlined.
+    pub fn calling_line(&self, at: &Location) -> Option<String> {
+        let line = self.source_line(at)?;
+        let place = |line: &str| line.split(": ").next().unwrap_or_default().to_string();
+        let in_header = |line: &str| place(line).split(':').next().is_some_and(|file| file.ends_with(".h"));
+        if !in_header(&line) {
+            return Some(line);
+        }
+        let before = (0..at.insn).rev().filter_map(|insn| self.source_line(&Location { insn, ..at.clone() }));
+        let own = before.into_iter().find(|line| !in_header(line));
+        Some(own.map_or_else(|| line.clone(), |own| format!("{line} (inlined after {})", place(&own))))
     }
 
     /// Reads a variable, or an element or member of one (`counts[3]`, `state.x`), as a number.

@@ -23,8 +23,8 @@ pub fn is_loaded(
     if program.autoload {
         return Ok(true);
     }
-    let tags = object.btf().tags_of_function(&program.name);
-    let Some(condition) = tags.into_iter().find_map(|tag| tag.strip_prefix(TAG)) else { return Ok(false) };
+    let mut tags = object.btf().function_tags().filter(|(name, _)| *name == program.name);
+    let Some(condition) = tags.find_map(|(_, tag)| tag.strip_prefix(TAG)) else { return Ok(false) };
     let malformed = |problem: &str| {
         let place = format!("program `{}`", program.name);
         LoadError::malformed(place, format!("its condition `{condition}`: {problem}"))

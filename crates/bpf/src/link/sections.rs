@@ -3,6 +3,7 @@
 use super::{Linker, memory};
 use crate::btf::Kind;
 use crate::error::LoadError;
+use crate::maps::find_special;
 use crate::memory::{ARENA_BASE, GuestAddr, Memory, PAGE_SIZE, Perm};
 
 /// The section of variables in the arena.
@@ -28,8 +29,12 @@ impl Linker<'_> {
             let placed = if section.name == ARENA_SECTION {
                 self.place_in_arena(section.size, &place, mem)?
             } else {
-                let base = mem.map(section.size, Perm::READ_WRITE).map_err(|e| memory(&place, &e))?;
-                self.maps.add_section(&section.name, base, section.size as u32);
+                let size = u32::try_from(section.size).map_err(|e| memory(&place, &e))?;
+                let variables = object.variables().filter(|variable| variable.section == section.name);
+                let types = variables.filter_map(|variable| Some((variable.ty?, variable.offset)));
+                let special = find_special(object.btf(), types);
+                let base = self.maps.add_section(&section.name, size, special, mem);
+                let base = base.map_err(|e| memory(&place, &e))?;
                 let read_only = section.name.starts_with(".rodata");
                 Placed { base, size: section.size, read_only }
             };
@@ -96,16 +101,18 @@ impl Linker<'_> {
 
     /// Freezes `.rodata` once everything is filled in.
     pub(super) fn protect_read_only(&mut self, mem: &mut Memory) {
-        for placed in self.sections.values().filter(|p| p.read_only) {
+        self.frozen = self.sections.values().filter(|p| p.read_only).copied().collect();
+        self.frozen.sort_by_key(|placed| placed.base);
+        for placed in &self.frozen {
             mem.protect(placed.base, placed.size, Perm::READ);
         }
     }
 
     /// The bytes of a constant: only what lies in a frozen section counts.
     pub(super) fn constant(&self, addr: u64, size: u64, mem: &Memory) -> Option<u64> {
-        let within =
-            |p: &&Placed| addr >= p.base.0 && addr.checked_add(size).is_some_and(|e| e <= p.base.0 + p.size);
-        self.sections.values().filter(|p| p.read_only).find(within)?;
+        let before = self.frozen.partition_point(|placed| placed.base.0 <= addr);
+        let placed = self.frozen.get(before.checked_sub(1)?)?;
+        addr.checked_add(size).filter(|end| *end <= placed.base.0 + placed.size)?;
         let bytes = mem.slice(GuestAddr(addr), size).ok()?;
         let mut word = [0u8; 8];
         word[..size as usize].copy_from_slice(bytes);

@@ -5,7 +5,7 @@ use crate::btf::{Kind, Member, TypeId};
 use crate::code::FuncId;
 use crate::error::{LoadError, LoadErrorKind};
 use crate::object::StructOpsVar;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A struct_ops table of the image, such as a scheduler's `sched_ext_ops`.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +57,7 @@ impl Linker<'_> {
             ));
         };
         let btf = self.object.btf();
+        let set: BTreeSet<&str> = var.functions.iter().map(|(member, _)| member.as_str()).collect();
         let mut table = StructOps {
             type_name: var.type_name.clone(),
             var_name: var.name.clone(),
@@ -65,7 +66,7 @@ impl Linker<'_> {
         for member in btf.members(var.ty) {
             let name = btf.member_name(member);
             let place = format!("{place}, member `{name}`");
-            self.check_member(var, kernel_ty, member, &place)?;
+            self.check_member(var, kernel_ty, member, set.contains(name), &place)?;
             let offset = (member.bit_offset / 8) as usize;
             let size = btf.size_of(member.ty).unwrap_or(0) as usize;
             let bytes = offset.checked_add(size).and_then(|end| var.data.get(offset..end)).unwrap_or(&[]);
@@ -83,9 +84,9 @@ impl Linker<'_> {
                 _ => {}
             }
         }
+        let programs: BTreeSet<&str> = self.object.programs().iter().map(|p| p.name.as_str()).collect();
         for (member, function) in &var.functions {
-            let known = self.object.programs().iter().any(|p| p.name == *function);
-            if !known {
+            if !programs.contains(function.as_str()) {
                 let place = format!("{place}, member `{member}`");
                 let problem = format!("`{function}` is no struct_ops program");
                 let cure = "put the function in SEC(\"struct_ops/...\") (BPF_STRUCT_OPS does)";
@@ -95,12 +96,13 @@ impl Linker<'_> {
         Ok(Checked { table, functions: var.functions.clone() })
     }
 
-    /// Same kind and size as in the kernel; a member that the kernel does not have must be unset.
+    /// Same kind and size as in the kernel, `set` where it is a function; a member that the kernel does not have must be unset.
     fn check_member(
         &self,
         var: &StructOpsVar,
         kernel_ty: TypeId,
         member: &Member,
+        set: bool,
         place: &str,
     ) -> Result<(), LoadError> {
         let (btf, kernel) = (self.object.btf(), &self.kernel.btf);
@@ -108,7 +110,6 @@ impl Linker<'_> {
         let fail = |problem: String, cure: &str| {
             Err(LoadError::new(LoadErrorKind::Unresolved, place, problem, cure))
         };
-        let set = var.functions.iter().any(|f| f.0 == name);
         let (Some(size), false) = (btf.size_of(member.ty), member.bitfield != 0) else {
             return fail("a member of unknown size or a bit field".into(), "use the kernel's own struct");
         };

@@ -8,6 +8,7 @@
 
 use super::KfuncRef;
 use crate::insn::{Insn, op};
+use crate::limits::Steps;
 use std::collections::BTreeSet;
 
 /// Registers (bit n: r n) and 8-byte stack slots (bit n: r10 - 8 (n+1)) that hold a walked pointer.
@@ -28,33 +29,55 @@ struct Summary {
 /// Kernel functions whose result is a pointer that may not be trusted.
 const UNTRUSTED_KFUNCS: [&str; 1] = ["bpf_rdonly_cast"];
 
-/// For each function (linked instructions, slots with a relocated field), the slots of soft loads.
+/// For each function (linked instructions, slots with a relocated field), the slots of soft loads. When `steps` ran out,
+/// the answer means nothing.
 pub(super) fn probe_marks(
     functions: &[(&[Insn], &BTreeSet<usize>)],
     kfuncs: &[KfuncRef],
+    steps: &Steps,
 ) -> Vec<BTreeSet<u32>> {
     let mut summaries = vec![Summary::default(); functions.len()];
     let mut marks = vec![BTreeSet::new(); functions.len()];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for (index, (insns, core)) in functions.iter().enumerate() {
-            let mut pass = Pass { insns, core, kfuncs, summaries: &mut summaries, changed: false };
-            let (found, returns) = pass.run(index);
-            changed |= pass.changed || (returns && !summaries[index].returns);
-            summaries[index].returns |= returns;
-            marks[index] = found;
+    let callers = callers(functions);
+    // Functions about whose arguments or callees something became known since they were looked at.
+    let mut due: BTreeSet<usize> = (0..functions.len()).collect();
+    while let Some(index) = due.pop_first() {
+        let (insns, core) = functions[index];
+        let mut pass = Pass { insns, core, kfuncs, steps, summaries: &mut summaries, due: &mut due };
+        let (found, returns) = pass.run(index);
+        if returns && !summaries[index].returns {
+            summaries[index].returns = true;
+            due.extend(&callers[index]);
         }
+        marks[index] = found;
     }
     marks
+}
+
+/// For each function those that call it.
+fn callers(functions: &[(&[Insn], &BTreeSet<usize>)]) -> Vec<BTreeSet<usize>> {
+    let mut callers = vec![BTreeSet::new(); functions.len()];
+    for (caller, (insns, _)) in functions.iter().enumerate() {
+        for insn in insns.iter().filter(|insn| is_local_call(**insn)) {
+            if let Some(callers) = callers.get_mut(insn.imm as usize) {
+                callers.insert(caller);
+            }
+        }
+    }
+    callers
+}
+
+fn is_local_call(insn: Insn) -> bool {
+    insn.code == op::CALL_K && insn.src == op::CALL_LOCAL
 }
 
 struct Pass<'a> {
     insns: &'a [Insn],
     core: &'a BTreeSet<usize>,
     kfuncs: &'a [KfuncRef],
+    steps: &'a Steps,
     summaries: &'a mut [Summary],
-    changed: bool,
+    due: &'a mut BTreeSet<usize>,
 }
 
 impl Pass<'_> {
@@ -68,7 +91,7 @@ impl Pass<'_> {
             *first = Some(Walked { registers: self.summaries[index].entry, stack: 0 });
         }
         while let Some(at) = work.pop() {
-            let Some(state) = states.get(at).copied().flatten() else {
+            let Some(state) = states.get(at).copied().flatten().filter(|_| self.steps.take(1)) else {
                 continue;
             };
             let insn = self.insns[at];
@@ -136,10 +159,12 @@ impl Pass<'_> {
     fn call(&mut self, insn: Insn, s: &mut Walked) {
         let arguments = s.registers & 0b11_1110;
         let mut result = false;
-        if insn.code == op::CALL_K && insn.src == op::CALL_LOCAL {
+        if is_local_call(insn) {
             if let Some(callee) = self.summaries.get_mut(insn.imm as usize) {
-                self.changed |= callee.entry | arguments != callee.entry;
-                callee.entry |= arguments;
+                if callee.entry | arguments != callee.entry {
+                    callee.entry |= arguments;
+                    self.due.insert(insn.imm as usize);
+                }
                 result = callee.returns;
             }
         } else if insn.code == op::CALL_K && insn.src == op::CALL_KFUNC {
@@ -181,7 +206,7 @@ mod tests {
             Insn::exit(),
         ];
         let core = BTreeSet::from([0, 1, 4]);
-        let marks = probe_marks(&[(&program, &core)], &[]);
+        let marks = probe_marks(&[(&program, &core)], &[], &Steps::new());
         assert_eq!(marks[0], BTreeSet::from([1, 4]));
     }
 
@@ -191,7 +216,7 @@ mod tests {
             [Insn::load(op::DW, 1, 1, 8), Insn::call_local(1), Insn::load(op::W, 0, 0, 4), Insn::exit()];
         let callee = [Insn::load(op::W, 2, 1, 0), Insn::alu64_reg(op::MOV, 0, 1), Insn::exit()];
         let (first, second) = (BTreeSet::from([0, 2]), BTreeSet::from([0]));
-        let marks = probe_marks(&[(&caller, &first), (&callee, &second)], &[]);
+        let marks = probe_marks(&[(&caller, &first), (&callee, &second)], &[], &Steps::new());
         assert_eq!(marks[1], BTreeSet::from([0]), "the callee's argument");
         assert_eq!(marks[0], BTreeSet::from([2]), "the callee's result");
     }

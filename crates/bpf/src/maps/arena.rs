@@ -31,6 +31,11 @@ impl Arena {
         self.pages
     }
 
+    /// Runs of free pages, which an allocation may have to look at.
+    pub(crate) fn runs(&self) -> usize {
+        self.free.len()
+    }
+
     /// Pages not allocated.
     pub fn free_pages(&self) -> u32 {
         self.free.values().sum()
@@ -51,9 +56,10 @@ impl Arena {
                 (len >= count + (start_at - start)).then_some(start_at)
             })?,
         };
+        let bytes = u64::from(count) * PAGE_SIZE;
         self.take(first, count)?;
         let addr = GuestAddr(ARENA_BASE + u64::from(first) * PAGE_SIZE);
-        if mem.map_at(addr, u64::from(count) * PAGE_SIZE, Perm::READ_WRITE).is_err() {
+        if mem.take(bytes).is_err() || mem.map_at(addr, bytes, Perm::READ_WRITE).is_err() {
             self.give(first, count);
             return None;
         }
@@ -86,6 +92,7 @@ impl Arena {
                 continue;
             }
             mem.unmap(GuestAddr(ARENA_BASE + u64::from(page) * PAGE_SIZE), PAGE_SIZE);
+            mem.give_back(PAGE_SIZE);
             self.give(page, 1);
         }
     }

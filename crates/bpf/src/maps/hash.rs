@@ -1,16 +1,21 @@
 //! Hash maps: open addressing over element numbers, elements in guest memory, order of insertion in a linked list.
 
 use super::{EXIST, Errno, NOEXIST};
-use crate::memory::{GuestAddr, Memory, Perm};
+use crate::memory::{GuestAddr, Memory};
 
 /// No element.
 const NONE: u32 = u32::MAX;
+/// Bytes that the host keeps for an element besides its key: hash, links, a share of the table, which is between a
+/// quarter and half full and is copied when it grows, and a place among the free.
+const HOST_BYTES: u64 = 4 + size_of::<Link>() as u64 + 24 + 4;
 /// Elements per piece of guest memory at first; pieces double, so addresses never move and small maps stay small.
 const FIRST_CHUNK: u32 = 64;
 
 /// Keys and values of one map.
 #[derive(Debug, Clone)]
 pub(super) struct HashStore {
+    /// Number of the map.
+    owner: u32,
     key_size: usize,
     value_stride: u64,
     value_offset: u64,
@@ -40,8 +45,16 @@ struct Link {
 }
 
 impl HashStore {
-    pub(super) fn new(key_size: u32, value_size: u32, copies: u32, max_entries: u32, lru: bool) -> HashStore {
+    /// An empty map number `owner` with keys and values of these `sizes`.
+    pub(super) fn new(
+        owner: u32,
+        (key_size, value_size): (u32, u32),
+        copies: u32,
+        max_entries: u32,
+        lru: bool,
+    ) -> HashStore {
         HashStore {
+            owner,
             key_size: key_size as usize,
             value_stride: u64::from(value_size).next_multiple_of(8),
             value_offset: u64::from(key_size).next_multiple_of(8),
@@ -168,8 +181,16 @@ impl HashStore {
         let slot = self.links.len() as u32;
         let (chunk, _) = Self::chunk_of(slot);
         if chunk == self.chunks.len() {
-            let bytes = self.element_bytes() * (u64::from(FIRST_CHUNK) << chunk);
-            self.chunks.push(mem.map(bytes, Perm::READ_WRITE).map_err(|_| Errno::ENOMEM)?);
+            let (first, more) = (u64::from(slot), u64::from(FIRST_CHUNK) << chunk);
+            // The last piece has room for as many as there can be, no more.
+            let elements = more.min(u64::from(self.max_entries).saturating_sub(first).max(1));
+            let host = elements * (HOST_BYTES + self.key_size as u64);
+            mem.take(host).map_err(|_| Errno::ENOMEM)?;
+            let mapped = mem.map_values(self.element_bytes().saturating_mul(elements), self.owner);
+            self.chunks.push(mapped.map_err(|_| {
+                mem.give_back(host);
+                Errno::ENOMEM
+            })?);
         }
         self.links.push(Link { older: NONE, newer: NONE, used: false });
         self.hashes.push(0);
@@ -258,20 +279,21 @@ impl HashStore {
         std::iter::successors(Some(self.oldest).filter(|&s| s != NONE), next)
     }
 
-    /// The element that holds this address in its value: (value's address, key's address).
-    pub(super) fn owner_of(&self, addr: u64) -> Option<(GuestAddr, GuestAddr)> {
-        for (number, chunk) in self.chunks.iter().enumerate() {
-            let distance = addr.wrapping_sub(chunk.0);
-            let within = distance / self.element_bytes();
-            if within >= u64::from(FIRST_CHUNK) << number {
-                continue;
-            }
-            let slot = FIRST_CHUNK * ((1 << number) - 1) + within as u32;
-            let used = self.links.get(slot as usize).is_some_and(|l| l.used);
-            let element = chunk.offset(within * self.element_bytes());
-            return used.then(|| (element.offset(self.value_offset), element));
-        }
-        None
+    /// Whether an element is in the map.
+    pub(super) fn is_used(&self, slot: u32) -> bool {
+        self.links.get(slot as usize).is_some_and(|link| link.used)
+    }
+
+    /// The element that holds this address in a value, in the piece of memory that begins at `chunk`: (value's address,
+    /// key's address).
+    pub(super) fn owner_of(&self, addr: u64, chunk: u64) -> Option<(GuestAddr, GuestAddr)> {
+        let number = self.chunks.iter().position(|start| start.0 == chunk)?;
+        let distance = addr.checked_sub(chunk)?;
+        let slot = FIRST_CHUNK * ((1 << number) - 1) + u32::try_from(distance / self.element_bytes()).ok()?;
+        let within = (distance % self.element_bytes()).checked_sub(self.value_offset)?;
+        let element = GuestAddr(addr - distance % self.element_bytes());
+        let value = element.offset(self.value_offset + within / self.value_stride * self.value_stride);
+        self.is_used(slot).then_some((value, element))
     }
 }
 
@@ -309,7 +331,7 @@ mod tests {
     #[test]
     fn random_operations_agree_with_an_ordered_map() {
         let mut mem = Memory::new().expect("memory");
-        let mut hash = HashStore::new(4, 8, 1, 300, false);
+        let mut hash = HashStore::new(0, (4, 8), 1, 300, false);
         let mut model: BTreeMap<u32, u32> = BTreeMap::new();
         let mut state = 12345u64;
         for step in 0..20_000u32 {
@@ -341,7 +363,7 @@ mod tests {
     #[test]
     fn a_full_lru_map_evicts_what_was_used_least_recently() {
         let mut mem = Memory::new().expect("memory");
-        let mut hash = HashStore::new(4, 4, 1, 2, true);
+        let mut hash = HashStore::new(0, (4, 4), 1, 2, true);
         let key = |k: u32| k.to_le_bytes();
         hash.claim(&key(1), 0, &mut mem).expect("room");
         hash.claim(&key(2), 0, &mut mem).expect("room");

@@ -9,6 +9,7 @@
 
 mod arena;
 mod hash;
+mod places;
 mod ring;
 mod special;
 mod storage;
@@ -16,6 +17,8 @@ mod storage;
 pub use storage::CREATE as STORAGE_CREATE;
 
 pub use arena::Arena;
+pub(crate) use places::ValuePlace;
+pub(crate) use special::find_in as find_special;
 pub use special::{Special, SpecialKind};
 
 use crate::btf::Btf;
@@ -73,8 +76,8 @@ const HANDLE_STRIDE: u64 = 64;
 const MAX_MAPS: u64 = 1024;
 /// Most slots of a map of maps or programs (chosen: their slots are kept outside guest memory).
 const MAX_SLOTS: u32 = 1 << 20;
-/// Most bytes that one map may take (chosen: half of a guest address window).
-const MAX_MAP_BYTES: u64 = 2 << 30;
+/// Bytes that the host keeps for a slot of a map of maps or programs.
+const SLOT_BYTES: u64 = 8;
 
 /// One map.
 #[derive(Debug, Clone)]
@@ -137,9 +140,7 @@ impl MapTable {
     /// # Errors
     /// A sentence that says what is wrong with the declaration or what is not modelled.
     pub fn create(&mut self, def: &MapDef, types: &Btf, mem: &mut Memory) -> Result<MapId, String> {
-        if self.maps.len() as u64 >= MAX_MAPS {
-            return Err(format!("more than {MAX_MAPS} maps"));
-        }
+        self.check_count()?;
         let store = self.make_store(def, mem)?;
         let special = def.value_type.map_or(Vec::new(), |ty| special::find(types, ty));
         self.maps.push(Map {
@@ -155,8 +156,19 @@ impl MapTable {
         Ok(MapId(self.maps.len() as u32 - 1))
     }
 
-    /// A data section as a map of one value at `base`.
-    pub(crate) fn add_section(&mut self, name: &str, base: GuestAddr, size: u32) -> MapId {
+    /// A data section as a map of one value with these kernel-owned parts; where it lies.
+    ///
+    /// # Errors
+    /// A sentence: more maps than there can be, or no room.
+    pub(crate) fn add_section(
+        &mut self,
+        name: &str,
+        size: u32,
+        special: Vec<Special>,
+        mem: &mut Memory,
+    ) -> Result<GuestAddr, String> {
+        self.check_count()?;
+        let base = room(mem, self.maps.len() as u32, 1, u64::from(size))?;
         self.maps.push(Map {
             name: name.to_string(),
             kind: MapType::ARRAY,
@@ -164,25 +176,33 @@ impl MapTable {
             value_size: size,
             max_entries: 1,
             flags: 0,
-            special: Vec::new(),
+            special,
             store: Store::Array { base, stride: u64::from(size) },
         });
-        MapId(self.maps.len() as u32 - 1)
+        Ok(base)
+    }
+
+    fn check_count(&self) -> Result<(), String> {
+        if self.maps.len() as u64 >= MAX_MAPS {
+            return Err(format!("more than {MAX_MAPS} maps"));
+        }
+        Ok(())
     }
 
     fn make_store(&mut self, def: &MapDef, mem: &mut Memory) -> Result<Store, String> {
         let (entries, stride) = (u64::from(def.max_entries), u64::from(def.value_size).next_multiple_of(8));
         let cpus = u64::from(self.nr_cpus);
+        let owner = self.maps.len() as u32;
         let wants = |key: bool, value: bool, entries: bool| check_sizes(def, key, value, entries);
         match def.map_type {
             MapType::ARRAY => {
                 wants(true, true, true)?;
-                let base = room(mem, entries, stride)?;
+                let base = room(mem, owner, entries, stride)?;
                 Ok(Store::Array { base, stride })
             }
             MapType::PERCPU_ARRAY => {
                 wants(true, true, true)?;
-                let base = room(mem, entries * cpus, stride)?;
+                let base = room(mem, owner, entries * cpus, stride)?;
                 Ok(Store::PercpuArray { base, stride, cpu_stride: entries * stride })
             }
             MapType::HASH | MapType::LRU_HASH | MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH => {
@@ -190,30 +210,27 @@ impl MapTable {
                 let percpu = matches!(def.map_type, MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH);
                 let lru = matches!(def.map_type, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH);
                 let copies = if percpu { self.nr_cpus } else { 1 };
-                Ok(Store::Hash(HashStore::new(def.key_size, def.value_size, copies, def.max_entries, lru)))
+                let sizes = (def.key_size, def.value_size);
+                Ok(Store::Hash(HashStore::new(owner, sizes, copies, def.max_entries, lru)))
             }
             MapType::HASH_OF_MAPS => {
                 wants(true, false, true)?;
-                Ok(Store::Hash(HashStore::new(def.key_size, 8, 1, def.max_entries, false)))
+                Ok(Store::Hash(HashStore::new(owner, (def.key_size, 8), 1, def.max_entries, false)))
             }
             MapType::ARRAY_OF_MAPS => {
                 wants(true, false, true)?;
-                check_slots(def)?;
-                Ok(Store::MapArray(vec![None; def.max_entries as usize]))
+                Ok(Store::MapArray(slots(def, mem)?))
             }
-            MapType::PROG_ARRAY => {
-                check_slots(def)?;
-                Ok(Store::Programs(vec![None; def.max_entries as usize]))
-            }
+            MapType::PROG_ARRAY => Ok(Store::Programs(slots(def, mem)?)),
             MapType::QUEUE | MapType::STACK => {
                 wants(false, true, true)?;
-                let base = room(mem, entries, stride)?;
+                let base = room(mem, owner, entries, stride)?;
                 Ok(Store::Queue { base, stride, head: 0, len: 0, lifo: def.map_type == MapType::STACK })
             }
-            MapType::RINGBUF => Ok(Store::Ring(Ring::new(def.max_entries, mem)?)),
+            MapType::RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, mem)?)),
             MapType::TASK_STORAGE | MapType::CGRP_STORAGE => {
                 wants(false, true, false)?;
-                Ok(Store::Storage(Storage::new(def.value_size)))
+                Ok(Store::Storage(Storage::new(owner, def.value_size)))
             }
             MapType::ARENA => {
                 self.arena = Some(Arena::new(def.max_entries, self.arena.is_some())?);
@@ -297,7 +314,7 @@ impl MapTable {
 
     /// The value of this index in an array, for a program on `cpu`: its address, if it is in range.
     #[inline]
-    pub(crate) fn element(&self, id: MapId, index: u32, cpu: u32) -> Option<GuestAddr> {
+    pub fn element(&self, id: MapId, index: u32, cpu: u32) -> Option<GuestAddr> {
         self.get(id)?.element(index, cpu, self.nr_cpus)
     }
 
@@ -401,45 +418,6 @@ impl MapTable {
         }
     }
 
-    /// The elements at this moment, as (key, address of the value on `cpu`), in order of insertion (index for arrays).
-    pub fn elements(&self, id: MapId, cpu: u32) -> Vec<(Vec<u8>, GuestAddr)> {
-        let Some(map) = self.get(id) else {
-            return Vec::new();
-        };
-        let cpu = cpu.min(self.nr_cpus - 1);
-        let index_key = |i: u32| i.to_le_bytes().to_vec();
-        match &map.store {
-            Store::Array { base, stride } => {
-                (0..map.max_entries).map(|i| (index_key(i), base.offset(u64::from(i) * stride))).collect()
-            }
-            Store::PercpuArray { base, stride, cpu_stride } => (0..map.max_entries)
-                .map(|i| (index_key(i), base.offset(u64::from(cpu) * cpu_stride + u64::from(i) * stride)))
-                .collect(),
-            Store::Hash(hash) => {
-                let copy = if hash.copies() > 1 { cpu } else { 0 };
-                let entry = |slot| Some((hash.key(slot).to_vec(), hash.value(slot, copy)?));
-                hash.slots().filter_map(entry).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// As [`MapTable::lookup`] for hash maps, without marking the element as used.
-    pub(crate) fn peek(&self, id: MapId, key: &[u8], cpu: u32) -> Option<GuestAddr> {
-        match &self.get(id)?.store {
-            Store::Hash(hash) => hash.value(hash.find(key)?, if hash.copies() > 1 { cpu } else { 0 }),
-            _ => None,
-        }
-    }
-
-    /// Where the key of an element of a hash map is in guest memory.
-    pub(crate) fn key_address(&self, id: MapId, key: &[u8]) -> Option<GuestAddr> {
-        match &self.get(id)?.store {
-            Store::Hash(hash) => Some(hash.element(hash.find(key)?)),
-            _ => None,
-        }
-    }
-
     /// The number of elements now; `max_entries` for arrays.
     pub fn len(&self, id: MapId) -> u32 {
         match self.get(id).map(|m| (&m.store, m.max_entries)) {
@@ -449,30 +427,6 @@ impl MapTable {
             Some((_, max)) => max,
             None => 0,
         }
-    }
-
-    /// The map that owns the value at this address (for timers and other parts of values), with the value's start and
-    /// where its key can be read.
-    pub(crate) fn owner_of(&self, addr: u64, mem: &mut Memory) -> Option<(MapId, GuestAddr, GuestAddr)> {
-        for (id, map) in self.iter() {
-            let (value, key) = match &map.store {
-                Store::Array { base, stride } => {
-                    let distance = addr.wrapping_sub(base.0);
-                    if distance >= stride * u64::from(map.max_entries) {
-                        continue;
-                    }
-                    let index = distance / stride;
-                    (base.offset(index * stride), self.scratch_key(index as u32, mem))
-                }
-                Store::Hash(hash) => match hash.owner_of(addr) {
-                    Some(found) => found,
-                    None => continue,
-                },
-                _ => continue,
-            };
-            return Some((id, value, key));
-        }
-        None
     }
 }
 
@@ -547,22 +501,22 @@ fn check_sizes(def: &MapDef, key: bool, value: bool, entries: bool) -> Result<()
     if entries && def.max_entries == 0 {
         return Err("max_entries is 0".into());
     }
-    if u64::from(def.value_size.max(def.key_size).max(8)) * u64::from(def.max_entries) > MAX_MAP_BYTES {
-        return Err(format!("needs more than {MAX_MAP_BYTES} bytes"));
-    }
     Ok(())
 }
 
-fn check_slots(def: &MapDef) -> Result<(), String> {
-    if def.max_entries <= MAX_SLOTS {
-        return Ok(());
+/// Room on the host for the slots of a map of maps or programs.
+fn slots<T: Clone>(def: &MapDef, mem: &mut Memory) -> Result<Vec<Option<T>>, String> {
+    if def.max_entries > MAX_SLOTS {
+        return Err(format!("{} slots, the limit is {MAX_SLOTS}", def.max_entries));
     }
-    Err(format!("{} slots, the limit is {MAX_SLOTS}", def.max_entries))
+    mem.take(u64::from(def.max_entries) * SLOT_BYTES).map_err(|e| e.to_string())?;
+    Ok(vec![None; def.max_entries as usize])
 }
 
-fn room(mem: &mut Memory, entries: u64, stride: u64) -> Result<GuestAddr, String> {
+/// Room in the guest for the values of map number `owner`.
+fn room(mem: &mut Memory, owner: u32, entries: u64, stride: u64) -> Result<GuestAddr, String> {
     let bytes = entries.checked_mul(stride).ok_or("the size is beyond 2^64")?;
-    mem.map(bytes, Perm::READ_WRITE).map_err(|e| e.to_string())
+    mem.map_values(bytes, owner).map_err(|e| e.to_string())
 }
 
 fn index_of(key: &[u8]) -> Option<u32> {
@@ -593,7 +547,7 @@ mod tests {
         assert!(refused(def(2, 8, 4, 4)).contains("keys of 4 bytes"));
         assert!(refused(def(1, 0, 4, 4)).contains("key has no size"));
         assert!(refused(def(1, 4, 4, 0)).contains("max_entries is 0"));
-        assert!(refused(def(2, 4, u32::MAX, u32::MAX)).contains("more than"));
+        assert!(refused(def(2, 4, u32::MAX, u32::MAX)).contains("--guest-memory"));
         assert!(refused(def(27, 0, 0, 5000)).contains("power of two"));
         assert!(refused(def(3, 4, 4, u32::MAX)).contains("slots"));
     }

@@ -1,7 +1,7 @@
 //! Ring buffers and queues: programs write, the host reads (or other programs, for queues).
 
 use super::{EXIST, Errno, MapId, MapTable, Store};
-use crate::memory::{GuestAddr, Memory, Perm};
+use crate::memory::{GuestAddr, Memory};
 use std::collections::VecDeque;
 
 /// Bytes before each record in the kernel's ring (`BPF_RINGBUF_HDR_SZ`); they count against its size.
@@ -33,19 +33,22 @@ enum State {
 }
 
 impl Ring {
-    pub(super) fn new(bytes: u32, mem: &mut Memory) -> Result<Ring, String> {
+    pub(super) fn new(owner: u32, bytes: u32, mem: &mut Memory) -> Result<Ring, String> {
         if !bytes.is_power_of_two() || !bytes.is_multiple_of(4096) {
             return Err(format!(
                 "a ring buffer of {bytes} bytes; it has to be a power of two of whole pages"
             ));
         }
         let size = u64::from(bytes);
-        let base = mem.map(size * 2, Perm::READ_WRITE).map_err(|e| e.to_string())?;
+        // The smallest record takes two words of the ring, and the host keeps an entry for each.
+        let entries = size / (2 * HEADER) * size_of::<Record>() as u64;
+        mem.take(entries).map_err(|e| e.to_string())?;
+        let base = mem.map_values(size * 2, owner).map_err(|e| e.to_string())?;
         Ok(Ring { size, base, produced: 0, consumed: 0, records: VecDeque::new() })
     }
 
     fn reserve(&mut self, len: u64) -> Option<GuestAddr> {
-        let total = len.checked_add(HEADER)?.next_multiple_of(8);
+        let total = len.max(1).checked_add(HEADER)?.checked_next_multiple_of(8)?;
         if total > self.size || self.produced - self.consumed + total > self.size {
             return None;
         }
@@ -53,6 +56,16 @@ impl Ring {
         self.produced += total;
         self.records.push_back(Record { at, len, end: self.produced, state: State::Busy });
         Some(at)
+    }
+
+    /// The unread record that was reserved at an address. Records lie one after the other, so the address says how
+    /// far behind the reader it begins.
+    fn record_at(&mut self, at: GuestAddr) -> Option<&mut Record> {
+        let place = at.0.checked_sub(self.base.0 + HEADER).filter(|place| *place < self.size)?;
+        let behind = (place + self.size - self.consumed % self.size) % self.size;
+        let begin = self.consumed + behind;
+        let index = self.records.partition_point(|record| record.end <= begin);
+        self.records.get_mut(index).filter(|record| record.at == at)
     }
 }
 
@@ -75,16 +88,12 @@ impl MapTable {
     ///
     /// # Errors
     /// `EINVAL` if no record is reserved at this address.
-    pub fn ring_finish(&mut self, at: GuestAddr, discard: bool) -> Result<(), Errno> {
-        for map in &mut self.maps {
-            if let Store::Ring(ring) = &mut map.store
-                && let Some(record) = ring.records.iter_mut().find(|r| r.at == at && r.state == State::Busy)
-            {
-                record.state = if discard { State::Discarded } else { State::Ready };
-                return Ok(());
-            }
-        }
-        Err(Errno::EINVAL)
+    pub fn ring_finish(&mut self, at: GuestAddr, discard: bool, mem: &Memory) -> Result<(), Errno> {
+        let (owner, _) = mem.owner(at.0).ok_or(Errno::EINVAL)?;
+        let record = self.ring(MapId(owner)).and_then(|ring| ring.record_at(at));
+        let record = record.filter(|record| record.state == State::Busy).ok_or(Errno::EINVAL)?;
+        record.state = if discard { State::Discarded } else { State::Ready };
+        Ok(())
     }
 
     /// Takes the finished records out of a ring buffer, oldest first, up to the first one still being written.

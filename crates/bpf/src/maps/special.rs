@@ -32,11 +32,21 @@ pub enum SpecialKind {
 /// Most parts that are looked for in one value (chosen; the kernel's limit is 11 fields, `BTF_FIELDS_MAX`).
 const MAX_PARTS: usize = 4096;
 
+/// Most types that are looked at for that. Chosen: a hundred times a large scheduler's.
+const MAX_STEPS: u32 = 100_000;
+
 /// All kernel-owned parts of a type, in order of place.
 pub(super) fn find(btf: &Btf, ty: TypeId) -> Vec<Special> {
+    find_in(btf, [(ty, 0)])
+}
+
+/// The same of several types, each at a distance from the start.
+pub(crate) fn find_in(btf: &Btf, types: impl IntoIterator<Item = (TypeId, u64)>) -> Vec<Special> {
     let mut out = Vec::new();
-    let mut budget = 100_000;
-    walk(btf, ty, 0, &mut out, &mut budget);
+    let mut budget = MAX_STEPS;
+    for (ty, base) in types {
+        walk(btf, ty, base, &mut out, &mut budget);
+    }
     out.sort_by_key(|s| s.offset);
     out
 }

@@ -1,7 +1,7 @@
 //! Values attached to an owner (a task, a cgroup), found by the owner's small integer in constant time.
 
 use super::{Errno, Map, MapId, MapTable, Store, special};
-use crate::memory::{GuestAddr, Memory, Perm};
+use crate::memory::{GuestAddr, Memory};
 
 /// Create the value if there is none (`BPF_LOCAL_STORAGE_GET_F_CREATE`).
 pub const CREATE: u64 = 1;
@@ -12,6 +12,8 @@ const MAX_OWNER: u32 = 1 << 23;
 
 #[derive(Debug, Clone)]
 pub(super) struct Storage {
+    /// Number of the map.
+    map: u32,
     stride: u64,
     /// By owner: element number plus 1, 0 for none.
     by_owner: Vec<u32>,
@@ -22,8 +24,9 @@ pub(super) struct Storage {
 }
 
 impl Storage {
-    pub(super) fn new(value_size: u32) -> Storage {
+    pub(super) fn new(map: u32, value_size: u32) -> Storage {
         Storage {
+            map,
             stride: u64::from(value_size).next_multiple_of(8),
             by_owner: Vec::new(),
             free: Vec::new(),
@@ -49,6 +52,12 @@ impl Storage {
         self.chunks[(slot / CHUNK) as usize].offset(u64::from(slot % CHUNK) * self.stride)
     }
 
+    /// The start of the value that an address lies in, in the piece of memory that begins at `chunk`.
+    pub(super) fn value_around(&self, addr: u64, chunk: u64) -> Option<GuestAddr> {
+        let within = addr.checked_sub(chunk)?;
+        (within < self.stride * u64::from(CHUNK)).then(|| GuestAddr(addr - within % self.stride))
+    }
+
     fn create(&mut self, owner: u32, mem: &mut Memory) -> Option<GuestAddr> {
         if owner > MAX_OWNER {
             return None;
@@ -57,7 +66,7 @@ impl Storage {
             Some(slot) => slot,
             None => {
                 if self.next as usize == self.chunks.len() * CHUNK as usize {
-                    self.chunks.push(mem.map(self.stride * u64::from(CHUNK), Perm::READ_WRITE).ok()?);
+                    self.chunks.push(mem.map_values(self.stride * u64::from(CHUNK), self.map).ok()?);
                 }
                 self.next += 1;
                 self.next - 1

@@ -1,8 +1,10 @@
 //! Variables, externs and struct_ops tables: symbols of data sections joined with their types.
 
-use super::elf::{Elf, SymbolKind};
-use crate::btf::{Btf, Kind, Linkage, TypeId};
+use super::elf::{Elf, Symbol, SymbolKind};
+use crate::btf::{Btf, Kind, Linkage, Member, TypeId};
 use crate::error::LoadError;
+use crate::limits::{STRUCT_OPS, STRUCT_OPS_BYTES};
+use std::collections::BTreeMap;
 
 /// A variable of a data section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +72,7 @@ pub(crate) fn is_data_section(name: &str) -> bool {
 pub(crate) const ARENA_SECTION: &str = ".addr_space.1";
 
 /// (name, type, linkage) of the variables of a section, by its BTF record.
-fn declared(btf: &Btf, section: &str) -> Vec<(String, TypeId, Linkage)> {
+fn declared<'a>(btf: &'a Btf, section: &str) -> Vec<(&'a str, TypeId, Linkage)> {
     let Some(id) = btf.find(section, |k| matches!(k, Kind::Datasec(_))) else {
         return Vec::new();
     };
@@ -78,48 +80,41 @@ fn declared(btf: &Btf, section: &str) -> Vec<(String, TypeId, Linkage)> {
         return Vec::new();
     };
     let read = |ty: TypeId| match btf.kind(ty) {
-        Kind::Var(inner, linkage) => Some((btf.name(ty).to_string(), *inner, *linkage)),
+        Kind::Var(inner, linkage) => Some((btf.name(ty), *inner, *linkage)),
         _ => None,
     };
     sec.vars.iter().filter_map(|v| read(v.ty)).collect()
 }
 
-/// (symbol name, type) of the variables of a section.
+/// Types of the variables of a section, by symbol name.
 ///
 /// Types and symbols are joined by name. A static of a function is `function.name` for the linker and `name` in BTF,
 /// where it is matched if that leaves one possibility.
-pub(super) fn section_vars(elf: &Elf, btf: &Btf, name: &str, index: usize) -> Vec<(String, TypeId)> {
-    let types = declared(btf, name);
-    let in_section = |s: &&super::elf::Symbol| s.section == Some(index) && s.kind == SymbolKind::Data;
-    let find = |symbol: &str| {
-        let exact: Vec<_> = types.iter().filter(|t| t.0 == symbol).collect();
-        if let [only] = exact[..] {
-            return Some(only.1);
-        }
-        let tail = symbol.rsplit('.').next()?;
-        let loose: Vec<_> = types.iter().filter(|t| t.0 == tail && t.2 == Linkage::Static).collect();
-        match loose[..] {
-            [only] => Some(only.1),
-            _ => None,
-        }
+pub(super) fn section_vars(elf: &Elf, btf: &Btf, name: &str, index: usize) -> BTreeMap<String, TypeId> {
+    // By name the type, unless there are several: of all variables, and of the static ones.
+    let mut exact: BTreeMap<&str, Option<TypeId>> = BTreeMap::new();
+    let mut statics: BTreeMap<&str, Option<TypeId>> = BTreeMap::new();
+    let note = |types: &mut BTreeMap<_, _>, name, ty| {
+        types.entry(name).and_modify(|only| *only = None).or_insert(Some(ty));
     };
-    elf.symbols
-        .iter()
-        .filter(in_section)
-        .filter_map(|s| find(&s.name).map(|ty| (s.name.clone(), ty)))
-        .collect()
+    for (name, ty, linkage) in declared(btf, name) {
+        note(&mut exact, name, ty);
+        if linkage == Linkage::Static {
+            note(&mut statics, name, ty);
+        }
+    }
+    let only = |types: &BTreeMap<&str, Option<TypeId>>, name: &str| types.get(name).copied().flatten();
+    let find = |symbol: &str| only(&exact, symbol).or_else(|| only(&statics, symbol.rsplit('.').next()?));
+    elf.variables(index).filter_map(|s| find(&s.name).map(|ty| (s.name.clone(), ty))).collect()
 }
 
 /// All variables, in order of section and place.
 pub(super) fn variables(elf: &Elf, btf: &Btf) -> Vec<Variable> {
     let mut out = Vec::new();
     for (index, section) in elf.sections.iter().enumerate().filter(|(_, s)| is_data_section(&s.name)) {
-        let types: std::collections::BTreeMap<_, _> =
-            section_vars(elf, btf, &section.name, index).into_iter().collect();
+        let types = section_vars(elf, btf, &section.name, index);
         let mut here: Vec<Variable> = elf
-            .symbols
-            .iter()
-            .filter(|s| s.section == Some(index) && s.kind == SymbolKind::Data)
+            .variables(index)
             .filter(|s| s.value.checked_add(s.size).is_some_and(|end| end <= section.size))
             .map(|s| Variable {
                 name: s.name.clone(),
@@ -138,9 +133,10 @@ pub(super) fn variables(elf: &Elf, btf: &Btf) -> Vec<Variable> {
 
 /// All externs that the symbol table leaves undefined.
 pub(super) fn externs(elf: &Elf, btf: &Btf) -> Result<Vec<Extern>, LoadError> {
+    let types = extern_types(btf);
     let mut out: Vec<Extern> = Vec::new();
     for symbol in elf.symbols.iter().filter(|s| s.undefined && !s.name.is_empty()) {
-        let Some((kind, ty)) = extern_type(btf, &symbol.name) else {
+        let Some((kind, ty)) = types.get(symbol.name.as_str()).copied() else {
             return Err(LoadError::malformed(
                 format!("symbol `{}`", symbol.name),
                 "used but neither defined nor declared with __ksym or __kconfig",
@@ -151,25 +147,21 @@ pub(super) fn externs(elf: &Elf, btf: &Btf) -> Result<Vec<Extern>, LoadError> {
     Ok(out)
 }
 
-/// Kind and type of an extern, by the section that its BTF puts it in.
-fn extern_type(btf: &Btf, name: &str) -> Option<(ExternKind, Option<TypeId>)> {
+/// Kind and type of all externs by name, from the sections that BTF puts them in; the first of a name counts.
+fn extern_types(btf: &Btf) -> BTreeMap<&str, (ExternKind, Option<TypeId>)> {
+    let mut types = BTreeMap::new();
     for (section, variable) in [(".ksyms", ExternKind::Ksym), (".kconfig", ExternKind::Kconfig)] {
-        let Some(id) = btf.find(section, |k| matches!(k, Kind::Datasec(_))) else {
-            continue;
-        };
-        let Kind::Datasec(sec) = btf.kind(id) else {
-            continue;
-        };
-        let Some(found) = sec.vars.iter().find(|v| btf.name(v.ty) == name) else {
-            continue;
-        };
-        return Some(match btf.kind(found.ty) {
-            Kind::Func(proto, _) => (ExternKind::Kfunc, Some(*proto)),
-            Kind::Var(ty, _) => (variable, (btf.resolve(*ty) != crate::btf::VOID).then_some(*ty)),
-            _ => (variable, None),
-        });
+        let section = btf.find(section, |k| matches!(k, Kind::Datasec(_))).map(|id| btf.kind(id));
+        let Some(Kind::Datasec(section)) = section else { continue };
+        for found in &section.vars {
+            types.entry(btf.name(found.ty)).or_insert_with(|| match btf.kind(found.ty) {
+                Kind::Func(proto, _) => (ExternKind::Kfunc, Some(*proto)),
+                Kind::Var(ty, _) => (variable, (btf.resolve(*ty) != crate::btf::VOID).then_some(*ty)),
+                _ => (variable, None),
+            });
+        }
     }
-    None
+    types
 }
 
 /// All struct_ops tables with the functions that they name.
@@ -180,15 +172,17 @@ pub(super) fn struct_ops(elf: &Elf, btf: &Btf) -> Result<Vec<StructOpsVar>, Load
         if plain != ".struct_ops" && plain != ".struct_ops.link" {
             continue;
         }
+        STRUCT_OPS.check(out.len() + elf.variables(index).count(), || format!("section {}", section.name))?;
         let vars = section_vars(elf, btf, &section.name, index);
-        for symbol in elf.symbols.iter().filter(|s| s.section == Some(index) && s.kind == SymbolKind::Data) {
+        for symbol in elf.variables(index) {
             let place = format!("section {}, variable `{}`", section.name, symbol.name);
-            let Some(ty) = vars.iter().find(|v| v.0 == symbol.name).map(|v| btf.resolve(v.1)) else {
+            let Some(ty) = vars.get(&symbol.name).map(|ty| btf.resolve(*ty)) else {
                 return Err(LoadError::malformed(place, "there is no type information for it"));
             };
             let (Kind::Struct(_), Some(size)) = (btf.kind(ty), btf.size_of(ty)) else {
                 return Err(LoadError::malformed(place, "its type is no struct"));
             };
+            STRUCT_OPS_BYTES.check(size as usize, || place.clone())?;
             let end = symbol.value.checked_add(size).filter(|&e| e <= section.data.len() as u64);
             let Some(end) = end else {
                 return Err(LoadError::malformed(place, "reaches beyond its section"));
@@ -200,8 +194,14 @@ pub(super) fn struct_ops(elf: &Elf, btf: &Btf) -> Result<Vec<StructOpsVar>, Load
                 functions: Vec::new(),
                 data: section.data[symbol.value as usize..end as usize].to_vec(),
             };
-            for reloc in section.relocs.iter().filter(|r| r.offset >= symbol.value && r.offset < end) {
-                var.add_function(elf, btf, reloc.offset - symbol.value, reloc.symbol, &place)?;
+            let places = btf.members(ty).iter().map(|m| (u64::from(m.bit_offset), m)).rev().collect();
+            let relocs = section.relocs_within(symbol.value..end);
+            if relocs.windows(2).any(|two| two[0].offset == two[1].offset) {
+                return Err(LoadError::malformed(place, "two relocations at one place"));
+            }
+            for reloc in relocs {
+                let target = &elf.symbols[reloc.symbol];
+                var.add_function(btf, &places, reloc.offset - symbol.value, target, &place)?;
             }
             out.push(var);
         }
@@ -210,17 +210,16 @@ pub(super) fn struct_ops(elf: &Elf, btf: &Btf) -> Result<Vec<StructOpsVar>, Load
 }
 
 impl StructOpsVar {
+    /// Sets the member at this byte to a function; `places` has the first member at each bit.
     fn add_function(
         &mut self,
-        elf: &Elf,
         btf: &Btf,
+        places: &BTreeMap<u64, &Member>,
         offset: u64,
-        symbol: usize,
+        target: &Symbol,
         place: &str,
     ) -> Result<(), LoadError> {
-        let target = &elf.symbols[symbol];
-        let member = btf.members(self.ty).iter().find(|m| u64::from(m.bit_offset) == offset * 8);
-        let Some(member) = member.filter(|_| target.kind == SymbolKind::Function) else {
+        let Some(member) = places.get(&(offset * 8)).filter(|_| target.kind == SymbolKind::Function) else {
             let problem =
                 format!("byte {offset} refers to `{}`, which is no function for a member", target.name);
             return Err(LoadError::malformed(place, problem));

@@ -1,8 +1,10 @@
 //! The ELF container: sections, symbols and relocations of a BPF object, copied out and checked.
 
 use crate::error::{LoadError, LoadErrorKind};
+use crate::limits::{NAME_BYTES, RELOCATIONS, SECTIONS, SYMBOLS};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{Endianness, elf};
+use std::collections::BTreeMap;
 
 type Header = elf::FileHeader64<Endianness>;
 
@@ -59,6 +61,10 @@ pub(crate) struct Symbol {
 pub(crate) struct Elf {
     pub(crate) sections: Vec<Section>,
     pub(crate) symbols: Vec<Symbol>,
+    /// Numbers of the symbols that each section defines, in order.
+    defined: Vec<Vec<usize>>,
+    /// The first section of each name.
+    by_name: BTreeMap<String, usize>,
 }
 
 fn not_an_object(problem: impl Into<String>) -> LoadError {
@@ -84,19 +90,36 @@ impl Elf {
             return Err(not_an_object("not a relocatable object (ET_REL)"));
         }
         let table = header.sections(endian, bytes).map_err(bad)?;
+        SECTIONS.check(table.len(), || "ELF".to_string())?;
         let mut out = Elf::default();
+        let mut kept = 0;
         for section in table.iter() {
-            let name = table.section_name(endian, section).map_err(bad)?;
-            out.sections.push(read_section(endian, bytes, section, &String::from_utf8_lossy(name))?);
+            let name = name(table.section_name(endian, section).map_err(bad)?, "section")?;
+            let read = read_section(endian, bytes, section, &name)?;
+            kept += read.data.len();
+            if kept > bytes.len() {
+                return Err(bad(format!("section {name} overlaps others")));
+            }
+            out.by_name.entry(name).or_insert(out.sections.len());
+            out.sections.push(read);
         }
+        out.defined = vec![Vec::new(); out.sections.len()];
         let symbols = table.symbols(endian, bytes, elf::SHT_SYMTAB).map_err(bad)?;
+        SYMBOLS.check(symbols.len(), || "ELF".to_string())?;
         for symbol in symbols.iter() {
-            let name = symbol.name(endian, symbols.strings()).map_err(bad)?;
-            let read = out.read_symbol(endian, symbol, String::from_utf8_lossy(name).into_owned())?;
+            let name = name(symbol.name(endian, symbols.strings()).map_err(bad)?, "symbol")?;
+            let read = out.read_symbol(endian, symbol, name)?;
+            if let Some(section) = read.section {
+                out.defined[section].push(out.symbols.len());
+            }
             out.symbols.push(read);
         }
+        let mut count = 0;
         for section in table.iter() {
-            out.read_relocs(endian, bytes, section)?;
+            out.read_relocs(endian, bytes, section, &mut count)?;
+        }
+        for section in &mut out.sections {
+            section.relocs.sort_by_key(|r| r.offset);
         }
         Ok(out)
     }
@@ -136,6 +159,7 @@ impl Elf {
         endian: Endianness,
         bytes: &[u8],
         section: &elf::SectionHeader64<Endianness>,
+        count: &mut usize,
     ) -> Result<(), LoadError> {
         let Some((relocs, _)) = section.rel(endian, bytes).map_err(bad)? else {
             return Ok(());
@@ -144,6 +168,8 @@ impl Elf {
         let Some(into) = self.sections.get_mut(target) else {
             return Err(bad(format!("relocations for section {target}, which does not exist")));
         };
+        *count += relocs.len();
+        RELOCATIONS.check(*count, || format!("section {}", into.name))?;
         for reloc in relocs {
             let symbol = reloc.r_sym(endian) as usize;
             if symbol >= self.symbols.len() {
@@ -154,14 +180,39 @@ impl Elf {
             }
             into.relocs.push(Reloc { offset: reloc.r_offset.get(endian), symbol });
         }
-        into.relocs.sort_by_key(|r| r.offset);
         Ok(())
     }
 
     /// The first section of this name.
     pub(crate) fn section(&self, name: &str) -> Option<(usize, &Section)> {
-        self.sections.iter().enumerate().find(|(_, s)| s.name == name)
+        let index = *self.by_name.get(name)?;
+        Some((index, self.sections.get(index)?))
     }
+
+    /// The symbols that a section defines, in order of the symbol table.
+    pub(crate) fn defined(&self, section: usize) -> impl Iterator<Item = &Symbol> {
+        self.defined.get(section).into_iter().flatten().map(|index| &self.symbols[*index])
+    }
+
+    /// The variables among them.
+    pub(crate) fn variables(&self, section: usize) -> impl Iterator<Item = &Symbol> {
+        self.defined(section).filter(|symbol| symbol.kind == SymbolKind::Data)
+    }
+}
+
+impl Section {
+    /// The relocations in a range of the section's bytes.
+    pub(crate) fn relocs_within(&self, bytes: std::ops::Range<u64>) -> &[Reloc] {
+        let from = self.relocs.partition_point(|reloc| reloc.offset < bytes.start);
+        let len = self.relocs[from..].partition_point(|reloc| reloc.offset < bytes.end);
+        &self.relocs[from..from + len]
+    }
+}
+
+/// A name of the file as text.
+fn name(bytes: &[u8], of: &str) -> Result<String, LoadError> {
+    NAME_BYTES.check(bytes.len(), || format!("name of a {of}"))?;
+    Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// Magic, width and byte order, each with its own message.

@@ -1,8 +1,9 @@
 //! Map declarations of the `.maps` section: what is said by types (`__uint`, `__type`) is read back from the types.
 
-use super::elf::{Elf, SymbolKind};
+use super::elf::{Elf, Symbol};
 use crate::btf::{Btf, Kind, TypeId};
 use crate::error::LoadError;
+use crate::limits::MAPS;
 
 /// Kinds of map, by the kernel's numbers (`enum bpf_map_type`, include/uapi/linux/bpf.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,25 +138,35 @@ pub(super) fn read(elf: &Elf, btf: &Btf) -> Result<Vec<MapDef>, LoadError> {
         return Ok(Vec::new());
     };
     let vars = super::data::section_vars(elf, btf, ".maps", index);
+    let mut symbols: Vec<&Symbol> = elf.variables(index).collect();
+    MAPS.check(symbols.len(), || "section .maps".to_string())?;
+    symbols.sort_by_key(|symbol| symbol.value);
+    if section.relocs.windows(2).any(|two| two[0].offset == two[1].offset) {
+        return Err(LoadError::malformed("section .maps", "two relocations at one place"));
+    }
     let mut out = Vec::new();
-    for symbol in elf.symbols.iter().filter(|s| s.section == Some(index) && s.kind == SymbolKind::Data) {
-        let Some(ty) = vars.iter().find(|v| v.0 == symbol.name).map(|v| v.1) else {
+    let mut free = 0;
+    for symbol in symbols {
+        if symbol.value < free {
+            return Err(LoadError::malformed(
+                "section .maps",
+                format!("map `{}` overlaps another", symbol.name),
+            ));
+        }
+        free = symbol.value.saturating_add(symbol.size);
+        let Some(ty) = vars.get(&symbol.name) else {
             return Err(bad(&symbol.name, "there is no type information for it"));
         };
         let mut map = MapDef { name: symbol.name.clone(), offset: symbol.value, ..MapDef::empty() };
-        let values_at = map.read_members(btf, ty)?;
-        for reloc in &section.relocs {
-            let first = values_at.map(|v| symbol.value + v);
-            let within =
-                |f: u64| reloc.offset >= f && reloc.offset < symbol.value.saturating_add(symbol.size);
-            if let Some(first) = first.filter(|&f| within(f)) {
+        if let Some(values_at) = map.read_members(btf, *ty)? {
+            let first = symbol.value.saturating_add(values_at);
+            for reloc in section.relocs_within(first..free.max(first)) {
                 let slot = (reloc.offset - first) / 8;
                 map.slots.push((slot as u32, elf.symbols[reloc.symbol].name.clone()));
             }
         }
         out.push(map);
     }
-    out.sort_by_key(|m| m.offset);
     Ok(out)
 }
 

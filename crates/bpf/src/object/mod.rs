@@ -18,7 +18,9 @@ pub use tables::Table;
 use crate::btf::ext::{BtfExt, LineRecord};
 use crate::btf::{Btf, Kind};
 use crate::error::LoadError;
+use crate::limits::OBJECT_BYTES;
 use elf::Elf;
+use std::collections::BTreeMap;
 
 /// Names of the variables in which objects expect their loader to put the number of CPUs.
 pub const CPU_COUNTS: [&str; 8] = [
@@ -52,6 +54,8 @@ pub struct Object {
     programs: Vec<Program>,
     maps: Vec<MapDef>,
     variables: Vec<Variable>,
+    /// Number of the variable that a name means.
+    by_name: BTreeMap<String, usize>,
     externs: Vec<Extern>,
     struct_ops: Vec<StructOpsVar>,
 }
@@ -69,6 +73,7 @@ impl Object {
     }
 
     fn parse_unnamed(bytes: &[u8]) -> Result<Object, LoadError> {
+        OBJECT_BYTES.check(bytes.len(), || "object file".to_string())?;
         let elf = Elf::parse(bytes)?;
         let Some((_, btf_section)) = elf.section(".BTF") else {
             return Err(LoadError::unsupported(
@@ -93,6 +98,7 @@ impl Object {
         let programs = program::programs(&elf, &code)?;
         let maps = maps::read(&elf, &btf)?;
         let variables = data::variables(&elf, &btf);
+        let by_name = by_name(&variables);
         let externs = data::externs(&elf, &btf)?;
         let struct_ops = data::struct_ops(&elf, &btf)?;
         Ok(Object {
@@ -104,6 +110,7 @@ impl Object {
             programs,
             maps,
             variables,
+            by_name,
             externs,
             struct_ops,
         })
@@ -136,8 +143,7 @@ impl Object {
 
     /// The variable of this name; a global one wins over statics of the same name.
     pub fn variable(&self, name: &str) -> Option<&Variable> {
-        let named = |v: &&Variable| v.name == name;
-        self.variables.iter().filter(named).find(|v| v.global).or_else(|| self.variables.iter().find(named))
+        self.variables.get(*self.by_name.get(name)?)
     }
 
     /// Counters, in name order: global 64-bit integers outside of `.rodata` whose names start with `nr_`. Those into which
@@ -151,12 +157,10 @@ impl Object {
                 && v.ty.is_some_and(is_number)
         };
         let variables = self.variables.iter().filter(is_counter);
+        let tags = self.btf.variable_tags();
         let mut counters: Vec<Counter<'_>> = variables
             .filter(|v| !CPU_COUNTS.contains(&v.name.as_str()))
-            .map(|variable| Counter {
-                variable,
-                meaning: self.btf.tag_of_variable(&variable.name).unwrap_or(""),
-            })
+            .map(|variable| Counter { variable, meaning: tags.get(variable.name.as_str()).unwrap_or(&"") })
             .collect();
         counters.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
         counters
@@ -185,21 +189,21 @@ impl Object {
     /// Arrays that loaders give a length: each is declared with one element and stands alone in a section that has its
     /// name (`SEC(".data.X") X[1]`), which is how `RESIZABLE_ARRAY()` of the sched_ext headers declares them.
     pub fn resizable_arrays(&self) -> Vec<&Variable> {
+        self.variables.iter().filter(|variable| self.is_resizable(variable)).collect()
+    }
+
+    fn is_resizable(&self, v: &Variable) -> bool {
         let is_array = |ty| matches!(self.btf.resolved(ty), Kind::Array(array) if array.count == 1);
-        let alone = |v: &&Variable| {
-            let sizes = self.elf.section(&v.section).map(|(_, section)| section.size);
-            [".data.", ".rodata.", ".bss."].iter().any(|p| v.section.strip_prefix(p) == Some(v.name.as_str()))
-                && v.offset == 0
-                && sizes == Some(v.size)
-                && v.ty.is_some_and(is_array)
-        };
-        self.variables.iter().filter(alone).collect()
+        [".data.", ".rodata.", ".bss."].iter().any(|p| v.section.strip_prefix(p) == Some(v.name.as_str()))
+            && v.offset == 0
+            && self.elf.section(&v.section).map(|(_, section)| section.size) == Some(v.size)
+            && v.ty.is_some_and(is_array)
     }
 
     /// Gives one of the [`Object::resizable_arrays`] its number of elements; the new ones are zero. False without such an
     /// array, or for a size that is no section's.
     pub fn resize_array(&mut self, name: &str, elements: u32) -> bool {
-        let found = self.resizable_arrays().into_iter().find(|v| v.name == name);
+        let found = self.variables.iter().find(|v| v.name == name && self.is_resizable(v));
         let Some((section, size)) = found.map(|v| (v.section.clone(), v.size)) else { return false };
         let Some(size) = size.checked_mul(u64::from(elements)).filter(|size| *size <= u64::from(u32::MAX))
         else {
@@ -244,4 +248,17 @@ impl Object {
     pub(crate) fn source_line(&self, section: &str, insn: usize) -> Option<String> {
         Some(LineRecord::of(self.ext.lines.get(section)?, insn)?.place(&self.btf))
     }
+}
+
+/// The variable that each name means: the first global one, else the first static one.
+fn by_name(variables: &[Variable]) -> BTreeMap<String, usize> {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, variable) in variables.iter().enumerate() {
+        let better =
+            numbers.get(&variable.name).is_none_or(|&known| variable.global && !variables[known].global);
+        if better {
+            numbers.insert(variable.name.clone(), number);
+        }
+    }
+    numbers
 }

@@ -3,6 +3,7 @@
 use super::elf::{Elf, SymbolKind};
 use crate::error::LoadError;
 use crate::insn::Insn;
+use crate::limits::{OBJECT_INSNS, PROGRAM_INSNS, PROGRAMS};
 
 /// An executable section, decoded.
 #[derive(Debug, Clone)]
@@ -90,15 +91,18 @@ impl ProgramKind {
 /// Decodes all executable sections that have content.
 pub(super) fn code_sections(elf: &Elf) -> Result<Vec<CodeSection>, LoadError> {
     let mut out = Vec::new();
+    let mut slots = 0;
     for (index, section) in elf.sections.iter().enumerate() {
         if !section.executable || section.data.is_empty() {
             continue;
         }
         let place = format!("section {}", section.name);
+        let functions = functions(elf, index, section.data.len() / 8, &place)?;
+        slots += section.data.len() / 8;
+        OBJECT_INSNS.check(slots, || place.clone())?;
         let Some(insns) = Insn::all_from_bytes(&section.data) else {
             return Err(LoadError::malformed(place, "the length is no multiple of 8"));
         };
-        let functions = functions(elf, index, insns.len(), &place)?;
         out.push(CodeSection { name: section.name.clone(), index, insns, functions });
     }
     Ok(out)
@@ -107,10 +111,7 @@ pub(super) fn code_sections(elf: &Elf) -> Result<Vec<CodeSection>, LoadError> {
 /// The functions of one section by its symbols, in order; of two symbols at one place the first wins.
 fn functions(elf: &Elf, index: usize, slots: usize, place: &str) -> Result<Vec<FunctionDef>, LoadError> {
     let mut out: Vec<FunctionDef> = Vec::new();
-    for symbol in &elf.symbols {
-        if symbol.kind != SymbolKind::Function || symbol.section != Some(index) {
-            continue;
-        }
+    for symbol in elf.defined(index).filter(|symbol| symbol.kind == SymbolKind::Function) {
         let place = format!("{place}, function `{}`", symbol.name);
         if symbol.value % 8 != 0 || symbol.size % 8 != 0 || symbol.size == 0 {
             return Err(LoadError::malformed(place, "does not start and end at instruction boundaries"));
@@ -119,6 +120,7 @@ fn functions(elf: &Elf, index: usize, slots: usize, place: &str) -> Result<Vec<F
         if end.is_none() {
             return Err(LoadError::malformed(place, "reaches beyond its section"));
         }
+        PROGRAM_INSNS.check((symbol.size / 8) as usize, || place.clone())?;
         out.push(FunctionDef {
             name: symbol.name.clone(),
             start: (symbol.value / 8) as usize,
@@ -154,6 +156,7 @@ pub(super) fn programs(elf: &Elf, code: &[CodeSection]) -> Result<Vec<Program>, 
                 Some(rest) => (false, rest),
                 None => (true, section.name.as_str()),
             };
+            PROGRAMS.check(out.len() + 1, || place)?;
             out.push(Program {
                 name: function.name.clone(),
                 section: name.to_string(),

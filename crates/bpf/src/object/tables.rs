@@ -6,6 +6,7 @@
 
 use super::{Object, Variable};
 use crate::btf::{Kind, TypeId};
+use std::collections::BTreeMap;
 
 /// A table of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,16 +33,21 @@ impl Object {
     /// The object's tables, in order of name.
     pub fn tables(&self) -> Vec<Table<'_>> {
         let outside = |v: &&Variable| v.global && !v.section.starts_with(".rodata");
-        let mut tables: Vec<Table<'_>> =
-            self.variables.iter().filter(outside).filter_map(|variable| self.table(variable)).collect();
+        let tags = self.btf.variable_tags();
+        let mut tables: Vec<Table<'_>> = self
+            .variables
+            .iter()
+            .filter(outside)
+            .filter_map(|variable| self.table(variable, &tags))
+            .collect();
         tables.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
         tables
     }
 
-    fn table<'a>(&'a self, variable: &'a Variable) -> Option<Table<'a>> {
+    fn table<'a>(&'a self, variable: &'a Variable, tags: &BTreeMap<&str, &'a str>) -> Option<Table<'a>> {
         let Kind::Array(array) = self.btf.resolved(variable.ty?) else { return None };
         let Kind::Struct(row) = self.btf.resolved(array.elem) else { return None };
-        let meaning = self.btf.tag_of_variable(&variable.name)?;
+        let meaning = tags.get(variable.name.as_str())?;
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for member in row.members.iter().filter(|member| member.bitfield == 0) {
             let size = match self.btf.resolved(member.ty) {

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stderr, reason = "says what is skipped")]
 
 use schedlab_bpf::btf::{Btf, BtfBuilder, MemberSpec, TypeId};
-use schedlab_bpf::helpers::{self, Env, GenericKfunc};
+use schedlab_bpf::helpers::{self, Env, GenericKfunc, LockKind};
 use schedlab_bpf::link::{Image, KconfigValue, KernelModel, Runtime};
 use schedlab_bpf::{Compiler, Engine, Fault, FuncId, GuestAddr, Host, Memory, Perm, Vm};
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ pub struct TestHost {
     pub cpu: u32,
     pub now: u64,
     pub task: u64,
-    pub armed: BTreeMap<u64, u64>,
+    pub armed: BTreeMap<u32, u64>,
     pub lines: Vec<String>,
     pub locked: u32,
 }
@@ -227,7 +227,7 @@ impl Env for TestHost {
     fn per_cpu_address(&mut self, _: u64, _: u32) -> Option<u64> {
         None
     }
-    fn lock(&mut self, _: GuestAddr, _: &mut Vm<'_>) -> Result<(), Fault> {
+    fn lock(&mut self, _: GuestAddr, _: LockKind, _: &mut Vm<'_>) -> Result<(), Fault> {
         self.locked += 1;
         Ok(())
     }
@@ -235,11 +235,11 @@ impl Env for TestHost {
         self.locked -= 1;
         Ok(())
     }
-    fn timer_start(&mut self, timer: GuestAddr, expires_ns: u64) {
-        self.armed.insert(timer.0, expires_ns);
+    fn timer_start(&mut self, timer: u32, expires_ns: u64) {
+        self.armed.insert(timer, expires_ns);
     }
-    fn timer_cancel(&mut self, timer: GuestAddr) -> bool {
-        self.armed.remove(&timer.0).is_some()
+    fn timer_cancel(&mut self, timer: u32) -> bool {
+        self.armed.remove(&timer).is_some()
     }
     fn trace(&mut self, text: &str) {
         self.lines.push(text.to_string());

@@ -270,8 +270,8 @@ int timing(void *ctx)
 	h = map_lookup(&holders, &key);
 	if (!h)
 		return 1;
-	out[6] = (s64)kptr_xchg(&h->ptr, (void *)0x1234);
-	out[7] = (s64)kptr_xchg(&h->ptr, NULL);
+	out[6] = (s64)kptr_xchg(&h->ptr, (void *)get_current_task_btf());
+	out[7] = (s64)kptr_xchg(&h->ptr, NULL) == (s64)get_current_task_btf();
 	return 0;
 }
 

@@ -2,6 +2,10 @@
 //! kernel's verifier takes it.
 
 use crate::args::CheckArgs;
+use crate::confine::Named;
+use crate::deadline::TimeLimit;
+use crate::defect;
+use crate::entry;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
@@ -11,16 +15,21 @@ use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::table;
-use schedlab_scx::{BpfScheduler, LoadErrorKind, Tunable, tunables};
+use schedlab_scx::{BpfScheduler, LoadErrorKind, LoadOptions, Tunable, tunables};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
-pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    if !args.live && !args.vm {
+        Named::new()
+            .inputs(entry::names(std::slice::from_ref(&args.object))?)
+            .enter(&args.host.sandbox, verbose);
+    }
     let scheduler = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?.remove(0);
     let Some(bytes) = &scheduler.object else {
         return Err(Failure::usage("eevdf is the kernel's own class: there is no object to check"));
     };
-    let object = Object::parse(&args.object, bytes).map_err(|error| Failure::failed(error.to_string()))?;
+    let object = Object::parse(&args.object, bytes).map_err(refusal)?;
     if !args.as_guest {
         output::print(&needs(&object))?;
     }
@@ -42,7 +51,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
         output::print(&format!("{place}: {word}{}{text}\n", if text.is_empty() { "" } else { "; " }))
     };
     if !args.as_guest {
-        verdict("\nthe simulator runs it", simulator(&scheduler, bytes))?;
+        verdict("\nthe simulator runs it", simulator(&scheduler, bytes, args))?;
     }
     if args.live {
         verdict("this kernel's verifier takes it", verified(&scheduler, bytes))?;
@@ -97,14 +106,23 @@ fn tunable(tunable: &Tunable) -> Vec<String> {
 }
 
 /// Loads it into the simulated kernel.
-fn simulator(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
+fn simulator(scheduler: &Scheduler, bytes: &[u8], args: &CheckArgs) -> Result<String, Failure> {
     let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
-    BpfScheduler::load(&scheduler.name, bytes, &scheduler.load_options(), &machine)
-        .map(|_| String::new())
-        .map_err(|error| match error.kind {
-            LoadErrorKind::Setting | LoadErrorKind::Host => error.into(),
-            _ => Failure::failed(error.to_string()),
-        })
+    let what = format!("check of {}", scheduler.name);
+    let _deadline = TimeLimit(args.host.time_limit).begin(&what)?;
+    let options = LoadOptions { guest_memory: args.guest_memory.0, ..scheduler.load_options() };
+    let load = || BpfScheduler::load(&scheduler.name, bytes, &options, &machine);
+    defect::guard(|| what.clone(), || load().map(|_| String::new()).map_err(refusal))
+        .map_err(|failure| scheduler.with_near_tunable(failure))
+}
+
+/// An object that the simulator does not take fails the check. What is no answer about the object is told as in a run:
+/// a wrong setting, a host that lacks something, more of something than is looked at.
+fn refusal(error: schedlab_scx::LoadError) -> Failure {
+    match error.kind {
+        LoadErrorKind::Setting | LoadErrorKind::Host | LoadErrorKind::Limit => error.into(),
+        _ => Failure::failed(error.to_string()),
+    }
 }
 
 /// Has this machine's kernel verify it.
@@ -115,7 +133,7 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
             Ok(format!("{} programs, {walked} instructions walked", programs.len()))
         }
         Err(error @ (LoadError::NoSchedExt { .. } | LoadError::NotPrivileged)) => Err(error.into()),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(scheduler.with_near_tunable(Failure::failed(error.to_string()))),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::run::VM_CPUS;
 use super::sim::machine;
-use crate::args::CompareArgs;
+use crate::args::{AfterEjection, CompareArgs, CpuCounts};
+use crate::confine::Named;
+use crate::deadline::TimeLimit;
+use crate::entry;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::real::{RealRun, VmOptions};
@@ -10,11 +13,13 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
 use crate::swap_scope;
-use crate::sweep::sweep;
+use crate::sweep::{Made, sweep};
+use crate::trust::strict;
 use crate::workload::scenario;
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, advice, compare as compare_runs, comparison_table, metrics_table, run_summary,
+    seed_warnings, warnings_text,
 };
 use schedlab_trace::{Backend, RunRecord};
 use std::fmt::Display;
@@ -22,43 +27,92 @@ use std::fmt::Display;
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let schedulers = schedulers(args)?;
     let setup = &args.setup;
+    let simulated = !args.live && !args.vm;
+    if simulated {
+        let names = entry::names(&entry::split(&args.schedulers)?)?;
+        let inputs = names.iter().chain([&setup.workload, &setup.machine]);
+        let named = Named::new().inputs(inputs).results(&args.results).resume(&args.sweep.resume);
+        named.enter(&args.host.sandbox, verbose);
+    }
+    let schedulers = schedulers(args)?;
     let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
     let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
-    let (records, failed) = if args.live || args.vm {
-        match real_runs(args, &schedulers, quiet)? {
-            (records, Some(failure)) if records.is_empty() => return Err(failure),
-            made => made,
-        }
+    let shown = |name: &str| verbose || own.iter().any(|own| own == name);
+    let (document, lost, failed) = if simulated {
+        let Some(made) = simulated_runs(args, &schedulers, quiet)? else { return Ok(()) };
+        let comparisons =
+            compare_runs(&complete(&made.records, &schedulers, args), args.confidence, args.at_least);
+        let (lost, failed) = (made.told(), made.failure());
+        let runs = made.records.into_iter().flatten().collect();
+        (Document { runs, comparisons, ..Document::default() }, lost, failed)
     } else {
-        let runs = matrix(args, &schedulers)?;
-        // One seed of each scheduler and machine is enough to find a mistake early.
-        for simulation in runs.iter().step_by(args.runs.get()) {
-            simulation.check()?;
-        }
-        let Some(records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
-        (records, None)
+        only_simulated(setup.after_ejection)?;
+        let (runs, failed) = match real_runs(args, &schedulers, quiet)? {
+            (runs, Some(failure)) if runs.is_empty() => return Err(failure),
+            made => made,
+        };
+        let comparisons = compare_runs(&runs, args.confidence, args.at_least);
+        (Document { runs, comparisons, ..Document::default() }, String::new(), failed)
     };
-    let comparisons = compare_runs(&records, args.confidence);
-    let document = Document { runs: records, comparisons, ..Document::default() };
-    let mut text = tables(&document, &own, verbose);
+    let warnings = seed_warnings(&document.runs);
+    let document = Document { warnings, ..document };
+    let mut text = tables(&document, &own, verbose) + &lost;
     if failed.is_some() {
-        text.push_str(&finished(&document.runs, |name| verbose || own.iter().any(|own| own == name)));
+        text.push_str(&finished(&document.runs, shown));
     }
     let written = results.write(&text, &document, &[]);
-    failed.map_or_else(|| ejection(&document), Err).and(written)
+    let strict = strict(&document, args.results.strict);
+    failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
+}
+
+/// Makes the runs of a simulated comparison.
+fn simulated_runs(
+    args: &CompareArgs,
+    schedulers: &[Scheduler],
+    quiet: bool,
+) -> Result<Option<Made>, Failure> {
+    let limit = TimeLimit(args.host.time_limit);
+    let runs = matrix(args, schedulers)?;
+    if schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
+        args.setup.engine.announce(quiet);
+    }
+    // One seed of each scheduler and machine is enough to find a mistake early.
+    for simulation in runs.iter().step_by(args.runs.get()) {
+        simulation.check(limit)?;
+    }
+    sweep(&runs, &args.sweep, limit, quiet)
+}
+
+/// The runs that can be compared: all of a scheduler and number of CPUs, or none, since those that are lost are the long
+/// ones; and none on that number of CPUs without the baseline.
+fn complete(records: &[Option<RunRecord>], schedulers: &[Scheduler], args: &CompareArgs) -> Vec<RunRecord> {
+    let runs = args.runs.get();
+    let whole = |group: &&[Option<RunRecord>]| group.iter().all(Option::is_some);
+    let by_cpus = records.chunks(runs * schedulers.len());
+    let compared = by_cpus.filter(|group| group.chunks(runs).take(1).all(|baseline| whole(&baseline)));
+    compared.flat_map(|group| group.chunks(runs)).filter(whole).flatten().flatten().cloned().collect()
 }
 
 fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
-    if args.schedulers.len() < 2 {
+    let entries = entry::split(&args.schedulers)?;
+    if entries.len() < 2 {
         return Err(Failure::usage("-s needs two schedulers or more to compare, as in -s vanilla,o1"));
     }
-    let mut schedulers = Scheduler::find_all(&args.schedulers, &args.setup.settings)?;
-    once("-s", &args.schedulers)?;
-    once("-c", &args.cpus)?;
+    let mut schedulers = Scheduler::find_all(&entries, &args.setup.settings)?;
+    once("-c", &CpuCounts::all(&args.cpus))?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
+    Scheduler::distinct(&mut schedulers)?;
     Ok(schedulers)
+}
+
+/// Refuses what a real run cannot do: its figures cannot be split.
+pub(crate) fn only_simulated(after_ejection: AfterEjection) -> Result<(), Failure> {
+    if after_ejection == AfterEjection::Stop {
+        return Ok(());
+    }
+    let text = "--after-ejection continue: a real run ends when its scheduler is ejected; leave the flag out, or simulate";
+    Err(Failure::usage(text))
 }
 
 /// Refuses what is named twice: the same runs would count as several.
@@ -70,8 +124,8 @@ fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<(), Failure
 
 /// CPU counts, then schedulers, then seeds.
 fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation>, Failure> {
-    let counts =
-        if args.cpus.is_empty() { vec![None] } else { args.cpus.iter().copied().map(Some).collect() };
+    let counts = CpuCounts::all(&args.cpus);
+    let counts = if counts.is_empty() { vec![None] } else { counts.into_iter().map(Some).collect() };
     let mut runs = Vec::new();
     for count in counts {
         let machine = machine(&args.setup, count)?;
@@ -84,6 +138,9 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
                     seed: args.setup.seed.wrapping_add(run),
                     limit: args.setup.duration,
                     checkers: false,
+                    engine: args.setup.engine,
+                    guest_memory: args.setup.guest_memory,
+                    after_ejection: args.setup.after_ejection,
                     sampling: None,
                 });
             }
@@ -93,19 +150,19 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
 }
 
 /// Runs that have finished, and why there are no more, if there were to be.
-type Made = (Vec<RunRecord>, Option<Failure>);
+type Real = (Vec<RunRecord>, Option<Failure>);
 
 /// Real runs, one after the other. The schedulers take turns, so that whatever else
 /// changes on the machine meets all of them.
 ///
 /// # Errors
 /// A machine that cannot do any of them.
-fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Made, Failure> {
+fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real, Failure> {
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         // Before the runs that need none of it.
         check_machine()?;
     }
-    let counts: Vec<u32> = match args.cpus.as_slice() {
+    let counts: Vec<u32> = match CpuCounts::all(&args.cpus).as_slice() {
         [] => vec![VM_CPUS],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
     };
@@ -129,7 +186,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
                         run.here(Backend::Host, quiet)
                     }
                 };
-                runs.push((format!("{}{place}, seed {seed}", scheduler.name), make));
+                runs.push((format!("{}{place}, seed {seed}", scheduler.label()), make));
             }
         }
     }
@@ -137,7 +194,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
 }
 
 /// Makes runs, each with what it is, until one fails; the failure names it.
-fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bool) -> Made {
+fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bool) -> Real {
     let total = runs.len();
     let progress = Progress::new("running", Some(total as u64), quiet);
     let mut records = Vec::with_capacity(total);
@@ -159,7 +216,7 @@ fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bo
 
 /// The runs that a failed comparison has made, with the metrics that are to be shown.
 fn finished(runs: &[RunRecord], shown: impl Fn(&str) -> bool) -> String {
-    let mut text = String::from("\nFinished before one failed:\n");
+    let mut text = String::from("\nFinished:\n");
     for run in runs {
         let mut run = run.clone();
         run.metrics.retain(|metric| shown(&metric.name));
@@ -179,6 +236,7 @@ fn tables(document: &Document, own: &[String], verbose: bool) -> String {
         text.push_str("\nLeft out, because the scheduler was ejected:\n");
         text.extend(ejected.into_iter().map(run_summary));
     }
+    text.push_str(&warnings_text(&document.warnings()));
     let advice = advice(&shown);
     if !advice.is_empty() {
         text.push_str("\nWhat these runs do not show:\n");

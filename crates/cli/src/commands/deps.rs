@@ -2,15 +2,16 @@
 
 use crate::args::DepsArgs;
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output;
 use crate::results::command_line;
+use crate::target::{self, Target};
 use schedlab_base::DurationNs;
 use schedlab_live::signals;
 use schedlab_live::waits::WaitWatcher;
 use schedlab_report::{Document, HtmlPage, to_json, waits_dot, waits_html, waits_table};
 use schedlab_trace::waits::{Party, Waits};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Pairs in a table that refreshes. Chosen: what a small terminal shows.
@@ -37,7 +38,7 @@ impl Targets {
             dot: target("--dot", &args.dot)?,
             html: target("--html", &args.html)?,
         };
-        output::distinct(targets.all())?;
+        target::distinct(targets.all())?;
         Ok(targets)
     }
 
@@ -67,6 +68,7 @@ impl Targets {
 /// Watches and tells.
 pub(crate) fn deps(args: &DepsArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let targets = Targets::new(args)?;
+    existing(&args.pid)?;
     signals::catch();
     let watcher = WaitWatcher::start().map_err(|error| Failure::environment(error.to_string()))?;
     let begin = Instant::now();
@@ -95,6 +97,16 @@ pub(crate) fn deps(args: &DepsArgs, quiet: bool, verbose: bool) -> Result<(), Fa
     }
     waits.pairs.retain(|pair| pair.confidence >= args.min_confidence);
     targets.write(waits, args.min_confidence)
+}
+
+/// Refuses numbers that nobody has: nothing could be told about them.
+fn existing(pids: &[i32]) -> Result<(), Failure> {
+    let gone = pids.iter().find(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+    gone.map_or(Ok(()), |pid| {
+        Err(Failure::usage(format!(
+            "--pid {pid}: no process and no thread has this number; ps -eLf lists them"
+        )))
+    })
 }
 
 fn text(waits: &Waits, min_confidence: u32, limit: usize) -> String {

@@ -3,6 +3,7 @@
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::output;
+use crate::target::Target;
 use clap::CommandFactory;
 use std::path::Path;
 
@@ -38,7 +39,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
 fn write_page(folder: &Path, command: clap::Command, name: &str) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.1"));
     let text = page(command, name, &path)?;
-    output::Target::new("man", &path)?.write(&text)
+    Target::new("man", &path)?.write(&text)
 }
 
 fn page(command: clap::Command, name: &str, path: &Path) -> Result<String, Failure> {

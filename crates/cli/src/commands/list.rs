@@ -5,22 +5,27 @@ use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS, SWAP_TUNABLES};
+use crate::suggest::did_you_mean;
 use schedlab_base::Machine;
 use schedlab_workload::catalog;
 
 /// Prints the lists.
 pub(crate) fn list(args: &ListArgs, verbose: bool) -> Result<(), Failure> {
+    let verbose = verbose || !args.names.is_empty();
     let mut text = String::new();
     let all = [ListKind::Schedulers, ListKind::Workloads, ListKind::Machines];
     for kind in all {
         if args.what.is_some_and(|only| only != kind) {
             continue;
         }
-        let (heading, entries) = match kind {
+        let (heading, mut entries) = match kind {
             ListKind::Schedulers => ("Schedulers (-s)", schedulers(verbose)),
             ListKind::Workloads => ("Workloads (-w)", workloads(verbose)),
             ListKind::Machines => ("Machines (-m)", machines()?),
         };
+        if !args.names.is_empty() {
+            entries = chosen(entries, &args.names)?;
+        }
         if args.what.is_none() {
             text.push_str(&format!("{}{heading}\n", if text.is_empty() { "" } else { "\n" }));
         }
@@ -28,6 +33,22 @@ pub(crate) fn list(args: &ListArgs, verbose: bool) -> Result<(), Failure> {
         text.push_str(&lines(&entries, indent));
     }
     output::print(&text)
+}
+
+/// The entries with these names.
+///
+/// # Errors
+/// A name that none of them has.
+fn chosen(mut entries: Vec<Entry>, names: &[String]) -> Result<Vec<Entry>, Failure> {
+    for name in names {
+        if entries.iter().all(|entry| entry.name != *name) {
+            let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+            let near = did_you_mean(name, &known);
+            return Err(Failure::usage(format!("list: no '{name}'{near}; there are: {}", known.join(", "))));
+        }
+    }
+    entries.retain(|entry| names.contains(&entry.name));
+    Ok(entries)
 }
 
 /// A name, a line about it, and what belongs to it.

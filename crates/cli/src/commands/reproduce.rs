@@ -1,16 +1,22 @@
 //! `reproduce`: documents' tables, published beside measured. What is run and by which
 //! rules it is judged are data: `published/*.toml`, explained in `docs/reproduction.md`.
 
-use crate::args::ReproduceArgs;
+use crate::args::{AfterEjection, EngineKind, GuestMemory, ReproduceArgs};
+use crate::confine::Named;
+use crate::deadline::TimeLimit;
 use crate::failure::Failure;
 use crate::machine_file;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Simulation, ejection};
+use crate::suggest::did_you_mean;
 use crate::sweep::sweep;
+use crate::trust::strict;
 use schedlab_base::Machine;
-use schedlab_report::{Document as ResultDocument, compare, reproduction_text, sensitivity_text};
+use schedlab_report::{
+    Document as ResultDocument, LEAST_EFFECT, compare, reproduction_text, sensitivity_text,
+};
 use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Sensitivity, TableOutcome};
 use schedlab_stats::{Level, mean};
 use schedlab_trace::RunRecord;
@@ -25,19 +31,24 @@ const SAMPLES: &str = "samples.";
 pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 
 /// Runs everything and prints the tables.
-pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
+    let named = Named::new().results(&args.results).resume(&args.sweep.resume);
+    named.enter(&args.host.sandbox, verbose);
+    let limit = TimeLimit(args.host.time_limit);
     let documents = documents(args)?;
     let plan = Plan::new(&documents, args.runs.get());
     let changes = changes(args)?;
-    let mut runs = plan.simulations(args.seed)?;
+    let mut runs = plan.simulations(args.seed, args.engine, limit)?;
+    args.engine.announce(quiet);
     let own = runs.len();
     let varied: Vec<Change> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
     for change in &varied {
         runs.extend(runs[..own].to_vec().iter().map(|simulation| change.of(simulation)));
     }
-    let Some(mut records) = sweep(&runs, &args.sweep, quiet)? else { return Ok(()) };
-    let outcomes = |records: &[RunRecord]| -> Vec<DocumentOutcome> {
+    let Some(made) = sweep(&runs, &args.sweep, limit, quiet)? else { return Ok(()) };
+    let records = &made.records;
+    let outcomes = |records: &[Option<RunRecord>]| -> Vec<DocumentOutcome> {
         documents.iter().map(|document| plan.outcome(document, records)).collect()
     };
     let reproduction = outcomes(&records[..own]);
@@ -46,15 +57,18 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure
         Sensitivity::of(change.parameter, change.factor(), &reproduction, &other)
     };
     let sensitivity: Vec<Sensitivity> = varied.iter().zip(others).map(changed).collect();
-    let text = text(&reproduction, args) + &sensitivity_text(&sensitivity);
+    let text = text(&reproduction, args) + &sensitivity_text(&sensitivity) + &made.told();
     // Runs on a changed machine have its name: they are told in `sensitivity` alone.
-    records.truncate(own);
-    let comparisons = compare(&records, Level::P95);
+    let records: Vec<RunRecord> = made.records[..own].iter().flatten().cloned().collect();
+    let comparisons =
+        if made.lost.is_empty() { compare(&records, Level::P95, LEAST_EFFECT) } else { Vec::new() };
     let document =
         ResultDocument { runs: records, comparisons, reproduction, sensitivity, ..ResultDocument::default() };
     let notes = [("Published beside measured".to_string(), text.clone())];
     let written = results.write(&text, &document, &notes);
-    ejection(&document).and(verdict(&document.reproduction, args)).and(written)
+    let strict = strict(&document, args.results.strict);
+    let lost = made.failure().map_or(Ok(()), Err);
+    lost.and(ejection(&document)).and(verdict(&document.reproduction, args)).and(written).and(strict)
 }
 
 /// The documents that were asked for, with the tables that were.
@@ -62,7 +76,8 @@ fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
     let known = LIBRARY.names(".toml");
     let asked = args.document.as_str();
     if asked != ALL && !known.contains(&asked) {
-        let text = format!("no document named '{asked}'; there are: {}, {ALL}", known.join(", "));
+        let near = did_you_mean(asked, &known);
+        let text = format!("no document named '{asked}'{near}; there are: {}, {ALL}", known.join(", "));
         return Err(Failure::usage(text));
     }
     let form = if args.quick { Form::Quick } else { Form::Full };
@@ -76,7 +91,11 @@ fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
     let ids: Vec<String> =
         documents.iter().flat_map(|document| document.tables.iter().map(|table| table.id.clone())).collect();
     if let Some(unknown) = args.tables.iter().find(|table| !ids.contains(table)) {
-        return Err(Failure::usage(format!("--document-table {unknown}: there are {}", ids.join(", "))));
+        let near = did_you_mean(unknown, &ids);
+        return Err(Failure::usage(format!(
+            "--document-table {unknown}: there are {}{near}",
+            ids.join(", ")
+        )));
     }
     for document in &mut documents {
         document.tables.retain(|table| args.tables.contains(&table.id));
@@ -99,8 +118,9 @@ fn changes(args: &ReproduceArgs) -> Result<Vec<Change>, Failure> {
     if let Some(unknown) =
         args.sensitivity.iter().find(|name| *name != ALL && !known.contains(&name.as_str()))
     {
+        let near = did_you_mean(unknown, &known);
         let text = format!(
-            "--sensitivity {unknown}: no parameter of that name; there are {ALL}, {}",
+            "--sensitivity {unknown}: no parameter of that name{near}; there are {ALL}, {}",
             known.join(", ")
         );
         return Err(Failure::usage(text));
@@ -172,12 +192,17 @@ impl Plan {
     }
 
     /// For each cell the runs of all its seeds, from `first` on.
-    fn simulations(&self, first: u64) -> Result<Vec<Simulation>, Failure> {
+    fn simulations(
+        &self,
+        first: u64,
+        engine: EngineKind,
+        limit: TimeLimit,
+    ) -> Result<Vec<Simulation>, Failure> {
         let mut runs = Vec::new();
         for cell in &self.cells {
-            let simulation = Simulation { seed: first, ..simulation(cell)? };
+            let simulation = Simulation { seed: first, engine, ..simulation(cell)? };
             // One seed of each is enough to find a mistake early.
-            simulation.check()?;
+            simulation.check(limit)?;
             for run in 0..self.seeds(cell) as u64 {
                 runs.push(Simulation { seed: first.wrapping_add(run), ..simulation.clone() });
             }
@@ -186,16 +211,17 @@ impl Plan {
     }
 
     /// A cell's share of the records of all simulations.
-    fn records<'a>(&self, cell: &Cell, records: &'a [RunRecord]) -> &'a [RunRecord] {
+    fn records<'a>(&self, cell: &Cell, records: &'a [Option<RunRecord>]) -> &'a [Option<RunRecord>] {
         let at = self.cells.iter().position(|known| same_run(known, cell)).expect("every cell is planned");
         let begin: usize = self.cells[..at].iter().map(|before| self.seeds(before)).sum();
         &records[begin..begin + self.seeds(cell)]
     }
 
-    fn outcome(&self, document: &Document, records: &[RunRecord]) -> DocumentOutcome {
+    fn outcome(&self, document: &Document, records: &[Option<RunRecord>]) -> DocumentOutcome {
         let values = |cell: &Cell| -> Vec<Option<f64>> {
             let runs = self.records(cell, records);
-            runs.iter().map(|run| value(run, &cell.metric).map(|value| value / cell.divide)).collect()
+            let value = |run: &Option<RunRecord>| value(run.as_ref()?, &cell.metric);
+            runs.iter().map(|run| value(run).map(|value| value / cell.divide)).collect()
         };
         let mut tables = Vec::new();
         for table in &document.tables {
@@ -210,7 +236,7 @@ impl Plan {
     }
 }
 
-/// The run behind a cell, with a seed to be chosen.
+/// The run behind a cell, with a seed and an engine to be chosen.
 fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
     let settings: Vec<String> = cell.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let scheduler = Scheduler::find_all(std::slice::from_ref(&cell.scheduler), &settings)?.remove(0);
@@ -223,7 +249,20 @@ fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
     let limit = limit.map_err(|error| Failure::usage(format!("duration of {}: {error}", cell.workload)))?;
     let sampling = cell.metric.starts_with(SAMPLES).then(|| cell.sampling.clone());
     let workload = cell.workload.clone();
-    Ok(Simulation { scheduler, workload, machine, seed: 0, limit, checkers: false, sampling })
+    let (after_ejection, engine) = (AfterEjection::Stop, EngineKind::default());
+    let (checkers, guest_memory) = (false, GuestMemory::default());
+    Ok(Simulation {
+        scheduler,
+        workload,
+        machine,
+        seed: 0,
+        limit,
+        checkers,
+        after_ejection,
+        engine,
+        guest_memory,
+        sampling,
+    })
 }
 
 /// What a run says about a metric: a metric by name, `counters.NAME`, or the mean of
@@ -310,15 +349,20 @@ mod tests {
         };
         let plan = Plan { cells: vec![cells("fig2"), cells("fig6"), cells("fig5")], asked: 2 };
         assert_eq!(
-            plan.simulations(9).unwrap().iter().map(|run| run.seed).collect::<Vec<_>>(),
+            plan.simulations(9, EngineKind::Compiled, TimeLimit(None))
+                .unwrap()
+                .iter()
+                .map(|run| run.seed)
+                .collect::<Vec<_>>(),
             [9, 10, 9, 10, 11, 12, 13, 9, 10]
         );
         let text = r#"{"schedlab":{"version":"0","schema":1},"runs":[{"scheduler":"o1","workload":{"name":"w"},
             "machine":"m","cpus":1,"seed":1,"backend":"sim","duration_ns":1,"exit":{"kind":"none"},"metrics":{}}]}"#;
         let run = from_json(text).unwrap().runs.remove(0);
-        let records: Vec<RunRecord> = (0..9).map(|seed| RunRecord { seed, ..run.clone() }).collect();
-        let found =
-            |id: &str| plan.records(&cells(id), &records).iter().map(|run| run.seed).collect::<Vec<_>>();
+        let records: Vec<_> = (0..9).map(|seed| Some(RunRecord { seed, ..run.clone() })).collect();
+        let found = |id: &str| {
+            plan.records(&cells(id), &records).iter().flatten().map(|run| run.seed).collect::<Vec<_>>()
+        };
         assert_eq!(found("fig2"), [0, 1]);
         assert_eq!(found("fig6"), [2, 3, 4, 5, 6]);
         assert_eq!(found("fig5"), [7, 8]);

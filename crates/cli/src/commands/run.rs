@@ -1,5 +1,6 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
+use super::compare::only_simulated;
 use super::sim::tables;
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
+use crate::trust::{provenance, strict};
 use schedlab_live::session::Work;
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
@@ -19,6 +21,7 @@ pub(crate) const VM_CPUS: u32 = 2;
 /// Runs and prints.
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
+    only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
     let mut scheduler = schedulers.remove(0);
@@ -53,7 +56,8 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
     let ended = code.map_or(Ok(()), |code| command_failure(&args.command[0], code));
-    ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written)
+    let strict = strict(&document, args.results.strict);
+    ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written).and(strict)
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {
@@ -79,7 +83,8 @@ fn command(scheduler: &Scheduler, args: &RunArgs, quiet: bool) -> Result<(RunRec
     let code = result.exit_code.unwrap_or(0);
     let params = vec![("command".to_string(), args.command.join(" "))];
     let workload = WorkloadRecord { name: "command".to_string(), params };
-    Ok((record(scheduler, workload, args.seed, Backend::Host, result), code))
+    let made_of = provenance(scheduler, None, None);
+    Ok((record(scheduler, (workload, args.seed), Backend::Host, made_of, result), code))
 }
 
 fn command_failure(program: &str, code: i32) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! `sched-samples`: samples of `schedule()` read and analysed.
 
 use crate::args::SchedSamplesArgs;
+use crate::confine::Named;
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
@@ -8,7 +9,8 @@ use schedlab_report::{read_samples, samples_text};
 use schedlab_trace::samples::analyse;
 
 /// Prints the analyses.
-pub(crate) fn sched_samples(args: &SchedSamplesArgs) -> Result<(), Failure> {
+pub(crate) fn sched_samples(args: &SchedSamplesArgs, verbose: bool) -> Result<(), Failure> {
+    Named::new().inputs([&args.file]).enter(&args.sandbox, verbose);
     let name = args.file.display().to_string();
     let mut file = read_samples(&content(args, &name)?, &name).map_err(Failure::usage)?;
     if file.rows.is_empty() {

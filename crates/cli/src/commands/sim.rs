@@ -1,24 +1,30 @@
 //! `sim`: one simulated run.
 
 use crate::args::{SetupArgs, SimArgs};
+use crate::confine::Named;
+use crate::deadline::TimeLimit;
+use crate::defect;
+use crate::entry;
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output;
 use crate::progress::RunProgress;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::simulation::{Simulation, Watch, ejection};
+use crate::simulation::{Simulation, Watch, ejection, parties};
 use crate::swap_scope;
+use crate::target::{self, Draft, Target};
+use crate::trust::strict;
 use schedlab_base::{DurationNs, Machine, TimeNs};
+use schedlab_live::signals::LastWords;
 use schedlab_report::{
-    Document, PerfettoSink, SampleSink, counters_table, metrics_table, priorities_svg, run_summary,
-    scheduler_tables, tasks_table, waits_table,
+    Document, PerfettoSink, SampleSink, after_ejection_text, counters_table, longest_waits, metrics_table,
+    priorities_svg, run_summary, scheduler_tables, task_waits_table, tasks_table, waits_table, warnings_text,
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
 use schedlab_workload::{End, Scenario};
 use std::cell::RefCell;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
@@ -31,21 +37,27 @@ const DUMP_LINES_SHOWN: usize = 40;
 /// Pairs that wait shown without `-v`.
 const PAIRS_SHOWN: usize = 20;
 
+/// What an interrupted run says.
+const INTERRUPTED: &str = "\nschedlab: interrupted: nothing is kept, result files are as they were; --duration ends a run with its results\n";
+
 /// The sink of `--perfetto`.
-type Trace = Rc<RefCell<PerfettoSink<Box<dyn Write>>>>;
+type Trace = Rc<RefCell<PerfettoSink<Draft>>>;
 
 /// The sink of `--sched-samples`.
-type Samples = Rc<RefCell<SampleSink<Box<dyn Write>>>>;
+type Samples = Rc<RefCell<SampleSink<Draft>>>;
 
 /// Runs and prints.
 pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let perfetto = args.perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
+    let perfetto = args.perfetto.as_deref().map(|path| Target::binary("--perfetto", path)).transpose()?;
     let sampled =
         args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
     let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
     let others = || [&perfetto, &sampled, &pictured].into_iter().flatten();
-    output::distinct(results.targets().chain(others()))?;
+    target::distinct(results.targets().chain(others()))?;
+    confine(args, verbose)?;
+    let limit = TimeLimit(args.host.time_limit);
+    let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.setup.workload))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
     let mut scheduler = schedulers.remove(0);
@@ -57,12 +69,21 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         seed: args.setup.seed,
         limit: args.setup.duration,
         checkers: args.checkers,
+        engine: args.setup.engine,
+        guest_memory: args.setup.guest_memory,
+        after_ejection: args.setup.after_ejection,
         sampling: None,
     };
     let scenario = simulation.scenario()?;
+    if simulation.scheduler.object.is_some() {
+        simulation.engine.announce(quiet);
+    }
+    deadline.check(&simulation.describe())?;
+    let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
     let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
-    let mut watch = Watch { mark: args.sched_mark.clone(), priorities, ..Watch::default() };
+    let mut watch =
+        Watch { mark: args.sched_mark.clone(), priorities, stop: deadline.stop(), ..Watch::default() };
     watch.waits = args.explain_waits;
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
@@ -75,7 +96,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         watch.sinks.push(samples.clone());
         watch.schedule_events = true;
     }
-    let run = simulation.run_watched(&scenario, watch);
+    let run = defect::guard(|| simulation.describe(), || simulation.run_watched(&scenario, watch));
+    drop(deadline);
     progress.borrow().finish();
     let (run, messages) = run?;
     if verbose {
@@ -90,7 +112,18 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let sampled = finish_samples(sampled.as_ref(), samples, end);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
     let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
-    ejected.and(written).and(traced).and(sampled).and(pictured)
+    let strict = strict(&document, args.results.strict);
+    ejected.and(written).and(traced).and(sampled).and(pictured).and(strict)
+}
+
+/// Gives up what the run does not need.
+fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
+    let setup = &args.setup;
+    let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
+    let inputs = schedulers.iter().chain([&setup.workload, &setup.machine]);
+    let named = Named::new().inputs(inputs).results(&args.results);
+    named.outputs([&args.perfetto, &args.sched_samples, &args.priorities]).enter(&args.host.sandbox, verbose);
+    Ok(())
 }
 
 /// Writes the picture of `--priorities`.
@@ -125,14 +158,15 @@ fn end(scenario: &Scenario, limit: Option<DurationNs>) -> Option<DurationNs> {
 }
 
 fn start_trace(target: &Target, scenario: &Scenario) -> Result<Trace, Failure> {
-    let names = scenario.tasks.iter().map(|task| task.name.clone()).collect();
-    Ok(Rc::new(RefCell::new(PerfettoSink::new(target.create()?, names))))
+    let sink = PerfettoSink::new(target.create()?, parties(scenario), FIRST_PID);
+    Ok(Rc::new(RefCell::new(sink)))
 }
 
 fn finish_trace(target: Option<&Target>, trace: Option<Trace>) -> Result<(), Failure> {
     let (Some(target), Some(trace)) = (target, trace) else { return Ok(()) };
     let sink = Rc::into_inner(trace).expect("the run has dropped its sinks").into_inner();
-    sink.finish().map(|_| ()).map_err(|error| target.failure(&error))
+    let (draft, _) = sink.finish().map_err(|error| target.failure(&error))?;
+    target.finish(draft)
 }
 
 fn start_samples(target: &Target, machine: &Machine) -> Result<Samples, Failure> {
@@ -144,7 +178,7 @@ fn start_samples(target: &Target, machine: &Machine) -> Result<Samples, Failure>
 fn finish_samples(target: Option<&Target>, samples: Option<Samples>, end: TimeNs) -> Result<(), Failure> {
     let (Some(target), Some(samples)) = (target, samples) else { return Ok(()) };
     let sink = Rc::into_inner(samples).expect("the run has dropped its sinks").into_inner();
-    sink.finish(end).map(|_| ()).map_err(|error| target.failure(&error))
+    target.finish(sink.finish(end).map_err(|error| target.failure(&error))?)
 }
 
 /// The first lines of a text, and how many more there are.
@@ -163,6 +197,10 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
     let mut text = run_summary(run);
     text.push('\n');
     text.push_str(&metrics_table(run));
+    let longest = longest_waits(run);
+    if !longest.is_empty() {
+        text.push_str(&format!("\n{longest}"));
+    }
     if !run.tasks.is_empty() {
         text.push('\n');
         text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
@@ -176,8 +214,12 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
         text.push_str(&counters_table(run));
     }
     if verbose {
+        text.push_str(&format!("\n{}", task_waits_table(run)));
         text.push_str(&scheduler_tables(run));
     }
+    text.push_str(&after_ejection_text(run));
+    let warnings: Vec<String> = run.warnings.iter().map(|warning| warning.text.clone()).collect();
+    text.push_str(&warnings_text(&warnings));
     if !run.exit.dump.is_empty() && (verbose || run.exit.kind.is_ejection()) {
         let limit = if verbose { usize::MAX } else { DUMP_LINES_SHOWN };
         text.push_str(&format!("\nDump:\n{}", first_lines(run.exit.dump.trim_end(), limit)));

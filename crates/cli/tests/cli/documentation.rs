@@ -48,7 +48,11 @@ fn flags_stand_under_their_own_heading() {
     }
     for command in ["compare", "reproduce"] {
         assert_eq!(flags_under(&help(command), "Many runs"), ["--jobs", "--resume", "--shard"], "{command}");
-        assert_eq!(flags_under(&help(command), "Results"), ["--json", "--csv", "--html"], "{command}");
+        assert_eq!(
+            flags_under(&help(command), "Results"),
+            ["--json", "--csv", "--html", "--strict"],
+            "{command}"
+        );
     }
     assert_eq!(flags_under(&help("run"), "Arguments"), ["[COMMAND]..."]);
 }

@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 
 /// Compiles a faulty scheduler into the folder, with the compiler that has built the
 /// shipped ones.
-fn compile(folder: &Folder, name: &str) {
+pub(crate) fn compile(folder: &Folder, name: &str) {
     let root = root();
     let source = root.join(format!("tests/objects/{name}.bpf.c"));
     let object = folder.path().join(format!("{name}.bpf.o"));
@@ -37,7 +37,8 @@ fn ejected(name: &str, words: &[&str]) {
     assert!(json.contains(&format!("\"kind\": \"{}\"", words[0])));
     let run = schedlab_report::from_json(&json).unwrap().runs.remove(0);
     let after = run.exit.after.expect("it left before the end");
-    assert!(DurationNs::ZERO < after && after < run.duration, "{after} of {}", run.duration);
+    assert!(after <= run.duration && run.after_ejection.is_none(), "{after} of {}", run.duration);
+    assert!(run.duration < DurationNs::from_secs(40), "the run ends with the ejection");
     let told = format!("scheduler exit: {} after {:.3} s, ", words[0], after.as_secs_f64());
     assert!(done.out.contains(&told), "{told:?} in {}", done.out);
 }
@@ -49,7 +50,90 @@ fn one_that_never_dispatches() {
 
 #[test]
 fn one_that_uses_a_queue_that_is_not_there() {
-    ejected("bad_dsq", &["error", "non-existent DSQ 0xdead"]);
+    let line = called("bad_dsq", "bad_enqueue");
+    ejected("bad_dsq", &["error", "non-existent DSQ 0xdead", &line]);
+}
+
+/// Which line of which program is at fault, as the command tells it: a header's function that the program has inlined.
+fn called(name: &str, program: &str) -> String {
+    let source = std::fs::read_to_string(root().join("schedulers/include/compat.h")).unwrap();
+    let call = "scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);";
+    let (number, _) = source.lines().enumerate().find(|(_, line)| line.trim() == call).unwrap();
+    format!("; BPF program {program}: compat.h:{}: {call} (inlined after {name}.bpf.c:", number + 1)
+}
+
+/// What the kernel finds when the program has returned is blamed on the program's call.
+#[test]
+fn one_that_picks_a_cpu_that_a_task_may_not_use() {
+    let folder = Folder::new();
+    compile(&folder, "not_allowed");
+    let tasks = "[[tasks]]\nname = \"pinned\"\nprogram = \"work\"\ncpus = [1]\n";
+    folder.write("pinned.toml", format!("name = \"pinned\"\n{tasks}[programs]\nwork = [\"run 10ms\"]\n"));
+    let done = folder.run("sim -s ./not_allowed.bpf.o -w pinned.toml -c 2");
+    let line = called("not_allowed", "not_allowed_enqueue");
+    done.refused(4, &["target CPU 0 not allowed for pinned[1001]", &line]);
+}
+
+#[test]
+fn one_that_dispatches_twice() {
+    let line = called("twice", "twice_enqueue");
+    ejected("twice", &["error", "] already direct-dispatched", &line]);
+}
+
+#[test]
+fn a_run_can_outlive_its_scheduler_and_tells_both_parts_apart() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    let run = |flags: &str| {
+        let line = format!("sim -s ./stall.bpf.o -w cpuhog:ntasks=3,ttime=10s -c 2 --json r.json{flags}");
+        let done = folder.run(&line);
+        done.refused(4, &["error_stall"]);
+        (schedlab_report::from_json(&folder.read("r.json")).unwrap().runs.remove(0), done.out)
+    };
+    let (stopped, _) = run(" --after-ejection stop");
+    let (outlived, text) = run(" --after-ejection continue --html r.html");
+    assert_eq!((stopped.duration, &stopped.metrics), (outlived.duration, &outlived.metrics));
+    let after = outlived.after_ejection.unwrap();
+    // The third hog waits in custody until the fair class gives it its share.
+    assert_eq!(outlived.tasks[2].cpu_time, DurationNs::ZERO);
+    assert!(after.tasks.iter().all(|task| task.share > 0.5), "{:?}", after.tasks);
+    assert!((outlived.duration + after.duration).as_secs_f64() > 9.99, "{}", after.duration);
+    assert!(
+        text.contains("After the scheduler had left, ")
+            && folder.read("r.html").contains("After the scheduler had left")
+    );
+    let real = folder.run("run -s eevdf -w cpuhog:ttime=1ms --after-ejection continue");
+    real.refused(2, &["--after-ejection continue", "a real run ends"]);
+    let real = folder.run("compare --live -s eevdf,o1 -w cpuhog:ttime=1ms --after-ejection continue");
+    real.refused(2, &["--after-ejection continue", "a real run ends"]);
+}
+
+#[test]
+fn who_starves_is_warned_about_with_evidence() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    // Shorter than the watchdog's time: the scheduler is not ejected, and nobody but the figures would tell. Two tasks end
+    // soon, the third waits in custody.
+    let task = |name| format!("[[tasks]]\nname = \"{name}\"\nprogram = \"work\"\n");
+    let tasks = ["a", "b", "late"].map(task).concat();
+    folder.write(
+        "late.toml",
+        format!("name = \"late\"\nend = \"1s\"\n{tasks}[programs]\nwork = [\"run 10ms\"]\n"),
+    );
+    let line = "sim -s ./stall.bpf.o -w late.toml -c 2 --json r.json --csv r.csv --html r.html";
+    let done = folder.run(line);
+    assert_eq!(done.code, 0, "{done:?}");
+    let warnings = schedlab_report::from_json(&folder.read("r.json")).unwrap().runs.remove(0).warnings;
+    let kinds: Vec<&str> = warnings.iter().map(|warning| warning.kind.name()).collect();
+    assert_eq!(kinds, ["never_ran", "idle_beside_waiting"]);
+    let waited = warnings[0].worst.as_ref().unwrap().length;
+    assert!(waited > DurationNs::from_ms(999), "{waited}");
+    for text in [&done.out, &folder.read("r.html")] {
+        assert!(text.contains("task late never ran: it waited 1.000 s for a CPU"), "{text}");
+        assert!(text.contains("longer than 0.002 s, a thousandth of the watchdog"), "{text}");
+    }
+    assert!(folder.read("r.csv").lines().nth(1).unwrap().ends_with(",2"));
+    folder.run(&format!("{line} --strict")).refused(1, &["--strict: task late never ran", "2 warnings"]);
 }
 
 #[test]
@@ -78,9 +162,9 @@ fn only_time_in_bypass_counts_as_bypass() {
     };
     assert_eq!(bypass("sim -s o1").0, 0);
     compile(&folder, "stall");
-    let (value, run) = bypass("sim -s ./stall.bpf.o");
-    let after = run.exit.after.unwrap();
-    assert!(0 < value && value < run.duration.0 - after.0, "{value} ns of {}", run.duration);
+    let (value, run) = bypass("sim -s ./stall.bpf.o --after-ejection continue");
+    let rest = run.after_ejection.unwrap().duration;
+    assert!(0 < value && value < rest.0, "{value} ns of {rest}");
 }
 
 #[test]

@@ -2,12 +2,18 @@
 //! of its own.
 
 mod documentation;
+mod engines;
+mod entries;
 mod faults;
+mod files;
+mod host;
+mod large_objects;
 mod refusals;
 mod results;
 mod samples;
 mod sched_samples;
 mod sweeps;
+mod trust;
 mod workload_files;
 
 use std::path::{Path, PathBuf};

@@ -141,7 +141,6 @@ fn bad_objects() {
 #[test]
 fn comparisons_that_compare_nothing() {
     refused("compare -s o1 -w cpuhog", 2, &["two schedulers"]);
-    refused("compare -s eevdf,eevdf -w cpuhog", 2, &["-s names eevdf twice"]);
     refused("compare -s , -w cpuhog", 2, &["no scheduler named ''"]);
     // The same runs would count as more of them.
     refused("compare -s eevdf,o1 -w cpuhog -c 2,4,2", 2, &["-c names 2 twice"]);
@@ -182,7 +181,8 @@ fn runs_without_work_or_with_too_much() {
 /// Files without an end would fill the memory.
 #[test]
 fn files_without_an_end() {
-    refused("sim -s /dev/zero -w cpuhog", 2, &["scheduler object /dev/zero", "256 MiB"]);
+    let object = ["scheduler object /dev/zero", "bytes in an object file, the limit is 67108864"];
+    refused("sim -s /dev/zero -w cpuhog", 2, &object);
     refused("sim -s eevdf -w cpuhog -m /dev/zero", 2, &["machine file /dev/zero", "256 MiB"]);
     refused("stat /dev/zero", 2, &["stat /dev/zero", "256 MiB"]);
 }
@@ -193,7 +193,7 @@ fn control_characters_in_files() {
     let folder = Folder::new();
     folder.write("a.txt", "\x1b[2J\x07\n");
     let done = folder.run("stat a.txt");
-    done.refused(2, &["a.txt:1", "' [2J '"]);
+    done.refused(2, &["a.txt:1", "'\u{fffd}[2J\u{fffd}'"]);
     assert!(!done.err.trim_end().contains(char::is_control), "{done:?}");
 }
 
@@ -204,7 +204,7 @@ fn control_characters_in_names() {
     let file = "name = 'x'\n[programs]\np = ['run 1ms']\n[[tasks]]\nname = \"a\\u001b[2Jb\"\nprogram = 'p'\n";
     folder.write("w.toml", file);
     let text = folder.run("sim -s eevdf -w w.toml --json r.json").ok();
-    assert!(text.contains("a [2Jb ") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("a\u{fffd}[2Jb ") && !text.contains('\u{1b}'), "{text}");
     assert!(folder.read("r.json").contains("a\\u001b[2Jb"), "data stays as it is");
 }
 

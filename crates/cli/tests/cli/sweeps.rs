@@ -69,22 +69,61 @@ fn folders_and_shards_that_are_none() {
     folder.run(&format!("{SWEEP} --resume a,none")).refused(2, &["none", "no such folder"]);
     folder.run(&format!("{SWEEP} --resume a --shard 4/3")).refused(2, &["4/3", "1/3"]);
     folder.run(&format!("{SWEEP} --shard 1/3")).refused(2, &["--resume"]);
-    let small = "compare -s eevdf,o1 -w cpuhog:ttime=10ms --runs 1 -c 1 -q --json - --resume broken";
-    folder.run(small).ok();
-    for entry in std::fs::read_dir(folder.path().join("broken")).unwrap() {
-        std::fs::write(entry.unwrap().path(), "{").unwrap();
-    }
-    folder.run(small).refused(2, &["broken/", "remove the file"]);
-    for entry in std::fs::read_dir(folder.path().join("broken")).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    }
-    folder.run(small).refused(2, &["broken/", "longer than 256 MiB"]);
+    let small = "compare -s eevdf,o1 -w cpuhog:ttime=10ms --runs 1 -c 1 -q --json -";
     // Before a run is made that could not be kept.
     folder
-        .run(&small.replace("broken", "/proc"))
+        .run(&format!("{small} --resume /proc"))
         .refused(2, &["--resume /proc", "name a folder that you may write"]);
+}
+
+/// Runs that are kept are used if they are what was written, by this build, for this run.
+#[test]
+fn records_are_trusted_for_what_they_hold() {
+    let folder = Folder::new();
+    let sweep = "compare -s eevdf,o1 -w cpuhog:ttime=10ms --runs 2 -c 1 --json -";
+    let kept = format!("{sweep} --resume runs");
+    let plain = folder.run(sweep).ok();
+    assert_eq!(folder.run(&kept).ok(), plain);
+    assert_eq!(folder.run(&kept).ok(), plain);
+    let entries = std::fs::read_dir(folder.path().join("runs")).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 4);
+    let read = |at: usize| std::fs::read_to_string(&files[at]).unwrap();
+    // All that is told of a file, and that the next time the run made again is there.
+    let noticed = |at: &[usize], why: &str| {
+        let done = folder.run(&kept);
+        assert_eq!((done.code, done.out.as_str()), (0, plain.as_str()), "{done:?}");
+        assert_eq!(done.err.lines().count(), at.len(), "{done:?}");
+        for (line, &at) in done.err.lines().zip(at) {
+            let name = files[at].file_name().unwrap().to_str().unwrap();
+            let told = line.contains("warning: --resume: runs/") && line.contains("made again");
+            assert!(told && line.contains(name) && line.contains(why), "{why}: {line}");
+        }
+        assert_eq!(folder.run(&kept).ok(), plain);
+    };
+    let good = read(0);
+    let digit = good.find("\"duration_ns\": 1").unwrap() + "\"duration_ns\": ".len();
+    let edited = format!("{}2{}", &good[..digit], &good[digit + 1..]);
+    std::fs::write(&files[0], edited).unwrap();
+    noticed(&[0], "the checksum differs");
+    std::fs::write(&files[1], &read(1)[..1000]).unwrap();
+    noticed(&[1], "no record of a run");
+    std::fs::write(&files[2], &plain).unwrap();
+    noticed(&[2], "of an older form");
+    let other = read(3);
+    std::fs::rename(&files[3], folder.path().join("kept")).unwrap();
+    std::fs::copy(&files[0], &files[3]).unwrap();
+    noticed(&[3], "it is of another run: ");
+    assert_eq!(read(3), other, "it is the same again");
+    std::fs::File::create(&files[0]).unwrap().set_len(257 << 20).unwrap();
+    noticed(&[0], "longer than 256 MiB");
+    std::fs::remove_file(&files[1]).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&files[1]).status().unwrap().success());
+    noticed(&[1], "it is no file");
+    files.iter().for_each(|file| std::fs::write(file, "").unwrap());
+    let done = folder.run(&format!("{kept} -q"));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, plain.as_str(), ""));
 }
 
 #[test]

@@ -25,3 +25,132 @@ fn a_hog_gets_less_while_it_is_nice() {
     assert!((cpu_ms(&text, "hog/1") - (6000.0 - first)).abs() < 5.0, "{text}");
     assert!(cpu_ms(&text, "changes") < 1.0, "{text}");
 }
+
+/// A file of rt-app with this body of `tasks`, which runs for a second.
+fn rt_app(folder: &Folder, name: &str, tasks: &str) {
+    let text = format!("{{ \"tasks\": {{ {tasks} }}, \"global\": {{ \"duration\": 1 }} }}");
+    std::fs::write(folder.0.join(name), text).unwrap();
+}
+
+#[test]
+fn phases_of_rt_app_run_on_their_cpus() {
+    let folder = Folder::new();
+    let phase = |cpu: u32| format!("\"p{cpu}\": {{ \"cpus\": [{cpu}], \"run\": 20000 }}");
+    rt_app(
+        &folder,
+        "f.json",
+        &format!("\"walker\": {{ \"loop\": 3, \"phases\": {{ {}, {}, {} }} }}", phase(0), phase(1), phase(0)),
+    );
+    let text = folder.run("sim -q -s o1 -w f.json -c 4").ok();
+    let line = text.lines().find(|line| line.starts_with("walker ")).unwrap();
+    // Two migrations a pass: to CPU 1 and back. It starts on a CPU of its own choice.
+    let migrations: u32 = line.split_whitespace().last().unwrap().parse().unwrap();
+    assert!((6..=7).contains(&migrations), "{text}");
+    assert!((179.9..181.0).contains(&cpu_ms(&text, "walker")), "{text}");
+}
+
+#[test]
+fn semaphores_of_rt_app_remember() {
+    let folder = Folder::new();
+    let posts = "\"sem_post\": \"s\", ".repeat(3);
+    rt_app(
+        &folder,
+        "f.json",
+        &format!(
+            "\"early\": {{ \"loop\": 1, {posts} \"run\": 1000 }},
+             \"late\": {{ \"loop\": 5, \"delay\": 50000, \"sem_wait\": \"s\", \"run\": 2000 }},
+             \"quiet\": {{ \"loop\": 1, \"suspend\", \"run\": 900000 }},
+             \"caller\": {{ \"loop\": 1, \"resume\": \"nobody\", \"memrun\": {{ \"type\": \"chase\", \"size\": 65536, \"count\": 99999 }} }}"
+        ),
+    );
+    let text = folder.run("sim -q -s o1 -w f.json -c 2").ok();
+    // Three of five passes find a unit; whom nobody resumes never computes.
+    assert!((5.9..6.5).contains(&cpu_ms(&text, "late")), "{text}");
+    assert!(cpu_ms(&text, "quiet") < 1.0, "{text}");
+    assert!(cpu_ms(&text, "caller") > 0.1, "{text}");
+}
+
+#[test]
+fn what_rt_app_has_and_we_have_not_is_refused_by_name() {
+    let folder = Folder::new();
+    for (tasks, words) in [
+        ("\"t\": { \"run\": 1, \"taskgroup\": \"/a\" }", "f.json:1: tasks.t.taskgroup: task groups"),
+        ("\"t\": { \"exec\": 1 }", "tasks.t.exec: rt-app does not read 'exec' any more"),
+        (
+            "\"t\": { \"run\": 1, \"policy\": \"SCHED_DEADLINE\" }",
+            "tasks.t.policy: 'SCHED_DEADLINE' is not modelled",
+        ),
+    ] {
+        rt_app(&folder, "f.json", tasks);
+        folder.run("sim -s o1 -w f.json -c 2").refused(2, &[words]);
+    }
+}
+
+#[test]
+fn files_of_rt_app_are_put_together() {
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("g.json"), "{ \"global\": { \"duration\": 1 } }").unwrap();
+    for name in ["a", "b"] {
+        let text = format!("{{ \"tasks\": {{ \"{name}\": {{ \"run\": 1000 }} }} }}");
+        std::fs::write(folder.0.join(format!("{name}.json")), text).unwrap();
+    }
+    let text = folder.run("sim -q -s o1 -w g.json+a.json+b.json -c 1").ok();
+    for task in ["a", "b"] {
+        assert!((490.0..510.0).contains(&cpu_ms(&text, task)), "{text}");
+    }
+    folder.run("sim -s o1 -w g.json+c.json -c 1").refused(2, &["workload file c.json: No such file"]);
+    folder.run("sim -s o1 -w g.json -c 1").refused(2, &["g.json:1: tasks: the section is missing"]);
+    // A resumed sweep sees that one of the files has changed.
+    let sweep = "compare -q -s o1,eevdf -w g.json+a.json+b.json -c 1 --runs 2 --resume done";
+    let first = folder.run(sweep).ok();
+    assert_eq!(folder.run(sweep).ok(), first);
+    std::fs::write(folder.0.join("b.json"), "{ \"tasks\": { \"b\": { \"run\": 2000 } } }").unwrap();
+    assert_ne!(folder.run(sweep).ok(), first);
+}
+
+/// A task that draws frames of 10 ms against one that computes.
+const FRAMES: &str = r#"
+name = "frames"
+end = "2s"
+[programs]
+draw = ["repeat forever", "timer 0 20ms absolute", "begin frame", "run 10ms", "end frame", "count frames", "done"]
+hog = ["repeat forever", "run 1ms", "done"]
+[[tasks]]
+name = "draw"
+program = "draw"
+[[tasks]]
+name = "hog"
+program = "hog"
+[metrics]
+worst = { kind = "max", span = "frame" }
+fps = { kind = "rate", counter = "frames" }
+best = { kind = "fastest", span = "frame" }
+late = { kind = "misses", span = "frame", late_if_longer_than = "10.5ms" }
+late_percent = { kind = "miss-percent", span = "frame", late_if_longer_than = "10.5ms" }
+"#;
+
+#[test]
+fn figures_of_a_file_stand_in_its_order_and_count_misses() {
+    let folder = Folder::new();
+    folder.write("frames.toml", FRAMES);
+    let figures = |cpus: u32| -> Vec<(String, f64, String)> {
+        let text = folder.run(&format!("sim -q -s eevdf -w frames.toml -c {cpus}")).ok();
+        let lines = text.lines().skip_while(|line| !line.starts_with("worst ")).take(5);
+        let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+        words.map(|w| (w[0].into(), w[1].parse().unwrap(), w.get(2).unwrap_or(&"").to_string())).collect()
+    };
+    let alone = figures(2);
+    let names: Vec<&str> = alone.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["worst", "fps", "best", "late", "late_percent"]);
+    assert_eq!((alone[0].2.as_str(), alone[2].2.as_str(), alone[4].2.as_str()), ("ms", "ms", "%"));
+    assert!((10.0..10.5).contains(&alone[0].1), "{alone:?}");
+    assert_eq!((alone[3].1, alone[4].1), (0.0, 0.0), "{alone:?}");
+    // With half a CPU's share it needs the whole period: frames are late.
+    let shared = figures(1);
+    assert!(shared[0].1 > 10.5 && shared[3].1 >= 1.0 && shared[4].1 > 1.0, "{shared:?}");
+    // The first figure of the file is the page's main plot.
+    folder.run("compare -q -s eevdf,o1 -w frames.toml -c 2 --runs 2 --html p.html").ok();
+    let page = folder.read("p.html");
+    let at = |name: &str| page.find(&format!("{name} (")).unwrap_or_else(|| panic!("no {name}"));
+    assert!(at("worst") < at("fps") && at("fps") < at("best"), "the order of the file");
+}

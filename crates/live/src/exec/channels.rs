@@ -63,9 +63,7 @@ impl Objects {
             let kind = channel.kind;
             let [read, write] = match kind {
                 ChannelKind::SysvQueue => [message_queue(channel.capacity)?; 2],
-                ChannelKind::PosixQueue => {
-                    [self.own(posix_queue(number, channel.capacity, lengths[number])?); 2]
-                }
+                ChannelKind::PosixQueue => [self.own(posix_queue(channel.capacity, lengths[number])?); 2],
                 ChannelKind::Pipe => pipe(channel.capacity)?.map(|fd| self.own(fd)),
                 ChannelKind::Unix => {
                     let (a, b) = UnixStream::pair()?;
@@ -203,17 +201,20 @@ fn message_queue(capacity: u32) -> io::Result<i32> {
 }
 
 /// A POSIX message queue without a name, for messages of this length.
-fn posix_queue(number: usize, capacity: u32, length: u32) -> io::Result<OwnedFd> {
-    let name = std::ffi::CString::new(format!("/schedlab-{}-{number}", std::process::id()))?;
-    // SAFETY: the attributes are plain data; the name is NUL-terminated; it is given up at once.
+fn posix_queue(capacity: u32, length: u32) -> io::Result<OwnedFd> {
+    let mut random = [0u8; 16];
+    // SAFETY: writes as many bytes as the buffer has. Few or none only make the name one that others can foresee and take.
+    unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+    let name = std::ffi::CString::new(format!("/schedlab-{:032x}", u128::from_ne_bytes(random)))?;
+    // SAFETY: the attributes are plain data; the name is NUL-terminated; it is given up at once, if it is ours.
     unsafe {
         let mut attributes: libc::mq_attr = std::mem::zeroed();
         attributes.mq_maxmsg = i64::from((capacity / length.max(1)).max(1));
         attributes.mq_msgsize = length.into();
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-        let queue = owned(libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut attributes));
+        let queue = owned(libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut attributes))?;
         libc::mq_unlink(name.as_ptr());
-        queue
+        Ok(queue)
     }
 }
 

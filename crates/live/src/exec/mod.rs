@@ -314,7 +314,11 @@ fn spans(scenario: &Scenario, shared: &Shared, begin: u64, found: u64) -> Vec<Sp
     for list in &mut spans {
         list.sort_by_key(|sample| sample.end);
     }
-    spans.into_iter().map(Spans::from_iter).collect()
+    let mut kept = scenario.empty_spans();
+    for (spans, samples) in kept.iter_mut().zip(spans) {
+        samples.into_iter().for_each(|sample| spans.record(sample));
+    }
+    kept
 }
 
 fn figures(scenario: &Scenario, shared: &Shared) -> Vec<TaskFigures> {

@@ -2,7 +2,8 @@
 //!
 //! The image comes from the distribution's own package archive through its package client (see
 //! `apt`), or from a path that the user gives. It is kept in the cache directory with a SHA-256
-//! beside it; a damaged copy is fetched again, a good one never.
+//! beside it; a damaged copy is fetched again, a good one never. The directory and the files in it belong to the user who runs
+//! this, and nobody else may write them: others are refused.
 
 mod apt;
 mod examples;
@@ -10,10 +11,12 @@ mod examples;
 pub use examples::{ExampleSources, fetch_example_sources};
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::private::{own_file, own_folder, own_new_file};
 use sha2::{Digest, Sha256};
 
 /// A kernel that QEMU can boot.
@@ -59,7 +62,7 @@ pub enum KernelError {
         config: PathBuf,
     },
     /// No cache directory can be made.
-    #[error("cache directory {path}: {source}; set SCHEDLAB_CACHE to a writable directory")]
+    #[error("cache directory {path}: {source}; set SCHEDLAB_CACHE to a directory of your own")]
     Cache {
         /// The directory tried.
         path: PathBuf,
@@ -94,18 +97,22 @@ pub enum KernelError {
     },
 }
 
+/// What a cached kernel consists of, and the list of its checksums, as sha256sum(1) writes and checks it.
+const FILES: [&str; 2] = ["vmlinuz", "config"];
+const SUMS: &str = "vmlinuz.sha256";
+
 /// Where fetched files are kept: `$SCHEDLAB_CACHE`, else `$XDG_CACHE_HOME/schedlab`, else
-/// `~/.cache/schedlab`. The directory is made if needed.
+/// `~/.cache/schedlab`. The directory is made if needed, for its owner alone.
 ///
 /// # Errors
-/// No home directory, or the directory cannot be made.
+/// No home directory, or the directory cannot be made, is somebody else's, or can be written by others.
 pub fn cache_dir() -> Result<PathBuf, KernelError> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let dir = set("SCHEDLAB_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|d| d.join("schedlab")))
         .or_else(|| set("HOME").map(|d| d.join(".cache/schedlab")))
         .ok_or(KernelError::NoCacheDir)?;
-    fs::create_dir_all(&dir).map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
+    own_folder(&dir).map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
     Ok(dir)
 }
 
@@ -127,23 +134,47 @@ pub fn from_path(path: &Path) -> Result<KernelImage, KernelError> {
     Ok(KernelImage { vmlinuz: path.to_path_buf(), config, release })
 }
 
-/// The cached image; `None` when there is none or its checksum does not hold (the copy is then
+/// The cached image; `None` when there is none or a checksum does not hold (the copy is then
 /// removed).
 ///
 /// # Errors
-/// The cache directory cannot be made.
+/// The cache directory cannot be made, or it or a file in it is somebody else's or can be written by others.
 pub fn cached() -> Result<Option<KernelImage>, KernelError> {
-    let dir = cache_dir()?.join("kernel");
+    cached_in(&cache_dir()?.join("kernel"))
+}
+
+fn cached_in(dir: &Path) -> Result<Option<KernelImage>, KernelError> {
+    let not_ours = |source| KernelError::Cache { path: dir.to_path_buf(), source };
     let image = dir.join("vmlinuz");
-    if !image.is_file() {
+    if fs::symlink_metadata(&image).is_err() {
         return Ok(None);
     }
-    let noted = fs::read_to_string(dir.join("vmlinuz.sha256")).unwrap_or_default();
-    let holds = sha256_of(&image).is_ok_and(|sum| noted.split_whitespace().next() == Some(&sum));
+    own_folder(dir).map_err(not_ours)?;
+    let mut noted = String::new();
+    let sums = dir.join(SUMS);
+    if fs::symlink_metadata(&sums).is_ok() {
+        own_file(&sums).and_then(|mut file| file.read_to_string(&mut noted)).map_err(not_ours)?;
+    }
+    let mut holds = false;
+    for (sum, name) in noted.lines().filter_map(|line| line.split_once("  ")) {
+        if !FILES.contains(&name) {
+            continue;
+        }
+        let file = match own_file(&dir.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            file => Some(file.map_err(not_ours)?),
+        };
+        if !file.is_some_and(|file| sha256_of(file).is_ok_and(|found| found == sum)) {
+            holds = false;
+            break;
+        }
+        // Older caches have the sum of the image alone.
+        holds |= name == FILES[0];
+    }
     if !holds {
         // A copy that was cut short or changed is worth nothing; failing to remove it shows up
         // again as a failing fetch.
-        let _ = fs::remove_dir_all(&dir);
+        let _ = fs::remove_dir_all(dir);
         return Ok(None);
     }
     from_path(&image).map(Some)
@@ -168,12 +199,14 @@ pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Kern
     let found = apt::fetch_kernel(work.path(), progress)?;
     let ready = work.path().join("ready");
     let io_error = |source| KernelError::Cache { path: ready.clone(), source };
-    fs::create_dir_all(&ready).map_err(io_error)?;
-    fs::copy(&found.vmlinuz, ready.join("vmlinuz")).map_err(io_error)?;
-    fs::copy(&found.config, ready.join("config")).map_err(io_error)?;
+    own_folder(&ready).map_err(io_error)?;
+    let mut sums = String::new();
+    for (name, from) in FILES.into_iter().zip([&found.vmlinuz, &found.config]) {
+        let sum = kept(from, &ready.join(name)).map_err(io_error)?;
+        sums.push_str(&format!("{sum}  {name}\n"));
+    }
     fs::write(ready.join("package"), format!("{}\n", found.package)).map_err(io_error)?;
-    let sum = sha256_of(&ready.join("vmlinuz")).map_err(io_error)?;
-    fs::write(ready.join("vmlinuz.sha256"), format!("{sum}  vmlinuz\n")).map_err(io_error)?;
+    own_new_file(&ready.join(SUMS)).and_then(|mut file| file.write_all(sums.as_bytes())).map_err(io_error)?;
     let place = cache.join("kernel");
     let _ = fs::remove_dir_all(&place);
     fs::rename(&ready, &place).map_err(io_error)?;
@@ -205,10 +238,18 @@ fn config_has_sched_ext(config: &Path) -> bool {
     fs::read_to_string(config).is_ok_and(|text| text.lines().any(|line| line == "CONFIG_SCHED_CLASS_EXT=y"))
 }
 
+/// Copies a file for its owner alone, and gives the copy's SHA-256.
+fn kept(from: &Path, to: &Path) -> io::Result<String> {
+    let mut copy = own_new_file(to)?;
+    io::copy(&mut File::open(from)?, &mut copy)?;
+    copy.sync_all()?;
+    sha256_of(own_file(to)?)
+}
+
 /// SHA-256 of a file, in lower-case hex.
-fn sha256_of(path: &Path) -> io::Result<String> {
+fn sha256_of(mut file: File) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    io::copy(&mut file, &mut hash)?;
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -216,7 +257,12 @@ fn sha256_of(path: &Path) -> io::Result<String> {
 fn lock_cache(cache: &Path) -> Result<File, KernelError> {
     let path = cache.join("lock");
     let open = || -> io::Result<File> {
-        let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(&path)?;
         // SAFETY: flock takes a descriptor that is open for the length of the call.
         match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
             0 => Ok(file),
@@ -280,6 +326,47 @@ mod tests {
         assert_eq!(image.release, "7.3.4-lab");
         assert_eq!(image.config, None);
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn cached_images_are_ours_and_whole() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let cache = tempfile::tempdir().unwrap();
+        let dir = cache.path().join("kernel");
+        let fill = |sums: &dyn Fn(&str, &str) -> String| {
+            let _ = fs::remove_dir_all(&dir);
+            own_folder(&dir).unwrap();
+            fs::write(cache.path().join("image"), fake_image()).unwrap();
+            fs::write(cache.path().join("options"), "CONFIG_SCHED_CLASS_EXT=y\n").unwrap();
+            let image = kept(&cache.path().join("image"), &dir.join("vmlinuz")).unwrap();
+            let config = kept(&cache.path().join("options"), &dir.join("config")).unwrap();
+            fs::write(dir.join(SUMS), sums(&image, &config)).unwrap();
+            fs::set_permissions(dir.join(SUMS), fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        let both = |image: &str, config: &str| format!("{image}  vmlinuz\n{config}  config\n");
+        assert!(cached_in(&dir).unwrap().is_none());
+        fill(&|image, _| format!("{image}  vmlinuz\n"));
+        assert!(cached_in(&dir).unwrap().is_some(), "older caches");
+        fill(&both);
+        assert_eq!(cached_in(&dir).unwrap().unwrap().release, "7.3.4-lab");
+        let refused = |what: &str| {
+            let error = cached_in(&dir).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("SCHEDLAB_CACHE"), "{error}");
+        };
+        fs::set_permissions(dir.join("vmlinuz"), fs::Permissions::from_mode(0o666)).unwrap();
+        refused("others may write");
+        fill(&both);
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+        refused("others may write");
+        fill(&both);
+        fs::remove_file(dir.join("vmlinuz")).unwrap();
+        symlink(cache.path().join("image"), dir.join("vmlinuz")).unwrap();
+        refused("symbolic link");
+        for changed in ["vmlinuz", "config", SUMS] {
+            fill(&both);
+            fs::write(dir.join(changed), "CONFIG_SCHED_CLASS_EXT=y\nother").unwrap();
+            assert!(cached_in(&dir).unwrap().is_none() && !dir.exists(), "{changed} was changed");
+        }
     }
 
     #[test]

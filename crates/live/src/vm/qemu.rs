@@ -2,17 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput};
 use crate::kernel_image::cache_dir;
+use crate::private::{locked, trusted_parent};
 use crate::signals;
 use crate::wire::{Record, read_records};
+use tempfile::TempDir;
 
 /// Time for a boot under emulation. Chosen: 4 s are usual, more than a minute was seen on a machine with 14 busy processes
 /// on two CPUs.
@@ -102,9 +103,7 @@ impl Verdict {
 /// A running QEMU with its scratch directory; both are gone when it is dropped.
 struct Machine {
     child: Child,
-    dir: PathBuf,
-    /// Held while the directory is in use.
-    _lock: File,
+    scratch: Scratch,
     started: Instant,
     accelerator: Accelerator,
 }
@@ -113,48 +112,48 @@ impl Drop for Machine {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
-/// What the names of scratch directories begin with; the process and a number follow.
+/// What the names of scratch directories begin with; the process and random letters follow.
 const SCRATCH: &str = "schedlab-vm-";
 
-/// A scratch directory that only we can read, and its lock.
-fn scratch() -> io::Result<(PathBuf, File)> {
-    use std::os::unix::fs::DirBuilderExt;
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temp = std::env::temp_dir();
-    remove_left_behind(&temp);
-    let dir = temp.join(format!("{SCRATCH}{}-{number}", std::process::id()));
-    if dir.exists() {
-        fs::remove_dir_all(&dir)?;
-    }
-    fs::DirBuilder::new().mode(0o700).create(&dir)?;
-    let lock = locked(&dir)?;
-    Ok((dir, lock))
+/// A directory of our own for the files of one VM: nobody else reads, writes or foresees it. It is gone when this is
+/// dropped.
+struct Scratch {
+    dir: TempDir,
+    /// Held while the directory is in use.
+    _lock: File,
 }
 
-/// Locks a directory until the file is closed, which the end of the process does as well.
-fn locked(dir: &Path) -> io::Result<File> {
-    let lock = File::open(dir)?;
-    // SAFETY: the descriptor is open; flock() reads no memory of ours.
-    match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(lock),
-        _ => Err(io::Error::last_os_error()),
+impl Scratch {
+    /// In the directory for temporary files, of which others must not be able to take it away.
+    fn new(temp: &Path) -> io::Result<Scratch> {
+        trusted_parent(temp)?;
+        remove_left_behind(temp);
+        // Made by mkdir() with mode 0700, which fails where something has the name.
+        let prefix = format!("{SCRATCH}{}-", std::process::id());
+        let mut unique = tempfile::Builder::new();
+        unique.prefix(&prefix).rand_bytes(12).permissions(fs::Permissions::from_mode(0o700));
+        let dir = unique.tempdir_in(temp)?;
+        let lock = locked(dir.path())?;
+        Ok(Scratch { dir, _lock: lock })
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
     }
 }
 
-/// Removes the scratch directories of commands that were killed: their process is gone, and so is their
-/// lock (which tells them from those of processes in another PID namespace).
+/// Removes our scratch directories of commands that were killed: their process is gone, and so is their lock (which tells
+/// them from those of processes in another PID namespace). What else has such a name is not touched.
 fn remove_left_behind(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'));
         let Some(Ok(process)) = process.map(|(process, _)| process.parse::<u32>()) else { continue };
         if !Path::new(&format!("/proc/{process}")).exists() && locked(&entry.path()).is_ok() {
-            // Somebody else's, or just gone: nothing that keeps this VM from starting.
+            // Just gone: nothing that keeps this VM from starting.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -215,12 +214,14 @@ impl Machine {
             move |source| VmError::Prepare { what, source }
         };
         let place = format!("in {}; TMPDIR names another place", std::env::temp_dir().display());
-        let (dir, lock) = scratch().map_err(prepare(&format!("making a scratch directory ({place})")))?;
+        let scratch = Scratch::new(&std::env::temp_dir())
+            .map_err(prepare(&format!("making a scratch directory ({place})")))?;
+        let dir = scratch.path();
         let start = || -> Result<Child, VmError> {
             fs::write(dir.join("initrd"), &image.archive)
                 .map_err(prepare(&format!("writing the initramfs ({place})")))?;
             let messages = File::create(dir.join("qemu")).map_err(prepare("making a file"))?;
-            let mut command = qemu_command(job, &dir, image, accelerator);
+            let mut command = qemu_command(job, dir, image, accelerator);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
             end_with_us(&mut command);
             command.spawn().map_err(|source| match source.kind() {
@@ -230,18 +231,13 @@ impl Machine {
                 _ => VmError::Prepare { what: "starting qemu-system-x86_64".to_string(), source },
             })
         };
-        match start() {
-            Ok(child) => Ok(Machine { child, dir, _lock: lock, started: Instant::now(), accelerator }),
-            Err(error) => {
-                let _ = fs::remove_dir_all(&dir);
-                Err(error)
-            }
-        }
+        let child = start()?;
+        Ok(Machine { child, scratch, started: Instant::now(), accelerator })
     }
 
     /// Follows the VM until its results are complete or it is clear that they will not come.
     fn run_to_end(mut self, job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
-        let mut log = Follower::new(self.dir.join("log"));
+        let mut log = Follower::new(self.scratch.path().join("log"));
         let boot_time = self.wait_for_boot(job)?;
         progress(&format!("the guest runs (booted in {:.1} s)", boot_time.as_secs_f64()));
         let deadline = Instant::now() + job.timeout;
@@ -274,15 +270,15 @@ impl Machine {
         };
         let (mut heard, mut spoken) = (Instant::now(), 0);
         loop {
-            let booted = fs::metadata(self.dir.join("result")).is_ok_and(|m| m.len() > 0);
+            let booted = fs::metadata(self.scratch.path().join("result")).is_ok_and(|m| m.len() > 0);
             if booted {
                 return Ok(self.started.elapsed());
             }
             if signals::stop_wanted() {
                 return Err(VmError::Interrupted);
             }
-            let messages = fs::read_to_string(self.dir.join("qemu")).unwrap_or_default();
-            let said = fs::metadata(self.dir.join("console")).map_or(0, |m| m.len());
+            let messages = fs::read_to_string(self.scratch.path().join("qemu")).unwrap_or_default();
+            let said = fs::metadata(self.scratch.path().join("console")).map_or(0, |m| m.len());
             if said != spoken {
                 (heard, spoken) = (Instant::now(), said);
             }
@@ -316,7 +312,7 @@ impl Machine {
     }
 
     fn records(&self) -> Vec<Record> {
-        read_records(&fs::read(self.dir.join("result")).unwrap_or_default())
+        read_records(&fs::read(self.scratch.path().join("result")).unwrap_or_default())
     }
 
     /// The last lines of one of QEMU's files, control characters removed.
@@ -326,7 +322,7 @@ impl Machine {
     }
 
     fn lines(&self, name: &str) -> Vec<String> {
-        let bytes = fs::read(self.dir.join(name)).unwrap_or_default();
+        let bytes = fs::read(self.scratch.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes)
             .lines()
             .map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>())
@@ -353,7 +349,7 @@ impl Machine {
             boot_time,
             kvm: self.accelerator == Accelerator::Kvm,
             console_tail: self.tail("console"),
-            stderr: fs::read(self.dir.join("log")).unwrap_or_default(),
+            stderr: fs::read(self.scratch.path().join("log")).unwrap_or_default(),
             ..VmOutput::default()
         };
         let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
@@ -421,7 +417,9 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
-    use super::{SCRATCH, fs, locked, met_patch, remove_left_behind};
+    use super::*;
+    use std::os::unix::fs::{DirBuilderExt, chown, symlink};
+    use std::sync::mpsc;
 
     #[test]
     fn crashes_of_the_emulator_are_told_from_the_kernels() {
@@ -430,25 +428,80 @@ mod tests {
         assert!(!met_patch(&console("[    7.897260] Oops: general protection fault: 0000 [#1] SMP")));
     }
 
+    /// A directory as the system's for temporary files.
+    fn temp() -> TempDir {
+        let temp = tempfile::tempdir().unwrap();
+        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        temp
+    }
+
+    fn private(path: &Path) {
+        fs::DirBuilder::new().mode(0o700).create(path).unwrap();
+        fs::create_dir(path.join("d")).unwrap();
+    }
+
+    // Processes have numbers up to 2^22.
+    const GONE: &str = "schedlab-vm-4194305-Ab1";
+
     #[test]
     fn directories_of_dead_processes_go() {
-        let temp = std::env::temp_dir().join(format!("schedlab-left-behind-{}", std::process::id()));
-        // Processes have numbers up to 2^22.
-        let (gone, held) = (format!("{SCRATCH}4194305-0"), format!("{SCRATCH}4194306-0"));
-        let ours = format!("{SCRATCH}{}-7", std::process::id());
+        let temp = temp();
+        let (held, ours) = (format!("{SCRATCH}4194306-0"), format!("{SCRATCH}{}-7", std::process::id()));
         let others = ["schedlab-vm", "schedlab-vm-x-0", "schedlab-vm-4194305", "schedlab-4194305-0"];
-        for name in [gone.as_str(), &held, &ours].iter().chain(&others) {
-            fs::create_dir_all(temp.join(name).join("d")).unwrap();
+        for name in [GONE, &held, &ours].into_iter().chain(others) {
+            private(&temp.path().join(name));
         }
-        let lock = locked(&temp.join(&held)).unwrap();
-        remove_left_behind(&temp);
-        let left = |name: &str| temp.join(name).exists();
-        assert!(!left(&gone), "its process is gone");
+        let lock = locked(&temp.path().join(&held)).unwrap();
+        remove_left_behind(temp.path());
+        let left = |name: &str| temp.path().join(name).exists();
+        assert!(!left(GONE), "its process is gone");
         assert!(left(&held) && left(&ours), "they are in use");
         assert!(others.into_iter().all(left), "they are none of ours");
         drop(lock);
-        remove_left_behind(&temp);
+        remove_left_behind(temp.path());
         assert!(!left(&held) && left(&ours));
-        fs::remove_dir_all(&temp).unwrap();
+    }
+
+    /// What another user may leave where we look: nothing of it is waited for, followed or removed.
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn what_is_planted_is_passed_by() {
+        let (temp, precious) = (temp(), temp());
+        private(&precious.path().join("home"));
+        let place = |number: u32| temp.path().join(format!("{SCRATCH}{number}-0"));
+        let pipe = std::ffi::CString::new(place(4_194_305).to_str().unwrap()).unwrap();
+        // SAFETY: the path is NUL-terminated.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o666) }, 0);
+        symlink(precious.path().join("home"), place(4_194_306)).unwrap();
+        fs::write(place(4_194_307), "file").unwrap();
+        fs::create_dir(place(4_194_308)).unwrap();
+        fs::set_permissions(place(4_194_308), fs::Permissions::from_mode(0o777)).unwrap();
+        private(&place(4_194_309));
+        let foreign = chown(place(4_194_309), Some(65534), None).is_ok();
+        if !foreign {
+            eprintln!("skipped in part: only root gives a directory away");
+        }
+        let (done, ended) = mpsc::channel();
+        let root = temp.path().to_path_buf();
+        std::thread::spawn(move || done.send(Scratch::new(&root)));
+        let scratch = ended.recv_timeout(Duration::from_secs(20)).expect("a pipe is not waited for").unwrap();
+        let made = fs::symlink_metadata(scratch.path()).unwrap();
+        assert!(made.is_dir() && made.permissions().mode() & 0o777 == 0o700);
+        for number in 4_194_305..=4_194_308 {
+            assert!(fs::symlink_metadata(place(number)).is_ok(), "{number} is none of ours");
+        }
+        assert_eq!(place(4_194_309).exists(), foreign);
+        assert!(precious.path().join("home/d").exists());
+        let path = scratch.path().to_path_buf();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn directories_that_others_can_empty_are_refused() {
+        let temp = temp();
+        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = Scratch::new(temp.path()).err().expect("it is refused").to_string();
+        assert!(error.contains("others can remove files from"), "{error}");
     }
 }

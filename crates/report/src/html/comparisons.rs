@@ -6,7 +6,8 @@ use super::{escape, table};
 use crate::comparison::{Comparison, Sample};
 use crate::format::{number, signed};
 use crate::json::Document;
-use crate::table::workload_text;
+use crate::names::label;
+use crate::table::{verdict_text, workload_text};
 use schedlab_base::Better;
 use schedlab_trace::RunRecord;
 
@@ -132,7 +133,7 @@ fn body(group: &[&Comparison]) -> String {
             p(comparison.p_paired),
             p(comparison.p_welch),
             p(comparison.p_permutation),
-            comparison.verdict.name().into(),
+            verdict_text(comparison),
         ];
         rows.push(row(cpus, &comparison.candidate, tail));
     }
@@ -227,7 +228,7 @@ fn bars(samples: &[(usize, &Sample)]) -> Option<String> {
              height=\"16\"/><path class=\"w\" d=\"M{low} {}H{high}M{low} {}v8M{high} {}v8\"/><text x=\"{}\" \
              y=\"{}\">{}</text>\n",
             y + 14,
-            escape(&sample.scheduler),
+            escape(&label(&sample.scheduler)),
             y + 19,
             width(mean),
             y + 27,
@@ -254,7 +255,7 @@ mod tests {
                 runs.push(RunRecord { cpus, ..run(scheduler, seed, value * cpus as f64) });
             }
         }
-        Document { comparisons: compare(&runs, Level::P95), runs, ..Document::default() }
+        Document { comparisons: compare(&runs, Level::P95, 1.0), runs, ..Document::default() }
     }
 
     #[test]
@@ -271,6 +272,6 @@ mod tests {
         let text = sections(&document(&[2]));
         let (main, other) = text.split_once("Other metrics").unwrap();
         assert!(main.contains("<h3>throughput (messages/s, higher is better)</h3>"), "{main}");
-        assert!(other.contains("<summary>context_switches: no difference shown</summary>"), "{other}");
+        assert!(other.contains("<summary>context_switches: no difference that matters</summary>"), "{other}");
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use plot::step;
 
 use crate::comparison::scheduler_label;
 use crate::json::Document;
+pub(crate) use crate::names::escape;
 use crate::priority_plot::priorities_svg;
 use crate::table::workload_text;
 use crate::waits::section as waits_section;
@@ -69,6 +70,7 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
 /// Writes the page.
 pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     let mut text = facts(&document.runs);
+    text.push_str(&warnings(document));
     if document.reproduction.is_empty() {
         text.push_str(&comparisons::sections(document));
     } else {
@@ -114,6 +116,31 @@ fn facts(runs: &[RunRecord]) -> String {
     if runs.is_empty() { String::new() } else { format!("<dl class=\"facts\">\n{rows}</dl>\n") }
 }
 
+/// What the figures alone do not tell.
+fn warnings(document: &Document) -> String {
+    let warnings = document.warnings();
+    if warnings.is_empty() {
+        return String::new();
+    }
+    let (open, folded) = warnings.split_at(warnings.len().min(WARNINGS));
+    let list = |warnings: &[String]| {
+        let items: String = warnings.iter().map(|text| format!("<li>{}</li>\n", escape(text))).collect();
+        format!("<ul>\n{items}</ul>\n")
+    };
+    let mut text = format!("<section>\n<h2>Warnings</h2>\n{}", list(open));
+    if !folded.is_empty() {
+        text.push_str(&format!(
+            "<details>\n<summary>{} more</summary>\n{}</details>\n",
+            folded.len(),
+            list(folded)
+        ));
+    }
+    text + "</section>\n"
+}
+
+/// Warnings that are open at first. Chosen.
+const WARNINGS: usize = 10;
+
 /// The different ones of some values, in their order.
 fn listed(values: impl Iterator<Item = String>) -> String {
     let mut seen: Vec<String> = Vec::new();
@@ -151,10 +178,6 @@ fn plots(heading: &str, plots: &[String]) -> String {
     text + "</section>\n"
 }
 
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// A table that scrolls by itself where it is too wide; `right` names the columns of numbers.
 /// The cells are escaped.
 pub(crate) fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
@@ -182,7 +205,7 @@ mod tests {
     use schedlab_stats::Level;
 
     fn text(runs: Vec<RunRecord>) -> String {
-        let document = Document { comparisons: compare(&runs, Level::P95), runs, ..Document::default() };
+        let document = Document { comparisons: compare(&runs, Level::P95, 1.0), runs, ..Document::default() };
         let page = HtmlPage { title: "a & b".into(), command: "schedlab compare".into(), notes: Vec::new() };
         to_html(&page, &document)
     }
@@ -218,6 +241,10 @@ mod tests {
             run.counters[0].name = name.into();
             run.counters[0].meaning = name.into();
             run.trace_hash = Some(name.into());
+            run.warnings[0].text = name.into();
+            run.task_waits[0].name = name.into();
+            run.task_waits[0].run_delay.as_mut().unwrap().worst.task = name.into();
+            run.provenance.object = Some(name.into());
         }
         let text = text(hostile.to_vec());
         assert!(text.contains("&quot;&gt;&lt;img"));

@@ -4,6 +4,7 @@
 
 use super::escape;
 use crate::format::number;
+use crate::names::label;
 use std::fmt::Write as _;
 
 /// Size of a plot and of its parts, in pixels.
@@ -225,7 +226,7 @@ impl Plot {
                 at % COLOURS,
                 at % SHAPES,
                 shape(at),
-                escape(&series.name)
+                escape(&label(&series.name))
             )
         };
         let entries = self.series.iter().enumerate().filter(|(_, series)| shown(series)).map(entry);

@@ -3,11 +3,15 @@
 use super::{escape, table};
 use crate::comparison::scheduler_label;
 use crate::format::number;
-use crate::table::{TASK_COLUMNS, TASK_NUMBERS, exit_text, task_rows, unit_text, workload_text};
-use schedlab_trace::RunRecord;
+use crate::table::{
+    TASK_COLUMNS, TASK_NUMBERS, WAIT_COLUMNS, WAIT_NUMBERS, exit_text, task_rows, unit_text, wait_rows,
+    workload_text,
+};
+use schedlab_trace::{Provenance, RunRecord};
 
-/// Tasks shown of a run. Chosen; the result file has all.
+/// Tasks shown of a run, and lines of waits. Chosen; the result file has all.
 const TASKS: usize = 100;
+const WAITS: usize = 200;
 
 /// All runs; a single one is open.
 pub(super) fn section(runs: &[RunRecord]) -> String {
@@ -46,11 +50,41 @@ fn html(run: &RunRecord, open: &str) -> String {
         text.push_str(&table(&["counter", "value", "meaning"], &[1], &rows.collect::<Vec<_>>()));
     }
     text.push_str("</div>\n");
+    if !run.task_waits.is_empty() {
+        text.push_str("<h3>Waits for a CPU</h3>\n");
+        text.push_str(&table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, WAITS)));
+    }
+    text.push_str(&after_ejection(run));
+    text.push_str(&provenance(run));
     text.push_str(&format!("<p>Ran for {} s.</p>\n", number(run.duration.as_secs_f64())));
     if let Some(hash) = &run.trace_hash {
         text.push_str(&format!("<p>Hash of the trace: <code>{}</code></p>\n", escape(hash)));
     }
     text + "</details>\n"
+}
+
+/// What followed an ejection.
+fn after_ejection(run: &RunRecord) -> String {
+    let Some(after) = &run.after_ejection else { return String::new() };
+    let rows = after.metrics.iter();
+    let rows = rows.map(|m| vec![m.name.clone(), number(m.value), unit_text(m.unit).to_string()]);
+    format!(
+        "<h3>After the scheduler had left</h3>\n<p>{} s under the kernel's own class; all other figures are from before.</p>\n{}",
+        number(after.duration.as_secs_f64()),
+        table(&["metric", "value", "unit"], &[1], &rows.collect::<Vec<_>>())
+    )
+}
+
+/// What the run was made of.
+fn provenance(run: &RunRecord) -> String {
+    let Provenance { object, workload, machine, build } = &run.provenance;
+    let named =
+        [("object", object), ("workload", workload), ("machine", machine), ("schedlab", build)].into_iter();
+    let facts: String = named
+        .filter_map(|(name, hash)| Some((name, hash.as_ref()?)))
+        .map(|(name, hash)| format!("<dt>{name}</dt><dd><code>{}</code></dd>\n", escape(hash)))
+        .collect();
+    if facts.is_empty() { facts } else { format!("<dl class=\"facts\">\n{facts}</dl>\n") }
 }
 
 #[cfg(test)]
@@ -59,6 +93,19 @@ mod tests {
     use crate::comparison::tests::run;
     use schedlab_base::DurationNs;
     use schedlab_trace::ExitKind;
+
+    #[test]
+    fn waits_hashes_and_what_followed_are_shown() {
+        let text = section(&[run("o1", 1, 1.0)]);
+        for part in [
+            "<h3>Waits for a CPU</h3>",
+            "CPU 1, behind hog",
+            "<dt>object</dt><dd><code>ab12</code></dd>",
+            "<h3>After the scheduler had left</h3>",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
 
     #[test]
     fn a_scheduler_that_left_is_told_with_time_and_reason() {

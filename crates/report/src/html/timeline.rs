@@ -3,6 +3,7 @@
 
 use super::{escape, table};
 use crate::format::number;
+use crate::names::visible_json;
 use schedlab_base::{DurationNs, TaskId};
 use schedlab_trace::{RunRecord, TaskState, Timeline};
 use serde::Serialize;
@@ -68,7 +69,7 @@ fn data(run: &RunRecord, timeline: &Timeline) -> Data {
 
 /// JSON that no text in it can end early: `<` is written as an escape.
 fn script_json(data: &Data) -> String {
-    serde_json::to_string(data).expect("plain data has a JSON form").replace('<', "\\u003c")
+    visible_json(serde_json::to_string(data).expect("plain data has a JSON form")).replace('<', "\\u003c")
 }
 
 /// The part of a page about the time line of a run; nothing without one.

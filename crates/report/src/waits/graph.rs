@@ -1,7 +1,7 @@
 //! The graph of waits: one node a task, one edge a pair from who waits to whom it waits for.
 
 use super::{ms, party, through};
-use crate::html::escape;
+use crate::names::{escape, label as shown, visible};
 use schedlab_trace::waits::{WaitPair, Waits};
 use std::f64::consts::TAU;
 
@@ -43,7 +43,11 @@ fn details(pair: &WaitPair) -> String {
 
 /// The graph in Graphviz' language: `dot -Tsvg` draws it.
 pub fn waits_dot(waits: &Waits, min_confidence: u32) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    // Graphviz resolves character references in quoted text.
+    let quoted = |text: &str| {
+        let text = visible(text).replace('&', "&amp;").replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{text}\"")
+    };
     let edges = edges(waits, min_confidence);
     let most = edges.iter().map(|pair| pair.time.0).max().unwrap_or(0);
     let mut text = "digraph waits {\n  rankdir=LR;\n  node [shape=box];\n".to_string();
@@ -109,6 +113,7 @@ pub(super) fn svg(waits: &Waits, min_confidence: u32) -> Option<String> {
     }
     for (at, name) in nodes.iter().enumerate() {
         let Point { x, y } = place(at, nodes.len());
+        let name = shown(name);
         let half = name.chars().count() as f64 * 3.6 + 8.0;
         text.push_str(&format!(
             "<rect class=\"node\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"22\" rx=\"4\"/><text x=\"{x:.1}\" \
@@ -117,7 +122,7 @@ pub(super) fn svg(waits: &Waits, min_confidence: u32) -> Option<String> {
             y - 11.0,
             2.0 * half,
             y + 4.0,
-            escape(name)
+            escape(&name)
         ));
     }
     Some(text + "</svg>\n")
@@ -154,7 +159,7 @@ fn edge(pair: &WaitPair, from: Point, to: Point, parallel: usize, width: f64) ->
         escape(&details(pair)),
         f64::midpoint(middle.x, f64::midpoint(from.x, to.x)),
         f64::midpoint(middle.y, f64::midpoint(from.y, to.y)),
-        escape(&label(pair))
+        escape(&shown(&label(pair)))
     )
 }
 

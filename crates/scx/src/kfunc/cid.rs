@@ -1,23 +1,26 @@
 //! CPUs by topological number (cid), as cid-form schedulers (`struct sched_ext_ops_cid`, Linux 7.1) know them.
 
-use super::{Kfunc, arg_addr, arg_i32, errno, kfunc, signed};
+use super::{ENODEV, Kfunc, kfunc};
+use crate::args::{CmaskOut, Cx, KernelObjects, TaskArg};
 use crate::join::Join;
-use schedlab_base::{CpuId, Machine};
-use schedlab_bpf::{Fault, GuestAddr, Memory, Vm};
+use schedlab_base::{Cpu, CpuId, Machine};
+use schedlab_bpf::args::Buffer;
+use schedlab_bpf::maps::Errno;
+use schedlab_bpf::{Fault, GuestAddr};
 use schedlab_trace::ExitKind;
 
 /// `SCX_CPUPERF_ONE`.
-const FULL_SPEED: u64 = 1024;
+const FULL_SPEED: u32 = 1024;
 /// `__SCX_CAP_ALL`.
 const ALL_CAPS: u64 = 15;
-/// Where the bits of a `struct scx_cmask` begin.
-const CMASK_BITS: u64 = 16;
 
-/// The two ways between CPUs and cids.
-#[derive(Debug)]
+/// The two ways between CPUs and cids, and what cids belong to.
+#[derive(Clone, Debug)]
 pub(crate) struct Cids {
     to_cpu: Vec<u32>,
     to_cid: Vec<u32>,
+    /// By cid, `struct scx_cid_topo`: first cid and index of core, cache, node, and shard (the cache domain here).
+    topology: Vec<[u32; 8]>,
 }
 
 impl Cids {
@@ -32,7 +35,15 @@ impl Cids {
         for (cid, &cpu) in to_cpu.iter().enumerate() {
             to_cid[cpu as usize] = cid as u32;
         }
-        Cids { to_cpu, to_cid }
+        let places: Vec<Cpu> = to_cpu.iter().map(|&cpu| machine.cpus[cpu as usize]).collect();
+        let cores = units(places.iter().map(|place| place.core));
+        let caches = units(places.iter().map(|place| place.llc));
+        let nodes = units(places.iter().map(|place| place.node));
+        let row = |((core, cache), node): ((&[u32; 2], &[u32; 2]), &[u32; 2])| {
+            [core[0], core[1], cache[0], cache[1], node[0], node[1], cache[0], cache[1]]
+        };
+        let topology = cores.iter().zip(&caches).zip(&nodes).map(row).collect();
+        Cids { to_cpu, to_cid, topology }
     }
 
     /// The cid of a CPU.
@@ -51,21 +62,19 @@ impl Cids {
     }
 }
 
-/// Sets exactly the bits in a guest's cmask for which `wanted` holds; bits beyond the mask's range stay out.
-pub(crate) fn fill_cmask(mem: &mut Memory, at: GuestAddr, wanted: impl Fn(u32) -> bool) -> Result<(), Fault> {
-    let (base, count) = (mem.read_u32(at)?, mem.read_u32(at.offset(4))?);
-    for cid in base..base.saturating_add(count.min(1 << 16)) {
-        let word = at.offset(CMASK_BITS + u64::from(cid / 64 - base / 64) * 8);
-        let old = mem.read_u64(word)?;
-        let bit = 1u64 << (cid % 64);
-        mem.write_u64(word, if wanted(cid) { old | bit } else { old & !bit })?;
+/// For each cid, in order: the first cid of its unit, and which of its kind that is.
+fn units(of: impl Iterator<Item = u32>) -> Vec<[u32; 2]> {
+    let mut seen: std::collections::BTreeMap<u32, [u32; 2]> = std::collections::BTreeMap::new();
+    let mut out = Vec::new();
+    for (cid, unit) in of.enumerate() {
+        let next = seen.len() as u32;
+        out.push(*seen.entry(unit).or_insert([cid as u32, next]));
     }
-    Ok(())
+    out
 }
 
 /// The CPU of a cid argument; a bad one is an error of the scheduler.
-fn cpu_of(join: &mut Join<'_>, arg: u64) -> Option<CpuId> {
-    let cid = arg_i32(arg);
+fn cpu_of(join: &mut Join<'_>, cid: i32) -> Option<CpuId> {
     let cpu = join.state.cids.cpu(cid);
     if cpu.is_none() {
         join.k.error(ExitKind::Error, format!("invalid cid {cid}"));
@@ -73,114 +82,94 @@ fn cpu_of(join: &mut Join<'_>, arg: u64) -> Option<CpuId> {
     cpu
 }
 
-fn cid_to_cpu(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(cpu_of(join, args[0]).map_or(errno(22), |cpu| u64::from(cpu.0)))
+fn cid_to_cpu(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<u32, Errno> {
+    cpu_of(cx.env, cid).map(|cpu| cpu.0).ok_or(Errno::EINVAL)
 }
 
-fn cpu_to_cid(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let cpu = join.cpu_or_error(args[0]);
-    Ok(cpu.map_or(errno(22), |cpu| u64::from(join.state.cids.cid(cpu))))
+fn cpu_to_cid(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> Result<u32, Errno> {
+    let cpu = cx.env.cpu_or_error(cpu);
+    cpu.map(|cpu| cx.env.state.cids.cid(cpu)).ok_or(Errno::EINVAL)
 }
 
-fn kick_cid(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if let Some(cpu) = cpu_of(join, args[0]) {
-        join.k.kick_cpu(cpu.0 as i32, args[1]);
-    }
-    Ok(0)
-}
-
-fn task_cid(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let at = join.task_member(args[0], join.state.offsets.task.cpu, vm.mem)?;
-    let cpu = vm.mem.read_u32(at)?;
-    Ok(u64::from(join.state.cids.cid(CpuId(cpu))))
-}
-
-fn this_cid(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(u64::from(join.state.cids.cid(join.k.ctx().cpu)))
-}
-
-fn cid_curr(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    match cpu_of(join, args[0]) {
-        Some(cpu) => join.curr_pointer(cpu, vm.mem),
-        None => Ok(0),
+fn kick_cid(cx: &mut Cx<'_, '_, '_>, cid: i32, flags: u64) {
+    if let Some(cpu) = cpu_of(cx.env, cid) {
+        cx.env.k.kick_cpu(cpu.0 as i32, flags);
     }
 }
 
-fn nr_cids(join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(join.state.cids.count() as u64)
+fn task_cid(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
+    let cpu = match task.living {
+        Some(task) => cx.env.k.task_cpu(task),
+        None => cx.remains(task).1,
+    };
+    cx.env.state.cids.cid(cpu)
 }
 
-fn perf(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(cpu_of(join, args[0]).map_or(FULL_SPEED, |cpu| u64::from(join.k.cpuperf_cap(cpu.0 as i32))))
+fn this_cid(cx: &mut Cx<'_, '_, '_>) -> u32 {
+    cx.env.state.cids.cid(cx.env.k.ctx().cpu)
 }
 
-fn perf_set(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(cpu) = cpu_of(join, args[0]) else { return Ok(errno(22)) };
-    join.k.cpuperf_set(cpu.0 as i32, args[1] as u32);
-    Ok(0)
-}
-
-/// First number of a topological unit in cid order, and which of its kind it is.
-fn unit(join: &Join<'_>, cid: usize, of: impl Fn(&schedlab_base::Cpu) -> u32) -> (u64, u64) {
-    let cids = &join.state.cids;
-    let place = |cid: usize| of(&join.k.machine().cpus[cids.to_cpu[cid] as usize]);
-    let mine = place(cid);
-    let first = (0..cids.count()).find(|&other| place(other) == mine).unwrap_or(cid);
-    let mut seen: Vec<u32> = Vec::new();
-    for other in 0..first {
-        let there = place(other);
-        if !seen.contains(&there) {
-            seen.push(there);
-        }
+fn cid_curr(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<Option<GuestAddr>, Fault> {
+    match cpu_of(cx.env, cid) {
+        Some(cpu) => cx.curr_pointer(cpu).map(Some),
+        None => Ok(None),
     }
-    (first as u64, seen.len() as u64)
 }
 
-/// Fills `struct scx_cid_topo`: first cid and index of core, cache, node, and shard (the cache domain here).
-fn cid_topo(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(cpu) = cpu_of(join, args[0]) else { return Ok(0) };
-    let cid = join.state.cids.cid(cpu) as usize;
-    let units = [
-        unit(join, cid, |place| place.core),
-        unit(join, cid, |place| place.llc),
-        unit(join, cid, |place| place.node),
-        unit(join, cid, |place| place.llc),
-    ];
-    let numbers = units.iter().flat_map(|(first, index)| [*first, *index]);
-    for (place, number) in numbers.enumerate().take((args[2] / 4) as usize) {
-        vm.mem.write_u32(arg_addr(args[1]).offset(place as u64 * 4), number as u32)?;
-    }
-    Ok(0)
+fn nr_cids(cx: &mut Cx<'_, '_, '_>) -> u32 {
+    cx.env.state.cids.count() as u32
+}
+
+fn perf(cx: &mut Cx<'_, '_, '_>, cid: i32) -> u32 {
+    cpu_of(cx.env, cid).map_or(FULL_SPEED, |cpu| cx.env.k.cpuperf_cap(cpu.0 as i32))
+}
+
+fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> Result<(), Errno> {
+    let cpu = cpu_of(cx.env, cid).ok_or(Errno::EINVAL)?;
+    cx.env.k.cpuperf_set(cpu.0 as i32, perf);
+    Ok(())
+}
+
+/// Fills `struct scx_cid_topo`, as much as the caller has room for.
+fn cid_topo(cx: &mut Cx<'_, '_, '_>, cid: i32, out: Buffer) -> Result<(), Fault> {
+    let Some(cpu) = cpu_of(cx.env, cid) else { return Ok(()) };
+    let cids = &cx.env.state.cids;
+    let numbers = cids.topology[cids.cid(cpu) as usize];
+    cx.fill(out.0, &numbers.map(u32::to_le_bytes).concat())
 }
 
 /// The root scheduler holds every capability on every CPU; there are no others.
-fn sub_caps(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if args[1] & !ALL_CAPS != 0 {
-        join.k.error(ExitKind::Error, format!("invalid caps {:#x}", args[1]));
-        return Ok(errno(22));
+fn sub_caps(
+    cx: &mut Cx<'_, '_, '_>,
+    cgroup: u64,
+    caps: u64,
+    out: CmaskOut,
+) -> Result<Result<(), Errno>, Fault> {
+    if caps & !ALL_CAPS != 0 {
+        cx.env.k.error(ExitKind::Error, format!("invalid caps {caps:#x}"));
+        return Ok(Err(Errno::EINVAL));
     }
-    if args[0] != 0 {
-        return Ok(errno(19));
+    if cgroup != 0 {
+        return Ok(Err(ENODEV));
     }
-    let count = join.state.cids.count() as u32;
+    let count = cx.env.state.cids.count() as u32;
     // ENQ_IMMED alone is what a time-shared CPU of a child is held with; the kernel's root has it everywhere.
-    fill_cmask(vm.mem, arg_addr(args[2]), |cid| args[1] != 0 && cid < count)?;
-    Ok(signed(0))
+    cx.fill_cmask(out, |cid| caps != 0 && cid < count).map(Ok)
 }
 
 /// The functions of this file.
 pub(super) const TABLE: &[Kfunc] = &[
-    kfunc("s32 scx_bpf_cid_to_cpu(s32 cid);", cid_to_cpu),
-    kfunc("s32 scx_bpf_cpu_to_cid(s32 cpu);", cpu_to_cid),
-    kfunc("void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, size_t out__sz);", cid_topo),
-    kfunc("void scx_bpf_kick_cid(s32 cid, u64 flags);", kick_cid),
-    kfunc("s32 scx_bpf_task_cid(const struct task_struct *p);", task_cid),
-    kfunc("s32 scx_bpf_this_cid(void);", this_cid),
-    kfunc("struct task_struct *scx_bpf_cid_curr(s32 cid);", cid_curr),
-    kfunc("u32 scx_bpf_nr_cids(void);", nr_cids),
-    kfunc("u32 scx_bpf_nr_online_cids(void);", nr_cids),
-    kfunc("u32 scx_bpf_cidperf_cap(s32 cid);", perf),
-    kfunc("u32 scx_bpf_cidperf_cur(s32 cid);", perf),
-    kfunc("s32 scx_bpf_cidperf_set(s32 cid, u32 perf);", perf_set),
-    kfunc("s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);", sub_caps),
+    kfunc!("s32 scx_bpf_cid_to_cpu(s32 cid);", cid_to_cpu),
+    kfunc!("s32 scx_bpf_cpu_to_cid(s32 cpu);", cpu_to_cid),
+    kfunc!("void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, size_t out__sz);", cid_topo),
+    kfunc!("void scx_bpf_kick_cid(s32 cid, u64 flags);", kick_cid),
+    kfunc!("s32 scx_bpf_task_cid(const struct task_struct *p);", task_cid),
+    kfunc!("s32 scx_bpf_this_cid(void);", this_cid),
+    kfunc!("struct task_struct *scx_bpf_cid_curr(s32 cid);", cid_curr),
+    kfunc!("u32 scx_bpf_nr_cids(void);", nr_cids),
+    kfunc!("u32 scx_bpf_nr_online_cids(void);", nr_cids),
+    kfunc!("u32 scx_bpf_cidperf_cap(s32 cid);", perf),
+    kfunc!("u32 scx_bpf_cidperf_cur(s32 cid);", perf),
+    kfunc!("s32 scx_bpf_cidperf_set(s32 cid, u32 perf);", perf_set),
+    kfunc!("s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);", sub_caps),
 ];

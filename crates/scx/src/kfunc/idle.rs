@@ -1,61 +1,69 @@
 //! Idle CPUs: selecting one, the masks.
 
 use super::group::{ENQUEUE, SELECT_CPU, UNLOCKED};
-use super::{Kfunc, arg_addr, arg_i32, grouped, kfunc, read_mask, signed};
+use super::{Kfunc, kfunc};
+use crate::args::{AnyTask, Cx, KernelObjects, MaskArg};
 use crate::join::Join;
 use schedlab_base::{CpuId, CpuMask};
-use schedlab_bpf::{Fault, Vm};
+use schedlab_bpf::args::{In, Out};
+use schedlab_bpf::maps::Errno;
+use schedlab_bpf::{Fault, GuestAddr};
 use schedlab_sim::flags::SCX_PICK_IDLE_IN_NODE;
 
 const SELECTING: u8 = SELECT_CPU | UNLOCKED;
 const _: () = assert!(SELECTING & ENQUEUE == 0, "selecting a CPU is a group of its own");
 
-/// Writes the task's choice; an idle one in `*is_idle`.
-fn select_cpu_dfl(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(task) = join.task_or_error(args[0], "scx_bpf_select_cpu_dfl") else { return Ok(args[1]) };
-    let (cpu, is_idle) = join.k.select_cpu_dfl(task, arg_i32(args[1]), args[2]);
-    vm.mem.write_u8(arg_addr(args[3]), u8::from(is_idle))?;
-    Ok(signed(cpu))
-}
-
-fn select_and(
-    join: &mut Join<'_>,
-    task: u64,
-    prev: u64,
+/// The task's choice; an idle one is told in `*is_idle`.
+fn select_cpu_dfl(
+    cx: &mut Cx<'_, '_, '_>,
+    task: AnyTask,
+    prev: i32,
     wake: u64,
-    mask: u64,
-    flags: u64,
-    vm: &Vm<'_>,
-) -> Result<u64, Fault> {
-    let Some(task) = join.task_or_error(task, "scx_bpf_select_cpu_and") else { return Ok(super::errno(22)) };
-    let mask = read_mask(vm, arg_addr(mask))?;
-    Ok(signed(join.k.select_cpu_and(task, arg_i32(prev), wake, &mask, flags)))
+    is_idle: Out<1>,
+) -> Result<i32, Fault> {
+    let Some(task) = cx.living(task, "scx_bpf_select_cpu_dfl") else { return Ok(prev) };
+    let (cpu, idle) = cx.env.k.select_cpu_dfl(task, prev, wake);
+    cx.fill(is_idle.0, &[u8::from(idle)])?;
+    Ok(cpu)
 }
 
-fn select_cpu_and(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    select_and(join, args[0], args[1], args[2], args[3], args[4], vm)
+fn select_cpu_and(
+    cx: &mut Cx<'_, '_, '_>,
+    task: AnyTask,
+    prev: i32,
+    wake: u64,
+    mask: MaskArg,
+    flags: u64,
+) -> Result<i32, Fault> {
+    let Some(task) = cx.living(task, "scx_bpf_select_cpu_and") else { return Ok(-Errno::EINVAL.0) };
+    let mask = cx.mask(mask)?;
+    Ok(cx.env.k.select_cpu_and(task, prev, wake, &mask, flags))
 }
 
 /// The form whose numbers come in a struct: `prev_cpu`, `wake_flags`, `flags`.
-fn select_cpu_and_args(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let at = arg_addr(args[2]);
-    let prev = u64::from(vm.mem.read_u32(at)?);
-    let (wake, flags) = (vm.mem.read_u64(at.offset(8))?, vm.mem.read_u64(at.offset(16))?);
-    select_and(join, args[0], prev, wake, args[1], flags, vm)
+fn select_cpu_and_args(
+    cx: &mut Cx<'_, '_, '_>,
+    task: AnyTask,
+    mask: MaskArg,
+    numbers: In<24>,
+) -> Result<i32, Fault> {
+    let (prev, wake) = (cx.word(numbers.0, 0)? as u32 as i32, cx.word(numbers.0, 8)?);
+    let flags = cx.word(numbers.0, 16)?;
+    select_cpu_and(cx, task, prev, wake, mask, flags)
 }
 
-fn test_and_clear(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(u64::from(join.k.test_and_clear_cpu_idle(arg_i32(args[0]))))
+fn test_and_clear(cx: &mut Cx<'_, '_, '_>, cpu: i32) -> bool {
+    cx.env.k.test_and_clear_cpu_idle(cpu)
 }
 
-fn pick_idle(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let mask = read_mask(vm, arg_addr(args[0]))?;
-    Ok(signed(join.k.pick_idle_cpu(&mask, args[1])))
+fn pick_idle(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, flags: u64) -> Result<i32, Fault> {
+    let mask = cx.mask(mask)?;
+    Ok(cx.env.k.pick_idle_cpu(&mask, flags))
 }
 
-fn pick_any(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let mask = read_mask(vm, arg_addr(args[0]))?;
-    Ok(signed(join.k.pick_any_cpu(&mask, args[1])))
+fn pick_any(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, flags: u64) -> Result<i32, Fault> {
+    let mask = cx.mask(mask)?;
+    Ok(cx.env.k.pick_any_cpu(&mask, flags))
 }
 
 /// The CPUs of a mask that are in a node; all of them for no node (-1).
@@ -78,80 +86,77 @@ fn idle_in_node(join: &mut Join<'_>, mask: &CpuMask, node: i32, flags: u64) -> i
     if cpu >= 0 || flags & SCX_PICK_IDLE_IN_NODE != 0 { cpu } else { join.k.pick_idle_cpu(mask, plain) }
 }
 
-fn pick_idle_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let mask = read_mask(vm, arg_addr(args[0]))?;
-    Ok(signed(idle_in_node(join, &mask, arg_i32(args[1]), args[2])))
+fn pick_idle_node(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, node: i32, flags: u64) -> Result<i32, Fault> {
+    let mask = cx.mask(mask)?;
+    Ok(idle_in_node(cx.env, &mask, node, flags))
 }
 
-fn pick_any_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let mask = read_mask(vm, arg_addr(args[0]))?;
-    let (node, flags) = (arg_i32(args[1]), args[2]);
-    let idle = idle_in_node(join, &mask, node, flags);
+fn pick_any_node(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, node: i32, flags: u64) -> Result<i32, Fault> {
+    let mask = cx.mask(mask)?;
+    let idle = idle_in_node(cx.env, &mask, node, flags);
     if idle >= 0 {
-        return Ok(signed(idle));
+        return Ok(idle);
     }
-    let from = if flags & SCX_PICK_IDLE_IN_NODE != 0 { within_node(join, &mask, node) } else { mask };
-    Ok(signed(join.k.pick_any_cpu(&from, flags & !SCX_PICK_IDLE_IN_NODE)))
+    let only_there = flags & SCX_PICK_IDLE_IN_NODE != 0;
+    let from = if only_there { within_node(cx.env, &mask, node) } else { mask };
+    Ok(cx.env.k.pick_any_cpu(&from, flags & !SCX_PICK_IDLE_IN_NODE))
 }
 
-fn idle_cpumask(join: &mut Join<'_>, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    join.idle_mask_pointer(vm.mem, false, -1)
+fn idle_cpumask(cx: &mut Cx<'_, '_, '_>) -> Result<GuestAddr, Fault> {
+    cx.idle_mask_pointer(false, -1)
 }
 
-fn idle_smtmask(join: &mut Join<'_>, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    join.idle_mask_pointer(vm.mem, true, -1)
+fn idle_smtmask(cx: &mut Cx<'_, '_, '_>) -> Result<GuestAddr, Fault> {
+    cx.idle_mask_pointer(true, -1)
 }
 
-fn idle_cpumask_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    join.idle_mask_pointer(vm.mem, false, arg_i32(args[0]))
+fn idle_cpumask_node(cx: &mut Cx<'_, '_, '_>, node: i32) -> Result<GuestAddr, Fault> {
+    cx.idle_mask_pointer(false, node)
 }
 
-fn idle_smtmask_node(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    join.idle_mask_pointer(vm.mem, true, arg_i32(args[0]))
+fn idle_smtmask_node(cx: &mut Cx<'_, '_, '_>, node: i32) -> Result<GuestAddr, Fault> {
+    cx.idle_mask_pointer(true, node)
 }
 
-fn put_mask(_join: &mut Join<'_>, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    Ok(0)
-}
+fn put_mask(_cx: &mut Cx<'_, '_, '_>, _mask: MaskArg) {}
 
-fn cpu_node(join: &mut Join<'_>, args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(cpu) = join.cpu_or_error(args[0]) else { return Ok(signed(-1)) };
-    Ok(u64::from(join.k.machine().cpus[CpuId::index(cpu)].node))
+fn cpu_node(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> i32 {
+    cx.env.cpu_or_error(cpu).map_or(-1, |cpu| cx.env.k.machine().cpus[cpu.index()].node as i32)
 }
 
 /// The functions of this file.
 pub(super) const TABLE: &[Kfunc] = &[
-    grouped(
+    kfunc!(
         SELECTING,
         "s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle);",
         select_cpu_dfl,
     ),
-    grouped(
+    kfunc!(
         SELECTING,
         "s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags, const struct cpumask *cpus_allowed, u64 flags);",
         select_cpu_and,
     ),
-    grouped(
+    kfunc!(
         SELECTING,
         "s32 __scx_bpf_select_cpu_and(struct task_struct *p, const struct cpumask *cpus_allowed, struct scx_bpf_select_cpu_and_args *args);",
         select_cpu_and_args,
     ),
-    kfunc("bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);", test_and_clear),
-    kfunc("s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_idle),
-    kfunc("s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_any),
-    kfunc(
+    kfunc!("bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);", test_and_clear),
+    kfunc!("s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_idle),
+    kfunc!("s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_any),
+    kfunc!(
         "s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);",
         pick_idle_node,
     ),
-    kfunc(
+    kfunc!(
         "s32 scx_bpf_pick_any_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);",
         pick_any_node,
     ),
-    kfunc("const struct cpumask *scx_bpf_get_idle_cpumask(void);", idle_cpumask),
-    kfunc("const struct cpumask *scx_bpf_get_idle_smtmask(void);", idle_smtmask),
-    kfunc("const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);", idle_cpumask_node),
-    kfunc("const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);", idle_smtmask_node),
-    kfunc("void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);", put_mask),
-    kfunc("void scx_bpf_put_cpumask(const struct cpumask *cpumask);", put_mask),
-    kfunc("s32 scx_bpf_cpu_node(s32 cpu);", cpu_node),
+    kfunc!("const struct cpumask *scx_bpf_get_idle_cpumask(void);", idle_cpumask),
+    kfunc!("const struct cpumask *scx_bpf_get_idle_smtmask(void);", idle_smtmask),
+    kfunc!("const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);", idle_cpumask_node),
+    kfunc!("const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);", idle_smtmask_node),
+    kfunc!("void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);", put_mask),
+    kfunc!("void scx_bpf_put_cpumask(const struct cpumask *cpumask);", put_mask),
+    kfunc!("s32 scx_bpf_cpu_node(s32 cpu);", cpu_node),
 ];

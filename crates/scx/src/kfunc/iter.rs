@@ -1,106 +1,90 @@
 //! Iterators over a dispatch queue.
 //!
-//! A dispatch queue's iterator is a handle of the simulated kernel; the program's `struct bpf_iter_scx_dsq` holds the
-//! handle plus 1 in its first word, 0 when there is none. A program that ends with an iterator open cannot pass the
-//! verifier; here the handle would stay open to the end of the run.
+//! A dispatch queue's iterator is one of the simulated kernel's; the program's `struct bpf_iter_scx_dsq` names it. A program
+//! that ends with an iterator open cannot pass the verifier; here that ends the scheduler.
 
 use super::group::{DISPATCH, UNLOCKED};
-use super::{Kfunc, arg_addr, grouped, kfunc, signed};
-use crate::join::Join;
+use super::{Kfunc, kfunc};
+use crate::args::{Cx, KernelObjects, NewIter, OpenIter, TaskArg};
 use schedlab_base::DsqId;
-use schedlab_bpf::{Fault, Vm};
-use schedlab_sim::DsqIter;
+use schedlab_bpf::{Fault, GuestAddr};
 
-fn handle(vm: &Vm<'_>, at: u64) -> Result<Option<DsqIter>, Fault> {
-    let word = vm.mem.read_u64(arg_addr(at))?;
-    Ok(word.checked_sub(1).map(|handle| DsqIter(handle as u32)))
+fn dsq_new(cx: &mut Cx<'_, '_, '_>, place: NewIter, dsq: u64, flags: u64) -> Result<i32, Fault> {
+    let made = cx.env.k.dsq_iter_new(DsqId(dsq), flags);
+    cx.open_iter(place, made.ok())?;
+    Ok(made.err().unwrap_or(0))
 }
 
-fn dsq_new(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let (word, result) = match join.k.dsq_iter_new(DsqId(args[1]), args[2]) {
-        Ok(iter) => (u64::from(iter.0) + 1, 0),
-        Err(error) => (0, error),
-    };
-    vm.mem.write_u64(arg_addr(args[0]), word)?;
-    Ok(signed(result))
+fn dsq_next(cx: &mut Cx<'_, '_, '_>, iter: OpenIter) -> Result<Option<GuestAddr>, Fault> {
+    let task = iter.iter.and_then(|iter| cx.env.k.dsq_iter_next(iter));
+    cx.task_pointer(task)
 }
 
-fn dsq_next(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
-    let task = join.k.dsq_iter_next(iter);
-    join.task_pointer(task, vm.mem)
-}
-
-fn dsq_destroy(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if let Some(iter) = handle(vm, args[0])? {
-        join.k.dsq_iter_destroy(iter);
-        vm.mem.write_u64(arg_addr(args[0]), 0)?;
+fn dsq_destroy(cx: &mut Cx<'_, '_, '_>, iter: OpenIter) -> Result<(), Fault> {
+    if let Some(open) = iter.iter {
+        cx.env.k.dsq_iter_destroy(open);
     }
-    Ok(0)
+    cx.close_iter(iter)
 }
 
-fn set_slice(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if let Some(iter) = handle(vm, args[0])? {
-        join.k.dsq_move_set_slice(iter, args[1]);
+fn set_slice(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, slice: u64) {
+    if let Some(iter) = iter.iter {
+        cx.env.k.dsq_move_set_slice(iter, slice);
     }
-    Ok(0)
 }
 
-fn set_vtime(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    if let Some(iter) = handle(vm, args[0])? {
-        join.k.dsq_move_set_vtime(iter, args[1]);
+fn set_vtime(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, vtime: u64) {
+    if let Some(iter) = iter.iter {
+        cx.env.k.dsq_move_set_vtime(iter, vtime);
     }
-    Ok(0)
 }
 
-fn dsq_move(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
-    let Some(task) = join.task_of(args[1])? else { return Ok(0) };
-    Ok(u64::from(join.k.dsq_move(iter, task, DsqId(args[2]), args[3])))
+fn dsq_move(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, task: TaskArg, dsq: u64, flags: u64) -> bool {
+    let Some((iter, task)) = iter.iter.zip(task.living) else { return false };
+    cx.env.k.dsq_move(iter, task, DsqId(dsq), flags)
 }
 
-fn dsq_move_vtime(join: &mut Join<'_>, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-    let Some(iter) = handle(vm, args[0])? else { return Ok(0) };
-    let Some(task) = join.task_of(args[1])? else { return Ok(0) };
-    Ok(u64::from(join.k.dsq_move_vtime(iter, task, DsqId(args[2]), args[3])))
+fn dsq_move_vtime(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, task: TaskArg, dsq: u64, flags: u64) -> bool {
+    let Some((iter, task)) = iter.iter.zip(task.living) else { return false };
+    cx.env.k.dsq_move_vtime(iter, task, DsqId(dsq), flags)
 }
 
 const MOVING: u8 = DISPATCH | UNLOCKED;
 
 /// The functions of this file.
 pub(super) const TABLE: &[Kfunc] = &[
-    kfunc("int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags);", dsq_new),
-    kfunc("struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it);", dsq_next),
-    kfunc("void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it);", dsq_destroy),
-    grouped(MOVING, "void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice);", set_slice),
-    grouped(MOVING, "void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);", set_vtime),
-    grouped(
+    kfunc!("int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags);", dsq_new),
+    kfunc!("struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it);", dsq_next),
+    kfunc!("void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it);", dsq_destroy),
+    kfunc!(MOVING, "void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice);", set_slice),
+    kfunc!(MOVING, "void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);", set_vtime),
+    kfunc!(
         MOVING,
         "bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags);",
         dsq_move,
     ),
-    grouped(
+    kfunc!(
         MOVING,
         "bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags);",
         dsq_move_vtime,
     ),
     // The names before Linux 6.13.
-    grouped(
+    kfunc!(
         MOVING,
         "void scx_bpf_dispatch_from_dsq_set_slice(struct bpf_iter_scx_dsq *it, u64 slice);",
         set_slice,
     ),
-    grouped(
+    kfunc!(
         MOVING,
         "void scx_bpf_dispatch_from_dsq_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);",
         set_vtime,
     ),
-    grouped(
+    kfunc!(
         MOVING,
         "bool scx_bpf_dispatch_from_dsq(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags);",
         dsq_move,
     ),
-    grouped(
+    kfunc!(
         MOVING,
         "bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags);",
         dsq_move_vtime,

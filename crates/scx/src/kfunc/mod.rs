@@ -13,17 +13,19 @@ mod idle;
 mod iter;
 mod task;
 
-pub(crate) use cid::{Cids, fill_cmask};
-pub(crate) use cpumask::{read_mask, write_mask};
+pub(crate) use cid::Cids;
 
+use crate::args::Cx;
 use crate::callbacks::OPS;
-use crate::join::Join;
+use schedlab_bpf::Fault;
+#[cfg(test)]
+use schedlab_bpf::args::Shape;
 use schedlab_bpf::helpers::GenericKfunc;
-use schedlab_bpf::{Fault, GuestAddr, Vm};
+use schedlab_bpf::maps::Errno;
 use schedlab_sim::{OpKind, OpsSet};
 
-/// What a kernel function does: the joined kernel, r1 to r5, the machine; returns r0.
-pub(crate) type Run = fn(&mut Join<'_>, &[u64; 5], &mut Vm<'_>) -> Result<u64, Fault>;
+/// What a kernel function does: the program that calls it, r1 to r5; returns r0.
+pub(crate) type Run = for<'a, 'v, 'k> fn(Cx<'a, 'v, 'k>, &[u64; 5]) -> Result<u64, Fault>;
 
 /// A kernel function.
 #[derive(Clone, Copy)]
@@ -34,6 +36,32 @@ pub(crate) struct Kfunc {
     pub(crate) groups: u8,
     /// What it does.
     pub(crate) run: Run,
+    /// The registers that it takes, in order.
+    #[cfg(test)]
+    pub(crate) shape: fn() -> Vec<Shape>,
+}
+
+/// A kernel function: the groups that it belongs to (none: it may be called from everywhere), its prototype, and the Rust
+/// function whose parameters say what its arguments are.
+macro_rules! kfunc {
+    ($prototype:literal, $function:ident $(,)?) => {
+        kfunc!(0, $prototype, $function)
+    };
+    ($groups:expr, $prototype:literal, $function:ident $(,)?) => {
+        $crate::kfunc::Kfunc {
+            prototype: $prototype,
+            groups: $groups,
+            run: |caller, args| caller.invoke($function, args),
+            #[cfg(test)]
+            shape: || $crate::kfunc::shape_of($function),
+        }
+    };
+}
+use kfunc;
+
+#[cfg(test)]
+fn shape_of<P>(function: impl schedlab_bpf::args::Function<crate::join::Join<'static>, P>) -> Vec<Shape> {
+    function.shape()
 }
 
 /// Groups of context-sensitive functions (the kernel's `enum scx_kf_allow_flags`, kernel/sched/ext/ext.c, 7.3).
@@ -76,16 +104,6 @@ fn callers(groups: u8) -> OpsSet {
     }
     let ops = OPS.iter().map(|(op, ..)| *op).chain([OpKind::Timer]);
     ops.filter(|op| groups & allowed(*op) != 0).fold(OpsSet::EMPTY, OpsSet::with)
-}
-
-/// A function that may be called from everywhere.
-const fn kfunc(prototype: &'static str, run: Run) -> Kfunc {
-    Kfunc { prototype, groups: 0, run }
-}
-
-/// A function of some groups only.
-const fn grouped(groups: u8, prototype: &'static str, run: Run) -> Kfunc {
-    Kfunc { prototype, groups, run }
 }
 
 impl Kfunc {
@@ -138,25 +156,15 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Kfunc> {
     tables.into_iter().flatten()
 }
 
-/// An argument as a guest address.
-fn arg_addr(arg: u64) -> GuestAddr {
-    GuestAddr(arg)
+/// The C prototypes of the kernel functions that have to do with scheduling, in a fixed order; what is behind them is named
+/// in [`GenericKfunc::NAMES`].
+pub fn prototypes() -> impl Iterator<Item = &'static str> {
+    all().map(|kfunc| kfunc.prototype)
 }
 
-/// An argument of type s32.
-fn arg_i32(arg: u64) -> i32 {
-    arg as u32 as i32
-}
-
-/// A negated error number as r0.
-fn errno(number: i32) -> u64 {
-    i64::from(-number) as u64
-}
-
-/// A signed result as r0: results narrower than 64 bits are sign-extended, which every reader of the narrow type accepts.
-fn signed(value: i32) -> u64 {
-    i64::from(value) as u64
-}
+/// Errors of kernel functions that [`Errno`] has no name for.
+const ENODEV: Errno = Errno(19);
+const EACCES: Errno = Errno(13);
 
 #[cfg(test)]
 mod tests {
@@ -170,5 +178,20 @@ mod tests {
         assert!(names.contains(&"scx_bpf_dsq_insert___v2") && names.contains(&"bpf_cpumask_create"));
         let btf = crate::kernel_model::build(all().map(|kfunc| kfunc.prototype));
         assert!(names.iter().all(|name| btf.find_func(name).is_some()));
+    }
+
+    /// Whether a parameter of a prototype is a pointer.
+    fn declared(prototype: &str) -> Vec<Shape> {
+        let inside =
+            prototype.split_once('(').expect("a prototype").1.rsplit_once(')').expect("a prototype").0;
+        let params = inside.split(',').map(str::trim).filter(|param| *param != "void");
+        params.map(|param| if param.contains('*') { Shape::Pointer } else { Shape::Number }).collect()
+    }
+
+    #[test]
+    fn functions_take_what_their_prototypes_say() {
+        for kfunc in all() {
+            assert_eq!((kfunc.shape)(), declared(kfunc.prototype), "{}", kfunc.prototype);
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::ops::SchedExt;
 use crate::sim::Sim;
 use crate::task::{OpsState, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use std::collections::BTreeMap;
 
 /// What the checker remembers between events.
 #[derive(Clone, Debug, Default)]
@@ -15,13 +16,13 @@ pub(crate) struct Watch {
 }
 
 /// How often each task was found waiting on a queue.
-fn places(k: &Kernel) -> Vec<u8> {
-    let mut found = vec![0u8; k.tasks.len()];
+fn places(k: &Kernel) -> BTreeMap<TaskId, u8> {
+    let mut found = BTreeMap::new();
     for cpu in &k.cpus {
         let waiting_rt = cpu.rt.iter().copied().filter(|&task| cpu.curr != Some(task));
         for task in waiting_rt.chain(cpu.fair.waiting()) {
             assert_eq!(k.task(task).cpu, cpu.id, "{task} waits on the queue of its CPU");
-            found[task.index()] += 1;
+            *found.entry(task).or_default() += 1;
         }
     }
     for (number, dsq) in k.dsqs.iter().enumerate() {
@@ -35,7 +36,7 @@ fn places(k: &Kernel) -> Vec<u8> {
             if let Some(cpu) = dsq.local {
                 assert_eq!(k.task(task).cpu, cpu, "{task} is on the local queue of its CPU");
             }
-            found[task.index()] += 1;
+            *found.entry(task).or_default() += 1;
             count += 1;
             before = at;
             at = scx.dsq_next;
@@ -139,7 +140,7 @@ impl<S: SchedExt> Sim<S> {
         let k = &self.k;
         let found = places(k);
         for task in k.live_tasks() {
-            check_task(k, task, found[task.id.index()]);
+            check_task(k, task, found.get(&task.id).copied().unwrap_or(0));
         }
         check_counts(k);
         check_waits(k, time);

@@ -2,6 +2,7 @@
 
 use schedlab_base::{CpuId, TaskId, TimeNs};
 use schedlab_trace::{Event, EventKind, Sink, TaskState};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -9,7 +10,6 @@ enum State {
     Waiting,
     Running(CpuId),
     Blocked,
-    Gone,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +26,25 @@ struct TaskTimes {
 pub(crate) struct StreamChecker {
     cpu_time: Vec<TimeNs>,
     running: Vec<Option<TaskId>>,
-    tasks: Vec<TaskTimes>,
+    /// Tasks that have not ended.
+    tasks: BTreeMap<TaskId, TaskTimes>,
+    /// Tasks forked so far.
+    forked: u32,
 }
 
 impl StreamChecker {
     pub(crate) fn new(cpus: usize) -> StreamChecker {
-        StreamChecker { cpu_time: vec![TimeNs::ZERO; cpus], running: vec![None; cpus], tasks: Vec::new() }
+        StreamChecker {
+            cpu_time: vec![TimeNs::ZERO; cpus],
+            running: vec![None; cpus],
+            tasks: BTreeMap::new(),
+            forked: 0,
+        }
     }
 
     fn task(&mut self, id: TaskId) -> &mut TaskTimes {
-        assert!(id.index() < self.tasks.len(), "{id} was forked before it does anything");
-        &mut self.tasks[id.index()]
+        assert!(id.0 < self.forked, "{id} was forked before it does anything");
+        self.tasks.get_mut(&id).unwrap_or_else(|| panic!("{id} does nothing after its end"))
     }
 
     fn go(&mut self, id: TaskId, time: TimeNs, to: State) {
@@ -48,7 +56,6 @@ impl StreamChecker {
             State::Waiting => task.spent[0] += spent,
             State::Running(_) => task.spent[1] += spent,
             State::Blocked | State::Unborn => task.spent[2] += spent,
-            State::Gone => panic!("{id} does nothing after its end"),
         }
         task.since = time;
         task.state = to;
@@ -61,12 +68,11 @@ impl StreamChecker {
         assert_eq!(self.running[cpu.index()], prev, "who stops on {cpu} was running there at {time}");
         if let Some(prev) = prev {
             assert_eq!(self.task(prev).state, State::Running(cpu), "{prev} was running on {cpu}");
-            let to = match state {
-                TaskState::Runnable => State::Waiting,
-                TaskState::Blocked | TaskState::BlockedIo => State::Blocked,
-                TaskState::Exited => State::Gone,
-            };
+            let to = if state == TaskState::Runnable { State::Waiting } else { State::Blocked };
             self.go(prev, time, to);
+            if state == TaskState::Exited {
+                self.tasks.remove(&prev);
+            }
         }
         if let Some(next) = next {
             assert_eq!(self.task(next).state, State::Waiting, "{next} is runnable when it starts at {time}");
@@ -83,9 +89,10 @@ impl Sink for StreamChecker {
         *last = event.time;
         match event.kind {
             EventKind::Fork { child, .. } => {
-                assert_eq!(child.index(), self.tasks.len(), "task ids are dense");
+                assert_eq!(child.0, self.forked, "task ids are dense");
+                self.forked += 1;
                 let (born, since) = (event.time, event.time);
-                self.tasks.push(TaskTimes { state: State::Unborn, born, since, spent: [0; 3] });
+                self.tasks.insert(child, TaskTimes { state: State::Unborn, born, since, spent: [0; 3] });
             }
             EventKind::SchedWakeup { task, .. } => {
                 let state = self.task(task).state;
@@ -103,8 +110,8 @@ impl Sink for StreamChecker {
                 assert!(matches!(state, State::Running(_)), "{task} exits while running, not {state:?}");
             }
             EventKind::DsqInsert { task, .. } => {
-                let state = self.task(task).state;
-                assert!(state != State::Gone, "{task} is gone and not queued");
+                // A task that is gone is in no queue.
+                self.task(task);
             }
             EventKind::Schedule { .. } | EventKind::Call { .. } | EventKind::Priority { .. } => {}
         }
@@ -142,6 +149,13 @@ mod tests {
     fn two_cpus_are_one_too_many() {
         let on = switch(None, Some(A));
         follow(&[(0, 0, BORN), (1, 0, WOKEN), (2, 0, on), (3, 1, on)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "task0 does nothing after its end")]
+    fn the_dead_are_not_woken() {
+        let end = EventKind::SchedSwitch { prev: Some(A), prev_state: TaskState::Exited, next: None };
+        follow(&[(0, 0, BORN), (1, 0, WOKEN), (2, 0, switch(None, Some(A))), (3, 0, end), (4, 0, WOKEN)]);
     }
 
     #[test]

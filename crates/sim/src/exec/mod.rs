@@ -127,7 +127,7 @@ impl Executor {
             calls: numbers::Calls::new(scenario),
             objects: Objects::new(scenario),
             counters: vec![0; scenario.counters as usize],
-            spans: vec![Spans::default(); scenario.spans as usize],
+            spans: scenario.empty_spans(),
             next_process: processes.unwrap_or(0),
             foreground: 0,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
@@ -161,7 +161,14 @@ impl Executor {
         self.foreground == 0 && self.scenario.end == End::ForegroundExit
     }
 
-    /// What the run measured; `living` are the tasks that have not ended.
+    /// Measures anew from here on.
+    pub(crate) fn restart(&mut self) {
+        self.counters = vec![0; self.scenario.counters as usize];
+        self.spans = self.scenario.empty_spans();
+    }
+
+    /// What the run measured so far, or since [`Executor::restart`], which has to follow where it goes on; `living` are the tasks
+    /// that have not ended.
     pub(crate) fn measurements<'a>(
         &mut self,
         elapsed: DurationNs,
@@ -340,7 +347,7 @@ fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
         }
         Op::RestartIfChanged(word) => {
             let value = sim.exec.objects.words[word.index()];
-            let exec = &mut sim.k.tasks[task.index()].as_deref_mut().expect("a task that runs exists").exec;
+            let exec = &mut sim.k.tasks.get_mut(task).expect("a task that runs exists").exec;
             let noted = exec.rare().noted.iter().find(|entry| entry.0 == word).map_or(0, |entry| entry.1);
             if noted != value {
                 exec.cursor.restart(&sim.exec.scenario.programs[exec.program.index()]);

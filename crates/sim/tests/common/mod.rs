@@ -263,6 +263,12 @@ pub fn ext<S: SchedExt>(cpus: usize, scenario: &Scenario, ops: S) -> RunResult<S
     run(&config(cpus, 1), scenario, Class::Ext(ops)).unwrap()
 }
 
+/// The same on after the scheduler has left.
+pub fn outlived<S: SchedExt>(cpus: usize, scenario: &Scenario, ops: S) -> RunResult<S> {
+    let config = Config { outlive_exit: true, ..config(cpus, 1) };
+    run(&config, scenario, Class::Ext(ops)).unwrap()
+}
+
 pub fn fair(cpus: usize, scenario: &Scenario) -> RunResult<Minimal> {
     run(&config(cpus, 1), scenario, Class::Fair).unwrap()
 }

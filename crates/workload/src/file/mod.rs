@@ -1,18 +1,19 @@
 //! The project's own workload files: TOML with kernel objects, programs, tasks and
 //! metrics. The format is described in `docs/workload-files.md`.
 
+mod metrics;
 mod program;
 mod write;
 
 pub use write::write;
 
-use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Mistake, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Mistake, Nice, Policy};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 
-use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
+use crate::measure::{CounterId, SpanId};
 use crate::program::{
     BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramId, SemId, TaskRef,
     WordId,
@@ -71,7 +72,9 @@ struct File {
     programs: BTreeMap<String, Vec<Spanned<String>>>,
     tasks: Vec<Spanned<Task>>,
     #[serde(default)]
-    metrics: BTreeMap<String, Spanned<MetricEntry>>,
+    time_unit: metrics::Unit,
+    #[serde(default)]
+    metrics: BTreeMap<String, Spanned<metrics::Entry>>,
 }
 
 #[derive(Deserialize)]
@@ -160,35 +163,6 @@ fn one() -> u32 {
     1
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricEntry {
-    kind: MetricKind,
-    counter: Option<String>,
-    span: Option<String>,
-    better: Option<Direction>,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-enum MetricKind {
-    Rate,
-    TimePerUnit,
-    Count,
-    Mean,
-    Fastest,
-    Slowest,
-    Makespan,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Direction {
-    Higher,
-    Lower,
-    Neither,
-}
-
 /// The names of a file's objects, and the counters and spans that programs name.
 #[derive(Default)]
 struct Names {
@@ -253,10 +227,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     if let Some(program) = timed {
         add_changer(&mut scenario, program);
     }
-    for (name, entry) in &file.metrics {
-        let formula = formula(entry, &names)?;
-        scenario.metrics.push(metric(name, entry.get_ref(), formula));
-    }
+    scenario.metrics = metrics::read(&file.metrics, file.time_unit, &names)?;
     check_ops(file, &scenario)?;
     scenario.validate().or_else(|error| fault(0, error.to_string()))?;
     Ok(scenario)
@@ -529,62 +500,6 @@ fn affinity(task: &Task, at: usize) -> Outcome<Option<CpuMask>> {
 fn list<T>(table: &BTreeMap<String, T>) -> String {
     let names: Vec<&str> = table.keys().map(String::as_str).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
-}
-
-fn formula(entry: &Spanned<MetricEntry>, names: &Names) -> Outcome<Formula> {
-    let (metric, at) = (entry.get_ref(), entry.span().start);
-    let counter = match &metric.counter {
-        None => None,
-        Some(name) => match names.counters.get(name) {
-            None => {
-                let text = format!("no program counts '{name}'; there are: {}", list(&names.counters));
-                return fault(at, text);
-            }
-            counter => counter.copied(),
-        },
-    };
-    let span = match &metric.span {
-        None => None,
-        Some(name) => match names.spans.get(name) {
-            None => {
-                let text = format!("no program has a span '{name}'; there are: {}", list(&names.spans));
-                return fault(at, text);
-            }
-            span => span.copied(),
-        },
-    };
-    match (metric.kind, counter, span) {
-        (MetricKind::Rate, Some(counter), over) => Ok(Formula::Rate { counter, over }),
-        (MetricKind::TimePerUnit, Some(counter), over) => {
-            Ok(Formula::TimePerUnitUs { counter, over, times_cpus: false })
-        }
-        (MetricKind::Count, Some(counter), _) => Ok(Formula::Count(counter)),
-        (MetricKind::Mean, _, Some(span)) => Ok(Formula::MeanSpanMs(span)),
-        (MetricKind::Fastest, _, Some(span)) => Ok(Formula::MinSpanSeconds(span)),
-        (MetricKind::Slowest, _, Some(span)) => Ok(Formula::MaxSpanSeconds(span)),
-        (MetricKind::Makespan, _, Some(span)) => Ok(Formula::MakespanSeconds(span)),
-        (MetricKind::Rate | MetricKind::TimePerUnit | MetricKind::Count, None, _) => {
-            fault(at, "this kind of metric needs a counter")
-        }
-        _ => fault(at, "this kind of metric needs a span"),
-    }
-}
-
-fn metric(name: &str, entry: &MetricEntry, formula: Formula) -> MetricSpec {
-    let (unit, usual) = match entry.kind {
-        MetricKind::Rate => ("1/s", Better::Higher),
-        MetricKind::TimePerUnit => ("us", Better::Lower),
-        MetricKind::Count => ("1", Better::Higher),
-        MetricKind::Mean => ("ms", Better::Lower),
-        MetricKind::Fastest | MetricKind::Slowest | MetricKind::Makespan => ("s", Better::Lower),
-    };
-    let better = match entry.better {
-        None => usual,
-        Some(Direction::Higher) => Better::Higher,
-        Some(Direction::Lower) => Better::Lower,
-        Some(Direction::Neither) => Better::Neither,
-    };
-    MetricSpec { name: name.to_string(), unit, better, formula }
 }
 
 #[cfg(test)]

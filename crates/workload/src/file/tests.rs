@@ -1,7 +1,9 @@
 //! Tests of the workload file reader.
 
 use super::*;
+use crate::measure::{Formula, Measurements, SpanFigure, SpanSample, TimeUnit};
 use crate::program::Op;
+use schedlab_base::{Better, TimeNs};
 
 const PINGPONG: &str = r#"
 name = "pingpong"
@@ -232,4 +234,79 @@ fn values_of_another_kind_name_the_key_and_what_is_wanted() {
         let error = parse(&PINGPONG.replacen(from, to, 1), "p.toml").unwrap_err().to_string();
         assert!(error.starts_with(&format!("p.toml:{words}")), "{to}: {error}");
     }
+}
+
+/// A file whose only task records spans, with these lines at the top and as figures.
+fn with_metrics(top: &str, metrics: &str) -> String {
+    format!(
+        "name = \"x\"\n{top}\n[programs]\nframes = [\"begin frame\", \"run 5ms\", \"end frame\", \"count frames\"]\n\
+         [[tasks]]\nname = \"t\"\nprogram = \"frames\"\n[metrics]\n{metrics}\n"
+    )
+}
+
+#[test]
+fn figures_keep_the_order_of_the_file_and_one_unit_of_time() {
+    let lines = "worst = { kind = \"max\", span = \"frame\" }\nfps = { kind = \"rate\", counter = \"frames\" }\n\
+         median = { kind = \"p50\", span = \"frame\" }\ntail = { kind = \"p95\", span = \"frame\" }\n\
+         each = { kind = \"time-per-unit\", counter = \"frames\" }\nbest = { kind = \"fastest\", span = \"frame\" }\n\
+         all = { kind = \"makespan\", span = \"frame\" }\nlate = { kind = \"misses\", span = \"frame\", \
+         late_if_longer_than = \"16.6ms\" }\n\
+         lateness = { kind = \"miss-percent\", span = \"frame\", late_if_longer_than = \"4ms\", better = \"neither\" }";
+    let read = |top: &str| parse(&with_metrics(top, lines), "x.toml").unwrap();
+    let told = |top: &str| -> Vec<String> {
+        read(top).metrics.iter().map(|metric| format!("{} {}", metric.name, metric.unit)).collect()
+    };
+    let expected = [
+        "worst ms",
+        "fps 1/s",
+        "median ms",
+        "tail ms",
+        "each ms",
+        "best ms",
+        "all ms",
+        "late 1",
+        "lateness %",
+    ];
+    assert_eq!(told(""), expected);
+    assert_eq!(told("time_unit = \"us\"")[0], "worst us");
+    let (scenario, span) = (read(""), SpanId(0));
+    assert_eq!(
+        scenario.metrics[3].formula,
+        Formula::Span { span, figure: SpanFigure::Permille(950), unit: TimeUnit::Ms }
+    );
+    assert_eq!(scenario.metrics[7].formula, Formula::Longer { span, limit: DurationNs(16_600_000) });
+    assert_eq!((scenario.metrics[7].better, scenario.metrics[8].better), (Better::Lower, Better::Neither));
+    // A run of it: one sample of 5 ms is in time by one limit and late by the other.
+    let mut spans = scenario.empty_spans();
+    spans[0].record(SpanSample { begin: TimeNs(0), end: TimeNs(5_000_000) });
+    let m = Measurements { spans, counters: vec![1], ..Measurements::default() };
+    let values: Vec<f64> =
+        scenario.metrics.iter().filter_map(|spec| spec.evaluate(&m)).map(|m| m.value).collect();
+    assert_eq!((values[0], values[values.len() - 2], values[values.len() - 1]), (5.0, 0.0, 100.0));
+}
+
+#[test]
+fn wrong_figures_name_their_line_and_the_cure() {
+    for (line, words) in [
+        ("a = { kind = \"p99\" }", "x.toml:9: this kind of metric needs a span"),
+        ("a = { kind = \"p99\", counter = \"frames\" }", "x.toml:9: this kind of metric needs a span"),
+        ("a = { kind = \"rate\", span = \"frame\" }", "x.toml:9: this kind of metric needs a counter"),
+        ("a = { kind = \"misses\", span = \"frame\" }", "needs late_if_longer_than, as in \"16.6ms\""),
+        ("a = { kind = \"misses\", late_if_longer_than = \"1ms\" }", "needs a span"),
+        (
+            "a = { kind = \"misses\", span = \"frame\", late_if_longer_than = \"16\" }",
+            "x.toml:9: late_if_longer_than: '16' is not a duration",
+        ),
+        (
+            "a = { kind = \"mean\", span = \"frame\", late_if_longer_than = \"16ms\" }",
+            "x.toml:9: late_if_longer_than is of the kinds misses and miss-percent",
+        ),
+        ("a = { kind = \"p98\", span = \"frame\" }", "`p50`, `p95`, `p99`, `max`"),
+        ("a = { kind = \"p99\", span = \"scene\" }", "no program has a span 'scene'; there are: frame"),
+    ] {
+        let error = parse(&with_metrics("", line), "x.toml").unwrap_err().to_string();
+        assert!(error.contains(words), "{line}: {error}");
+    }
+    let error = parse(&with_metrics("time_unit = \"min\"", ""), "x.toml").unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:2: ") && error.contains("`ns`, `us`, `ms`, `s`"), "{error}");
 }

@@ -1,14 +1,24 @@
 //! Events of a phase, in order.
 
+use super::memory;
 use super::{
-    Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, amount, fault,
-    integer, micros, object, text,
+    Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, fault, integer,
+    micros, object, text,
 };
 use crate::program::MAX_TIMERS;
 
 /// Events that are modelled, for messages.
 const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
-                      resume, yield, mem, iorun, fork";
+                      resume, sem_wait, sem_post, yield, mem, memrun, iorun, fork";
+
+/// A key that names an event, with or without a suffix.
+pub(super) fn is_event(key: &str) -> bool {
+    EVENTS.split(", ").any(|event| key.starts_with(event))
+}
+
+/// Settings, which may stand once in an object.
+const SETTINGS: &[&str] =
+    &["instance", "loop", "policy", "priority", "cpus", "delay", "phases", "taskgroup", "exec"];
 
 /// What a written byte of `iorun` occupies the disk for, in picoseconds: 200 MB/s. Chosen.
 const IO_BYTE_PS: u64 = 5_000;
@@ -35,30 +45,6 @@ pub(super) fn count_parties(shared: &mut Shared, before: &[u32], number: usize, 
 }
 
 impl Reader<'_> {
-    /// One phase: its loop and its events.
-    pub(super) fn phase(&mut self, node: &Node, path: &str) -> Outcome<()> {
-        let entries = object(node, path)?;
-        let mut times = Amount::Times(1);
-        let mut events = Vec::new();
-        for entry in entries {
-            match entry.0.as_str() {
-                "loop" => times = amount(&entry.1, &format!("{path}.loop"))?,
-                "cpus" | "policy" | "priority" | "nodes_membind" | "taskgroup" => {
-                    let text = "changing it per phase is not modelled; set it for the task";
-                    return fault(&entry.1, &format!("{path}.{}", entry.0), text);
-                }
-                _ => events.push(entry),
-            }
-        }
-        if times == Amount::Times(1) {
-            return self.events(&events, path);
-        }
-        self.ops.push(Op::Loop(times));
-        self.events(&events, path)?;
-        self.ops.push(Op::EndLoop);
-        Ok(())
-    }
-
     /// Events in the order in which they are written.
     pub(super) fn events(&mut self, events: &[&(String, Node)], path: &str) -> Outcome<()> {
         events.iter().try_for_each(|(key, node)| self.event(key, node, &format!("{path}.{key}")))
@@ -78,6 +64,8 @@ impl Reader<'_> {
             self.ops.push(Op::Sleep(span));
         } else if is("timer") {
             self.timer(node, path)?;
+        } else if is("memrun") {
+            self.memrun(node, path)?;
         } else if is("mem") {
             let kib = bytes(node, path)?.div_ceil(1024);
             self.ops.push(Op::Touch { kib: kib as u32 });
@@ -115,17 +103,41 @@ impl Reader<'_> {
             let barrier = self.shared.barrier(reference(node, path)?);
             self.ops.push(Op::Barrier(barrier));
         } else if is("suspend") || is("resume") {
-            // rt-app builds both of a mutex and a condition variable named after the task.
+            // A broadcast of a condition variable named after the task, under a mutex of that name: whoever names
+            // either in another event means the same. A name that nobody waits for wakes nobody.
             let name = if is("suspend") { self.task } else { text(node, path)? };
-            if !self.shared.programs.contains_key(name) {
-                return fault(node, path, format!("there is no task '{name}'"));
-            }
-            let hidden = format!("task {name}");
-            let (lock, cond) = (self.shared.lock(&hidden), self.shared.cond(&hidden));
+            let (lock, cond) = (self.shared.lock(name), self.shared.cond(name));
             let inner = if is("suspend") { Op::CondWait { cond, lock } } else { Op::CondBroadcast(cond) };
             self.ops.extend([Op::Lock(lock), inner, Op::Unlock(lock)]);
+        } else if is("sem_wait") || is("sem_post") {
+            let sem = self.shared.semaphore(text(node, path)?);
+            self.ops.push(if is("sem_wait") { Op::SemWait(sem) } else { Op::SemPost { sem, units: 1 } });
         } else {
-            return fault(node, path, format!("the event '{key}' is not modelled; there are: {EVENTS}"));
+            return unknown(key, node, path);
+        }
+        Ok(())
+    }
+
+    /// Walks of a buffer: as many whole ones as there are, and the rest.
+    fn memrun(&mut self, node: &Node, path: &str) -> Outcome<()> {
+        let run = memory::read(node, path)?;
+        if let Some(name) = &run.shared {
+            let key = (name.clone(), run.kind);
+            if *self.shared.buffers.entry(key).or_insert(run.shape) != run.shape {
+                let text =
+                    format!("another memrun has the buffer '{name}' with other size, stride or pattern");
+                return fault(node, path, text);
+            }
+        }
+        let (passes, rest) = (run.kib / u64::from(run.buffer_kib), run.kib % u64::from(run.buffer_kib));
+        let walk = Op::Touch { kib: run.buffer_kib };
+        match passes {
+            0 => {}
+            1 => self.ops.push(walk),
+            _ => self.ops.extend([Op::Loop(Amount::Times(passes)), walk, Op::EndLoop]),
+        }
+        if rest > 0 {
+            self.ops.push(Op::Touch { kib: rest as u32 });
         }
         Ok(())
     }
@@ -161,6 +173,19 @@ impl Reader<'_> {
         self.ops.push(Op::Fork { program });
         Ok(())
     }
+}
+
+/// Refuses a key that is no event.
+fn unknown(key: &str, node: &Node, path: &str) -> Outcome<()> {
+    let first = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    if first != key && SETTINGS.contains(&first) {
+        let text = format!(
+            "'{first}' stands twice; workgen renames the second one to '{key}', which rt-app does not read; \
+             remove one"
+        );
+        return fault(node, path, text);
+    }
+    fault(node, path, format!("the event '{key}' is not modelled; there are: {EVENTS}"))
 }
 
 fn bytes(node: &Node, path: &str) -> Outcome<u64> {

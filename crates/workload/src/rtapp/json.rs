@@ -1,6 +1,8 @@
 //! JSON as rt-app files use it: objects keep order and duplicate keys (events run
 //! in the order in which they are written), comments and trailing commas are allowed.
 
+use std::collections::BTreeSet;
+
 /// A value with the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
@@ -28,9 +30,9 @@ struct Parser<'a> {
     line: usize,
 }
 
-/// Reads a document. # Errors: line and what is wrong there.
-pub(super) fn parse(text: &str) -> Result<Node, (usize, String)> {
-    let mut parser = Parser { text: text.as_bytes(), at: 0, line: 1 };
+/// Reads a document whose first line has the number `line`. # Errors: line and what is wrong there.
+pub(super) fn parse(text: &str, line: usize) -> Result<Node, (usize, String)> {
+    let mut parser = Parser { text: text.as_bytes(), at: 0, line };
     let node = parser.value(0)?;
     match parser.peek()? {
         None => Ok(node),
@@ -114,12 +116,16 @@ impl Parser<'_> {
                 Some(b'"') => {}
                 _ => return self.fail("a key in double quotes or '}' is expected"),
             }
-            let key = self.string()?;
-            if self.peek()? != Some(b':') {
-                return self.fail(&format!("':' is expected after \"{key}\""));
+            let (key, line) = (self.string()?, self.line);
+            match self.peek()? {
+                Some(b':') => {
+                    self.at += 1;
+                    entries.push((key, self.value(depth + 1)?));
+                }
+                // rt-app's manual: values can be left out (`"suspend",`).
+                Some(b',' | b'}') => entries.push((key, Node { line, value: Value::Null })),
+                _ => return self.fail(&format!("':' is expected after \"{key}\"")),
             }
-            self.at += 1;
-            entries.push((key, self.value(depth + 1)?));
             self.separator(b'}')?;
         }
     }
@@ -177,6 +183,53 @@ impl Parser<'_> {
     }
 }
 
+/// Adds a document's sections to those of `merged`. # Errors: something else than objects of objects.
+pub(super) fn merge(merged: &mut Node, document: Node) -> Result<(), String> {
+    let line = document.line;
+    let (Value::Object(all), Value::Object(sections)) = (&mut merged.value, document.value) else {
+        return Err("an object with sections is expected".to_string());
+    };
+    merged.line = line;
+    for (name, section) in sections {
+        let Some((_, known)) = all.iter_mut().find(|(other, _)| *other == name) else {
+            all.push((name, section));
+            continue;
+        };
+        let (Value::Object(known), Value::Object(section)) = (&mut known.value, section.value) else {
+            return Err(format!("\"{name}\" is an object in one file only"));
+        };
+        for (key, value) in section {
+            match known.iter_mut().find(|(other, _)| *other == key) {
+                Some(entry) => entry.1 = value,
+                None => known.push((key, value)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the keys of every object unique as rt-app's manual says of `workgen`: a key that
+/// was there before gets an index, which counts on within the object.
+pub(super) fn unique_keys(node: &mut Node) {
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(unique_keys),
+        Value::Object(entries) => {
+            let (mut seen, mut index) = (BTreeSet::new(), 1_usize);
+            for (key, value) in entries {
+                if seen.contains(key) {
+                    while seen.contains(&format!("{key}{index}")) {
+                        index += 1;
+                    }
+                    *key = format!("{key}{index}");
+                }
+                seen.insert(key.clone());
+                unique_keys(value);
+            }
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +237,7 @@ mod tests {
     #[test]
     fn order_duplicates_and_comments_are_kept() {
         let text = "/* a\n b */ { \"run\": 1, // x\n \"run\": [2, -3.5,], \"a\": { }, }";
-        let Value::Object(entries) = parse(text).unwrap().value else { panic!("an object") };
+        let Value::Object(entries) = parse(text, 1).unwrap().value else { panic!("an object") };
         let keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["run", "run", "a"]);
         assert_eq!(entries[1].1.line, 3);
@@ -193,12 +246,26 @@ mod tests {
     }
 
     #[test]
+    fn keys_become_unique_as_workgen_makes_them() {
+        let mut node =
+            parse("{\"run\": 1, \"sleep\", \"run\": 2, \"run\": {\"a\": 1, \"a\": 2}, \"sleep\": 3}", 1)
+                .unwrap();
+        unique_keys(&mut node);
+        let Value::Object(entries) = &node.value else { panic!("an object") };
+        let keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["run", "sleep", "run1", "run2", "sleep2"]);
+        assert_eq!(entries[1].1.value, Value::Null);
+        let Value::Object(inner) = &entries[3].1.value else { panic!("an object") };
+        assert_eq!(inner[1].0, "a1");
+    }
+
+    #[test]
     fn broken_documents_name_the_line() {
         for (text, line) in [("{\n\"a\" 1}", 2), ("", 1), ("{\"a\":\n\n?}", 3), ("[1 2]", 1), ("{} {}", 1)] {
-            assert_eq!(parse(text).unwrap_err().0, line, "{text}");
+            assert_eq!(parse(text, 1).unwrap_err().0, line, "{text}");
         }
         for text in ["/*", "\"abc", "{\"a\":", "\"\\u0041\"", &"[".repeat(100_000)] {
-            assert!(parse(text).is_err());
+            assert!(parse(text, 1).is_err());
         }
     }
 }

@@ -1,22 +1,25 @@
 //! rt-app's JSON workload files as scenarios.
 //!
 //! Threads of one process run phases of events. What is not modelled (deadline
-//! scheduling, task groups, utilisation clamps, policies that change per phase) is
-//! refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
+//! scheduling, task groups, utilisation clamps) is refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
 //! same CPU work here unless the task is preempted: `run` is fixed work, `runtime`
 //! fixed elapsed time. Timers belong to a task each, also where several tasks name the same
 //! one.
 
 mod events;
 mod json;
+mod memory;
+mod phases;
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
-use crate::program::{Amount, BarrierId, CondId, LockId, Op, Program, ProgramBuilder, ProgramId, TimerSlot};
-use crate::scenario::{Disk, End, LockKind, ProcessId, Scenario, TaskSpec};
+use crate::program::{
+    Amount, BarrierId, ChangeId, CondId, LockId, Op, Program, ProgramBuilder, ProgramId, SemId, TimerSlot,
+};
+use crate::scenario::{Attribute, Disk, End, LockKind, ProcessId, Scenario, SemKind, Semaphore, TaskSpec};
 use json::{Node, Value};
 
 /// Why an rt-app file is refused: names file, line and JSON path.
@@ -55,10 +58,48 @@ const MAX_INSTANCES: i64 = 10_000;
 /// Bad JSON, unknown or unmodelled keys, bad values, and endless tasks without
 /// any duration; the message names file, line, JSON path and cure.
 pub fn parse(text: &str, origin: &str, duration: Option<DurationNs>) -> Result<Scenario, RtAppError> {
-    let document =
-        json::parse(text).map_err(|(line, text)| RtAppError(format!("{origin}:{line}: {text}")))?;
-    read(&document, origin, duration)
-        .map_err(|fault| RtAppError(format!("{origin}:{}: {}: {}", fault.line, fault.path, fault.text)))
+    parse_merged(&[(origin.to_string(), text.to_string())], duration)
+}
+
+/// Reads several rt-app files, each with its name for errors, as one, as rt-app's `merge.py` puts them together: the
+/// sections of all, and of what two files have under one name the later file's.
+///
+/// # Errors
+/// As of [`parse`].
+pub fn parse_merged(
+    files: &[(String, String)],
+    duration: Option<DurationNs>,
+) -> Result<Scenario, RtAppError> {
+    let mut merged = Node { line: 1, value: Value::Object(Vec::new()) };
+    let mut first_line = 1;
+    for (origin, text) in files {
+        let mut document = json::parse(text, first_line)
+            .map_err(|(line, text)| RtAppError(format!("{origin}:{}: {text}", line + 1 - first_line)))?;
+        json::unique_keys(&mut document);
+        first_line += text.lines().count() + 1;
+        match files.len() {
+            1 => merged = document,
+            _ => json::merge(&mut merged, document)
+                .map_err(|text| RtAppError(format!("{origin}:1: {text}")))?,
+        }
+    }
+    let origins: Vec<&str> = files.iter().map(|(origin, _)| origin.as_str()).collect();
+    read(&merged, &origins.join("+"), duration).map_err(|fault| {
+        let (origin, line) = place(files, fault.line);
+        RtAppError(format!("{origin}:{line}: {}: {}", fault.path, fault.text))
+    })
+}
+
+/// The file and the line in it of a line of all files together.
+fn place(files: &[(String, String)], mut line: usize) -> (&str, usize) {
+    for (origin, text) in files {
+        let lines = text.lines().count() + 1;
+        if line <= lines {
+            return (origin, line);
+        }
+        line -= lines;
+    }
+    files.last().map_or(("", line), |(origin, _)| (origin, line))
 }
 
 /// What the tasks of a file share.
@@ -67,6 +108,9 @@ struct Shared {
     locks: BTreeMap<String, LockId>,
     conds: BTreeMap<String, CondId>,
     barriers: BTreeMap<String, BarrierId>,
+    semaphores: BTreeMap<String, SemId>,
+    /// Buffers of `memrun` that tasks share.
+    buffers: BTreeMap<(String, memory::Kind), memory::Shape>,
     loops: CounterId,
     loop_span: SpanId,
     /// Tasks of the file by name.
@@ -81,6 +125,14 @@ impl Shared {
         *self.locks.entry(name.to_string()).or_insert_with(|| {
             locks.push(LockKind::Futex);
             LockId(locks.len() as u32 - 1)
+        })
+    }
+
+    fn semaphore(&mut self, name: &str) -> SemId {
+        let semaphores = &mut self.scenario.semaphores;
+        *self.semaphores.entry(name.to_string()).or_insert_with(|| {
+            semaphores.push(Semaphore { kind: SemKind::Sysv, initial: 0 });
+            SemId(semaphores.len() as u32 - 1)
         })
     }
 
@@ -162,6 +214,8 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<
         locks: BTreeMap::new(),
         conds: BTreeMap::new(),
         barriers: BTreeMap::new(),
+        semaphores: BTreeMap::new(),
+        buffers: BTreeMap::new(),
         loops: CounterId(0),
         loop_span: SpanId(0),
         programs: BTreeMap::new(),
@@ -273,10 +327,8 @@ struct Settings {
 
 fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outcome<()> {
     let entries = object(tasks, "tasks")?;
-    for (number, (name, node)) in entries.iter().enumerate() {
-        if shared.programs.insert(name.clone(), ProgramId(number as u32)).is_some() {
-            return fault(node, &format!("tasks.{name}"), "the task exists already");
-        }
+    for (number, (name, _)) in entries.iter().enumerate() {
+        shared.programs.insert(name.clone(), ProgramId(number as u32));
     }
     for (number, (name, node)) in entries.iter().enumerate() {
         let path = format!("tasks.{name}");
@@ -328,24 +380,21 @@ fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings
         }
     }
     if let Some((node, path, value)) = priority {
-        set_priority(&mut settings, node, &path, value)?;
+        (settings.policy, settings.nice) = ranked(settings.policy, node, &path, value)?;
     }
     Ok(settings)
 }
 
-/// A nice value for time-sharing policies, a real-time priority for the others.
-fn set_priority(settings: &mut Settings, node: &Node, path: &str, value: i64) -> Outcome<()> {
+/// A policy with a `priority`: a nice value of time-sharing policies, a real-time priority of the others.
+fn ranked(policy: Policy, node: &Node, path: &str, value: i64) -> Outcome<(Policy, Nice)> {
     let realtime = u8::try_from(value).ok().filter(|prio| (1..=99).contains(prio));
-    match (settings.policy, realtime, Nice::new(value)) {
-        (Policy::Fifo(_), Some(prio), _) => settings.policy = Policy::Fifo(prio),
-        (Policy::Rr(_), Some(prio), _) => settings.policy = Policy::Rr(prio),
-        (Policy::Fifo(_) | Policy::Rr(_), None, _) => {
-            return fault(node, path, "a real-time priority is 1 to 99");
-        }
-        (_, _, Some(nice)) => settings.nice = nice,
-        _ => return fault(node, path, "a nice value is -20 to 19"),
+    match (policy, realtime, Nice::new(value)) {
+        (Policy::Fifo(_), Some(prio), _) => Ok((Policy::Fifo(prio), Nice::ZERO)),
+        (Policy::Rr(_), Some(prio), _) => Ok((Policy::Rr(prio), Nice::ZERO)),
+        (Policy::Fifo(_) | Policy::Rr(_), None, _) => fault(node, path, "a real-time priority is 1 to 99"),
+        (_, _, Some(nice)) => Ok((policy, nice)),
+        _ => fault(node, path, "a nice value is -20 to 19"),
     }
-    Ok(())
 }
 
 /// A loop count; -1 is endless.
@@ -380,19 +429,22 @@ fn task_program(
     settings: &Settings,
 ) -> Outcome<Program> {
     let entries = object(node, path)?;
-    let phases: Vec<&Node> =
-        entries.iter().filter(|(key, _)| key == "phases").map(|(_, node)| node).collect();
-    let events: Vec<&(String, Node)> =
+    let phases = entries.iter().find(|(key, _)| key == "phases").map(|(_, node)| node);
+    let mut events: Vec<&(String, Node)> =
         entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).collect();
-    let mut reader = events::Reader { shared, task: name, timers: BTreeMap::new(), ops: Vec::new() };
-    match phases.as_slice() {
-        [] => reader.events(&events, path)?,
-        [phases] if events.is_empty() => {
-            for (phase, node) in object(phases, &format!("{path}.phases"))? {
-                reader.phase(node, &format!("{path}.phases.{phase}"))?;
-            }
+    let alone = phases.is_none() && !entries.iter().any(|(key, _)| events::is_event(key));
+    for (key, node) in entries {
+        if phases::accepted(key, node, &format!("{path}.{key}"), alone)? {
+            events.retain(|(event, _)| event != key);
         }
-        _ => return fault(node, path, "a task has either events or one object of phases"),
+    }
+    let mut reader = events::Reader { shared, task: name, timers: BTreeMap::new(), ops: Vec::new() };
+    match phases {
+        None => reader.events(&events, path)?,
+        Some(phases) if events.is_empty() => {
+            phases::phases(&mut reader, phases, &format!("{path}.phases"), settings)?;
+        }
+        Some(_) => return fault(node, path, "a task has either events or one object of phases"),
     }
     let body = reader.ops;
     shared.endless |= settings.instances > 0

@@ -1,4 +1,9 @@
 //! An assembler for the few x86-64 instructions that the compiler emits. Displacements and jumps always have 32 bits.
+//!
+//! Every number that is cut to the width of its field goes through [`Asm::narrow`]. One that does not fit spoils the whole
+//! code, as does code that is too long: [`Asm::finish`] then gives none, so there is no machine code with a wrong number.
+
+use super::TooLong;
 
 /// A general-purpose register, by its number in the encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,12 +91,16 @@ pub(super) struct Label(u32);
 const UNBOUND: u32 = u32::MAX;
 
 /// Machine code in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Asm {
     bytes: Vec<u8>,
     labels: Vec<u32>,
     /// Places of relative displacements and what they lead to.
     fixups: Vec<(u32, Label)>,
+    /// Bytes that the code may have.
+    most: usize,
+    /// A number did not fit its field.
+    spoiled: bool,
 }
 
 /// One instruction's fixed parts: prefix, width, opcode bytes.
@@ -112,16 +121,37 @@ impl<'a> Form<'a> {
 }
 
 impl Asm {
+    /// No code yet, and at most `most` bytes of it.
+    pub(super) fn new(most: usize) -> Asm {
+        Asm { bytes: Vec::new(), labels: Vec::new(), fixups: Vec::new(), most, spoiled: false }
+    }
+
+    /// A number in the width of its field; one that does not fit spoils the code.
+    #[inline]
+    pub(super) fn narrow<From, To: TryFrom<From> + Default>(&mut self, number: From) -> To {
+        To::try_from(number).unwrap_or_else(|_| {
+            self.spoiled = true;
+            To::default()
+        })
+    }
+
+    /// Whether the code is of no use any more: a number did not fit, or it is too long.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled || self.bytes.len() > self.most
+    }
+
     /// A label to be bound later.
     pub(super) fn label(&mut self) -> Label {
+        let label = Label(self.narrow(self.labels.len()));
         self.labels.push(UNBOUND);
-        Label(self.labels.len() as u32 - 1)
+        label
     }
 
     /// The label is here.
     pub(super) fn bind(&mut self, label: Label) {
-        assert_eq!(self.labels[label.0 as usize], UNBOUND, "a label is bound once");
-        self.labels[label.0 as usize] = self.bytes.len() as u32;
+        let here = self.narrow(self.bytes.len());
+        assert!(self.labels[label.0 as usize] == UNBOUND || self.spoiled, "a label is bound once");
+        self.labels[label.0 as usize] = here;
     }
 
     /// A new label, here.
@@ -137,15 +167,22 @@ impl Asm {
     }
 
     /// The code, with all jumps resolved.
-    pub(super) fn finish(&mut self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The code is too long, or a number in it does not fit its field.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, TooLong> {
         for (at, label) in std::mem::take(&mut self.fixups) {
+            if self.is_spoiled() {
+                break;
+            }
             let target = self.labels[label.0 as usize];
             assert_ne!(target, UNBOUND, "every label is bound");
+            // A jump counts from behind its displacement.
+            let distance: i32 = self.narrow(i64::from(target) - (i64::from(at) + 4));
             let at = at as usize;
-            let distance = target.wrapping_sub(at as u32 + 4);
             self.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
         }
-        std::mem::take(&mut self.bytes)
+        if self.is_spoiled() { Err(TooLong) } else { Ok(self.bytes) }
     }
 
     /// Prefixes, opcode and operands; `reg` is a register's number or the opcode's extension.
@@ -236,8 +273,8 @@ impl Asm {
         if let Ok(imm) = u32::try_from(imm) {
             let rex = 0x40 | dst as u8 >> 3;
             self.bytes.extend_from_slice(&[rex, 0xb8 | (dst as u8 & 7)]);
-            self.imm32(imm as i32);
-        } else if let Ok(imm) = i32::try_from(imm as i64) {
+            self.bytes.extend_from_slice(&imm.to_le_bytes());
+        } else if let Ok(imm) = i32::try_from(imm.cast_signed()) {
             self.encode(Form::new(Width::W64, &[0xc7]), 0, dst.into());
             self.imm32(imm);
         } else {
@@ -370,7 +407,8 @@ impl Asm {
     }
 
     fn leads_to(&mut self, label: Label) {
-        self.fixups.push((self.bytes.len() as u32, label));
+        let at = self.narrow(self.bytes.len());
+        self.fixups.push((at, label));
         self.imm32(0);
     }
 

@@ -7,8 +7,8 @@
 //! context.
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
-use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO};
-use crate::code::{Code, FuncId, Op, OpCode, Reg};
+use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO, TooLong, displacement};
+use crate::code::{Code, Op, OpCode, Reg};
 use crate::engine::MAY_GOTO_LIMIT;
 use crate::insn::op;
 use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, PAGE_COUNT, PAGE_SIZE, Perm};
@@ -30,7 +30,12 @@ const TEMP: X = X::R10;
 const TEMP2: X = X::R11;
 
 /// The permission byte of page `n` lies this far before the `n`th byte of the memory.
-const PERMS_BEFORE: i32 = PAGE_COUNT as i32;
+const PERMS_BEFORE: i32 = displacement(PAGE_COUNT);
+
+/// The same numbers as operands of instructions.
+const FRAME_SIZE_IMM: i32 = displacement(FRAME_SIZE as usize);
+const MAY_GOTO_LIMIT_IMM: i32 = displacement(MAY_GOTO_LIMIT as usize);
+const PAGE_SIZE_IMM: i32 = displacement(PAGE_SIZE as usize);
 
 /// What compiling gives.
 pub(super) struct Emitted {
@@ -57,11 +62,11 @@ struct Stubs {
 /// Code that stands behind a function's straight path.
 enum Rare {
     /// An operation that the host does; `back` is behind it.
-    Step { from: Label, pc: u32, back: Label },
+    Step { from: Label, pc: usize, back: Label },
     /// A load that the host does unless it is from a fresh object.
-    Load { from: Label, pc: u32, back: Label },
+    Load { from: Label, pc: usize, back: Label },
     /// A block for which too few instructions are left.
-    Spent { from: Label, pc: u32, count: i32 },
+    Spent { from: Label, pc: usize, count: i32 },
 }
 
 struct Emitter<'a> {
@@ -76,45 +81,48 @@ struct Emitter<'a> {
     constants: [Option<u64>; REGS.len()],
 }
 
-/// Compiles all functions.
-pub(super) fn compile(code: &Code) -> Emitted {
+/// Compiles all functions to at most `most` bytes.
+///
+/// # Errors
+/// The code would be longer, or a number does not fit its field in an instruction.
+pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let ops = &code.ops[..];
-    let mut asm = Asm::default();
+    let mut asm = Asm::new(most);
     let (stubs, enter) = stubs(&mut asm);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let leaders = leaders(code);
     let constants = [None; REGS.len()];
     let mut emitter =
-        Emitter { asm, ops, labels, after: after(&leaders), stubs, rare: Vec::new(), constants };
-    for (index, function) in code.functions().iter().enumerate() {
-        let first = code.entry(FuncId(index as u32)).expect("it is one of the functions");
-        for (pc, leads) in leaders.iter().enumerate().skip(first).take(function.insn_count() as usize) {
+        Emitter { asm, ops, labels, after: after(&leaders)?, stubs, rare: Vec::new(), constants };
+    for (first, count) in code.ranges() {
+        for (pc, leads) in leaders.iter().enumerate().skip(first).take(count) {
             emitter.asm.bind(emitter.labels[pc]);
             if *leads {
                 emitter.enter_block(pc);
             }
             emitter.operation(pc);
             emitter.note_constant(pc);
+            if emitter.asm.is_spoiled() {
+                return Err(TooLong);
+            }
         }
         emitter.finish_rare();
     }
-    let entry =
-        |index| code.entry(FuncId(index)).map_or(0, |first| emitter.asm.offset(emitter.labels[first]));
-    let entries = (0..code.functions().len() as u32).map(entry).collect();
+    let entries = code.ranges().map(|(first, _)| emitter.asm.offset(emitter.labels[first])).collect();
     let enter = emitter.asm.offset(enter);
-    Emitted { bytes: emitter.asm.finish(), enter, entries, after: emitter.after }
+    Ok(Emitted { bytes: emitter.asm.finish()?, enter, entries, after: emitter.after })
 }
 
 /// The operations that begin a block: entries, targets of jumps, and what follows an operation that may not go on to it
 /// or during which others count.
 fn leaders(code: &Code) -> Vec<bool> {
     let mut leaders = vec![false; code.ops.len() + 1];
-    for index in 0..code.functions().len() as u32 {
-        leaders[code.entry(FuncId(index)).expect("it is one of the functions")] = true;
+    for (first, _) in code.ranges() {
+        leaders[first] = true;
     }
     for (pc, op) in code.ops.iter().enumerate() {
-        if op.is_jump() {
-            leaders[op.off as usize] = true;
+        if let Some(target) = op.target() {
+            leaders[target] = true;
         }
         leaders[pc + 1] |= op.is_jump()
             || matches!(
@@ -127,18 +135,18 @@ fn leaders(code: &Code) -> Vec<bool> {
 }
 
 /// For each operation, how many follow it in its block.
-fn after(leaders: &[bool]) -> Vec<u32> {
-    let mut after = vec![0; leaders.len()];
+fn after(leaders: &[bool]) -> Result<Vec<u32>, TooLong> {
+    let mut after = vec![0u32; leaders.len()];
     for pc in (1..leaders.len()).rev() {
         if !leaders[pc] {
-            after[pc - 1] = after[pc] + 1;
+            after[pc - 1] = after[pc].checked_add(1).ok_or(TooLong)?;
         }
     }
-    after
+    Ok(after)
 }
 
 fn context(offset: usize) -> Mem {
-    Mem { base: CONTEXT, index: None, disp: offset as i32 }
+    Mem { base: CONTEXT, index: None, disp: displacement(offset) }
 }
 
 fn saved(register: usize) -> Mem {
@@ -164,7 +172,7 @@ fn call_out(asm: &mut Asm, function: usize) {
     asm.mov(Width::W64, X::Rsi, TEMP2);
     asm.mov(Width::W64, X::Rdi, CONTEXT);
     asm.load(8, false, TEMP, context(offset_of!(Context, outs)));
-    asm.call_indirect(Mem { base: TEMP, index: None, disp: function as i32 });
+    asm.call_indirect(Mem { base: TEMP, index: None, disp: displacement(function) });
     asm.test(Width::W32, X::Rax, X::Rax);
 }
 
@@ -249,6 +257,11 @@ fn load_form(code: OpCode) -> (u8, bool) {
     }
 }
 
+/// The low 32 bits of an immediate.
+fn low_half(imm: i64) -> u64 {
+    imm.cast_unsigned() & u64::from(u32::MAX)
+}
+
 fn is_store(code: OpCode) -> bool {
     use OpCode::*;
     matches!(code, Store8K | Store8X | Store16K | Store16X | Store32K | Store32X | Store64K | Store64X)
@@ -263,11 +276,11 @@ enum Operand {
 
 impl Emitter<'_> {
     fn enter_block(&mut self, pc: usize) {
-        let count = self.after[pc] as i32 + 1;
+        let count: i32 = self.asm.narrow(i64::from(self.after[pc]) + 1);
         let from = self.asm.label();
         self.asm.alu_imm(Width::W64, Alu::Sub, context(offset_of!(Context, left)), count);
         self.asm.jump_if(If::Below, from);
-        self.rare.push(Rare::Spent { from, pc: pc as u32, count });
+        self.rare.push(Rare::Spent { from, pc, count });
         self.constants = [None; REGS.len()];
     }
 
@@ -276,8 +289,8 @@ impl Emitter<'_> {
         let o = self.ops[pc];
         let mut set = |register: Reg, value| self.constants[register as usize] = value;
         match o.code {
-            OpCode::Mov64K => set(o.dst, Some(o.imm as u64)),
-            OpCode::Mov32K => set(o.dst, Some(u64::from(o.imm as u32))),
+            OpCode::Mov64K => set(o.dst, Some(o.imm.cast_unsigned())),
+            OpCode::Mov32K => set(o.dst, Some(low_half(o.imm))),
             OpCode::Atomic32 | OpCode::Atomic64 => {
                 set(o.src, None);
                 set(Reg::R0, None);
@@ -292,9 +305,10 @@ impl Emitter<'_> {
     /// 2 GiB, so that it fits a displacement.
     fn constant_address(&self, pc: usize, base: Reg, size: u8) -> Option<i32> {
         let value = self.constants[base as usize]?;
-        let address = i32::try_from(value.wrapping_add(self.ops[pc].off as u64)).ok()?;
-        let page_left = PAGE_SIZE - address as u64 % PAGE_SIZE;
-        (address >= 0 && u64::from(size) <= page_left).then_some(address)
+        let value = value.wrapping_add_signed(i64::from(self.ops[pc].off));
+        let address = i32::try_from(value).ok()?;
+        let page_left = PAGE_SIZE - value % PAGE_SIZE;
+        (u64::from(size) <= page_left).then_some(address)
     }
 
     /// Emits what stands behind the function.
@@ -303,22 +317,22 @@ impl Emitter<'_> {
             match rare {
                 Rare::Step { from, pc, back } => {
                     self.asm.bind(from);
-                    self.step(pc as usize);
+                    self.step(pc);
                     self.asm.jump(back);
                 }
                 Rare::Load { from, pc, back } => {
                     let step = self.asm.label();
                     let fresh = |member| context(offset_of!(Context, fresh) + member);
-                    let o = self.ops[pc as usize];
+                    let o = self.ops[pc];
                     self.asm.bind(from);
                     self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
                     self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
                     self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
                     self.asm.jump_if(If::AboveEqual, step);
-                    self.plain_load(pc as usize, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
+                    self.plain_load(pc, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
                     self.asm.jump(back);
                     self.asm.bind(step);
-                    self.step(pc as usize);
+                    self.step(pc);
                     self.asm.jump(back);
                 }
                 Rare::Spent { from, pc, count } => {
@@ -330,15 +344,21 @@ impl Emitter<'_> {
     }
 
     /// Gives the block's last `count` instructions back and leaves the rest of the function to the interpreter.
-    fn interpret_from(&mut self, pc: u32, count: i32) {
+    fn interpret_from(&mut self, pc: usize, count: i32) {
         self.asm.alu_imm(Width::W64, Alu::Add, context(offset_of!(Context, left)), count);
-        self.asm.mov_imm(TEMP2, u64::from(pc));
+        self.name_operation(pc);
         self.asm.jump(self.stubs.interpret);
+    }
+
+    /// Puts the operation's index, of 32 bits, where the host's functions take it.
+    fn name_operation(&mut self, pc: usize) {
+        let index: u32 = self.asm.narrow(pc);
+        self.asm.mov_imm(TEMP2, u64::from(index));
     }
 
     /// The operation is done by the host.
     fn step(&mut self, pc: usize) {
-        self.asm.mov_imm(TEMP2, pc as u64);
+        self.name_operation(pc);
         self.asm.call(self.stubs.step);
     }
 
@@ -353,7 +373,7 @@ impl Emitter<'_> {
         body: impl FnOnce(&mut Self, Mem),
     ) -> Option<(Label, Label)> {
         let off = self.ops[pc].off;
-        let own_frame = -(FRAME_SIZE as i32)..=-i32::from(size);
+        let own_frame = -FRAME_SIZE_IMM..=-i32::from(size);
         if x(base) == FRAME_POINTER && own_frame.contains(&off) {
             // r10 is never written, and the frame below it always there.
             body(self, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
@@ -363,7 +383,7 @@ impl Emitter<'_> {
         let asm = &mut self.asm;
         let (slow, back) = (asm.label(), asm.label());
         if let Some(address) = constant {
-            let page = address / PAGE_SIZE as i32;
+            let page = address / PAGE_SIZE_IMM;
             let perms = Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE };
             for perm in need {
                 asm.test_byte(perms, perm.bits());
@@ -375,13 +395,14 @@ impl Emitter<'_> {
         }
         // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
         // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
-        let aligned = size.trailing_zeros() as u8;
+        let aligned: u8 = asm.narrow(size.trailing_zeros());
+        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
         asm.lea(TEMP2, Mem { base: x(base), index: None, disp: off });
         if aligned > 0 {
             asm.shift_imm(Width::W64, Shift::RotateRight, TEMP2, aligned);
         }
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, PAGE_SIZE.trailing_zeros() as u8 - aligned);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PAGE_COUNT as i32);
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift - aligned);
+        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
         asm.jump_if(If::AboveEqual, slow);
         for perm in need {
             asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
@@ -396,7 +417,7 @@ impl Emitter<'_> {
     fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
         let body = |this: &mut Self, mem| body(&mut this.asm, mem);
         if let Some((from, back)) = self.checked(pc, base, size, need, body) {
-            self.rare.push(Rare::Step { from, pc: pc as u32, back });
+            self.rare.push(Rare::Step { from, pc, back });
         }
     }
 
@@ -406,7 +427,6 @@ impl Emitter<'_> {
         let base = self.ops[pc].src;
         let constant = self.constant_address(pc, base, size).is_some();
         if let Some((from, back)) = self.checked(pc, base, size, &[Perm::READ], body) {
-            let pc = pc as u32;
             // Fresh objects have no constant place.
             self.rare.push(if constant {
                 Rare::Step { from, pc, back }
@@ -428,16 +448,15 @@ impl Emitter<'_> {
     }
 
     fn store_imm(&mut self, pc: usize, size: u8) {
-        let o = self.ops[pc];
-        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store_imm(size, mem, o.imm as i32));
+        let (o, imm) = (self.ops[pc], self.imm(pc));
+        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store_imm(size, mem, imm));
     }
 
     /// An atomic; nothing runs beside the program, so plain instructions do.
     fn atomic(&mut self, pc: usize, width: Width) {
-        let o = self.ops[pc];
+        let (o, operation) = (self.ops[pc], self.imm(pc));
         let size = if width == Width::W64 { 8 } else { 4 };
         self.access(pc, o.dst, size, &[Perm::READ, Perm::WRITE], |asm, mem| {
-            let operation = o.imm as i32;
             let source = x(o.src);
             if operation == op::CMPXCHG {
                 asm.compare_exchange(width, mem, source);
@@ -482,8 +501,8 @@ impl Emitter<'_> {
         let asm = &mut self.asm;
         match operand {
             Operand::Reg(src) => asm.mov(width, TEMP2, src),
-            Operand::Imm(imm) if width == Width::W64 => asm.mov_imm(TEMP2, i64::from(imm) as u64),
-            Operand::Imm(imm) => asm.mov_imm(TEMP2, u64::from(imm as u32)),
+            Operand::Imm(imm) if width == Width::W64 => asm.mov_imm(TEMP2, i64::from(imm).cast_unsigned()),
+            Operand::Imm(imm) => asm.mov_imm(TEMP2, u64::from(imm.cast_unsigned())),
         }
         asm.mov(width, TEMP, dst);
         asm.push(X::Rax);
@@ -512,7 +531,9 @@ impl Emitter<'_> {
                     // A shift by 0 need not clear the upper half.
                     asm.mov(Width::W32, dst, dst);
                 }
-                asm.shift_imm(width, shift, dst, by as u8);
+                // The machine takes a shift modulo the width, as BPF does; 64 is a multiple of both widths.
+                let by: u8 = asm.narrow(by & 63);
+                asm.shift_imm(width, shift, dst, by);
             }
             Operand::Reg(by) => {
                 asm.mov(width, TEMP2, dst);
@@ -526,9 +547,9 @@ impl Emitter<'_> {
     }
 
     fn jump(&mut self, pc: usize, width: Width, condition: If, operand: Operand) {
-        let o = self.ops[pc];
-        self.alu(width, Alu::Cmp, x(o.dst), operand);
-        self.asm.jump_if(condition, self.labels[o.off as usize]);
+        self.alu(width, Alu::Cmp, x(self.ops[pc].dst), operand);
+        let target = self.target(pc);
+        self.asm.jump_if(condition, target);
     }
 
     fn jump_on_bits(&mut self, pc: usize, width: Width, operand: Operand) {
@@ -537,7 +558,18 @@ impl Emitter<'_> {
             Operand::Reg(src) => self.asm.test(width, x(o.dst), src),
             Operand::Imm(imm) => self.asm.test_imm(width, x(o.dst), imm),
         }
-        self.asm.jump_if(If::NotEqual, self.labels[o.off as usize]);
+        let target = self.target(pc);
+        self.asm.jump_if(If::NotEqual, target);
+    }
+
+    /// The label of the operation that operation `pc` jumps to.
+    fn target(&self, pc: usize) -> Label {
+        self.labels[self.ops[pc].target().expect("a jump has a target")]
+    }
+
+    /// The immediate of operation `pc`, of 32 bits in all that ask for it.
+    fn imm(&mut self, pc: usize) -> i32 {
+        self.asm.narrow(self.ops[pc].imm)
     }
 
     /// Leaves the loop when its passes are used up, else takes one off.
@@ -545,25 +577,28 @@ impl Emitter<'_> {
         let left = Mem { base: TEMP, index: None, disp: MAY_GOTO_LEFT - FRAME_BYTES };
         self.asm.load(8, false, TEMP, context(offset_of!(Context, frame)));
         self.asm.alu_imm(Width::W64, Alu::Cmp, left, 0);
-        self.asm.jump_if(If::Equal, self.labels[self.ops[pc].off as usize]);
+        let target = self.target(pc);
+        self.asm.jump_if(If::Equal, target);
         self.asm.alu_imm(Width::W64, Alu::Sub, left, 1);
     }
 
     fn call_local(&mut self, pc: usize) {
-        let callee = self.labels[self.ops[pc].imm as usize];
+        let callee = self.asm.narrow::<_, u32>(self.ops[pc].imm);
+        let callee = self.labels[callee as usize];
+        let return_to: i32 = self.asm.narrow(pc + 1);
         let (too_deep, back) = (self.asm.label(), self.asm.label());
-        self.rare.push(Rare::Step { from: too_deep, pc: pc as u32, back });
+        self.rare.push(Rare::Step { from: too_deep, pc, back });
         let frame = context(offset_of!(Context, frame));
         let field = |offset: i32| Mem { base: TEMP, index: None, disp: offset };
         let asm = &mut self.asm;
         asm.load(8, false, TEMP, frame);
         asm.cmp_mem(TEMP, context(offset_of!(Context, frames_end)));
         asm.jump_if(If::AboveEqual, too_deep);
-        asm.store_imm(8, field(RETURN_TO), pc as i32 + 1);
-        asm.store_imm(8, field(MAY_GOTO_LEFT), MAY_GOTO_LIMIT as i32);
+        asm.store_imm(8, field(RETURN_TO), return_to);
+        asm.store_imm(8, field(MAY_GOTO_LEFT), MAY_GOTO_LIMIT_IMM);
         asm.alu_imm(Width::W64, Alu::Add, frame, FRAME_BYTES);
         KEPT.into_iter().for_each(|register| asm.push(register));
-        asm.alu_imm(Width::W64, Alu::Sub, FRAME_POINTER, FRAME_SIZE as i32);
+        asm.alu_imm(Width::W64, Alu::Sub, FRAME_POINTER, FRAME_SIZE_IMM);
         asm.call(callee);
         KEPT.into_iter().rev().for_each(|register| asm.pop(register));
         asm.alu_imm(Width::W64, Alu::Sub, frame, FRAME_BYTES);
@@ -576,13 +611,15 @@ impl Emitter<'_> {
         self.asm.test(Width::W32, dst, dst);
         let null = self.asm.label();
         self.asm.jump_if(If::Equal, null);
-        self.asm.set_bit(dst, ARENA_BASE.trailing_zeros() as u8);
+        let window: u8 = self.asm.narrow(ARENA_BASE.trailing_zeros());
+        self.asm.set_bit(dst, window);
         self.asm.bind(null);
     }
 
     fn call_host(&mut self, pc: usize, stub: Label) {
-        self.asm.mov_imm(TEMP, u64::from(self.ops[pc].imm as u32));
-        self.asm.mov_imm(TEMP2, pc as u64);
+        let number: u32 = self.asm.narrow(self.ops[pc].imm);
+        self.asm.mov_imm(TEMP, u64::from(number));
+        self.name_operation(pc);
         self.asm.call(stub);
     }
 
@@ -601,7 +638,7 @@ impl Emitter<'_> {
             CallHelper => self.call_host(pc, self.stubs.helper), CallKfunc => self.call_host(pc, self.stubs.kfunc),
             CallLocal => self.call_local(pc),
             // A call through a register is rare outside of helpers, which make it themselves.
-            CallReg => self.interpret_from(pc as u32, 1),
+            CallReg => self.interpret_from(pc, 1),
             Exit => self.asm.ret(),
             FuncPointer => unreachable!("linked by CodeBuilder::build"),
             _ if self.ops[pc].is_jump() => self.jump_operation(pc),
@@ -614,9 +651,9 @@ impl Emitter<'_> {
         use OpCode::*;
         use Width::{W32, W64};
         let o = self.ops[pc];
-        let (k, r) = (Operand::Imm(o.imm as i32), Operand::Reg(x(o.src)));
+        let (k, r) = (Operand::Imm(self.imm(pc)), Operand::Reg(x(o.src)));
         match o.code {
-            Ja => self.asm.jump(self.labels[o.off as usize]),
+            Ja => { let target = self.target(pc); self.asm.jump(target) }
             MayGoto => self.may_goto(pc),
             Jeq64K => self.jump(pc, W64, If::Equal, k), Jeq64X => self.jump(pc, W64, If::Equal, r),
             Jeq32K => self.jump(pc, W32, If::Equal, k), Jeq32X => self.jump(pc, W32, If::Equal, r),
@@ -650,7 +687,9 @@ impl Emitter<'_> {
         use Width::{W32, W64};
         let o = self.ops[pc];
         let (dst, src) = (x(o.dst), x(o.src));
-        let (k, r) = (Operand::Imm(o.imm as i32), Operand::Reg(src));
+        // A 64-bit move alone has an immediate of more than 32 bits, and takes it whole.
+        let k = if o.code == Mov64K { Operand::Reg(src) } else { Operand::Imm(self.imm(pc)) };
+        let r = Operand::Reg(src);
         match o.code {
             Add64K => self.alu(W64, Alu::Add, dst, k), Add64X => self.alu(W64, Alu::Add, dst, r),
             Add32K => self.alu(W32, Alu::Add, dst, k), Add32X => self.alu(W32, Alu::Add, dst, r),
@@ -674,8 +713,8 @@ impl Emitter<'_> {
             Rsh32K => self.shift(W32, Shift::Right, dst, k), Rsh32X => self.shift(W32, Shift::Right, dst, r),
             Arsh64K => self.shift(W64, Shift::RightSigned, dst, k), Arsh64X => self.shift(W64, Shift::RightSigned, dst, r),
             Arsh32K => self.shift(W32, Shift::RightSigned, dst, k), Arsh32X => self.shift(W32, Shift::RightSigned, dst, r),
-            Mov64K => self.asm.mov_imm(dst, o.imm as u64), Mov64X => self.asm.mov(W64, dst, src),
-            Mov32K => self.asm.mov_imm(dst, u64::from(o.imm as u32)), Mov32X => self.asm.mov(W32, dst, src),
+            Mov64K => self.asm.mov_imm(dst, o.imm.cast_unsigned()), Mov64X => self.asm.mov(W64, dst, src),
+            Mov32K => self.asm.mov_imm(dst, low_half(o.imm)), Mov32X => self.asm.mov(W32, dst, src),
             Neg64 => self.asm.neg(W64, dst), Neg32 => self.asm.neg(W32, dst),
             Movsx8To32 => self.asm.sign_extend(W32, 1, dst, src), Movsx16To32 => self.asm.sign_extend(W32, 2, dst, src),
             Movsx8To64 => self.asm.sign_extend(W64, 1, dst, src), Movsx16To64 => self.asm.sign_extend(W64, 2, dst, src),

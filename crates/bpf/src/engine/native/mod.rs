@@ -9,19 +9,61 @@ mod asm;
 mod emit;
 
 use super::interpret::{self, Registers};
-use super::{Frame, Host, Vm};
+use super::{Frame, Host, NotCompiled, Vm};
 use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
-use crate::memory::Fresh;
-use memmap2::{Mmap, MmapMut};
+use crate::guard::{self, GUARD_LEN};
+use crate::limits::MACHINE_CODE_BYTES;
+use crate::memory::{Fresh, MAX_FRAMES};
+use memmap2::Mmap;
 use std::any::Any;
+use std::io;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Bytes from one frame to the next, and where its members lie, for the compiler.
-const FRAME_BYTES: i32 = size_of::<Frame>() as i32;
-const RETURN_TO: i32 = offset_of!(Frame, return_to) as i32;
-const MAY_GOTO_LEFT: i32 = offset_of!(Frame, may_goto_left) as i32;
+const FRAME_BYTES: i32 = displacement(size_of::<Frame>());
+const RETURN_TO: i32 = displacement(offset_of!(Frame, return_to));
+const MAY_GOTO_LEFT: i32 = displacement(offset_of!(Frame, may_goto_left));
+
+/// A size or distance as the machine's displacement of 32 bits. For constants: one that does not fit is no program.
+const fn displacement(bytes: usize) -> i32 {
+    assert!(bytes <= i32::MAX as usize, "a displacement has 32 bits");
+    bytes as i32
+}
+
+/// The machine code is longer than it may be, or has a number that does not fit its field.
+#[derive(Debug)]
+struct TooLong;
+
+/// Machine code between two guard regions: readable and executable, and never writable once it can be executed.
+#[derive(Debug)]
+struct Text(Mmap);
+
+impl Text {
+    /// What fills the last page behind the code: `int3`, which ends the process.
+    const FILLER: u8 = 0xcc;
+
+    fn new(bytes: &[u8]) -> io::Result<Text> {
+        let len = bytes.len().next_multiple_of(crate::memory::PAGE_SIZE as usize);
+        let mut map = guard::padded(len)?;
+        let (code, rest) = map[GUARD_LEN..GUARD_LEN + len].split_at_mut(bytes.len());
+        code.copy_from_slice(bytes);
+        rest.fill(Text::FILLER);
+        let map = map.make_exec()?;
+        for range in [0..GUARD_LEN, GUARD_LEN + len..map.len()] {
+            // SAFETY: only `address` looks into the mapping, and only at offsets of the code, between the two.
+            unsafe { guard::close(map.as_ptr(), map.len(), range)? };
+        }
+        Ok(Text(map))
+    }
+
+    /// The host's address of an offset in the code.
+    #[inline]
+    fn address(&self, offset: u32) -> *const u8 {
+        self.0.as_ptr().wrapping_add(GUARD_LEN + offset as usize)
+    }
+}
 
 /// The answers of the functions that compiled code calls.
 const GO_ON: u32 = 0;
@@ -31,7 +73,7 @@ const INTERPRET: u32 = 2;
 /// A program image as machine code.
 #[derive(Debug)]
 pub(crate) struct Native {
-    text: Mmap,
+    text: Text,
     enter: u32,
     /// Offsets of the functions, by number.
     entries: Vec<u32>,
@@ -94,18 +136,19 @@ struct Context {
 }
 
 impl Native {
-    /// Compiles an image; nothing where the host gives no executable memory.
-    pub(crate) fn compile(code: &Code) -> Option<Native> {
-        let emitted = emit::compile(code);
-        let mut text = MmapMut::map_anon(emitted.bytes.len()).ok()?;
-        text.copy_from_slice(&emitted.bytes);
-        let text = text.make_exec().ok()?;
-        Some(Native { text, enter: emitted.enter, entries: emitted.entries, after: emitted.after })
+    /// Compiles an image.
+    ///
+    /// # Errors
+    /// The machine code would be too long, or the host gives no executable memory.
+    pub(crate) fn compile(code: &Code) -> Result<Native, NotCompiled> {
+        Native::within(code, MACHINE_CODE_BYTES.most_len())
     }
 
-    #[inline]
-    fn address(&self, offset: u32) -> *const u8 {
-        self.text.as_ptr().wrapping_add(offset as usize)
+    /// The same to at most `most` bytes.
+    fn within(code: &Code, most: usize) -> Result<Native, NotCompiled> {
+        let emitted = emit::compile(code, most).map_err(|TooLong| NotCompiled::TooLong)?;
+        let text = Text::new(&emitted.bytes).map_err(|error| NotCompiled::Forbidden(error.to_string()))?;
+        Ok(Native { text, enter: emitted.enter, entries: emitted.entries, after: emitted.after })
     }
 }
 
@@ -131,7 +174,7 @@ pub(super) fn call<H: Host>(
         fresh: vm.mem.fresh(),
         frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
         frames_end: frames.end,
-        entry: native.address(*entry),
+        entry: native.text.address(*entry),
         frame_pointer,
         stack: 0,
         resume_at: 0,
@@ -143,7 +186,7 @@ pub(super) fn call<H: Host>(
     };
     // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
-    let enter: Enter = unsafe { std::mem::transmute(native.address(native.enter)) };
+    let enter: Enter = unsafe { std::mem::transmute(native.text.address(native.enter)) };
     let [a, b, c, d, e] = args;
     // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
     // the text is not written any more. It touches: the context, by the offsets of its members; its own stack, no
@@ -189,7 +232,8 @@ unsafe fn lend<H: Host>(
     let (vm, host) = unsafe { (&mut *context.vm.cast::<Vm<'_>>(), &mut *context.host.cast::<H>()) };
     vm.at = pc as usize;
     // SAFETY: both point into the run's frames, or right behind them.
-    vm.mem.frames_used = unsafe { context.frame.offset_from(vm.frames.as_ptr()) } as u32;
+    let depth = unsafe { context.frame.offset_from(vm.frames.as_ptr()) };
+    vm.mem.frames_used = u32::try_from(depth).unwrap_or(MAX_FRAMES);
     vm.executed = vm.budget - context.left - after;
     // Compiled code cannot be unwound through.
     match catch_unwind(AssertUnwindSafe(|| body(&mut context.regs, vm, host))) {
@@ -242,7 +286,7 @@ unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
             let code = vm.code;
             let op = &code.ops[pc as usize];
             if op.code == OpCode::CallLocal {
-                return Err(FaultKind::CallDepth { limit: vm.frames.len() as u32 }.into());
+                return Err(FaultKind::CallDepth { limit: MAX_FRAMES }.into());
             }
             interpret::one(vm, op, all_saved(regs), host)
         })
@@ -300,3 +344,6 @@ unsafe extern "sysv64" fn rest<H: Host>(context: *mut Context, pc: u32) -> u32 {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Guest memory as it was at one moment, to go back to: for whoever runs one loaded object many times.
+
+use super::{ARENA_BASE, GuestAddr, Memory, PAGE_SHIFT, PAGE_SIZE, Perm, Region, STACK_BASE, STACK_SIZE};
+use std::collections::BTreeMap;
+
+/// What [`Memory::snapshot`] keeps: the pages that hold anything, and which pages are mapped.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    bump: u64,
+    used: u64,
+    regions: BTreeMap<u64, Region>,
+    free: BTreeMap<u64, Vec<u64>>,
+    /// Mapped pages: first address, bytes, permission.
+    mapped: Vec<(u64, u64, Perm)>,
+    /// Pages that are not all zero.
+    pages: Vec<(u64, Box<[u8]>)>,
+}
+
+impl Memory {
+    /// Copies what is there. From now on the host backs the memory with small pages: what is given back at each
+    /// [`Memory::restore`] and touched again would otherwise be zeroed by 2 MiB.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        #[cfg(target_os = "linux")]
+        let _ = self.map.advise(memmap2::Advice::NoHugePage);
+        let mapped = self.mapped();
+        let mut pages = Vec::new();
+        for (start, len, _) in &mapped {
+            for page in (*start..start + len).step_by(PAGE_SIZE as usize) {
+                let bytes = &self.guest()[page as usize..(page + PAGE_SIZE) as usize];
+                if bytes != [0; PAGE_SIZE as usize] {
+                    pages.push((page, bytes.into()));
+                }
+            }
+        }
+        Snapshot {
+            bump: self.bump,
+            used: self.used,
+            regions: self.regions.clone(),
+            free: self.free.clone(),
+            mapped,
+            pages,
+        }
+    }
+
+    /// Goes back to the snapshot of this memory: the same pages, with the same content and permission.
+    ///
+    /// # Panics
+    /// If a program runs in it.
+    pub fn restore(&mut self, snapshot: &Snapshot) {
+        assert_eq!(self.frames_used, 0, "no program runs");
+        for (start, end) in self.extents() {
+            self.zero_pages(start, end);
+            self.set_perms(start, end - start, Perm::NONE);
+        }
+        for (start, len, perm) in &snapshot.mapped {
+            self.set_perms(*start, *len, *perm);
+        }
+        for (page, bytes) in &snapshot.pages {
+            self.write(GuestAddr(*page), bytes).expect("mapped just now");
+        }
+        (self.bump, self.used) = (snapshot.bump, snapshot.used);
+        self.regions.clone_from(&snapshot.regions);
+        self.free.clone_from(&snapshot.free);
+    }
+
+    /// Where pages can be mapped now: the stack, the live regions, the arena. First address and end of each.
+    fn extents(&self) -> Vec<(u64, u64)> {
+        let regions = self.regions.iter().map(|(start, region)| (*start, start + region.size));
+        let arena = (ARENA_BASE, self.arena_end);
+        [(STACK_BASE, STACK_BASE + STACK_SIZE), arena]
+            .into_iter()
+            .chain(regions)
+            .filter(|(a, b)| a < b)
+            .collect()
+    }
+
+    /// The mapped pages as runs of one permission.
+    fn mapped(&self) -> Vec<(u64, u64, Perm)> {
+        let mut runs: Vec<(u64, u64, Perm)> = Vec::new();
+        for (start, end) in self.extents() {
+            let pages = &self.perms()[(start >> PAGE_SHIFT) as usize..(end >> PAGE_SHIFT) as usize];
+            for (page, perm) in (start >> PAGE_SHIFT..).zip(pages).filter(|(_, perm)| **perm != 0) {
+                let at = page << PAGE_SHIFT;
+                match runs.last_mut() {
+                    Some((first, len, same)) if *first + *len == at && same.0 == *perm => *len += PAGE_SIZE,
+                    _ => runs.push((at, PAGE_SIZE, Perm(*perm))),
+                }
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_and_mapped_since_is_gone() {
+        let mut mem = Memory::new().unwrap();
+        let kept = mem.map(3 * PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        let large = mem.map(1 << 20, Perm::READ | Perm::KERNEL).unwrap();
+        mem.write_u64(kept.offset(PAGE_SIZE), 7).unwrap();
+        mem.write_u64(large.offset(1 << 19), 8).unwrap();
+        let snapshot = mem.snapshot();
+        mem.write_u64(kept, 1).unwrap();
+        mem.write_u64(large.offset(8), 1).unwrap();
+        mem.write_u64(large.offset(1 << 19), 1).unwrap();
+        mem.unmap(kept, 3 * PAGE_SIZE);
+        mem.protect(large, PAGE_SIZE, Perm::READ_WRITE);
+        let later = mem.map(PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        mem.map_at(GuestAddr(ARENA_BASE), PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        mem.write_u64(GuestAddr(ARENA_BASE), 1).unwrap();
+        mem.restore(&snapshot);
+        assert_eq!(mem.read_u64(kept).unwrap(), 0);
+        assert_eq!(mem.read_u64(kept.offset(PAGE_SIZE)).unwrap(), 7);
+        assert_eq!(mem.read_u64(large.offset(8)).unwrap(), 0);
+        assert_eq!(mem.read_u64(large.offset(1 << 19)).unwrap(), 8);
+        assert_eq!(mem.perm_at(large), Perm::READ | Perm::KERNEL);
+        assert!(mem.read_u64(later).is_err() && mem.read_u64(GuestAddr(ARENA_BASE)).is_err());
+        assert_eq!(mem.map(PAGE_SIZE, Perm::READ_WRITE).unwrap(), later, "addresses repeat");
+    }
+}

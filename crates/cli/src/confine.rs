@@ -1,0 +1,125 @@
+//! What a command that simulates keeps of the host: the files that its command line names.
+
+use crate::args::{ResultArgs, SandboxArgs};
+use crate::output;
+use crate::sweep;
+use crate::workload::files;
+use schedlab_sandbox::Sandbox;
+use std::path::{Path, PathBuf};
+
+/// Links that are followed one after another; the kernel's own limit.
+const MOST_LINKS: usize = 40;
+
+/// The files that a command line names.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    read: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    written: Vec<PathBuf>,
+}
+
+impl Named {
+    /// None.
+    pub(crate) fn new() -> Named {
+        Named::default()
+    }
+
+    /// Adds inputs: what is no file is a name, or several files of a workload.
+    pub(crate) fn inputs(mut self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Named {
+        let names = names.into_iter().map(|name| name.as_ref().to_path_buf());
+        let paths = names.flat_map(|name| match name.to_str() {
+            Some(text) => files(text).into_iter().map(PathBuf::from).collect(),
+            None => vec![name],
+        });
+        self.read.extend(paths.filter(|path| path.exists() && !path.is_dir()));
+        self
+    }
+
+    /// Adds the results that every command has.
+    pub(crate) fn results(self, args: &ResultArgs) -> Named {
+        self.outputs([&args.json, &args.csv, &args.html])
+    }
+
+    /// Adds results by their paths.
+    pub(crate) fn outputs<'a>(mut self, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Named {
+        for path in paths.into_iter().flatten().filter(|path| path.as_os_str() != "-") {
+            self.folders.extend(folder_of_new(path));
+            self.written.push(path.clone());
+        }
+        self
+    }
+
+    /// Adds the folders of `--resume`. The first one is made: nothing can make it later.
+    pub(crate) fn resume(mut self, folders: &[PathBuf]) -> Named {
+        if let Some(first) = folders.first() {
+            // The failure is told by who needs the folder.
+            let _ = std::fs::create_dir_all(first);
+            self.folders.push(first.clone());
+        }
+        self.read.extend_from_slice(folders);
+        self
+    }
+
+    /// Gives up everything else, unless the user wants to keep it. What the kernel lacks is told where more is wanted.
+    pub(crate) fn enter(self, args: &SandboxArgs, verbose: bool) {
+        if args.no_sandbox {
+            return;
+        }
+        // The limit of a control group lies in files that cannot be read from then on.
+        sweep::available();
+        let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces());
+        let missing = sandbox.may_replace_in(self.folders).may_write(self.written).enter();
+        if verbose {
+            missing.0.iter().for_each(|what| output::note(&format!("sandbox: {what}")));
+        }
+    }
+}
+
+/// The folder in which a result at `path` is made: nothing for a device, a pipe, or an open file of a process.
+fn folder_of_new(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().ok()?;
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() && folder.starts_with("/proc") => return None,
+            Ok(found) if found.is_symlink() => path = folder.join(std::fs::read_link(&path).ok()?),
+            Ok(found) if !found.is_file() => return None,
+            _ => return Some(folder),
+        }
+    }
+    None
+}
+
+/// What the names of functions in a backtrace are read from, if one is wanted.
+fn for_backtraces() -> Vec<PathBuf> {
+    if std::env::var_os("RUST_BACKTRACE").is_none() {
+        return Vec::new();
+    }
+    std::env::current_exe().into_iter().chain([PathBuf::from("/proc/self/maps")]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_opens_no_folder() {
+        for direct in ["/dev/null", "/dev/stdout", "/proc/self/fd/0"] {
+            assert_eq!(folder_of_new(Path::new(direct)), None, "{direct}");
+        }
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(folder_of_new(Path::new("no-such-file.json")), Some(here.canonicalize().unwrap()));
+        assert_eq!(folder_of_new(Path::new("no-such-folder/file.json")), None);
+    }
+
+    #[test]
+    fn a_link_opens_the_folder_of_what_it_leads_to() {
+        let dir = std::env::temp_dir().join(format!("schedlab-confine-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("there")).unwrap();
+        std::os::unix::fs::symlink("there/result.json", dir.join("link")).unwrap();
+        let there = dir.join("there").canonicalize().unwrap();
+        assert_eq!(folder_of_new(&dir.join("link")), Some(there));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! What makes a result one to rely on: what it was made of, and warnings that can fail a command.
+
+use crate::failure::Failure;
+use crate::scheduler::Scheduler;
+use schedlab_base::Machine;
+use schedlab_report::Document;
+use schedlab_trace::Provenance;
+use schedlab_workload::Scenario;
+use sha2::{Digest, Sha256};
+use std::fmt::{self, Debug, Write};
+
+/// Version and hash of the sources of this command, see `build.rs`.
+pub(crate) fn build_id() -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), env!("SCHEDLAB_BUILD"))
+}
+
+/// Takes text as it is written.
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The hash of everything that a value consists of.
+fn of_content(value: &impl Debug) -> String {
+    let mut hasher = Hasher(Sha256::new());
+    write!(hasher, "{value:?}").expect("a hash takes all");
+    hex(hasher.0)
+}
+
+/// What a run is made of. `workload` is nothing for a command, `machine` for a real one.
+pub(crate) fn provenance(
+    scheduler: &Scheduler,
+    workload: Option<&Scenario>,
+    machine: Option<&Machine>,
+) -> Provenance {
+    Provenance {
+        object: scheduler.object.as_ref().map(|bytes| hex(Sha256::new_with_prefix(bytes))),
+        workload: workload.map(of_content),
+        machine: machine.map(of_content),
+        build: Some(build_id()),
+    }
+}
+
+/// The failure of a command whose warnings are not to pass.
+///
+/// # Errors
+/// `--strict` and a warning.
+pub(crate) fn strict(document: &Document, strict: bool) -> Result<(), Failure> {
+    let warnings = document.warnings();
+    let (true, Some(first)) = (strict, warnings.first()) else { return Ok(()) };
+    let more = match warnings.len() {
+        1 => String::new(),
+        count => format!(" ({count} warnings in all)"),
+    };
+    Err(Failure::failed(format!("--strict: {first}{more}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shipped;
+    use crate::workload::scenario;
+
+    #[test]
+    fn contents_and_not_names_are_hashed() {
+        let machine = shipped::machine(shipped::DEFAULT_MACHINE).unwrap().machine;
+        let of = |scheduler: &str, workload: &str, machine: &Machine| {
+            let scenario = scenario(workload, 1, None).unwrap();
+            provenance(&Scheduler::find(scheduler).unwrap(), Some(&scenario), Some(machine))
+        };
+        let one = of("o1", "cpuhog:ntasks=2", &machine);
+        assert_eq!(one, of("o1", "cpuhog:ntasks=2", &machine));
+        assert_eq!(one.object.as_ref().map(String::len), Some(64));
+        assert_ne!(one.object, of("o1+swap", "cpuhog:ntasks=2", &machine).object);
+        assert_eq!(of("eevdf", "cpuhog:ntasks=2", &machine).object, None);
+        assert_ne!(one.workload, of("o1", "cpuhog:ntasks=3", &machine).workload);
+        let mut dearer = machine.clone();
+        dearer.costs.schedule.0 += 1;
+        assert_ne!(one.machine, of("o1", "cpuhog:ntasks=2", &dearer).machine);
+        assert!(one.build.unwrap().starts_with(concat!(env!("CARGO_PKG_VERSION"), " ")));
+    }
+}

@@ -1,0 +1,126 @@
+//! What makes results ones to rely on: who waited, verdicts that matter, warnings, provenance, pids of traces.
+
+use crate::Folder;
+use schedlab_report::{Document, Verdict, from_json};
+use schedlab_trace::{WaitScope, WarningKind};
+
+fn document(folder: &Folder) -> Document {
+    from_json(&folder.read("r.json")).unwrap()
+}
+
+#[test]
+fn the_longest_wait_names_task_time_cpu_and_who_ran() {
+    let folder = Folder::new();
+    let text = folder
+        .run("sim -s eevdf -w cpuhog:ntasks=3,ttime=300ms -c 1 --json r.json --csv r.csv --html r.html")
+        .ok();
+    let run = document(&folder).runs.remove(0);
+    let scopes: Vec<(&str, &str)> =
+        run.task_waits.iter().map(|one| (one.scope.name(), one.name.as_str())).collect();
+    assert_eq!(
+        scopes,
+        [("all", ""), ("group", "hog"), ("task", "hog/0"), ("task", "hog/1"), ("task", "hog/2")]
+    );
+    let all = run.task_waits[0].run_delay.as_ref().unwrap();
+    assert_eq!(Some(all.worst.length.0 as f64), run.metric("run_delay_ns_max"));
+    assert_eq!(Some(all.p99.0 as f64), run.metric("run_delay_ns_p99"));
+    let tasks = run.task_waits.iter().filter(|one| one.scope == WaitScope::Task);
+    let count: u64 = tasks.map(|one| one.run_delay.as_ref().unwrap().count).sum();
+    assert_eq!(count, all.count);
+    let worst = &all.worst;
+    let behind: u64 = worst.behind.iter().map(|(_, time)| time.0).sum();
+    assert!(
+        worst.behind.iter().all(|(task, _)| *task != worst.task) && behind <= worst.length.0,
+        "{worst:?}"
+    );
+    // The CPU had nothing else to do.
+    assert!(behind * 10 > worst.length.0 * 9, "{worst:?}");
+    let told = format!("longest run delay: {} waited", worst.task);
+    assert!(text.contains(&told) && text.contains(", CPU 0, behind hog/"), "{text}");
+    assert!(folder.read("r.html").contains("Waits for a CPU"));
+    let line = format!("run_delay_ns_max,{},ns,lower,all,,", worst.length.0);
+    assert!(folder.read("r.csv").contains(&line), "{line}");
+    assert!(folder.run("sim -s eevdf -w cpuhog:ntasks=3,ttime=300ms -c 1 -v").ok().contains("waits of"));
+}
+
+#[test]
+fn forked_tasks_count_with_the_group_that_forks_them() {
+    let folder = Folder::new();
+    folder.run("sim -s o1 -w mkbench:makes=1,jobs=2,scale=0.01 -c 2 --json r.json").ok();
+    let run = document(&folder).runs.remove(0);
+    let count = |scope: WaitScope, name: &str| {
+        let found = run.task_waits.iter().find(|one| one.scope == scope && one.name == name).unwrap();
+        found.run_delay.as_ref().unwrap().count
+    };
+    let own: u64 = run
+        .task_waits
+        .iter()
+        .filter(|one| one.scope == WaitScope::Task)
+        .map(|one| count(one.scope, &one.name))
+        .sum();
+    assert_eq!(own, count(WaitScope::All, ""));
+    assert!(count(WaitScope::Task, "(forked)") > 0);
+}
+
+#[test]
+fn a_difference_needs_a_size_that_matters() {
+    let folder = Folder::new();
+    let compare = |flags: &str| {
+        let line = format!(
+            "compare -q -s eevdf,o1 -w cpuhog:ntasks=1,ttime=50ms -c 1 --runs 2 --json r.json {flags}"
+        );
+        let done = folder.run(&line);
+        (done, document(&folder))
+    };
+    let (done, found) = compare("");
+    let text = done.ok();
+    let work = found.comparisons.iter().find(|one| one.metric == "work").unwrap();
+    assert_eq!((work.verdict, work.at_least_percent), (Verdict::NoneThatMatters, 1.0));
+    assert!(text.contains("no difference that matters") && text.contains("% +/- "), "{text}");
+    let (_, found) = compare("--at-least 0.5%");
+    assert!(found.comparisons.iter().all(|one| one.at_least_percent.to_bits() == 0.5f64.to_bits()));
+    for bad in ["-1", "x", "1001", "nan"] {
+        let line = format!("compare -s eevdf,o1 -w cpuhog --at-least={bad}");
+        folder.run(&line).refused(2, &["--at-least", "no percentage"]);
+    }
+}
+
+#[test]
+fn seeds_that_change_nothing_are_a_warning() {
+    let folder = Folder::new();
+    folder.write(
+        "still.toml",
+        "name = \"still\"\nend = \"20ms\"\n[programs]\nwork = [\"run 1s\"]\n[[tasks]]\nname = \"a\"\nprogram = \"work\"\n",
+    );
+    let line = "compare -q -s eevdf,o1 -w still.toml -c 1 --runs 3 --json r.json --html r.html";
+    let done = folder.run(line);
+    assert_eq!(done.code, 0, "{done:?}");
+    let found = document(&folder);
+    if found.warnings.is_empty() {
+        // The phase of the ticks comes from the seed: where that makes a difference, nothing is to be told.
+        let differs = |run: &schedlab_trace::RunRecord| run.metrics != found.runs[0].metrics;
+        assert!(found.runs[..3].iter().any(differs));
+        return;
+    }
+    assert_eq!(found.warnings[0].kind, WarningKind::SeedsChangeNothing);
+    assert!(done.out.contains("the seeds change nothing in still on 1 CPUs under"), "{}", done.out);
+    folder.run(&format!("{line} --strict")).refused(1, &["--strict: ", "the seeds change nothing"]);
+}
+
+#[test]
+fn results_say_what_they_were_made_of() {
+    let folder = Folder::new();
+    let made_of = |line: &str| {
+        folder.run(&format!("{line} --json r.json --csv r.csv --html r.html")).ok();
+        document(&folder).runs.remove(0).provenance
+    };
+    let one = made_of("sim -s o1 -w cpuhog:ttime=5ms -c 2");
+    let object = one.object.clone().unwrap();
+    assert!(folder.read("r.html").contains(&object) && folder.read("r.csv").contains(&object));
+    assert_eq!([&one.workload, &one.machine].map(|hash| hash.as_ref().map(String::len)), [Some(64); 2]);
+    let build = one.build.clone().unwrap();
+    assert!(build.starts_with(&format!("{} ", env!("CARGO_PKG_VERSION"))), "{build}");
+    assert_eq!(made_of("sim -s o1 -w cpuhog:ttime=5ms -c 2"), one);
+    let other = made_of("sim -s eevdf -w cpuhog:ttime=6ms -c 1");
+    assert!(other.object.is_none() && other.workload != one.workload && other.machine != one.machine);
+}

@@ -1,0 +1,208 @@
+//! What a run's record says about how far it can be trusted, as JSON: waits of tasks, warnings, provenance, and what
+//! followed an ejection.
+
+use crate::json::{Figure, JsonError, Pairs, Task};
+use schedlab_base::DurationNs;
+use schedlab_trace::{
+    AfterEjection, Provenance, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
+};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The waits of a task, process or group, or of all.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TaskWaits {
+    scope: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "on_one_line")]
+    wakeup_latency_ns: Option<Waits>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "on_one_line")]
+    run_delay_ns: Option<Waits>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Waits {
+    count: u64,
+    p50: u64,
+    p95: u64,
+    p99: u64,
+    max: u64,
+    #[serde(flatten)]
+    worst: Place,
+}
+
+/// Who waited, when and behind whom; the length stands beside.
+#[derive(Serialize, Deserialize)]
+struct Place {
+    task: String,
+    since_ns: u64,
+    cpu: u32,
+    #[serde(default)]
+    behind: Vec<Behind>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Behind {
+    task: String,
+    time_ns: u64,
+}
+
+/// A warning.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WarningFile {
+    kind: String,
+    text: String,
+    count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worst: Option<Span>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Span {
+    length_ns: u64,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// What a run was made of.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct ProvenanceFile {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workload_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    build: Option<String>,
+}
+
+/// The rest of a run after an ejection.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AfterFile {
+    duration_ns: u64,
+    metrics: Pairs<Figure>,
+    tasks: Vec<Task>,
+}
+
+fn on_one_line<S: Serializer>(waits: &Option<Waits>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = serde_json::to_string(waits).and_then(RawValue::from_string);
+    text.map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+impl Place {
+    fn new(worst: &WorstWait) -> Place {
+        let behind = worst.behind.iter().map(|(task, time)| Behind { task: task.clone(), time_ns: time.0 });
+        Place { task: worst.task.clone(), since_ns: worst.since.0, cpu: worst.cpu, behind: behind.collect() }
+    }
+
+    fn read(self, length: u64) -> WorstWait {
+        let behind = self.behind.into_iter().map(|one| (one.task, DurationNs(one.time_ns)));
+        WorstWait {
+            task: self.task,
+            since: DurationNs(self.since_ns),
+            length: DurationNs(length),
+            cpu: self.cpu,
+            behind: behind.collect(),
+        }
+    }
+}
+
+impl Waits {
+    fn new(figures: &WaitFigures) -> Waits {
+        let (p50, p95, p99) = (figures.p50.0, figures.p95.0, figures.p99.0);
+        let (max, worst) = (figures.worst.length.0, Place::new(&figures.worst));
+        Waits { count: figures.count, p50, p95, p99, max, worst }
+    }
+
+    fn read(self) -> WaitFigures {
+        let (p50, p95, p99) = (DurationNs(self.p50), DurationNs(self.p95), DurationNs(self.p99));
+        WaitFigures { count: self.count, p50, p95, p99, worst: self.worst.read(self.max) }
+    }
+}
+
+impl TaskWaits {
+    pub(crate) fn new(record: &WaitRecord) -> TaskWaits {
+        TaskWaits {
+            scope: record.scope.name().to_string(),
+            name: record.name.clone(),
+            wakeup_latency_ns: record.wakeup_latency.as_ref().map(Waits::new),
+            run_delay_ns: record.run_delay.as_ref().map(Waits::new),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<WaitRecord, JsonError> {
+        let unknown =
+            || JsonError(format!("task_waits: scope '{}': all, group, process or task", self.scope));
+        Ok(WaitRecord {
+            scope: WaitScope::from_name(&self.scope).ok_or_else(unknown)?,
+            name: self.name,
+            run_delay: self.run_delay_ns.map(Waits::read),
+            wakeup_latency: self.wakeup_latency_ns.map(Waits::read),
+        })
+    }
+}
+
+impl WarningFile {
+    pub(crate) fn new(warning: &Warning) -> WarningFile {
+        let span = |worst: &WorstWait| Span { length_ns: worst.length.0, place: Place::new(worst) };
+        WarningFile {
+            kind: warning.kind.name().to_string(),
+            text: warning.text.clone(),
+            count: warning.count,
+            worst: warning.worst.as_ref().map(span),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<Warning, JsonError> {
+        let kind = WarningKind::from_name(&self.kind);
+        let kind = kind.ok_or_else(|| JsonError(format!("unknown kind of warning '{}'", self.kind)))?;
+        let worst = self.worst.map(|span| span.place.read(span.length_ns));
+        Ok(Warning { kind, text: self.text, count: self.count, worst })
+    }
+}
+
+impl ProvenanceFile {
+    pub(crate) fn new(provenance: &Provenance) -> ProvenanceFile {
+        let Provenance { object, workload, machine, build } = provenance.clone();
+        ProvenanceFile { object_sha256: object, workload_sha256: workload, machine_sha256: machine, build }
+    }
+
+    pub(crate) fn read(self) -> Provenance {
+        let ProvenanceFile { object_sha256, workload_sha256, machine_sha256, build } = self;
+        Provenance { object: object_sha256, workload: workload_sha256, machine: machine_sha256, build }
+    }
+}
+
+impl AfterFile {
+    pub(crate) fn new(after: &AfterEjection) -> AfterFile {
+        AfterFile {
+            duration_ns: after.duration.0,
+            metrics: Figure::all(&after.metrics),
+            tasks: after.tasks.iter().map(Task::new).collect(),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<AfterEjection, JsonError> {
+        Ok(AfterEjection {
+            duration: DurationNs(self.duration_ns),
+            metrics: Figure::read_all(self.metrics)?,
+            tasks: self.tasks.into_iter().map(Task::read).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_refused() {
+        let scope = r#"{"scope": "moon", "name": "x"}"#;
+        let error = serde_json::from_str::<TaskWaits>(scope).unwrap().read().unwrap_err();
+        assert!(error.to_string().contains("scope 'moon'"), "{error}");
+        let kind = r#"{"kind": "moon", "text": "x", "count": 1}"#;
+        let error = serde_json::from_str::<WarningFile>(kind).unwrap().read().unwrap_err();
+        assert!(error.to_string().contains("unknown kind of warning 'moon'"), "{error}");
+    }
+}

@@ -1,0 +1,331 @@
+//! Arguments of kernel functions that mean something to the simulated kernel: tasks, masks, CPUs, iterators.
+//!
+//! Together with [`schedlab_bpf::args`] this is all that kernel functions see of registers and guest memory.
+
+use crate::join::Join;
+use crate::masks::{CMASK_BITS, CmaskRange, read_mask, write_mask};
+use schedlab_base::{CpuId, CpuMask, TaskId};
+use schedlab_bpf::args::{Arg, Caller, OnStack, Registers, Shape, misuse};
+use schedlab_bpf::{Fault, GuestAddr};
+use schedlab_sim::DsqIter;
+use schedlab_trace::ExitKind;
+
+/// A program that waits for a kernel function.
+pub(crate) type Cx<'a, 'v, 'k> = Caller<'a, 'v, Join<'k>>;
+
+/// A pointer to a task, where the kernel itself reports one that is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnyTask(u64);
+
+/// A pointer to a task: living, of the system (an idle task, the shell), or what is left of one that is gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskArg {
+    /// Where it is.
+    pub(crate) at: GuestAddr,
+    /// The task of the run that lives there.
+    pub(crate) living: Option<TaskId>,
+}
+
+/// A pointer to a mask that is read: the kernel's, a task's or a program's. Reading it checks that it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskArg(GuestAddr);
+
+/// A pointer to a mask that the program made, and may change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnMask(GuestAddr);
+
+/// A pointer to a cgroup: the root, the only one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgroupArg(pub(crate) GuestAddr);
+
+/// A pointer to a `struct scx_cmask` that is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CmaskOut {
+    at: GuestAddr,
+    range: CmaskRange,
+}
+
+/// A `struct bpf_iter_scx_dsq`, which is on the stack: its first word holds the number of the simulated kernel's iterator
+/// plus 1, and 0 when there is none.
+type IterPlace = OnStack<48>;
+
+/// A place for a new iterator over a dispatch queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewIter(IterPlace);
+
+/// An iterator over a dispatch queue that the program made at this place; none after a failed start or its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenIter {
+    place: IterPlace,
+    /// The simulated kernel's iterator.
+    pub(crate) iter: Option<DsqIter>,
+}
+
+/// A kernel function was called with something that is no task: verified programs cannot do that.
+#[cold]
+fn no_task(pointer: u64) -> Fault {
+    misuse(format!("kernel function called with {pointer:#x}, which is no task_struct"))
+}
+
+macro_rules! pointers {
+    ($($name:ident, |$value:ident, $caller:ident| $make:expr;)*) => { $(
+        impl Arg<Join<'_>> for $name {
+            const SHAPE: &'static [Shape] = &[Shape::Pointer];
+
+            #[inline(always)]
+            fn take(registers: &mut Registers<'_>, $caller: &mut Cx<'_, '_, '_>) -> Result<Self, Fault> {
+                let $value = registers.take();
+                $make
+            }
+        }
+    )* };
+}
+
+pointers! {
+    AnyTask, |value, _caller| Ok(AnyTask(value));
+    TaskArg, |value, caller| {
+        let at = GuestAddr(value);
+        let living = caller.env.living_task(value);
+        match living.is_some() || caller.env.state.tasks.is_task_pointer(at) {
+            true => Ok(TaskArg { at, living }),
+            false => Err(no_task(value)),
+        }
+    };
+    MaskArg, |value, _caller| Ok(MaskArg(GuestAddr(value)));
+    OwnMask, |value, caller| {
+        let (join, mem) = caller.kernel_objects();
+        match join.state.cpumasks.is_live(mem, GuestAddr(value)) {
+            true => Ok(OwnMask(GuestAddr(value))),
+            false => Err(misuse(format!("{value:#x} is no bpf_cpumask, or one that has been released"))),
+        }
+    };
+    CgroupArg, |value, caller| match caller.env.state.tasks.cgroup().0 == value {
+        true => Ok(CgroupArg(GuestAddr(value))),
+        false => Err(misuse(format!("kernel function called with {value:#x}, which is no cgroup"))),
+    };
+    CmaskOut, |value, caller| {
+        caller.writable(value, CMASK_BITS)?;
+        let (_, mem) = caller.kernel_objects();
+        let range = CmaskRange::read(mem, GuestAddr(value))?;
+        caller.writable(value, range.bytes())?;
+        Ok(CmaskOut { at: GuestAddr(value), range })
+    };
+}
+
+impl Arg<Join<'_>> for NewIter {
+    const SHAPE: &'static [Shape] = &[Shape::Pointer];
+
+    fn take(registers: &mut Registers<'_>, caller: &mut Cx<'_, '_, '_>) -> Result<Self, Fault> {
+        let place = IterPlace::take(registers, caller)?;
+        if caller.env.state.iters.iter().any(|(_, at)| *at == place.0.at()) {
+            return Err(misuse("a new iterator in the place of one that was not destroyed"));
+        }
+        Ok(NewIter(place))
+    }
+}
+
+impl Arg<Join<'_>> for OpenIter {
+    const SHAPE: &'static [Shape] = &[Shape::Pointer];
+
+    #[inline]
+    fn take(registers: &mut Registers<'_>, caller: &mut Cx<'_, '_, '_>) -> Result<Self, Fault> {
+        let place = IterPlace::take(registers, caller)?;
+        let Some(number) = caller.held(place)?.checked_sub(1) else {
+            return Ok(OpenIter { place, iter: None });
+        };
+        let known = |(iter, at): &&(DsqIter, GuestAddr)| u64::from(iter.0) == number && *at == place.0.at();
+        match caller.env.state.iters.iter().find(known) {
+            Some((iter, _)) => Ok(OpenIter { place, iter: Some(*iter) }),
+            None => Err(misuse(format!("{} is no iterator that was made there", place.0.at()))),
+        }
+    }
+}
+
+/// What kernel functions do with the kernel's objects in guest memory.
+pub(crate) trait KernelObjects {
+    /// The living task that a pointer means; where there is none, the scheduler is ejected in the kernel's words.
+    fn living(&mut self, task: AnyTask, function: &str) -> Option<TaskId>;
+
+    /// The pointer to a task.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn task_pointer(&mut self, task: Option<TaskId>) -> Result<Option<GuestAddr>, Fault>;
+
+    /// The pointer to the task that runs on a CPU, its idle task included.
+    ///
+    /// # Errors
+    /// As [`KernelObjects::task_pointer`].
+    fn curr_pointer(&mut self, cpu: CpuId) -> Result<GuestAddr, Fault>;
+
+    /// Whether a task that is none of the run's is on a CPU, and which CPU that is: 0 for a number that is no CPU's.
+    fn remains(&mut self, task: TaskArg) -> (bool, CpuId);
+
+    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing); `node` -1 is all nodes.
+    fn idle_mask_pointer(&mut self, smt: bool, node: i32) -> Result<GuestAddr, Fault>;
+
+    /// The CPUs of a mask.
+    fn mask(&mut self, mask: MaskArg) -> Result<CpuMask, Fault>;
+
+    /// Whether a CPU is in a mask.
+    fn mask_has(&mut self, mask: MaskArg, cpu: CpuId) -> Result<bool, Fault>;
+
+    /// Sets or clears a CPU in a mask and returns whether it was set.
+    fn change_cpu(&mut self, mask: OwnMask, cpu: CpuId, set: bool) -> Result<bool, Fault>;
+
+    /// A new mask of the program's; none when guest memory is used up.
+    fn new_mask(&mut self) -> Result<Option<GuestAddr>, Fault>;
+
+    /// One more reference to a mask.
+    fn acquire_mask(&mut self, mask: OwnMask) -> Result<GuestAddr, Fault>;
+
+    /// One reference less.
+    fn release_mask(&mut self, mask: OwnMask) -> Result<(), Fault>;
+
+    /// Changes a mask and returns what `change` says.
+    fn change_mask<T>(&mut self, mask: OwnMask, change: impl FnOnce(&mut CpuMask) -> T) -> Result<T, Fault>;
+
+    /// Sets exactly the bits of a cmask for which `wanted` holds.
+    fn fill_cmask(&mut self, mask: CmaskOut, wanted: impl Fn(u32) -> bool) -> Result<(), Fault>;
+
+    /// Puts a new iterator, or none, into its place.
+    fn open_iter(&mut self, place: NewIter, iter: Option<DsqIter>) -> Result<(), Fault>;
+
+    /// Empties an iterator's place.
+    fn close_iter(&mut self, iter: OpenIter) -> Result<(), Fault>;
+
+    /// Counts bytes that the host keeps for the object; false when the object has used up what it may take.
+    fn take_host(&mut self, bytes: u64) -> bool;
+
+    /// Counts them back.
+    fn give_back_host(&mut self, bytes: u64);
+}
+
+impl KernelObjects for Cx<'_, '_, '_> {
+    #[inline]
+    fn living(&mut self, task: AnyTask, function: &str) -> Option<TaskId> {
+        let living = self.env.living_task(task.0);
+        if living.is_none() {
+            report_no_task(self.env, task.0, function);
+        }
+        living
+    }
+
+    #[inline]
+    fn task_pointer(&mut self, task: Option<TaskId>) -> Result<Option<GuestAddr>, Fault> {
+        let Some(task) = task else { return Ok(None) };
+        let (join, mem) = self.kernel_objects();
+        join.state.tasks.pointer(task, join.k, mem).map(Some)
+    }
+
+    fn curr_pointer(&mut self, cpu: CpuId) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        match join.k.curr(cpu) {
+            Some(task) => join.state.tasks.pointer(task, join.k, mem),
+            None => Ok(join.state.tasks.idle(cpu)),
+        }
+    }
+
+    fn remains(&mut self, task: TaskArg) -> (bool, CpuId) {
+        let (join, mem) = self.kernel_objects();
+        let at = join.state.offsets.task;
+        let cpu = mem.read_u32(task.at.offset(at.cpu)).unwrap_or(0);
+        let on_cpu = mem.read_u8(task.at.offset(at.on_cpu)).unwrap_or(0);
+        (on_cpu != 0, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
+    }
+
+    fn idle_mask_pointer(&mut self, smt: bool, node: i32) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        let mut mask = if smt { join.k.idle_smtmask() } else { join.k.idle_cpumask() };
+        if node >= 0 {
+            for cpu in 0..join.state.nr_cpus {
+                if join.k.machine().cpus[cpu].node != node as u32 {
+                    mask.clear(CpuId(cpu as u32));
+                }
+            }
+        }
+        let at = join.state.cpus.idle_mask(smt);
+        write_mask(mem, at, &mask).map(|()| at)
+    }
+
+    fn mask(&mut self, mask: MaskArg) -> Result<CpuMask, Fault> {
+        read_mask(self.kernel_objects().1, mask.0)
+    }
+
+    #[inline]
+    fn mask_has(&mut self, mask: MaskArg, cpu: CpuId) -> Result<bool, Fault> {
+        let (word, bit) = bit_of(mask.0, cpu);
+        Ok(self.kernel_objects().1.read_u64(word)? & bit != 0)
+    }
+
+    #[inline]
+    fn change_cpu(&mut self, mask: OwnMask, cpu: CpuId, set: bool) -> Result<bool, Fault> {
+        let (word, bit) = bit_of(mask.0, cpu);
+        let (_, mem) = self.kernel_objects();
+        let old = mem.read_u64(word)?;
+        mem.write_u64(word, if set { old | bit } else { old & !bit })?;
+        Ok(old & bit != 0)
+    }
+
+    fn new_mask(&mut self) -> Result<Option<GuestAddr>, Fault> {
+        let (join, mem) = self.kernel_objects();
+        join.state.cpumasks.create(mem)
+    }
+
+    fn acquire_mask(&mut self, mask: OwnMask) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        join.state.cpumasks.acquire(mem, mask.0).map(|()| mask.0)
+    }
+
+    fn release_mask(&mut self, mask: OwnMask) -> Result<(), Fault> {
+        let (join, mem) = self.kernel_objects();
+        join.state.cpumasks.release(mem, mask.0)
+    }
+
+    fn change_mask<T>(&mut self, mask: OwnMask, change: impl FnOnce(&mut CpuMask) -> T) -> Result<T, Fault> {
+        let (_, mem) = self.kernel_objects();
+        let mut bits = read_mask(mem, mask.0)?;
+        let result = change(&mut bits);
+        write_mask(mem, mask.0, &bits).map(|()| result)
+    }
+
+    fn fill_cmask(&mut self, mask: CmaskOut, wanted: impl Fn(u32) -> bool) -> Result<(), Fault> {
+        let (_, mem) = self.kernel_objects();
+        mask.range.fill(mem, mask.at, wanted)
+    }
+
+    fn open_iter(&mut self, place: NewIter, iter: Option<DsqIter>) -> Result<(), Fault> {
+        let word = iter.map_or(0, |iter| u64::from(iter.0) + 1);
+        if let Some(iter) = iter {
+            self.env.state.iters.push((iter, place.0.0.at()));
+        }
+        self.fill(place.0.0, &word.to_le_bytes())
+    }
+
+    fn close_iter(&mut self, iter: OpenIter) -> Result<(), Fault> {
+        self.env.state.iters.retain(|(_, at)| *at != iter.place.0.at());
+        self.fill(iter.place.0, &0u64.to_le_bytes())
+    }
+
+    fn take_host(&mut self, bytes: u64) -> bool {
+        self.kernel_objects().1.take(bytes).is_ok()
+    }
+
+    fn give_back_host(&mut self, bytes: u64) {
+        self.kernel_objects().1.give_back(bytes);
+    }
+}
+
+/// The word of a mask that a CPU's bit is in, and the bit.
+fn bit_of(mask: GuestAddr, cpu: CpuId) -> (GuestAddr, u64) {
+    (mask.offset(u64::from(cpu.0 / 64) * 8), 1 << (cpu.0 % 64))
+}
+
+#[cold]
+fn report_no_task(join: &mut Join<'_>, pointer: u64, function: &str) {
+    let what = match pointer {
+        0 => "called with NULL task".into(),
+        _ => format!("{function}: no such task"),
+    };
+    join.k.error(ExitKind::Error, what);
+}

@@ -1,0 +1,14 @@
+//! Readers of files that live in the command, which is no library: their modules, compiled once more.
+
+#![allow(dead_code, reason = "each module is the command's, and a target uses its reader only")]
+
+#[path = "../../crates/cli/src/failure.rs"]
+pub(crate) mod failure;
+#[path = "../../crates/cli/src/input.rs"]
+pub(crate) mod input;
+#[path = "../../crates/cli/src/machine_file.rs"]
+pub(crate) mod machine_file;
+#[path = "../../crates/cli/src/numbers.rs"]
+pub(crate) mod numbers;
+#[path = "../../crates/cli/src/suggest.rs"]
+pub(crate) mod suggest;

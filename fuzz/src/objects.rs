@@ -1,0 +1,33 @@
+//! Bytes as an object file: parsed and, if that works, linked against an empty kernel and loaded as a scheduler. Each
+//! input gives an error that names the file, or an image.
+
+use schedlab_base::Machine;
+use schedlab_bpf::Memory;
+use schedlab_bpf::link::{KernelModel, Settings, link};
+use schedlab_bpf::object::Object;
+use schedlab_scx::{BpfScheduler, LoadOptions};
+
+/// Runs an input.
+///
+/// # Panics
+/// When an error does not name the file.
+pub fn run(input: &[u8]) {
+    let Ok(object) = Object::parse("input", input) else { return };
+    let _ = (object.license(), object.warnings());
+    let kernel = KernelModel { btf: object.btf().clone(), nr_cpus: 2, ..KernelModel::default() };
+    let mut mem = Memory::new().expect("8 GiB of address space");
+    match link(&object, &kernel, &Settings::new(), &mut mem) {
+        Ok(image) => {
+            for name in image.variables.keys() {
+                let _ = image.read_variable(name, &mem);
+            }
+        }
+        Err(error) => assert!(error.to_string().starts_with("input: "), "{error}"),
+    }
+    drop(mem);
+    if let Err(error) =
+        BpfScheduler::load("input", input, &LoadOptions::default(), &Machine::uniform("fuzz", 2))
+    {
+        assert!(error.to_string().starts_with("input: "), "{error}");
+    }
+}
