@@ -25,7 +25,10 @@ const SERVICE_OF_CHILD: u32 = 800;
 struct Case {
     name: String,
     cpus: u32,
+    /// Iterations alone and without SWAP.
     iterations: u32,
+    /// Iterations among hogs with SWAP, the earlier half of which SWAP has for learning.
+    iterations_with: u32,
     /// CPU time of the server per iteration, ms.
     service: u32,
     /// How many times as long it has to take without SWAP.
@@ -35,8 +38,8 @@ struct Case {
 }
 
 impl Case {
-    fn workload(&self, hogs: u32) -> String {
-        let Case { name, cpus, iterations, service, more, .. } = self;
+    fn workload(&self, hogs: u32, iterations: u32) -> String {
+        let Case { name, cpus, service, more, .. } = self;
         format!("{name}:hogs={},iterations={iterations},service={service}ms{more}", hogs * cpus)
     }
 
@@ -76,10 +79,11 @@ fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures
         named(schedlab_tests::shipped_with_swap(), format!("{policy}+swap"))?,
         named(schedlab_tests::shipped(), policy.to_string())?,
     ];
-    let workloads = |hogs: &[u32]| -> Vec<String> {
-        hogs.iter().flat_map(|hogs| cases.iter().map(|case| case.workload(*hogs))).collect()
-    };
-    let jobs = [(workloads(&[0, HOGS]).join(";"), 0), (workloads(&[HOGS]).join(";"), 1)];
+    let alone = cases.iter().map(|case| case.workload(0, case.iterations));
+    let with = cases.iter().map(|case| case.workload(HOGS, case.iterations_with));
+    let without = cases.iter().map(|case| case.workload(HOGS, case.iterations));
+    let joined = |workloads: Vec<String>| workloads.join(";");
+    let jobs = [(joined(alone.chain(with).collect()), 0), (joined(without.collect()), 1)];
     let output = lab.run_all(cpus, &objects, &jobs, Duration::from_secs(600 + 30 * cases.len() as u64))?;
     for (job, (name, _)) in objects.iter().enumerate() {
         check_end(&output, job, name)?;
@@ -114,6 +118,7 @@ fn each_kind(cpus: u32, iterations: u32, more: &'static str) -> [Case; KINDS.len
         name: format!("swap-{kind}"),
         cpus,
         iterations,
+        iterations_with: 24,
         service: SERVICE,
         gain: 3.0,
         more,
@@ -141,6 +146,7 @@ pub(super) fn brings_children_forward(lab: &Lab) -> Result<(), String> {
             name: "swap-wait".to_string(),
             cpus,
             iterations: 6,
+            iterations_with: 6,
             service: SERVICE_OF_CHILD,
             gain: 3.0,
             more,
@@ -156,6 +162,7 @@ pub(super) fn bounds_priority_inversion(lab: &Lab) -> Result<(), String> {
         name: "inversion".to_string(),
         cpus: 1,
         iterations: 6,
+        iterations_with: 6,
         service: SERVICE_WITH_MUTEX,
         gain: 10.0,
         more,
