@@ -8,7 +8,7 @@ use schedlab_trace::{
 };
 use std::collections::BTreeMap;
 
-use crate::exec::Window;
+use crate::exec::{Window, now_ns};
 use crate::load::{LoadError, Watcher};
 
 /// Its object file; empty where no compiler was at hand.
@@ -21,7 +21,7 @@ const LONGEST_SIZE: usize = 32;
 /// Size of `struct waits` there.
 const WAITS_SIZE: usize = 16;
 /// Numbers of `struct cpu` there.
-const CPU_NUMBERS: usize = 3;
+const CPU_NUMBERS: usize = 4;
 
 /// The attached observer; it is gone when this is dropped.
 pub(crate) struct Observer(Watcher);
@@ -234,6 +234,7 @@ impl Window for Observer {
     }
 
     fn close(&self) {
+        self.0.write("end", now_ns());
         self.0.write("closed", 1);
         self.0.write("active", 0);
     }

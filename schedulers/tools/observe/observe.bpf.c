@@ -89,15 +89,17 @@ struct {
 
 struct cpu {
 	u64 since;		/* of the last switch, or the beginning */
-	u64 busy;		/* ns with a task on it */
+	u64 busy;		/* ns with a task on it, between begin and end */
 	u64 running;		/* 1: a task is on it */
+	u64 last;		/* pid of the workload's task on it last, 0: idle; others are passed over */
 };
 
 /* Set by user space. */
 u32 leader;			/* process whose descendants are followed */
 u32 active;			/* 1: between begin and end */
 u32 closed;			/* 1: after the end; nothing changes any more */
-u64 begin;			/* ns, on the clock of bpf_ktime_get_ns() */
+u64 begin;			/* ns, on the clock of bpf_ktime_get_ns(); 0: not yet */
+u64 end = ~0ULL;		/* the same */
 
 /* Read by user space. */
 u64 nr_switches;
@@ -263,21 +265,38 @@ starts(struct seen *seen, u32 pid, u32 cpu, u64 now, const struct before *before
 	seen->woken = 0;
 }
 
-/* Accounts for the CPU's time up to now; how long it had a task since its last switch. */
+/*
+ * Accounts for the CPU's time up to now; how long it had a task since its last switch. What counts is told by
+ * begin and end, not by active: that one may change between the switch and this line, and a stretch which ends
+ * then belongs to the run up to its end.
+ */
 static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 {
-	u64 since;
+	u64 since, until = now < end ? now : end;
 
 	if (cpu >= MAX_CPUS)
 		return 0;
 	since = cpus[cpu].since;
 	if (since < begin)
 		since = begin;
-	if (active && was_busy && now > since)
-		cpus[cpu].busy += now - since;
+	if (begin && was_busy && until > since)
+		cpus[cpu].busy += until - since;
 	cpus[cpu].since = now;
 	cpus[cpu].running = is_busy;
 	return was_busy && now > since ? now - since : 0;
+}
+
+/*
+ * A switch counts when what the CPU runs of the workload changes: a task, another one, none (idle). Who interrupts
+ * a task that goes on afterwards is passed over: in the simulator there may be nobody else.
+ */
+static void count_switch(u32 cpu, u32 pid)
+{
+	if (cpu >= MAX_CPUS || cpus[cpu].last == pid)
+		return;
+	cpus[cpu].last = pid;
+	if (active)
+		__sync_fetch_and_add(&nr_switches, 1);
 }
 
 SEC("tp_btf/sched_switch")
@@ -287,8 +306,6 @@ int observe_switch(u64 *ctx)
 	u32 prev_state = ctx[3], cpu = bpf_get_smp_processor_id();
 	struct seen *from = find(prev), *to = find(next);
 	u64 now = bpf_ktime_get_ns();
-	/* Volatile: the compiler would OR the two pointers, which the verifier forbids. */
-	volatile u32 followed = 0;
 	struct before before;
 
 	if (closed)
@@ -299,14 +316,11 @@ int observe_switch(u64 *ctx)
 		/* A preempted task stays runnable, whatever it was about to do. */
 		from->wait_since = ctx[0] || !prev_state ? now : 0;
 		from->woken = 0;
-		followed = 1;
 	}
-	if (to) {
+	if (to)
 		starts(to, next->pid, cpu, now, &before);
-		followed = 1;
-	}
-	if (active && followed)
-		__sync_fetch_and_add(&nr_switches, 1);
+	if (to || !next->pid)
+		count_switch(cpu, next->pid);
 	return 0;
 }
 

@@ -45,6 +45,7 @@ const TESTS: &[Test] = &[
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
+    ("only_the_workload_counts", only_the_workload_counts),
     ("nothing_is_left_of_a_command_that_is_stopped", nothing_is_left_of_a_command_that_is_stopped),
 ];
 
@@ -471,6 +472,24 @@ fn has_process(text: &str) -> bool {
 fn has_scratch(begin: &str) -> bool {
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with(begin))
+}
+
+/// Interruptions by the kernel's own tasks are no switches of the workload, as in the simulator, and a CPU's last stretch counts up
+/// to the end of the run.
+fn only_the_workload_counts(lab: &Lab) -> Result<(), String> {
+    let jobs = [1, 2].map(|cpus| (format!("cpuhog:ntasks={cpus},ttime=2s"), cpus));
+    for (workload, cpus) in jobs {
+        let mut job = lab.job(cpus, &[&format!("{workload}@")], None);
+        job.accelerator = HOST_INDEPENDENT;
+        let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
+        let busy = number(&output, "cpu_busy_fraction")?;
+        check(busy > 0.99, format!("{workload}: busy {busy}"))?;
+        let switches = number(&output, "context_switches")?;
+        // Each of them once, and where it starts beside another until it has found its CPU.
+        let most = if cpus == 1 { 1.0 } else { 20.0 };
+        check(switches >= 1.0 && switches <= most, format!("{workload}: {switches} switches"))?;
+    }
+    Ok(())
 }
 
 /// Under instruction counting, guest time is instructions: one more task, the same figure again.

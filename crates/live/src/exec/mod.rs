@@ -18,6 +18,7 @@ mod words;
 
 pub(crate) use resume::continue_if_asked;
 pub use spin::SpinRate;
+pub(crate) use system::now_ns;
 
 use std::io;
 use std::os::fd::RawFd;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use schedlab_base::{CpuMask, Policy};
 
 /// Now on the monotonic clock, in ns.
-pub(super) fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
