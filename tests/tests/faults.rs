@@ -187,6 +187,24 @@ fn a_comparison_on_a_real_kernel_keeps_what_has_finished() {
     assert!(matches!(names[..], [one] if one.contains("eevdf")), "{names:?}");
 }
 
+/// A command goes into the VM with its libraries; what it misses there is told with the flag that takes it along.
+#[test]
+fn a_command_runs_on_a_real_kernel() {
+    let lab = Schedlab::new("command-vm");
+    if !has_vm() {
+        return;
+    }
+    let words = ["run", "-q", "--vm", "--icount=16", "-c", "1", "-s", "o1"];
+    let script = ["--", "sh", "-c", "sleep 0.1; echo $?"];
+    let with = [&words[..], &["--with", "sleep"], &script].concat();
+    let ended = lab.run(&with, VM_LIMIT);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
+    assert!(ended.out.starts_with("0\no1 on linux-") && ended.out.contains("\nelapsed "), "{ended:?}");
+    let ended = lab.run(&[&words[..], &["--", "sh", "-c", "no_such_program"]].concat(), VM_LIMIT);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.err.contains("--with NAME"), "{ended:?}");
+}
+
 #[test]
 fn files_with_mistakes() {
     let lab = Schedlab::new("mistakes");

@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Schedulers compared over CPU counts and seeds, with statistics
     Compare(CompareArgs),
+    /// A command of yours under several schedulers on a real kernel, with statistics
+    Bench(BenchArgs),
     /// A document's tables: published beside measured, with a verdict per row
     Reproduce(ReproduceArgs),
     /// Load a scheduler into a real kernel, run a workload or a command under it, unload it
@@ -381,6 +383,62 @@ pub(crate) struct CompareArgs {
     pub(crate) host: HostArgs,
 }
 
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo schedlab bench -s eevdf,o1,./mine.bpf.o --runs 10 -- make -j8
+  sudo schedlab bench -s 'o1[profile=d1],o1[profile=rh8]' --warmup 2 -- ./my-program --fast
+  schedlab bench --vm --icount -c 1,2 -s eevdf,ule --with sleep -- sh -c 'sleep 1'
+
+The schedulers take turns, the first is the baseline. The command has no input, its output is thrown
+away; if it fails, the end of its messages is told and the rest is not run. user and system are the
+CPU time of the command and of what it waited for. Whatever happens, the machine is back under its
+own scheduler afterwards.")]
+pub(crate) struct BenchArgs {
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
+    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
+    #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
+    pub(crate) schedulers: Vec<String>,
+    /// Runs of each scheduler that count
+    #[arg(long, value_name = "N", default_value = "5", value_parser = up_to::<10_000>)]
+    pub(crate) runs: NonZeroUsize,
+    /// Runs of each scheduler before them, which do not count
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) warmup: usize,
+    /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
+    #[arg(long = "set", value_name = "VAR=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(long, value_name = "PERCENT", default_value = "95")]
+    pub(crate) confidence: schedlab_stats::Level,
+    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
+    #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent)]
+    pub(crate) at_least: f64,
+    #[command(flatten)]
+    pub(crate) swap: SwapArgs,
+    /// In a virtual machine; into it go the command's program, with libraries or interpreter, and the files that its
+    /// arguments name
+    #[arg(long)]
+    pub(crate) vm: bool,
+    /// Numbers of CPUs of the VM, as in 1,2,4; 2 without
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', requires = "vm")]
+    pub(crate) cpus: Vec<NonZeroUsize>,
+    /// Programs, files and directories that go into the VM beside the command
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "vm")]
+    pub(crate) with: Vec<String>,
+    #[command(flatten)]
+    pub(crate) machine: VmArgs,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+    /// The command
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub(crate) command: Vec<String>,
+    /// This is the guest of a VM
+    #[arg(long, hide = true)]
+    pub(crate) as_guest: bool,
+}
+
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -486,6 +544,7 @@ Examples:
   sudo schedlab run -s o1 -w chat:rooms=2,messages=20
   sudo schedlab run -s ./mine.bpf.o -- make -j8
   schedlab run --vm -s o1 -w chat:rooms=2,messages=20 --json result.json
+  schedlab run --vm -s o1 --with sh,make,gcc,./src -- make -C src -j2
   schedlab run --vm --icount -c 1 -s ule -w cpuhog:ntasks=2,nice=0/5,ttime=20s
 
 On the host it needs root and a kernel with sched_ext; whatever happens, the machine is back under
@@ -529,12 +588,19 @@ pub(crate) struct RunArgs {
     pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
-    /// Command to run under the scheduler
+    /// Command to run under the scheduler; into a VM go its program, with libraries or interpreter, and the files that its
+    /// arguments name
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+    /// Programs, files and directories that go into the VM beside the command
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"])]
+    pub(crate) with: Vec<String>,
     /// This is the guest of a VM
     #[arg(long, hide = true)]
     pub(crate) as_guest: bool,
+    /// Where the command's output goes
+    #[arg(long, hide = true, requires = "command")]
+    pub(crate) command_output: Option<PathBuf>,
 }
 
 /// Arguments of `deps`.

@@ -4,6 +4,7 @@
 //! parse; run a subcommand; tell its failure; exit with its code.
 
 mod args;
+mod command_run;
 mod commands;
 mod confine;
 mod deadline;
@@ -63,6 +64,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::List(args) => commands::list(args, cli.verbose),
         Command::Sim(args) => commands::sim(args, cli.quiet, cli.verbose),
         Command::Compare(args) => commands::compare(args, cli.quiet, cli.verbose),
+        Command::Bench(args) => commands::bench(args, cli.quiet, cli.verbose),
         Command::Reproduce(args) => commands::reproduce(args, cli.quiet, cli.verbose),
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),

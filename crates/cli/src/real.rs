@@ -208,12 +208,7 @@ impl RealRun {
         args.extend(["-s".to_string(), guest_scheduler(&mut job, &self.scheduler)]);
         args.extend(["--seed".to_string(), self.seed.to_string()]);
         args.extend(["--json".to_string(), GUEST_RESULT.to_string()]);
-        for (name, value) in &self.scheduler.values {
-            args.extend(["--set".to_string(), format!("{name}={value}")]);
-        }
-        for change in &self.scheduler.changes {
-            args.extend(["--set-at".to_string(), change.to_string()]);
-        }
+        args.extend(guest_settings(&self.scheduler));
         if self.explain_waits {
             args.push("--explain-waits".to_string());
         }
@@ -224,12 +219,9 @@ impl RealRun {
         job.collect = vec![GUEST_RESULT.to_string()];
         vm.apply(&mut job);
         let output = boot(&job, progress)?;
-        let Some(result) = output.file(GUEST_RESULT) else { return Err(guest_failure(&output)) };
-        let document = from_json(&String::from_utf8_lossy(result))
-            .map_err(|error| Failure::environment(format!("the guest's results are broken: {error}")))?;
-        let Some(mut run) = document.runs.into_iter().next() else { return Err(guest_failure(&output)) };
-        run.scheduler = self.scheduler.name.clone();
-        run.settings = self.scheduler.settings.clone();
+        let runs = guest_runs(&output, GUEST_RESULT)?;
+        let mut run = runs.into_iter().next().ok_or_else(|| guest_failure(&output))?;
+        named_after(&mut run, &self.scheduler);
         Ok(run)
     }
 }
@@ -298,6 +290,30 @@ pub(crate) fn guest_scheduler(job: &mut VmJob, scheduler: &Scheduler) -> String 
     let inside = format!("/job/{file}.bpf.o");
     job.files.push((inside.clone(), bytes.to_vec()));
     inside
+}
+
+/// The flags that give a scheduler in the guest its settings.
+pub(crate) fn guest_settings(scheduler: &Scheduler) -> Vec<String> {
+    let set = scheduler.values.iter().map(|(name, value)| ["--set".to_string(), format!("{name}={value}")]);
+    let set_at = scheduler.changes.iter().map(|change| ["--set-at".to_string(), change.to_string()]);
+    set.chain(set_at).flatten().collect()
+}
+
+/// The runs whose results the guest has left in a file.
+///
+/// # Errors
+/// What the guest's command told, where there are none.
+pub(crate) fn guest_runs(output: &VmOutput, file: &str) -> Result<Vec<RunRecord>, Failure> {
+    let Some(result) = output.file(file) else { return Err(guest_failure(output)) };
+    let document = from_json(&String::from_utf8_lossy(result))
+        .map_err(|error| Failure::environment(format!("the guest's results are broken: {error}")))?;
+    if document.runs.is_empty() { Err(guest_failure(output)) } else { Ok(document.runs) }
+}
+
+/// Gives a run of the guest the name and the settings that its scheduler has here.
+pub(crate) fn named_after(run: &mut RunRecord, scheduler: &Scheduler) {
+    run.scheduler.clone_from(&scheduler.name);
+    run.settings.clone_from(&scheduler.settings);
 }
 
 /// Runs a job in a VM, which a wish to stop ends too.

@@ -102,9 +102,14 @@ fn wait_until_idle() {
 /// host as it is written.
 fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("schedlab").args(&job.args).current_dir("/tmp").stdin(Stdio::null());
+    let directory = job.directory.as_deref().unwrap_or("/tmp");
+    fs::create_dir_all(directory)?;
+    command.arg0("schedlab").args(&job.args).current_dir(directory).stdin(Stdio::null());
     command.env("HOME", "/root").env("TMPDIR", "/tmp").stdout(Stdio::piped());
     command.stderr(open_port(LOG_PORT).map_or_else(|_| Stdio::null(), Stdio::from));
+    if let Some(path) = &job.path {
+        command.env("PATH", path);
+    }
     let child = command.spawn()?;
     let done = child.wait_with_output()?;
     let code = done.status.code().unwrap_or_else(|| 128 + done.status.signal().unwrap_or(0));

@@ -3,6 +3,7 @@
 //!
 //! All privilege of the project is in this crate.
 
+pub mod command;
 pub mod exec;
 pub mod guest;
 pub mod kernel_image;

@@ -2,15 +2,14 @@
 //! it, everything is taken out again, and one result tells what happened.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_base::{Better, DurationNs, Metric, Nice};
 use schedlab_trace::waits::{Party, Waits};
 use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord, WaitRecord};
 use schedlab_workload::Scenario;
 
+use crate::command::{self, Ended, Invocation, Verdict};
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
@@ -18,16 +17,13 @@ use crate::observe::{Observer, SeenTask};
 use crate::signals;
 use crate::waits::WaitWatcher;
 
-/// How often a running command is looked at.
-const POLL: Duration = Duration::from_millis(20);
-
 /// What runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Work<'a> {
     /// A workload as real processes.
     Scenario(&'a Scenario),
-    /// A command with arguments; it inherits standard input, output and error.
-    Command(&'a [String]),
+    /// A command with arguments.
+    Command(Invocation<'a>),
 }
 
 /// One run.
@@ -93,6 +89,8 @@ pub struct RunResult {
     pub programs: Vec<ProgramReport>,
     /// Exit code of the command; 128 plus the number of the signal that ended it.
     pub exit_code: Option<i32>,
+    /// The end of what a silent command wrote to its standard error.
+    pub said: String,
     /// Kernel messages of level warning or worse during the run.
     pub kernel_warnings: Vec<String>,
     /// Who waited for whom, where it was asked for.
@@ -128,21 +126,12 @@ pub fn run_inspected(
     };
     let watcher = plan.explain_waits.then(WaitWatcher::start).transpose()?;
     let mut loaded = plan.scheduler.map(load::load).transpose()?;
+    let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref() };
     let mut result = match plan.work {
-        Work::Scenario(scenario) => {
-            let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref() };
-            run_scenario(plan, scenario, loaded.as_mut(), watchers)?
-        }
-        Work::Command(command) => {
-            if let Some(watcher) = &watcher {
-                watcher.follow(std::process::id());
-                watcher.open(0);
-            }
-            run_command(command, loaded.as_mut())?
-        }
+        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), watchers)?,
+        Work::Command(command) => run_command(command, loaded.as_mut(), watchers)?,
     };
     if let Some(watcher) = watcher {
-        watcher.close();
         let mut waits = watcher.read(result.elapsed);
         name_tasks(&mut waits, &result.thread_names);
         result.waits = Some(waits);
@@ -328,54 +317,66 @@ fn summed_metrics(tasks: &[TaskRecord], elapsed: DurationNs, cpus: usize) -> Vec
     metrics
 }
 
-/// A command; its process is killed when this is dropped before it has ended.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Runs a command; what it and its descendants did is seen as of one task.
+fn run_command(
+    invocation: Invocation<'_>,
+    mut loaded: Option<&mut LoadedScheduler>,
+    watchers: Watchers<'_>,
+) -> Result<RunResult, RunError> {
+    let program = invocation.args.first().cloned().unwrap_or_else(|| "no command given".to_string());
+    watchers.follow(std::process::id());
+    watchers.open(exec::now_ns());
+    let ended = command::run(invocation, &mut |elapsed| {
+        if signals::stop_wanted() {
+            return Verdict::Forget;
+        }
+        change_variables(loaded.as_deref_mut(), elapsed, command::LOOK);
+        // What comes after an ejection is not the scheduler's work: the run is over.
+        if goes_on(loaded.as_deref_mut(), elapsed) { Verdict::GoesOn } else { Verdict::End }
+    });
+    watchers.close();
+    let ended = ended.map_err(|source| RunError::Command { program: program.clone(), source })?;
+    let ended = ended.ok_or(RunError::Interrupted)?;
+    Ok(command_result(&program, ended, watchers.observer))
 }
 
-fn run_command(command: &[String], mut loaded: Option<&mut LoadedScheduler>) -> Result<RunResult, RunError> {
-    let Some((program, args)) = command.split_first() else {
-        let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-        return Err(RunError::Command { program: "no command given".to_string(), source });
-    };
-    let begin = Instant::now();
-    let child = Command::new(program).args(args).spawn();
-    let child = child.map_err(|source| RunError::Command { program: program.clone(), source })?;
-    let mut child = Running(child);
-    let mut ejected = false;
-    let status = loop {
-        match child.0.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) => {}
-            Err(source) => return Err(RunError::Command { program: program.clone(), source }),
-        }
-        if signals::stop_wanted() {
-            return Err(RunError::Interrupted);
-        }
-        let elapsed = DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        change_variables(loaded.as_deref_mut(), elapsed, POLL);
-        if !ejected && !goes_on(loaded.as_deref_mut(), elapsed) {
-            // What comes now is not the scheduler's work: the run is over.
-            ejected = true;
-            let _ = child.0.kill();
-        }
-        std::thread::sleep(POLL);
-    };
-    let elapsed = DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+fn command_result(program: &str, ended: Ended, observer: Option<&Observer>) -> RunResult {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let metrics = vec![Metric::new("elapsed", elapsed.as_secs_f64(), "s", Better::Lower)];
-    Ok(RunResult { elapsed, cpus, metrics, exit_code: Some(code), ..RunResult::default() })
+    let seen = observer.map(|observer| observer.read(ended.begin_ns, ended.elapsed, cpus));
+    let name = program.rsplit('/').next().unwrap_or(program).to_string();
+    let sum = |count: fn(&SeenTask) -> u64| seen.iter().flat_map(|seen| &seen.tasks).map(count).sum();
+    let cpu_time = ended.user + ended.system;
+    let share = if ended.elapsed.0 > 0 { cpu_time.0 as f64 / ended.elapsed.0 as f64 } else { 0.0 };
+    let (switches, migrations) = (sum(|task| task.switches), sum(|task| task.migrations));
+    let task = TaskRecord { name: name.clone(), nice: 0, cpu_time, share, switches, migrations };
+    let seconds = |name: &str, time: DurationNs| Metric::new(name, time.as_secs_f64(), "s", Better::Lower);
+    let mut result = RunResult {
+        elapsed: ended.elapsed,
+        cpus,
+        metrics: vec![
+            seconds("elapsed", ended.elapsed),
+            seconds("user", ended.user),
+            seconds("system", ended.system),
+        ],
+        tasks: vec![task],
+        exit_code: Some(ended.code),
+        said: ended.said,
+        ..RunResult::default()
+    };
+    if let Some(seen) = seen {
+        let process = ended.process;
+        let party = Party { name, thread: process, process, prio: Nice::default().static_prio() };
+        result.task_waits = seen.wait_records(&[party]);
+        result.metrics.extend(seen.metrics);
+        result.histograms = seen.histograms;
+    }
+    result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Streams;
 
     fn plan(work: Work<'_>) -> RunPlan<'_> {
         RunPlan { scheduler: None, work, observe: false, explain_waits: false, spin_rate: None }
@@ -384,12 +385,15 @@ mod tests {
     #[test]
     fn commands_are_timed_and_their_codes_kept() {
         let command = ["sh", "-c", "sleep 0.1; exit 3"].map(str::to_string);
-        let result = run(&plan(Work::Command(&command))).unwrap();
+        let result =
+            run(&plan(Work::Command(Invocation { args: &command, streams: Streams::Silent }))).unwrap();
         assert_eq!(result.exit_code, Some(3));
         assert!(result.elapsed >= DurationNs::from_ms(100));
         let missing = ["no-such-program-here".to_string()];
-        let error = run(&plan(Work::Command(&missing))).unwrap_err().to_string();
+        let error = run(&plan(Work::Command(Invocation { args: &missing, streams: Streams::Silent })))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no-such-program-here"), "{error}");
-        assert!(run(&plan(Work::Command(&[]))).is_err());
+        assert!(run(&plan(Work::Command(Invocation { args: &[], streams: Streams::Silent }))).is_err());
     }
 }

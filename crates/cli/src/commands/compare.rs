@@ -150,7 +150,7 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation
 }
 
 /// Runs that have finished, and why there are no more, if there were to be.
-type Real = (Vec<RunRecord>, Option<Failure>);
+pub(super) type Real = (Vec<RunRecord>, Option<Failure>);
 
 /// Real runs, one after the other. The schedulers take turns, so that whatever else
 /// changes on the machine meets all of them.
@@ -194,7 +194,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
 }
 
 /// Makes runs, each with what it is, until one fails; the failure names it.
-fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bool) -> Real {
+pub(super) fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)], quiet: bool) -> Real {
     let total = runs.len();
     let progress = Progress::new("running", Some(total as u64), quiet);
     let mut records = Vec::with_capacity(total);
@@ -227,7 +227,7 @@ fn finished(runs: &[RunRecord], shown: impl Fn(&str) -> bool) -> String {
 }
 
 /// The workload's own metrics, or all with `-v`, with advice where they show little.
-fn tables(document: &Document, own: &[String], verbose: bool) -> String {
+pub(super) fn tables(document: &Document, own: &[String], verbose: bool) -> String {
     let shown: Vec<Comparison> =
         document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect();
     let mut text = comparison_table(&shown);

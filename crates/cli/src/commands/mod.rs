@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+mod bench;
 mod check;
 mod compare;
 mod deps;
@@ -11,6 +12,7 @@ mod sched_samples;
 mod sim;
 mod stat;
 
+pub(crate) use bench::bench;
 pub(crate) use check::check;
 pub(crate) use compare::compare;
 pub(crate) use deps::deps;

@@ -3,17 +3,17 @@
 use super::compare::only_simulated;
 use super::sim::tables;
 use crate::args::RunArgs;
+use crate::command_run::{CommandRun, streams};
 use crate::failure::Failure;
 use crate::output;
-use crate::real::{RealRun, VmOptions, record, run_here};
+use crate::real::{RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
-use crate::trust::{provenance, strict};
-use schedlab_live::session::Work;
+use crate::trust::strict;
 use schedlab_report::Document;
-use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord};
 
 /// CPUs of a VM without `-c`. Chosen: what makes a scheduler one for several CPUs.
 pub(crate) const VM_CPUS: u32 = 2;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
         return Err(Failure::usage(text));
     }
-    let mut code = None;
+    let mut failed = None;
     let run = match &args.workload {
         Some(workload) => {
             let run = RealRun {
@@ -42,54 +42,56 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
             };
             real_run(&run, args, quiet)?
         }
-        None if args.vm => {
-            let text =
-                "a VM holds this command and its objects only: with --vm give a workload (-w), no command";
-            return Err(Failure::usage(text));
-        }
         None => {
-            let (run, ended) = command(&scheduler, args, quiet)?;
-            code = Some(ended);
+            let run = command(scheduler.clone(), args)?;
+            let (run, ended) = if args.vm {
+                run.in_vm(&args.with, &vm_options(args), &mut |line| tell(line, quiet))?
+            } else {
+                run.here(streams(args.command_output.as_deref()), backend(args), quiet)?
+            };
+            failed = ended;
             run
         }
     };
     let document = Document { runs: vec![run], ..Document::default() };
     let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
-    let ended = code.map_or(Ok(()), |code| command_failure(&args.command[0], code));
+    let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);
     ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written).and(strict)
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {
     if !args.vm {
-        return run.here(if args.as_guest { Backend::Vm } else { Backend::Host }, quiet);
+        return run.here(backend(args), quiet);
     }
-    let cpus = args.cpus.map_or(VM_CPUS, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-    run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |line| {
-        if !quiet {
-            output::note(line);
-        }
-    })
+    run.in_vm(&vm_options(args), &mut |line| tell(line, quiet))
 }
 
-/// Runs a command under the scheduler and takes its time.
-fn command(scheduler: &Scheduler, args: &RunArgs, quiet: bool) -> Result<(RunRecord, i32), Failure> {
+fn backend(args: &RunArgs) -> Backend {
+    if args.as_guest { Backend::Vm } else { Backend::Host }
+}
+
+fn vm_options(args: &RunArgs) -> VmOptions {
+    let cpus = args.cpus.map_or(VM_CPUS, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    VmOptions::new(cpus, &args.machine)
+}
+
+fn tell(line: &str, quiet: bool) {
+    if !quiet {
+        output::note(line);
+    }
+}
+
+fn command(scheduler: Scheduler, args: &RunArgs) -> Result<CommandRun, Failure> {
     if args.duration.is_some() {
         let text =
             "--duration is for workloads; put timeout(1) in front of the command: -- timeout 10 COMMAND";
         return Err(Failure::usage(text));
     }
-    let result = run_here(scheduler, Work::Command(&args.command), args.explain_waits, quiet)?;
-    let code = result.exit_code.unwrap_or(0);
-    let params = vec![("command".to_string(), args.command.join(" "))];
-    let workload = WorkloadRecord { name: "command".to_string(), params };
-    let made_of = provenance(scheduler, None, None);
-    Ok((record(scheduler, (workload, args.seed), Backend::Host, made_of, result), code))
-}
-
-fn command_failure(program: &str, code: i32) -> Result<(), Failure> {
-    if code == 0 {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("command {program} ended with code {code}")))
+    Ok(CommandRun {
+        scheduler,
+        command: args.command.clone(),
+        explain_waits: args.explain_waits,
+        seed: args.seed,
+    })
 }

@@ -153,6 +153,17 @@ fn comparisons_that_compare_nothing() {
 }
 
 #[test]
+fn commands_that_cannot_be_compared() {
+    refused("bench -s eevdf,eevdf", 2, &["required", "<COMMAND>"]);
+    refused("bench -s eevdf -- true", 2, &["two schedulers", "schedlab run"]);
+    refused("bench -s eevdf,eevdf -- ./no-such-program", 2, &["run 1 of 12", "warm-up", "./no-such-program"]);
+    refused("bench -s eevdf,eevdf --with sh -- true", 2, &["--vm"]);
+    refused("bench -s eevdf,eevdf -c 2 -- true", 2, &["--vm"]);
+    refused("bench -s eevdf,eevdf --vm --with ./nothing -- true", 2, &["./nothing"]);
+    refused("bench -s eevdf,eevdf --runs 0 -- true", 2, &["--runs"]);
+}
+
+#[test]
 fn watches_of_nothing() {
     refused("deps --duration 0s", 2, &["--duration", "500ms"]);
     refused("deps --duration 1s --interval 0s", 2, &["--interval", "500ms"]);
@@ -167,7 +178,9 @@ fn watches_of_nothing() {
 fn runs_without_work_or_with_too_much() {
     refused("run -s eevdf", 2, &["required", "not provided: <--workload"]);
     refused("run -s eevdf -w cpuhog -- true", 2, &["cannot be used with"]);
-    refused("run -s eevdf --vm -- true", 2, &["--vm", "-w"]);
+    refused("run -s eevdf --vm -- ./no-such-program", 2, &["./no-such-program", "PATH"]);
+    refused("run -s eevdf --vm --with ./nothing -- true", 2, &["./nothing", "PATH"]);
+    refused("run -s eevdf --with sh -- true", 2, &["--vm"]);
     refused("run -s eevdf -c 2 -w cpuhog", 2, &["-c", "--vm"]);
     refused("run -s eevdf --duration 1s -- true", 2, &["timeout"]);
     refused("run -s eevdf -- ./no-such-program", 2, &["./no-such-program"]);

@@ -7,6 +7,9 @@
 
 mod initramfs;
 mod qemu;
+mod take;
+
+pub use take::{TakeError, Taken, find_program};
 
 use std::io;
 use std::path::PathBuf;
@@ -56,6 +59,10 @@ pub struct VmJob {
     pub args: Vec<String>,
     /// Files to put into the guest: absolute path and content.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Programs and files of the host, at their own places.
+    pub taken: Taken,
+    /// Where it runs; `/tmp` without.
+    pub directory: Option<PathBuf>,
     /// Absolute paths of files to bring back; a missing one is left out of the output.
     pub collect: Vec<String>,
     /// Number of CPUs, 1 to 255.
@@ -77,6 +84,8 @@ impl VmJob {
             program: None,
             args,
             files: Vec::new(),
+            taken: Taken::default(),
+            directory: None,
             collect: Vec::new(),
             cpus: 1,
             memory_mib: 1024,
@@ -240,6 +249,7 @@ fn pack(job: &VmJob) -> Result<Image, VmError> {
     for (path, data) in &bundle.libraries {
         archive.file(path, true, data);
     }
+    job.taken.pack(&mut archive);
     for (path, data) in &job.files {
         archive.file(path, false, data);
     }
@@ -248,7 +258,11 @@ fn pack(job: &VmJob) -> Result<Image, VmError> {
         archive.file(&format!("/boot/config-{}", job.kernel.release), false, &data);
     }
     archive.file(JOB_FILE, false, &encode_job(job).map_err(prepare("writing the job"))?);
-    Ok(Image { archive: archive.finish(), library_dirs: bundle.library_dirs })
+    let mut library_dirs = bundle.library_dirs;
+    library_dirs.extend(job.taken.library_dirs().cloned());
+    library_dirs.sort();
+    library_dirs.dedup();
+    Ok(Image { archive: archive.finish(), library_dirs })
 }
 
 /// What the guest has to know.
@@ -256,6 +270,9 @@ fn pack(job: &VmJob) -> Result<Image, VmError> {
 pub(crate) struct GuestJob {
     pub(crate) args: Vec<String>,
     pub(crate) collect: Vec<String>,
+    pub(crate) directory: Option<String>,
+    /// Where programs are looked for by name.
+    pub(crate) path: Option<String>,
 }
 
 fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
@@ -265,6 +282,12 @@ fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
     }
     for path in &job.collect {
         write_record(&mut bytes, "collect", path.as_bytes())?;
+    }
+    if let Some(path) = std::env::var_os("PATH").filter(|_| !job.taken.is_empty()) {
+        write_record(&mut bytes, "path", path.as_encoded_bytes())?;
+    }
+    if let Some(directory) = &job.directory {
+        write_record(&mut bytes, "directory", directory.as_os_str().as_encoded_bytes())?;
     }
     Ok(bytes)
 }
@@ -277,6 +300,8 @@ pub(crate) fn decode_job(records: Vec<Record>) -> GuestJob {
         match name.as_str() {
             "arg" => job.args.push(text),
             "collect" => job.collect.push(text),
+            "path" => job.path = Some(text),
+            "directory" => job.directory = Some(text),
             _ => {}
         }
     }

@@ -1,0 +1,121 @@
+//! `bench`: a command of the user's under several schedulers, which take turns.
+
+use super::compare::{Real, in_turn, tables};
+use super::run::VM_CPUS;
+use crate::args::BenchArgs;
+use crate::command_run::{CommandRun, GuestBench};
+use crate::entry;
+use crate::failure::Failure;
+use crate::output;
+use crate::real::VmOptions;
+use crate::results::Results;
+use crate::scheduler::Scheduler;
+use crate::simulation::ejection;
+use crate::swap_scope;
+use crate::trust::strict;
+use schedlab_live::command::Streams;
+use schedlab_live::load::check_machine;
+use schedlab_report::{Document, compare as compare_runs, seed_warnings};
+use schedlab_trace::{Backend, RunRecord};
+
+/// What is shown without `-v`.
+const SHOWN: [&str; 7] = [
+    "elapsed",
+    "user",
+    "system",
+    "context_switches",
+    "migrations",
+    "wakeup_latency_ns_p50",
+    "wakeup_latency_ns_p99",
+];
+
+/// Runs and prints.
+pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    let results = Results::new(&args.results)?;
+    let schedulers = schedulers(args)?;
+    let (runs, failed) =
+        if args.vm { in_vm(args, &schedulers, quiet)? } else { here(args, &schedulers, quiet)? };
+    if let (Some(failure), true) = (&failed, runs.is_empty()) {
+        return Err(failure.clone());
+    }
+    let comparisons = compare_runs(&runs, args.confidence, args.at_least);
+    let warnings = seed_warnings(&runs);
+    let document = Document { runs, comparisons, warnings, ..Document::default() };
+    let shown = SHOWN.map(str::to_string);
+    let written = results.write(&tables(&document, &shown, verbose), &document, &[]);
+    let strict = strict(&document, args.results.strict);
+    failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
+}
+
+fn schedulers(args: &BenchArgs) -> Result<Vec<Scheduler>, Failure> {
+    let mut schedulers = Scheduler::find_all(&entry::split(&args.schedulers)?, &args.settings)?;
+    if schedulers.len() < 2 && !args.as_guest {
+        let text = "-s needs two schedulers or more to compare, as in -s eevdf,o1; `schedlab run` takes one";
+        return Err(Failure::usage(text));
+    }
+    swap_scope::restrict(&mut schedulers, &args.swap)?;
+    Scheduler::distinct(&mut schedulers)?;
+    Ok(schedulers)
+}
+
+/// One run of the command under each scheduler, as many times as is wanted; the first rounds warm up and do not count.
+fn rounds(args: &BenchArgs) -> impl Iterator<Item = (u64, bool)> {
+    let (warmup, runs) = (args.warmup as u64, args.runs.get() as u64);
+    (0..warmup + runs).map(move |round| (round.saturating_sub(warmup) + 1, round < warmup))
+}
+
+/// The runs on this machine's kernel.
+fn here(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real, Failure> {
+    if schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
+        // Before the runs that need none of it.
+        check_machine()?;
+    }
+    let backend = if args.as_guest { Backend::Vm } else { Backend::Host };
+    let mut runs = Vec::new();
+    for (seed, warms_up) in rounds(args) {
+        for scheduler in schedulers {
+            let run = CommandRun {
+                scheduler: scheduler.clone(),
+                command: args.command.clone(),
+                explain_waits: false,
+                seed,
+            };
+            let round = if warms_up { "warm-up".to_string() } else { format!("run {seed}") };
+            let make = move || match run.here(Streams::Silent, backend, quiet || warms_up)? {
+                (_, Some(failure)) => Err(failure),
+                (record, None) => Ok(record),
+            };
+            runs.push((format!("{}, {round}", scheduler.label()), make));
+        }
+    }
+    let (records, failed) = in_turn(&runs, quiet);
+    let warm = args.warmup * schedulers.len();
+    Ok((records.into_iter().skip(warm).collect(), failed))
+}
+
+/// The runs in a VM for each number of CPUs, booted once for all of them.
+fn in_vm(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real, Failure> {
+    let mut records: Vec<RunRecord> = Vec::new();
+    let counts = args.cpus.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    let counts: Vec<u32> = if args.cpus.is_empty() { vec![VM_CPUS] } else { counts.collect() };
+    for cpus in counts {
+        let job = GuestBench {
+            schedulers,
+            command: &args.command,
+            with: &args.with,
+            runs: args.runs.get(),
+            warmup: args.warmup,
+        };
+        let mut tell = |line: &str| {
+            if !quiet {
+                output::note(line);
+            }
+        };
+        let (more, failed) = job.boot(&VmOptions::new(cpus, &args.machine), &mut tell)?;
+        records.extend(more);
+        if failed.is_some() {
+            return Ok((records, failed));
+        }
+    }
+    Ok((records, None))
+}
