@@ -205,8 +205,8 @@ impl State {
     }
 
     /// The timer's function has returned.
-    pub(crate) fn timer_done(&mut self, timer: TimerId) {
-        TimerCall::finished(timer.0, &mut self.runtime);
+    pub(crate) fn timer_done(&mut self) {
+        TimerCall::finished(&mut self.runtime);
     }
 
     /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read what lies

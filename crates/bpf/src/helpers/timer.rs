@@ -23,8 +23,6 @@ struct Timer {
     at: GuestAddr,
     map: MapId,
     callback: Option<FuncId>,
-    /// Its callback is running now.
-    running: bool,
 }
 
 /// The timers of an object, which the simulated kernel knows by number and programs by address.
@@ -33,12 +31,17 @@ pub(crate) struct Timers {
     by_address: BTreeMap<GuestAddr, u32>,
     by_number: Vec<Option<Timer>>,
     free: Vec<u32>,
+    /// The one whose callback runs now.
+    running: Option<u32>,
 }
 
 impl Timers {
-    /// The number of the timer at an address.
+    /// The number of the timer at an address. A callback mostly asks for its own timer, to start it again.
     fn number(&self, at: GuestAddr) -> Option<u32> {
-        self.by_address.get(&at).copied()
+        let is_there = |number: &u32| {
+            self.by_number.get(*number as usize).and_then(Option::as_ref).is_some_and(|timer| timer.at == at)
+        };
+        self.running.filter(is_there).or_else(|| self.by_address.get(&at).copied())
     }
 
     fn get_mut(&mut self, number: u32) -> Option<&mut Timer> {
@@ -57,6 +60,7 @@ impl Timers {
     fn remove(&mut self, number: u32) {
         if let Some(timer) = self.by_number.get_mut(number as usize).and_then(Option::take) {
             self.by_address.remove(&timer.at);
+            self.running = self.running.filter(|running| *running != number);
             self.free.push(number);
         }
     }
@@ -77,16 +81,14 @@ impl TimerCall {
         let known = runtime.timers.get_mut(timer)?;
         let (func, map, at) = (known.callback?, known.map, known.at);
         let value = runtime.maps.special_at(at.0, SpecialKind::Timer, mem)?;
-        known.running = true;
+        runtime.timers.running = Some(timer);
         let key = runtime.maps.key_of(&value, mem);
         Some(TimerCall { func, args: [runtime.maps.handle(map).0, key.0, value.start.0] })
     }
 
     /// To be called when the callback has returned.
-    pub fn finished(timer: u32, runtime: &mut Runtime) {
-        if let Some(known) = runtime.timers.get_mut(timer) {
-            known.running = false;
-        }
+    pub fn finished(runtime: &mut Runtime) {
+        runtime.timers.running = None;
     }
 }
 
@@ -121,7 +123,7 @@ pub(super) fn init<E: Env>(
     if caller.with_maps(|_, mem| mem.take(HOST_BYTES)).is_err() {
         return Ok(Err(Errno::ENOMEM));
     }
-    let made = Timer { at: timer.at, map: map.0, callback: None, running: false };
+    let made = Timer { at: timer.at, map: map.0, callback: None };
     caller.env.runtime().timers.add(made);
     Ok(Ok(()))
 }
@@ -165,10 +167,13 @@ pub(super) fn start<E: Env>(
 
 /// `bpf_timer_cancel(timer)`: whether it was armed. As in the kernel, it needs a callback again before it can start.
 pub(super) fn cancel<E: Env>(caller: &mut Caller<'_, '_, E>, timer: TimerPlace) -> Result<bool, Errno> {
-    let (number, known) = known(caller, timer)?;
-    if known.running {
+    let (number, _) = known(caller, timer)?;
+    let timers = &mut caller.env.runtime().timers;
+    if timers.running == Some(number) {
         return Err(EDEADLK);
     }
-    known.callback = None;
+    if let Some(known) = timers.get_mut(number) {
+        known.callback = None;
+    }
     Ok(caller.env.timer_cancel(number))
 }
