@@ -3,12 +3,10 @@
 use crate::args::{ResultArgs, SandboxArgs};
 use crate::output;
 use crate::sweep;
+use crate::target::followed;
 use crate::workload::files;
 use schedlab_sandbox::Sandbox;
 use std::path::{Path, PathBuf};
-
-/// Links that are followed one after another; the kernel's own limit.
-const MOST_LINKS: usize = 40;
 
 /// The files that a command line names.
 #[derive(Debug, Default)]
@@ -77,18 +75,11 @@ impl Named {
 
 /// The folder in which a result at `path` is made: nothing for a device, a pipe, or an open file of a process.
 fn folder_of_new(path: &Path) -> Option<PathBuf> {
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().ok()?;
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.is_symlink() && folder.starts_with("/proc") => return None,
-            Ok(found) if found.is_symlink() => path = folder.join(std::fs::read_link(&path).ok()?),
-            Ok(found) if !found.is_file() => return None,
-            _ => return Some(folder),
-        }
+    let place = followed(path).ok()??;
+    match std::fs::symlink_metadata(&place) {
+        Ok(found) if !found.is_file() => None,
+        _ => place.parent().map(Path::to_path_buf),
     }
-    None
 }
 
 /// What the names of functions in a backtrace are read from, if one is wanted.

@@ -206,7 +206,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// The path at the end of symbolic links, which need not exist, in a folder without links. None behind
 /// a link of /proc (as of /dev/stdout): it leads to an open file, whose name may be another's by now.
-fn followed(path: &Path) -> io::Result<Option<PathBuf>> {
+pub(crate) fn followed(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         let folder = folder_of(&path).canonicalize()?;
