@@ -335,6 +335,17 @@ impl FromStr for CpuCounts {
     }
 }
 
+/// When a difference is one.
+#[derive(Debug, Args)]
+pub(crate) struct VerdictArgs {
+    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(long, value_name = "PERCENT", default_value = "95")]
+    pub(crate) confidence: schedlab_stats::Level,
+    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
+    #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent)]
+    pub(crate) at_least: f64,
+}
+
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -363,12 +374,8 @@ pub(crate) struct CompareArgs {
     pub(crate) runs: NonZeroUsize,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
-    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
-    #[arg(long, value_name = "PERCENT", default_value = "95")]
-    pub(crate) confidence: schedlab_stats::Level,
-    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
-    #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent)]
-    pub(crate) at_least: f64,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArgs,
     /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
     #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume", "time_limit"])]
     pub(crate) live: bool,
@@ -392,7 +399,7 @@ Examples:
   schedlab bench --vm --icount -c 1,2 -s eevdf,ule --with sleep -- sh -c 'sleep 1'
 
 The schedulers take turns, the first is the baseline. The command has no input, its output is thrown
-away; if it fails, the end of its messages is told and the rest is not run. user and system are the
+away. If it fails, the end of its messages is told and no more runs are made. user and system are the
 CPU time of the command and of what it waited for. Whatever happens, the machine is back under its
 own scheduler afterwards.")]
 pub(crate) struct BenchArgs {
@@ -409,21 +416,17 @@ pub(crate) struct BenchArgs {
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
-    #[arg(long, value_name = "PERCENT", default_value = "95")]
-    pub(crate) confidence: schedlab_stats::Level,
-    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
-    #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent)]
-    pub(crate) at_least: f64,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArgs,
     #[command(flatten)]
     pub(crate) swap: SwapArgs,
     /// In a virtual machine; into it go the command's program, with libraries or interpreter, and the files that its
     /// arguments name
     #[arg(long)]
     pub(crate) vm: bool,
-    /// Numbers of CPUs of the VM, as in 1,2,4; 2 without
+    /// Numbers of CPUs of the VM, as in 1,2-4,8; 2 without
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', requires = "vm")]
-    pub(crate) cpus: Vec<NonZeroUsize>,
+    pub(crate) cpus: Vec<CpuCounts>,
     /// Programs, files and directories that go into the VM beside the command
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "vm")]
     pub(crate) with: Vec<String>,

@@ -4,8 +4,8 @@
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::real::{
-    VmOptions, boot, guest_failure, guest_runs, guest_scheduler, guest_settings, named_after, record,
-    run_here,
+    GUEST_RESULT, VmOptions, boot, guest_failure, guest_runs, guest_scheduler, guest_settings, named_after,
+    record, run_here,
 };
 use crate::scheduler::Scheduler;
 use crate::trust::provenance;
@@ -13,12 +13,9 @@ use schedlab_live::command::{Invocation, Streams};
 use schedlab_live::session::Work;
 use schedlab_live::vm::{TakeError, Taken, VmJob, VmOutput};
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
-use std::path::Path;
 
 /// Where the guest keeps the command's output.
 const GUEST_OUTPUT: &str = "/tmp/output";
-/// Where the guest writes its results.
-const GUEST_RESULT: &str = "/tmp/result.json";
 /// Exit code of a shell that does not find a program.
 const NOT_FOUND: &str = "ended with code 127";
 
@@ -130,22 +127,24 @@ impl GuestBench<'_> {
     /// Everything that can keep a VM from working, or its kernel from taking an object.
     pub(crate) fn boot(
         &self,
-        vm: &VmOptions,
+        mut vm: VmOptions,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(Vec<RunRecord>, Option<Failure>), Failure> {
-        let mut job = job(self.command, self.with, vm, progress)?;
+        // `--timeout` is for one run.
+        let runs = (self.runs + self.warmup) * self.schedulers.len();
+        vm.timeout = vm.timeout.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
+        let mut job = job(self.command, self.with, &vm, progress)?;
         let mut args = words(&["bench", "--as-guest", "--json", GUEST_RESULT]);
         for (number, scheduler) in self.schedulers.iter().enumerate() {
-            let label = format!("s{number}");
             // Two of them may be files of one name.
             let mut own = scheduler.clone();
             if own.object.is_some() {
-                own.given = format!("{label}.bpf.o");
+                own.given = format!("{}.bpf.o", label(number));
             }
             let inside = guest_scheduler(&mut job, &own);
-            args.extend(["-s".to_string(), format!("{label}={inside}")]);
+            args.extend(["-s".to_string(), guest_entry(number, &inside, scheduler)]);
             for (name, value) in &scheduler.values {
-                args.extend(["--set".to_string(), format!("{label}:{name}={value}")]);
+                args.extend(["--set".to_string(), format!("{}:{name}={value}", label(number))]);
             }
         }
         args.extend([
@@ -159,12 +158,42 @@ impl GuestBench<'_> {
         job.args = args;
         job.collect = words(&[GUEST_RESULT]);
         let output = boot(&job, progress)?;
-        let mut runs = guest_runs(&output, GUEST_RESULT)?;
+        let mut runs = guest_runs(&output, GUEST_RESULT).map_err(|failure| self.as_named(failure))?;
         for (run, scheduler) in runs.iter_mut().zip(self.schedulers.iter().cycle()) {
             named_after(run, scheduler);
         }
-        Ok((runs, command_failure(&output)))
+        Ok((runs, command_failure(&output).map(|failure| self.as_named(failure))))
     }
+
+    /// A failure of the guest's command with the names that the schedulers have here.
+    fn as_named(&self, failure: Failure) -> Failure {
+        let known = self.schedulers.iter().enumerate();
+        let text = known.fold(failure.text, |text, (number, scheduler)| {
+            let (inside, here) = (guest_label(number, scheduler), scheduler.label());
+            text.replace(&format!("({inside}, "), &format!("({here}, "))
+        });
+        Failure { text, ..failure }
+    }
+}
+
+/// What a scheduler is called in the guest, where its own name could not be read back.
+fn label(number: usize) -> String {
+    format!("s{number}")
+}
+
+/// The same with its settings, as the guest's command tells it.
+fn guest_label(number: usize, scheduler: &Scheduler) -> String {
+    let changes = scheduler.changes.iter();
+    let changes = changes.map(|change| (format!("{}:{}", change.at, change.variable), change.value.clone()));
+    let settings = changes.chain(scheduler.values.iter().cloned()).collect();
+    Scheduler { name: label(number), settings, ..scheduler.clone() }.label()
+}
+
+/// A scheduler as an entry of `-s` in the guest, with what changes while it runs.
+fn guest_entry(number: usize, inside: &str, scheduler: &Scheduler) -> String {
+    let changes: Vec<String> = scheduler.changes.iter().map(ToString::to_string).collect();
+    let changes = if changes.is_empty() { String::new() } else { format!("[{}]", changes.join(",")) };
+    format!("{}={inside}{changes}", label(number))
 }
 
 /// A VM's job that has the command and what it needs.
@@ -185,9 +214,9 @@ fn job(
     Ok(job)
 }
 
-/// What the command in the guest failed of.
+/// What the guest's command failed of. An ejection stands in the record.
 fn command_failure(output: &VmOutput) -> Option<Failure> {
-    if Code::from_number(output.exit_code) != Some(Code::Failed) {
+    if let Some(Code::Done | Code::Ejected) = Code::from_number(output.exit_code) {
         return None;
     }
     let failure = guest_failure(output);
@@ -202,7 +231,34 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_string()).collect()
 }
 
-/// Streams of a command of `run`.
-pub(crate) fn streams(output: Option<&Path>) -> Streams<'_> {
-    output.map_or(Streams::Inherited, Streams::Into)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_in_the_guest_keep_their_changes_and_their_names() {
+        let entries = ["staircase[interactive=0,2s:compute=1,3s:compute=0]", "eevdf"].map(String::from);
+        let schedulers = Scheduler::find_all(&entries, &[]).unwrap();
+        let entry = guest_entry(0, "/job/s0.bpf.o", &schedulers[0]);
+        assert_eq!(entry, "s0=/job/s0.bpf.o[2s:compute=1,3s:compute=0]");
+        assert_eq!(guest_entry(1, "eevdf", &schedulers[1]), "s1=eevdf");
+        let bench = GuestBench { schedulers: &schedulers, command: &[], with: &[], runs: 1, warmup: 0 };
+        let told =
+            |number: usize| format!("run 1 of 2 ({}, run 1)", guest_label(number, &schedulers[number]));
+        let named = |number| bench.as_named(Failure::failed(told(number))).text;
+        assert_eq!(named(0), "run 1 of 2 (staircase[interactive=0,2s:compute=1,3s:compute=0], run 1)");
+        assert_eq!(named(1), "run 1 of 2 (eevdf, run 1)");
+    }
+
+    #[test]
+    fn every_failure_of_the_guest_is_told_but_an_ejection() {
+        let of = |exit_code| {
+            let stderr = b"schedlab: error: run 2 of 2 (s1, run 1): not a usable BPF object".to_vec();
+            command_failure(&VmOutput { exit_code, stderr, ..VmOutput::default() })
+        };
+        assert!(of(0).is_none() && of(4).is_none());
+        for code in [1, 2, 3, 5] {
+            assert_eq!(of(code).map(|failure| failure.code as i32), Some(code));
+        }
+    }
 }

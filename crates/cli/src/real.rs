@@ -37,8 +37,8 @@ pub(crate) struct RealRun {
     pub(crate) explain_waits: bool,
 }
 
-/// Names of the files of a job in the VM.
-const GUEST_RESULT: &str = "/tmp/result.json";
+/// Where a job in the VM writes its results.
+pub(crate) const GUEST_RESULT: &str = "/tmp/result.json";
 
 impl From<LoadError> for Failure {
     /// What the machine lacks is the environment's fault, the rest is the input's.

@@ -77,7 +77,7 @@ struct Running {
 impl Running {
     fn kill(&self) {
         let target = if self.group { -self.process } else { self.process };
-        // SAFETY: a plain system call; the number is our child's, who has not been waited for.
+        // SAFETY: a plain system call; the number is our child's, which has not been waited for.
         unsafe { libc::kill(target, libc::SIGKILL) };
     }
 
@@ -140,15 +140,11 @@ pub(crate) fn run(
     let process = command.spawn()?.id().cast_signed();
     let mut running = Running { process, group, has_ended: false };
     let end = end_of(process)?;
-    let mut to_be_ended = false;
     while !ended_within(&end, LOOK)? {
         match look(elapsed()) {
             Verdict::GoesOn => {}
-            Verdict::End if to_be_ended => {}
-            Verdict::End => {
-                to_be_ended = true;
-                running.kill();
-            }
+            // Again at each look, until it is gone.
+            Verdict::End => running.kill(),
             Verdict::Forget => return Ok(None),
         }
     }

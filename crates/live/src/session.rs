@@ -340,32 +340,34 @@ fn run_command(
     Ok(command_result(&program, ended, watchers.observer))
 }
 
+/// Without the observer nothing has counted its switches, and there is no row of a task.
 fn command_result(program: &str, ended: Ended, observer: Option<&Observer>) -> RunResult {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let seen = observer.map(|observer| observer.read(ended.begin_ns, ended.elapsed, cpus));
-    let name = program.rsplit('/').next().unwrap_or(program).to_string();
-    let sum = |count: fn(&SeenTask) -> u64| seen.iter().flat_map(|seen| &seen.tasks).map(count).sum();
-    let cpu_time = ended.user + ended.system;
-    let share = if ended.elapsed.0 > 0 { cpu_time.0 as f64 / ended.elapsed.0 as f64 } else { 0.0 };
-    let (switches, migrations) = (sum(|task| task.switches), sum(|task| task.migrations));
-    let task = TaskRecord { name: name.clone(), nice: 0, cpu_time, share, switches, migrations };
     let seconds = |name: &str, time: DurationNs| Metric::new(name, time.as_secs_f64(), "s", Better::Lower);
+    let times = [("elapsed", ended.elapsed), ("user", ended.user), ("system", ended.system)];
     let mut result = RunResult {
         elapsed: ended.elapsed,
         cpus,
-        metrics: vec![
-            seconds("elapsed", ended.elapsed),
-            seconds("user", ended.user),
-            seconds("system", ended.system),
-        ],
-        tasks: vec![task],
+        metrics: times.map(|(name, time)| seconds(name, time)).to_vec(),
         exit_code: Some(ended.code),
         said: ended.said,
         ..RunResult::default()
     };
-    if let Some(seen) = seen {
+    if let Some(observer) = observer {
+        let seen = observer.read(ended.begin_ns, ended.elapsed, cpus);
+        let name = program.rsplit('/').next().unwrap_or(program).to_string();
+        let sum = |count: fn(&SeenTask) -> u64| seen.tasks.iter().map(count).sum();
+        let cpu_time = ended.user + ended.system;
+        result.tasks = vec![TaskRecord {
+            name: name.clone(),
+            nice: 0,
+            cpu_time,
+            share: if ended.elapsed.0 > 0 { cpu_time.0 as f64 / ended.elapsed.0 as f64 } else { 0.0 },
+            switches: sum(|task| task.switches),
+            migrations: sum(|task| task.migrations),
+        }];
         let process = ended.process;
-        let party = Party { name, thread: process, process, prio: Nice::default().static_prio() };
+        let party = Party { name, thread: process, process, prio: Nice::ZERO.static_prio() };
         result.task_waits = seen.wait_records(&[party]);
         result.metrics.extend(seen.metrics);
         result.histograms = seen.histograms;

@@ -1,17 +1,14 @@
 //! `bench`: a command of the user's under several schedulers, which take turns.
 
-use super::compare::{Real, in_turn, tables};
-use super::run::VM_CPUS;
-use crate::args::BenchArgs;
+use super::compare::{Real, contestants, in_turn, once, tables, vm_cpus};
+use super::run::tell;
+use crate::args::{BenchArgs, CpuCounts};
 use crate::command_run::{CommandRun, GuestBench};
-use crate::entry;
 use crate::failure::Failure;
-use crate::output;
 use crate::real::VmOptions;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
-use crate::swap_scope;
 use crate::trust::strict;
 use schedlab_live::command::Streams;
 use schedlab_live::load::check_machine;
@@ -32,30 +29,20 @@ const SHOWN: [&str; 7] = [
 /// Runs and prints.
 pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let schedulers = schedulers(args)?;
+    let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
+    once("-c", &CpuCounts::all(&args.cpus))?;
     let (runs, failed) =
         if args.vm { in_vm(args, &schedulers, quiet)? } else { here(args, &schedulers, quiet)? };
     if let (Some(failure), true) = (&failed, runs.is_empty()) {
         return Err(failure.clone());
     }
-    let comparisons = compare_runs(&runs, args.confidence, args.at_least);
+    let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
     let warnings = seed_warnings(&runs);
     let document = Document { runs, comparisons, warnings, ..Document::default() };
     let shown = SHOWN.map(str::to_string);
     let written = results.write(&tables(&document, &shown, verbose), &document, &[]);
     let strict = strict(&document, args.results.strict);
     failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
-}
-
-fn schedulers(args: &BenchArgs) -> Result<Vec<Scheduler>, Failure> {
-    let mut schedulers = Scheduler::find_all(&entry::split(&args.schedulers)?, &args.settings)?;
-    if schedulers.len() < 2 && !args.as_guest {
-        let text = "-s needs two schedulers or more to compare, as in -s eevdf,o1; `schedlab run` takes one";
-        return Err(Failure::usage(text));
-    }
-    swap_scope::restrict(&mut schedulers, &args.swap)?;
-    Scheduler::distinct(&mut schedulers)?;
-    Ok(schedulers)
 }
 
 /// One run of the command under each scheduler, as many times as is wanted; the first rounds warm up and do not count.
@@ -96,9 +83,7 @@ fn here(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real,
 /// The runs in a VM for each number of CPUs, booted once for all of them.
 fn in_vm(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real, Failure> {
     let mut records: Vec<RunRecord> = Vec::new();
-    let counts = args.cpus.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-    let counts: Vec<u32> = if args.cpus.is_empty() { vec![VM_CPUS] } else { counts.collect() };
-    for cpus in counts {
+    for cpus in vm_cpus(&args.cpus) {
         let job = GuestBench {
             schedulers,
             command: &args.command,
@@ -106,12 +91,8 @@ fn in_vm(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real
             runs: args.runs.get(),
             warmup: args.warmup,
         };
-        let mut tell = |line: &str| {
-            if !quiet {
-                output::note(line);
-            }
-        };
-        let (more, failed) = job.boot(&VmOptions::new(cpus, &args.machine), &mut tell)?;
+        let options = VmOptions::new(cpus, &args.machine);
+        let (more, failed) = job.boot(options, &mut |line| tell(line, quiet))?;
         records.extend(more);
         if failed.is_some() {
             return Ok((records, failed));

@@ -2,7 +2,7 @@
 
 use super::run::VM_CPUS;
 use super::sim::machine;
-use crate::args::{AfterEjection, CompareArgs, CpuCounts};
+use crate::args::{AfterEjection, CompareArgs, CpuCounts, SwapArgs};
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::entry;
@@ -35,14 +35,18 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         let named = Named::new().inputs(inputs).results(&args.results).resume(&args.sweep.resume);
         named.enter(&args.host.sandbox, verbose);
     }
-    let schedulers = schedulers(args)?;
+    let schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
+    once("-c", &CpuCounts::all(&args.cpus))?;
     let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
     let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
     let shown = |name: &str| verbose || own.iter().any(|own| own == name);
     let (document, lost, failed) = if simulated {
         let Some(made) = simulated_runs(args, &schedulers, quiet)? else { return Ok(()) };
-        let comparisons =
-            compare_runs(&complete(&made.records, &schedulers, args), args.confidence, args.at_least);
+        let comparisons = compare_runs(
+            &complete(&made.records, &schedulers, args),
+            args.verdict.confidence,
+            args.verdict.at_least,
+        );
         let (lost, failed) = (made.told(), made.failure());
         let runs = made.records.into_iter().flatten().collect();
         (Document { runs, comparisons, ..Document::default() }, lost, failed)
@@ -52,7 +56,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
             (runs, Some(failure)) if runs.is_empty() => return Err(failure),
             made => made,
         };
-        let comparisons = compare_runs(&runs, args.confidence, args.at_least);
+        let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
         (Document { runs, comparisons, ..Document::default() }, String::new(), failed)
     };
     let warnings = seed_warnings(&document.runs);
@@ -94,16 +98,32 @@ fn complete(records: &[Option<RunRecord>], schedulers: &[Scheduler], args: &Comp
     compared.flat_map(|group| group.chunks(runs)).filter(whole).flatten().flatten().cloned().collect()
 }
 
-fn schedulers(args: &CompareArgs) -> Result<Vec<Scheduler>, Failure> {
-    let entries = entry::split(&args.schedulers)?;
+/// The schedulers of a comparison, the baseline first, each with a name of its own.
+///
+/// # Errors
+/// Fewer than two, and what [`Scheduler::find_all`] refuses.
+pub(super) fn contestants(
+    lists: &[String],
+    settings: &[String],
+    swap: &SwapArgs,
+) -> Result<Vec<Scheduler>, Failure> {
+    let entries = entry::split(lists)?;
     if entries.len() < 2 {
-        return Err(Failure::usage("-s needs two schedulers or more to compare, as in -s vanilla,o1"));
+        let text = "-s needs two schedulers or more to compare, as in -s vanilla,o1; `schedlab sim` and `schedlab run` take one";
+        return Err(Failure::usage(text));
     }
-    let mut schedulers = Scheduler::find_all(&entries, &args.setup.settings)?;
-    once("-c", &CpuCounts::all(&args.cpus))?;
-    swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
+    let mut schedulers = Scheduler::find_all(&entries, settings)?;
+    swap_scope::restrict(&mut schedulers, swap)?;
     Scheduler::distinct(&mut schedulers)?;
     Ok(schedulers)
+}
+
+/// The numbers of CPUs of VMs.
+pub(super) fn vm_cpus(list: &[CpuCounts]) -> Vec<u32> {
+    match CpuCounts::all(list).as_slice() {
+        [] => vec![VM_CPUS],
+        counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
+    }
 }
 
 /// Refuses what a real run cannot do: its figures cannot be split.
@@ -116,7 +136,7 @@ pub(crate) fn only_simulated(after_ejection: AfterEjection) -> Result<(), Failur
 }
 
 /// Refuses what is named twice: the same runs would count as several.
-fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<(), Failure> {
+pub(super) fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<(), Failure> {
     let twice = named.iter().enumerate().find(|(at, one)| named[..*at].contains(one));
     twice
         .map_or(Ok(()), |(_, one)| Err(Failure::usage(format!("{option} names {one} twice; once is enough"))))
@@ -162,12 +182,8 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
         // Before the runs that need none of it.
         check_machine()?;
     }
-    let counts: Vec<u32> = match CpuCounts::all(&args.cpus).as_slice() {
-        [] => vec![VM_CPUS],
-        counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
-    };
     let mut runs = Vec::new();
-    for cpus in counts {
+    for cpus in vm_cpus(&args.cpus) {
         for run in 0..args.runs.get() as u64 {
             for scheduler in schedulers {
                 let seed = args.setup.seed.wrapping_add(run);

@@ -3,7 +3,7 @@
 use super::compare::only_simulated;
 use super::sim::tables;
 use crate::args::RunArgs;
-use crate::command_run::{CommandRun, streams};
+use crate::command_run::CommandRun;
 use crate::failure::Failure;
 use crate::output;
 use crate::real::{RealRun, VmOptions};
@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
 use crate::trust::strict;
+use schedlab_live::command::Streams;
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord};
 
@@ -44,10 +45,11 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         }
         None => {
             let run = command(scheduler.clone(), args)?;
+            let streams = args.command_output.as_deref().map_or(Streams::Inherited, Streams::Into);
             let (run, ended) = if args.vm {
                 run.in_vm(&args.with, &vm_options(args), &mut |line| tell(line, quiet))?
             } else {
-                run.here(streams(args.command_output.as_deref()), backend(args), quiet)?
+                run.here(streams, backend(args), quiet)?
             };
             failed = ended;
             run
@@ -76,7 +78,8 @@ fn vm_options(args: &RunArgs) -> VmOptions {
     VmOptions::new(cpus, &args.machine)
 }
 
-fn tell(line: &str, quiet: bool) {
+/// A line of progress, unless none is wanted.
+pub(super) fn tell(line: &str, quiet: bool) {
     if !quiet {
         output::note(line);
     }

@@ -20,9 +20,11 @@ fn a_command_has_its_times_and_its_output() {
     assert!(done.out.starts_with("told\neevdf on linux-"), "{done:?}");
     let run = from_json(&folder.read("r.json")).unwrap().runs.remove(0);
     let value = |name: &str| run.metrics.iter().find(|metric| metric.name == name).unwrap().value;
-    assert!(value("elapsed") >= 0.1 + value("user").min(0.0), "{run:?}");
+    assert!(value("elapsed") >= 0.1, "{run:?}");
     assert!(value("user") > 0.0 && value("system") >= 0.0);
-    assert_eq!(run.tasks.len(), 1);
+    // Without the right to observe, nothing counts switches, and none are told.
+    let is_observed = run.metrics.iter().any(|metric| metric.name == "context_switches");
+    assert_eq!(run.tasks.len(), usize::from(is_observed));
     let failing = folder.run_words(&with_script("run -q -s eevdf", "exit 7"));
     assert!(failing.code == 1 && failing.err.contains("command sh ended with code 7"), "{failing:?}");
 }

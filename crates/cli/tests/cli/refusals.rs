@@ -156,6 +156,7 @@ fn comparisons_that_compare_nothing() {
 fn commands_that_cannot_be_compared() {
     refused("bench -s eevdf,eevdf", 2, &["required", "<COMMAND>"]);
     refused("bench -s eevdf -- true", 2, &["two schedulers", "schedlab run"]);
+    refused("bench -s eevdf,eevdf --vm -c 2,2 -- true", 2, &["-c names 2 twice"]);
     refused("bench -s eevdf,eevdf -- ./no-such-program", 2, &["run 1 of 12", "warm-up", "./no-such-program"]);
     refused("bench -s eevdf,eevdf --with sh -- true", 2, &["--vm"]);
     refused("bench -s eevdf,eevdf -c 2 -- true", 2, &["--vm"]);

@@ -8,8 +8,8 @@ use std::{fs, io};
 
 use super::initramfs::{Archive, Bundle};
 
-/// Most bytes that are taken. Chosen: half of the memory that a guest has, for they lie in it.
-const MOST: u64 = 1 << 30;
+/// Most bytes that are taken. Chosen: a quarter of the memory that a guest has, which holds them packed and unpacked.
+const MOST: u64 = 512 << 20;
 
 /// Why something does not go into the guest.
 #[derive(Debug, thiserror::Error)]
