@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::helpers::{Env, MAX_ARGS, format};
 use crate::maps::Errno;
 use crate::memory::{GuestAddr, Memory, PAGE_SIZE};
+use std::ffi::CStr;
 
 /// Most bytes of a text: of a format (kernel: `MAX_BPRINTF_BUF`, `SCX_EXIT_MSG_LEN`), of what one `%s` stands for, and of what is
 /// printed of both.
@@ -281,7 +282,8 @@ pub(crate) fn text(addr: u64, limit: u64, mem: &Memory) -> Option<Vec<u8>> {
     while (found.len() as u64) < limit {
         let piece = (PAGE_SIZE - at % PAGE_SIZE).min(limit - found.len() as u64);
         let bytes = mem.slice(GuestAddr(at), piece).ok()?;
-        let len = bytes.iter().position(|byte| *byte == 0);
+        // The library looks at words, not bytes.
+        let len = CStr::from_bytes_until_nul(bytes).ok().map(CStr::count_bytes);
         found.extend_from_slice(&bytes[..len.unwrap_or(bytes.len())]);
         if len.is_some() {
             break;
