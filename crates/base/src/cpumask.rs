@@ -47,6 +47,7 @@ impl CpuMask {
     }
 
     /// True when `cpu` is in the set; false beyond [`MAX_CPUS`].
+    #[inline]
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.words.get(cpu.index() / 64).is_some_and(|word| word >> (cpu.index() % 64) & 1 != 0)
     }

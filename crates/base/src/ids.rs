@@ -19,6 +19,7 @@ pub struct DsqId(pub u64);
 
 impl CpuId {
     /// The CPU's number as an index of per-CPU tables.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -26,6 +27,7 @@ impl CpuId {
 
 impl TaskId {
     /// The task's number as an index of task tables.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

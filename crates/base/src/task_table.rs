@@ -16,12 +16,13 @@ pub trait OfTask {
 /// One value per living task.
 ///
 /// A task's place is the low half of its id. Ids are never used again, so a later task can meet a place that an older
-/// one still has: such values lie in a map beside. Values are walked in the order of the ids, which is that of creation.
+/// one still has: the values of both lie in a map beside, and the place stays empty. What is found in a place is thus
+/// the value of the only task that could have it. Values are walked in the order of the ids, which is that of creation.
 #[derive(Clone, Debug)]
 pub struct TaskTable<T> {
     places: Box<[Option<T>; PLACES]>,
-    /// Values whose place another task had when they came.
-    beside: BTreeMap<TaskId, T>,
+    /// Values that share a place, by it and the task.
+    beside: BTreeMap<(usize, TaskId), T>,
     ids: BTreeSet<TaskId>,
 }
 
@@ -51,7 +52,22 @@ impl<T: OfTask + Clone> TaskTable<T> {
     #[cold]
     #[inline(never)]
     fn get_beside(&self, id: TaskId) -> Option<&T> {
-        self.beside.get(&id)
+        self.beside.get(&(place(id), id))
+    }
+
+    /// The value of a task that has one, which is looked at in debug builds alone.
+    ///
+    /// # Panics
+    /// If no task with this place has a value.
+    #[inline]
+    pub fn living(&self, id: TaskId) -> &T {
+        match &self.places[place(id)] {
+            Some(value) => {
+                debug_assert_eq!(value.task_id(), id, "the task lives");
+                value
+            }
+            None => self.get_beside(id).expect("the task lives"),
+        }
     }
 
     /// The value of `id` to change, if it has one. It stays the value of this task.
@@ -65,8 +81,23 @@ impl<T: OfTask + Clone> TaskTable<T> {
 
     #[cold]
     #[inline(never)]
-    fn get_beside_mut(beside: &mut BTreeMap<TaskId, T>, id: TaskId) -> Option<&mut T> {
-        beside.get_mut(&id)
+    fn get_beside_mut(beside: &mut BTreeMap<(usize, TaskId), T>, id: TaskId) -> Option<&mut T> {
+        beside.get_mut(&(place(id), id))
+    }
+
+    /// As [`TaskTable::living`], to change.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub fn living_mut(&mut self, id: TaskId) -> &mut T {
+        match &mut self.places[place(id)] {
+            Some(value) => {
+                debug_assert_eq!(value.task_id(), id, "the task lives");
+                value
+            }
+            None => Self::get_beside_mut(&mut self.beside, id).expect("the task lives"),
+        }
     }
 
     /// Adds the value of a task that has none.
@@ -76,11 +107,15 @@ impl<T: OfTask + Clone> TaskTable<T> {
     pub fn insert(&mut self, value: T) {
         let id = value.task_id();
         assert!(self.ids.insert(id), "{id} has one value");
-        match &mut self.places[place(id)] {
-            free @ None => *free = Some(value),
-            Some(_) => {
-                self.beside.insert(id, value);
-            }
+        let at = place(id);
+        if let Some(older) = self.places[at].take() {
+            self.beside.insert((at, older.task_id()), older);
+        }
+        let sharing = (at, TaskId(0))..=(at, TaskId(u32::MAX));
+        if self.beside.range(sharing).next().is_some() {
+            self.beside.insert((at, id), value);
+        } else {
+            self.places[at] = Some(value);
         }
     }
 
@@ -90,7 +125,7 @@ impl<T: OfTask + Clone> TaskTable<T> {
             return None;
         }
         let here = self.places[place(id)].take_if(|value| value.task_id() == id);
-        here.or_else(|| self.beside.remove(&id))
+        here.or_else(|| self.beside.remove(&(place(id), id)))
     }
 
     /// All values in the order of the ids.
@@ -135,7 +170,41 @@ mod tests {
         table.insert(Named(2 * PLACES as u32 + 7, "third"));
         assert_eq!(table.iter().map(|value| value.1).collect::<Vec<_>>(), ["changed", "third"]);
         assert_eq!(table.remove(TaskId(later)), Some(Named(later, "changed")));
-        assert!(table.beside.is_empty() && table.ids.len() == 1);
+        assert_eq!(table.remove(TaskId(2 * PLACES as u32 + 7)), Some(Named(2 * PLACES as u32 + 7, "third")));
+        assert!(table.beside.is_empty() && table.ids.is_empty());
+    }
+
+    #[test]
+    fn what_shares_a_place_is_found_while_it_lives() {
+        let [old, new, third] = [9, PLACES as u32 + 9, 2 * PLACES as u32 + 9];
+        let mut table = TaskTable::new();
+        table.insert(Named(old, "old"));
+        assert_eq!(table.living(TaskId(old)).1, "old");
+        table.insert(Named(new, "new"));
+        table.remove(TaskId(old));
+        table.insert(Named(third, "third"));
+        assert_eq!((table.living(TaskId(new)).1, table.living(TaskId(third)).1), ("new", "third"));
+        table.living_mut(TaskId(new)).1 = "changed";
+        assert_eq!(table.get(TaskId(new)).map(|value| value.1), Some("changed"));
+        assert!(table.get(TaskId(old)).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "the task lives")]
+    fn a_task_that_is_gone_does_not_live() {
+        let mut table = TaskTable::new();
+        table.insert(Named(4, ""));
+        table.remove(TaskId(4));
+        table.living(TaskId(4));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "the task lives")]
+    fn debug_builds_notice_another_task_in_its_place() {
+        let mut table = TaskTable::new();
+        table.insert(Named(PLACES as u32 + 4, ""));
+        table.living(TaskId(4));
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl DurationNs {
 
 impl Sub for TimeNs {
     type Output = DurationNs;
+    #[inline]
     fn sub(self, rhs: TimeNs) -> DurationNs {
         debug_assert!(self >= rhs, "time runs forward: {self} - {rhs}");
         DurationNs(self.0.wrapping_sub(rhs.0))
@@ -76,12 +77,14 @@ impl Sub for TimeNs {
 
 impl Add<DurationNs> for TimeNs {
     type Output = TimeNs;
+    #[inline]
     fn add(self, rhs: DurationNs) -> TimeNs {
         TimeNs(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign<DurationNs> for TimeNs {
+    #[inline]
     fn add_assign(&mut self, rhs: DurationNs) {
         *self = *self + rhs;
     }
@@ -89,12 +92,14 @@ impl AddAssign<DurationNs> for TimeNs {
 
 impl Add for DurationNs {
     type Output = DurationNs;
+    #[inline]
     fn add(self, rhs: DurationNs) -> DurationNs {
         DurationNs(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign for DurationNs {
+    #[inline]
     fn add_assign(&mut self, rhs: DurationNs) {
         *self = *self + rhs;
     }
@@ -102,6 +107,7 @@ impl AddAssign for DurationNs {
 
 impl Sub for DurationNs {
     type Output = DurationNs;
+    #[inline]
     fn sub(self, rhs: DurationNs) -> DurationNs {
         debug_assert!(self >= rhs, "a span cannot be negative: {self} - {rhs}");
         DurationNs(self.0.wrapping_sub(rhs.0))
@@ -109,6 +115,7 @@ impl Sub for DurationNs {
 }
 
 impl SubAssign for DurationNs {
+    #[inline]
     fn sub_assign(&mut self, rhs: DurationNs) {
         *self = *self - rhs;
     }

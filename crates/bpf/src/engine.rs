@@ -55,6 +55,11 @@ pub const WORK_FREE: u64 = 256;
 /// Bytes beyond [`WORK_FREE`] that count as one instruction. Chosen: a register's width.
 pub const WORK_BYTES: u64 = 8;
 
+/// Instructions that a helper executes around each call of a callback, which count as the program's: as in the loop of the
+/// kernel's `bpf_loop()`, which sets five registers, calls through a pointer, looks at the result and counts (estimated
+/// from its source).
+pub const CALLBACK_INSNS: u64 = 10;
+
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
 /// A host may call back into the program with [`Vm::call`]. A fault that it returns ends the run; the engine adds
@@ -304,6 +309,7 @@ impl<'a> Vm<'a> {
     }
 
     /// Instructions executed so far in this run, callbacks and the one that called the host included.
+    #[inline]
     #[must_use]
     pub fn insns(&self) -> u64 {
         self.executed
@@ -356,17 +362,14 @@ impl<'a> Vm<'a> {
         self.at as u32
     }
 
-    /// Calls a function of the program from within a host's call, with up to five arguments in r1 to r5, and returns
-    /// its r0. The callee continues on the same stack and spends the same budget.
+    /// Calls a function of the program from within a host's call, with r1 to r5, and returns its r0. The callee continues
+    /// on the same stack and spends the same budget.
     ///
     /// # Errors
     /// The fault that ended the callee; pass it on to end the whole run.
-    ///
-    /// # Panics
-    /// If there are more than five arguments.
     #[inline(never)]
-    pub fn call<H: Host>(&mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<u64, Fault> {
-        self.call_with(func, registers(args), host)
+    pub fn call<H: Host>(&mut self, func: FuncId, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
+        self.call_with(func, args, host)
     }
 
     #[inline(always)]
@@ -388,7 +391,7 @@ impl<'a> Vm<'a> {
     /// [`FaultKind::BadCall`] if the value is no function of this program; else as `call`.
     pub fn call_pointer<H: Host>(&mut self, pointer: u64, args: &[u64], host: &mut H) -> Result<u64, Fault> {
         let func = FuncId::from_pointer(pointer).ok_or(FaultKind::BadCall { target: pointer })?;
-        self.call(func, args, host)
+        self.call(func, registers(args), host)
     }
 
     fn location_of(&self, index: usize) -> Location {

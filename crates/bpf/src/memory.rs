@@ -714,6 +714,7 @@ impl Memory {
 
     /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them one permission byte for each of
     /// [`PAGE_COUNT`] pages. They stay there for as long as the memory exists.
+    #[inline]
     pub(crate) fn base(&mut self) -> *mut u8 {
         self.map.as_mut_ptr().wrapping_add(GUEST_AT)
     }

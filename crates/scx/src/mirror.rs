@@ -304,6 +304,13 @@ impl Tasks {
         self.known.get(task).map(|known| GuestAddr(known.addr.get()))
     }
 
+    /// The address of a task, if a program was called about it last.
+    #[inline]
+    pub(crate) fn shown(&self, task: TaskId) -> Option<GuestAddr> {
+        let (addr, shown) = self.shown;
+        (shown == task && !addr.is_null()).then_some(addr)
+    }
+
     /// A program is called about the task at this address.
     #[inline]
     pub(crate) fn show(&mut self, task: TaskId, addr: GuestAddr) {

@@ -316,8 +316,14 @@ impl BpfScheduler {
     /// need not ask for that.
     #[inline]
     fn shown_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId) -> Option<u64> {
-        let pointer = self.task(k, task)?;
-        self.state.tasks.show(task, GuestAddr(pointer));
+        let pointer = match self.state.tasks.shown(task) {
+            Some(addr) => addr.0,
+            None => {
+                let pointer = self.task(k, task)?;
+                self.state.tasks.show(task, GuestAddr(pointer));
+                pointer
+            }
+        };
         if self.readers.has(op) {
             self.state.freshen_task(task, GuestAddr(pointer), k, &mut self.mem);
         }

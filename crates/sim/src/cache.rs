@@ -127,7 +127,7 @@ impl Kernel {
         let here = &self.cpus[cpu.index()];
         let (core, llc) = (here.core, here.llc);
         let costs = &self.machine.costs;
-        let entry = self.tasks.get_mut(task).expect("the task exists");
+        let entry = self.tasks.living_mut(task);
         let from = entry.ran_on.replace(cpu);
         if from.is_some_and(|from| from != cpu) {
             entry.burst.refill = costs.migration;
@@ -160,7 +160,7 @@ impl Kernel {
 
     /// The task stops running on `cpu`. What it had no time to load stays cold.
     pub(crate) fn cache_leave(&mut self, cpu: CpuId, task: TaskId) {
-        let entry = self.tasks.get_mut(task).expect("the task exists");
+        let entry = self.tasks.living_mut(task);
         if entry.working_set_kib == 0 {
             return;
         }
@@ -180,7 +180,7 @@ impl Kernel {
 
     /// The task that runs on `cpu` replaces its image: nothing of the new one is in any cache.
     pub(crate) fn cache_forget(&mut self, cpu: CpuId, task: TaskId) {
-        let entry = self.task_quiet(task);
+        let entry = self.hidden(task);
         (entry.ran_on, entry.warmth) = (None, Warmth::default());
         self.cache_arrive(cpu, task);
     }

@@ -114,7 +114,7 @@ impl Kernel {
         let weight = u64::from(self.task(task).load_weight());
         let running = self.cpus[cpu.index()].curr == Some(task);
         let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.get_mut(task).expect("the task exists").fair;
+        let entity = &mut self.tasks.living_mut(task).fair;
         assert!(!entity.queued, "{task} is queued once");
         let mut lag = 0;
         if rq.sum_weight > 0 {
@@ -142,7 +142,7 @@ impl Kernel {
         self.fair_update_curr(cpu);
         let slice = self.base_slice();
         let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.get_mut(task).expect("the task exists").fair;
+        let entity = &mut self.tasks.living_mut(task).fair;
         assert!(entity.queued, "{task} is queued");
         let limit = scaled(2 * slice, entity.weight);
         entity.vlag = (rq.average() - entity.vruntime).clamp(-limit, limit);
@@ -162,7 +162,7 @@ impl Kernel {
         let delta = self.charge_runtime(task);
         let slice = self.base_slice();
         let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.get_mut(task).expect("the task exists").fair;
+        let entity = &mut self.tasks.living_mut(task).fair;
         let vdelta = scaled(delta, entity.weight);
         entity.vruntime += vdelta;
         rq.sum_weighted += i128::from(vdelta) * i128::from(entity.weight);

@@ -269,6 +269,7 @@ impl Kernel {
     }
 
     /// True when no task runs, is runnable, or waits for something that will come.
+    #[inline]
     pub(crate) fn is_stuck(&self) -> bool {
         self.total_running == 0 && self.busy_cpus == 0 && self.exec_pending == 0
     }
@@ -290,6 +291,7 @@ impl Kernel {
     }
 
     /// Advances the CPU's local time; counted as scheduling cost.
+    #[inline]
     pub fn charge(&mut self, cost: DurationNs) {
         if !self.setup {
             self.ctx.now += cost;
@@ -312,7 +314,9 @@ impl Kernel {
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
-        self.charge(DurationNs(ps / 1000) + cost);
+        let cost = DurationNs(ps / 1000) + cost;
+        self.ctx.now += cost;
+        self.totals.sched_cost += cost;
     }
 
     /// Makes a lock with a timeline.
@@ -399,24 +403,24 @@ impl Kernel {
         (self.prng.next_u64() >> 32) as u32
     }
 
-    /// The task `id`. Panics when it does not exist (any more); use
+    /// The task `id`, which exists. Panics when it does not (any more), in a release build perhaps with another task; use
     /// [`Kernel::get_task`] for ids from elsewhere.
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
-        self.tasks.get(id).expect("the task exists")
+        self.tasks.living(id)
     }
 
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        let task = self.tasks.get_mut(id).expect("the task exists");
+        let task = self.tasks.living_mut(id);
         task.stale = true;
         task
     }
 
-    /// The task `id`, to change what programs cannot see of it.
+    /// The task `id`, to change what programs cannot see of it: it is not marked as changed.
     #[inline]
-    pub(crate) fn task_quiet(&mut self, id: TaskId) -> &mut Task {
-        self.tasks.get_mut(id).expect("the task exists")
+    pub(crate) fn hidden(&mut self, id: TaskId) -> &mut Task {
+        self.tasks.living_mut(id)
     }
 
     /// The task `id`, if it exists and is not yet gone.
@@ -442,6 +446,7 @@ impl Kernel {
     }
 
     /// The CPU `cpu`.
+    #[inline]
     pub fn cpu(&self, cpu: CpuId) -> &Cpu {
         &self.cpus[cpu.index()]
     }
@@ -452,6 +457,7 @@ impl Kernel {
     }
 
     /// Who runs on `cpu`; nothing is the idle task.
+    #[inline]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].curr
     }

@@ -64,6 +64,7 @@ impl OpsSet {
     }
 
     /// True when the scheduler has `op`.
+    #[inline]
     pub const fn has(self, op: OpKind) -> bool {
         self.0 >> op as u8 & 1 != 0
     }

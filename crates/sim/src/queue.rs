@@ -82,12 +82,6 @@ impl Kernel {
         &mut self.dsqs[ix.0 as usize]
     }
 
-    /// The task without marking it changed: for fields that no scheduler sees.
-    #[inline]
-    pub(crate) fn hidden(&mut self, id: TaskId) -> &mut crate::Task {
-        self.tasks.get_mut(id).expect("the task exists")
-    }
-
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
         if let Some(&ix) = self.scx.dsq_small.get(id.0 as usize) {
             return (ix != 0).then_some(DsqIx(ix));
@@ -227,10 +221,12 @@ impl Kernel {
     /// What follows an insertion into a local queue: custody, idle wakeup,
     /// preemption, and re-enqueueing of tasks that must run at once.
     fn local_post_enqueue(&mut self, cpu: CpuId, ix: DsqIx, task: TaskId, flags: u64) {
+        let entry = self.hidden(task);
         if flags & SCX_ENQ_IMMED != 0 {
-            self.task_mut(task).scx.flags |= SCX_TASK_IMMED;
+            entry.scx.flags |= SCX_TASK_IMMED;
+            entry.stale = true;
         }
-        if self.task(task).scx.flags & SCX_TASK_IMMED != 0 {
+        if entry.scx.flags & SCX_TASK_IMMED != 0 {
             self.cpu_mut(cpu).nr_immed += 1;
             if self.dsq(ix).nr > 1 || !self.rq_is_open(cpu, flags) {
                 self.cpu_mut(cpu).reenq_local = true;

@@ -45,13 +45,12 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.task_mut(task);
         assert!(!entry.on_rq, "{task} is activated once");
         entry.on_rq = true;
-        self.enqueue(task, flags);
+        let (cpu, class) = (entry.cpu, entry.class);
+        self.enqueue(task, cpu, class, flags);
     }
 
-    /// The class's `enqueue_task()`.
-    fn enqueue(&mut self, task: TaskId, flags: u64) {
-        let entry = self.k.task(task);
-        let (cpu, class) = (entry.cpu, entry.class);
+    /// The class's `enqueue_task()`, for a task of this CPU and class.
+    fn enqueue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
         match class {
             SchedClass::Rt => {
                 self.k.count_running(cpu, class, true);
@@ -65,10 +64,8 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The class's `dequeue_task()`.
-    fn dequeue(&mut self, task: TaskId, flags: u64) {
-        let entry = self.k.task(task);
-        let (cpu, class) = (entry.cpu, entry.class);
+    /// The class's `dequeue_task()`, for a task of this CPU and class.
+    fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
         match class {
             SchedClass::Rt => {
                 self.k.count_running(cpu, class, false);
@@ -84,8 +81,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `deactivate_task()`: off the run queue.
     pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
-        assert!(self.k.task(task).on_rq, "{task} is on a run queue");
-        self.dequeue(task, flags);
+        let entry = self.k.task(task);
+        assert!(entry.on_rq, "{task} is on a run queue");
+        self.dequeue(task, entry.cpu, entry.class, flags);
         self.k.task_mut(task).on_rq = false;
     }
 
@@ -117,14 +115,16 @@ impl<S: SchedExt> Sim<S> {
         let running = self.k.curr(cpu) == Some(task);
         self.k.rq_lock(cpu);
         if queued {
-            self.dequeue(task, flags);
+            self.dequeue(task, cpu, self.k.task(task).class, flags);
         }
         if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
             self.put_prev(cpu, task, None);
         }
         body(self);
         if queued {
-            self.enqueue(task, ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & DEQUEUE_MOVE));
+            let entry = self.k.task(task);
+            let flags = ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & DEQUEUE_MOVE);
+            self.enqueue(task, entry.cpu, entry.class, flags);
         }
         if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
             // The clock of the run queue stands still meanwhile: the time of the change is the task's.

@@ -151,7 +151,7 @@ impl<S: SchedExt> Sim<S> {
     /// Entry of a system call, where programs look at them: `sys_enter`.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
         if let Some(current) = self.k.ctx.current {
-            self.k.task_quiet(current).syscall = Some((nr, args));
+            self.k.hidden(current).syscall = Some((nr, args));
         }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
@@ -163,7 +163,7 @@ impl<S: SchedExt> Sim<S> {
         let (nr, args) = call.unwrap_or((-1, [0; 6]));
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
         if let Some(current) = current {
-            self.k.task_quiet(current).syscall = None;
+            self.k.hidden(current).syscall = None;
         }
     }
 

@@ -171,16 +171,15 @@ impl<E: Env> Caller<'_, '_, E> {
         of.of(self.vm.mem)
     }
 
-    /// The number of eight bytes at a distance from the start of an argument.
+    /// The numbers of eight bytes each that an argument begins with.
     ///
     /// # Errors
-    /// As [`Caller::bytes`]; also a place outside of the argument.
+    /// As [`Caller::bytes`].
     #[inline]
-    pub fn word(&self, of: Readable, at: u64) -> Result<u64, Fault> {
-        if at.saturating_add(8) > of.len {
-            return Err(misuse(format!("no word at {at} of {} bytes", of.len)));
-        }
-        self.vm.mem.read_u64(of.at.offset(at))
+    pub fn words<const N: usize, const WORDS: usize>(&self, of: In<N>) -> Result<[u64; WORDS], Fault> {
+        const { assert!(WORDS * 8 <= N, "the argument has so many words") };
+        let (words, _) = self.bytes(of.0)?.as_chunks::<8>();
+        Ok(std::array::from_fn(|at| u64::from_le_bytes(words[at])))
     }
 
     /// The room of an argument.

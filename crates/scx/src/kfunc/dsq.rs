@@ -4,7 +4,7 @@ use super::group::{CPU_RELEASE, DISPATCH, ENQUEUE, UNLOCKED};
 use super::{ENODEV, Kfunc, kfunc};
 use crate::args::{AnyTask, Cx, KernelObjects};
 use schedlab_base::DsqId;
-use schedlab_bpf::args::{In, Pointer, Readable};
+use schedlab_bpf::args::{In, Pointer};
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
 
@@ -47,9 +47,7 @@ fn insert_vtime(
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
 fn insert_vtime_args(cx: &mut Cx<'_, '_, '_>, task: AnyTask, numbers: In<32>) -> Result<bool, Fault> {
-    let number = |cx: &Cx<'_, '_, '_>, of: Readable, index: u64| cx.word(of, index * 8);
-    let (dsq, slice) = (number(cx, numbers.0, 0)?, number(cx, numbers.0, 1)?);
-    let (vtime, flags) = (number(cx, numbers.0, 2)?, number(cx, numbers.0, 3)?);
+    let [dsq, slice, vtime, flags] = cx.words(numbers)?;
     Ok(insert_vtime(cx, task, dsq, slice, vtime, flags))
 }
 

@@ -47,9 +47,8 @@ fn select_cpu_and_args(
     mask: MaskArg,
     numbers: In<24>,
 ) -> Result<i32, Fault> {
-    let (prev, wake) = (cx.word(numbers.0, 0)? as u32 as i32, cx.word(numbers.0, 8)?);
-    let flags = cx.word(numbers.0, 16)?;
-    select_cpu_and(cx, task, prev, wake, mask, flags)
+    let [prev, wake, flags] = cx.words(numbers)?;
+    select_cpu_and(cx, task, prev as u32 as i32, wake, mask, flags)
 }
 
 fn test_and_clear(cx: &mut Cx<'_, '_, '_>, cpu: i32) -> bool {

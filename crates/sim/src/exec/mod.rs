@@ -157,6 +157,7 @@ impl Executor {
     }
 
     /// True when all tasks that are not in the background have exited and the scenario ends with them.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.foreground == 0 && self.scenario.end == End::ForegroundExit
     }
@@ -252,7 +253,7 @@ impl TaskExec {
 /// The executor's part of a living task. No scheduler sees it, so the task does
 /// not become dirty.
 fn state<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> &mut TaskExec {
-    &mut sim.k.task_quiet(task).exec
+    &mut sim.k.hidden(task).exec
 }
 
 /// A burst of at least a nanosecond: no program makes calls without end in no time.
@@ -282,7 +283,7 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
 /// Begins the next operation that is more than taking down a figure.
 fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let now = sim.k.ctx.now;
-    let exec = &mut sim.k.task_quiet(task).exec;
+    let exec = &mut sim.k.hidden(task).exec;
     let program = &sim.exec.scenario.programs[exec.program.index()];
     let op = loop {
         match exec.cursor.next(program) {
@@ -347,7 +348,7 @@ fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
         }
         Op::RestartIfChanged(word) => {
             let value = sim.exec.objects.words[word.index()];
-            let exec = &mut sim.k.tasks.get_mut(task).expect("a task that runs exists").exec;
+            let exec = &mut sim.k.tasks.living_mut(task).exec;
             let noted = exec.rare().noted.iter().find(|entry| entry.0 == word).map_or(0, |entry| entry.1);
             if noted != value {
                 exec.cursor.restart(&sim.exec.scenario.programs[exec.program.index()]);
@@ -426,7 +427,7 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
 /// `task`, the current one of `cpu`, ends: wake who waits for it.
 pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
     let now = sim.k.ctx.now;
-    let entry = sim.k.task_quiet(task);
+    let entry = sim.k.hidden(task);
     let used = entry.cpu_time(now);
     let exec = &mut entry.exec;
     if !exec.background {
