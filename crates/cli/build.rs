@@ -59,6 +59,14 @@ fn main() {
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");
     }
+    code.push_str("];\n/// The headers of a scheduler of the user's own: file name and text.\n");
+    code.push_str("pub(crate) static HEADERS: &[(&str, &str)] = &[\n");
+    let mut headers = Vec::new();
+    with_includes(&schedulers.join("include/dsq.h"), &mut headers);
+    for (path, _) in headers {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
+    }
     code.push_str("];\n/// Definitions of documents and their published figures: file name and text.\n");
     code.push_str("pub(crate) static PUBLISHED: &[(&str, &str)] = &[\n");
     for path in files(&published, "toml").into_iter().chain(files(&published, "csv")) {

@@ -75,12 +75,6 @@ go:;                                                                      \
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 
 /*
- * Says what a counter counts, for reports to show: u64 nr_things COUNTS("things that ...");
- * the text is in the object, as a tag of the variable's type information.
- */
-#define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
-
-/*
  * Says what an array of structures shows: struct row rows[N] TABLE("who is ..."); it is read when
  * the scheduler has left. Rows of zeros are none.
  */
@@ -92,10 +86,6 @@ go:;                                                                      \
  * The text is in the object, as a tag of the program's type information, where our loaders find it.
  */
 #define LOADED_IF(setting) __attribute__((btf_decl_tag("loaded_if:" setting)))
-
-/* Nanoseconds in a millisecond and in a second. */
-#define MS 1000000ull
-#define SEC_NS (1000 * MS)
 
 /* Adds one to a counter. */
 #define count(counter) __sync_fetch_and_add(&(counter), 1)

@@ -42,6 +42,16 @@ typedef _Bool bool;
 #define offsetof(type, member) __builtin_offsetof(type, member)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Nanoseconds in a millisecond and in a second. */
+#define MS 1000000ull
+#define SEC_NS (1000 * MS)
+
+/*
+ * Says what a counter counts, for reports to show: u64 nr_things COUNTS("things that ...");
+ * the text is in the object, as a tag of the variable's type information.
+ */
+#define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
+
 /* Map definition attributes, as libbpf reads them from BTF. */
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) typeof(val) *name
@@ -94,7 +104,9 @@ struct sched_entity {
 
 struct sched_ext_entity {
 	u32 flags;
+	u32 weight;
 	u64 slice;
+	u64 dsq_vtime;
 };
 
 struct thread_info {
@@ -136,6 +148,15 @@ struct scx_exit_task_args {
 	bool cancelled;
 };
 
+struct scx_cpu_acquire_args;
+struct scx_cgroup_init_args;
+struct scx_dump_ctx;
+struct cgroup;
+
+struct scx_cpu_release_args {
+	struct task_struct *task;
+};
+
 enum scx_exit_kind {
 	SCX_EXIT_NONE,
 };
@@ -154,7 +175,9 @@ enum scx_ent_flags {
 };
 
 enum scx_dsq_id_flags {
+	SCX_DSQ_GLOBAL = 0x8000000000000001ull,
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,
+	SCX_DSQ_LOCAL_ON = 0xc000000000000000ull,
 };
 
 enum scx_public_consts {
@@ -179,31 +202,56 @@ enum scx_kick_flags {
 	SCX_KICK_PREEMPT = 2,
 };
 
+/* Members of the operations' .flags, by Linux 7.3; they stand in the object as they are. */
+enum scx_ops_flags {
+	SCX_OPS_KEEP_BUILTIN_IDLE = 1,
+	SCX_OPS_ENQ_LAST = 1 << 1,
+	SCX_OPS_ENQ_EXITING = 1 << 2,
+	SCX_OPS_SWITCH_PARTIAL = 1 << 3,
+	SCX_OPS_ENQ_MIGRATION_DISABLED = 1 << 4,
+	SCX_OPS_ALLOW_QUEUED_WAKEUP = 1 << 5,
+	SCX_OPS_BUILTIN_IDLE_PER_NODE = 1 << 6,
+};
+
 /*
- * The callbacks we implement. Loaders match members by name, so this need not
- * be the kernel's whole structure nor its order.
+ * The scheduler's operations: its callbacks, and a few numbers. Loaders match members by name and leave out those that are
+ * not set, so this need not be the running kernel's structure nor its order. Callbacks of cgroups and sub-schedulers
+ * are not here.
  */
 #define SCX_OPS_NAME_LEN 128
 
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dequeue)(struct task_struct *p, u64 deq_flags);
 	void (*dispatch)(s32 cpu, struct task_struct *prev);
 	void (*tick)(struct task_struct *p);
+	void (*runnable)(struct task_struct *p, u64 enq_flags);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*quiescent)(struct task_struct *p, u64 deq_flags);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
+	bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
 	void (*update_idle)(s32 cpu, bool idle);
+	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
+	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+	void (*enable)(struct task_struct *p);
 	void (*disable)(struct task_struct *p);
+	void (*dump)(struct scx_dump_ctx *ctx);
+	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+	void (*cpu_online)(s32 cpu);
+	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
+	u32 dispatch_max_batch;
 	u64 flags;
 	u32 timeout_ms;
+	u32 exit_dump_len;
 	char name[SCX_OPS_NAME_LEN];
 };
 
@@ -220,6 +268,7 @@ struct bpf_timer {
 /* Helpers, by their number in the kernel's list. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static long (*const bpf_trace_printk)(const char *fmt, u32 size, ...) = (void *)6;
 static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;

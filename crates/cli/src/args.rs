@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Deps(DepsArgs),
     /// What an object needs, and who runs it: the simulator, a real kernel's verifier
     Check(CheckArgs),
+    /// A folder with a scheduler of your own, to begin with
+    New(NewArgs),
     /// Two or more samples compared, ministat style
     Stat(StatArgs),
     /// What samples of schedule() say: consistency, cost, migrations, stints, disturbances
@@ -69,6 +71,30 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Manual pages
     Man(ManArgs),
+}
+
+/// Arguments of `new`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab new mine               ./mine with mine.bpf.c, headers and a Makefile
+  schedlab new mine --from fifo   begin with less")]
+pub(crate) struct NewArgs {
+    /// Its name, and that of the folder which is made here: small letters, digits and _
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What it begins as
+    #[arg(long, value_enum, default_value = "vtime")]
+    pub(crate) from: Template,
+}
+
+/// What a new scheduler begins as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Template {
+    /// CPU time by weight, in the order of virtual times
+    Vtime,
+    /// First come, first served
+    Fifo,
 }
 
 /// Arguments of `list`.

@@ -6,6 +6,7 @@
 mod args;
 mod command_run;
 mod commands;
+mod compiler;
 mod confine;
 mod deadline;
 mod defect;
@@ -69,6 +70,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
         Command::Check(args) => commands::check(args, cli.quiet, cli.verbose),
+        Command::New(args) => commands::new(args, cli.quiet),
         Command::Stat(args) => commands::stat(args, cli.verbose),
         Command::SchedSamples(args) => commands::sched_samples(args, cli.verbose),
         Command::Completions(args) => commands::completions(args),

@@ -7,7 +7,7 @@ use crate::input;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
-use crate::trust::provenance;
+use crate::trust::{provenance, unconfigured};
 use crate::workload;
 use schedlab_base::DurationNs;
 use schedlab_live::kernel_image::{self, KernelError, KernelImage};
@@ -149,6 +149,7 @@ pub(crate) fn record(
     result: RunResult,
 ) -> RunRecord {
     let (own, events) = (result.scheduler.counters, result.scheduler.events);
+    let starvation = Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits);
     RunRecord {
         scheduler: scheduler.name.clone(),
         settings: scheduler.settings.clone(),
@@ -164,7 +165,7 @@ pub(crate) fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
-        warnings: Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits),
+        warnings: unconfigured(scheduler).into_iter().chain(starvation).collect(),
         tasks: result.tasks,
         task_waits: result.task_waits,
         after_ejection: None,

@@ -1,5 +1,6 @@
 //! Schedulers by name: shipped ones, object files, and the kernel's own.
 
+use crate::compiler;
 use crate::entry::Entry;
 use crate::failure::{Code, Failure};
 use crate::input;
@@ -10,7 +11,7 @@ use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::Kind;
 use schedlab_bpf::object::{Object, Table};
 use schedlab_live::load::SchedulerObject;
-use schedlab_scx::LoadOptions;
+use schedlab_scx::{LeftToLoader, LoadOptions};
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
 
@@ -60,6 +61,13 @@ impl Scheduler {
         let (policy, swap) = name.strip_suffix(SWAP).map_or((name, false), |policy| (policy, true));
         if let Some(shipped) = SCHEDULERS.iter().find(|shipped| shipped.name == policy) {
             return Ok(found(Some(Cow::Borrowed(if swap { shipped.swap } else { shipped.object }))));
+        }
+        if name.ends_with(".c") {
+            let what = "is a source; schedulers are objects";
+            return Err(Failure::usage(format!(
+                "scheduler {name}: {what}: compile it: {}",
+                compiler::advice(name, None)
+            )));
         }
         if name.ends_with(".o") || name.contains('/') {
             let bytes = input::object(name)
@@ -224,6 +232,16 @@ impl Scheduler {
         object.tables().into_iter().filter_map(read).collect()
     }
 
+    /// What the object leaves to a loader of its own; nothing where it leaves nothing, and for shipped schedulers, whose zeros
+    /// are meant.
+    pub(crate) fn left_to_loader(&self) -> Option<LeftToLoader> {
+        if is_shipped(&self.given) {
+            return None;
+        }
+        let object = Object::parse(&self.name, self.object.as_ref()?).ok()?;
+        Some(LeftToLoader::of(&object, &self.values)).filter(|left| !left.is_nothing())
+    }
+
     /// A value as the object spells it; nothing where there is no object.
     fn spell(&self, variable: &str, value: &str) -> Option<String> {
         let bytes = self.object.as_ref()?;
@@ -307,7 +325,7 @@ impl Scheduler {
 }
 
 /// True for a name that stands for a scheduler wherever it is given.
-fn is_shipped(name: &str) -> bool {
+pub(crate) fn is_shipped(name: &str) -> bool {
     let policy = name.strip_suffix(SWAP).unwrap_or(name);
     name == FAIR || SCHEDULERS.iter().any(|shipped| shipped.name == policy)
 }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
-use crate::trust::provenance;
+use crate::trust::{provenance, unconfigured};
 use crate::workload;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TimeNs};
 use schedlab_bpf::Compiler;
@@ -251,7 +251,7 @@ impl Simulation {
             tables: self.scheduler.tables(&tables),
             tasks: result.tasks,
             task_waits: result.waits,
-            warnings: result.warnings,
+            warnings: unconfigured(&self.scheduler).into_iter().chain(result.warnings).collect(),
             after_ejection: result.after.map(|after| after_ejection(scenario, after)),
             provenance: provenance(&self.scheduler, Some(scenario), Some(&self.machine)),
             trace_hash: Some(result.trace_hash.to_string()),

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use schedlab_base::Machine;
 use schedlab_report::Document;
-use schedlab_trace::Provenance;
+use schedlab_scx::LeftToLoader;
+use schedlab_trace::{Provenance, Warning, WarningKind};
 use schedlab_workload::Scenario;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Debug, Write};
@@ -47,6 +48,42 @@ pub(crate) fn provenance(
         machine: machine.map(of_content),
         build: Some(build_id()),
     }
+}
+
+/// Names that are listed of those that a loader may have set. Chosen: what fits a line.
+const LISTED: usize = 6;
+
+/// A warning that results are those of a scheduler whose own loader did not take part; nothing for a shipped one, which needs
+/// none, and the kernel's own class.
+pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
+    let left = scheduler.left_to_loader()?;
+    let text = format!(
+        "{}: {}; results are those of the scheduler without that (docs/foreign-objects.md)",
+        scheduler.given,
+        left_words(&left)
+    );
+    let count = (left.constants.len() + left.programs.len()) as u64;
+    Some(Warning { kind: WarningKind::Unconfigured, text, count, worst: None })
+}
+
+/// What is left to a loader, in words, with the cure.
+pub(crate) fn left_words(left: &LeftToLoader) -> String {
+    let listed = |names: &[String]| {
+        let more = names.len().saturating_sub(LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
+    };
+    let mut parts = Vec::new();
+    if !left.constants.is_empty() {
+        parts.push(format!(
+            "its own loader may have set constants that are 0 here, and flags: {} (--set NAME=VALUE; 0 says that it is meant)",
+            listed(&left.constants)
+        ));
+    }
+    if !left.programs.is_empty() {
+        parts.push(format!("its own loader would have run programs: {}", listed(&left.programs)));
+    }
+    parts.join("; ")
 }
 
 /// The failure of a command whose warnings are not to pass.

@@ -12,13 +12,13 @@ use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
     Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
-    TaskRecord, Warning, WorkloadRecord,
+    TaskRecord, Warning, WarningKind, WorkloadRecord,
 };
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -43,7 +43,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// All warnings: of the runs, each with what ran, then of the runs together.
+    /// All warnings: of the runs, each with what ran, then of the runs together. One about a scheduler whatever it ran is
+    /// told once.
     pub fn warnings(&self) -> Vec<String> {
         let several = self.runs.len() > 1;
         let place = |run: &RunRecord| {
@@ -53,10 +54,15 @@ impl Document {
                 String::new()
             }
         };
-        let own = self.runs.iter().flat_map(|run| {
-            run.warnings.iter().map(move |warning| format!("{}{}", place(run), warning.text))
-        });
-        own.chain(self.warnings.iter().map(|warning| warning.text.clone())).collect()
+        let of_run = |run, warning: &Warning| match warning.kind {
+            WarningKind::Unconfigured => warning.text.clone(),
+            _ => format!("{}{}", place(run), warning.text),
+        };
+        let own =
+            self.runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| of_run(run, warning)));
+        let mut seen = BTreeSet::new();
+        let all = own.chain(self.warnings.iter().map(|warning| warning.text.clone()));
+        all.filter(|text| seen.insert(text.clone())).collect()
     }
 }
 

@@ -36,6 +36,7 @@ mod requirements;
 mod scheduler;
 mod settings;
 mod state;
+mod unconfigured;
 
 pub use again::Start;
 pub use kfunc::prototypes;
@@ -44,3 +45,4 @@ pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, t
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};
 pub use settings::Tunable;
+pub use unconfigured::LeftToLoader;

@@ -18,6 +18,9 @@ use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
+/// The variable that gets the kernel's default slice where it is 0.
+pub(crate) const FILLED: &str = "slice_ns";
+
 /// Most values that are listed of an enumeration. Chosen: a longer list is no help, and an object may have thousands of
 /// variables of one long enumeration.
 const MAX_VALUES: usize = 100;
@@ -103,9 +106,9 @@ pub(crate) fn prepare(
         }
     }
     give_arrays_a_length(object, nr_cpus);
-    let slice = object.variable("slice_ns").filter(|variable| is_tunable(object, variable));
+    let slice = object.variable(FILLED).filter(|variable| is_tunable(object, variable));
     if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
-        out.set("slice_ns", &SCX_SLICE_DFL.to_string());
+        out.set(FILLED, &SCX_SLICE_DFL.to_string());
     }
     for (name, value) in settings {
         match name.strip_prefix("map.") {

@@ -224,6 +224,8 @@ pub enum WarningKind {
     IdleBesideWaiting,
     /// All seeds give the same figures.
     SeedsChangeNothing,
+    /// The scheduler ran without what its own loader would have set.
+    Unconfigured,
 }
 
 impl WarningKind {
@@ -234,13 +236,14 @@ impl WarningKind {
             WarningKind::NeverRan => "never_ran",
             WarningKind::IdleBesideWaiting => "idle_beside_waiting",
             WarningKind::SeedsChangeNothing => "seeds_change_nothing",
+            WarningKind::Unconfigured => "unconfigured",
         }
     }
 
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
-        use WarningKind::{IdleBesideWaiting, NeverRan, SeedsChangeNothing, Starved};
-        [Starved, NeverRan, IdleBesideWaiting, SeedsChangeNothing]
+        use WarningKind::{IdleBesideWaiting, NeverRan, SeedsChangeNothing, Starved, Unconfigured};
+        [Starved, NeverRan, IdleBesideWaiting, SeedsChangeNothing, Unconfigured]
             .into_iter()
             .find(|kind| kind.name() == name)
     }

@@ -179,6 +179,26 @@ impl Object {
         Some(u64::from_le_bytes(word))
     }
 
+    /// Whether the object initialises all of a variable with zeros.
+    pub fn is_zero(&self, variable: &Variable) -> bool {
+        let Some((_, section)) = self.elf.section(&variable.section) else { return true };
+        let from = usize::try_from(variable.offset).unwrap_or(usize::MAX);
+        let len = usize::try_from(variable.size).unwrap_or(usize::MAX);
+        let content = section.data.get(from..from.saturating_add(len)).unwrap_or(&[]);
+        content.iter().all(|byte| *byte == 0)
+    }
+
+    /// A number of at most eight bytes that a struct_ops table has as the object initialises it; nothing where it has no
+    /// such member.
+    pub fn initial_member(&self, table: &StructOpsVar, member: &str) -> Option<u64> {
+        let found = self.btf.members(table.ty).iter().find(|found| self.btf.member_name(found) == member)?;
+        let len = usize::try_from(self.btf.size_of(found.ty)?).ok().filter(|len| (1..=8).contains(len))?;
+        let from = usize::try_from(found.bit_offset / 8).ok()?;
+        let mut word = [0u8; 8];
+        word[..len].copy_from_slice(table.data.get(from..from.checked_add(len)?)?);
+        Some(u64::from_le_bytes(word))
+    }
+
     /// Gives a map its number of entries, as loaders do for maps whose size depends on the machine; false without
     /// such a map.
     pub fn set_max_entries(&mut self, map: &str, max_entries: u32) -> bool {

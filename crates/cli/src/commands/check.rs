@@ -11,6 +11,7 @@ use crate::output;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
 use crate::scheduler::Scheduler;
 use crate::shipped;
+use crate::trust::left_words;
 use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
@@ -32,6 +33,9 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     let object = Object::parse(&args.object, bytes).map_err(refusal)?;
     if !args.as_guest {
         output::print(&needs(&object))?;
+    }
+    if let (false, Some(left)) = (args.as_guest, scheduler.left_to_loader()) {
+        output::print(&format!("\nleft to its loader: {}\n", left_words(&left)))?;
     }
     let mut failure = None;
     let mut verdict = |place: &str, result: Result<String, Failure>| {

@@ -1,6 +1,7 @@
 //! The command from the outside: every test runs the real binary in an empty folder
 //! of its own.
 
+mod authors;
 mod commands;
 mod documentation;
 mod engines;

@@ -1,0 +1,45 @@
+//! What an object leaves to a loader of its own, which does not take part here.
+
+use crate::settings::{FILLED, Tunable, tunables};
+use schedlab_bpf::object::{CPU_COUNTS, Object, ProgramKind};
+
+/// What a loader of the object's own may have done before the scheduler starts, as far as the object shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftToLoader {
+    /// Constants that are 0 in the object, that nobody has set, in an object whose operations have no flags either.
+    pub constants: Vec<String>,
+    /// Programs that run on request alone (`SEC("syscall")`).
+    pub programs: Vec<String>,
+}
+
+impl LeftToLoader {
+    /// What `object` leaves to a loader besides `settings`, the values of `--set`. Switches and enumerators that are 0 are
+    /// defaults and are left out, and what both arms fill in themselves.
+    pub fn of(object: &Object, settings: &[(String, String)]) -> LeftToLoader {
+        let is_set = |name: &str| {
+            let path = |set: &str| {
+                set.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+            };
+            settings.iter().any(|(set, _)| path(set))
+        };
+        let filled = |name: &str| CPU_COUNTS.contains(&name) || name == FILLED;
+        let tables = object.struct_ops().iter();
+        let flags_set = tables.clone().any(|table| {
+            object.initial_member(table, "flags") != Some(0) || is_set(&format!("{}.flags", table.name))
+        });
+        let is_zero = |name: &str| object.variable(name).is_some_and(|variable| object.is_zero(variable));
+        let number =
+            |tunable: &Tunable| matches!(tunable.default.as_str(), "0" | "") && is_zero(&tunable.name);
+        let zero = tunables(object).into_iter().filter(|tunable| tunable.constant && number(tunable));
+        let constants = zero.map(|tunable| tunable.name).filter(|name| !is_set(name) && !filled(name));
+        let constants = if flags_set { Vec::new() } else { constants.collect() };
+        let on_request = object.programs().iter().filter(|program| program.kind == ProgramKind::Syscall);
+        let programs = on_request.map(|program| program.name.clone()).collect();
+        LeftToLoader { constants, programs }
+    }
+
+    /// True if a run shows the scheduler as its author means it, as far as the object tells.
+    pub fn is_nothing(&self) -> bool {
+        self.constants.is_empty() && self.programs.is_empty()
+    }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * NAME.bpf.c - one queue for all CPUs, in the order of virtual times.
+ *
+ * A task's virtual time is its CPU time divided by its weight: of those that wait, the one that has had the least runs next.
+ */
+#include "dsq.h"
+
+/* The queue that all CPUs take their tasks from. */
+#define SHARED 0
+
+/* Longest turn of a task; ns; 5 ms. */
+const volatile u64 slice_ns = 5 * MS;
+
+/* The highest virtual time at which a task has begun to run. */
+static u64 vtime_now;
+
+u64 nr_direct COUNTS("tasks that went straight to an idle CPU");
+u64 nr_queued COUNTS("tasks that had to wait on the shared queue");
+
+SEC("struct_ops/select_cpu")
+s32 NAME_select_cpu(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	s32 prev_cpu = ctx[1];
+	u64 wake_flags = ctx[2];
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle) {
+		__sync_fetch_and_add(&nr_direct, 1);
+		dsq_insert(p, DSQ_LOCAL, slice_ns, 0);
+	}
+	return cpu;
+}
+
+SEC("struct_ops/enqueue")
+void NAME_enqueue(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	u64 enq_flags = ctx[1];
+	u64 vtime = p->scx.dsq_vtime;
+
+	/* A task that has slept gets one turn in advance, not all that it could have had. */
+	if (is_before(vtime, vtime_now - slice_ns))
+		vtime = vtime_now - slice_ns;
+	__sync_fetch_and_add(&nr_queued, 1);
+	dsq_insert_vtime(p, SHARED, slice_ns, vtime, enq_flags);
+}
+
+SEC("struct_ops/dispatch")
+void NAME_dispatch(u64 *ctx)
+{
+	/* The task that has run until now is not on the queue yet: it goes on if nobody waits. */
+	dsq_move_to_local(SHARED);
+}
+
+SEC("struct_ops/running")
+void NAME_running(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+
+	/* CPUs race here; the next task that runs puts it right. */
+	if (is_before(vtime_now, p->scx.dsq_vtime))
+		vtime_now = p->scx.dsq_vtime;
+}
+
+SEC("struct_ops/stopping")
+void NAME_stopping(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	u64 used = slice_ns - p->scx.slice;
+
+	set_dsq_vtime(p, p->scx.dsq_vtime + used * WEIGHT_DFL / p->scx.weight);
+}
+
+SEC("struct_ops/enable")
+void NAME_enable(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+
+	set_dsq_vtime(p, vtime_now);
+}
+
+SEC("struct_ops.s/init")
+s32 NAME_init(u64 *ctx)
+{
+	return scx_bpf_create_dsq(SHARED, NUMA_NO_NODE);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops NAME_ops = {
+	.select_cpu = (void *)NAME_select_cpu,
+	.enqueue = (void *)NAME_enqueue,
+	.dispatch = (void *)NAME_dispatch,
+	.running = (void *)NAME_running,
+	.stopping = (void *)NAME_stopping,
+	.enable = (void *)NAME_enable,
+	.init = (void *)NAME_init,
+	.name = "NAME",
+};
+
+char _license[] SEC("license") = "GPL";
