@@ -4,13 +4,14 @@
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
 #   make swarm   1,000 random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
+#   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build demo test swarm fuzz bench objects clean
+.PHONY: build demo test swarm fuzz bench objects install uninstall clean
 
 build:
 	@scripts/setup build
@@ -38,6 +39,23 @@ fuzz:
 
 bench: build
 	bench/switch_rate
+
+# Where things go, by the GNU conventions; DESTDIR is for packagers.
+PREFIX ?= /usr/local
+bindir = $(DESTDIR)$(PREFIX)/bin
+mandir = $(DESTDIR)$(PREFIX)/share/man/man1
+completions = bash:bash-completion/completions/schedlab zsh:zsh/site-functions/_schedlab fish:fish/vendor_completions.d/schedlab.fish
+
+install: build
+	install -d $(bindir) $(mandir)
+	install -s $(SCHEDLAB) $(bindir)/schedlab
+	$(SCHEDLAB) man $(mandir)
+	$(foreach one,$(completions),install -d $(dir $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(one)))) && \
+		$(SCHEDLAB) completions $(firstword $(subst :, ,$(one))) > $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(one))) && ) true
+
+uninstall:
+	rm -f $(bindir)/schedlab $(mandir)/schedlab.1 $(mandir)/schedlab-*.1
+	$(foreach one,$(completions),rm -f $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(one))) && ) true
 
 clean:
 	$(CARGO) clean

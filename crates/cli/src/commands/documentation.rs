@@ -1,22 +1,40 @@
-//! `completions` and `man`: what the argument parser knows of itself.
+//! `completions` and `man`: what the argument parser knows of itself, with the names that there are.
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::output;
+use crate::scheduler::{FAIR, SWAP};
+use crate::shipped::{MACHINES, SCHEDULERS};
 use crate::target::Target;
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use schedlab_workload::catalog;
+use std::io;
 use std::path::Path;
+
+/// The page of the book that says what holds for all commands; its tables stand in the manual pages as well.
+const REFERENCE: &str = include_str!("../../../../docs/command-line.md");
+
+/// Sections of the manual pages: heading, and what the first row of the table says in [`REFERENCE`].
+const SECTIONS: [(&str, &str); 3] = [
+    ("EXIT STATUS", "| exit code | means |"),
+    ("ENVIRONMENT", "| variable | means |"),
+    ("FILES", "| file | means |"),
+];
 
 /// Prints the completions of a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "schedlab", &mut text);
-    output::print(&String::from_utf8_lossy(&text))
+    clap_complete::generate(args.shell, &mut with_names(), "schedlab", &mut text);
+    output::print(&with_files(args.shell, String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// Prints the main manual page, or writes all pages into a folder.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let mut command = Cli::command();
+    let mut command = with_names();
     command.build();
     let Some(folder) = &args.folder else {
         return output::print(&page(command, "schedlab", Path::new("-"))?);
@@ -25,7 +43,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
         let text = format!("man {}: not a folder; make it first", folder.display());
         return Err(Failure::usage(text));
     }
-    let subcommands: Vec<clap::Command> = command.get_subcommands().cloned().collect();
+    let subcommands: Vec<Command> = command.get_subcommands().cloned().collect();
     write_page(folder, command, "schedlab")?;
     for subcommand in subcommands {
         if subcommand.get_name() != "help" {
@@ -36,17 +54,120 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_page(folder: &Path, command: clap::Command, name: &str) -> Result<(), Failure> {
+/// The names of what an argument takes besides files; nothing for another argument. The parser keeps names for ever, as
+/// long as this command takes.
+fn names(argument: &str) -> Option<Vec<&'static str>> {
+    match argument {
+        "scheduler" | "schedulers" | "object" => {
+            let with_swap = |name: &str| -> &'static str { format!("{name}{SWAP}").leak() };
+            let shipped = SCHEDULERS.iter().flat_map(|one| [one.name, with_swap(one.name)]);
+            Some(std::iter::once(FAIR).chain(shipped).collect())
+        }
+        "workload" | "workloads" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
+        "machine" => Some(MACHINES.iter().map(|(name, _)| *name).collect()),
+        _ => None,
+    }
+}
+
+/// The parser as completions and pages show it: arguments that take a name say which there are.
+fn with_names() -> Command {
+    Cli::command().mut_subcommands(|subcommand| {
+        subcommand.mut_args(|arg| {
+            match names(arg.get_id().as_str()).filter(|_| arg.get_action().takes_values()) {
+                Some(names) => arg.value_parser(PossibleValuesParser::new(names)),
+                None => arg,
+            }
+        })
+    })
+}
+
+/// Where names are completed, files are too: bash does so by itself when no name fits, the others have to be told.
+fn with_files(shell: Shell, mut text: String) -> String {
+    for argument in ["schedulers", "workload", "machine"] {
+        let names = names(argument).unwrap_or_default();
+        match shell {
+            Shell::Zsh => {
+                let list = format!(":({})", names.join(" "));
+                let either =
+                    format!(":{{_alternative \"names:name:({})\" \"files:file:_files\"}}", names.join(" "));
+                text = text.replace(&list, &either);
+            }
+            Shell::Fish => {
+                let list: Vec<String> = names.iter().map(|name| format!("{name}\\t''")).collect();
+                let list = list.join("\n");
+                text = text.replace(&format!("-r -f -a \"{list}\""), &format!("-r -F -a \"{list}\""));
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+fn write_page(folder: &Path, command: Command, name: &str) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.1"));
     let text = page(command, name, &path)?;
     Target::new("man", &path)?.write(&text)
 }
 
-fn page(command: clap::Command, name: &str, path: &Path) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    let name: &'static str = Box::leak(name.to_string().into_boxed_str());
-    clap_mangen::Man::new(command.name(name))
-        .render(&mut text)
-        .map_err(|error| Failure::environment(format!("man {}: {error}", path.display())))?;
+fn page(command: Command, name: &str, path: &Path) -> Result<String, Failure> {
+    let text = rendered(command, name);
+    let text = text.map_err(|error| Failure::environment(format!("man {}: {error}", path.display())))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn rendered(command: Command, name: &str) -> io::Result<Vec<u8>> {
+    let name: &'static str = Box::leak(name.to_string().into_boxed_str());
+    let mut text = Vec::new();
+    Man::new(command.name(name)).render(&mut text)?;
+    for (heading, first_row) in SECTIONS {
+        let mut section = Roff::new();
+        section.control("SH", [heading]);
+        for (what, means) in rows(first_row) {
+            section.control("TP", []);
+            section.text([bold(what)]);
+            section.text([roman(means)]);
+        }
+        section.to_writer(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// The rows of a table of [`REFERENCE`] that begins with `first_row`, as plain text.
+fn rows(first_row: &str) -> Vec<(String, String)> {
+    let lines = REFERENCE.lines().skip_while(|line| *line != first_row).skip(2);
+    let row = |line: &str| {
+        let (what, means) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        Some((plain(what), plain(means)))
+    };
+    lines.map_while(row).collect()
+}
+
+/// Markdown without its marks for code and links.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once("](") {
+        plain.push_str(&before.replacen('[', "", 1));
+        rest = link.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    (plain + rest).replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_the_book_become_sections() {
+        for (heading, first_row) in SECTIONS {
+            assert!(!rows(first_row).is_empty(), "{heading}: no table `{first_row}` in docs/command-line.md");
+        }
+        let (code, means) = &rows(SECTIONS[0].1)[0];
+        assert_eq!((code.as_str(), means.as_str()), ("0", "done"));
+    }
+
+    #[test]
+    fn links_and_code_become_text() {
+        assert_eq!(plain("see [that page](a.md#b) and `x`"), "see that page and x");
+    }
 }

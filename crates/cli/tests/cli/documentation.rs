@@ -2,14 +2,16 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "list",
     "sim",
     "compare",
+    "bench",
     "reproduce",
     "run",
     "deps",
     "check",
+    "new",
     "stat",
     "sched-samples",
     "completions",
@@ -75,6 +77,38 @@ fn completions_for_every_shell() {
 }
 
 #[test]
+fn bash_completes_names() {
+    let folder = Folder::new();
+    folder.write("completions", folder.run("completions bash").ok());
+    let asked = |words: &str, last: usize| {
+        let script = format!(
+            "source ./completions; COMP_WORDS=({words}); COMP_CWORD={last}; _schedlab schedlab \"${{COMP_WORDS[last]}}\" \
+             \"${{COMP_WORDS[last-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let script = script.replace("last", &last.to_string());
+        let done =
+            std::process::Command::new("bash").args(["-c", &script]).current_dir(folder.path()).output();
+        String::from_utf8(done.unwrap().stdout).unwrap().trim().to_string()
+    };
+    assert_eq!(asked("schedlab sim -s sta", 3), "staircase staircase+swap");
+    assert_eq!(asked("schedlab compare -w mkb", 3), "mkbench");
+    assert_eq!(asked("schedlab sim -m p3", 3), "p3-700");
+    assert_eq!(asked("schedlab compa", 1), "compare");
+}
+
+#[test]
+fn other_shells_complete_names_and_files() {
+    let folder = Folder::new();
+    let zsh = folder.run("completions zsh").ok();
+    assert!(
+        zsh.contains("{_alternative \"names:name:(eevdf ") && zsh.contains("\"files:file:_files\"}"),
+        "{zsh}"
+    );
+    let fish = folder.run("completions fish").ok();
+    assert!(fish.contains("-r -F -a \"eevdf\\t''\n"), "{fish}");
+}
+
+#[test]
 fn manual_pages() {
     let folder = Folder::new();
     assert!(folder.run("man").ok().contains(".TH schedlab 1"));
@@ -82,6 +116,17 @@ fn manual_pages() {
     for command in COMMANDS {
         assert!(folder.read(&format!("schedlab-{command}.1")).contains("EXTRA"), "{command}");
     }
+    let page = folder.read("schedlab-sim.1");
+    for section in ["EXIT STATUS", "ENVIRONMENT", "FILES"] {
+        assert!(
+            page.contains(&format!(".SH \"{section}\"")) || page.contains(&format!(".SH {section}")),
+            "{section}"
+        );
+    }
+    assert!(
+        page.contains("SCHEDLAB_CACHE") && page.contains("staircase") && page.contains("p3\\-700"),
+        "{page}"
+    );
     folder.run("man nowhere").refused(2, &["nowhere", "make it first"]);
 }
 
