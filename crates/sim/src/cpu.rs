@@ -3,6 +3,7 @@
 use crate::fair::FairRq;
 use crate::flags::SCX_KICK_IDLE;
 use crate::lock::Timeline;
+use crate::server::Server;
 use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
 use std::collections::VecDeque;
 
@@ -61,6 +62,8 @@ pub struct Cpu {
     /// NUMA node.
     pub node: u32,
     pub(crate) rt: Vec<TaskId>,
+    /// For the normal tasks, where real-time ones leave them nothing.
+    pub(crate) server: Server,
     pub(crate) fair: FairRq,
     /// Other CPUs of the same core.
     pub(crate) siblings: Vec<CpuId>,
@@ -161,6 +164,7 @@ impl Cpu {
             siblings,
             lock: Timeline::default(),
             rt: Vec::new(),
+            server: Server::default(),
             fair: FairRq::default(),
             lazy_resched: false,
             ipi_pending: false,

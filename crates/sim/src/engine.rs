@@ -166,6 +166,7 @@ impl<S: SchedExt> Sim<S> {
             }
             Event::Timer { timer, generation } => self.timer(time, timer, generation),
             Event::LateTimer { cpu } => self.late_timer(cpu, time),
+            Event::Server { cpu } => self.server_timer(cpu, time),
             Event::Exec { cpu, event: inner } => {
                 if !self.postponed(cpu, time, event) {
                     self.k.exec_pending -= 1;
@@ -202,7 +203,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if somebody
     /// asked for it; otherwise the interrupted burst goes on.
-    fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
         if self.k.cpu(cpu).is_idle() {

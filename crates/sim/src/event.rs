@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Ipi { cpu: CpuId },
     /// A BPF timer expires; stale unless its generation is this.
     Timer { timer: u32, generation: u32 },
+    /// The timer of a CPU's deadline server.
+    Server { cpu: CpuId },
     /// A CPU takes the first of the BPF timers that were due while it was busy.
     LateTimer { cpu: CpuId },
     /// A device or timer interrupt of the executor.
@@ -43,6 +45,7 @@ impl Event {
             Event::Watchdog
                 | Event::Timer { .. }
                 | Event::LateTimer { .. }
+                | Event::Server { .. }
                 | Event::Change { .. }
                 | Event::User { .. }
         )

@@ -32,6 +32,9 @@ impl<S: SchedExt> Sim<S> {
         if self.has(OpKind::Runnable) {
             self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
         }
+        if self.k.cpu(cpu).scx_nr_running == 1 {
+            self.k.server_start(cpu);
+        }
         if restored {
             let local = self.k.dsq_local(cpu);
             self.k.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });

@@ -160,6 +160,7 @@ impl Kernel {
     pub(crate) fn fair_update_curr(&mut self, cpu: CpuId) -> bool {
         let Some(task) = self.cpus[cpu.index()].fair.curr else { return false };
         let delta = self.charge_runtime(task);
+        self.server_update(cpu, delta);
         let slice = self.base_slice();
         let rq = &mut self.cpus[cpu.index()].fair;
         let entity = &mut self.tasks.living_mut(task).fair;

@@ -37,6 +37,7 @@ mod rt;
 mod run;
 mod sched;
 mod scx;
+mod server;
 mod sim;
 mod starvation;
 mod task;

@@ -70,6 +70,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
+        self.k.reset_servers();
         // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
         // call ops.dispatch() and tell that they are idle.
         let here = self.k.ctx.cpu;
@@ -303,6 +304,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn disable(&mut self) {
         let was = std::mem::replace(&mut self.k.setup, true);
         self.k.scx.switch_all = false;
+        self.k.reset_servers();
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         for task in tasks {
             // A run that was stopped ends with this event; callbacks of thousands of tasks may take long.

@@ -55,6 +55,8 @@ impl Kernel {
         if entry.scx.slice != SCX_SLICE_INF {
             entry.scx.slice -= entry.scx.slice.min(delta);
         }
+        let cpu = entry.cpu;
+        self.server_update(cpu, delta);
     }
 
     /// `set_task_cpu()`.

@@ -59,6 +59,9 @@ impl<S: SchedExt> Sim<S> {
             SchedClass::Fair => {
                 self.k.count_running(cpu, class, true);
                 self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
+                if self.k.cpu(cpu).fair.nr == 1 {
+                    self.k.server_start(cpu);
+                }
             }
             SchedClass::Ext => self.ext_enqueue(cpu, task, flags),
         }
@@ -391,7 +394,7 @@ impl<S: SchedExt> Sim<S> {
         {
             self.pull(task, cpu);
         }
-        if let Some(task) = self.k.rt_pick(cpu) {
+        if let Some(task) = self.server_pick(cpu, prev).or_else(|| self.k.rt_pick(cpu)) {
             return Some(task);
         }
         if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all {
@@ -421,6 +424,9 @@ impl<S: SchedExt> Sim<S> {
         let k = &mut self.k;
         if let Some(next) = next {
             k.ctx.now = k.ctx.now.max(k.task(next).ready_at);
+        }
+        if prev.is_none() {
+            k.server_update_idle(cpu);
         }
         k.rq_unlock(cpu);
         k.charge(k.machine.costs.context_switch);
@@ -472,6 +478,7 @@ impl<S: SchedExt> Sim<S> {
         k.emit(EventKind::SchedSwitch { prev, prev_state, next });
         if next.is_some() {
             k.arm_tick(cpu);
+            k.server_expect(cpu);
         }
     }
 

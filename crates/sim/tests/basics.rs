@@ -87,6 +87,19 @@ fn real_time_tasks_win() {
 }
 
 #[test]
+fn deadline_servers_keep_a_twentieth_for_normal_tasks() {
+    for normal in [1_usize, 3] {
+        let mut scenario = mixed(normal as u32 + 1, 0, DurationNs::from_secs(5));
+        scenario.tasks[normal].policy = Policy::Fifo(50);
+        for tasks in [fair(1, &scenario).tasks, ext(1, &scenario, Simple::new(false)).tasks] {
+            let share: f64 = tasks[..normal].iter().map(|task| task.share).sum();
+            assert!((0.049..0.055).contains(&share), "{tasks:?}");
+            assert!(tasks[..normal].iter().all(|task| task.share > 0.04 / normal as f64), "{tasks:?}");
+        }
+    }
+}
+
+#[test]
 fn affinity_is_kept() {
     let mut scenario = mixed(4, 4, ms(200));
     for task in &mut scenario.tasks {

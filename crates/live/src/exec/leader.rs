@@ -190,10 +190,12 @@ fn conduct(
     Ok(())
 }
 
-/// The end of a run is measured by this process: it runs before anything that is measured. Tasks
+/// The end of a run is measured by this process: it runs before anything that is measured, real-time tasks too. Tasks
 /// do not inherit that; without privilege it stays as it is.
 fn become_punctual() {
-    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: asks for a number.
+    let highest = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };
+    let parameter = libc::sched_param { sched_priority: highest };
     // SAFETY: reads one sched_param.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameter)

@@ -1,0 +1,417 @@
+//! Deadline servers (`kernel/sched/deadline.c`, Linux 7.3): what real-time tasks leave to the classes below them.
+//!
+//! Each CPU has a server for its normal tasks, be they of the fair class or of sched_ext: 50 ms of CPU time in each
+//! second. It waits for as long as it can still keep that (until zero laxity); what normal tasks run by themselves
+//! meanwhile is its own, and so is idle time. Then it goes before real-time tasks until its time is used up.
+//!
+//! The kernel arms a timer for the server all the time. Here an event is made for it only while a real-time task runs:
+//! at other times it would change nothing but the server's figures, which follow when they matter. Hours of normal load
+//! cost no event.
+
+use crate::Kernel;
+use crate::event::Event;
+use crate::ops::SchedExt;
+use crate::sim::Sim;
+use crate::task::SchedClass;
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+
+/// Time of a server in each period (`sched_init_dl_servers()`).
+const RUNTIME: DurationNs = DurationNs::from_ms(50);
+/// Its period and relative deadline (the same place).
+const PERIOD: DurationNs = DurationNs::from_secs(1);
+/// Time consumed in the background that is not worth waiting for again (`dl_server_min_res`).
+const LEAST: DurationNs = DurationNs::from_ms(1);
+/// Bits that times lose before they are multiplied (`DL_SCALE`).
+const SCALE: u32 = 10;
+
+/// Where a server is in its life, by the letters of the kernel's diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A: it has no tasks.
+    Init,
+    /// B: it waits until it has to run.
+    ZeroLaxityWait,
+    /// C: the same on a CPU that has been idle for all its time.
+    IdleWait,
+    /// D: its tasks go first.
+    Running,
+    /// E: its time is used up until the next period.
+    ReplenishWait,
+}
+
+/// The server of a CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    state: State,
+    /// It has had to run, and has not caught up in the background since (`dl_defer_running`).
+    starving: bool,
+    /// Time that it has left, ns.
+    runtime: i64,
+    /// Until when.
+    deadline: TimeNs,
+    /// When an event comes for it.
+    event_at: Option<TimeNs>,
+}
+
+impl Default for Server {
+    /// One that has had nothing to do for long: its time is whole, its deadline is past.
+    fn default() -> Server {
+        Server {
+            state: State::Init,
+            starving: false,
+            runtime: RUNTIME.0 as i64,
+            deadline: TimeNs::ZERO,
+            event_at: None,
+        }
+    }
+}
+
+impl Server {
+    /// Its tasks go before real-time ones.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+
+    /// When its timer fires.
+    fn timer(&self) -> Option<TimeNs> {
+        match self.state {
+            State::Init | State::Running => None,
+            State::ZeroLaxityWait | State::IdleWait => Some(self.zero_laxity()),
+            State::ReplenishWait => Some(self.deadline),
+        }
+    }
+
+    /// From when on it has to run to have its time before the deadline.
+    fn zero_laxity(&self) -> TimeNs {
+        TimeNs(self.deadline.0.saturating_sub(self.runtime.max(0) as u64))
+    }
+
+    /// `dl_entity_overflow()`: what is left of its time is more than its part of what is left of the period.
+    fn overflows(&self, now: TimeNs) -> bool {
+        let left = self.deadline.since(now).0 >> SCALE;
+        let runtime = (self.runtime.max(0) as u64) >> SCALE;
+        left * (RUNTIME.0 >> SCALE) < (PERIOD.0 >> SCALE) * runtime
+    }
+
+    /// `replenish_dl_new_period()`.
+    fn new_period(&mut self, now: TimeNs) {
+        self.deadline = now + PERIOD;
+        self.runtime = RUNTIME.0 as i64;
+        if !self.starving {
+            self.state = State::ZeroLaxityWait;
+        }
+    }
+
+    /// `dl_server_start()`: the first normal task is queued.
+    fn start(&mut self, now: TimeNs) {
+        match self.state {
+            State::Init => {}
+            State::IdleWait => return self.state = State::ZeroLaxityWait,
+            _ => return,
+        }
+        let passed = self.deadline < now;
+        if self.starving && !passed {
+            if self.overflows(now) {
+                // update_dl_revised_wakeup(): its part of what is left.
+                self.runtime = (self.deadline.since(now).0 / (PERIOD.0 / RUNTIME.0)) as i64;
+            }
+            self.state = State::Running;
+        } else if passed || self.overflows(now) {
+            self.starving = false;
+            self.new_period(now);
+        } else {
+            self.state = if self.zero_laxity() < now { State::Running } else { State::ZeroLaxityWait };
+        }
+    }
+
+    /// `dl_server_stop()`: it has no task.
+    pub(crate) fn stop(&mut self) {
+        self.state = State::Init;
+    }
+
+    /// `update_curr_dl_se()`: its tasks ran for `delta` up to `now`, or the CPU was `idle`. True when its time is used up and
+    /// its tasks have to step back.
+    fn ran(&mut self, now: TimeNs, delta: DurationNs, idle: bool) -> bool {
+        self.runtime -= delta.0 as i64;
+        if !idle && self.state == State::IdleWait {
+            self.state = State::ZeroLaxityWait;
+        }
+        if self.runtime > 0 {
+            return false;
+        }
+        match self.state {
+            State::Init => false,
+            State::IdleWait => {
+                self.runtime = 0;
+                false
+            }
+            State::ZeroLaxityWait | State::ReplenishWait => {
+                self.starving = false;
+                self.new_period(now);
+                if idle {
+                    self.state = State::IdleWait;
+                }
+                false
+            }
+            State::Running => {
+                self.state = State::ReplenishWait;
+                if self.deadline < now {
+                    self.new_period(now);
+                }
+                true
+            }
+        }
+    }
+
+    /// The CPU was idle from `since` to `now`. The timer may have fired meanwhile.
+    fn idled(&mut self, since: TimeNs, now: TimeNs) {
+        let mut since = since;
+        while let Some(timer) = self.timer() {
+            if now < timer {
+                self.ran(now, now.since(since), true);
+                return;
+            }
+            let at = timer.max(since);
+            self.ran(at, at.since(since), true);
+            if self.state == State::IdleWait || self.fires(at) {
+                self.stop();
+            }
+            since = at;
+        }
+    }
+
+    /// `dl_server_timer()`: true when it begins to run; else it waits on, or has been stopped.
+    fn fires(&mut self, now: TimeNs) -> bool {
+        match self.state {
+            State::Init | State::Running => return false,
+            State::IdleWait => {
+                self.stop();
+                return false;
+            }
+            State::ZeroLaxityWait => {
+                if now + LEAST < self.zero_laxity() {
+                    return false;
+                }
+                self.starving = true;
+                if self.overflows(now) {
+                    self.new_period(now);
+                }
+            }
+            State::ReplenishWait => {}
+        }
+        while self.runtime <= 0 {
+            self.deadline += PERIOD;
+            self.runtime += RUNTIME.0 as i64;
+        }
+        if self.deadline < now {
+            self.new_period(now);
+        }
+        self.state = State::Running;
+        true
+    }
+}
+
+impl Kernel {
+    /// A normal task is the first on the run queue of `cpu`.
+    #[inline]
+    pub(crate) fn server_start(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        let entry = &mut self.cpus[cpu.index()];
+        if entry.server.state != State::ZeroLaxityWait {
+            if entry.curr.is_none() {
+                entry.server.idled(entry.last_switch.min(now), now);
+            }
+            entry.server.start(now);
+        }
+        if entry.server.is_running() {
+            self.resched_curr(cpu);
+        }
+        self.server_expect(cpu);
+    }
+
+    /// `dl_server_update()`: a normal task ran for `delta` ns on `cpu`.
+    #[inline]
+    pub(crate) fn server_update(&mut self, cpu: CpuId, delta: u64) {
+        let now = self.ctx.now;
+        let server = &mut self.cpus[cpu.index()].server;
+        if server.ran(now, DurationNs(delta), false) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// `dl_server_update_idle()`: `cpu` is idle no more.
+    #[inline]
+    pub(crate) fn server_update_idle(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        let entry = &mut self.cpus[cpu.index()];
+        if entry.server.state != State::Init {
+            entry.server.idled(entry.last_switch.min(now), now);
+        }
+    }
+
+    /// Sees to it that the server's timer fires while a real-time task runs on `cpu`.
+    #[inline]
+    pub(crate) fn server_expect(&mut self, cpu: CpuId) {
+        let Some(curr) = self.cpus[cpu.index()].curr else { return };
+        if self.task(curr).class == SchedClass::Rt {
+            self.server_arm(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn server_arm(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        let server = &mut self.cpus[cpu.index()].server;
+        let Some(at) = server.timer().map(|at| at.max(now)) else { return };
+        if server.event_at != Some(at) {
+            server.event_at = Some(at);
+            self.queue.push(at, Event::Server { cpu });
+        }
+    }
+
+    /// The normal tasks change their class: each class has a server of its own.
+    pub(crate) fn reset_servers(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.server = Server::default();
+        }
+    }
+}
+
+impl<S: SchedExt> Sim<S> {
+    /// The timer of a server.
+    #[inline(never)]
+    pub(crate) fn server_timer(&mut self, cpu: CpuId, time: TimeNs) {
+        if self.k.cpu(cpu).server.event_at != Some(time) {
+            return;
+        }
+        let clock = self.k.cpu(cpu).clock;
+        if clock > time {
+            self.k.cpu_mut(cpu).server.event_at = Some(clock);
+            self.k.queue.push(clock, Event::Server { cpu });
+            return;
+        }
+        self.k.cpu_mut(cpu).server.event_at = None;
+        self.interrupt(cpu, time, |sim| {
+            let Some(curr) = sim.k.curr(cpu) else { return };
+            sim.k.rq_lock(cpu);
+            sim.charge_curr(cpu, curr);
+            let now = sim.k.ctx.now;
+            if sim.k.cpu_mut(cpu).server.fires(now) {
+                sim.k.resched_curr(cpu);
+            }
+            sim.k.rq_unlock(cpu);
+            sim.k.server_expect(cpu);
+        });
+    }
+
+    /// The class's `update_curr()` of the running task.
+    fn charge_curr(&mut self, cpu: CpuId, curr: TaskId) {
+        match self.k.task(curr).class {
+            SchedClass::Rt => drop(self.k.charge_runtime(curr)),
+            SchedClass::Fair => drop(self.k.fair_update_curr(cpu)),
+            SchedClass::Ext => self.k.scx_update_curr(curr),
+        }
+    }
+
+    /// The task that the server of `cpu` runs, if its tasks go first; a server without a task stops (`pick_task_dl()`).
+    #[inline]
+    pub(crate) fn server_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if !self.k.cpu(cpu).server.is_running() {
+            return None;
+        }
+        let found = if self.k.scx.switch_all {
+            self.ext_pick(cpu, prev)
+        } else {
+            self.k.fair_update_curr(cpu);
+            self.k.fair_pick(cpu)
+        };
+        if found.is_none() {
+            self.k.cpu_mut(cpu).server.stop();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> TimeNs {
+        TimeNs(ms * 1_000_000)
+    }
+
+    fn ms(ms: u64) -> DurationNs {
+        DurationNs::from_ms(ms)
+    }
+
+    fn started() -> Server {
+        let mut server = Server::default();
+        server.start(at(0));
+        server
+    }
+
+    #[test]
+    fn a_starved_server_runs_for_50_ms_after_950() {
+        let mut server = started();
+        assert_eq!((server.state, server.timer()), (State::ZeroLaxityWait, Some(at(950))));
+        assert!(server.fires(at(950)));
+        assert!(!server.ran(at(999), ms(49), false));
+        assert!(server.ran(at(1000), ms(1), false));
+        assert_eq!((server.state, server.timer()), (State::ReplenishWait, Some(at(1950))));
+        // Real-time tasks alone from here on: it does not wait again.
+        assert!(server.fires(at(1950)));
+    }
+
+    #[test]
+    fn background_time_puts_it_off() {
+        let mut server = started();
+        server.ran(at(100), ms(20), false);
+        assert_eq!(server.timer(), Some(at(970)));
+        assert!(!server.fires(at(950)), "a timer that was armed before");
+        server.ran(at(200), ms(30), false);
+        assert_eq!((server.state, server.timer()), (State::ZeroLaxityWait, Some(at(200 + 950))));
+    }
+
+    #[test]
+    fn it_catches_up_after_it_was_starving() {
+        let mut server = started();
+        server.fires(at(950));
+        server.ran(at(1002), ms(52), false);
+        server.ran(at(1003), ms(1), false);
+        assert_eq!(
+            (server.state, server.starving, server.timer()),
+            (State::ZeroLaxityWait, false, Some(at(1953)))
+        );
+    }
+
+    #[test]
+    fn idle_time_counts_and_stops_it() {
+        let mut server = started();
+        server.idled(at(10), at(30));
+        assert_eq!((server.state, server.timer()), (State::ZeroLaxityWait, Some(at(970))));
+        server.idled(at(40), at(90));
+        assert_eq!(server.state, State::IdleWait);
+        server.start(at(90));
+        assert_eq!(server.state, State::ZeroLaxityWait);
+        server.idled(at(100), at(5_000));
+        assert_eq!(server.state, State::Init);
+        server.start(at(5_000));
+        assert_eq!((server.state, server.timer()), (State::ZeroLaxityWait, Some(at(5_950))));
+    }
+
+    #[test]
+    fn a_starving_server_whose_task_sleeps_gets_its_part() {
+        let mut server = started();
+        server.fires(at(950));
+        server.ran(at(960), ms(10), false);
+        server.stop();
+        server.start(at(970));
+        assert!(server.is_running());
+        // 40 ms of 50 are left, and 980 of 1,000.
+        assert_eq!(server.runtime, 40_000_000);
+        server.stop();
+        server.start(at(1_750));
+        assert_eq!((server.is_running(), server.runtime), (true, 10_000_000));
+    }
+}

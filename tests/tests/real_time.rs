@@ -1,0 +1,66 @@
+//! What real-time tasks leave to the others, in both arms: the kernel's deadline servers.
+//!
+//! Says "skipped" with the reason where there is no QEMU or kernel.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::time::Duration;
+
+use schedlab_live::kernel_image;
+use schedlab_report::from_json;
+use schedlab_tests::Schedlab;
+use schedlab_trace::RunRecord;
+
+/// Far more than any of these takes on a busy host, boot under emulation included.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A real-time hog, and a normal one on the same CPU.
+const STARVING: &str = "
+name = 'starving'
+end = '6s'
+
+[programs]
+hog = ['repeat forever', 'run 1ms', 'done']
+
+[[tasks]]
+name = 'rt'
+program = 'hog'
+policy = 'fifo:10'
+
+[[tasks]]
+name = 'normal'
+program = 'hog'
+";
+
+fn run(lab: &Schedlab, arm: &[&str], scheduler: &str) -> RunRecord {
+    let fixed = ["-q", "-c", "1", "-s", scheduler, "-w", "starving.toml", "--json", "r.json"];
+    let ended = lab.run(&[arm, &fixed].concat(), LIMIT);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {scheduler}");
+    from_json(&std::fs::read_to_string(lab.path("r.json")).unwrap()).unwrap().runs.remove(0)
+}
+
+/// A deadline server gives 50 ms of each second to the fair class and to sched_ext; a tick may pass before it is seen to be over.
+#[test]
+fn a_real_time_hog_leaves_a_twentieth_to_normal_tasks() {
+    let lab = Schedlab::new("real-time");
+    std::fs::write(lab.path("starving.toml"), STARVING).unwrap();
+    let kernel = kernel_image::find_or_fetch(&mut |_| {});
+    for scheduler in ["eevdf", "o1"] {
+        let mut runs = vec![run(&lab, &["sim"], scheduler)];
+        match &kernel {
+            Err(error) => println!("skipped on a real kernel: {error}"),
+            Ok(_) => runs.push(run(&lab, &["run", "--vm", "--icount=16"], scheduler)),
+        }
+        for run in runs {
+            let told = format!("{scheduler} {:?}: {:?}", run.backend, run.tasks);
+            println!("{told}");
+            assert_eq!(run.exit.kind.name(), "none", "{told}");
+            let share = |name: &str| run.tasks.iter().find(|task| task.name == name).unwrap().share;
+            assert!((share("normal") - 0.05).abs() < 0.01 && (share("rt") - 0.95).abs() < 0.01, "{told}");
+            let longest = run.metric("run_delay_ns_max").unwrap();
+            assert!((longest / 950e6 - 1.0).abs() < 0.02, "{scheduler} {:?}: {longest} ns", run.backend);
+            // The watchdog waits longer than that.
+            assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+        }
+    }
+}
