@@ -1,6 +1,7 @@
-//! Progress on standard error: only on a terminal, only for what takes longer than a
-//! second, never with `-q`.
+//! Progress on standard error, never with `-q`: a bar on a terminal for what takes longer than a second, elsewhere a line now and
+//! then; and a word before the start of what is known to take long.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_base::DurationNs;
 use schedlab_trace::{Event, Sink};
@@ -10,16 +11,30 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Work shorter than this shows nothing.
+/// Work shorter than this shows no bar.
 const DELAY: Duration = Duration::from_secs(1);
+/// Time between two lines where there is no terminal. Chosen: a log of an hour stays readable.
+const LINES: Duration = Duration::from_secs(30);
+/// Simulated time of all runs from which on it is told beforehand. Chosen: some seconds of host time for a small machine.
+const LONG: DurationNs = DurationNs::from_secs(60);
 
-/// A bar that appears late.
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Nothing,
+    Bar,
+    Lines,
+}
+
+/// How far the work is, shown late.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    label: String,
     bar: ProgressBar,
     start: Instant,
-    shown: Mutex<bool>,
-    wanted: bool,
+    show: Show,
+    /// Whether the bar is there, and how many lines there have been.
+    shown: Mutex<u32>,
 }
 
 impl Progress {
@@ -38,22 +53,32 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(label.to_string());
-        let wanted = !quiet && std::io::stderr().is_terminal();
-        Progress { bar, start: Instant::now(), shown: Mutex::new(false), wanted }
+        let show = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Show::Nothing,
+            (false, true) => Show::Bar,
+            (false, false) => Show::Lines,
+        };
+        Progress { label: label.to_string(), bar, start: Instant::now(), show, shown: Mutex::new(0) }
     }
 
     /// Sets how far the work is, with a word about it.
     pub(crate) fn set(&self, position: u64, message: String) {
-        if !self.wanted || self.start.elapsed() < DELAY {
-            self.bar.set_position(position);
-            return;
-        }
+        let elapsed = self.start.elapsed();
         let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !*shown {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            *shown = true;
+        match self.show {
+            Show::Bar if elapsed >= DELAY => {
+                if *shown == 0 {
+                    self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                    *shown = 1;
+                }
+                self.bar.set_message(message);
+            }
+            Show::Lines if elapsed >= LINES * (*shown + 1) => {
+                *shown = (elapsed.as_secs() / LINES.as_secs()) as u32;
+                output::note(&line(&self.label, position, self.bar.length(), &message, elapsed));
+            }
+            _ => {}
         }
-        self.bar.set_message(message);
         self.bar.set_position(position);
     }
 
@@ -61,6 +86,24 @@ impl Progress {
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A line of progress: how far, and how long the rest will take at this pace.
+fn line(label: &str, position: u64, total: Option<u64>, message: &str, elapsed: Duration) -> String {
+    let total = total.filter(|total| (1..=*total).contains(&position));
+    let Some(total) = total else { return format!("{label}: {message}, {} s so far", elapsed.as_secs()) };
+    let left = elapsed.as_secs_f64() * (total - position) as f64 / position as f64;
+    format!("{label}: {message}, {} s so far, about {left:.0} s left", elapsed.as_secs())
+}
+
+/// Says beforehand how much there is to do, where it is much: `runs` of which each lasts for `each`, if that is known.
+pub(crate) fn announce(runs: usize, each: Option<DurationNs>, real: bool, quiet: bool) {
+    let Some(each) = each.filter(|each| !quiet && *each * runs as u64 >= LONG) else { return };
+    let what = if real { "" } else { " of simulated time" };
+    let length = format!("{} s{what}", each.as_secs_f64());
+    let all =
+        if runs == 1 { format!("one run of {length}") } else { format!("{runs} runs of {length} each") };
+    output::note(&format!("{all}; --duration makes it less"));
 }
 
 /// Events between two looks at the clock. Chosen: some milliseconds of work.
@@ -96,5 +139,24 @@ impl Sink for RunProgress {
             let position = if self.known_end { ms } else { 0 };
             self.progress.set(position, format!("{:.3} s simulated", ms as f64 / 1e3));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_what_is_left_where_that_is_known() {
+        let elapsed = Duration::from_secs(30);
+        assert_eq!(
+            line("running", 3, Some(12), "3 of 12 runs", elapsed),
+            "running: 3 of 12 runs, 30 s so far, about 90 s left"
+        );
+        assert_eq!(
+            line("running", 0, Some(12), "0 of 12 runs", elapsed),
+            "running: 0 of 12 runs, 30 s so far"
+        );
+        assert_eq!(line("simulating", 7, None, "0.007 s", elapsed), "simulating: 0.007 s, 30 s so far");
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::suggest::did_you_mean;
 use schedlab_base::DurationNs;
-use schedlab_workload::{Scenario, catalog, file, rtapp};
+use schedlab_workload::{End, Scenario, catalog, file, rtapp};
 use std::path::Path;
 
 /// Builds the workload of `-w` with a seed; `duration` goes before a file's own.
@@ -57,5 +57,14 @@ fn refused(spec: &str, error: &dyn std::fmt::Display) -> Failure {
         Failure::usage(text)
     } else {
         Failure::usage(format!("workload {spec}: {text}"))
+    }
+}
+
+/// When a run of a scenario ends, if its work does not decide that.
+pub(crate) fn fixed_end(scenario: &Scenario, limit: Option<DurationNs>) -> Option<DurationNs> {
+    match (scenario.end, limit) {
+        (End::After(end), Some(limit)) => Some(end.min(limit)),
+        (End::After(end), None) => Some(end),
+        (End::AllExit | End::ForegroundExit, _) => None,
     }
 }

@@ -162,45 +162,63 @@ pub fn scheduler_tables(run: &RunRecord) -> String {
     text
 }
 
-/// One table a workload and metric, the baseline first in every group of lines.
+/// One table a workload and metric, the baseline first in every group of lines. Metrics with the same figures share one.
 pub fn comparison_table(comparisons: &[Comparison]) -> String {
-    let mut text = String::new();
+    let mut tables: Vec<ComparedTable> = Vec::new();
     let mut left: Vec<&Comparison> = comparisons.iter().collect();
     while let Some(&first) = left.first() {
-        let same = |other: &&Comparison| {
-            other.metric == first.metric
-                && other.cell.workload == first.cell.workload
-                && other.cell.machine == first.cell.machine
-                && other.cell.backend == first.cell.backend
-        };
+        let same = |other: &&Comparison| other.metric == first.metric && same_runs(other, first);
         let (group, rest): (Vec<&Comparison>, Vec<&Comparison>) = left.iter().partition(|c| same(c));
-        text.push_str(&group_table(&group));
-        text.push('\n');
+        let rows = compared_rows(&group);
+        let alike = |table: &&mut ComparedTable| {
+            let of = table.first;
+            same_runs(of, first) && of.unit == first.unit && of.better == first.better && table.rows == rows
+        };
+        match tables.iter_mut().find(alike) {
+            Some(table) => table.metrics.push(&first.metric),
+            None => tables.push(ComparedTable { first, metrics: vec![&first.metric], rows }),
+        }
         left = rest;
     }
-    text.truncate(text.trim_end().len());
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
+    tables.iter().map(ComparedTable::text).collect::<Vec<_>>().join("\n")
 }
 
-fn group_table(group: &[&Comparison]) -> String {
-    let first = group[0];
-    let direction = match first.better {
-        Better::Higher => ", higher is better",
-        Better::Lower => ", lower is better",
-        Better::Neither => "",
-    };
-    let unit = if first.unit == "1" { String::new() } else { format!(" in {}", first.unit) };
-    let mut text = format!(
-        "{}{unit} of {} on {} ({}){direction}; intervals at {} %\n\n",
-        first.metric,
-        workload_text(&first.cell.workload),
-        first.cell.machine,
-        first.cell.backend.name(),
-        first.level_percent
-    );
+/// A table of one metric, or of several whose figures are all the same.
+struct ComparedTable<'a> {
+    first: &'a Comparison,
+    metrics: Vec<&'a str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl ComparedTable<'_> {
+    fn text(&self) -> String {
+        let first = self.first;
+        let direction = match first.better {
+            Better::Higher => ", higher is better",
+            Better::Lower => ", lower is better",
+            Better::Neither => "",
+        };
+        let unit = if first.unit == "1" { String::new() } else { format!(" in {}", first.unit) };
+        let header = ["CPUs", "scheduler", "runs", "mean", "+/-", "sd", "change", "verdict"];
+        format!(
+            "{}{unit} of {} on {} ({}){direction}; intervals at {} %\n\n{}",
+            self.metrics.join(", "),
+            workload_text(&first.cell.workload),
+            first.cell.machine,
+            first.cell.backend.name(),
+            first.level_percent,
+            table(&header, &[0, 2, 3, 4, 5, 6], &self.rows)
+        )
+    }
+}
+
+/// Whether two comparisons are about the same runs, but for their number of CPUs.
+fn same_runs(a: &Comparison, b: &Comparison) -> bool {
+    a.cell.workload == b.cell.workload && a.cell.machine == b.cell.machine && a.cell.backend == b.cell.backend
+}
+
+/// The rows of one metric: the baseline of each number of CPUs, and who is compared with it.
+fn compared_rows(group: &[&Comparison]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut last = None;
     for comparison in group {
@@ -213,9 +231,7 @@ fn group_table(group: &[&Comparison]) -> String {
         let tail = [change(comparison), verdict_text(comparison)];
         rows.push(sample_row(cpus, &comparison.candidate, tail));
     }
-    let header = ["CPUs", "scheduler", "runs", "mean", "+/-", "sd", "change", "verdict"];
-    text.push_str(&table(&header, &[0, 2, 3, 4, 5, 6], &rows));
-    text
+    rows
 }
 
 fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {

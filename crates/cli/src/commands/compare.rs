@@ -7,7 +7,7 @@ use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::entry;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::{Progress, announce};
 use crate::real::{RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
@@ -15,7 +15,8 @@ use crate::simulation::{Simulation, ejection};
 use crate::swap_scope;
 use crate::sweep::{Made, sweep};
 use crate::trust::strict;
-use crate::workload::scenario;
+use crate::workload::{fixed_end, scenario};
+use schedlab_base::DurationNs;
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, advice, compare as compare_runs, comparison_table, metrics_table, run_summary,
@@ -38,10 +39,11 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
+    let end = fixed_end(&scenario, setup.duration);
     let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
     let shown = |name: &str| verbose || own.iter().any(|own| own == name);
     let (document, lost, failed) = if simulated {
-        let Some(made) = simulated_runs(args, &schedulers, quiet)? else { return Ok(()) };
+        let Some(made) = simulated_runs(args, &schedulers, end, quiet)? else { return Ok(()) };
         let comparisons = compare_runs(
             &complete(&made.records, &schedulers, args),
             args.verdict.confidence,
@@ -52,7 +54,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         (Document { runs, comparisons, ..Document::default() }, lost, failed)
     } else {
         only_simulated(setup.after_ejection)?;
-        let (runs, failed) = match real_runs(args, &schedulers, quiet)? {
+        let (runs, failed) = match real_runs(args, &schedulers, end, quiet)? {
             (runs, Some(failure)) if runs.is_empty() => return Err(failure),
             made => made,
         };
@@ -74,6 +76,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
 fn simulated_runs(
     args: &CompareArgs,
     schedulers: &[Scheduler],
+    end: Option<DurationNs>,
     quiet: bool,
 ) -> Result<Option<Made>, Failure> {
     let limit = TimeLimit(args.host.time_limit);
@@ -85,6 +88,7 @@ fn simulated_runs(
     for simulation in runs.iter().step_by(args.runs.get()) {
         simulation.check(limit)?;
     }
+    announce(runs.len(), end, false, quiet);
     sweep(&runs, &args.sweep, limit, quiet)
 }
 
@@ -177,7 +181,12 @@ pub(super) type Real = (Vec<RunRecord>, Option<Failure>);
 ///
 /// # Errors
 /// A machine that cannot do any of them.
-fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real, Failure> {
+fn real_runs(
+    args: &CompareArgs,
+    schedulers: &[Scheduler],
+    end: Option<DurationNs>,
+    quiet: bool,
+) -> Result<Real, Failure> {
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         // Before the runs that need none of it.
         check_machine()?;
@@ -206,6 +215,7 @@ fn real_runs(args: &CompareArgs, schedulers: &[Scheduler], quiet: bool) -> Resul
             }
         }
     }
+    announce(runs.len(), end, true, quiet);
     Ok(in_turn(&runs, quiet))
 }
 

@@ -7,7 +7,7 @@ use crate::defect;
 use crate::entry;
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::RunProgress;
+use crate::progress::{RunProgress, announce};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
@@ -15,7 +15,8 @@ use crate::simulation::{Simulation, Watch, ejection, parties};
 use crate::swap_scope;
 use crate::target::{self, Draft, Target};
 use crate::trust::strict;
-use schedlab_base::{DurationNs, Machine, TimeNs};
+use crate::workload::fixed_end;
+use schedlab_base::{Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
     Document, PerfettoSink, SampleSink, after_ejection_text, counters_table, longest_waits, metrics_table,
@@ -23,7 +24,7 @@ use schedlab_report::{
 };
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
-use schedlab_workload::{End, Scenario};
+use schedlab_workload::Scenario;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -79,8 +80,10 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         simulation.engine.announce(quiet);
     }
     deadline.check(&simulation.describe())?;
+    let end = fixed_end(&scenario, simulation.limit);
+    announce(1, end, false, quiet);
     let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
-    let progress = RunProgress::new(end(&scenario, simulation.limit), quiet);
+    let progress = RunProgress::new(end, quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
     let mut watch =
         Watch { mark: args.sched_mark.clone(), priorities, stop: deadline.stop(), ..Watch::default() };
@@ -145,15 +148,6 @@ pub(crate) fn machine(setup: &SetupArgs, cpus: Option<NonZeroUsize>) -> Result<M
         Some(count) => {
             machine.with_cpus(count.get()).map_err(|error| Failure::usage(format!("-c {count}: {error}")))
         }
-    }
-}
-
-/// When the run ends, where that is known beforehand.
-fn end(scenario: &Scenario, limit: Option<DurationNs>) -> Option<DurationNs> {
-    match (scenario.end, limit) {
-        (End::After(end), Some(limit)) => Some(end.min(limit)),
-        (End::After(end), None) => Some(end),
-        (End::AllExit | End::ForegroundExit, _) => None,
     }
 }
 

@@ -9,7 +9,7 @@ const ENDLESS: &str = "-w cpuhog:ntasks=64,ttime=1000000s";
 #[test]
 fn a_run_ends_with_its_time_limit() {
     let folder = Folder::new();
-    let done = folder.run(&format!("sim -s o1 {ENDLESS} -c 8 --seed 5 --time-limit 200ms --json r.json"));
+    let done = folder.run(&format!("sim -s o1 {ENDLESS} -c 8 --seed 5 --time-limit 200ms --json r.json -q"));
     assert_eq!(done.code, 3, "{done:?}");
     for part in
         ["run of o1 under cpuhog", "with 8 CPUs, seed 5", "--time-limit", "s of simulated time", "--duration"]

@@ -138,3 +138,27 @@ fn documents_tables_and_parameters_by_name() {
     assert!(text.contains("No verdict depends on: tick, fork"), "{text}");
     assert!(folder.read("r.json").contains("\"sensitivity\""));
 }
+
+#[test]
+fn metrics_with_the_same_figures_share_a_table() {
+    let text = Folder::new().run("compare -q -s eevdf,o1 -w mkbench:makes=1,scale=0.001 -c 2 --runs 2").ok();
+    let title = "build_time_avg, makespan, build_time_fastest, build_time_slowest in s of mkbench:";
+    assert!(text.contains(title), "{text}");
+    assert_eq!(text.matches("verdict\n").count(), 1, "{text}");
+}
+
+#[test]
+fn long_work_is_announced() {
+    let folder = Folder::new();
+    let told = |line: &str| folder.run(line).err;
+    let hog = "cpuhog:ntasks=1,ttime=80s -c 1";
+    let single = told(&format!("sim -s eevdf -w {hog}"));
+    assert!(
+        single.contains("schedlab: one run of 80 s of simulated time; --duration makes it less\n"),
+        "{single}"
+    );
+    let several = told(&format!("compare -s eevdf,o1 --runs 2 -w {hog} --duration 20s"));
+    assert!(several.contains("schedlab: 4 runs of 20 s of simulated time each;"), "{several}");
+    assert_eq!(told(&format!("sim -q -s eevdf -w {hog}")), "");
+    assert_eq!(told(&format!("sim -s eevdf -w {hog} --duration 10s")), "");
+}
