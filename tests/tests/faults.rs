@@ -243,3 +243,33 @@ fn a_full_disk() {
         &["standard output", "No space"],
     );
 }
+
+/// The kernel's rules on idle CPUs by node (`validate_node()` in its `ext/idle.c`): asking by node without tracking by node, or the
+/// other way round, ends the scheduler; no node is an error for the program alone.
+#[test]
+fn idle_cpus_are_asked_for_as_they_are_tracked() {
+    let lab = Schedlab::new("by-node");
+    if object(&lab, "by_node", "bpf").is_none() {
+        return;
+    }
+    let run = |settings: &[&str]| {
+        let mut arguments =
+            vec!["sim", "-s", "./by_node.bpf.o", "-c", "2", "-w", "periodic:tasks=3,ttime=100ms", "-v"];
+        arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        lab.run(&arguments, LIMIT)
+    };
+    let by_node = "by_node_ops.flags=64";
+    for (settings, words) in [
+        (vec!["node=0"], "per-node idle tracking is disabled"),
+        (vec![by_node], "per-node idle tracking is enabled"),
+        (vec!["node=7", by_node], "invalid node 7"),
+    ] {
+        let ended = run(&settings);
+        assert_eq!(ended.code, 4, "{settings:?} {ended:?}");
+        assert!(ended.err.contains(words), "{settings:?}: no {words:?} in {}", ended.err);
+    }
+    for settings in [vec![], vec!["node=0", by_node], vec!["node=-1", by_node]] {
+        let ended = run(&settings);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{settings:?}");
+    }
+}

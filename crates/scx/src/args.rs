@@ -161,8 +161,9 @@ pub(crate) trait KernelObjects {
     /// Whether a task that is none of the run's is on a CPU, and which CPU that is: 0 for a number that is no CPU's.
     fn remains(&mut self, task: TaskArg) -> (bool, CpuId);
 
-    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing); `node` -1 is all nodes.
-    fn idle_mask_pointer(&mut self, smt: bool, node: i32) -> Result<GuestAddr, Fault>;
+    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing), that of a node if one is
+    /// asked for.
+    fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault>;
 
     /// The CPUs of a mask.
     fn mask(&mut self, mask: MaskArg) -> Result<CpuMask, Fault>;
@@ -234,16 +235,12 @@ impl KernelObjects for Cx<'_, '_, '_> {
         (on_cpu != 0, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
     }
 
-    fn idle_mask_pointer(&mut self, smt: bool, node: i32) -> Result<GuestAddr, Fault> {
+    fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault> {
         let (join, mem) = self.kernel_objects();
-        let mut mask = if smt { join.k.idle_smtmask() } else { join.k.idle_cpumask() };
-        if node >= 0 {
-            for cpu in 0..join.state.nr_cpus {
-                if join.k.machine().cpus[cpu].node != node as u32 {
-                    mask.clear(CpuId(cpu as u32));
-                }
-            }
-        }
+        let mask = match node {
+            Some(node) => join.k.idle_mask_node(node, smt),
+            None => join.k.idle_mask(smt),
+        };
         let at = join.state.cpus.idle_mask(smt);
         write_mask(mem, at, &mask).map(|()| at)
     }

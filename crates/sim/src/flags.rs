@@ -183,4 +183,6 @@ pub mod errno {
     pub const EINVAL: i32 = 22;
     /// Argument list too long.
     pub const E2BIG: i32 = 7;
+    /// Operation not supported.
+    pub const EOPNOTSUPP: i32 = 95;
 }

@@ -6,6 +6,12 @@ use crate::flags::*;
 use schedlab_base::{CpuId, CpuMask, TaskId};
 use schedlab_trace::ExitKind;
 
+/// No node in particular.
+const NUMA_NO_NODE: i32 = -1;
+
+/// The kernel's words where a CPU is picked without a node though idle CPUs are tracked by node.
+const PICK_BY_NODE: &str = "per-node idle tracking is enabled";
+
 /// The lowest CPU of both sets that is `>= from`, among the first `words` words.
 fn next_of(a: &CpuMask, b: &CpuMask, words: usize, from: usize) -> Option<CpuId> {
     let (a, b) = (a.words(), b.words());
@@ -32,58 +38,70 @@ impl Kernel {
 
     /// `scx_bpf_pick_idle_cpu()`: the CPU or `-EBUSY`.
     pub fn pick_idle_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
-        if !self.builtin_idle_on() {
+        if !self.tracks_without_nodes(PICK_BY_NODE) || !self.builtin_idle_on() {
             return -errno::EBUSY;
         }
-        let node = self.start_node();
-        self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+        self.pick_idle(allowed, 0, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+    }
+
+    /// `scx_bpf_pick_idle_cpu_node()`: the CPU or a negative error, `-EBUSY` where none is idle.
+    pub fn pick_idle_cpu_node(&mut self, allowed: &CpuMask, node: i32, flags: u64) -> i32 {
+        match self.check_node(node) {
+            Ok(node) => self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32),
+            Err(errno) => -errno,
+        }
     }
 
     /// `scx_bpf_pick_any_cpu()`: an idle CPU if there is one, else the next of
     /// `allowed` in turn, or `-EBUSY` for an empty set.
     pub fn pick_any_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
-        if self.scx.builtin_idle {
-            let node = self.start_node();
-            if let Some(cpu) = self.pick_idle(allowed, node, flags) {
-                return cpu.0 as i32;
-            }
+        if !self.tracks_without_nodes(PICK_BY_NODE) {
+            return -errno::EBUSY;
         }
+        let idle = if self.scx.builtin_idle { self.pick_idle(allowed, 0, flags) } else { None };
+        self.any_of(idle, allowed)
+    }
+
+    /// `scx_bpf_pick_any_cpu_node()`: the same, of the node alone with `SCX_PICK_IDLE_IN_NODE`.
+    pub fn pick_any_cpu_node(&mut self, allowed: &CpuMask, node: i32, flags: u64) -> i32 {
+        let node = match self.check_node(node) {
+            Ok(node) => node,
+            Err(errno) => return -errno,
+        };
+        let idle = self.pick_idle(allowed, node, flags);
+        let mut from = *allowed;
+        if flags & SCX_PICK_IDLE_IN_NODE != 0 {
+            let elsewhere = self.cpus.iter().filter(|cpu| cpu.node as usize != node);
+            elsewhere.for_each(|cpu| from.clear(cpu.id));
+        }
+        self.any_of(idle, &from)
+    }
+
+    /// The idle CPU that was found, else the next of `from` in turn; `-EBUSY` for an empty set.
+    fn any_of(&mut self, idle: Option<CpuId>, from: &CpuMask) -> i32 {
         let online = self.machine.all_cpus();
-        self.distribute(allowed, &online).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+        let found = idle.or_else(|| self.distribute(from, &online));
+        found.map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
     }
 
-    /// `scx_bpf_get_idle_cpumask()`: of the current node when tracked by node.
-    pub fn idle_cpumask(&mut self) -> CpuMask {
-        if !self.builtin_idle_on() {
+    /// `scx_bpf_get_idle_cpumask()`, or with `smt` `scx_bpf_get_idle_smtmask()`, of whole idle cores; empty with an error
+    /// where idle CPUs are not tracked, or by node.
+    pub fn idle_mask(&mut self, smt: bool) -> CpuMask {
+        if !self.tracks_without_nodes("SCX_OPS_BUILTIN_IDLE_PER_NODE enabled") || !self.builtin_idle_on() {
             return CpuMask::EMPTY;
         }
-        self.scx.idle_cpus.cpu[self.start_node()]
+        self.idle_mask_of(0, smt)
     }
 
-    /// `scx_bpf_get_idle_smtmask()`: whole idle cores.
-    pub fn idle_smtmask(&mut self) -> CpuMask {
-        if !self.builtin_idle_on() {
-            return CpuMask::EMPTY;
-        }
-        let node = self.start_node();
-        if self.topology.smt { self.scx.idle_cpus.smt[node] } else { self.scx.idle_cpus.cpu[node] }
+    /// `scx_bpf_get_idle_cpumask_node()`, `scx_bpf_get_idle_smtmask_node()`: empty without a node, and with an error
+    /// where idle CPUs are not tracked by node or for a bad node.
+    pub fn idle_mask_node(&mut self, node: i32, smt: bool) -> CpuMask {
+        self.check_node(node).map_or(CpuMask::EMPTY, |node| self.idle_mask_of(node, smt))
     }
 
-    /// `scx_bpf_get_idle_cpumask_node()`: empty with an error without tracking
-    /// by node or for a bad node.
-    pub fn idle_cpumask_node(&mut self, node: i32) -> CpuMask {
-        match self.check_node(node) {
-            Some(node) => self.scx.idle_cpus.cpu[node],
-            None => CpuMask::EMPTY,
-        }
-    }
-
-    /// `scx_bpf_pick_idle_cpu_node()`.
-    pub fn pick_idle_cpu_node(&mut self, allowed: &CpuMask, node: i32, flags: u64) -> i32 {
-        match self.check_node(node) {
-            Some(node) => self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32),
-            None => -errno::EBUSY,
-        }
+    fn idle_mask_of(&self, node: usize, smt: bool) -> CpuMask {
+        let masks = &self.scx.idle_cpus;
+        if smt && self.topology.smt { masks.smt[node] } else { masks.cpu[node] }
     }
 
     /// `scx_bpf_select_cpu_dfl()`: the CPU, and whether it was idle (then its idle
@@ -124,25 +142,33 @@ impl Kernel {
         self.scx.builtin_idle
     }
 
-    fn check_node(&mut self, node: i32) -> Option<usize> {
+    /// False, with the error `message`, where idle CPUs are tracked by node.
+    fn tracks_without_nodes(&mut self, message: &str) -> bool {
+        if self.scx.idle_per_node {
+            self.error(ExitKind::Error, message.into());
+        }
+        !self.scx.idle_per_node
+    }
+
+    /// `validate_node()`: the node, or the error number for the program.
+    fn check_node(&mut self, node: i32) -> Result<usize, i32> {
         if !self.scx.idle_per_node {
             self.error(ExitKind::Error, "per-node idle tracking is disabled".into());
-            return None;
+            return Err(errno::EOPNOTSUPP);
+        }
+        if node == NUMA_NO_NODE {
+            return Err(errno::ENOENT);
         }
         if !(0..self.nr_nodes as i32).contains(&node) {
             self.error(ExitKind::Error, format!("invalid node {node}"));
-            return None;
+            return Err(errno::EINVAL);
         }
-        Some(node as usize)
+        Ok(node as usize)
     }
 }
 
 /// The core's part.
 impl Kernel {
-    fn start_node(&self) -> usize {
-        self.idle_node_of(self.ctx.cpu)
-    }
-
     fn idle_node_of(&self, cpu: CpuId) -> usize {
         if self.scx.idle_per_node { self.cpus[cpu.index()].node as usize } else { 0 }
     }

@@ -3,12 +3,9 @@
 use super::group::{ENQUEUE, SELECT_CPU, UNLOCKED};
 use super::{Kfunc, kfunc};
 use crate::args::{AnyTask, Cx, KernelObjects, MaskArg};
-use crate::join::Join;
-use schedlab_base::{CpuId, CpuMask};
 use schedlab_bpf::args::{In, Out};
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
-use schedlab_sim::flags::SCX_PICK_IDLE_IN_NODE;
 
 const SELECTING: u8 = SELECT_CPU | UNLOCKED;
 const _: () = assert!(SELECTING & ENQUEUE == 0, "selecting a CPU is a group of its own");
@@ -65,56 +62,30 @@ fn pick_any(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, flags: u64) -> Result<i32, F
     Ok(cx.env.k.pick_any_cpu(&mask, flags))
 }
 
-/// The CPUs of a mask that are in a node; all of them for no node (-1).
-fn within_node(join: &Join<'_>, mask: &CpuMask, node: i32) -> CpuMask {
-    let mut within = *mask;
-    if node >= 0 {
-        let elsewhere = |cpu: &CpuId| {
-            join.k.machine().cpus.get(cpu.index()).is_none_or(|place| place.node != node as u32)
-        };
-        mask.iter().filter(elsewhere).for_each(|cpu| within.clear(cpu));
-    }
-    within
-}
-
-/// An idle CPU of the node, else, without `SCX_PICK_IDLE_IN_NODE`, of any node.
-fn idle_in_node(join: &mut Join<'_>, mask: &CpuMask, node: i32, flags: u64) -> i32 {
-    let near = within_node(join, mask, node);
-    let plain = flags & !SCX_PICK_IDLE_IN_NODE;
-    let cpu = join.k.pick_idle_cpu(&near, plain);
-    if cpu >= 0 || flags & SCX_PICK_IDLE_IN_NODE != 0 { cpu } else { join.k.pick_idle_cpu(mask, plain) }
-}
-
 fn pick_idle_node(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, node: i32, flags: u64) -> Result<i32, Fault> {
     let mask = cx.mask(mask)?;
-    Ok(idle_in_node(cx.env, &mask, node, flags))
+    Ok(cx.env.k.pick_idle_cpu_node(&mask, node, flags))
 }
 
 fn pick_any_node(cx: &mut Cx<'_, '_, '_>, mask: MaskArg, node: i32, flags: u64) -> Result<i32, Fault> {
     let mask = cx.mask(mask)?;
-    let idle = idle_in_node(cx.env, &mask, node, flags);
-    if idle >= 0 {
-        return Ok(idle);
-    }
-    let only_there = flags & SCX_PICK_IDLE_IN_NODE != 0;
-    let from = if only_there { within_node(cx.env, &mask, node) } else { mask };
-    Ok(cx.env.k.pick_any_cpu(&from, flags & !SCX_PICK_IDLE_IN_NODE))
+    Ok(cx.env.k.pick_any_cpu_node(&mask, node, flags))
 }
 
 fn idle_cpumask(cx: &mut Cx<'_, '_, '_>) -> Result<GuestAddr, Fault> {
-    cx.idle_mask_pointer(false, -1)
+    cx.idle_mask_pointer(false, None)
 }
 
 fn idle_smtmask(cx: &mut Cx<'_, '_, '_>) -> Result<GuestAddr, Fault> {
-    cx.idle_mask_pointer(true, -1)
+    cx.idle_mask_pointer(true, None)
 }
 
 fn idle_cpumask_node(cx: &mut Cx<'_, '_, '_>, node: i32) -> Result<GuestAddr, Fault> {
-    cx.idle_mask_pointer(false, node)
+    cx.idle_mask_pointer(false, Some(node))
 }
 
 fn idle_smtmask_node(cx: &mut Cx<'_, '_, '_>, node: i32) -> Result<GuestAddr, Fault> {
-    cx.idle_mask_pointer(true, node)
+    cx.idle_mask_pointer(true, Some(node))
 }
 
 fn put_mask(_cx: &mut Cx<'_, '_, '_>, _mask: MaskArg) {}
