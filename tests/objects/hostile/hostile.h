@@ -20,7 +20,6 @@
 
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
-static long (*const bpf_trace_printk)(const char *fmt, u32 size, ...) = (void *)6;
 static long (*const bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
