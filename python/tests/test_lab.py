@@ -1,5 +1,6 @@
 """Commands, results and errors."""
 
+import dataclasses
 import json
 import shutil
 import stat
@@ -74,6 +75,89 @@ def test_data_frames(lab: Lab) -> None:
     assert len(result.warning_frame()) == sum(len(run.warnings) for run in result.runs) + len(result.warnings)
     series = lab.sim("o1", "swap-multi:iterations=3,hogs=0", cpus=1).series_frame()
     assert len(series) == 3 and (series.value > 0).all()
+
+
+def test_the_comparison_frame_has_all_that_the_file_has(lab: Lab) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=[1, 2], runs=3)
+    rows = result.comparison_frame().to_dict("records")
+    assert len(rows) == len(result.raw["comparisons"])
+    for row, raw in zip(rows, result.raw["comparisons"]):
+        told = {name: value for name, value in raw.items() if name not in ("workload", "baseline", "candidate")}
+        for side in ("baseline", "candidate"):
+            told[side] = raw[side].pop("scheduler")
+            told.update({f"{side}_{name}": value for name, value in raw[side].items()})
+        params = ",".join(f"{name}={value}" for name, value in raw["workload"]["params"].items())
+        told.update(workload=raw["workload"]["name"], params=params)
+        known = {name: value for name, value in told.items() if value is not None}
+        assert set(row) == set(told) and {name: row[name] for name in known} == known
+    assert any(row["p_paired"] < 1 for row in rows) and any(row["runs_needed"] > 0 for row in rows)
+
+
+def test_params_are_texts_in_all_frames(lab: Lab) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=2, runs=2)
+    names = ["run", "task", "wait", "counter", "histogram", "comparison"]
+    frames = [getattr(result, f"{name}_frame")() for name in names]
+    params = pandas.concat([frame.params for frame in frames]).unique()
+    assert len(params) == 1 and params[0].startswith("rooms=1,messages=5,")
+
+
+def test_counters_and_tasks_as_frames(lab: Lab) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    result = lab.sim("o1", WORKLOAD, cpus=2)
+    counters = result.counter_frame().set_index("counter")
+    assert counters.value.to_dict() == result.run.counters
+    assert counters.loc["nr_picks", "meaning"] and counters.loc["nr_picks", "scheduler"] == "o1"
+    tasks = result.task_frame()
+    for row in tasks.to_dict("records"):
+        waits = result.run.waits(row["name"])
+        assert waits.run_delay_ns and row["run_delay_count"] == waits.run_delay_ns.count
+        assert row["run_delay_ns_p99"] == waits.run_delay_ns.p99 <= row["run_delay_ns_max"]
+    assert tasks.wakeup_latency_count.sum() > 0
+
+
+def test_runs_and_comparisons_are_shown_in_short(lab: Lab) -> None:
+    result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=2, runs=2)
+    run, comparison = result.runs[0], result.comparisons[0]
+    throughput = f"{run['throughput']:,.0f} messages/s"
+    assert repr(run) == f"<schedlab.Run: vanilla, chat on 2 CPUs, sim, seed 1: throughput {throughput}>"
+    change = f"{comparison.difference_percent:+.1f} %, {comparison.verdict}"
+    where = "throughput of o1 against vanilla, chat on 2 CPUs, sim"
+    assert repr(comparison) == f"<schedlab.Comparison: {where}: {change}>"
+    assert f"<td>throughput</td><td>{throughput.split()[0]}</td><td>messages/s</td>" in run._repr_html_()
+    page = result._repr_html_()
+    assert page.count("<tr>") == 2 and f"<td>{comparison.verdict}</td>" in page, "the main figure alone"
+    assert f"{len(result.comparisons) - 1} comparisons of other metrics" in page
+    hostile = dataclasses.replace(run, scheduler="<b>&", metrics={})
+    assert "<b>" not in hostile._repr_html_() and repr(hostile).startswith("<schedlab.Run: <b>&, chat")
+
+
+def test_a_trace_is_who_ran_when(lab: Lab) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    result = lab.sim("o1", WORKLOAD, cpus=2, trace=True)
+    frame = result.trace_frame()
+    assert set(frame.cpu) == {0, 1} and frame.tid.min() == 1001 and set(frame.end.dropna()) >= {"blocked", "exited"}
+    for _, mine in frame.groupby("cpu"):
+        assert (mine.end_ns >= mine.start_ns).all() and (mine.start_ns[1:].values >= mine.end_ns[:-1].values).all()
+    # A stretch is a turn of its task: as many as the result says that it had.
+    turns = frame.groupby("name").size().to_dict()
+    assert turns == {task.name: task.switches for task in result.run.tasks if task.switches}
+    wakeups = result.trace.wakeup_frame()  # type: ignore[union-attr]
+    assert len(wakeups) == result.run.waits().wakeup_latency_ns.count  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="trace=True"):
+        lab.sim("o1", WORKLOAD, cpus=2).trace_frame()
+
+
+def test_files_that_are_no_traces_are_refused(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    lab.sim("o1", WORKLOAD, cpus=2, options=["--perfetto", str(file)])
+    whole = file.read_bytes()
+    assert len(schedlab.Trace.read(file).stretches) > 100
+    for broken in (whole[:-1], whole[1:], b"\xff" * 40, b"{}", whole.replace(b"\x22", b"\x23")):
+        file.write_bytes(broken)
+        with pytest.raises(ValueError, match="is no trace of schedlab"):
+            schedlab.Trace.read(file)
 
 
 def test_a_reproduction(lab: Lab) -> None:

@@ -262,6 +262,19 @@ fn the_map_matches_the_tree() {
 }
 
 #[test]
+fn one_version_is_told_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, line) in [
+        ("CITATION.cff", format!("version: {version}")),
+        ("python/pyproject.toml", format!("version = \"{version}\"")),
+        ("python/src/schedlab/__init__.py", format!("__version__ = \"{version}\"")),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.lines().any(|other| other == line), "{file} has no line `{line}`");
+    }
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut findings = Vec::new();
     for path in files(&root(), &["md"]) {

@@ -40,6 +40,7 @@ from schedlab.results import (
     Waits,
 )
 from schedlab.sweep import Cell, Pool, Workers
+from schedlab.trace import Stretch, Trace, Wakeup
 
 __version__ = "0.1.0"
 
@@ -68,10 +69,13 @@ __all__ = [
     "SchedlabError",
     "Series",
     "Stat",
+    "Stretch",
     "Table",
     "Task",
     "TaskWaits",
+    "Trace",
     "UsageError",
     "Waits",
+    "Wakeup",
     "Workers",
 ]

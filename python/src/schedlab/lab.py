@@ -11,6 +11,7 @@ from pathlib import Path
 from schedlab import command
 from schedlab.results import Result, Stat
 from schedlab.sweep import Cell, Workers
+from schedlab.trace import Trace
 
 Names = str | Sequence[str]
 Numbers = int | Sequence[int]
@@ -43,14 +44,16 @@ class Lab:
         settings: Settings | None = None,
         set_at: Sequence[str] = (),
         checkers: bool = False,
+        trace: bool = False,
         options: Sequence[str] = (),
     ) -> Result:
-        """One simulated run. `options` are further words of the command line, as `["--perfetto", "trace"]`."""
+        """One simulated run. With `trace` the result has who ran where and when (`Result.trace_frame`). `options` are
+        further words of the command line, as `["--timeline", "10ms..20ms"]`."""
         arguments = ["sim", "-s", scheduler, "-w", workload]
         arguments += _options(machine=machine, cpus=cpus, seed=seed, duration=duration)
         arguments += _settings(settings)
         arguments += [word for change in set_at for word in ("--set-at", change)]
-        return self._result([*arguments, *(["--checkers"] if checkers else []), *options])
+        return self._result([*arguments, *(["--checkers"] if checkers else []), *options], trace=trace)
 
     def compare(
         self,
@@ -164,17 +167,21 @@ class Lab:
             workers.run(self.cells(arguments, parts, paths), self.binary, folder)
             return self._result([*arguments, "--resume", str(folder)], may_fail=may_fail)
 
-    def _result(self, arguments: Sequence[str], *, after: Sequence[str] = (), may_fail: bool = False) -> Result:
-        """Runs a command that writes a result file."""
+    def _result(
+        self, arguments: Sequence[str], *, after: Sequence[str] = (), may_fail: bool = False, trace: bool = False
+    ) -> Result:
+        """Runs a command that writes a result file, and a trace if it is to."""
         with _temporary() as folder:
-            file = folder / "result.json"
-            done = command.start(self.binary, [*arguments, "--json", str(file), *after])
+            file, events = folder / "result.json", folder / "trace.pftrace"
+            kept = ["--perfetto", str(events)] if trace else []
+            done = command.start(self.binary, [*arguments, *kept, "--json", str(file), *after])
             result = None
             if file.exists():
                 mark = "schedlab: "
                 notes = [line.removeprefix(mark) for line in done.stderr.splitlines() if line.startswith(mark)]
                 json = file.read_text(encoding="utf-8")
-                result = Result.read(json, shown=done.stdout, code=done.returncode, notes=notes)
+                read = Trace.read(events) if events.exists() else None
+                result = Result.read(json, shown=done.stdout, code=done.returncode, notes=notes, trace=read)
         disagrees = may_fail and done.returncode == 1 and not command.has_defect(done.stderr)
         if result is not None and (done.returncode == 0 or disagrees):
             return result

@@ -1,4 +1,4 @@
-"""Results as objects and as data frames. The JSON behind them is described in docs/results.md.
+"""Results as objects. The JSON behind them is described in docs/results.md; `frames` makes data frames of them.
 
 Fields that this package does not know are passed over here and kept in `Result.raw`.
 """
@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from schedlab import frames, show
+from schedlab.trace import Trace
 
 if TYPE_CHECKING:
     import pandas
@@ -26,14 +29,6 @@ def _read(kind: type[T], data: Mapping[str, Any], **given: Any) -> T:
     names = [item.name for item in dataclasses.fields(kind)]  # type: ignore[arg-type]
     found = {name: data[name] for name in names if name in data}
     return kind(**{**found, **given})
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as missing:
-        raise ImportError("data frames need pandas: pip install pandas") from missing
-    return pandas
 
 
 @dataclass(frozen=True)
@@ -142,9 +137,9 @@ class AfterEjection:
     tasks: list[Task]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """One run of one scheduler."""
+    """One run of one scheduler. A notebook shows its metrics as a table."""
 
     scheduler: str
     settings: dict[str, Any]
@@ -162,6 +157,8 @@ class Run:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     series: dict[str, Series] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    counter_meanings: dict[str, str] = field(default_factory=dict)
+    """What is counted, for the counters whose object says so."""
     task_waits: list[TaskWaits] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
     provenance: Provenance = field(default_factory=Provenance)
@@ -183,6 +180,12 @@ class Run:
             raise KeyError(f"no metric {metric!r}; the run has: {', '.join(self.metrics)}")
         return self.metrics[metric].value
 
+    def __repr__(self) -> str:
+        return show.run(self)
+
+    def _repr_html_(self) -> str:
+        return show.run_html(self)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -193,12 +196,15 @@ class Sample:
     mean: float
     sd: float
     half_width: float | None
+    """Of the mean's interval."""
     values: list[float]
+    seeds: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """One metric of one scheduler against the first one, with the interval of the difference."""
+    """One metric of one scheduler against the first one, with the interval of the difference. A notebook shows it as a
+    table."""
 
     workload: str
     params: dict[str, Any]
@@ -222,6 +228,18 @@ class Comparison:
     """Smaller differences do not matter."""
     seeds_change_nothing: bool = False
     """Every seed gave each side the same figure."""
+    paired: bool = False
+    """The runs were judged seed by seed."""
+    p_paired: float | None = None
+    """Of Student's test of the pairs."""
+    runs_needed: int | None = None
+    """About how many runs would show a difference as large as the measured one, where none is shown."""
+
+    def __repr__(self) -> str:
+        return show.comparison(self)
+
+    def _repr_html_(self) -> str:
+        return show.comparisons_html([self])
 
 
 @dataclass(frozen=True)
@@ -339,9 +357,13 @@ class Result:
     """What the runs together show, as that the seeds change nothing; each run has its own besides."""
     raw: dict[str, Any]
     """The whole result file, parsed."""
+    trace: Trace | None = None
+    """Who ran where and when, of `Lab.sim(trace=True)`."""
 
     @staticmethod
-    def read(text: str, *, shown: str = "", code: int = 0, notes: Sequence[str] = ()) -> Result:
+    def read(
+        text: str, *, shown: str = "", code: int = 0, notes: Sequence[str] = (), trace: Trace | None = None
+    ) -> Result:
         """Reads a result file, as `--json` writes it.
 
         Raises ValueError when it is none, or one of another schema.
@@ -363,6 +385,7 @@ class Result:
             reproduction=[_document(document) for document in raw.get("reproduction", [])],
             warnings=[_read(RunWarning, one) for one in raw.get("warnings", [])],
             raw=raw,
+            trace=trace,
         )
 
     @property
@@ -381,97 +404,53 @@ class Result:
             f"{len(self.reproduction)} documents>"
         )
 
+    def _repr_html_(self) -> str:
+        return show.result_html(self)
+
     def run_frame(self) -> pandas.DataFrame:
         """One row a run: what was run, then its metrics."""
-        rows = []
-        for run in self.runs:
-            row = _base(run)
-            row["exit"] = run.exit.kind
-            row["duration_ns"] = run.duration_ns
-            row["warnings"] = len(run.warnings)
-            row.update(dataclasses.asdict(run.provenance))
-            row.update({name: metric.value for name, metric in run.metrics.items()})
-            rows.append(row)
-        return _pandas().DataFrame(rows)
+        return frames.runs(self)
 
     def task_frame(self) -> pandas.DataFrame:
-        """One row a task of a run."""
-        rows = [{**_base(run), **dataclasses.asdict(task)} for run in self.runs for task in run.tasks]
-        return _pandas().DataFrame(rows)
+        """One row a task of a run: what it got, then how long it waited for a CPU."""
+        return frames.tasks(self)
 
     def wait_frame(self) -> pandas.DataFrame:
         """One row a latency of a task, process or group of a run, or of all its tasks."""
-        rows = [
-            {**_base(run), "scope": one.scope, "name": one.name, "latency": latency, **dataclasses.asdict(waits)}
-            for run in self.runs
-            for one in run.task_waits
-            for latency, waits in (("wakeup_latency_ns", one.wakeup_latency_ns), ("run_delay_ns", one.run_delay_ns))
-            if waits
-        ]
-        return _pandas().DataFrame(rows)
+        return frames.waits(self)
+
+    def counter_frame(self) -> pandas.DataFrame:
+        """One row a counter of a run: the scheduler's own, then the kernel's."""
+        return frames.counters(self)
 
     def warning_frame(self) -> pandas.DataFrame:
         """One row a warning of a run, then those of all runs together, which have no scheduler."""
-        rows = [{**_base(run), **dataclasses.asdict(warning)} for run in self.runs for warning in run.warnings]
-        rows += [dataclasses.asdict(warning) for warning in self.warnings]
-        return _pandas().DataFrame(rows)
+        return frames.warnings(self)
 
     def series_frame(self) -> pandas.DataFrame:
         """One row a value that a workload reports sample by sample."""
-        rows = [
-            {**_base(run), "series": name, "index": index, "value": value, "unit": series.unit}
-            for run in self.runs
-            for name, series in run.series.items()
-            for index, value in enumerate(series.values)
-        ]
-        return _pandas().DataFrame(rows)
+        return frames.series(self)
 
     def histogram_frame(self) -> pandas.DataFrame:
         """One row a bucket of a run's latency that holds waits: above the bound before and at most `le_ns`."""
-        rows = [
-            {**_base(run), "histogram": name, "le_ns": le, "waits": waits}
-            for run in self.runs
-            for name, histogram in run.histograms.items()
-            for le, waits in zip(histogram.le, histogram.counts)
-        ]
-        return _pandas().DataFrame(rows)
+        return frames.histograms(self)
+
+    def trace_frame(self) -> pandas.DataFrame:
+        """One row a stretch of a task on a CPU, of `Lab.sim(trace=True)`.
+
+        Raises ValueError for a result without a trace.
+        """
+        if self.trace is None:
+            raise ValueError("the result has no trace: lab.sim(..., trace=True)")
+        return self.trace.frame()
 
     def comparison_frame(self) -> pandas.DataFrame:
-        """One row a metric and scheduler, each against the first scheduler."""
-        rows = []
-        for comparison in self.comparisons:
-            row = {item.name: getattr(comparison, item.name) for item in dataclasses.fields(comparison)}
-            for side in ("baseline", "candidate"):
-                sample = row.pop(side)
-                row[side] = sample.scheduler
-                row[f"{side}_runs"] = sample.runs
-                row[f"{side}_mean"] = sample.mean
-                row[f"{side}_sd"] = sample.sd
-            rows.append(row)
-        return _pandas().DataFrame(rows)
+        """One row a metric and scheduler, each against the first scheduler, with all that the result file has."""
+        return frames.comparisons(self)
 
     def reproduction_frame(self) -> pandas.DataFrame:
         """One row a published figure."""
-        rows = [
-            {"document": document.name, "table": table.id, **dataclasses.asdict(row)}
-            for document in self.reproduction
-            for table in document.tables
-            for row in table.rows
-        ]
-        return _pandas().DataFrame(rows)
-
-
-def _base(run: Run) -> dict[str, Any]:
-    return {
-        "scheduler": run.scheduler,
-        "settings": ",".join(f"{name}={value}" for name, value in run.settings.items()),
-        "workload": run.workload,
-        "params": ",".join(f"{name}={value}" for name, value in run.params.items()),
-        "machine": run.machine,
-        "cpus": run.cpus,
-        "seed": run.seed,
-        "backend": run.backend,
-    }
+        return frames.reproduction(self)
 
 
 @dataclass(frozen=True)
