@@ -193,7 +193,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// A CPU in the middle of a kernel path takes the event when that is over.
-    fn postponed(&mut self, cpu: CpuId, time: TimeNs, event: Event) -> bool {
+    pub(crate) fn postponed(&mut self, cpu: CpuId, time: TimeNs, event: Event) -> bool {
         let clock = self.k.cpu(cpu).clock;
         if clock > time {
             self.k.queue.push(clock, event);

@@ -49,6 +49,8 @@ pub(crate) struct Server {
     runtime: i64,
     /// Until when.
     deadline: TimeNs,
+    /// Idle time of the CPU up to here has been counted.
+    idle_until: TimeNs,
     /// When an event comes for it.
     event_at: Option<TimeNs>,
 }
@@ -61,6 +63,7 @@ impl Default for Server {
             starving: false,
             runtime: RUNTIME.0 as i64,
             deadline: TimeNs::ZERO,
+            idle_until: TimeNs::ZERO,
             event_at: None,
         }
     }
@@ -133,6 +136,9 @@ impl Server {
     /// `update_curr_dl_se()`: its tasks ran for `delta` up to `now`, or the CPU was `idle`. True when its time is used up and
     /// its tasks have to step back.
     fn ran(&mut self, now: TimeNs, delta: DurationNs, idle: bool) -> bool {
+        if self.state == State::Init {
+            return false;
+        }
         self.runtime -= delta.0 as i64;
         if !idle && self.state == State::IdleWait {
             self.state = State::ZeroLaxityWait;
@@ -164,9 +170,11 @@ impl Server {
         }
     }
 
-    /// The CPU was idle from `since` to `now`. The timer may have fired meanwhile.
+    /// The CPU has been idle since `since`, of which time up to `idle_until` has been counted. The timer may have fired
+    /// meanwhile.
     fn idled(&mut self, since: TimeNs, now: TimeNs) {
-        let mut since = since;
+        let mut since = since.max(self.idle_until).min(now);
+        self.idle_until = now;
         while let Some(timer) = self.timer() {
             if now < timer {
                 self.ran(now, now.since(since), true);
@@ -216,15 +224,13 @@ impl Kernel {
     /// A normal task is the first on the run queue of `cpu`.
     #[inline]
     pub(crate) fn server_start(&mut self, cpu: CpuId) {
-        let now = self.ctx.now;
-        let entry = &mut self.cpus[cpu.index()];
-        if entry.server.state != State::ZeroLaxityWait {
-            if entry.curr.is_none() {
-                entry.server.idled(entry.last_switch.min(now), now);
-            }
-            entry.server.start(now);
+        if self.cpus[cpu.index()].curr.is_none() {
+            self.server_update_idle(cpu);
         }
-        if entry.server.is_running() {
+        let now = self.ctx.now;
+        let server = &mut self.cpus[cpu.index()].server;
+        server.start(now);
+        if server.is_running() {
             self.resched_curr(cpu);
         }
         self.server_expect(cpu);
@@ -240,14 +246,12 @@ impl Kernel {
         }
     }
 
-    /// `dl_server_update_idle()`: `cpu` is idle no more.
+    /// `dl_server_update_idle()`: `cpu` has been idle until now.
     #[inline]
     pub(crate) fn server_update_idle(&mut self, cpu: CpuId) {
         let now = self.ctx.now;
         let entry = &mut self.cpus[cpu.index()];
-        if entry.server.state != State::Init {
-            entry.server.idled(entry.last_switch.min(now), now);
-        }
+        entry.server.idled(entry.last_switch, now);
     }
 
     /// Sees to it that the server's timer fires while a real-time task runs on `cpu`.
@@ -282,13 +286,8 @@ impl<S: SchedExt> Sim<S> {
     /// The timer of a server.
     #[inline(never)]
     pub(crate) fn server_timer(&mut self, cpu: CpuId, time: TimeNs) {
-        if self.k.cpu(cpu).server.event_at != Some(time) {
-            return;
-        }
-        let clock = self.k.cpu(cpu).clock;
-        if clock > time {
-            self.k.cpu_mut(cpu).server.event_at = Some(clock);
-            self.k.queue.push(clock, Event::Server { cpu });
+        let is_stale = self.k.cpu(cpu).server.event_at.is_none_or(|at| at > time);
+        if is_stale || self.postponed(cpu, time, Event::Server { cpu }) {
             return;
         }
         self.k.cpu_mut(cpu).server.event_at = None;
@@ -398,6 +397,23 @@ mod tests {
         assert_eq!(server.state, State::Init);
         server.start(at(5_000));
         assert_eq!((server.state, server.timer()), (State::ZeroLaxityWait, Some(at(5_950))));
+    }
+
+    #[test]
+    fn idle_time_counts_once() {
+        let mut server = started();
+        server.idled(at(10), at(20));
+        server.idled(at(10), at(30));
+        assert_eq!(server.timer(), Some(at(970)));
+    }
+
+    #[test]
+    fn a_server_without_tasks_spends_nothing() {
+        let mut server = started();
+        server.stop();
+        assert!(!server.ran(at(100), ms(70), false));
+        server.start(at(100));
+        assert_eq!(server.timer(), Some(at(100 + 950)));
     }
 
     #[test]

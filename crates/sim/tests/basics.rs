@@ -6,7 +6,7 @@ use common::*;
 use schedlab_base::{DurationNs, Machine, Nice, Policy};
 use schedlab_sim::{Class, Config, run};
 use schedlab_trace::ExitKind;
-use schedlab_workload::{Amount, End, Op, Scenario};
+use schedlab_workload::{Amount, End, Op, ProgramId, Scenario};
 
 #[test]
 fn shares_are_complete_under_every_class() {
@@ -96,6 +96,24 @@ fn deadline_servers_keep_a_twentieth_for_normal_tasks() {
             assert!((0.049..0.055).contains(&share), "{tasks:?}");
             assert!(tasks[..normal].iter().all(|task| task.share > 0.04 / normal as f64), "{tasks:?}");
         }
+    }
+}
+
+#[test]
+fn deadline_servers_serve_tasks_that_come_after_idle_time() {
+    let late = |wait: u64| {
+        let asleep = Op::Sleep(DurationNs::from_secs(wait));
+        program(|b| b.op(asleep).repeat(Amount::Forever, |b| b.op(Op::Run(ms(3)))))
+    };
+    let mut scenario = mixed(2, 0, DurationNs::from_secs(8));
+    scenario.programs = vec![late(3), late(5)];
+    for (number, task) in scenario.tasks.iter_mut().enumerate() {
+        task.program = ProgramId(number as u32);
+    }
+    scenario.tasks[1].policy = Policy::Fifo(50);
+    for tasks in [fair(1, &scenario).tasks, ext(1, &scenario, Simple::new(false)).tasks] {
+        // 2 s alone, then a twentieth of 3 s.
+        assert!((0.265..0.275).contains(&tasks[0].share), "{tasks:?}");
     }
 }
 
