@@ -105,12 +105,15 @@ static __always_inline bool is_before(u64 a, u64 b)
 		bpf_trace_printk(printk_fmt, sizeof(printk_fmt), ##__VA_ARGS__); \
 	})
 
-/* Ends the scheduler with a message: scx_error("no queue for CPU %d", cpu). Numbers alone can be printed. */
+/*
+ * Ends the scheduler with a message: scx_error("no queue for CPU %d", cpu). Numbers alone can be printed. The last element of the
+ * array is not passed: without arguments, the verifier wants the address of something all the same.
+ */
 #define scx_error(fmt, ...)                                                    \
 	({                                                                     \
 		static char error_fmt[] = fmt;                                 \
-		u64 error_args[] = { 0, ##__VA_ARGS__ };                       \
-		scx_bpf_error_bstr(error_fmt, error_args + 1,                  \
+		u64 error_args[] = { __VA_ARGS__ __VA_OPT__(, ) 0 };           \
+		scx_bpf_error_bstr(error_fmt, error_args,                      \
 				   sizeof(error_args) - sizeof(error_args[0])); \
 	})
 

@@ -12,11 +12,27 @@
 /* Longest turn of a task; ns; 5 ms. */
 const volatile u64 slice_ns = 5 * MS;
 
-/* The highest virtual time at which a task has begun to run. */
+/* The highest virtual time at which a turn has begun. */
 static u64 vtime_now;
 
 u64 nr_direct COUNTS("tasks that went straight to an idle CPU");
 u64 nr_queued COUNTS("tasks that had to wait on the shared queue");
+
+/* Adds what @p has used of its turn to its virtual time. The kernel's own turns, as of a task that exits, are longer. */
+static __always_inline void charge(struct task_struct *p)
+{
+	u64 used = p->scx.slice < slice_ns ? slice_ns - p->scx.slice : 0;
+
+	set_dsq_vtime(p, p->scx.dsq_vtime + used * WEIGHT_DFL / p->scx.weight);
+}
+
+/* @p begins a turn: tasks that wake from now on are placed by its virtual time. */
+static __always_inline void begin_turn(struct task_struct *p)
+{
+	/* CPUs race here; the next turn puts it right. */
+	if (is_before(vtime_now, p->scx.dsq_vtime))
+		vtime_now = p->scx.dsq_vtime;
+}
 
 SEC("struct_ops/select_cpu")
 s32 NAME_select_cpu(u64 *ctx)
@@ -51,27 +67,26 @@ void NAME_enqueue(u64 *ctx)
 SEC("struct_ops/dispatch")
 void NAME_dispatch(u64 *ctx)
 {
-	/* The task that has run until now is not on the queue yet: it goes on if nobody waits. */
-	dsq_move_to_local(SHARED);
+	struct task_struct *prev = (void *)ctx[1];
+
+	/* The task that has run until now is not on the queue yet: if no task waits, it gets another turn. */
+	if (!dsq_move_to_local(SHARED) && prev && prev->scx.flags & TASK_FLAG_QUEUED) {
+		charge(prev);
+		begin_turn(prev);
+		set_slice(prev, slice_ns);
+	}
 }
 
 SEC("struct_ops/running")
 void NAME_running(u64 *ctx)
 {
-	struct task_struct *p = (void *)ctx[0];
-
-	/* CPUs race here; the next task that runs puts it right. */
-	if (is_before(vtime_now, p->scx.dsq_vtime))
-		vtime_now = p->scx.dsq_vtime;
+	begin_turn((void *)ctx[0]);
 }
 
 SEC("struct_ops/stopping")
 void NAME_stopping(u64 *ctx)
 {
-	struct task_struct *p = (void *)ctx[0];
-	u64 used = slice_ns - p->scx.slice;
-
-	set_dsq_vtime(p, p->scx.dsq_vtime + used * WEIGHT_DFL / p->scx.weight);
+	charge((void *)ctx[0]);
 }
 
 SEC("struct_ops/enable")

@@ -19,6 +19,24 @@ const LIMIT: Duration = Duration::from_secs(400);
 /// Three hogs on one CPU; of nice 5 is the second.
 const HOGS: &str = "cpuhog:ntasks=3,nice=0/5,ttime=4s";
 
+/// A hog, and one that comes a second later.
+const LATE: &str = "
+name = 'late'
+end = '10s'
+
+[programs]
+hog = ['repeat forever', 'run 1ms', 'done']
+late = ['sleep 1s', 'repeat forever', 'run 1ms', 'done']
+
+[[tasks]]
+name = 'first'
+program = 'hog'
+
+[[tasks]]
+name = 'late'
+program = 'late'
+";
+
 /// Makes a scheduler and compiles it as its author is told to; says so and gives nothing without a compiler.
 fn new_scheduler(lab: &Schedlab, name: &str, template: &str) -> Option<String> {
     let Some(clang) = clang() else {
@@ -67,6 +85,44 @@ fn new_schedulers_share_as_they_say_in_both_arms() {
             }
         }
     }
+}
+
+/// What the header has and the templates do not use: the simulator runs it, and a real kernel's verifier takes it.
+#[test]
+fn the_header_serves_in_both_arms() {
+    if clang().is_none() {
+        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    }
+    let lab = Schedlab::new("dsq-header");
+    compile("dsq_header", "bpf", &lab.path("h.bpf.o")).unwrap();
+    let ended =
+        lab.run(&["sim", "-v", "-s", "./h.bpf.o", "-w", "periodic:tasks=6,ttime=1s", "-c", "2"], LIMIT);
+    assert_eq!(ended.code, 4, "{ended:?}");
+    for words in ["scheduler: begins\n", " waiting\n", "enough after 20 tasks, 1 of them here"] {
+        assert!(ended.err.contains(words), "no {words:?} in {}", ended.err);
+    }
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Err(error) => println!("skipped on a real kernel: {error}"),
+        Ok(_) => {
+            let ended = lab.run(&["check", "-q", "--vm", "h.bpf.o"], LIMIT);
+            assert!(ended.out.contains("the VM kernel's verifier takes it: yes"), "{ended:?}");
+        }
+    }
+}
+
+/// A task that has run alone is no further than one that comes later, which has no claim for the time before.
+#[test]
+fn a_late_task_gets_its_part_and_no_more() {
+    let lab = Schedlab::new("late");
+    let Some(object) = new_scheduler(&lab, "late", "vtime") else { return };
+    std::fs::write(lab.path("late.toml"), LATE).unwrap();
+    let run = run(&lab, &["sim"], &object, "late.toml");
+    // Alone for 1 s of 10, then half.
+    assert!(
+        (shares(&run)[0] - 0.55).abs() < 0.005 && (shares(&run)[1] - 0.45).abs() < 0.005,
+        "{:?}",
+        run.tasks
+    );
 }
 
 #[test]
