@@ -16,7 +16,7 @@ pub use values::{Callback, LockPlace, MapArg};
 pub(crate) use values::{KernelPointer, Key, KeyValue, KptrPlace, TimerPlace, ValueOut};
 
 use crate::code::FuncId;
-use crate::engine::{CALLBACK_INSNS, Host, Vm};
+use crate::engine::{CALLBACK_INSNS, Host, Vm, registers};
 use crate::fault::{Fault, Location};
 use crate::helpers::Env;
 use crate::memory::Memory;
@@ -96,16 +96,9 @@ impl<'v, E: Host> Caller<'_, 'v, E> {
     /// # Errors
     /// That function's fault; pass it on to end the program.
     #[inline(always)]
-    pub(crate) fn call_back<const N: usize>(
-        &mut self,
-        callback: FuncId,
-        args: [u64; N],
-    ) -> Result<u64, Fault> {
+    pub(crate) fn call_back(&mut self, callback: FuncId, args: &[u64]) -> Result<u64, Fault> {
         self.vm.work(CALLBACK_INSNS)?;
-        const { assert!(N <= 5, "a BPF function takes at most five arguments") };
-        let mut registers = [0; 5];
-        registers[..N].copy_from_slice(&args);
-        self.vm.call(callback, registers, self.env)
+        self.vm.call(callback, registers(args), self.env)
     }
 
     /// The run itself, for the host's own questions (time, locks).

@@ -414,7 +414,7 @@ impl<'a> Vm<'a> {
 
 /// Arguments as r1 to r5; what is not given is 0.
 #[inline(always)]
-fn registers(args: &[u64]) -> [u64; 5] {
+pub(crate) fn registers(args: &[u64]) -> [u64; 5] {
     assert!(args.len() <= 5, "a BPF function takes at most five arguments");
     std::array::from_fn(|number| args.get(number).copied().unwrap_or(0))
 }

@@ -9,13 +9,15 @@ const OLDEST: u32 = 19;
 /// The newest one that is looked for by its number. Chosen: some years ahead.
 const NEWEST: u32 = 40;
 
+/// What an object is compiled with.
+pub(crate) const FLAGS: &str = "-g -O2 -target bpf -mcpu=v3";
+
 /// How a scheduler's source is compiled, for people to copy: with the compiler that this machine has, or a word on how to
 /// get one.
 pub(crate) fn advice(source: &str, include: Option<&Path>) -> String {
     let object = format!("{}.o", source.strip_suffix(".c").unwrap_or(source));
     let include = include.map_or(String::new(), |folder| format!(" -I {}", folder.display()));
-    let command =
-        |clang: &str| format!("{clang} -g -O2 -target bpf -mcpu=v3{include} -c {source} -o {object}");
+    let command = |clang: &str| format!("{clang} {FLAGS}{include} -c {source} -o {object}");
     match found() {
         Some(clang) => command(&clang),
         None => format!(

@@ -29,12 +29,11 @@ enum Show {
 /// How far the work is, shown late.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    label: String,
     bar: ProgressBar,
     start: Instant,
     show: Show,
-    /// Whether the bar is there, and how many lines there have been.
-    shown: Mutex<u32>,
+    /// How many times [`LINES`] there has been a line for.
+    lines: Mutex<u32>,
 }
 
 impl Progress {
@@ -58,24 +57,23 @@ impl Progress {
             (false, true) => Show::Bar,
             (false, false) => Show::Lines,
         };
-        Progress { label: label.to_string(), bar, start: Instant::now(), show, shown: Mutex::new(0) }
+        Progress { bar, start: Instant::now(), show, lines: Mutex::new(0) }
     }
 
     /// Sets how far the work is, with a word about it.
     pub(crate) fn set(&self, position: u64, message: String) {
         let elapsed = self.start.elapsed();
-        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match self.show {
             Show::Bar if elapsed >= DELAY => {
-                if *shown == 0 {
+                if self.bar.is_hidden() {
                     self.bar.set_draw_target(ProgressDrawTarget::stderr());
-                    *shown = 1;
                 }
                 self.bar.set_message(message);
             }
-            Show::Lines if elapsed >= LINES * (*shown + 1) => {
-                *shown = (elapsed.as_secs() / LINES.as_secs()) as u32;
-                output::note(&line(&self.label, position, self.bar.length(), &message, elapsed));
+            Show::Lines if elapsed >= LINES * (*lines + 1) => {
+                *lines = (elapsed.as_secs() / LINES.as_secs()) as u32;
+                output::note(&line(&self.bar.prefix(), position, self.bar.length(), &message, elapsed));
             }
             _ => {}
         }

@@ -237,10 +237,7 @@ impl KernelObjects for Cx<'_, '_, '_> {
 
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault> {
         let (join, mem) = self.kernel_objects();
-        let mask = match node {
-            Some(node) => join.k.idle_mask_node(node, smt),
-            None => join.k.idle_mask(smt),
-        };
+        let mask = join.k.idle_mask(smt, node);
         let at = join.state.cpus.idle_mask(smt);
         write_mask(mem, at, &mask).map(|()| at)
     }

@@ -15,11 +15,11 @@ use schedlab_base::TimedSetting;
 use schedlab_bpf::btf::{Btf, Enum, Kind};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::link::Settings;
-use schedlab_bpf::object::{Object, Variable};
+use schedlab_bpf::object::{CPU_COUNTS, Object, Variable};
 use schedlab_sim::flags::SCX_SLICE_DFL;
 
-/// The variable that gets the kernel's default slice where it is 0.
-pub(crate) const FILLED: &str = "slice_ns";
+/// The constant that gets the kernel's default slice where it is 0.
+const SLICE: &str = "slice_ns";
 
 /// Most values that are listed of an enumeration. Chosen: a longer list is no help, and an object may have thousands of
 /// variables of one long enumeration.
@@ -38,6 +38,11 @@ pub struct Tunable {
     pub values: Vec<String>,
     /// False when it can be changed while the scheduler runs.
     pub constant: bool,
+}
+
+/// True for a name that both arms fill in by convention ([`prepare`]).
+pub(crate) fn is_filled(name: &str) -> bool {
+    name == SLICE || CPU_COUNTS.contains(&name)
 }
 
 fn is_constant(variable: &Variable) -> bool {
@@ -100,15 +105,15 @@ pub(crate) fn prepare(
     nr_cpus: usize,
 ) -> Result<Settings, LoadError> {
     let mut out = Settings::new();
-    for name in schedlab_bpf::object::CPU_COUNTS {
+    for name in CPU_COUNTS {
         if object.variable(name).is_some_and(|variable| is_tunable(object, variable) && variable.size <= 8) {
             out.set(name, &nr_cpus.to_string());
         }
     }
     give_arrays_a_length(object, nr_cpus);
-    let slice = object.variable(FILLED).filter(|variable| is_tunable(object, variable));
+    let slice = object.variable(SLICE).filter(|variable| is_tunable(object, variable));
     if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
-        out.set(FILLED, &SCX_SLICE_DFL.to_string());
+        out.set(SLICE, &SCX_SLICE_DFL.to_string());
     }
     for (name, value) in settings {
         match name.strip_prefix("map.") {

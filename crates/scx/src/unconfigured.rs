@@ -1,7 +1,7 @@
 //! What an object leaves to a loader of its own, which does not take part here.
 
-use crate::settings::{FILLED, Tunable, tunables};
-use schedlab_bpf::object::{CPU_COUNTS, Object, ProgramKind};
+use crate::settings::{Tunable, is_filled, tunables};
+use schedlab_bpf::object::{Object, ProgramKind};
 
 /// What a loader of the object's own may have done before the scheduler starts, as far as the object shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,16 +22,14 @@ impl LeftToLoader {
             };
             settings.iter().any(|(set, _)| path(set))
         };
-        let filled = |name: &str| CPU_COUNTS.contains(&name) || name == FILLED;
-        let tables = object.struct_ops().iter();
-        let flags_set = tables.clone().any(|table| {
+        let flags_set = object.struct_ops().iter().any(|table| {
             object.initial_member(table, "flags") != Some(0) || is_set(&format!("{}.flags", table.name))
         });
         let is_zero = |name: &str| object.variable(name).is_some_and(|variable| object.is_zero(variable));
         let number =
             |tunable: &Tunable| matches!(tunable.default.as_str(), "0" | "") && is_zero(&tunable.name);
         let zero = tunables(object).into_iter().filter(|tunable| tunable.constant && number(tunable));
-        let constants = zero.map(|tunable| tunable.name).filter(|name| !is_set(name) && !filled(name));
+        let constants = zero.map(|tunable| tunable.name).filter(|name| !is_set(name) && !is_filled(name));
         let constants = if flags_set { Vec::new() } else { constants.collect() };
         let on_request = object.programs().iter().filter(|program| program.kind == ProgramKind::Syscall);
         let programs = on_request.map(|program| program.name.clone()).collect();

@@ -12,6 +12,11 @@ const NUMA_NO_NODE: i32 = -1;
 /// The kernel's words where a CPU is picked without a node though idle CPUs are tracked by node.
 const PICK_BY_NODE: &str = "per-node idle tracking is enabled";
 
+/// A CPU as programs get it: `-EBUSY` for none.
+fn or_busy(found: Option<CpuId>) -> i32 {
+    found.map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+}
+
 /// The lowest CPU of both sets that is `>= from`, among the first `words` words.
 fn next_of(a: &CpuMask, b: &CpuMask, words: usize, from: usize) -> Option<CpuId> {
     let (a, b) = (a.words(), b.words());
@@ -38,16 +43,16 @@ impl Kernel {
 
     /// `scx_bpf_pick_idle_cpu()`: the CPU or `-EBUSY`.
     pub fn pick_idle_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
-        if !self.tracks_without_nodes(PICK_BY_NODE) || !self.builtin_idle_on() {
+        if !self.tracks_all(PICK_BY_NODE) {
             return -errno::EBUSY;
         }
-        self.pick_idle(allowed, 0, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+        or_busy(self.pick_idle(allowed, 0, flags))
     }
 
     /// `scx_bpf_pick_idle_cpu_node()`: the CPU or a negative error, `-EBUSY` where none is idle.
     pub fn pick_idle_cpu_node(&mut self, allowed: &CpuMask, node: i32, flags: u64) -> i32 {
         match self.check_node(node) {
-            Ok(node) => self.pick_idle(allowed, node, flags).map_or(-errno::EBUSY, |cpu| cpu.0 as i32),
+            Ok(node) => or_busy(self.pick_idle(allowed, node, flags)),
             Err(errno) => -errno,
         }
     }
@@ -80,28 +85,19 @@ impl Kernel {
     /// The idle CPU that was found, else the next of `from` in turn; `-EBUSY` for an empty set.
     fn any_of(&mut self, idle: Option<CpuId>, from: &CpuMask) -> i32 {
         let online = self.machine.all_cpus();
-        let found = idle.or_else(|| self.distribute(from, &online));
-        found.map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+        or_busy(idle.or_else(|| self.distribute(from, &online)))
     }
 
-    /// `scx_bpf_get_idle_cpumask()`, or with `smt` `scx_bpf_get_idle_smtmask()`, of whole idle cores; empty with an error
-    /// where idle CPUs are not tracked, or by node.
-    pub fn idle_mask(&mut self, smt: bool) -> CpuMask {
-        if !self.tracks_without_nodes("SCX_OPS_BUILTIN_IDLE_PER_NODE enabled") || !self.builtin_idle_on() {
-            return CpuMask::EMPTY;
-        }
-        self.idle_mask_of(0, smt)
-    }
-
-    /// `scx_bpf_get_idle_cpumask_node()`, `scx_bpf_get_idle_smtmask_node()`: empty without a node, and with an error
-    /// where idle CPUs are not tracked by node or for a bad node.
-    pub fn idle_mask_node(&mut self, node: i32, smt: bool) -> CpuMask {
-        self.check_node(node).map_or(CpuMask::EMPTY, |node| self.idle_mask_of(node, smt))
-    }
-
-    fn idle_mask_of(&self, node: usize, smt: bool) -> CpuMask {
+    /// `scx_bpf_get_idle_cpumask()`, or with `smt` `scx_bpf_get_idle_smtmask()`, of whole idle cores; of a node if one is asked
+    /// for. Empty where idle CPUs are not tracked that way.
+    pub fn idle_mask(&mut self, smt: bool, node: Option<i32>) -> CpuMask {
+        let place = match node {
+            Some(node) => self.check_node(node).ok(),
+            None => self.tracks_all("SCX_OPS_BUILTIN_IDLE_PER_NODE enabled").then_some(0),
+        };
         let masks = &self.scx.idle_cpus;
-        if smt && self.topology.smt { masks.smt[node] } else { masks.cpu[node] }
+        let masks = if smt && self.topology.smt { &masks.smt } else { &masks.cpu };
+        place.map_or(CpuMask::EMPTY, |node| masks[node])
     }
 
     /// `scx_bpf_select_cpu_dfl()`: the CPU, and whether it was idle (then its idle
@@ -131,8 +127,7 @@ impl Kernel {
             return -errno::EBUSY;
         }
         let Some(prev) = self.valid_cpu(prev_cpu, None) else { return -errno::EINVAL };
-        let found = self.select_idle(task, prev, wake_flags, Some(allowed), flags);
-        found.map_or(-errno::EBUSY, |cpu| cpu.0 as i32)
+        or_busy(self.select_idle(task, prev, wake_flags, Some(allowed), flags))
     }
 
     fn builtin_idle_on(&mut self) -> bool {
@@ -148,6 +143,11 @@ impl Kernel {
             self.error(ExitKind::Error, message.into());
         }
         !self.scx.idle_per_node
+    }
+
+    /// True where one mask tracks the idle CPUs of all nodes; as above, and false with an error where none does.
+    fn tracks_all(&mut self, message: &str) -> bool {
+        self.tracks_without_nodes(message) && self.builtin_idle_on()
     }
 
     /// `validate_node()`: the node, or the error number for the program.

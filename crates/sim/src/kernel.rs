@@ -314,9 +314,7 @@ impl Kernel {
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
-        let cost = DurationNs(ps / 1000) + cost;
-        self.ctx.now += cost;
-        self.totals.sched_cost += cost;
+        self.charge(DurationNs(ps / 1000) + cost);
     }
 
     /// Makes a lock with a timeline.

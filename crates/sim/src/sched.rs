@@ -114,13 +114,13 @@ impl<S: SchedExt> Sim<S> {
     /// The `sched_change` pattern: off the queue, change, back on.
     pub(crate) fn change(&mut self, task: TaskId, flags: u64, body: impl FnOnce(&mut Self)) {
         let entry = self.k.task(task);
-        let (cpu, queued) = (entry.cpu, entry.on_rq);
+        let (cpu, class, queued) = (entry.cpu, entry.class, entry.on_rq);
         let running = self.k.curr(cpu) == Some(task);
         self.k.rq_lock(cpu);
         if queued {
-            self.dequeue(task, cpu, self.k.task(task).class, flags);
+            self.dequeue(task, cpu, class, flags);
         }
-        if running && !(queued && self.k.task(task).class == SchedClass::Fair) {
+        if running && !(queued && class == SchedClass::Fair) {
             self.put_prev(cpu, task, None);
         }
         body(self);
@@ -450,9 +450,11 @@ impl<S: SchedExt> Sim<S> {
         });
         let k = &mut self.k;
         k.totals.switches += 1;
+        let mut real_time = false;
         if let Some(next) = next {
             let entry = k.task_mut(next);
             entry.on_cpu = true;
+            real_time = entry.class == SchedClass::Rt;
             let mm = entry.process.0;
             if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
                 k.charge(k.machine.costs.address_space_switch);
@@ -478,7 +480,9 @@ impl<S: SchedExt> Sim<S> {
         k.emit(EventKind::SchedSwitch { prev, prev_state, next });
         if next.is_some() {
             k.arm_tick(cpu);
-            k.server_expect(cpu);
+        }
+        if real_time {
+            k.server_arm(cpu);
         }
     }
 

@@ -106,13 +106,19 @@ impl Server {
         }
     }
 
-    /// `dl_server_start()`: the first normal task is queued.
-    fn start(&mut self, now: TimeNs) {
+    /// `dl_server_start()`: the first normal task is queued. False when it has been started already.
+    #[inline]
+    fn start(&mut self, now: TimeNs) -> bool {
         match self.state {
-            State::Init => {}
-            State::IdleWait => return self.state = State::ZeroLaxityWait,
-            _ => return,
+            State::Init => self.begin(now),
+            State::IdleWait => self.state = State::ZeroLaxityWait,
+            _ => return false,
         }
+        true
+    }
+
+    /// `update_dl_entity()` of a server that had no task.
+    fn begin(&mut self, now: TimeNs) {
         let passed = self.deadline < now;
         if self.starving && !passed {
             if self.overflows(now) {
@@ -229,7 +235,9 @@ impl Kernel {
         }
         let now = self.ctx.now;
         let server = &mut self.cpus[cpu.index()].server;
-        server.start(now);
+        if !server.start(now) {
+            return;
+        }
         if server.is_running() {
             self.resched_curr(cpu);
         }
@@ -254,17 +262,16 @@ impl Kernel {
         entry.server.idled(entry.last_switch, now);
     }
 
-    /// Sees to it that the server's timer fires while a real-time task runs on `cpu`.
-    #[inline]
-    pub(crate) fn server_expect(&mut self, cpu: CpuId) {
-        let Some(curr) = self.cpus[cpu.index()].curr else { return };
-        if self.task(curr).class == SchedClass::Rt {
+    /// The server waits for something else than before: its timer has to fire if a real-time task runs on `cpu`.
+    fn server_expect(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].curr.is_some_and(|curr| self.task(curr).class == SchedClass::Rt) {
             self.server_arm(cpu);
         }
     }
 
+    /// Sees to it that the server's timer fires: a real-time task runs on `cpu`.
     #[inline(never)]
-    fn server_arm(&mut self, cpu: CpuId) {
+    pub(crate) fn server_arm(&mut self, cpu: CpuId) {
         let now = self.ctx.now;
         let server = &mut self.cpus[cpu.index()].server;
         let Some(at) = server.timer().map(|at| at.max(now)) else { return };
@@ -346,7 +353,7 @@ mod tests {
 
     fn started() -> Server {
         let mut server = Server::default();
-        server.start(at(0));
+        assert!(server.start(at(0)));
         server
     }
 

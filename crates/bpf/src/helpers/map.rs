@@ -239,7 +239,7 @@ pub(super) fn for_each<E: Env>(
         });
         let Some((key, value)) = element else { continue };
         visited += 1;
-        if caller.call_back(callback.0, [handle, key.0, value.0, context])? != 0 {
+        if caller.call_back(callback.0, &[handle, key.0, value.0, context])? != 0 {
             break;
         }
     }

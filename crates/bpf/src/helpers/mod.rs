@@ -275,7 +275,7 @@ fn repeat<E: Env>(
         return Ok(Err(Errno::E2BIG));
     }
     for pass in 0..count {
-        if caller.call_back(callback.0, [pass, context])? != 0 {
+        if caller.call_back(callback.0, &[pass, context])? != 0 {
             return Ok(Ok(pass + 1));
         }
     }

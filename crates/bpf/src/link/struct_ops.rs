@@ -4,7 +4,7 @@ use super::{Linker, Settings};
 use crate::btf::{Kind, Member, TypeId};
 use crate::code::FuncId;
 use crate::error::{LoadError, LoadErrorKind};
-use crate::object::StructOpsVar;
+use crate::object::{StructOpsVar, little_endian};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A struct_ops table of the image, such as a scheduler's `sched_ext_ops`.
@@ -67,14 +67,10 @@ impl Linker<'_> {
             let name = btf.member_name(member);
             let place = format!("{place}, member `{name}`");
             self.check_member(var, kernel_ty, member, set.contains(name), &place)?;
-            let offset = (member.bit_offset / 8) as usize;
-            let size = btf.size_of(member.ty).unwrap_or(0) as usize;
-            let bytes = offset.checked_add(size).and_then(|end| var.data.get(offset..end)).unwrap_or(&[]);
+            let bytes = var.content(btf, member);
             match btf.resolved(member.ty) {
-                Kind::Int(_) | Kind::Enum(_) | Kind::Enum64(_) if (1..=8).contains(&bytes.len()) => {
-                    let mut word = [0u8; 8];
-                    word[..bytes.len()].copy_from_slice(bytes);
-                    table.scalars.insert(name.to_string(), u64::from_le_bytes(word));
+                Kind::Int(_) | Kind::Enum(_) | Kind::Enum64(_) => {
+                    table.scalars.extend(little_endian(bytes).map(|number| (name.to_string(), number)));
                 }
                 Kind::Array(array) if btf.size_of(array.elem) == Some(1) => {
                     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());

@@ -62,6 +62,22 @@ pub struct StructOpsVar {
     pub(crate) data: Vec<u8>,
 }
 
+impl StructOpsVar {
+    /// The bytes that a member is initialised with; none for one that does not lie in the table.
+    pub(crate) fn content(&self, btf: &Btf, member: &Member) -> &[u8] {
+        let from = (member.bit_offset / 8) as usize;
+        let size = btf.size_of(member.ty).unwrap_or(0) as usize;
+        from.checked_add(size).and_then(|end| self.data.get(from..end)).unwrap_or(&[])
+    }
+}
+
+/// The number that one to eight bytes stand for, zero-extended.
+pub(crate) fn little_endian(bytes: &[u8]) -> Option<u64> {
+    let mut word = [0u8; 8];
+    word.get_mut(..bytes.len()).filter(|_| !bytes.is_empty())?.copy_from_slice(bytes);
+    Some(u64::from_le_bytes(word))
+}
+
 /// Whether this section holds variables that programs read and write, by libbpf's names.
 pub(crate) fn is_data_section(name: &str) -> bool {
     [".rodata", ".data", ".bss"].iter().any(|p| name == *p || name.starts_with(&format!("{p}.")))

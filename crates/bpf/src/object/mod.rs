@@ -8,7 +8,7 @@ mod maps;
 mod program;
 mod tables;
 
-pub(crate) use data::{ARENA_SECTION, is_data_section};
+pub(crate) use data::{ARENA_SECTION, is_data_section, little_endian};
 pub use data::{Extern, ExternKind, StructOpsVar, Variable};
 pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
@@ -168,35 +168,29 @@ impl Object {
 
     /// The number that a variable of at most 8 bytes has in the file (zero-extended); `None` for larger ones.
     pub fn initial_number(&self, variable: &Variable) -> Option<u64> {
-        let (_, section) = self.elf.section(&variable.section)?;
-        let len = usize::try_from(variable.size).ok().filter(|&len| (1..=8).contains(&len))?;
-        let from = usize::try_from(variable.offset).ok()?;
-        let mut word = [0u8; 8];
-        // A section without content (.bss) is all zeros.
-        if let Some(bytes) = section.data.get(from..from.checked_add(len)?) {
-            word[..len].copy_from_slice(bytes);
-        }
-        Some(u64::from_le_bytes(word))
+        let content = self.content(variable)?;
+        let is_number = (1..=8).contains(&variable.size);
+        is_number.then(|| little_endian(content).unwrap_or(0))
     }
 
     /// Whether the object initialises all of a variable with zeros.
     pub fn is_zero(&self, variable: &Variable) -> bool {
-        let Some((_, section)) = self.elf.section(&variable.section) else { return true };
-        let from = usize::try_from(variable.offset).unwrap_or(usize::MAX);
-        let len = usize::try_from(variable.size).unwrap_or(usize::MAX);
-        let content = section.data.get(from..from.saturating_add(len)).unwrap_or(&[]);
-        content.iter().all(|byte| *byte == 0)
+        self.content(variable).is_none_or(|content| content.iter().all(|byte| *byte == 0))
+    }
+
+    /// A variable's bytes in the file; none for one of zeros in a section without content (.bss).
+    fn content(&self, variable: &Variable) -> Option<&[u8]> {
+        let (_, section) = self.elf.section(&variable.section)?;
+        let from = usize::try_from(variable.offset).ok()?;
+        let end = from.checked_add(usize::try_from(variable.size).ok()?)?;
+        Some(section.data.get(from..end).unwrap_or(&[]))
     }
 
     /// A number of at most eight bytes that a struct_ops table has as the object initialises it; nothing where it has no
     /// such member.
     pub fn initial_member(&self, table: &StructOpsVar, member: &str) -> Option<u64> {
         let found = self.btf.members(table.ty).iter().find(|found| self.btf.member_name(found) == member)?;
-        let len = usize::try_from(self.btf.size_of(found.ty)?).ok().filter(|len| (1..=8).contains(len))?;
-        let from = usize::try_from(found.bit_offset / 8).ok()?;
-        let mut word = [0u8; 8];
-        word[..len].copy_from_slice(table.data.get(from..from.checked_add(len)?)?);
-        Some(u64::from_le_bytes(word))
+        little_endian(table.content(&self.btf, found))
     }
 
     /// Gives a map its number of entries, as loaders do for maps whose size depends on the machine; false without

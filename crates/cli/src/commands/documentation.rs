@@ -63,7 +63,7 @@ fn names(argument: &str) -> Option<Vec<&'static str>> {
             let shipped = SCHEDULERS.iter().flat_map(|one| [one.name, with_swap(one.name)]);
             Some(std::iter::once(FAIR).chain(shipped).collect())
         }
-        "workload" | "workloads" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
+        "workload" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
         "machine" => Some(MACHINES.iter().map(|(name, _)| *name).collect()),
         _ => None,
     }

@@ -21,7 +21,7 @@ const MAKEFILE: &str = "\
 CLANG ?= {clang}
 
 NAME.bpf.o: NAME.bpf.c $(wildcard include/*.h)
-\t$(CLANG) -g -O2 -target bpf -mcpu=v3 -Wall -I include -c $< -o $@
+\t$(CLANG) {flags} -Wall -I include -c $< -o $@
 
 check: NAME.bpf.o
 \tschedlab check $<
@@ -46,11 +46,13 @@ impl Template {
 pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     let name = named(&args.name)?;
     let folder = Path::new(name);
-    create_dir(folder).map_err(|error| unwritten(&format!("new {name}"), "folder", &error))?;
     let headers = folder.join("include");
-    create_dir(&headers).map_err(|error| unwritten(&format!("new {name}"), "folder", &error))?;
+    for made in [folder, &headers] {
+        create_dir(made).map_err(|error| unwritten(&format!("new {name}"), "folder", &error))?;
+    }
     let clang = compiler::found().unwrap_or_else(|| "clang".to_string());
-    let makefile = MAKEFILE.replace(NAME, name).replace("{clang}", &clang);
+    let makefile =
+        MAKEFILE.replace(NAME, name).replace("{clang}", &clang).replace("{flags}", compiler::FLAGS);
     let source = format!("{name}.bpf.c");
     let own = [(source.as_str(), args.from.source().replace(NAME, name)), ("Makefile", makefile)];
     for (file, text) in own {
