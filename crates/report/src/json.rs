@@ -43,8 +43,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// All warnings: of the runs, each with what ran, then of the runs together. One about a scheduler whatever it ran is
-    /// told once.
+    /// All warnings: of the runs, each with what ran, then of the runs together. A warning about the scheduler alone does
+    /// not name the run. The same words stand there once.
     pub fn warnings(&self) -> Vec<String> {
         let several = self.runs.len() > 1;
         let place = |run: &RunRecord| {
