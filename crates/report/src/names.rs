@@ -47,7 +47,8 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     cut(text, CELL)
 }
 
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+/// The same, cut where it has more than `most` characters.
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().nth(most).is_none() {
         return visible(text);
     }

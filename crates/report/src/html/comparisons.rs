@@ -2,7 +2,7 @@
 //! folded up; a plot over the CPUs or bars, and the table behind it.
 
 use super::plot::{Axis, COLOURS, Plot, Point, Series, told};
-use super::{escape, table};
+use super::{breakable, escape, table};
 use crate::comparison::{Comparison, Sample};
 use crate::format::{number, signed};
 use crate::json::Document;
@@ -31,7 +31,7 @@ pub(super) fn sections(document: &Document) -> String {
         text.push_str(&format!(
             "<details>\n<summary>{}: {}</summary>\n{body}</details>\n",
             heading(group[0]),
-            verdicts(group)
+            breakable(&verdicts(group))
         ));
     }
     text
@@ -71,7 +71,7 @@ fn heading(first: &Comparison) -> String {
     let unit = if first.unit == "1" { "" } else { first.unit };
     let parts: Vec<&str> = [unit, direction].into_iter().filter(|part| !part.is_empty()).collect();
     let about = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    format!("{}{}", escape(&first.metric), escape(&about))
+    breakable(&format!("{}{about}", first.metric))
 }
 
 /// How often each verdict came.
@@ -95,16 +95,19 @@ fn body(group: &[&Comparison]) -> String {
     let first = group[0];
     let mut text = format!(
         "<p>{} on {}, {}; intervals at {} %</p>\n",
-        escape(&workload_text(&first.cell.workload)),
+        breakable(&workload_text(&first.cell.workload)),
         escape(&first.cell.machine),
         first.cell.backend.name(),
         first.level_percent
     );
     let samples = samples(group);
     let several = samples.iter().any(|(cpus, _)| *cpus != samples[0].0);
-    text.push_str("<div class=\"plots\">\n");
-    text.extend(if several { over_cpus(first, &samples) } else { bars(&samples) });
-    text.push_str("</div>\n");
+    if several {
+        let plot = over_cpus(first, &samples).unwrap_or_default();
+        text.push_str(&format!("<div class=\"plots\">\n{plot}</div>\n"));
+    } else {
+        text.extend(bars(first.unit, &samples));
+    }
     let header = [
         "CPUs",
         "scheduler",
@@ -202,44 +205,32 @@ fn over_cpus(first: &Comparison, samples: &[(usize, &Sample)]) -> Option<String>
     .html()
 }
 
-/// Bars of the means with their intervals, from zero; nothing where a mean is below it.
-fn bars(samples: &[(usize, &Sample)]) -> Option<String> {
-    const ROW: usize = 40;
-    const ROOM: f64 = 380.0;
+/// Bars of the means with their intervals, from zero, the longest as wide as the page; nothing where a mean is below zero.
+fn bars(unit: &str, samples: &[(usize, &Sample)]) -> Option<String> {
     let top = samples.iter().map(|(_, s)| s.moments.mean + s.half_width.unwrap_or(0.0)).fold(0.0, f64::max);
     let negative = samples.iter().any(|(_, sample)| sample.moments.mean < 0.0);
     if top <= 0.0 || !top.is_finite() || negative {
         return None;
     }
     let names = schedulers(samples);
-    let height = samples.len() * ROW + 4;
-    let mut text = format!(
-        "<figure class=\"plot\"><svg viewBox=\"0 0 480 {height}\" role=\"img\" aria-label=\"bars of the means with \
-         their intervals\">\n"
-    );
-    for (index, (_, sample)) in samples.iter().enumerate() {
-        let y = index * ROW;
-        let width = |value: f64| (value.max(0.0) / top * ROOM * 10.0).round() / 10.0;
+    let percent = |value: f64| value.max(0.0) / top * 100.0;
+    let bar = |(_, sample): &(usize, &Sample)| {
         let colour = names.iter().position(|name| *name == sample.scheduler).unwrap_or(0) % COLOURS;
         let (mean, half) = (sample.moments.mean, sample.half_width.unwrap_or(0.0));
-        let (low, high) = (4.0 + width(mean - half), 4.0 + width(mean + half));
-        text.push_str(&format!(
-            "<text x=\"4\" y=\"{}\">{}</text><rect class=\"s{colour} bar\" x=\"4\" y=\"{}\" width=\"{}\" \
-             height=\"16\"/><path class=\"w\" d=\"M{low} {}H{high}M{low} {}v8M{high} {}v8\"/><text x=\"{}\" \
-             y=\"{}\">{}</text>\n",
-            y + 14,
-            escape(&label(&sample.scheduler)),
-            y + 19,
-            width(mean),
-            y + 27,
-            y + 23,
-            y + 23,
-            high + 8.0,
-            y + 32,
-            number(mean)
-        ));
-    }
-    Some(text + "</svg></figure>\n")
+        let low = percent(mean - half);
+        format!(
+            "<span>{}</span><span class=\"track\"><span class=\"s{colour} bar\" style=\"width:{:.2}%\"></span><span \
+             class=\"spread\" style=\"left:{low:.2}%;width:{:.2}%\"></span></span><span class=\"n\">{}</span>\n",
+            breakable(&label(&sample.scheduler)),
+            percent(mean),
+            percent(mean + half) - low,
+            escape(&told(mean, sample.half_width, unit))
+        )
+    };
+    let bars: String = samples.iter().map(bar).collect();
+    Some(format!(
+        "<div class=\"bars\" role=\"group\" aria-label=\"bars of the means with their intervals\">\n{bars}</div>\n"
+    ))
 }
 
 #[cfg(test)]
@@ -268,10 +259,29 @@ mod tests {
     }
 
     #[test]
+    fn bars_are_parts_of_the_width() {
+        let runs = [("a", 1, 10.0), ("a", 2, 12.0), ("b", 1, 40.0), ("b", 2, 40.0)];
+        let found = compare(&runs.map(|(name, seed, value)| run(name, seed, value)), Level::P95, 1.0);
+        let text = bars("ms", &[(2, &found[0].baseline), (2, &found[0].candidate)]).unwrap();
+        // The mean of b, which has no spread, is the longest; the interval of a goes below zero and is cut there.
+        assert!(text.contains("s1 bar\" style=\"width:100.00%\"") && text.contains("width:27.50%"), "{text}");
+        assert!(
+            text.contains("left:0.00%;width:59.27%") && text.contains("left:100.00%;width:0.00%"),
+            "{text}"
+        );
+        assert!(text.contains("11 \u{b1} ") && text.contains(" ms</span>"), "{text}");
+        let zero = compare(&[run("a", 1, 0.0), run("b", 1, 0.0)], Level::P95, 1.0);
+        assert!(bars("1", &[(2, &zero[0].baseline)]).is_none());
+    }
+
+    #[test]
     fn the_main_figure_is_open_and_the_others_are_folded_up() {
         let text = sections(&document(&[2]));
         let (main, other) = text.split_once("Other metrics").unwrap();
-        assert!(main.contains("<h3>throughput (messages/s, higher is better)</h3>"), "{main}");
-        assert!(other.contains("<summary>context_switches: no difference that matters</summary>"), "{other}");
+        assert!(main.contains("<h3>throughput (messages/s,<wbr> higher is better)</h3>"), "{main}");
+        assert!(
+            other.contains("<summary>context_<wbr>switches: no difference that matters</summary>"),
+            "{other}"
+        );
     }
 }

@@ -36,6 +36,11 @@ pub struct HtmlPage {
     pub notes: Vec<(String, String)>,
 }
 
+/// Escaped text of a heading: a line that is too long ends between parameters or the words of a name, not inside one.
+pub(crate) fn breakable(text: &str) -> String {
+    [',', ':', '_'].iter().fold(escape(text), |text, end| text.replace(*end, &format!("{end}<wbr>")))
+}
+
 /// The page around its content.
 pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
     let title = escape(&page.title);
@@ -43,7 +48,8 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
+        breakable(&page.title)
     );
     text.push_str(&format!(
         "<p>schedlab {}. To make these results again:</p>\n<pre class=\"command\">{}</pre>\n",
@@ -86,7 +92,7 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
                 "<section>\n<h2>Priorities under {}</h2>\n<p>The best priority is on top; the line is thick where the task \
                  runs.</p>\n\
                  <div class=\"scroll\">{picture}</div>\n</section>\n",
-                escape(&label)
+                breakable(&label)
             ));
         }
         if let Some(waits) = &run.waits {
@@ -154,7 +160,7 @@ fn listed(values: impl Iterator<Item = String>) -> String {
     if more > 0 {
         seen.push(format!("{more} more"));
     }
-    escape(&seen.join(", "))
+    breakable(&seen.join(", "))
 }
 
 /// Different values told of one fact. Chosen.
@@ -225,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn headings_end_their_lines_between_words() {
+        let text = text(vec![run("vanilla", 1, 10.0), run("o1", 1, 30.0)]);
+        for tag in ["figcaption", "h1", "h2", "h3", "summary"] {
+            let begin = format!("<{tag}>");
+            for heading in text.split(&begin).skip(1).filter_map(|rest| rest.split("</").next()) {
+                for (at, _) in heading.match_indices([',', '_']) {
+                    let next = &heading[at + 1..];
+                    assert!(next.starts_with("<wbr>") || next.starts_with(' '), "{tag}: {heading}");
+                }
+            }
+        }
+        assert!(text.contains("<figcaption>run delay:<wbr> chat:<wbr>rooms=3,<wbr>fanout"), "{text}");
+        assert_eq!(breakable("a_b,<c>"), "a_<wbr>b,<wbr>&lt;c&gt;");
+    }
+
+    #[test]
     fn hostile_names_stay_text_everywhere() {
         let mut hostile = [run("vanilla", 1, 10.0), run("vanilla", 2, 12.0), run("o1", 1, 30.0)];
         let name = "\"><img src=x onerror=alert(1)><!--";
@@ -256,12 +278,13 @@ mod tests {
         let wide = RunRecord { cpus: 16, ..run("vanilla", 1, 10.0) };
         let text = text(vec![wide, run("vanilla", 1, 10.0), run("o1", 7, 11.0)]);
         assert!(
-            text.contains("<dt>seeds</dt><dd>1, 7</dd>")
-                && text.contains("<dd>chat:rooms=3,fanout=a&lt;b</dd>")
-                && text.contains("<dt>CPUs</dt><dd>2, 16</dd>")
+            text.contains("<dt>seeds</dt><dd>1,<wbr> 7</dd>")
+                && text.contains("<dd>chat:<wbr>rooms=3,<wbr>fanout=a&lt;b</dd>")
+                && text.contains("<dt>CPUs</dt><dd>2,<wbr> 16</dd>")
         );
         assert!(
-            text.contains("<dt>machine</dt><dd>modern (sim)</dd>") && text.contains("<dd>vanilla, o1</dd>")
+            text.contains("<dt>machine</dt><dd>modern (sim)</dd>")
+                && text.contains("<dd>vanilla,<wbr> o1</dd>")
         );
     }
 }

@@ -2,7 +2,7 @@
 //! screen, with a legend in the page's own text. Series differ by shape and dash, not by
 //! colour alone.
 
-use super::escape;
+use super::{breakable, escape};
 use crate::format::number;
 use crate::names::label;
 use std::fmt::Write as _;
@@ -203,7 +203,7 @@ impl Plot {
         let mut text = format!(
             "<figure class=\"plot\">\n<figcaption>{}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              role=\"img\" aria-label=\"{}\">\n",
-            escape(&self.title),
+            breakable(&self.title),
             escape(&about)
         );
         self.axes(&mut text, &x, &y);

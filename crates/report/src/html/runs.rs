@@ -1,6 +1,6 @@
 //! Every run of a page, folded up: metrics, tasks, counters, how the scheduler left.
 
-use super::{escape, table};
+use super::{breakable, escape, table};
 use crate::comparison::scheduler_label;
 use crate::format::number;
 use crate::table::{
@@ -23,12 +23,12 @@ pub(super) fn section(runs: &[RunRecord]) -> String {
 fn html(run: &RunRecord, open: &str) -> String {
     let mut text = format!(
         "<details{open}>\n<summary>{}: {} on {}, {} CPUs, seed {}, exit {}</summary>\n",
-        escape(&scheduler_label(run)),
-        escape(&workload_text(&run.workload)),
-        escape(&run.machine),
+        breakable(&scheduler_label(run)),
+        breakable(&workload_text(&run.workload)),
+        breakable(&run.machine),
         run.cpus,
         run.seed,
-        exit_text(&run.exit)
+        breakable(&exit_text(&run.exit))
     );
     for part in [&run.exit.reason, &run.exit.message, &run.exit.dump] {
         if !part.is_empty() {
@@ -115,8 +115,7 @@ mod tests {
         one.exit.after = Some(DurationNs(2_004_000_000));
         one.exit.reason = "runnable task <stall>".into();
         let text = section(&[one]);
-        let told =
-            ", seed 1, exit error_stall after 2.004 s</summary>\n<pre>runnable task &lt;stall&gt;</pre>\n";
+        let told = ", seed 1, exit error_<wbr>stall after 2.004 s</summary>\n<pre>runnable task &lt;stall&gt;</pre>\n";
         assert!(text.contains(told), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! The time line of a run: the data that the page's script draws CPU by CPU, and what it says
 //! as a table, which needs no script.
 
-use super::{escape, table};
+use super::{breakable, escape, table};
 use crate::format::number;
 use crate::names::visible_json;
 use schedlab_base::{DurationNs, TaskId};
@@ -81,7 +81,7 @@ pub(super) fn section(run: &RunRecord, label: &str) -> Option<String> {
         "<section>\n<h2>CPUs over time under {}</h2>\n<p>From {} ms to {} ms of the run{}. A bar is a task that \
          runs, named where there is room, or grey where several share a pixel; an arrow goes from a wakeup to the \
          start of who was woken.</p>\n",
-        escape(label),
+        breakable(label),
         ms(window.from.0),
         ms(window.to.0),
         if timeline.cut { "; more happened later: --timeline FROM..TO chooses another part" } else { "" }

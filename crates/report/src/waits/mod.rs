@@ -1,6 +1,7 @@
 //! Who waits for whom: as a table, as a graph for Graphviz, as a picture and as a page.
 
 mod graph;
+mod layout;
 mod page;
 
 pub use graph::waits_dot;
@@ -31,6 +32,9 @@ pub(crate) fn ms(time: DurationNs) -> String {
 
 pub(crate) const COLUMNS: [&str; 8] =
     ["who waits", "for whom", "through", "waits", "waited ms", "longest ms", "inversion ms", "confidence"];
+
+/// The columns of numbers.
+pub(crate) const NUMBERS: [usize; 5] = [3, 4, 5, 6, 7];
 
 pub(crate) fn row(pair: &WaitPair) -> Vec<String> {
     vec![
@@ -64,7 +68,7 @@ pub fn waits_table(waits: &Waits, min_confidence: u32, limit: usize) -> String {
     let mut text = if rows.is_empty() {
         "no task was seen to wait for another one\n".to_string()
     } else {
-        table(&COLUMNS, &[3, 4, 5, 6, 7], &rows)
+        table(&COLUMNS, &NUMBERS, &rows)
     };
     let (more, unsure) = (sure.len() - rows.len(), waits.pairs.len() - sure.len());
     if more > 0 {

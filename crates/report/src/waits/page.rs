@@ -1,7 +1,7 @@
 //! Who waits for whom, as a page and as a part of one.
 
-use super::{COLUMNS, graph, remarks, row};
-use crate::html::{HtmlPage, escape, page};
+use super::{COLUMNS, NUMBERS, graph, remarks, row};
+use crate::html::{HtmlPage, breakable, escape, page, table};
 use schedlab_trace::waits::Waits;
 
 /// The page: picture, table, and what they leave out.
@@ -14,21 +14,18 @@ pub(crate) fn section(heading: &str, waits: &Waits, min_confidence: u32) -> Stri
     let mut text = format!(
         "<h2>{}</h2>\n<p>{:.3} s watched. An arrow points from who waits to whom it waits for; the wider, the longer; red: \
          a tenth or more of it was priority inversion.</p>\n",
-        escape(heading),
+        breakable(heading),
         waits.span.as_secs_f64()
     );
     match graph::svg(waits, min_confidence) {
-        Some(picture) => text.push_str(&picture),
+        Some((picture, remark)) => {
+            let remark = remark.map_or_else(String::new, |text| format!("<p>{}</p>\n", escape(&text)));
+            text.push_str(&format!("{remark}<div class=\"scroll\">{picture}</div>\n"));
+        }
         None => text.push_str("<p>No task was seen to wait for another one.</p>\n"),
     }
-    let head: String = COLUMNS.iter().map(|name| format!("<th>{name}")).collect();
-    text.push_str(&format!("<table>\n<tr>{head}</tr>\n"));
     let sure = waits.pairs.iter().filter(|pair| pair.confidence >= min_confidence);
-    for pair in sure {
-        let cells: String = row(pair).iter().map(|cell| format!("<td>{}", escape(cell))).collect();
-        text.push_str(&format!("<tr>{cells}</tr>\n"));
-    }
-    text.push_str("</table>\n");
+    text.push_str(&table(&COLUMNS, &NUMBERS, &sure.map(row).collect::<Vec<_>>()));
     for remark in remarks(waits) {
         text.push_str(&format!("<p>{}</p>\n", escape(&remark)));
     }
