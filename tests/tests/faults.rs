@@ -196,10 +196,15 @@ fn a_command_runs_on_a_real_kernel() {
     }
     let words = ["run", "-q", "--vm", "--icount=16", "-c", "1", "-s", "o1"];
     let script = ["--", "sh", "-c", "sleep 0.1; echo $?"];
-    let with = [&words[..], &["--with", "sleep"], &script].concat();
+    let with = [&words[..], &["--with", "sleep", "--latency", "--timehist", "h.txt"], &script].concat();
     let ended = lab.run(&with, VM_LIMIT);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
     assert!(ended.out.starts_with("0\no1 on linux-") && ended.out.contains("\nelapsed "), "{ended:?}");
+    assert!(ended.out.contains("wakeup avg ms"), "{ended:?}");
+    let history = std::fs::read_to_string(lab.path("h.txt")).unwrap();
+    let waits = history.lines().filter(|line| line.contains(" sleep["));
+    let waits = waits.filter_map(|line| line.split_whitespace().nth(3)?.parse::<f64>().ok());
+    assert!(waits.fold(0.0, f64::max) >= 100.0, "it slept for 100 ms: {history}");
     let ended = lab.run(&[&words[..], &["--", "sh", "-c", "no_such_program"]].concat(), VM_LIMIT);
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.err.contains("--with NAME"), "{ended:?}");

@@ -271,6 +271,18 @@ impl FromStr for GuestMemory {
     }
 }
 
+/// What is told of each task and switch.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// A line for each stretch of a task on a CPU, as `perf sched timehist` prints them: when it ended, how long the task had
+    /// been away and had waited since its wakeup, how long it ran; without FILE on standard output, in place of the tables
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 0..=1, default_missing_value = "-", help_heading = "Results")]
+    pub(crate) timehist: Option<PathBuf>,
+    /// A table of the tasks as `perf sched latency` prints it: how long each waited for a CPU, on average and at most, and when
+    #[arg(long, help_heading = "Results")]
+    pub(crate) latency: bool,
+}
+
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -278,6 +290,7 @@ Examples:
   schedlab sim -s o1 -w chat:rooms=10,messages=50 -c 8
   schedlab sim -s vanilla --set profile=tsss -w cpuhog:ntasks=2,nice=0/5 -c 1 --duration 10s
   schedlab sim -s ./mine.bpf.o -w reflex -m p3-700 --perfetto trace.pftrace
+  schedlab sim -s o1 -w chat -c 2 --timehist | less         every switch, like perf sched timehist
   schedlab sim -s eevdf -w mkbench -c 4 --json - | jq '.runs[0].metrics'
 
 The same command with the same seed gives the same bytes on every host. A scheduler that is
@@ -321,6 +334,8 @@ pub(crate) struct SimArgs {
     /// Also tell who waited for whom, through what, and how much of it was priority inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
     /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
     #[arg(long, value_name = "COUNTER", requires = "sched_samples", help_heading = "Results")]
     pub(crate) sched_mark: Option<String>,
@@ -615,6 +630,8 @@ pub(crate) struct RunArgs {
     /// Also tell who waited for whom, through what, and how much of it was priority inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
     /// Command to run under the scheduler; into a VM go its program, with libraries or interpreter, and the files that its

@@ -4,8 +4,8 @@
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::real::{
-    GUEST_RESULT, VmOptions, boot, guest_failure, guest_runs, guest_scheduler, guest_settings, named_after,
-    record, run_here,
+    GUEST_RESULT, Looks, VmOptions, boot, guest_failure, guest_runs, guest_scheduler, guest_settings,
+    named_after, record, run_here,
 };
 use crate::scheduler::Scheduler;
 use crate::trust::provenance;
@@ -26,8 +26,8 @@ pub(crate) struct CommandRun {
     pub(crate) scheduler: Scheduler,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<String>,
-    /// `--explain-waits`.
-    pub(crate) explain_waits: bool,
+    /// What else is wanted of it.
+    pub(crate) looks: Looks,
     /// The number of the run among those that are compared; nothing else depends on it.
     pub(crate) seed: u64,
 }
@@ -53,7 +53,7 @@ impl CommandRun {
         quiet: bool,
     ) -> Result<CommandEnd, Failure> {
         let invocation = Invocation { args: &self.command, streams };
-        let result = run_here(&self.scheduler, Work::Command(invocation), self.explain_waits, quiet)?;
+        let result = run_here(&self.scheduler, Work::Command(invocation), &self.looks, quiet)?;
         let ejected = result.scheduler.exit.kind.is_ejection();
         // An ejection ends the command too; it is told where the record is looked at.
         let code = result.exit_code.filter(|code| *code != 0 && !ejected);
@@ -79,16 +79,18 @@ impl CommandRun {
             words(&["run", "--as-guest", "--json", GUEST_RESULT, "--command-output", GUEST_OUTPUT]);
         args.extend(["-s".to_string(), scheduler, "--seed".to_string(), self.seed.to_string()]);
         args.extend(guest_settings(&self.scheduler));
-        args.extend(self.explain_waits.then(|| "--explain-waits".to_string()));
+        args.extend(self.looks.guest_flags());
         args.push("--".to_string());
         args.extend(self.command.iter().cloned());
         job.args = args;
         job.collect = words(&[GUEST_RESULT, GUEST_OUTPUT]);
+        job.collect.extend(self.looks.guest_files());
         let output = boot(&job, progress)?;
         let told = output.file(GUEST_OUTPUT).unwrap_or_default();
         output::write_text_result(&String::from_utf8_lossy(told))?;
         let mut run =
             guest_runs(&output, GUEST_RESULT)?.into_iter().next().ok_or_else(|| guest_failure(&output))?;
+        self.looks.fetch(&output)?;
         named_after(&mut run, &self.scheduler);
         Ok((run, command_failure(&output)))
     }

@@ -24,11 +24,13 @@ mod scheduler;
 mod shipped;
 mod simulation;
 mod store;
+mod streams;
 mod suggest;
 mod swap_scope;
 mod swap_table;
 mod sweep;
 mod target;
+mod timehist;
 mod trust;
 mod workload;
 

@@ -7,6 +7,8 @@ use crate::input;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
+use crate::target::Target;
+use crate::timehist;
 use crate::trust::{provenance, unconfigured};
 use crate::workload;
 use schedlab_base::DurationNs;
@@ -22,6 +24,15 @@ use schedlab_workload::End;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// What a real run is looked at for besides its figures.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looks {
+    /// `--explain-waits`.
+    pub(crate) explain_waits: bool,
+    /// Where `--timehist` goes.
+    pub(crate) timehist: Option<Target>,
+}
+
 /// A run on a real kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct RealRun {
@@ -33,12 +44,38 @@ pub(crate) struct RealRun {
     pub(crate) seed: u64,
     /// `--duration`.
     pub(crate) limit: Option<DurationNs>,
-    /// `--explain-waits`.
-    pub(crate) explain_waits: bool,
+    /// What else is wanted of it.
+    pub(crate) looks: Looks,
 }
 
 /// Where a job in the VM writes its results.
 pub(crate) const GUEST_RESULT: &str = "/tmp/result.json";
+
+/// Where it writes the history of its switches.
+const GUEST_TIMEHIST: &str = "/tmp/timehist";
+
+impl Looks {
+    /// The flags that want the same of the guest's command.
+    pub(crate) fn guest_flags(&self) -> Vec<String> {
+        let explain = self.explain_waits.then_some("--explain-waits");
+        let history = self.timehist.iter().flat_map(|_| ["--timehist", GUEST_TIMEHIST]);
+        explain.into_iter().chain(history).map(String::from).collect()
+    }
+
+    /// The files that the guest's command makes for them.
+    pub(crate) fn guest_files(&self) -> Option<String> {
+        self.timehist.as_ref().map(|_| GUEST_TIMEHIST.to_string())
+    }
+
+    /// Takes what the guest has left for them.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or a guest that has left none.
+    pub(crate) fn fetch(&self, output: &VmOutput) -> Result<(), Failure> {
+        let Some(target) = &self.timehist else { return Ok(()) };
+        timehist::write_guests(target, output.file(GUEST_TIMEHIST).ok_or_else(|| guest_failure(output))?)
+    }
+}
 
 impl From<LoadError> for Failure {
     /// What the machine lacks is the environment's fault, the rest is the input's.
@@ -49,6 +86,7 @@ impl From<LoadError> for Failure {
             | LoadError::NotPrivileged
             | LoadError::WatchNotPrivileged
             | LoadError::NoWatcher
+            | LoadError::NoSpool(_)
             | LoadError::Busy { .. } => Failure::environment(text),
             _ => Failure::usage(text),
         }
@@ -97,7 +135,7 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Load(error) => error.into(),
-            RunError::Exec(_) => Failure::environment(text),
+            RunError::Exec(_) | RunError::NotKept(_) => Failure::environment(text),
             RunError::Command { .. } => Failure::usage(format!("command {text}")),
             RunError::Interrupted => Failure { code: Code::Inconclusive, text },
         }
@@ -112,11 +150,14 @@ impl From<RunError> for Failure {
 pub(crate) fn run_here(
     scheduler: &Scheduler,
     work: Work<'_>,
-    explain_waits: bool,
+    looks: &Looks,
     quiet: bool,
 ) -> Result<RunResult, Failure> {
+    let explain_waits = looks.explain_waits;
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
-    let plan = RunPlan { scheduler: object.as_ref(), work, observe: true, explain_waits, spin_rate: None };
+    let record = looks.timehist.is_some();
+    let (scheduled, observe) = (object.as_ref(), true);
+    let plan = RunPlan { scheduler: scheduled, work, observe, explain_waits, record, spin_rate: None };
     signals::catch();
     let mut confidences = None;
     let mut result = session::run_inspected(&plan, &mut |loaded| {
@@ -136,6 +177,9 @@ pub(crate) fn run_here(
         for warning in &result.kernel_warnings {
             output::note(&format!("kernel: {warning}"));
         }
+    }
+    if let (Some(target), Some(recording)) = (&looks.timehist, &result.recording) {
+        timehist::write(target, recording, result.cpus, quiet)?;
     }
     Ok(result)
 }
@@ -191,7 +235,7 @@ impl RealRun {
                 End::AllExit | End::ForegroundExit => End::After(limit),
             };
         }
-        let result = run_here(&self.scheduler, Work::Scenario(&scenario), self.explain_waits, quiet)?;
+        let result = run_here(&self.scheduler, Work::Scenario(&scenario), &self.looks, quiet)?;
         let made_of = provenance(&self.scheduler, Some(&scenario), None);
         let workload = WorkloadRecord { name: scenario.name, params: scenario.params };
         Ok(record(&self.scheduler, (workload, self.seed), backend, made_of, result))
@@ -210,18 +254,17 @@ impl RealRun {
         args.extend(["--seed".to_string(), self.seed.to_string()]);
         args.extend(["--json".to_string(), GUEST_RESULT.to_string()]);
         args.extend(guest_settings(&self.scheduler));
-        if self.explain_waits {
-            args.push("--explain-waits".to_string());
-        }
+        args.extend(self.looks.guest_flags());
         if let Some(limit) = self.limit {
             args.extend(["--duration".to_string(), limit.to_string()]);
         }
         job.args = args;
-        job.collect = vec![GUEST_RESULT.to_string()];
+        job.collect = std::iter::once(GUEST_RESULT.to_string()).chain(self.looks.guest_files()).collect();
         vm.apply(&mut job);
         let output = boot(&job, progress)?;
         let runs = guest_runs(&output, GUEST_RESULT)?;
         let mut run = runs.into_iter().next().ok_or_else(|| guest_failure(&output))?;
+        self.looks.fetch(&output)?;
         named_after(&mut run, &self.scheduler);
         Ok(run)
     }

@@ -125,6 +125,11 @@ impl Target {
         }
     }
 
+    /// The option that names it.
+    pub(crate) fn option(&self) -> &'static str {
+        self.option
+    }
+
     /// True for `-`.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.way, Way::Stdout)
@@ -145,7 +150,7 @@ impl Target {
     /// it never does.
     pub(crate) fn create(&self) -> Result<Draft, Failure> {
         let draft = match &self.way {
-            Way::Stdout => Ok(Draft::Stdout(io::stdout())),
+            Way::Stdout => Ok(Draft::Stdout(BufWriter::with_capacity(BUFFER, io::stdout()))),
             Way::Direct => File::create(&self.path).map(|file| Draft::direct(file, false)),
             Way::InPlace => {
                 let path = self.path.display();
@@ -270,7 +275,7 @@ fn unfinished(folder: &Path, secret: bool) -> io::Result<(File, TempPath, Remove
 #[derive(Debug)]
 pub(crate) enum Draft {
     /// Standard output.
-    Stdout(io::Stdout),
+    Stdout(BufWriter<io::Stdout>),
     /// What is written into directly; `true` for a file, which is brought to the disk.
     Direct(BufWriter<File>, bool),
     /// A new file.

@@ -34,6 +34,7 @@ fn here(args: &[String]) -> Result<(), Box<dyn Error>> {
         work,
         observe: true,
         explain_waits: false,
+        record: false,
         spin_rate: None,
     })?;
     for metric in &result.metrics {

@@ -4,6 +4,7 @@
 //! All privilege of the project is in this crate.
 
 pub mod command;
+mod events;
 pub mod exec;
 pub mod guest;
 pub mod kernel_image;
@@ -17,6 +18,8 @@ pub mod signals;
 pub mod vm;
 pub mod waits;
 mod wire;
+
+pub use events::Recording;
 
 /// Takes on the role that this process was started for, if it is not an ordinary one: the first
 /// process of a VM, or a task of a workload that has replaced its process image. A program that

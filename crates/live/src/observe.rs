@@ -15,7 +15,7 @@ use crate::load::{LoadError, Watcher};
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// Size of `struct seen` in the observer's source.
-const SEEN_SIZE: usize = 40 + 2 * LONGEST_SIZE;
+const SEEN_SIZE: usize = 48 + 2 * LONGEST_SIZE;
 /// Size of `struct longest` there.
 const LONGEST_SIZE: usize = 32;
 /// Size of `struct waits` there.
@@ -34,6 +34,8 @@ pub(crate) struct SeenTask {
     pub(crate) migrations: u64,
     /// Its waits by bucket, all and those after a wakeup.
     waits: Vec<(usize, [u64; 2])>,
+    /// The lengths of both together.
+    sums: [DurationNs; 2],
     /// The longest of them, and of those after a wakeup.
     longest: [Option<SeenWait>; 2],
     /// The wait that the end cut short, and whether it began with a wakeup.
@@ -106,8 +108,8 @@ impl SeenTask {
                 behind: [behind, None, None],
             }
         };
-        let mut waits =
-            TaskWaits::from_counts(self.waits.iter().copied(), self.longest.map(|wait| wait.map(long)));
+        let longest = self.longest.map(|wait| wait.map(long));
+        let mut waits = TaskWaits::from_counts(self.waits.iter().copied(), self.sums, longest);
         if let Some((open, woken)) = self.open {
             waits.add(long(open), woken);
         }
@@ -212,15 +214,24 @@ fn seen_task(
     (begin_ns, end_ns): (u64, u64),
 ) -> SeenTask {
     let counted = |kind: usize| waits.iter().any(|(_, counts)| counts[kind] > 0);
-    let found = [longest(seen, 40), longest(seen, 40 + LONGEST_SIZE)];
+    let sums = [DurationNs(number(seen, 24)), DurationNs(number(seen, 32))];
+    let found = [longest(seen, 48), longest(seen, 48 + LONGEST_SIZE)];
     let longest = [counted(0).then_some(found[0]), counted(1).then_some(found[1])];
     let since = number(seen, 0).max(begin_ns);
     // The CPU is the one that it ran on last; there is none before the first time.
-    let cpu = half(seen, 32).saturating_sub(1);
+    let cpu = half(seen, 40).saturating_sub(1);
     let open = (number(seen, 0) != 0 && since < end_ns).then(|| {
-        (SeenWait { since, length: end_ns - since, cpu, behind: 0, behind_ns: 0 }, half(seen, 36) != 0)
+        (SeenWait { since, length: end_ns - since, cpu, behind: 0, behind_ns: 0 }, half(seen, 44) != 0)
     });
-    SeenTask { thread_id, switches: number(seen, 8), migrations: number(seen, 16), waits, longest, open }
+    SeenTask {
+        thread_id,
+        switches: number(seen, 8),
+        migrations: number(seen, 16),
+        waits,
+        sums,
+        longest,
+        open,
+    }
 }
 
 impl Window for Observer {
@@ -246,7 +257,7 @@ mod tests {
 
     /// `struct seen` as the observer leaves it.
     fn seen(
-        words: [u64; 4],
+        words: [u64; 5],
         halves: [u32; 2],
         longest: [[u64; 3]; 2],
         places: [[u32; 2]; 2],
@@ -268,10 +279,10 @@ mod tests {
     fn what_the_program_keeps_becomes_records() {
         let (begin_ns, end) = (1_000, 9_000);
         // Ran on CPU 1 last; longest wait 50 ns behind thread 71, none after a wakeup.
-        let one = seen([0, 3, 1, 60], [2, 0], [[50, 1_100, 40], [0; 3]], [[71, 1], [0; 2]]);
+        let one = seen([0, 3, 1, 60, 0], [2, 0], [[50, 1_100, 40], [0; 3]], [[71, 1], [0; 2]]);
         // Never ran: it waits since before the beginning, because of a wakeup.
-        let two = seen([500, 0, 0, 0], [0, 1], [[0; 3]; 2], [[0; 2]; 2]);
-        let three = seen([0, 1, 0, 7], [1, 0], [[7, 2_000, 7], [7, 2_000, 7]], [[70, 0]; 2]);
+        let two = seen([500, 0, 0, 0, 0], [0, 1], [[0; 3]; 2], [[0; 2]; 2]);
+        let three = seen([0, 1, 0, 7, 7], [1, 0], [[7, 2_000, 7], [7, 2_000, 7]], [[70, 0]; 2]);
         let tasks = vec![
             seen_task(70, &one, vec![(10, [1, 0]), (50, [1, 0])], (begin_ns, end)),
             seen_task(71, &two, Vec::new(), (begin_ns, end)),
@@ -284,6 +295,7 @@ mod tests {
             found.run_delay.clone().unwrap()
         };
         let a = delay("a");
+        assert_eq!(a.mean, DurationNs(30));
         assert_eq!((a.count, a.worst.since.0, a.worst.length.0, a.worst.cpu), (2, 100, 50, 1));
         assert_eq!(a.worst.behind, [("b".to_string(), DurationNs(40))]);
         let b = delay("b");

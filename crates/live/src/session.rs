@@ -10,6 +10,7 @@ use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord, WaitRecord};
 use schedlab_workload::Scenario;
 
 use crate::command::{self, Ended, Invocation, Verdict};
+use crate::events::{EventWatcher, Recording};
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
@@ -38,6 +39,8 @@ pub struct RunPlan<'a> {
     pub observe: bool,
     /// Whether to explain who waits for whom; takes root.
     pub explain_waits: bool,
+    /// Whether to record every switch and wakeup; takes root.
+    pub record: bool,
     /// The machine's speed, the same for all runs that are compared; measured without.
     pub spin_rate: Option<SpinRate>,
 }
@@ -59,14 +62,21 @@ pub enum RunError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The switches could not be kept.
+    #[error(
+        "the events of the run could not be kept ({0}); free some room in the folder of temporary files (TMPDIR)"
+    )]
+    NotKept(std::io::Error),
     /// A signal asked for an end.
     #[error("interrupted; the machine is on its own scheduler again")]
     Interrupted,
 }
 
 /// What a run has shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct RunResult {
+    /// When it began, on the monotonic clock.
+    pub begin_ns: u64,
     /// Length of the run.
     pub elapsed: DurationNs,
     /// Number of CPUs.
@@ -95,6 +105,8 @@ pub struct RunResult {
     pub kernel_warnings: Vec<String>,
     /// Who waited for whom, where it was asked for.
     pub waits: Option<Waits>,
+    /// Its switches and wakeups, where they were asked for.
+    pub recording: Option<Recording>,
     /// Why there are no observed metrics, where they were asked for.
     pub not_observed: Option<String>,
 }
@@ -125,12 +137,18 @@ pub fn run_inspected(
         Some(Err(error)) => (None, Some(error.to_string())),
     };
     let watcher = plan.explain_waits.then(WaitWatcher::start).transpose()?;
+    let events = plan.record.then(EventWatcher::start).transpose()?;
     let mut loaded = plan.scheduler.map(load::load).transpose()?;
-    let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref() };
+    let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref(), events: events.as_ref() };
     let mut result = match plan.work {
         Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), watchers)?,
         Work::Command(command) => run_command(command, loaded.as_mut(), watchers)?,
     };
+    if let Some(events) = events {
+        let names = result.thread_names.iter().map(|(thread, name)| (thread.cast_unsigned(), name.clone()));
+        let recording = events.finish(result.begin_ns, result.elapsed, names.collect());
+        result.recording = Some(recording.map_err(RunError::NotKept)?);
+    }
     if let Some(watcher) = watcher {
         let mut waits = watcher.read(result.elapsed);
         name_tasks(&mut waits, &result.thread_names);
@@ -169,12 +187,21 @@ fn name_tasks(waits: &mut Waits, names: &[(i32, String)]) {
 struct Watchers<'a> {
     observer: Option<&'a Observer>,
     waits: Option<&'a WaitWatcher>,
+    events: Option<&'a EventWatcher>,
 }
 
 impl Watchers<'_> {
     fn all(&self) -> impl Iterator<Item = &dyn Window> {
         let observer = self.observer.map(|observer| observer as &dyn Window);
-        observer.into_iter().chain(self.waits.map(|waits| waits as &dyn Window))
+        let waits = self.waits.map(|waits| waits as &dyn Window);
+        [observer, waits, self.events.map(|events| events as &dyn Window)].into_iter().flatten()
+    }
+
+    /// Takes what has been recorded since the last look.
+    fn drain(&self) {
+        if let Some(events) = self.events {
+            events.drain();
+        }
     }
 }
 
@@ -220,8 +247,10 @@ fn run_scenario(
     let observer = watchers.observer;
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());
     close.extend(watchers.waits.map(WaitWatcher::descriptors).unwrap_or_default());
+    close.extend(watchers.events.map(EventWatcher::descriptors).unwrap_or_default());
     let options = ExecOptions { spin_rate: plan.spin_rate, close };
     let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
+        watchers.drain();
         if let Some(elapsed) = elapsed {
             change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
         }
@@ -254,7 +283,7 @@ fn run_scenario(
     let named = outcome.tasks.iter().filter(|task| task.thread_id != 0);
     let thread_names = named.map(|task| (task.thread_id.cast_signed(), task.name.clone())).collect();
     let known = RunResult { elapsed, cpus, metrics, histograms, series, tasks, ..RunResult::default() };
-    Ok(RunResult { task_waits, thread_names, ..known })
+    Ok(RunResult { begin_ns: outcome.begin.0, task_waits, thread_names, ..known })
 }
 
 /// The tasks of the start with their thread ids; a process is told by its first thread.
@@ -327,6 +356,7 @@ fn run_command(
     watchers.follow(std::process::id());
     watchers.open(exec::now_ns());
     let ended = command::run(invocation, &mut |elapsed| {
+        watchers.drain();
         if signals::stop_wanted() {
             return Verdict::Forget;
         }
@@ -346,6 +376,7 @@ fn command_result(program: &str, ended: Ended, observer: Option<&Observer>) -> R
     let seconds = |name: &str, time: DurationNs| Metric::new(name, time.as_secs_f64(), "s", Better::Lower);
     let times = [("elapsed", ended.elapsed), ("user", ended.user), ("system", ended.system)];
     let mut result = RunResult {
+        begin_ns: ended.begin_ns,
         elapsed: ended.elapsed,
         cpus,
         metrics: times.map(|(name, time)| seconds(name, time)).to_vec(),
@@ -381,7 +412,14 @@ mod tests {
     use crate::command::Streams;
 
     fn plan(work: Work<'_>) -> RunPlan<'_> {
-        RunPlan { scheduler: None, work, observe: false, explain_waits: false, spin_rate: None }
+        RunPlan {
+            scheduler: None,
+            work,
+            observe: false,
+            explain_waits: false,
+            record: false,
+            spin_rate: None,
+        }
     }
 
     #[test]

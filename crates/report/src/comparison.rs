@@ -402,7 +402,7 @@ pub(crate) mod tests {
             behind: vec![("hog".into(), DurationNs(800))],
         };
         let (p50, p95, p99) = (DurationNs(10), DurationNs(20), DurationNs(30));
-        let figures = WaitFigures { count: 3, p50, p95, p99, worst };
+        let figures = WaitFigures { count: 3, mean: p50, p50, p95, p99, worst };
         let (scope, name) = (WaitScope::Task, name.to_string());
         WaitRecord { scope, name, run_delay: Some(figures), wakeup_latency: None }
     }

@@ -16,6 +16,7 @@ mod reproduction;
 mod samples;
 mod stat_json;
 mod table;
+mod timehist;
 mod trust_json;
 mod units;
 mod waits;
@@ -36,7 +37,8 @@ pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use stat_json::stat_json;
 pub use table::{
-    after_ejection_text, comparison_table, counters_table, longest_waits, metrics_table, run_summary,
-    scheduler_tables, table, task_waits_table, tasks_table, warnings_text,
+    after_ejection_text, comparison_table, counters_table, latency_table, longest_waits, metrics_table,
+    run_summary, scheduler_tables, table, task_waits_table, tasks_table, warnings_text,
 };
+pub use timehist::TimehistSink;
 pub use waits::{waits_dot, waits_html, waits_table};

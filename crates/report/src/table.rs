@@ -325,6 +325,48 @@ pub fn task_waits_table(run: &RunRecord) -> String {
     table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, usize::MAX))
 }
 
+/// The tasks as `perf sched latency` shows them, the one with the longest wait first: how long each waited for a CPU after a
+/// wakeup, and in all. Tasks that never waited stand last.
+pub fn latency_table(run: &RunRecord) -> String {
+    let header = [
+        "task",
+        "runtime ms",
+        "switches",
+        "wakeup avg ms",
+        "wakeup max ms",
+        "delay avg ms",
+        "delay max ms",
+        "max from s",
+        "CPU",
+    ];
+    let tasks = run.task_waits.iter().filter(|waits| waits.scope == WaitScope::Task);
+    let mut tasks: Vec<&WaitRecord> = tasks.collect();
+    let longest = |waits: &WaitRecord| waits.run_delay.as_ref().map(|figures| figures.worst.length);
+    tasks.sort_by_key(|waits| std::cmp::Reverse(longest(waits)));
+    let rows: Vec<Vec<String>> = tasks.into_iter().map(|waits| latency_row(run, waits)).collect();
+    table(&header, &[1, 2, 3, 4, 5, 6, 7, 8], &rows)
+}
+
+fn latency_row(run: &RunRecord, waits: &WaitRecord) -> Vec<String> {
+    let ms = |time: DurationNs| format!("{:.3}", time.as_secs_f64() * 1e3);
+    let both = |figures: &Option<WaitFigures>| match figures {
+        Some(figures) => [figures.mean, figures.worst.length].map(ms),
+        None => ["-", "-"].map(String::from),
+    };
+    let task = run.tasks.iter().find(|task| task.name == waits.name);
+    let of_task = task.map(|task| [ms(task.cpu_time), task.switches.to_string()]);
+    let worst = waits.run_delay.as_ref().map(|figures| &figures.worst);
+    let place = worst.map(|worst| [format!("{:.6}", worst.since.as_secs_f64()), worst.cpu.to_string()]);
+    let unknown = || ["-", "-"].map(String::from);
+    let figures = [
+        of_task.unwrap_or_else(unknown),
+        both(&waits.wakeup_latency),
+        both(&waits.run_delay),
+        place.unwrap_or_else(unknown),
+    ];
+    std::iter::once(waits.name.clone()).chain(figures.into_iter().flatten()).collect()
+}
+
 /// What followed an ejection, where the run went on.
 pub fn after_ejection_text(run: &RunRecord) -> String {
     let Some(after) = &run.after_ejection else { return String::new() };
@@ -382,6 +424,31 @@ mod tests {
         assert_eq!(longest_waits(&one), format!("longest run delay: {told}\n"));
         assert_eq!(warnings_text(&["a".into()]), "\nWarnings:\n* a\n");
         assert!(warnings_text(&[]).is_empty() && after_ejection_text(&one).contains("context_switches"));
+    }
+
+    #[test]
+    fn latencies_stand_by_the_longest_wait() {
+        let mut one = run("o1", 1, 1.0);
+        let waited = |name: &str, max: u64| {
+            let mut waits = run("o1", 1, 1.0).task_waits.remove(0);
+            (waits.scope, waits.name) = (WaitScope::Task, name.to_string());
+            let figures = waits.run_delay.as_mut().unwrap();
+            (figures.mean, figures.worst.length) = (DurationNs(max / 2), DurationNs(max));
+            waits.wakeup_latency = None;
+            waits
+        };
+        let never = WaitRecord { run_delay: None, ..waited("c", 1) };
+        let task = one.tasks[0].name.clone();
+        one.task_waits = vec![never, waited("b", 1_000_000), waited(&task, 40_000_000)];
+        let text = latency_table(&one);
+        let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|row| row.split_whitespace().collect()).collect();
+        assert_eq!(
+            (rows[0][0], &rows[0][3..]),
+            (task.as_str(), &["-", "-", "20.000", "40.000", "0.000000", "1"][..])
+        );
+        assert_ne!((rows[0][1], rows[0][2]), ("-", "-"), "its figures stand in the same row");
+        assert_eq!(rows[1][..3], ["b", "-", "-"]);
+        assert_eq!(rows[2], ["c", "-", "-", "-", "-", "-", "-", "-", "-"]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct TaskWaits {
 #[derive(Serialize, Deserialize)]
 struct Waits {
     count: u64,
+    #[serde(default)]
+    mean: u64,
     p50: u64,
     p95: u64,
     p99: u64,
@@ -112,12 +114,13 @@ impl Waits {
     fn new(figures: &WaitFigures) -> Waits {
         let (p50, p95, p99) = (figures.p50.0, figures.p95.0, figures.p99.0);
         let (max, worst) = (figures.worst.length.0, Place::new(&figures.worst));
-        Waits { count: figures.count, p50, p95, p99, max, worst }
+        Waits { count: figures.count, mean: figures.mean.0, p50, p95, p99, max, worst }
     }
 
     fn read(self) -> WaitFigures {
         let (p50, p95, p99) = (DurationNs(self.p50), DurationNs(self.p95), DurationNs(self.p99));
-        WaitFigures { count: self.count, p50, p95, p99, worst: self.worst.read(self.max) }
+        let (mean, worst) = (DurationNs(self.mean), self.worst.read(self.max));
+        WaitFigures { count: self.count, mean, p50, p95, p99, worst }
     }
 }
 

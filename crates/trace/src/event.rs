@@ -108,6 +108,10 @@ pub struct Event {
 pub trait Sink {
     /// Takes one event.
     fn event(&mut self, event: &Event);
+
+    /// Takes the name of a task, which holds for the events that follow. Told in real runs only: of a simulated one the
+    /// names are known beforehand.
+    fn named(&mut self, _task: TaskId, _name: &str) {}
 }
 
 impl Sink for () {

@@ -46,17 +46,20 @@ pub struct TaskWaits {
     first: usize,
     /// By bucket from the first: all waits, and those after a wakeup; at most 4,294,967,295 of each.
     counts: Vec<[u32; 2]>,
+    /// The lengths of both together.
+    sums: [DurationNs; 2],
     longest: [Option<LongWait>; 2],
 }
 
 impl TaskWaits {
     /// Waits that were counted elsewhere in the same buckets ([`Histogram::from_counts`]): all of them and those after a
-    /// wakeup, with the longest ones. Buckets beyond the range are left out.
+    /// wakeup, with their lengths together and the longest ones. Buckets beyond the range are left out.
     pub fn from_counts(
         counts: impl Iterator<Item = (usize, [u64; 2])>,
+        sums: [DurationNs; 2],
         longest: [Option<LongWait>; 2],
     ) -> TaskWaits {
-        let mut waits = TaskWaits { longest, ..TaskWaits::default() };
+        let mut waits = TaskWaits { sums, longest, ..TaskWaits::default() };
         for (bucket, [all, woken]) in counts.filter(|(bucket, _)| *bucket < BUCKETS) {
             let count = waits.at(bucket);
             for (count, more) in count.iter_mut().zip([all, woken]) {
@@ -68,7 +71,7 @@ impl TaskWaits {
 
     /// Adds a wait that was not counted, perhaps the longest.
     pub fn add(&mut self, wait: LongWait, woken: bool) {
-        self.count(bucket(wait.length.0), woken);
+        self.count(bucket(wait.length.0), wait.length, woken);
         self.keep(wait, woken);
     }
 
@@ -81,10 +84,12 @@ impl TaskWaits {
 
     /// Adds a wait to its bucket.
     #[inline]
-    pub(crate) fn count(&mut self, bucket: usize, woken: bool) {
+    pub(crate) fn count(&mut self, bucket: usize, length: DurationNs, woken: bool) {
         let count = self.at(bucket);
         count[0] = count[0].saturating_add(1);
         count[1] = count[1].saturating_add(u32::from(woken));
+        self.sums[0] += length;
+        self.sums[1] += if woken { length } else { DurationNs::ZERO };
     }
 
     /// Makes room for a bucket; whole powers of two at a time.
@@ -127,12 +132,20 @@ impl TaskWaits {
             here[0] = here[0].saturating_add(counts[0]);
             here[1] = here[1].saturating_add(counts[1]);
         }
+        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
+            *sum += more;
+        }
         for (at, theirs) in other.longest.iter().enumerate() {
             let Some(theirs) = theirs else { continue };
             if self.longest[at].is_none_or(|ours| theirs.length > ours.length) {
                 self.longest[at] = Some(*theirs);
             }
         }
+    }
+
+    /// The waits of a kind together.
+    pub fn sum(&self, kind: WaitKind) -> DurationNs {
+        self.sums[kind as usize]
     }
 
     /// The longest wait.
@@ -216,7 +229,7 @@ mod tests {
     fn waits(task: u32, lengths: &[(u64, bool)]) -> TaskWaits {
         let mut waits = TaskWaits::default();
         for &(length, woken) in lengths {
-            waits.count(bucket(length), woken);
+            waits.count(bucket(length), DurationNs(length), woken);
             if waits.is_longest(DurationNs(length), woken) {
                 waits.keep(wait(task, length), woken);
             }
@@ -247,6 +260,8 @@ mod tests {
         assert_eq!(both.longest(WaitKind::WakeupLatency).unwrap(), wait(2, 900));
         assert_eq!(both.distribution(WaitKind::RunDelay).count(), 4);
         assert_eq!(both.distribution(WaitKind::WakeupLatency).count(), 2);
+        assert_eq!(both.sum(WaitKind::RunDelay), DurationNs(975 + (1 << 30)));
+        assert_eq!(both.sum(WaitKind::WakeupLatency), DurationNs(905));
     }
 
     #[test]
@@ -255,9 +270,10 @@ mod tests {
         let here = waits(0, &lengths);
         let counts =
             here.counts.iter().enumerate().map(|(at, count)| (here.first + at, count.map(u64::from)));
-        let there = TaskWaits::from_counts(counts.chain([(BUCKETS, [1, 1])]), here.longest);
+        let there = TaskWaits::from_counts(counts.chain([(BUCKETS, [1, 1])]), here.sums, here.longest);
         for kind in [WaitKind::RunDelay, WaitKind::WakeupLatency] {
             assert_eq!(there.distribution(kind), here.distribution(kind));
+            assert_eq!(there.sum(kind), here.sum(kind));
         }
         let mut more = there.clone();
         more.add(wait(5, 1 << 50), false);
@@ -269,7 +285,7 @@ mod tests {
     fn memory_is_bounded_by_the_range_of_lengths() {
         let mut all = TaskWaits::default();
         for length in (0..64).flat_map(|shift| [1u64 << shift, (1 << shift) + (1 << shift) / 3]) {
-            (0..1000).for_each(|_| all.count(bucket(length), true));
+            (0..1000).for_each(|_| all.count(bucket(length), DurationNs::ZERO, true));
         }
         assert!(all.counts.len() <= 59 * SUB, "{}", all.counts.len());
     }

@@ -373,7 +373,7 @@ impl Summary {
             self.wakeup_latency.record_in(bucket, waited);
         }
         let waits = self.waits_of(id);
-        waits.count(bucket, woken);
+        waits.count(bucket, waited, woken);
         if waits.is_longest(waited, woken) {
             self.keep_longest((id, cpu), since, until, woken);
         }

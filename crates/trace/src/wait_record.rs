@@ -67,6 +67,8 @@ pub struct WorstWait {
 pub struct WaitFigures {
     /// How many there were.
     pub count: u64,
+    /// The average, rounded down.
+    pub mean: DurationNs,
     /// The median.
     pub p50: DurationNs,
     /// The 95th percentile.
@@ -135,7 +137,9 @@ impl Names<'_> {
         let lengths: Distribution = waits.distribution(kind);
         let quantile = |part| lengths.quantile(part, 100).unwrap_or_default();
         let (p50, p95, p99) = (quantile(50), quantile(95), quantile(99));
-        Some(WaitFigures { count: lengths.count(), p50, p95, p99, worst })
+        let count = lengths.count();
+        let mean = DurationNs(waits.sum(kind).0 / count.max(1));
+        Some(WaitFigures { count, mean, p50, p95, p99, worst })
     }
 
     fn record(&self, scope: WaitScope, name: &str, waits: &TaskWaits) -> WaitRecord {
@@ -364,7 +368,7 @@ mod tests {
     fn waits(task: u32, lengths: &[u64]) -> TaskWaits {
         let mut waits = TaskWaits::default();
         for &length in lengths {
-            waits.count(bucket(length), true);
+            waits.count(bucket(length), DurationNs(length), true);
             let (task, length) = (TaskId(task), DurationNs(length));
             let (since, cpu) = (TimeNs(3), CpuId(1));
             let behind = [Some((TaskId(0), TaskId(0), DurationNs(2))), None, None];

@@ -94,6 +94,7 @@ class Waits:
     since_ns: int
     cpu: int
     behind: list[dict[str, Any]] = field(default_factory=list)
+    mean: int = 0
 
 
 @dataclass(frozen=True)

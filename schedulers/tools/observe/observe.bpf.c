@@ -60,6 +60,7 @@ struct seen {
 	u64 switches;		/* times it was switched to */
 	u64 migrations;		/* times it ran on another CPU than before */
 	u64 run_delay;		/* ns runnable without running, in total */
+	u64 wakeup_latency;	/* of these, after a wakeup */
 	u32 last_cpu;		/* CPU it ran on last, plus 1; 0: has not run yet */
 	u32 woken;		/* waits because of a wakeup, not of a preemption */
 	struct longest delay;	/* of all waits */
@@ -254,6 +255,7 @@ starts(struct seen *seen, u32 pid, u32 cpu, u64 now, const struct before *before
 			record(run_delay, &run_delay_max, now - since);
 			keep_longest(&seen->delay, since, now, cpu, before);
 			if (was_woken) {
+				seen->wakeup_latency += now - since;
 				record(wakeup_latency, &wakeup_max, now - since);
 				keep_longest(&seen->latency, since, now, cpu, before);
 			}

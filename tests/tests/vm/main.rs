@@ -145,6 +145,7 @@ fn run_workload(
         work: Work::Scenario(&scenario),
         observe: true,
         explain_waits: false,
+        record: false,
         spin_rate,
     };
     let result = session::run(&plan).map_err(|error| error.to_string())?;

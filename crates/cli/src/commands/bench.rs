@@ -5,7 +5,7 @@ use super::run::tell;
 use crate::args::{BenchArgs, CpuCounts};
 use crate::command_run::{CommandRun, GuestBench};
 use crate::failure::Failure;
-use crate::real::VmOptions;
+use crate::real::{Looks, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
@@ -64,7 +64,7 @@ fn here(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real,
             let run = CommandRun {
                 scheduler: scheduler.clone(),
                 command: args.command.clone(),
-                explain_waits: false,
+                looks: Looks::default(),
                 seed,
             };
             let round = if warms_up { "warm-up".to_string() } else { format!("run {seed}") };

@@ -8,7 +8,7 @@ use crate::deadline::TimeLimit;
 use crate::entry;
 use crate::failure::Failure;
 use crate::progress::{Progress, announce};
-use crate::real::{RealRun, VmOptions};
+use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Simulation, ejection};
@@ -203,7 +203,7 @@ fn real_runs(
                         workload: args.setup.workload.clone(),
                         seed,
                         limit: args.setup.duration,
-                        explain_waits: false,
+                        looks: Looks::default(),
                     };
                     if args.vm {
                         run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})

@@ -1,16 +1,18 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
 use super::compare::only_simulated;
-use super::sim::tables;
+use super::sim::{Shown, tables};
 use crate::args::RunArgs;
 use crate::command_run::CommandRun;
 use crate::failure::Failure;
 use crate::output;
-use crate::real::{RealRun, VmOptions};
+use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
+use crate::target::{self, Target};
+use crate::timehist;
 use crate::trust::strict;
 use schedlab_live::command::Streams;
 use schedlab_report::Document;
@@ -22,6 +24,7 @@ pub(crate) const VM_CPUS: u32 = 2;
 /// Runs and prints.
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
+    let looks = looks(args, &results)?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
@@ -39,12 +42,12 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
                 workload: workload.clone(),
                 seed: args.seed,
                 limit: args.duration,
-                explain_waits: args.explain_waits,
+                looks: looks.clone(),
             };
             real_run(&run, args, quiet)?
         }
         None => {
-            let run = command(scheduler.clone(), args)?;
+            let run = command(scheduler.clone(), &looks, args)?;
             let streams = args.command_output.as_deref().map_or(Streams::Inherited, Streams::Into);
             let (run, ended) = if args.vm {
                 run.in_vm(&args.with, &vm_options(args), &mut |line| tell(line, quiet))?
@@ -56,10 +59,24 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         }
     };
     let document = Document { runs: vec![run], ..Document::default() };
-    let written = results.write(&tables(&document.runs[0], verbose), &document, &[]);
+    let in_their_place = looks.timehist.as_ref().is_some_and(Target::is_stdout);
+    let shown = if in_their_place {
+        String::new()
+    } else {
+        tables(&document.runs[0], Shown::of(&args.history, verbose))
+    };
+    let written = results.write(&shown, &document, &[]);
     let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);
     ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written).and(strict)
+}
+
+/// What is wanted of the run besides its figures, each with a place of its own.
+fn looks(args: &RunArgs, results: &Results) -> Result<Looks, Failure> {
+    let timehist = timehist::target(args.history.timehist.as_deref())?;
+    target::distinct(results.targets().chain(&timehist))?;
+    args.history.has_room(results.targets().chain(&timehist))?;
+    Ok(Looks { explain_waits: args.explain_waits, timehist })
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {
@@ -85,16 +102,11 @@ pub(super) fn tell(line: &str, quiet: bool) {
     }
 }
 
-fn command(scheduler: Scheduler, args: &RunArgs) -> Result<CommandRun, Failure> {
+fn command(scheduler: Scheduler, looks: &Looks, args: &RunArgs) -> Result<CommandRun, Failure> {
     if args.duration.is_some() {
         let text =
             "--duration is for workloads; put timeout(1) in front of the command: -- timeout 10 COMMAND";
         return Err(Failure::usage(text));
     }
-    Ok(CommandRun {
-        scheduler,
-        command: args.command.clone(),
-        explain_waits: args.explain_waits,
-        seed: args.seed,
-    })
+    Ok(CommandRun { scheduler, command: args.command.clone(), looks: looks.clone(), seed: args.seed })
 }

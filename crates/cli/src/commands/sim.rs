@@ -1,6 +1,6 @@
 //! `sim`: one simulated run.
 
-use crate::args::{SetupArgs, SimArgs};
+use crate::args::{HistoryArgs, SetupArgs, SimArgs};
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::defect;
@@ -11,23 +11,20 @@ use crate::progress::{RunProgress, announce};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::simulation::{Simulation, Watch, ejection, parties};
+use crate::simulation::{Simulation, Watch, ejection};
+use crate::streams::Streams;
 use crate::swap_scope;
-use crate::target::{self, Draft, Target};
+use crate::target::{self, Target};
 use crate::trust::strict;
 use crate::workload::fixed_end;
 use schedlab_base::{Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
-    Document, PerfettoSink, SampleSink, after_ejection_text, counters_table, longest_waits, metrics_table,
+    Document, after_ejection_text, counters_table, latency_table, longest_waits, metrics_table,
     priorities_svg, run_summary, scheduler_tables, task_waits_table, tasks_table, waits_table, warnings_text,
 };
-use schedlab_sim::FIRST_PID;
 use schedlab_trace::RunRecord;
-use schedlab_workload::Scenario;
-use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::rc::Rc;
 
 /// Tasks shown without `-v`.
 const TASKS_SHOWN: usize = 12;
@@ -41,21 +38,14 @@ const PAIRS_SHOWN: usize = 20;
 /// What an interrupted run says.
 const INTERRUPTED: &str = "\nschedlab: interrupted: nothing is kept, result files are as they were; --duration ends a run with its results\n";
 
-/// The sink of `--perfetto`.
-type Trace = Rc<RefCell<PerfettoSink<Draft>>>;
-
-/// The sink of `--sched-samples`.
-type Samples = Rc<RefCell<SampleSink<Draft>>>;
-
 /// Runs and prints.
 pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let perfetto = args.perfetto.as_deref().map(|path| Target::binary("--perfetto", path)).transpose()?;
-    let sampled =
-        args.sched_samples.as_deref().map(|path| Target::new("--sched-samples", path)).transpose()?;
+    let streams = Streams::new(args)?;
     let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
-    let others = || [&perfetto, &sampled, &pictured].into_iter().flatten();
+    let others = || streams.targets().chain(&pictured);
     target::distinct(results.targets().chain(others()))?;
+    args.history.has_room(results.targets().chain(others()))?;
     confine(args, verbose)?;
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.setup.workload))?;
@@ -90,15 +80,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     watch.waits = args.explain_waits;
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
-    let trace = perfetto.as_ref().map(|target| start_trace(target, &scenario)).transpose()?;
-    if let Some(trace) = &trace {
-        watch.sinks.push(trace.clone());
-    }
-    let samples = sampled.as_ref().map(|target| start_samples(target, &simulation.machine)).transpose()?;
-    if let Some(samples) = &samples {
-        watch.sinks.push(samples.clone());
-        watch.schedule_events = true;
-    }
+    let open = streams.open(&scenario, &simulation.machine, &mut watch)?;
     let run = defect::guard(|| simulation.describe(), || simulation.run_watched(&scenario, watch));
     drop(deadline);
     progress.borrow().finish();
@@ -108,15 +90,17 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     }
     let document = Document { runs: vec![run], ..Document::default() };
     let in_their_place = others().any(Target::is_stdout);
-    let tables = if in_their_place { String::new() } else { tables(&document.runs[0], verbose) };
+    let tables = if in_their_place {
+        String::new()
+    } else {
+        tables(&document.runs[0], Shown::of(&args.history, verbose))
+    };
     let written = results.write(&tables, &document, &[]);
-    let traced = finish_trace(perfetto.as_ref(), trace);
-    let end = TimeNs::ZERO + document.runs[0].duration;
-    let sampled = finish_samples(sampled.as_ref(), samples, end);
+    let streamed = open.finish(TimeNs::ZERO + document.runs[0].duration);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
     let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
     let strict = strict(&document, args.results.strict);
-    ejected.and(written).and(traced).and(sampled).and(pictured).and(strict)
+    ejected.and(written).and(streamed).and(pictured).and(strict)
 }
 
 /// Gives up what the run does not need.
@@ -125,7 +109,8 @@ fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
     let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
     let inputs = schedulers.iter().chain([&setup.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).results(&args.results);
-    named.outputs([&args.perfetto, &args.sched_samples, &args.priorities]).enter(&args.host.sandbox, verbose);
+    let others = [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist];
+    named.outputs(others).enter(&args.host.sandbox, verbose);
     Ok(())
 }
 
@@ -151,30 +136,6 @@ pub(crate) fn machine(setup: &SetupArgs, cpus: Option<NonZeroUsize>) -> Result<M
     }
 }
 
-fn start_trace(target: &Target, scenario: &Scenario) -> Result<Trace, Failure> {
-    let sink = PerfettoSink::new(target.create()?, parties(scenario), FIRST_PID);
-    Ok(Rc::new(RefCell::new(sink)))
-}
-
-fn finish_trace(target: Option<&Target>, trace: Option<Trace>) -> Result<(), Failure> {
-    let (Some(target), Some(trace)) = (target, trace) else { return Ok(()) };
-    let sink = Rc::into_inner(trace).expect("the run has dropped its sinks").into_inner();
-    let (draft, _) = sink.finish().map_err(|error| target.failure(&error))?;
-    target.finish(draft)
-}
-
-fn start_samples(target: &Target, machine: &Machine) -> Result<Samples, Failure> {
-    let first_pid = FIRST_PID.cast_unsigned();
-    let sink = SampleSink::new(target.create()?, machine.cpu_count(), machine.clock_mhz, first_pid);
-    Ok(Rc::new(RefCell::new(sink)))
-}
-
-fn finish_samples(target: Option<&Target>, samples: Option<Samples>, end: TimeNs) -> Result<(), Failure> {
-    let (Some(target), Some(samples)) = (target, samples) else { return Ok(()) };
-    let sink = Rc::into_inner(samples).expect("the run has dropped its sinks").into_inner();
-    target.finish(sink.finish(end).map_err(|error| target.failure(&error))?)
-}
-
 /// The first lines of a text, and how many more there are.
 fn first_lines(text: &str, limit: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -186,8 +147,24 @@ fn first_lines(text: &str, limit: usize) -> String {
     first
 }
 
+/// Which tables are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// `-v`.
+    verbose: bool,
+    /// `--latency`.
+    latency: bool,
+}
+
+impl Shown {
+    /// Those that the command line wants.
+    pub(crate) fn of(history: &HistoryArgs, verbose: bool) -> Shown {
+        Shown { verbose, latency: history.latency }
+    }
+}
+
 /// The tables of one run.
-pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
+pub(crate) fn tables(run: &RunRecord, Shown { verbose, latency }: Shown) -> String {
     let mut text = run_summary(run);
     text.push('\n');
     text.push_str(&metrics_table(run));
@@ -198,6 +175,9 @@ pub(crate) fn tables(run: &RunRecord, verbose: bool) -> String {
     if !run.tasks.is_empty() {
         text.push('\n');
         text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
+    }
+    if latency {
+        text.push_str(&format!("\n{}", latency_table(run)));
     }
     if let Some(waits) = &run.waits {
         let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };

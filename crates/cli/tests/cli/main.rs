@@ -8,6 +8,7 @@ mod engines;
 mod entries;
 mod faults;
 mod files;
+mod history;
 mod host;
 mod large_objects;
 mod refusals;

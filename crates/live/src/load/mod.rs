@@ -21,6 +21,7 @@ use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
+pub(crate) use raw::Ring;
 use raw::{Link, Object};
 use settings::Write;
 
@@ -61,6 +62,11 @@ pub enum LoadError {
          made; install one (Debian, Ubuntu: apt-get install clang-19) and build again"
     )]
     NoWatcher,
+    /// The events of a run have no place.
+    #[error(
+        "no file for the events of the run ({0}); free some room in the folder of temporary files (TMPDIR)"
+    )]
+    NoSpool(io::Error),
     /// Another scheduler is in charge.
     #[error("the scheduler \"{name}\" is in charge of this machine already; stop it first")]
     Busy {
@@ -500,6 +506,15 @@ impl Watcher {
     pub(crate) fn entries<const K: usize, const V: usize>(&self, map: &str) -> Vec<([u8; K], [u8; V])> {
         let map = self.object.maps().find(|m| m.name() == map);
         map.map(|map| map.entries()).unwrap_or_default()
+    }
+
+    /// The reader of its map `ring`.
+    ///
+    /// # Errors
+    /// The system's: the ring could not be mapped.
+    pub(crate) fn ring(&self) -> io::Result<Ring> {
+        let map = self.object.maps().find(|map| map.name() == "ring");
+        map.ok_or(io::ErrorKind::NotFound)?.ring()
     }
 
     /// How often its programs ran and how long, in the order of the object.

@@ -249,6 +249,23 @@ impl Map<'_> {
         keys.into_iter().zip(values).take(count.min(room) as usize).collect()
     }
 
+    /// A reader of a loaded ring buffer.
+    pub(super) fn ring(&self) -> io::Result<Ring> {
+        let taken: *mut Vec<u8> = Box::into_raw(Box::default());
+        // SAFETY: the map belongs to a loaded object; `taken` lives until the reader is freed, and only `hand_over` and the
+        // reader's owner, one after the other, use it.
+        let reader = unsafe {
+            sys::ring_buffer__new(sys::bpf_map__fd(self.0), Some(hand_over), taken.cast(), ptr::null())
+        };
+        let error = io::Error::last_os_error();
+        let ring = NonNull::new(reader).map(|reader| Ring { reader, taken });
+        ring.ok_or_else(|| {
+            // SAFETY: it is a box of ours, which no reader has.
+            drop(unsafe { Box::from_raw(taken) });
+            error
+        })
+    }
+
     /// Writes into a section of a loaded object; programs see it at once.
     pub(super) fn write_present(&self, offset: usize, data: &[u8]) -> bool {
         let Some((start, size)) = self.value() else { return false };
@@ -325,6 +342,50 @@ impl Program<'_> {
         };
         (failed == 0).then_some((info.run_cnt, info.run_time_ns))
     }
+}
+
+/// The reader of a ring buffer. Mapping the buffer takes milliseconds, so one reader serves the whole run.
+pub(crate) struct Ring {
+    reader: NonNull<sys::ring_buffer>,
+    taken: *mut Vec<u8>,
+}
+
+impl Ring {
+    /// Takes all records out, oldest first, one behind the other.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn drain(&mut self) -> io::Result<Vec<u8>> {
+        // SAFETY: the reader is open, and the place of the records is not in use.
+        unsafe {
+            let taken = sys::ring_buffer__consume(self.reader.as_ptr());
+            check(taken.min(0)).map(|()| std::mem::take(&mut *self.taken))
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the reader is open and not used afterwards, nor is the place of its records.
+        unsafe {
+            sys::ring_buffer__free(self.reader.as_ptr());
+            drop(Box::from_raw(self.taken));
+        }
+    }
+}
+
+/// Receives one record of a ring buffer.
+unsafe extern "C" fn hand_over(
+    taken: *mut std::ffi::c_void,
+    data: *mut std::ffi::c_void,
+    size: sys::size_t,
+) -> c_int {
+    // SAFETY: `taken` is what `Map::ring` passed; libbpf gives a record of `size` bytes.
+    unsafe {
+        let record = std::slice::from_raw_parts(data.cast(), size as usize);
+        (*taken.cast::<Vec<u8>>()).extend_from_slice(record);
+    }
+    0
 }
 
 /// Has the kernel count the run time of BPF programs until the result is closed.
