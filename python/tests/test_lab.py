@@ -51,6 +51,17 @@ def test_a_comparison(lab: Lab) -> None:
     assert "--runs 5 or more" in str(lab.compare(["vanilla", "o1"], WORKLOAD, cpus=1, runs=2))
 
 
+def test_several_workloads_are_ranked(lab: Lab) -> None:
+    result = lab.compare(["vanilla", "o1"], [WORKLOAD, "reflex:tasks=8,rounds=50"], cpus=2, runs=2)
+    assert [run.workload for run in result.runs] == ["chat"] * 4 + ["reflex"] * 4
+    assert {one.scheduler for one in result.ranking} == {"vanilla", "o1"} and "Ranking" in str(result)
+    candidate = next(one for one in result.ranking if one.scheduler == "o1")
+    counted = candidate.better + candidate.worse + candidate.same + candidate.undecided
+    assert candidate.factor and (counted, candidate.missing) == (2, 0)
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    assert list(result.ranking_frame().scheduler) == [one.scheduler for one in result.ranking]
+
+
 def test_data_frames(lab: Lab) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed")
     result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=2, runs=2)

@@ -162,7 +162,7 @@ impl Schedlab {
     pub fn run(&self, args: &[&str], limit: Duration) -> Ended {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", &limit.as_secs().to_string()]).arg(&self.binary).args(args);
-        command.current_dir(&self.folder).env("NO_COLOR", "1").stdin(Stdio::null());
+        command.current_dir(&self.folder).env("NO_COLOR", "1").env_remove("COLUMNS").stdin(Stdio::null());
         let output = command.output().expect("timeout (coreutils) starts");
         Ended {
             code: output.status.code().expect("no signal ends it"),

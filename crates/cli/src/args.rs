@@ -126,7 +126,7 @@ pub(crate) enum ListKind {
 }
 
 /// Where results go besides standard output.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ResultArgs {
     /// All results as JSON; `-` writes them to standard output in place of the tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
@@ -185,7 +185,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// What the layer SWAP is for.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SwapArgs {
     /// Only waits of these types: pipe, socket, sysv-sem, futex, poll, ... (all: see docs/swap.md)
     #[arg(long = "swap-types", value_name = "LIST", value_delimiter = ',', help_heading = "SWAP")]
@@ -198,9 +198,6 @@ pub(crate) struct SwapArgs {
 /// What is simulated.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
-    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)
-    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
-    pub(crate) workload: String,
     /// Machine: NAME or FILE.toml
     #[arg(short, long, value_name = "NAME|FILE", default_value = crate::shipped::DEFAULT_MACHINE)]
     pub(crate) machine: String,
@@ -299,6 +296,9 @@ pub(crate) struct SimArgs {
     /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or an own one (*.toml)
+    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
+    pub(crate) workload: String,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
@@ -377,7 +377,7 @@ impl FromStr for CpuCounts {
 }
 
 /// When a difference is one.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct VerdictArgs {
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, value_name = "PERCENT", default_value = "95")]
@@ -396,7 +396,9 @@ Examples:
   schedlab compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 -w mkbench
   schedlab compare -s 'o1[profile=d1],o1[profile=rh8]' -w chat -c 2-4
   schedlab compare -s old=./before.bpf.o,new=./after.bpf.o -w reflex
+  schedlab compare -s eevdf,o1 -w chat -w mkbench -w reflex     one table and a ranking
   sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
+  sudo schedlab compare -s eevdf,o1 --live -- make -j8          a command, see schedlab bench
 
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
 Results do not depend on --jobs, --resume and --shard.")]
@@ -405,6 +407,10 @@ pub(crate) struct CompareArgs {
     /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml). Several -w are run one by one and make one
+    /// table with a ranking; a.json+b.json is one workload, whose tasks all run at the same time
+    #[arg(short, long = "workload", value_name = "NAME[:k=v,..]|FILE", required_unless_present = "command")]
+    pub(crate) workloads: Vec<String>,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
     /// Numbers of CPUs, as in 1,2-4,8; the machine's own without
@@ -427,9 +433,56 @@ pub(crate) struct CompareArgs {
     pub(crate) machine: VmArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
+    /// A folder for traces for ui.perfetto.dev, one of each run: SCHEDULER-WORKLOAD-4cpus-seed1.pftrace
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["live", "vm", "resume"], help_heading = "Results")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// The part of the run whose CPUs --html draws over time (10ms..25ms), of the first seed of each scheduler
+    #[arg(
+        long,
+        value_name = "FROM..TO",
+        requires = "html",
+        conflicts_with_all = ["live", "vm", "resume"],
+        help_heading = "Results"
+    )]
+    pub(crate) timeline: Option<Window>,
+    /// Also tell who waited for whom, through what, and how much of it was priority inversion: tables and page for the first
+    /// seed of each scheduler, --json for every run
+    #[arg(long, help_heading = "Results")]
+    pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) host: HostArgs,
+    /// A command in place of a workload, with --live or --vm: as `schedlab bench` does it, which has --warmup and --with besides
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        conflicts_with_all = ["workloads", "seed", "duration", "after_ejection", "perfetto", "timeline", "explain_waits", "shard"]
+    )]
+    pub(crate) command: Vec<String>,
 }
+
+impl CompareArgs {
+    /// What `bench` is to do, if a command stands in place of workloads.
+    pub(crate) fn bench(&self) -> Option<BenchArgs> {
+        (!self.command.is_empty()).then(|| BenchArgs {
+            schedulers: self.schedulers.clone(),
+            runs: self.runs,
+            warmup: WARMUP,
+            settings: self.setup.settings.clone(),
+            verdict: self.verdict.clone(),
+            swap: self.setup.swap.clone(),
+            vm: self.vm,
+            cpus: self.cpus.clone(),
+            with: Vec::new(),
+            machine: self.machine.clone(),
+            results: self.results.clone(),
+            command: self.command.clone(),
+            as_guest: false,
+        })
+    }
+}
+
+/// Runs that warm up, where the user does not say.
+const WARMUP: usize = 1;
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -452,7 +505,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "5", value_parser = up_to::<10_000>)]
     pub(crate) runs: NonZeroUsize,
     /// Runs of each scheduler before them, which do not count
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = WARMUP)]
     pub(crate) warmup: usize,
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
@@ -525,7 +578,7 @@ pub(crate) struct ReproduceArgs {
 }
 
 /// What a virtual machine is like, of the commands that run workloads in one (`--vm`).
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
     /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
     #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]

@@ -47,15 +47,21 @@ impl Named {
         self
     }
 
-    /// Adds the folders of `--resume`. The first one is made: nothing can make it later.
-    pub(crate) fn resume(mut self, folders: &[PathBuf]) -> Named {
-        if let Some(first) = folders.first() {
+    /// Adds a folder that results go to. It is made: nothing can make it later.
+    pub(crate) fn folder(mut self, folder: Option<&PathBuf>) -> Named {
+        if let Some(folder) = folder {
             // The failure is told by who needs the folder.
-            let _ = std::fs::create_dir_all(first);
-            self.folders.push(first.clone());
+            let _ = std::fs::create_dir_all(folder);
+            self.folders.push(folder.clone());
         }
-        self.read.extend_from_slice(folders);
         self
+    }
+
+    /// Adds the folders of `--resume`.
+    pub(crate) fn resume(self, folders: &[PathBuf]) -> Named {
+        let mut named = self.folder(folders.first());
+        named.read.extend_from_slice(folders);
+        named
     }
 
     /// Gives up everything else, unless the user wants to keep it. What the kernel lacks is told where more is wanted.

@@ -13,6 +13,7 @@ mod defect;
 mod entry;
 mod failure;
 mod input;
+mod loads;
 mod machine_file;
 mod numbers;
 mod output;
@@ -31,6 +32,7 @@ mod swap_table;
 mod sweep;
 mod target;
 mod timehist;
+mod trace_file;
 mod trust;
 mod workload;
 
@@ -107,6 +109,14 @@ fn in_words(error: &clap::Error) -> String {
         && found.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     {
         return format!("'{found}' is negative, or no flag; numbers and times start at 0");
+    }
+    let one_workload = |found: &ContextValue| found.to_string().starts_with("--workload ");
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict
+        && error.get(ContextKind::PriorArg).is_some_and(one_workload)
+        && error.get(ContextKind::InvalidArg).is_some_and(one_workload)
+    {
+        return "-w is given twice; `schedlab compare` takes several workloads, -w a.json+b.json puts rt-app files together"
+            .to_string();
     }
     let text = error.render().to_string();
     let Some(cause) =

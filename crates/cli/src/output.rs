@@ -1,20 +1,36 @@
 //! Standard output and standard error: nothing else prints.
 
 use crate::failure::{Code, Failure};
-use schedlab_report::visible;
+use schedlab_report::{fit, visible};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Writes results for people to standard output, without what a name in them could do to a terminal.
+/// Writes results for people to standard output, without what a name in them could do to a terminal, and no wider than that.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_exact(&fitted(text))
+}
+
+/// The same line by line: scripts, commands to copy.
+pub(crate) fn print_exact(text: &str) -> Result<(), Failure> {
     write_stdout(&plain(text))
 }
 
-/// Writes them to a terminal in place of what it shows.
+/// Writes results to a terminal in place of what it shows.
 pub(crate) fn print_anew(text: &str) -> Result<(), Failure> {
-    write_stdout(&format!("{CLEAR}{}", plain(text)))
+    write_stdout(&format!("{CLEAR}{}", plain(&fitted(text))))
+}
+
+/// The text for the width of standard output: that of the variable COLUMNS, else of the terminal; elsewhere as it is.
+fn fitted(text: &str) -> Cow<'_, str> {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
+    let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    match said.or_else(terminal).filter(|width| *width > 0) {
+        Some(width) => fit(text, width).into(),
+        None => text.into(),
+    }
 }
 
 /// Lines and their tabs, without what a name in them could do to a terminal.
@@ -26,7 +42,7 @@ fn plain(text: &str) -> String {
 
 /// Writes a file's content to standard output: as it is, but for a terminal.
 pub(crate) fn write_text_result(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { print(text) } else { write_stdout(text) }
+    if io::stdout().is_terminal() { print_exact(text) } else { write_stdout(text) }
 }
 
 /// Writes results to standard output. A reader that went away ends the command

@@ -94,14 +94,43 @@ fn line(label: &str, position: u64, total: Option<u64>, message: &str, elapsed: 
     format!("{label}: {message}, {} s so far, about {left:.0} s left", elapsed.as_secs())
 }
 
-/// Says beforehand how much there is to do, where it is much: `runs` of which each lasts for `each`, if that is known.
-pub(crate) fn announce(runs: usize, each: Option<DurationNs>, real: bool, quiet: bool) {
-    let Some(each) = each.filter(|each| !quiet && *each * runs as u64 >= LONG) else { return };
+/// Runs of a workload that are to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned<'a> {
+    pub(crate) runs: usize,
+    /// How long each takes of its own time, where that is known.
+    pub(crate) each: Option<DurationNs>,
+    /// As the user named it.
+    pub(crate) workload: &'a str,
+}
+
+/// Says beforehand how much there is to do, where it is much.
+pub(crate) fn announce(planned: &[Planned], real: bool, quiet: bool) {
+    if let Some(text) = announcement(planned, real).filter(|_| !quiet) {
+        output::note(&text);
+    }
+}
+
+fn announcement(planned: &[Planned], real: bool) -> Option<String> {
+    let known =
+        planned.iter().filter_map(|plan| plan.each.map(|each| each.0.saturating_mul(plan.runs as u64)));
+    if known.fold(0, u64::saturating_add) < LONG.0 {
+        return None;
+    }
     let what = if real { "" } else { " of simulated time" };
-    let length = format!("{} s{what}", each.as_secs_f64());
-    let all =
-        if runs == 1 { format!("one run of {length}") } else { format!("{runs} runs of {length} each") };
-    output::note(&format!("{all}; --duration makes it less"));
+    let part = |plan: &Planned| {
+        let under = if planned.len() > 1 { format!(" under {}", plan.workload) } else { String::new() };
+        let Some(each) = plan.each else {
+            return format!("{} runs{under} until its work is done", plan.runs);
+        };
+        let length = format!("{} s{what}", each.as_secs_f64());
+        match plan.runs {
+            1 => format!("one run of {length}{under}"),
+            runs => format!("{runs} runs of {length} each{under}"),
+        }
+    };
+    let parts: Vec<String> = planned.iter().map(part).collect();
+    Some(format!("{}; --duration makes it less", parts.join(", ")))
 }
 
 /// Events between two looks at the clock. Chosen: some milliseconds of work.
@@ -143,6 +172,26 @@ impl Sink for RunProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_long_is_announced_by_workload() {
+        let plan = |runs, seconds: Option<u64>, workload| Planned {
+            runs,
+            each: seconds.map(DurationNs::from_secs),
+            workload,
+        };
+        let (long, open) = (plan(2, Some(40), "mixed"), plan(6, None, "chat"));
+        assert_eq!(
+            announcement(&[long, open], false).unwrap(),
+            "2 runs of 40 s of simulated time each under mixed, 6 runs under chat until its work is done; --duration makes \
+             it less"
+        );
+        assert_eq!(
+            announcement(&[plan(1, Some(60), "mixed")], true).unwrap(),
+            "one run of 60 s; --duration makes it less"
+        );
+        assert_eq!(announcement(&[plan(1, Some(59), "mixed"), open], false), None);
+    }
 
     #[test]
     fn lines_say_what_is_left_where_that_is_known() {

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::scheduler::Scheduler;
-use crate::simulation::Simulation;
+use crate::simulation::{Extras, Simulation};
 use crate::workload::files;
 use schedlab_report::{Document, from_json, to_json};
 use schedlab_trace::RunRecord;
@@ -65,7 +65,10 @@ impl Key {
             guest_memory,
             after_ejection,
             sampling,
+            extras,
         } = simulation;
+        // The other two stand in no record: a command that keeps runs takes neither option.
+        let Extras { waits, timeline: _, perfetto: _ } = extras;
         // The object's bytes stand for its place; the settings say whatever the own ones say.
         let Scheduler { name, given: _, object, own: _, settings, values, changes } = scheduler;
         let mut parts = BTreeMap::new();
@@ -95,6 +98,7 @@ impl Key {
         part("guest memory", guest_memory.to_string());
         part("after an ejection", format!("{after_ejection:?}"));
         part("sampling", format!("{sampling:?}"));
+        part("waits explained", waits.to_string());
         Ok(Key(parts))
     }
 
@@ -197,6 +201,7 @@ mod tests {
             guest_memory: crate::args::GuestMemory::default(),
             after_ejection: crate::args::AfterEjection::Stop,
             sampling: None,
+            extras: Extras::default(),
         }
     }
 

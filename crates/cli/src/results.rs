@@ -73,18 +73,23 @@ impl Results {
 }
 
 fn title(document: &Document) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for run in &document.runs {
-        if !names.contains(&run.scheduler.as_str()) {
-            names.push(&run.scheduler);
+    if !document.reproduction.is_empty() {
+        return "Published figures, measured again".to_string();
+    }
+    let schedulers = listed(document.runs.iter().map(|run| run.scheduler.as_str()));
+    let workloads = listed(document.runs.iter().map(|run| run.workload.name.as_str()));
+    format!("{schedulers} under {workloads}")
+}
+
+/// The names, each once.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
         }
     }
-    let workload = document.runs.first().map_or("", |run| run.workload.name.as_str());
-    if document.reproduction.is_empty() {
-        format!("{} under {workload}", names.join(", "))
-    } else {
-        "Published figures, measured again".to_string()
-    }
+    seen.join(", ")
 }
 
 /// The command as it was given, quoted for a shell.

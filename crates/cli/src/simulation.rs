@@ -7,6 +7,8 @@ use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
+use crate::target::Target;
+use crate::trace_file::TraceFile;
 use crate::trust::{provenance, unconfigured};
 use crate::workload;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TimeNs};
@@ -21,6 +23,7 @@ use schedlab_trace::{Backend, RunRecord, Series, TimelineSink, Window, WorkloadR
 use schedlab_workload::{Scenario, TaskSpec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Who looks on while a run takes place; nothing of it changes the run.
@@ -40,6 +43,17 @@ pub(crate) struct Watch {
     pub(crate) timeline: Option<Window>,
     /// Ends the run without a result.
     pub(crate) stop: StopFlag,
+}
+
+/// What is kept of a run besides its figures, which do not depend on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Extras {
+    /// Who waits for whom goes into the record.
+    pub(crate) waits: bool,
+    /// Who runs where in this part of the run goes into the record.
+    pub(crate) timeline: Option<Window>,
+    /// Where a trace of the run is written.
+    pub(crate) perfetto: Option<PathBuf>,
 }
 
 /// Everything that determines a simulated run.
@@ -65,6 +79,8 @@ pub(crate) struct Simulation {
     pub(crate) after_ejection: AfterEjection,
     /// Figures of samples of `schedule()` are metrics of the record.
     pub(crate) sampling: Option<Sampling>,
+    /// `--explain-waits`, `--timeline` and `--perfetto` of a comparison.
+    pub(crate) extras: Extras,
 }
 
 impl Simulation {
@@ -122,19 +138,22 @@ impl Simulation {
             .map_err(|failure| self.scheduler.with_near_tunable(failure))
     }
 
-    /// Runs it.
-    ///
-    /// # Errors
-    /// A workload, object or setting that is refused. An ejected scheduler is no error
-    /// here: the record says so.
-    pub(crate) fn run(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
-        self.run_watched(scenario, Watch { stop, ..Watch::default() }).map(|(record, _)| record)
+    /// Runs it with its extras.
+    fn run(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
+        let Extras { waits, timeline, perfetto } = &self.extras;
+        let target = perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
+        let trace = target.map(|target| TraceFile::start(target, scenario)).transpose()?;
+        let sinks = trace.iter().map(TraceFile::sink).collect();
+        let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
+        let (record, _) = self.run_watched(scenario, watch)?;
+        trace.map_or(Ok(()), TraceFile::finish).map(|()| record)
     }
 
     /// Builds the scenario and runs it, with the metrics of samples if they are wanted.
     ///
     /// # Errors
-    /// See [`Simulation::run`].
+    /// A workload, object or setting that is refused, and a trace that cannot be written. An ejected scheduler is no error
+    /// here: the record says so.
     pub(crate) fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
         let scenario = self.scenario()?;
         deadline.check(&self.describe())?;
@@ -168,7 +187,7 @@ impl Simulation {
     /// The same with somebody looking on, and the last lines that the scheduler printed (`bpf_printk()`).
     ///
     /// # Errors
-    /// See [`Simulation::run`].
+    /// See [`Simulation::run_alone`].
     pub(crate) fn run_watched(
         &self,
         scenario: &Scenario,

@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::simulation::{Watch, parties};
 use crate::target::{Draft, Target};
 use crate::timehist::{self, History};
+use crate::trace_file::TraceFile;
 use schedlab_base::{Machine, TimeNs};
-use schedlab_report::{PerfettoSink, SampleSink};
+use schedlab_report::SampleSink;
 use schedlab_sim::FIRST_PID;
 use schedlab_workload::Scenario;
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ pub(crate) struct Streams {
 /// They, while the run goes on.
 pub(crate) struct OpenStreams<'a> {
     targets: &'a Streams,
-    perfetto: Option<Rc<RefCell<PerfettoSink<Draft>>>>,
+    perfetto: Option<TraceFile>,
     samples: Option<Rc<RefCell<SampleSink<Draft>>>>,
     timehist: Option<History>,
 }
@@ -57,10 +58,7 @@ impl Streams {
         watch: &mut Watch,
     ) -> Result<OpenStreams<'_>, Failure> {
         let (cpus, first_pid) = (machine.cpu_count(), FIRST_PID.cast_unsigned());
-        let perfetto = self.perfetto.as_ref().map(|target| {
-            let sink = PerfettoSink::new(target.create()?, parties(scenario), FIRST_PID);
-            Ok::<_, Failure>(Rc::new(RefCell::new(sink)))
-        });
+        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target.clone(), scenario));
         let samples = self.samples.as_ref().map(|target| {
             let sink = SampleSink::new(target.create()?, cpus, machine.clock_mhz, first_pid);
             Ok::<_, Failure>(Rc::new(RefCell::new(sink)))
@@ -69,9 +67,7 @@ impl Streams {
         let (perfetto, samples, timehist) =
             (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?);
         watch.schedule_events |= samples.is_some();
-        if let Some(sink) = &perfetto {
-            watch.sinks.push(sink.clone());
-        }
+        watch.sinks.extend(perfetto.iter().map(TraceFile::sink));
         if let Some(sink) = &samples {
             watch.sinks.push(sink.clone());
         }
@@ -88,21 +84,11 @@ impl OpenStreams<'_> {
     /// # Errors
     /// The first file that could not be written.
     pub(crate) fn finish(self, end: TimeNs) -> Result<(), Failure> {
-        let traced = finish_trace(self.targets.perfetto.as_ref(), self.perfetto);
+        let traced = self.perfetto.map_or(Ok(()), TraceFile::finish);
         let sampled = finish_samples(self.targets.samples.as_ref(), self.samples, end);
         let told = timehist::finish(self.targets.timehist.as_ref(), self.timehist, end);
         traced.and(sampled).and(told)
     }
-}
-
-fn finish_trace(
-    target: Option<&Target>,
-    trace: Option<Rc<RefCell<PerfettoSink<Draft>>>>,
-) -> Result<(), Failure> {
-    let (Some(target), Some(trace)) = (target, trace) else { return Ok(()) };
-    let sink = Rc::into_inner(trace).expect("the run has dropped its sinks").into_inner();
-    let (draft, _) = sink.finish().map_err(|error| target.failure(&error))?;
-    target.finish(draft)
 }
 
 fn finish_samples(

@@ -277,6 +277,7 @@ mod tests {
             engine: crate::args::EngineKind::default(),
             guest_memory: crate::args::GuestMemory::default(),
             sampling: None,
+            extras: crate::simulation::Extras::default(),
         };
         (0..seeds).map(simulation).collect()
     }

@@ -1,6 +1,7 @@
 //! Schedulers compared: per workload, machine, CPU count and metric, each against
 //! the baseline.
 
+use crate::workload_names::WorkloadNames;
 use schedlab_base::Better;
 use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
 use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
@@ -169,6 +170,26 @@ pub fn compare(runs: &[RunRecord], level: Level, at_least: f64) -> Vec<Compariso
     comparisons
 }
 
+/// The first run of each scheduler in each cell: one seed stands for the others.
+pub fn first_runs(runs: &[RunRecord]) -> Vec<&RunRecord> {
+    let mut seen = Vec::new();
+    let mut is_new = |run: &&RunRecord| {
+        let place = (cell_of(run), scheduler_label(run));
+        let new = !seen.contains(&place);
+        if new {
+            seen.push(place);
+        }
+        new
+    };
+    runs.iter().filter(|run| is_new(run)).collect()
+}
+
+/// The name of a workload's main metric: the first one of its runs, those that end too early left out.
+pub(crate) fn main_metric<'a>(runs: &'a [RunRecord], workload: &WorkloadRecord) -> Option<&'a str> {
+    let run = runs.iter().find(|run| run.workload == *workload && !run.exit.kind.is_ejection());
+    run.and_then(|run| run.metrics.first()).map(|metric| metric.name.as_str())
+}
+
 fn cell_of(run: &RunRecord) -> Cell {
     Cell {
         workload: run.workload.clone(),
@@ -311,8 +332,11 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
         let mean = c.baseline.moments.mean.abs();
         c.verdict == Verdict::NoDifference && c.half_width.is_some_and(|half| half > WIDE * mean)
     };
+    let names = WorkloadNames::of(comparisons.iter().map(|c| &c.cell.workload));
     for c in comparisons.iter().filter(wide) {
-        let place = format!("{} of {} on {} CPUs", c.metric, c.candidate.scheduler, c.cell.cpus);
+        let workload = names.get(&c.cell.workload);
+        let under = if names.are_several() { format!(" under {workload}") } else { String::new() };
+        let place = format!("{} of {}{under} on {} CPUs", c.metric, c.candidate.scheduler, c.cell.cpus);
         let percent = 100.0 * c.half_width.unwrap_or(0.0) / c.baseline.moments.mean.abs();
         let cure = c.runs_needed.map_or_else(
             || "more runs than are feasible would show a difference as small as the measured one".to_string(),

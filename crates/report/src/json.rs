@@ -3,9 +3,11 @@
 
 use crate::comparison::{Cell, Comparison, Sample, Verdict, scheduler_label};
 use crate::names::visible_json;
+use crate::ranking::Ranked;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
+use crate::workload_names::WorkloadNames;
 use schedlab_base::{Better, DurationNs, Metric};
 use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
@@ -32,6 +34,8 @@ pub struct Document {
     pub runs: Vec<RunRecord>,
     /// What they say about each other.
     pub comparisons: Vec<Comparison>,
+    /// The schedulers over several workloads, the best first.
+    pub ranking: Vec<Ranked>,
     /// Documents measured again.
     pub reproduction: Vec<DocumentOutcome>,
     /// What changing the machine does to them.
@@ -47,9 +51,15 @@ impl Document {
     /// not name the run. The same words stand there once.
     pub fn warnings(&self) -> Vec<String> {
         let several = self.runs.len() > 1;
+        let names = WorkloadNames::of(self.runs.iter().map(|run| &run.workload));
         let place = |run: &RunRecord| {
             if several {
-                format!("{}, {} CPUs, seed {}: ", scheduler_label(run), run.cpus, run.seed)
+                let under = if names.are_several() {
+                    format!("{}, ", names.get(&run.workload))
+                } else {
+                    String::new()
+                };
+                format!("{}, {under}{} CPUs, seed {}: ", scheduler_label(run), run.cpus, run.seed)
             } else {
                 String::new()
             }
@@ -173,6 +183,8 @@ struct File {
     runs: Vec<Run>,
     #[serde(default)]
     comparisons: Vec<Compared>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ranking: Vec<Ranked>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reproduction: Vec<DocumentOutcome>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -346,6 +358,7 @@ pub fn to_json(document: &Document) -> String {
         schedlab: Header::new(),
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
+        ranking: document.ranking.clone(),
         reproduction: document.reproduction.clone(),
         sensitivity: document.sensitivity.clone(),
         waits: document.waits.as_ref().map(WaitsFile::new),
@@ -372,8 +385,8 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
     let waits = file.waits.map(WaitsFile::read).transpose()?;
     let warnings = file.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?;
-    let File { reproduction, sensitivity, .. } = file;
-    Ok(Document { runs, comparisons, reproduction, sensitivity, waits, warnings })
+    let File { ranking, reproduction, sensitivity, .. } = file;
+    Ok(Document { runs, comparisons, ranking, reproduction, sensitivity, waits, warnings })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -672,6 +685,7 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
 mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
+    use crate::ranking::ranking;
     use schedlab_stats::Level;
 
     fn document() -> Document {
@@ -681,7 +695,10 @@ mod tests {
         let comparisons = compare(&runs, Level::P95, 1.0);
         runs[3].exit.kind = ExitKind::Error;
         runs[3].exit.after = Some(DurationNs(1_500));
-        Document { comparisons, runs, reproduction, ..Document::default() }
+        let mut other = runs.clone();
+        other.iter_mut().for_each(|run| run.workload.name = "reflex".to_string());
+        let ranking = ranking(&comparisons, &[&runs[..], &other[..]].concat());
+        Document { comparisons, runs, ranking, reproduction, ..Document::default() }
     }
 
     #[test]
@@ -706,6 +723,8 @@ mod tests {
         assert_eq!((&run["exit"]["kind"], run["exit"].get("after_ns")), (&"none".into(), None));
         assert_eq!(value["runs"][3]["exit"]["after_ns"], 1_500);
         assert_eq!(run["duration_ns"], 5_000_000);
+        let ranked = value["ranking"].as_array().unwrap();
+        assert!(ranked.len() == 2 && ranked.iter().all(|one| one["missing"] == 0));
     }
 
     #[test]

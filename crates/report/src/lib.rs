@@ -8,10 +8,13 @@ mod html;
 mod json;
 mod ministat;
 mod names;
+mod narrow;
 #[cfg(test)]
 mod nasty_names;
+mod overview;
 mod perfetto;
 mod priority_plot;
+mod ranking;
 mod reproduction;
 mod samples;
 mod stat_json;
@@ -21,9 +24,11 @@ mod trust_json;
 mod units;
 mod waits;
 mod waits_json;
+mod workload_names;
 
 pub use comparison::{
-    Cell, Comparison, LEAST_EFFECT, Sample, Verdict, advice, compare, scheduler_label, seed_warnings,
+    Cell, Comparison, LEAST_EFFECT, Sample, Verdict, advice, compare, first_runs, scheduler_label,
+    seed_warnings,
 };
 pub use csv::{from_cell, to_csv};
 pub use format::{number, signed};
@@ -31,8 +36,11 @@ pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::{Plot, ministat};
 pub use names::visible;
+pub use narrow::fit;
+pub use overview::overview_table;
 pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
+pub use ranking::{Ranked, ranking, ranking_table};
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use stat_json::stat_json;

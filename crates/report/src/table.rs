@@ -8,6 +8,7 @@ use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{
     Counter, ExitRecord, RunRecord, TaskRecord, WaitFigures, WaitRecord, WaitScope, WorkloadRecord, WorstWait,
 };
+use unicode_width::UnicodeWidthStr;
 
 /// A table with a header line; `right` names the columns that hold numbers.
 pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
@@ -37,8 +38,8 @@ pub fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> String {
 fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     (0..header.len())
         .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-            cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+            cells.chain([header[column].width()]).max().unwrap_or(0)
         })
         .collect()
 }

@@ -135,6 +135,8 @@ def start(
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command to its end and keeps what it writes; an interruption ends it too."""
     environment = {**os.environ, "NO_COLOR": "1"}
+    # The tables are to be the same whatever terminal this Python was started from.
+    environment.pop("COLUMNS", None)
     try:
         return subprocess.run(
             [str(binary), *arguments],

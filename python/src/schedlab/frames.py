@@ -144,6 +144,11 @@ def _comparison(comparison: Comparison) -> Row:
     return row
 
 
+def ranking(result: Result) -> Any:
+    """See `Result.ranking_frame`."""
+    return frame([dataclasses.asdict(one) for one in result.ranking])
+
+
 def reproduction(result: Result) -> Any:
     """See `Result.reproduction_frame`."""
     return frame(

@@ -58,7 +58,7 @@ class Lab:
     def compare(
         self,
         schedulers: Sequence[str],
-        workload: str,
+        workload: Names,
         *,
         machine: str | None = None,
         cpus: Numbers = (),
@@ -71,18 +71,20 @@ class Lab:
         resume: PathLike | None = None,
         options: Sequence[str] = (),
     ) -> Result:
-        """Schedulers over numbers of CPUs and seeds, each against the first one.
+        """Schedulers over numbers of CPUs and seeds, each against the first one. Several workloads, given as a list, are run
+        one by one, and the schedulers ranked over them (`Result.ranking`).
 
         `workers` are a number of threads of the command (None: all CPUs), a `Pool`, or a `schedlab.ray.Cluster`; the
         result is the same. Finished runs are kept in the folder `resume` and not repeated.
         """
         counts = [cpus] if isinstance(cpus, int) else list(cpus)
-        arguments = ["compare", "-s", ",".join(schedulers), "-w", workload]
+        workloads = [workload] if isinstance(workload, str) else list(workload)
+        arguments = ["compare", "-s", ",".join(schedulers), *(word for one in workloads for word in ("-w", one))]
         arguments += _options(machine=machine, seed=seed, duration=duration, runs=runs, confidence=confidence)
         arguments += ["-c", ",".join(map(str, counts))] if counts else []
         arguments += [*_settings(settings), *options]
-        parts = max(1, len(schedulers) * max(1, len(counts)) * runs)
-        paths = [*schedulers, workload, *([machine] if machine else [])]
+        parts = max(1, len(workloads) * len(schedulers) * max(1, len(counts)) * runs)
+        paths = [*schedulers, *workloads, *([machine] if machine else [])]
         return self._sweep(arguments, workers, resume, parts, paths)
 
     def reproduce(

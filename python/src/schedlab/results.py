@@ -244,6 +244,21 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """A scheduler over the main figures of several workloads. `better`, `worse`, `same` (no difference that matters),
+    `undecided` and `missing` count them by their verdicts."""
+
+    scheduler: str
+    factor: float | None
+    """Geometric mean of how many times as good as the first scheduler; None where a figure is missing or has no ratio."""
+    better: int
+    worse: int
+    same: int
+    undecided: int
+    missing: int
+
+
+@dataclass(frozen=True)
 class Row:
     """A published figure beside the measured one; `verdict` is `agrees`, `differs`, `no_figure` or `not_comparable`."""
 
@@ -353,6 +368,8 @@ class Result:
     """What it said besides, as that more runs are needed."""
     runs: list[Run]
     comparisons: list[Comparison]
+    ranking: list[Ranked]
+    """The schedulers over several workloads, the best first; empty for one workload."""
     reproduction: list[Document]
     warnings: list[RunWarning]
     """What the runs together show, as that the seeds change nothing; each run has its own besides."""
@@ -383,6 +400,7 @@ class Result:
             notes=list(notes),
             runs=[_run(run) for run in raw.get("runs", [])],
             comparisons=[_comparison(comparison) for comparison in raw.get("comparisons", [])],
+            ranking=[_read(Ranked, one) for one in raw.get("ranking", [])],
             reproduction=[_document(document) for document in raw.get("reproduction", [])],
             warnings=[_read(RunWarning, one) for one in raw.get("warnings", [])],
             raw=raw,
@@ -448,6 +466,10 @@ class Result:
     def comparison_frame(self) -> pandas.DataFrame:
         """One row a metric and scheduler, each against the first scheduler, with all that the result file has."""
         return frames.comparisons(self)
+
+    def ranking_frame(self) -> pandas.DataFrame:
+        """One row a scheduler, the best first, of a comparison under several workloads."""
+        return frames.ranking(self)
 
     def reproduction_frame(self) -> pandas.DataFrame:
         """One row a published figure."""

@@ -39,8 +39,8 @@ pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), 
     let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
     let warnings = seed_warnings(&runs);
     let document = Document { runs, comparisons, warnings, ..Document::default() };
-    let shown = SHOWN.map(str::to_string);
-    let written = results.write(&tables(&document, &shown, verbose), &document, &[]);
+    let shown = tables(&document, |_, metric| SHOWN.contains(&metric), verbose);
+    let written = results.write(&shown, &document, &[]);
     let strict = strict(&document, args.results.strict);
     failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
 }

@@ -1,104 +1,140 @@
-//! `compare`: a matrix of runs, each scheduler against the first.
+//! `compare`: a matrix of runs, each scheduler against the first, over workloads, numbers of CPUs and seeds.
 
+use super::bench::bench;
 use super::run::VM_CPUS;
-use super::sim::machine;
+use super::sim::{PAIRS_SHOWN, machine};
 use crate::args::{AfterEjection, CompareArgs, CpuCounts, SwapArgs};
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::entry;
 use crate::failure::Failure;
-use crate::progress::{Progress, announce};
+use crate::loads::{Load, loads};
+use crate::progress::{Planned, Progress, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
-use crate::simulation::{Simulation, ejection};
+use crate::simulation::{Extras, Simulation, ejection};
 use crate::swap_scope;
 use crate::sweep::{Made, sweep};
+use crate::target::{probe_folder, unwritten};
+use crate::trace_file::TraceNames;
 use crate::trust::strict;
-use crate::workload::{fixed_end, scenario};
-use schedlab_base::DurationNs;
+use schedlab_base::Machine;
 use schedlab_live::load::check_machine;
 use schedlab_report::{
-    Comparison, Document, advice, compare as compare_runs, comparison_table, metrics_table, run_summary,
-    seed_warnings, warnings_text,
+    Comparison, Document, advice, compare as compare_runs, comparison_table, first_runs, metrics_table,
+    overview_table, ranking, ranking_table, run_summary, seed_warnings, waits_table, warnings_text,
 };
-use schedlab_trace::{Backend, RunRecord};
+use schedlab_trace::waits::Waits;
+use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
 use std::fmt::Display;
 
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    if let Some(command) = args.bench() {
+        if !args.live && !args.vm {
+            let text = "a command runs on a real kernel: add --live (this machine's) or --vm, or name a workload with -w";
+            return Err(Failure::usage(text.to_string()));
+        }
+        return bench(&command, quiet, verbose);
+    }
     let results = Results::new(&args.results)?;
     let setup = &args.setup;
     let simulated = !args.live && !args.vm;
     if simulated {
-        let names = entry::names(&entry::split(&args.schedulers)?)?;
-        let inputs = names.iter().chain([&setup.workload, &setup.machine]);
-        let named = Named::new().inputs(inputs).results(&args.results).resume(&args.sweep.resume);
-        named.enter(&args.host.sandbox, verbose);
+        confine(args, verbose)?;
     }
     let schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
-    let scenario = scenario(&setup.workload, setup.seed, setup.duration)?;
-    let end = fixed_end(&scenario, setup.duration);
-    let own: Vec<String> = scenario.metrics.into_iter().map(|metric| metric.name).collect();
-    let shown = |name: &str| verbose || own.iter().any(|own| own == name);
+    let loads = loads(&args.workloads, setup.seed, setup.duration)?;
     let (document, lost, failed) = if simulated {
-        let Some(made) = simulated_runs(args, &schedulers, end, quiet)? else { return Ok(()) };
-        let comparisons = compare_runs(
-            &complete(&made.records, &schedulers, args),
-            args.verdict.confidence,
-            args.verdict.at_least,
-        );
+        let Some(mut made) = simulated_runs(args, &schedulers, &loads, quiet)? else { return Ok(()) };
+        name_workloads(&mut made.records, &loads);
+        let compared = complete(&made.records, &schedulers, args);
         let (lost, failed) = (made.told(), made.failure());
-        let runs = made.records.into_iter().flatten().collect();
-        (Document { runs, comparisons, ..Document::default() }, lost, failed)
+        (document(args, &compared, made.records.into_iter().flatten().collect()), lost, failed)
     } else {
         only_simulated(setup.after_ejection)?;
-        let (runs, failed) = match real_runs(args, &schedulers, end, quiet)? {
+        let (runs, failed) = match real_runs(args, &schedulers, &loads, quiet)? {
             (runs, Some(failure)) if runs.is_empty() => return Err(failure),
             made => made,
         };
-        let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
-        (Document { runs, comparisons, ..Document::default() }, String::new(), failed)
+        (document(args, &runs.clone(), runs), String::new(), failed)
     };
-    let warnings = seed_warnings(&document.runs);
-    let document = Document { warnings, ..document };
-    let mut text = tables(&document, &own, verbose) + &lost;
+    let own = |workload: &WorkloadRecord, metric: &str| {
+        loads.iter().any(|load| load.record == *workload && load.own.iter().any(|own| own == metric))
+    };
+    let mut text = tables(&document, own, verbose) + &lost;
     if failed.is_some() {
-        text.push_str(&finished(&document.runs, shown));
+        text.push_str(&finished(&document.runs, |run, metric| verbose || own(&run.workload, metric)));
     }
+    text.push_str(&explained_waits(&document.runs, verbose));
     let written = results.write(&text, &document, &[]);
     let strict = strict(&document, args.results.strict);
     failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
+}
+
+/// Gives up what the runs do not need.
+fn confine(args: &CompareArgs, verbose: bool) -> Result<(), Failure> {
+    let names = entry::names(&entry::split(&args.schedulers)?)?;
+    let inputs = names.iter().chain(&args.workloads).chain([&args.setup.machine]);
+    let named = Named::new().inputs(inputs).results(&args.results).folder(args.perfetto.as_ref());
+    named.resume(&args.sweep.resume).enter(&args.host.sandbox, verbose);
+    Ok(())
+}
+
+/// The results: what the `compared` ones of the `runs` say about each other.
+fn document(args: &CompareArgs, compared: &[RunRecord], runs: Vec<RunRecord>) -> Document {
+    let comparisons = compare_runs(compared, args.verdict.confidence, args.verdict.at_least);
+    let ranking = ranking(&comparisons, &runs);
+    let warnings = seed_warnings(&runs);
+    Document { runs, comparisons, ranking, warnings, ..Document::default() }
+}
+
+/// Gives the runs of each workload the name by which results tell it from the others. `records` are those of a matrix.
+fn name_workloads(records: &mut [Option<RunRecord>], loads: &[Load]) {
+    let each = records.len() / loads.len();
+    for (records, load) in records.chunks_mut(each.max(1)).zip(loads) {
+        records.iter_mut().flatten().for_each(|run| run.workload.name.clone_from(&load.record.name));
+    }
 }
 
 /// Makes the runs of a simulated comparison.
 fn simulated_runs(
     args: &CompareArgs,
     schedulers: &[Scheduler],
-    end: Option<DurationNs>,
+    loads: &[Load],
     quiet: bool,
 ) -> Result<Option<Made>, Failure> {
     let limit = TimeLimit(args.host.time_limit);
-    let runs = matrix(args, schedulers)?;
+    let runs = matrix(args, schedulers, loads)?;
     if schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         args.setup.engine.announce(quiet);
     }
-    // One seed of each scheduler and machine is enough to find a mistake early.
+    // One seed of each scheduler, machine and workload is enough to find a mistake early.
     for simulation in runs.iter().step_by(args.runs.get()) {
         simulation.check(limit)?;
     }
-    announce(runs.len(), end, false, quiet);
+    announce_loads(loads, runs.len(), false, quiet);
     sweep(&runs, &args.sweep, limit, quiet)
 }
 
-/// The runs that can be compared: all of a scheduler and number of CPUs, or none, since those that are lost are the long
-/// ones; and none on that number of CPUs without the baseline.
+/// Says beforehand how much there is to do: `runs` in all, as many of each workload.
+fn announce_loads(loads: &[Load], runs: usize, real: bool, quiet: bool) {
+    let mut planned = Vec::new();
+    for Load { spec, end, .. } in loads {
+        planned.push(Planned { runs: runs / loads.len(), each: *end, workload: spec });
+    }
+    announce(&planned, real, quiet);
+}
+
+/// The runs that can be compared: all of a scheduler, workload and number of CPUs, or none, since those that are lost are
+/// the long ones; and none of that workload and number of CPUs without the baseline.
 fn complete(records: &[Option<RunRecord>], schedulers: &[Scheduler], args: &CompareArgs) -> Vec<RunRecord> {
     let runs = args.runs.get();
     let whole = |group: &&[Option<RunRecord>]| group.iter().all(Option::is_some);
-    let by_cpus = records.chunks(runs * schedulers.len());
-    let compared = by_cpus.filter(|group| group.chunks(runs).take(1).all(|baseline| whole(&baseline)));
+    let by_cell = records.chunks(runs * schedulers.len());
+    let compared = by_cell.filter(|group| group.chunks(runs).take(1).all(|baseline| whole(&baseline)));
     compared.flat_map(|group| group.chunks(runs)).filter(whole).flatten().flatten().cloned().collect()
 }
 
@@ -146,31 +182,73 @@ pub(super) fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<
         .map_or(Ok(()), |(_, one)| Err(Failure::usage(format!("{option} names {one} twice; once is enough"))))
 }
 
-/// CPU counts, then schedulers, then seeds.
-fn matrix(args: &CompareArgs, schedulers: &[Scheduler]) -> Result<Vec<Simulation>, Failure> {
+/// Workloads, then CPU counts, then schedulers, then seeds.
+fn matrix(args: &CompareArgs, schedulers: &[Scheduler], loads: &[Load]) -> Result<Vec<Simulation>, Failure> {
     let counts = CpuCounts::all(&args.cpus);
     let counts = if counts.is_empty() { vec![None] } else { counts.into_iter().map(Some).collect() };
+    let machines: Vec<Machine> =
+        counts.into_iter().map(|count| machine(&args.setup, count)).collect::<Result<_, _>>()?;
+    let mut extras = AllExtras::new(args)?;
     let mut runs = Vec::new();
-    for count in counts {
-        let machine = machine(&args.setup, count)?;
-        for scheduler in schedulers {
-            for run in 0..args.runs.get() as u64 {
-                runs.push(Simulation {
-                    scheduler: scheduler.clone(),
-                    workload: args.setup.workload.clone(),
-                    machine: machine.clone(),
-                    seed: args.setup.seed.wrapping_add(run),
-                    limit: args.setup.duration,
-                    checkers: false,
-                    engine: args.setup.engine,
-                    guest_memory: args.setup.guest_memory,
-                    after_ejection: args.setup.after_ejection,
-                    sampling: None,
-                });
+    for load in loads {
+        for machine in &machines {
+            for scheduler in schedulers {
+                for run in 0..args.runs.get() as u64 {
+                    let seed = args.setup.seed.wrapping_add(run);
+                    let place = (scheduler, load.record.name.as_str(), machine.cpu_count(), seed);
+                    runs.push(Simulation {
+                        scheduler: scheduler.clone(),
+                        workload: load.spec.clone(),
+                        machine: machine.clone(),
+                        seed,
+                        limit: args.setup.duration,
+                        checkers: false,
+                        engine: args.setup.engine,
+                        guest_memory: args.setup.guest_memory,
+                        after_ejection: args.setup.after_ejection,
+                        sampling: None,
+                        extras: extras.next(place, run == 0),
+                    });
+                }
             }
         }
     }
     Ok(runs)
+}
+
+/// What is kept of each run besides its figures.
+struct AllExtras<'a> {
+    waits: bool,
+    timeline: Option<Window>,
+    traces: Option<TraceNames<'a>>,
+}
+
+impl AllExtras<'_> {
+    /// What the command line asks for.
+    ///
+    /// # Errors
+    /// A folder of `--perfetto` that cannot be made or written.
+    fn new(args: &CompareArgs) -> Result<AllExtras<'_>, Failure> {
+        if let Some(folder) = &args.perfetto {
+            let option = format!("--perfetto {}", folder.display());
+            std::fs::create_dir_all(folder)
+                .and_then(|()| probe_folder(folder))
+                .map_err(|error| unwritten(&option, "folder", &error))?;
+        }
+        let traces = args.perfetto.as_deref().map(TraceNames::new);
+        Ok(AllExtras { waits: args.explain_waits, timeline: args.timeline, traces })
+    }
+
+    /// That of a run, in the order of the runs; `first` is the one whose picture stands for those of other seeds.
+    fn next(&mut self, place: (&Scheduler, &str, usize, u64), first: bool) -> Extras {
+        let (scheduler, workload, cpus, seed) = place;
+        let trace = |names: &mut TraceNames| names.next(&scheduler.label(), workload, cpus, seed);
+        Extras {
+            waits: self.waits,
+            timeline: self.timeline.filter(|_| first),
+            perfetto: self.traces.as_mut().map(trace),
+        }
+    }
 }
 
 /// Runs that have finished, and why there are no more, if there were to be.
@@ -184,7 +262,7 @@ pub(super) type Real = (Vec<RunRecord>, Option<Failure>);
 fn real_runs(
     args: &CompareArgs,
     schedulers: &[Scheduler],
-    end: Option<DurationNs>,
+    loads: &[Load],
     quiet: bool,
 ) -> Result<Real, Failure> {
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
@@ -192,31 +270,42 @@ fn real_runs(
         check_machine()?;
     }
     let mut runs = Vec::new();
-    for cpus in vm_cpus(&args.cpus) {
-        for run in 0..args.runs.get() as u64 {
-            for scheduler in schedulers {
-                let seed = args.setup.seed.wrapping_add(run);
-                let place = if args.vm { format!(" on {cpus} CPUs") } else { String::new() };
-                let make = move || {
-                    let run = RealRun {
-                        scheduler: scheduler.clone(),
-                        workload: args.setup.workload.clone(),
-                        seed,
-                        limit: args.setup.duration,
-                        looks: Looks::default(),
-                    };
-                    if args.vm {
-                        run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})
-                    } else {
-                        run.here(Backend::Host, quiet)
-                    }
-                };
-                runs.push((format!("{}{place}, seed {seed}", scheduler.label()), make));
+    for load in loads {
+        for cpus in vm_cpus(&args.cpus) {
+            for run in 0..args.runs.get() as u64 {
+                for scheduler in schedulers {
+                    let seed = args.setup.seed.wrapping_add(run);
+                    let place = if args.vm { format!(" on {cpus} CPUs") } else { String::new() };
+                    let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
+                    let make = move || real_run(args, (scheduler, load, cpus, seed), quiet);
+                    runs.push((format!("{}{under}{place}, seed {seed}", scheduler.label()), make));
+                }
             }
         }
     }
-    announce(runs.len(), end, true, quiet);
+    announce_loads(loads, runs.len(), true, quiet);
     Ok(in_turn(&runs, quiet))
+}
+
+fn real_run(
+    args: &CompareArgs,
+    (scheduler, load, cpus, seed): (&Scheduler, &Load, u32, u64),
+    quiet: bool,
+) -> Result<RunRecord, Failure> {
+    let run = RealRun {
+        scheduler: scheduler.clone(),
+        workload: load.spec.clone(),
+        seed,
+        limit: args.setup.duration,
+        looks: Looks { explain_waits: args.explain_waits, ..Looks::default() },
+    };
+    let mut record = if args.vm {
+        run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})?
+    } else {
+        run.here(Backend::Host, quiet)?
+    };
+    record.workload.name.clone_from(&load.record.name);
+    Ok(record)
 }
 
 /// Makes runs, each with what it is, until one fails; the failure names it.
@@ -241,29 +330,55 @@ pub(super) fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)]
 }
 
 /// The runs that a failed comparison has made, with the metrics that are to be shown.
-fn finished(runs: &[RunRecord], shown: impl Fn(&str) -> bool) -> String {
+fn finished(runs: &[RunRecord], shown: impl Fn(&RunRecord, &str) -> bool) -> String {
     let mut text = String::from("\nFinished:\n");
     for run in runs {
-        let mut run = run.clone();
-        run.metrics.retain(|metric| shown(&metric.name));
+        let metrics = run.metrics.iter().filter(|metric| shown(run, &metric.name)).cloned().collect();
+        let run = RunRecord { metrics, ..run.clone() };
         text.push_str(&run_summary(&run));
         text.push_str(&metrics_table(&run));
     }
     text
 }
 
-/// The workload's own metrics, or all with `-v`, with advice where they show little.
-pub(super) fn tables(document: &Document, own: &[String], verbose: bool) -> String {
-    let shown: Vec<Comparison> =
-        document.comparisons.iter().filter(|c| verbose || own.contains(&c.metric)).cloned().collect();
-    let mut text = comparison_table(&shown);
+/// Who waited for whom in the first run of each scheduler, where that was watched.
+fn explained_waits(runs: &[RunRecord], verbose: bool) -> String {
+    let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
+    let watched = first_runs(runs).into_iter().filter_map(|run| run.waits.as_ref().map(|waits| (run, waits)));
+    let table = |(run, waits): (&RunRecord, &Waits)| {
+        format!("\nWho waited for whom: {}{}", run_summary(run), waits_table(waits, 0, limit))
+    };
+    watched.map(table).collect()
+}
+
+/// The workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
+/// ranking; `-v` has their own tables too.
+pub(super) fn tables(
+    document: &Document,
+    own: impl Fn(&WorkloadRecord, &str) -> bool,
+    verbose: bool,
+) -> String {
+    let is_own = |c: &&Comparison| own(&c.cell.workload, &c.metric);
+    let owned: Vec<Comparison> = document.comparisons.iter().filter(is_own).cloned().collect();
+    let shown = if verbose { &document.comparisons } else { &owned };
+    let mut text = String::new();
+    if !document.ranking.is_empty() {
+        text.push_str(&overview_table(&owned, &document.runs));
+        text.push_str(&format!("\n{}", ranking_table(&document.ranking)));
+    }
+    if verbose && !text.is_empty() {
+        text.push('\n');
+    }
+    if verbose || text.is_empty() {
+        text.push_str(&comparison_table(shown));
+    }
     let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
     if !ejected.is_empty() {
         text.push_str("\nLeft out, because the scheduler was ejected:\n");
         text.extend(ejected.into_iter().map(run_summary));
     }
     text.push_str(&warnings_text(&document.warnings()));
-    let advice = advice(&shown);
+    let advice = advice(shown);
     if !advice.is_empty() {
         text.push_str("\nWhat these runs do not show:\n");
         text.extend(advice.iter().map(|line| format!("* {line}\n")));
@@ -304,7 +419,7 @@ mod tests {
             (failed.code, failed.text.as_str()),
             (Code::Environment, "run 3 of 4 (eevdf, seed 3): no QEMU")
         );
-        let told = finished(&records, |name| name == "work");
+        let told = finished(&records, |_, name| name == "work");
         assert_eq!(told.matches("eevdf on m").count(), 2, "{told}");
         assert!(told.contains("work") && !told.contains("migrations"), "{told}");
         assert_eq!(in_turn(&[run(1)], true), (vec![record()], None));

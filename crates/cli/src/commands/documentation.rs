@@ -29,7 +29,7 @@ const SECTIONS: [(&str, &str); 3] = [
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut with_names(), "schedlab", &mut text);
-    output::print(&with_files(args.shell, String::from_utf8_lossy(&text).into_owned()))
+    output::print_exact(&with_files(args.shell, String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// Prints the main manual page, or writes all pages into a folder.
@@ -37,7 +37,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut command = with_names();
     command.build();
     let Some(folder) = &args.folder else {
-        return output::print(&page(command, "schedlab", Path::new("-"))?);
+        return output::print_exact(&page(command, "schedlab", Path::new("-"))?);
     };
     if !folder.is_dir() {
         let text = format!("man {}: not a folder; make it first", folder.display());
@@ -63,7 +63,7 @@ fn names(argument: &str) -> Option<Vec<&'static str>> {
             let shipped = SCHEDULERS.iter().flat_map(|one| [one.name, with_swap(one.name)]);
             Some(std::iter::once(FAIR).chain(shipped).collect())
         }
-        "workload" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
+        "workload" | "workloads" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
         "machine" => Some(MACHINES.iter().map(|(name, _)| *name).collect()),
         _ => None,
     }
@@ -83,7 +83,7 @@ fn with_names() -> Command {
 
 /// Where names are completed, files are too: bash does so by itself when no name fits, the others have to be told.
 fn with_files(shell: Shell, mut text: String) -> String {
-    for argument in ["schedulers", "workload", "machine"] {
+    for argument in ["schedulers", "workloads", "machine"] {
         let names = names(argument).unwrap_or_default();
         match shell {
             Shell::Zsh => {

@@ -63,7 +63,7 @@ pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     }
     let advice = compiler::advice(&source, Some(Path::new("include")));
     let next = if quiet { String::new() } else { next(name, &advice) };
-    output::print(&next)
+    output::print_exact(&next)
 }
 
 /// What an author does next.

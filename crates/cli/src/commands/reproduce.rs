@@ -9,7 +9,7 @@ use crate::machine_file;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::simulation::{Simulation, ejection};
+use crate::simulation::{Extras, Simulation, ejection};
 use crate::suggest::did_you_mean;
 use crate::sweep::sweep;
 use crate::trust::strict;
@@ -262,6 +262,7 @@ fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
         engine,
         guest_memory,
         sampling,
+        extras: Extras::default(),
     })
 }
 

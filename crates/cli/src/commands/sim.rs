@@ -7,11 +7,11 @@ use crate::defect;
 use crate::entry;
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::{RunProgress, announce};
+use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::simulation::{Simulation, Watch, ejection};
+use crate::simulation::{Extras, Simulation, Watch, ejection};
 use crate::streams::Streams;
 use crate::swap_scope;
 use crate::target::{self, Target};
@@ -33,7 +33,7 @@ const TASKS_SHOWN: usize = 12;
 const DUMP_LINES_SHOWN: usize = 40;
 
 /// Pairs that wait shown without `-v`.
-const PAIRS_SHOWN: usize = 20;
+pub(super) const PAIRS_SHOWN: usize = 20;
 
 /// What an interrupted run says.
 const INTERRUPTED: &str = "\nschedlab: interrupted: nothing is kept, result files are as they were; --duration ends a run with its results\n";
@@ -48,14 +48,14 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     args.history.has_room(results.targets().chain(others()))?;
     confine(args, verbose)?;
     let limit = TimeLimit(args.host.time_limit);
-    let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.setup.workload))?;
+    let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.change(&args.changes)?;
     let simulation = Simulation {
         scheduler,
-        workload: args.setup.workload.clone(),
+        workload: args.workload.clone(),
         machine: machine(&args.setup, args.cpus)?,
         seed: args.setup.seed,
         limit: args.setup.duration,
@@ -64,6 +64,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         guest_memory: args.setup.guest_memory,
         after_ejection: args.setup.after_ejection,
         sampling: None,
+        extras: Extras::default(),
     };
     let scenario = simulation.scenario()?;
     if simulation.scheduler.object.is_some() {
@@ -71,7 +72,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     }
     deadline.check(&simulation.describe())?;
     let end = fixed_end(&scenario, simulation.limit);
-    announce(1, end, false, quiet);
+    announce(&[Planned { runs: 1, each: end, workload: &args.workload }], false, quiet);
     let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
     let progress = RunProgress::new(end, quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
@@ -107,7 +108,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
 fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
     let setup = &args.setup;
     let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
-    let inputs = schedulers.iter().chain([&setup.workload, &setup.machine]);
+    let inputs = schedulers.iter().chain([&args.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).results(&args.results);
     let others = [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist];
     named.outputs(others).enter(&args.host.sandbox, verbose);

@@ -3,6 +3,7 @@
 
 mod authors;
 mod commands;
+mod compared;
 mod documentation;
 mod engines;
 mod entries;
@@ -59,7 +60,7 @@ impl Folder {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-        command.args(words).current_dir(&self.0).env("NO_COLOR", "1");
+        command.args(words).current_dir(&self.0).env("NO_COLOR", "1").env_remove("COLUMNS");
         command
     }
 }

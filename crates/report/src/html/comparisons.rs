@@ -7,9 +7,11 @@ use crate::comparison::{Comparison, Sample};
 use crate::format::{number, signed};
 use crate::json::Document;
 use crate::names::label;
+use crate::overview::{OVERVIEW_MEANS, overview};
+use crate::ranking::{RANKING_COLUMNS, RANKING_MEANS, RANKING_NUMBERS, is_main, ranking_rows};
 use crate::table::{verdict_text, workload_text};
+use crate::workload_names::WorkloadNames;
 use schedlab_base::Better;
-use schedlab_trace::RunRecord;
 
 /// All comparisons of a document.
 pub(super) fn sections(document: &Document) -> String {
@@ -19,9 +21,12 @@ pub(super) fn sections(document: &Document) -> String {
     }
     let (main, other): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|group| is_main(group[0], &document.runs));
-    let mut text = "<h2>Comparisons</h2>\n".to_string();
+    let names = WorkloadNames::of(document.comparisons.iter().map(|c| &c.cell.workload));
+    let mut text = ranked(document);
+    text.push_str("<h2>Comparisons</h2>\n");
     for group in &main {
-        text.push_str(&format!("<section>\n<h3>{}</h3>\n{}</section>\n", heading(group[0]), body(group)));
+        let heading = heading(group[0], &names);
+        text.push_str(&format!("<section>\n<h3>{heading}</h3>\n{}</section>\n", body(group)));
     }
     if !other.is_empty() {
         text.push_str("<h3>Other metrics</h3>\n");
@@ -30,17 +35,28 @@ pub(super) fn sections(document: &Document) -> String {
         let body = body(group);
         text.push_str(&format!(
             "<details>\n<summary>{}: {}</summary>\n{body}</details>\n",
-            heading(group[0]),
+            heading(group[0], &names),
             breakable(&verdicts(group))
         ));
     }
     text
 }
 
-/// Whether the metric is the first one of the workload's own.
-fn is_main(comparison: &Comparison, runs: &[RunRecord]) -> bool {
-    let run = runs.iter().find(|run| run.workload == comparison.cell.workload);
-    run.and_then(|run| run.metrics.first()).is_none_or(|metric| metric.name == comparison.metric)
+/// Several workloads together: the ranking, and their main figures side by side.
+fn ranked(document: &Document) -> String {
+    if document.ranking.is_empty() {
+        return String::new();
+    }
+    let main = document.comparisons.iter().filter(|c| is_main(c, &document.runs)).cloned();
+    let (header, rows) = overview(&main.collect::<Vec<_>>(), &document.runs);
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    format!(
+        "<section>\n<h2>Ranking</h2>\n<p>{}.</p>\n{}<h3>Main figures</h3>\n<p>{}.</p>\n{}</section>\n",
+        escape(RANKING_MEANS),
+        table(&RANKING_COLUMNS, &RANKING_NUMBERS, &ranking_rows(&document.ranking)),
+        escape(OVERVIEW_MEANS),
+        table(&header, &[1, 4], &rows)
+    )
 }
 
 /// Comparisons of one metric, workload, machine and backend.
@@ -62,7 +78,7 @@ fn groups(comparisons: &[Comparison]) -> Vec<Vec<&Comparison>> {
     groups
 }
 
-fn heading(first: &Comparison) -> String {
+fn heading(first: &Comparison, names: &WorkloadNames) -> String {
     let direction = match first.better {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
@@ -71,7 +87,9 @@ fn heading(first: &Comparison) -> String {
     let unit = if first.unit == "1" { "" } else { first.unit };
     let parts: Vec<&str> = [unit, direction].into_iter().filter(|part| !part.is_empty()).collect();
     let about = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    breakable(&format!("{}{about}", first.metric))
+    let workload =
+        if names.are_several() { format!("{}: ", names.get(&first.cell.workload)) } else { String::new() };
+    breakable(&format!("{workload}{}{about}", first.metric))
 }
 
 /// How often each verdict came.
@@ -237,7 +255,9 @@ fn bars(unit: &str, samples: &[(usize, &Sample)]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
+    use crate::ranking::{ranking, tests::two_workloads};
     use schedlab_stats::Level;
+    use schedlab_trace::RunRecord;
 
     fn document(cpus: &[usize]) -> Document {
         let mut runs = Vec::new();
@@ -272,6 +292,25 @@ mod tests {
         assert!(text.contains("11 \u{b1} ") && text.contains(" ms</span>"), "{text}");
         let zero = compare(&[run("a", 1, 0.0), run("b", 1, 0.0)], Level::P95, 1.0);
         assert!(bars("1", &[(2, &zero[0].baseline)]).is_none());
+    }
+
+    #[test]
+    fn several_workloads_are_ranked_and_headings_name_them() {
+        let runs = two_workloads(&[("a", [10.0, 12.0], [8.0, 9.0]), ("<b>", [30.0, 31.0], [2.0, 2.5])]);
+        let comparisons = compare(&runs, Level::P95, 1.0);
+        let ranking = ranking(&comparisons, &runs);
+        let text = sections(&Document { ranking, comparisons, runs, ..Document::default() });
+        let (ranked, compared) = text.split_once("<h2>Comparisons</h2>").unwrap();
+        assert!(ranked.contains("<td class=\"n\">1</td><td>&lt;b&gt;</td>"), "{ranked}");
+        assert!(
+            ranked.contains("<td>chat</td><td class=\"n\">2</td><td>throughput*, messages/s</td>"),
+            "{ranked}"
+        );
+        assert!(
+            compared.contains("<h3>build:<wbr> time (messages/s,<wbr> lower is better)</h3>"),
+            "{compared}"
+        );
+        assert!(!sections(&document(&[2])).contains("Ranking"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod timeline;
 
 pub(crate) use plot::step;
 
-use crate::comparison::scheduler_label;
+use crate::comparison::{first_runs, scheduler_label};
 use crate::json::Document;
 pub(crate) use crate::names::escape;
 use crate::priority_plot::priorities_svg;
@@ -84,8 +84,9 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     }
     text.push_str(&plots("Latency", &latency::plots(&document.runs)));
     text.push_str(&plots("Cost of a decision", &latency::costs(&document.runs)));
-    for run in &document.runs {
-        let label = scheduler_label(run);
+    let first: Vec<&RunRecord> = first_runs(&document.runs);
+    for run in &first {
+        let label = watched(run, first.len() > 1);
         text.extend(timeline::section(run, &label));
         if let Some(picture) = priorities_svg(run) {
             text.push_str(&format!(
@@ -102,6 +103,15 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     }
     text.push_str(&runs::section(&document.runs));
     page(head, &text)
+}
+
+/// Which run a picture shows; where there are `several`, with what tells it from the others.
+fn watched(run: &RunRecord, several: bool) -> String {
+    let label = scheduler_label(run);
+    if !several {
+        return label;
+    }
+    format!("{label}, {} on {} CPUs, seed {}", workload_text(&run.workload), run.cpus, run.seed)
 }
 
 /// What ran: everything that the results depend on besides the command.

@@ -1,0 +1,208 @@
+//! Schedulers ranked over several workloads, by the main figure of each: how many times as good as the first scheduler.
+
+use crate::comparison::{Comparison, Verdict, main_metric, scheduler_label};
+use crate::format::number;
+use crate::table::table;
+use schedlab_base::Better;
+use schedlab_trace::RunRecord;
+use serde::{Deserialize, Serialize};
+
+/// A scheduler's place over the main figures of a comparison: one of each workload and number of CPUs, where it has a good
+/// direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// The scheduler with its settings.
+    pub scheduler: String,
+    /// The geometric mean over all main figures of how many times as good as the baseline's the scheduler's mean is; 1 for the
+    /// baseline. Nothing where a figure is missing, zero or negative.
+    pub factor: Option<f64>,
+    /// Main figures that are better than the baseline's, by their verdicts.
+    pub better: usize,
+    /// Main figures that are worse.
+    pub worse: usize,
+    /// Main figures without a difference that matters.
+    pub same: usize,
+    /// Main figures of which the runs show no difference.
+    pub undecided: usize,
+    /// Main figures that the scheduler lacks, as where it was ejected.
+    pub missing: usize,
+}
+
+/// Ranks the schedulers of the `runs` over their workloads, the best first and those without a factor last; nothing for a
+/// single workload. What stands in no comparison with the first scheduler counts for none.
+pub fn ranking(comparisons: &[Comparison], runs: &[RunRecord]) -> Vec<Ranked> {
+    let Some(first) = runs.first().filter(|first| runs.iter().any(|run| run.workload != first.workload))
+    else {
+        return Vec::new();
+    };
+    let baseline = scheduler_label(first);
+    let counts =
+        |c: &&Comparison| c.baseline.scheduler == baseline && c.better != Better::Neither && is_main(c, runs);
+    let main: Vec<&Comparison> = comparisons.iter().filter(counts).collect();
+    let mut cells = Vec::new();
+    for comparison in &main {
+        if !cells.contains(&&comparison.cell) {
+            cells.push(&comparison.cell);
+        }
+    }
+    let mut ranked: Vec<Ranked> = Vec::new();
+    for run in runs {
+        let scheduler = scheduler_label(run);
+        if ranked.iter().any(|known| known.scheduler == scheduler) {
+            continue;
+        }
+        let own: Vec<&Comparison> =
+            main.iter().copied().filter(|c| c.candidate.scheduler == scheduler).collect();
+        ranked.push(if scheduler == baseline {
+            reference(scheduler)
+        } else {
+            place(scheduler, &own, cells.len())
+        });
+    }
+    ranked.sort_by(|a, b| b.factor.unwrap_or(0.0).total_cmp(&a.factor.unwrap_or(0.0)));
+    ranked
+}
+
+/// Whether the metric is the main one of its workload.
+pub(crate) fn is_main(comparison: &Comparison, runs: &[RunRecord]) -> bool {
+    main_metric(runs, &comparison.cell.workload).is_none_or(|main| main == comparison.metric)
+}
+
+/// The baseline beside itself.
+fn reference(scheduler: String) -> Ranked {
+    Ranked { scheduler, factor: Some(1.0), better: 0, worse: 0, same: 0, undecided: 0, missing: 0 }
+}
+
+fn place(scheduler: String, own: &[&Comparison], figures: usize) -> Ranked {
+    let count = |verdicts: &[Verdict]| own.iter().filter(|c| verdicts.contains(&c.verdict)).count();
+    let missing = figures - own.len();
+    let logs: Option<Vec<f64>> = own.iter().map(|c| times_as_good(c).map(f64::ln)).collect();
+    let logs = logs.filter(|logs| missing == 0 && !logs.is_empty());
+    Ranked {
+        scheduler,
+        factor: logs.map(|logs| (logs.iter().sum::<f64>() / logs.len() as f64).exp()),
+        better: count(&[Verdict::Better]),
+        worse: count(&[Verdict::Worse]),
+        same: count(&[Verdict::NoneThatMatters]),
+        undecided: count(&[Verdict::NoDifference, Verdict::TooFewRuns]),
+        missing,
+    }
+}
+
+/// How many times as good as the baseline's the candidate's mean is: 2 for half of a time, or for twice a throughput.
+fn times_as_good(comparison: &Comparison) -> Option<f64> {
+    let ratio = comparison.candidate.moments.mean / comparison.baseline.moments.mean;
+    let factor = if comparison.better == Better::Lower { ratio.recip() } else { ratio };
+    let positive = comparison.baseline.moments.mean > 0.0 && comparison.candidate.moments.mean > 0.0;
+    (positive && factor.is_finite()).then_some(factor)
+}
+
+/// Columns of a ranking, and those of numbers.
+pub(crate) const RANKING_COLUMNS: [&str; 8] =
+    ["place", "scheduler", "factor", "better", "worse", "same", "undecided", "missing"];
+pub(crate) const RANKING_NUMBERS: [usize; 7] = [0, 2, 3, 4, 5, 6, 7];
+
+/// How a ranking is computed, in a sentence.
+pub(crate) const RANKING_MEANS: &str = "factor: geometric mean over the main figures of how many times as good as the baseline; better to missing: how many of them";
+
+/// The lines of a ranking.
+pub(crate) fn ranking_rows(ranking: &[Ranked]) -> Vec<Vec<String>> {
+    let row = |(at, one): (usize, &Ranked)| {
+        let (place, factor) = match one.factor {
+            Some(factor) => ((at + 1).to_string(), number(factor)),
+            None => ("-".to_string(), "-".to_string()),
+        };
+        let counts =
+            [one.better, one.worse, one.same, one.undecided, one.missing].map(|count| count.to_string());
+        [place, one.scheduler.clone(), factor].into_iter().chain(counts).collect()
+    };
+    ranking.iter().enumerate().map(row).collect()
+}
+
+/// A ranking with the words about how it is computed.
+pub fn ranking_table(ranking: &[Ranked]) -> String {
+    let rows = table(&RANKING_COLUMNS, &RANKING_NUMBERS, &ranking_rows(ranking));
+    format!("Ranking\n{RANKING_MEANS}\n\n{rows}")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::comparison::{compare, tests::run};
+    use schedlab_stats::Level;
+    use schedlab_trace::ExitKind;
+
+    /// Runs of schedulers under two workloads: `chat` counts messages, `build` takes time. Each has its figures of both.
+    pub(crate) fn two_workloads(figures: &[(&str, [f64; 2], [f64; 2])]) -> Vec<RunRecord> {
+        let mut runs = Vec::new();
+        for name in ["chat", "build"] {
+            for (scheduler, chat, build) in figures {
+                let values = if name == "chat" { chat } else { build };
+                for (seed, value) in (1..).zip(values) {
+                    let mut one = run(scheduler, seed, *value);
+                    one.workload.name = name.to_string();
+                    if name == "build" {
+                        one.metrics[0].name = "time".to_string();
+                        one.metrics[0].better = Better::Lower;
+                    }
+                    runs.push(one);
+                }
+            }
+        }
+        runs
+    }
+
+    fn ranked(runs: &[RunRecord]) -> Vec<Ranked> {
+        ranking(&compare(runs, Level::P95, 1.0), runs)
+    }
+
+    #[test]
+    fn factors_are_geometric_means_in_the_good_direction() {
+        let runs = two_workloads(&[
+            ("vanilla", [10.0, 10.0], [8.0, 8.0]),
+            // Twice as good twice: a factor of 2.
+            ("o1", [20.0, 20.0], [4.0, 4.0]),
+            // Twice as good once, half as good once: 1, as the baseline, which stands first.
+            ("ule", [5.0, 5.0], [4.0, 4.0]),
+        ]);
+        let ranking = ranked(&runs);
+        let shown: Vec<(&str, String, usize, usize)> = ranking
+            .iter()
+            .map(|one| (one.scheduler.as_str(), number(one.factor.unwrap()), one.better, one.worse))
+            .collect();
+        let [best, base, even] = [("o1", "2", 2, 0), ("vanilla", "1", 0, 0), ("ule", "1", 1, 1)]
+            .map(|(name, factor, better, worse)| (name, factor.to_string(), better, worse));
+        assert_eq!(shown, [best, base, even]);
+        let text = ranking_table(&ranking);
+        assert!(
+            text.contains("    1  o1              2       2      0     0          0        0\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn who_lacks_a_figure_has_no_factor_and_stands_last() {
+        let mut runs = two_workloads(&[
+            ("vanilla", [10.0, 10.0], [8.0, 8.0]),
+            ("o1", [90.0, 90.0], [4.0, 4.0]),
+            ("ule", [9.0, 9.0], [8.0, 8.0]),
+        ]);
+        runs.iter_mut()
+            .filter(|run| run.scheduler == "o1" && run.workload.name == "build")
+            .for_each(|run| run.exit.kind = ExitKind::ErrorStall);
+        let ranking = ranked(&runs);
+        let last = ranking.last().unwrap();
+        assert_eq!((last.scheduler.as_str(), last.factor, last.better, last.missing), ("o1", None, 1, 1));
+        assert_eq!((ranking[1].scheduler.as_str(), ranking[1].worse, ranking[1].same), ("ule", 1, 1));
+        runs.iter_mut().for_each(|run| run.metrics[0].value = -1.0);
+        assert!(ranked(&runs)[1..].iter().all(|one| one.factor.is_none()), "no ratio of what is negative");
+    }
+
+    #[test]
+    fn one_workload_has_no_ranking() {
+        let runs = two_workloads(&[("a", [1.0, 1.0], [1.0, 1.0]), ("b", [2.0, 2.0], [2.0, 2.0])]);
+        assert_eq!(ranked(&runs[..4]), []);
+        assert_eq!(ranked(&runs).len(), 2);
+        assert_eq!(ranking(&[], &[]), []);
+    }
+}
