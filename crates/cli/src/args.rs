@@ -455,7 +455,10 @@ pub(crate) struct CompareArgs {
     #[arg(
         last = true,
         value_name = "COMMAND",
-        conflicts_with_all = ["workloads", "seed", "duration", "after_ejection", "perfetto", "timeline", "explain_waits", "shard"]
+        conflicts_with_all = [
+            "workloads", "machine", "seed", "duration", "after_ejection", "engine", "guest_memory", "perfetto", "timeline",
+            "explain_waits", "shard",
+        ]
     )]
     pub(crate) command: Vec<String>,
 }

@@ -179,7 +179,7 @@ pub(crate) fn run_here(
         }
     }
     if let (Some(target), Some(recording)) = (&looks.timehist, &result.recording) {
-        timehist::write(target, recording, result.cpus, quiet)?;
+        timehist::write(target, recording, result.cpus)?;
     }
     Ok(result)
 }

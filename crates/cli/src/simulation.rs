@@ -142,7 +142,7 @@ impl Simulation {
     fn run(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
         let Extras { waits, timeline, perfetto } = &self.extras;
         let target = perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
-        let trace = target.map(|target| TraceFile::start(target, scenario)).transpose()?;
+        let trace = target.map(|target| TraceFile::start(&target, scenario)).transpose()?;
         let sinks = trace.iter().map(TraceFile::sink).collect();
         let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
         let (record, _) = self.run_watched(scenario, watch)?;

@@ -4,14 +4,48 @@ use crate::args::SimArgs;
 use crate::failure::Failure;
 use crate::simulation::{Watch, parties};
 use crate::target::{Draft, Target};
-use crate::timehist::{self, History};
+use crate::timehist;
 use crate::trace_file::TraceFile;
 use schedlab_base::{Machine, TimeNs};
-use schedlab_report::SampleSink;
-use schedlab_sim::FIRST_PID;
+use schedlab_report::{SampleSink, TimehistSink};
+use schedlab_sim::{FIRST_PID, SharedSink};
+use schedlab_trace::Sink;
 use schedlab_workload::Scenario;
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
+
+/// A result that is written while a run goes on, by a sink of the run's events.
+pub(crate) struct Streamed<S> {
+    target: Target,
+    sink: Rc<RefCell<S>>,
+}
+
+impl<S: Sink + 'static> Streamed<S> {
+    /// Begins it, with the sink that writes into the draft.
+    ///
+    /// # Errors
+    /// A place that cannot be written.
+    pub(crate) fn start(target: &Target, sink: impl FnOnce(Draft) -> S) -> Result<Streamed<S>, Failure> {
+        let sink = sink(target.create()?);
+        Ok(Streamed { target: target.clone(), sink: Rc::new(RefCell::new(sink)) })
+    }
+
+    /// What gets the run's events. The run drops it before [`Streamed::finish`].
+    pub(crate) fn sink(&self) -> SharedSink {
+        self.sink.clone()
+    }
+
+    /// Completes it: `end` has the sink write what it still holds.
+    ///
+    /// # Errors
+    /// What could not be written, now or while the run went on.
+    pub(crate) fn finish(self, end: impl FnOnce(S) -> io::Result<Draft>) -> Result<(), Failure> {
+        let sink = Rc::into_inner(self.sink).expect("the run has dropped its sinks").into_inner();
+        let draft = end(sink).map_err(|error| self.target.failure(&error))?;
+        self.target.finish(draft)
+    }
+}
 
 /// Where they go.
 pub(crate) struct Streams {
@@ -21,11 +55,10 @@ pub(crate) struct Streams {
 }
 
 /// They, while the run goes on.
-pub(crate) struct OpenStreams<'a> {
-    targets: &'a Streams,
+pub(crate) struct OpenStreams {
     perfetto: Option<TraceFile>,
-    samples: Option<Rc<RefCell<SampleSink<Draft>>>>,
-    timehist: Option<History>,
+    samples: Option<Streamed<SampleSink<Draft>>>,
+    timehist: Option<Streamed<TimehistSink<Draft>>>,
 }
 
 impl Streams {
@@ -56,47 +89,31 @@ impl Streams {
         scenario: &Scenario,
         machine: &Machine,
         watch: &mut Watch,
-    ) -> Result<OpenStreams<'_>, Failure> {
+    ) -> Result<OpenStreams, Failure> {
         let (cpus, first_pid) = (machine.cpu_count(), FIRST_PID.cast_unsigned());
-        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target.clone(), scenario));
-        let samples = self.samples.as_ref().map(|target| {
-            let sink = SampleSink::new(target.create()?, cpus, machine.clock_mhz, first_pid);
-            Ok::<_, Failure>(Rc::new(RefCell::new(sink)))
-        });
+        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target, scenario));
+        let sampler = |draft| SampleSink::new(draft, cpus, machine.clock_mhz, first_pid);
+        let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
         let timehist = self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario), cpus));
         let (perfetto, samples, timehist) =
             (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?);
         watch.schedule_events |= samples.is_some();
         watch.sinks.extend(perfetto.iter().map(TraceFile::sink));
-        if let Some(sink) = &samples {
-            watch.sinks.push(sink.clone());
-        }
-        if let Some(sink) = &timehist {
-            watch.sinks.push(sink.clone());
-        }
-        Ok(OpenStreams { targets: self, perfetto, samples, timehist })
+        watch.sinks.extend(samples.iter().map(Streamed::sink));
+        watch.sinks.extend(timehist.iter().map(Streamed::sink));
+        Ok(OpenStreams { perfetto, samples, timehist })
     }
 }
 
-impl OpenStreams<'_> {
+impl OpenStreams {
     /// Completes them after a run of this length. A file that fails keeps no other from being completed.
     ///
     /// # Errors
     /// The first file that could not be written.
     pub(crate) fn finish(self, end: TimeNs) -> Result<(), Failure> {
         let traced = self.perfetto.map_or(Ok(()), TraceFile::finish);
-        let sampled = finish_samples(self.targets.samples.as_ref(), self.samples, end);
-        let told = timehist::finish(self.targets.timehist.as_ref(), self.timehist, end);
+        let sampled = self.samples.map_or(Ok(()), |samples| samples.finish(|sink| sink.finish(end)));
+        let told = self.timehist.map_or(Ok(()), |history| history.finish(|sink| sink.finish(end)));
         traced.and(sampled).and(told)
     }
-}
-
-fn finish_samples(
-    target: Option<&Target>,
-    samples: Option<Rc<RefCell<SampleSink<Draft>>>>,
-    end: TimeNs,
-) -> Result<(), Failure> {
-    let (Some(target), Some(samples)) = (target, samples) else { return Ok(()) };
-    let sink = Rc::into_inner(samples).expect("the run has dropped its sinks").into_inner();
-    target.finish(sink.finish(end).map_err(|error| target.failure(&error))?)
 }

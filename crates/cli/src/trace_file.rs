@@ -2,37 +2,32 @@
 
 use crate::failure::Failure;
 use crate::simulation::parties;
+use crate::streams::Streamed;
 use crate::target::{Draft, Target};
 use schedlab_report::PerfettoSink;
 use schedlab_sim::{FIRST_PID, SharedSink};
 use schedlab_workload::Scenario;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 /// Characters of a part of a name that a program chose. Chosen: four of them fit in what a file system takes.
 const PART: usize = 60;
 
 /// A trace that is being written.
-pub(crate) struct TraceFile {
-    target: Target,
-    sink: Rc<RefCell<PerfettoSink<Draft>>>,
-}
+pub(crate) struct TraceFile(Streamed<PerfettoSink<Draft>>);
 
 impl TraceFile {
     /// Begins the trace of a run of `scenario`.
     ///
     /// # Errors
     /// A place that cannot be written.
-    pub(crate) fn start(target: Target, scenario: &Scenario) -> Result<TraceFile, Failure> {
-        let sink = PerfettoSink::new(target.create()?, parties(scenario), FIRST_PID);
-        Ok(TraceFile { target, sink: Rc::new(RefCell::new(sink)) })
+    pub(crate) fn start(target: &Target, scenario: &Scenario) -> Result<TraceFile, Failure> {
+        Streamed::start(target, |draft| PerfettoSink::new(draft, parties(scenario), FIRST_PID)).map(TraceFile)
     }
 
     /// What gets the run's events. The run drops it before [`TraceFile::finish`].
     pub(crate) fn sink(&self) -> SharedSink {
-        self.sink.clone()
+        self.0.sink()
     }
 
     /// Completes the trace.
@@ -40,9 +35,7 @@ impl TraceFile {
     /// # Errors
     /// What could not be written, now or while the run went on.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        let sink = Rc::into_inner(self.sink).expect("the run has dropped its sinks").into_inner();
-        let (draft, _) = sink.finish().map_err(|error| self.target.failure(&error))?;
-        self.target.finish(draft)
+        self.0.finish(|sink| sink.finish().map(|(draft, _)| draft))
     }
 }
 

@@ -188,7 +188,12 @@ fn a_command_in_place_of_workloads() {
     let refused = |line: &str, words: &[&str]| Folder::new().run(line).refused(2, words);
     refused("compare -s eevdf,o1 -- true", &["--live", "--vm", "-w"]);
     refused("compare -s eevdf,o1 --live -w chat -- true", &["--workload", "COMMAND"]);
-    refused("compare -s eevdf,o1 --live --seed 2 -- true", &["--seed", "COMMAND"]);
+    for ignored in
+        ["--seed 2", "--machine p3-700", "--engine interpreted", "--guest-memory 64M", "--duration 1s"]
+    {
+        let option = ignored.split(' ').next().unwrap();
+        refused(&format!("compare -s eevdf,o1 --live {ignored} -- true"), &[option, "COMMAND"]);
+    }
     refused("compare -s eevdf,o1", &["--workload"]);
     // The fair class needs neither privilege nor sched_ext.
     let folder = Folder::new();
