@@ -6,8 +6,10 @@ use std::sync::Once;
 use std::time::Duration;
 
 use schedlab_base::Machine;
+use schedlab_report::from_json;
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config, run};
+use schedlab_trace::RunRecord;
 use schedlab_workload::catalog;
 
 /// The root of the source tree.
@@ -179,6 +181,15 @@ impl Schedlab {
     /// The path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// The first run of a result file in the folder.
+    ///
+    /// # Panics
+    /// When there is no such file, or no run in it.
+    pub fn record(&self, name: &str) -> RunRecord {
+        let text = std::fs::read_to_string(self.path(name)).expect("the command has written its results");
+        from_json(&text).expect("it is a result file").runs.remove(0)
     }
 }
 

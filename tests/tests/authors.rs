@@ -9,7 +9,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use schedlab_live::kernel_image;
-use schedlab_report::from_json;
 use schedlab_tests::{Schedlab, clang, compile};
 use schedlab_trace::{RunRecord, WarningKind};
 
@@ -58,7 +57,7 @@ fn run(lab: &Schedlab, arm: &[&str], object: &str, workload: &str) -> RunRecord 
     let fixed = ["-q", "-c", "1", "-s", object, "-w", workload, "--json", "r.json"];
     let ended = lab.run(&[arm, &fixed].concat(), LIMIT);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?}");
-    let run = from_json(&std::fs::read_to_string(lab.path("r.json")).unwrap()).unwrap().runs.remove(0);
+    let run = lab.record("r.json");
     assert_eq!(run.exit.kind.name(), "none", "{:?}", run.exit);
     run
 }

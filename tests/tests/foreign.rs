@@ -5,12 +5,10 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use schedlab_live::kernel_image::{self, ExampleSources};
-use schedlab_report::from_json;
 use schedlab_tests::{Ended, Schedlab, clang};
 use schedlab_trace::RunRecord;
 
@@ -84,11 +82,6 @@ fn object(name: &str) -> String {
     format!("./{name}.bpf.o")
 }
 
-fn record(path: &Path) -> RunRecord {
-    let text = std::fs::read_to_string(path).unwrap();
-    from_json(&text).unwrap().runs.remove(0)
-}
-
 fn run(lab: &Schedlab, arm: &[&str], name: &str, workload: &str, cpus: &str, more: &[&str]) -> Ended {
     let _ = std::fs::remove_file(lab.path("result.json"));
     let object = object(name);
@@ -101,7 +94,7 @@ fn both(lab: &Schedlab, name: &str, workload: &str, cpus: &str, more: &[&str]) -
     [&["sim"][..], &REAL].map(|arm| {
         let ended = run(lab, arm, name, workload, cpus, more);
         assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{name} {workload} {arm:?}");
-        let record = record(&lab.path("result.json"));
+        let record = lab.record("result.json");
         assert_eq!(record.exit.kind.name(), "none", "{name} {workload} {arm:?}: {:?}", record.exit);
         record
     })
@@ -184,11 +177,11 @@ fn scx_qmap_runs_or_is_refused_with_the_place() {
     let more = ["--set", "max_tasks=16384", "--set", "round_robin_ns=200000000"];
     let ended = run(&lab, &["sim"], "scx_qmap", "hogs.toml", "2", &more);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
-    let simulated = record(&lab.path("result.json"));
+    let simulated = lab.record("result.json");
     assert!(parts(&simulated, "hog").1 > 1.4, "{:?}", simulated.tasks);
     let ended = run(&lab, &REAL, "scx_qmap", "hogs.toml", "2", &more);
     if ended.code == 0 {
-        same_parts(&[simulated, record(&lab.path("result.json"))], "hog");
+        same_parts(&[simulated, lab.record("result.json")], "hog");
         return;
     }
     println!("scx_qmap: this compiler's object is refused by the verifier: {}", ended.err);

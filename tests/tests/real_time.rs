@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use schedlab_live::kernel_image;
-use schedlab_report::from_json;
 use schedlab_tests::Schedlab;
 use schedlab_trace::RunRecord;
 
@@ -36,7 +35,7 @@ fn run(lab: &Schedlab, arm: &[&str], scheduler: &str) -> RunRecord {
     let fixed = ["-q", "-c", "1", "-s", scheduler, "-w", "starving.toml", "--json", "r.json"];
     let ended = lab.run(&[arm, &fixed].concat(), LIMIT);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {scheduler}");
-    from_json(&std::fs::read_to_string(lab.path("r.json")).unwrap()).unwrap().runs.remove(0)
+    lab.record("r.json")
 }
 
 /// A deadline server gives 50 ms of each second to the fair class and to sched_ext; a tick may pass before it is seen to be over.

@@ -45,15 +45,8 @@ impl EventWatcher {
     /// # Errors
     /// No privilege, a build without the program, a kernel that refuses it.
     pub(crate) fn start() -> Result<EventWatcher, LoadError> {
-        // SAFETY: plain query.
-        if unsafe { libc::geteuid() } != 0 {
-            return Err(LoadError::WatchNotPrivileged);
-        }
-        if OBJECT.is_empty() {
-            return Err(LoadError::NoWatcher);
-        }
+        let watcher = Watcher::start_wanted("events", OBJECT)?;
         let spool = tempfile::tempfile().map_err(LoadError::NoSpool)?;
-        let watcher = Watcher::start("events", OBJECT)?;
         let ring = watcher.ring().map_err(LoadError::NoSpool)?;
         let spool = Spool { ring, out: BufWriter::new(spool), failed: None };
         Ok(EventWatcher { watcher, spool: RefCell::new(spool) })

@@ -457,6 +457,22 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// The same as [`Watcher::start`] for what the user asked for: that this process or this build cannot is an error that
+    /// comes first.
+    ///
+    /// # Errors
+    /// No privilege, a build without the program (`bytes` are empty), a kernel that refuses it.
+    pub(crate) fn start_wanted(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
+        // SAFETY: plain query.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err(LoadError::WatchNotPrivileged);
+        }
+        if bytes.is_empty() {
+            return Err(LoadError::NoWatcher);
+        }
+        Watcher::start(name, bytes)
+    }
+
     /// Loads and attaches all programs of an object.
     pub(crate) fn start(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
         let scheduler =
