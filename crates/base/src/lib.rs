@@ -7,6 +7,7 @@
 
 mod cpumask;
 mod ids;
+mod kernel;
 mod machine;
 mod metric;
 mod mistake;
@@ -19,6 +20,7 @@ mod weight;
 
 pub use cpumask::{CpuMask, MAX_CPUS};
 pub use ids::{CpuId, DsqId, TaskId};
+pub use kernel::{Background, KernelFeatures, KernelVersion, Preemption, Start, TickPhase};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric};
 pub use mistake::Mistake;

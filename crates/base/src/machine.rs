@@ -1,6 +1,6 @@
 //! The machine that is simulated: CPUs, their topology and what things cost.
 
-use crate::{CpuMask, DurationNs, MAX_CPUS};
+use crate::{Background, CpuMask, DurationNs, KernelFeatures, MAX_CPUS};
 use std::fmt;
 
 /// Where one logical CPU sits. Numbers are dense and start at 0.
@@ -47,6 +47,8 @@ pub struct Costs {
     pub ipi_latency: DurationNs,
     /// Leaving the idle state, before the idle CPU can schedule.
     pub idle_exit: DurationNs,
+    /// An interrupt of a device or of another timer than the tick, besides what it does.
+    pub interrupt: DurationNs,
     /// The timer tick's work outside policy code.
     pub tick: DurationNs,
     /// Refilling one KiB of working set from the next level: the last-level cache where
@@ -103,12 +105,19 @@ pub struct Machine {
     /// contention of computing tasks. Entry `n` is for `n + 1` busy CPUs, the last
     /// one holds beyond; empty means 1000 throughout.
     pub contention_permille: Vec<u32>,
+    /// The kernel that runs on it.
+    pub kernel: KernelFeatures,
+    /// What goes on beside the workload; nothing on a quiet machine.
+    pub background: Vec<Background>,
     /// What things cost.
     pub costs: Costs,
 }
 
 /// The largest cache, in KiB. Chosen: far above any real one.
 pub const MAX_CACHE_KIB: u32 = 4 << 20;
+
+/// The largest number of [`Background`] threads. Chosen.
+const MAX_BACKGROUND: usize = 64;
 
 /// Why a machine description is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +149,7 @@ impl Default for Costs {
             ipi_send: DurationNs(150),
             ipi_latency: DurationNs(800),
             idle_exit: DurationNs(1_000),
+            interrupt: DurationNs(300),
             tick: DurationNs(700),
             cache_refill_per_kib: DurationNs(60),
             memory_refill_per_kib: DurationNs(200),
@@ -171,6 +181,8 @@ impl Machine {
             llc_kib: 32 * 1024,
             smt_speed_percent: 60,
             contention_permille: Vec::new(),
+            kernel: KernelFeatures::default(),
+            background: Vec::new(),
             costs: Costs::default(),
         }
     }
@@ -244,8 +256,42 @@ impl Machine {
         if !(1..=100).contains(&self.smt_speed_percent) {
             return fail(format!("smt_speed_percent: {} is outside 1..100", self.smt_speed_percent));
         }
+        self.validate_kernel()?;
         if self.contention_permille.iter().any(|&permille| !(1000..=100_000).contains(&permille)) {
             return fail("contention: factors start at 1.0 and stay below 100".into());
+        }
+        Ok(())
+    }
+}
+
+impl Machine {
+    /// The part of [`Machine::validate`] on what the kernel does by itself.
+    fn validate_kernel(&self) -> Result<(), MachineError> {
+        let fail = |text: String| Err(MachineError(text));
+        if self.kernel.timer_slack > DurationNs::from_secs(1) {
+            return fail(format!("timer_slack: {} is more than 1 s", self.kernel.timer_slack));
+        }
+        if self.background.len() > MAX_BACKGROUND {
+            return fail(format!("background: {} threads, at most {MAX_BACKGROUND}", self.background.len()));
+        }
+        for thread in &self.background {
+            let name = &thread.name;
+            if name.is_empty() || name.len() > 15 || name.chars().any(char::is_control) {
+                return fail(format!(
+                    "background: {name:?}: a name has 1 to 15 bytes and no control characters"
+                ));
+            }
+            if thread.period < DurationNs::from_us(100) || thread.period > DurationNs::from_secs(3600) {
+                return fail(format!(
+                    "background: {name}: a period of {} is outside 100us..3600s",
+                    thread.period
+                ));
+            }
+            if thread.length == DurationNs::ZERO || thread.length > thread.period {
+                return fail(format!(
+                    "background: {name}: its length is more than nothing and at most its period"
+                ));
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What a command that simulates keeps of the host: the files that its command line names.
 
 use crate::args::{ResultArgs, SandboxArgs};
+use crate::host_machine;
 use crate::output;
 use crate::sweep;
 use crate::target::followed;
@@ -22,9 +23,13 @@ impl Named {
         Named::default()
     }
 
-    /// Adds inputs: what is no file is a name, or several files of a workload.
+    /// Adds inputs: what is no file is a name, or several files of a workload. The machine `host` is files of the system.
     pub(crate) fn inputs(mut self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Named {
-        let names = names.into_iter().map(|name| name.as_ref().to_path_buf());
+        let names: Vec<PathBuf> = names.into_iter().map(|name| name.as_ref().to_path_buf()).collect();
+        if names.iter().any(|name| name.as_os_str() == host_machine::HOST) {
+            self.read.extend(host_machine::inputs().into_iter().filter(|path| path.exists()));
+        }
+        let names = names.into_iter();
         let paths = names.flat_map(|name| match name.to_str() {
             Some(text) => files(text).into_iter().map(PathBuf::from).collect(),
             None => vec![name],

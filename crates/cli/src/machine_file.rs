@@ -4,7 +4,10 @@
 
 use crate::failure::Failure;
 use crate::input;
-use schedlab_base::{Costs, Cpu, DurationNs, Machine, Mistake};
+use schedlab_base::{
+    Background, Costs, Cpu, DurationNs, KernelFeatures, KernelVersion, Machine, Mistake, Preemption, Start,
+    TickPhase,
+};
 use serde::Deserialize;
 use serde::de::Visitor;
 use std::fmt;
@@ -24,6 +27,10 @@ pub(crate) struct MachineFile {
 struct File {
     machine: Section,
     #[serde(default)]
+    kernel: KernelSection,
+    #[serde(default)]
+    background: Vec<BackgroundSection>,
+    #[serde(default)]
     costs: CostsSection,
 }
 
@@ -41,6 +48,88 @@ struct Section {
     smt_speed_percent: Option<u32>,
     #[serde(default)]
     contention: Vec<f64>,
+}
+
+/// Features of the kernel; what is absent is as the version has it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KernelSection {
+    version: Option<Choice<KernelVersion>>,
+    hrtick: Option<bool>,
+    preempt: Option<Choice<Preemption>>,
+    ticks: Option<Choice<TickPhase>>,
+    timer_slack: Option<Span>,
+    start: Option<Choice<Start>>,
+}
+
+/// A kernel thread that has work now and then.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BackgroundSection {
+    name: String,
+    period: Span,
+    length: Span,
+    #[serde(default)]
+    per_cpu: bool,
+}
+
+impl BackgroundSection {
+    fn thread(self) -> Background {
+        Background { name: self.name, period: self.period.0, length: self.length.0, per_cpu: self.per_cpu }
+    }
+}
+
+impl KernelSection {
+    fn features(&self) -> KernelFeatures {
+        let base = self.version.map_or_else(KernelFeatures::default, |version| version.0.features());
+        KernelFeatures {
+            version: base.version,
+            hrtick: self.hrtick.unwrap_or(base.hrtick),
+            preempt: self.preempt.map_or(base.preempt, |preempt| preempt.0),
+            ticks: self.ticks.map_or(base.ticks, |ticks| ticks.0),
+            timer_slack: self.timer_slack.map_or(base.timer_slack, |span| span.0),
+            start: self.start.map_or(base.start, |start| start.0),
+        }
+    }
+}
+
+/// A value with names.
+trait Named: Copy + 'static {
+    /// All of them.
+    const ALL: &'static [(&'static str, Self)];
+}
+
+impl Named for KernelVersion {
+    const ALL: &'static [(&'static str, KernelVersion)] = &KernelVersion::ALL;
+}
+
+impl Named for Preemption {
+    const ALL: &'static [(&'static str, Preemption)] =
+        &[("full", Preemption::Full), ("lazy", Preemption::Lazy)];
+}
+
+impl Named for Start {
+    const ALL: &'static [(&'static str, Start)] = &[("at-once", Start::AtOnce), ("gate", Start::Gate)];
+}
+
+impl Named for TickPhase {
+    const ALL: &'static [(&'static str, TickPhase)] =
+        &[("aligned", TickPhase::Aligned), ("spread", TickPhase::Spread)];
+}
+
+/// One of the named values, by its name.
+#[derive(Clone, Copy)]
+struct Choice<T>(T);
+
+impl<'de, T: Named> Deserialize<'de> for Choice<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Choice<T>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let found = T::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|&(_, value)| Choice(value)).ok_or_else(|| {
+            let names: Vec<String> = T::ALL.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            serde::de::Error::custom(format!("\"{text}\" is none of {}", names.join(", ")))
+        })
+    }
 }
 
 /// A count of equal CPUs, a regular topology, or one entry a CPU.
@@ -136,6 +225,11 @@ macro_rules! costs_section {
         /// The names of all costs.
         const COSTS: &[&str] = &[$(stringify!($ps),)* $(stringify!($span),)*];
 
+        /// All costs with their names, in ps or ns, in the order of a machine file.
+        pub(crate) fn prices(costs: &Costs) -> Vec<(&'static str, u64)> {
+            vec![$((stringify!($ps), costs.$ps),)* $((stringify!($span), costs.$span.0),)*]
+        }
+
         /// The cost of a name, in ps or ns.
         fn cost<'a>(costs: &'a mut Costs, name: &str) -> Option<&'a mut u64> {
             $(if name == stringify!($ps) {
@@ -152,7 +246,7 @@ macro_rules! costs_section {
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
     spans: callback kfunc lock lock_transfer lock_spinner schedule context_switch address_space_switch wakeup ipi_send
-        ipi_latency idle_exit tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
+        ipi_latency idle_exit interrupt tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
 }
 
@@ -202,7 +296,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     })?;
     let section = file.machine;
     let of_key = |key: &str, words: String| {
-        let starts = |line: &str| line.trim_start().starts_with(key);
+        let starts = |line: &str| line.trim_start().trim_start_matches('[').starts_with(key);
         refused(Mistake { line: text.lines().position(starts).map_or(1, |index| index + 1), words })
     };
     let mut machine = Machine::uniform(&section.name, 1);
@@ -213,6 +307,8 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);
     machine.smt_speed_percent = section.smt_speed_percent.unwrap_or(machine.smt_speed_percent);
     machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
+    machine.kernel = file.kernel.features();
+    machine.background = file.background.into_iter().map(BackgroundSection::thread).collect();
     machine.costs = file.costs.over(Costs::default());
     machine.validate().map_err(|error| {
         let words = error.to_string();
@@ -284,6 +380,36 @@ mod tests {
         assert_eq!(machine.costs.bpf_insn_ps, 1400);
         assert_eq!(machine.cpus[3], Cpu { core: 3, llc: 1, node: 1 });
         assert_eq!(machine.cpus[5], Cpu { core: 1, llc: 0, node: 0 });
+    }
+
+    #[test]
+    fn kernel_and_background_are_read_and_mistakes_named() {
+        let head = "[machine]\nname = 'm'\ncpus = 1\n";
+        let parsed = |rest: &str| parse(&format!("{head}{rest}"), "m.toml").unwrap().machine;
+        assert_eq!(parsed("").kernel, KernelVersion::V7_3.features());
+        let old = parsed("[kernel]\nversion = '6.18'\nticks = 'spread'\ntimer_slack = '0ns'\n").kernel;
+        assert!(!old.hrtick && old.ticks == TickPhase::Spread && old.timer_slack == DurationNs::ZERO);
+        assert!(parsed("[kernel]\nversion = '6.18'\nhrtick = true\n").kernel.hrtick);
+        let threads = "[[background]]\nname = 'a'\nperiod = '5ms'\nlength = '10us'\nper_cpu = true\n";
+        let thread = &parsed(threads).background[0];
+        assert!(thread.per_cpu && thread.length == DurationNs::from_us(10));
+        for (rest, told) in [
+            ("[kernel]\nversion = '5.4'\n", "m.toml:5:"),
+            ("[kernel]\nversion = '5.4'\n", "\"5.4\" is none of \"6.18\", \"7.3\""),
+            ("[kernel]\npreempt = 'none'\n", "\"none\" is none of \"full\", \"lazy\""),
+            ("[kernel]\nhr_tick = true\n", "hr_tick"),
+            ("[kernel]\ntimer_slack = '2s'\n", "m.toml:5: timer_slack: 2s is more than 1 s"),
+            ("[[background]]\nname = 'a'\nperiod = '5ms'\n", "length"),
+            (
+                "[[background]]\nname = 'a'\nperiod = '5us'\nlength = '1us'\n",
+                "m.toml:4: background: a: a period",
+            ),
+            ("[[background]]\nname = 'a'\nperiod = '5ms'\nlength = '6ms'\n", "at most its period"),
+            ("[[background]]\nname = ''\nperiod = '5ms'\nlength = '1ms'\n", "1 to 15 bytes"),
+        ] {
+            let text = error(&format!("{head}{rest}"));
+            assert!(text.contains(told), "{rest}: {text}");
+        }
     }
 
     #[test]

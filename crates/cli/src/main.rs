@@ -4,6 +4,7 @@
 //! parse; run a subcommand; tell its failure; exit with its code.
 
 mod args;
+mod batch;
 mod command_run;
 mod commands;
 mod compiler;
@@ -12,6 +13,7 @@ mod deadline;
 mod defect;
 mod entry;
 mod failure;
+mod host_machine;
 mod input;
 mod loads;
 mod machine_file;
@@ -69,6 +71,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::List(args) => commands::list(args, cli.verbose),
         Command::Sim(args) => commands::sim(args, cli.quiet, cli.verbose),
         Command::Compare(args) => commands::compare(args, cli.quiet, cli.verbose),
+        Command::Calibrate(args) => commands::calibrate(args, cli.quiet),
+        Command::Fidelity(args) => commands::fidelity(args, cli.quiet, cli.verbose),
+        Command::GuestList => batch::run_list(),
         Command::Bench(args) => commands::bench(args, cli.quiet, cli.verbose),
         Command::Reproduce(args) => commands::reproduce(args, cli.quiet, cli.verbose),
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),

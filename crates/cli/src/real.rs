@@ -246,19 +246,8 @@ impl RealRun {
     /// # Errors
     /// As there, and everything that can keep a VM from working.
     pub(crate) fn in_vm(&self, vm: &VmOptions, progress: &mut dyn FnMut(&str)) -> Result<RunRecord, Failure> {
-        workload::scenario(&self.workload, self.seed, self.limit)?;
         let mut job = VmJob::new(vm.kernel(progress)?, Vec::new());
-        let mut args: Vec<String> = ["run", "--as-guest", "-w"].map(String::from).to_vec();
-        args.push(guest_file(&mut job, &self.workload)?.unwrap_or_else(|| self.workload.clone()));
-        args.extend(["-s".to_string(), guest_scheduler(&mut job, &self.scheduler)]);
-        args.extend(["--seed".to_string(), self.seed.to_string()]);
-        args.extend(["--json".to_string(), GUEST_RESULT.to_string()]);
-        args.extend(guest_settings(&self.scheduler));
-        args.extend(self.looks.guest_flags());
-        if let Some(limit) = self.limit {
-            args.extend(["--duration".to_string(), limit.to_string()]);
-        }
-        job.args = args;
+        job.args = self.guest_args(&mut job, "/job", GUEST_RESULT)?;
         job.collect = std::iter::once(GUEST_RESULT.to_string()).chain(self.looks.guest_files()).collect();
         vm.apply(&mut job);
         let output = boot(&job, progress)?;
@@ -267,6 +256,33 @@ impl RealRun {
         self.looks.fetch(&output)?;
         named_after(&mut run, &self.scheduler);
         Ok(run)
+    }
+}
+
+impl RealRun {
+    /// The arguments with which this command, in a guest, does the run and leaves its results in a file; what it needs
+    /// there goes into a folder of the guest.
+    ///
+    /// # Errors
+    /// A workload that is refused.
+    pub(crate) fn guest_args(
+        &self,
+        job: &mut VmJob,
+        folder: &str,
+        result: &str,
+    ) -> Result<Vec<String>, Failure> {
+        workload::scenario(&self.workload, self.seed, self.limit)?;
+        let mut args: Vec<String> = ["run", "--as-guest", "-w"].map(String::from).to_vec();
+        args.push(guest_file(job, folder, &self.workload)?.unwrap_or_else(|| self.workload.clone()));
+        args.extend(["-s".to_string(), guest_scheduler(job, folder, &self.scheduler)]);
+        args.extend(["--seed".to_string(), self.seed.to_string()]);
+        args.extend(["--json".to_string(), result.to_string()]);
+        args.extend(guest_settings(&self.scheduler));
+        args.extend(self.looks.guest_flags());
+        if let Some(limit) = self.limit {
+            args.extend(["--duration".to_string(), limit.to_string()]);
+        }
+        Ok(args)
     }
 }
 
@@ -313,26 +329,33 @@ impl VmOptions {
     }
 }
 
-/// Puts a file of the host into the guest; nothing when the name is no file.
-fn guest_file(job: &mut VmJob, name: &str) -> Result<Option<String>, Failure> {
+/// Puts a file into the guest, unless it is there already.
+fn put(job: &mut VmJob, path: &str, content: Vec<u8>) {
+    if !job.files.iter().any(|(known, _)| known == path) {
+        job.files.push((path.to_string(), content));
+    }
+}
+
+/// Puts a file of the host into a folder of the guest; nothing when the name is no file.
+fn guest_file(job: &mut VmJob, folder: &str, name: &str) -> Result<Option<String>, Failure> {
     let path = Path::new(name);
     if !path.is_file() {
         return Ok(None);
     }
     let content = input::bytes(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    let inside = format!("/job/{}", path.file_name().unwrap_or_default().to_string_lossy());
-    job.files.push((inside.clone(), content));
+    let inside = format!("{folder}/{}", path.file_name().unwrap_or_default().to_string_lossy());
+    put(job, &inside, content);
     Ok(Some(inside))
 }
 
 /// The scheduler's name in the guest: the bytes go along, so that both sides run
 /// the same object.
-pub(crate) fn guest_scheduler(job: &mut VmJob, scheduler: &Scheduler) -> String {
+pub(crate) fn guest_scheduler(job: &mut VmJob, folder: &str, scheduler: &Scheduler) -> String {
     let Some(bytes) = &scheduler.object else { return scheduler.given.clone() };
     let file = scheduler.given.rsplit('/').next().unwrap_or("scheduler");
     let file = file.strip_suffix(".bpf.o").unwrap_or(file);
-    let inside = format!("/job/{file}.bpf.o");
-    job.files.push((inside.clone(), bytes.to_vec()));
+    let inside = format!("{folder}/{file}.bpf.o");
+    put(job, &inside, bytes.to_vec());
     inside
 }
 
@@ -349,9 +372,18 @@ pub(crate) fn guest_settings(scheduler: &Scheduler) -> Vec<String> {
 /// What the guest's command told, where there are none.
 pub(crate) fn guest_runs(output: &VmOutput, file: &str) -> Result<Vec<RunRecord>, Failure> {
     let Some(result) = output.file(file) else { return Err(guest_failure(output)) };
+    let runs = read_runs(result)?;
+    if runs.is_empty() { Err(guest_failure(output)) } else { Ok(runs) }
+}
+
+/// The runs of a result of the guest.
+///
+/// # Errors
+/// A text that is none.
+pub(crate) fn read_runs(result: &[u8]) -> Result<Vec<RunRecord>, Failure> {
     let document = from_json(&String::from_utf8_lossy(result))
         .map_err(|error| Failure::environment(format!("the guest's results are broken: {error}")))?;
-    if document.runs.is_empty() { Err(guest_failure(output)) } else { Ok(document.runs) }
+    Ok(document.runs)
 }
 
 /// Gives a run of the guest the name and the settings that its scheduler has here.
@@ -373,14 +405,19 @@ pub(crate) fn boot(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutp
 
 /// The failure that the guest's command told on its standard error.
 pub(crate) fn guest_failure(output: &VmOutput) -> Failure {
-    let text = String::from_utf8_lossy(&output.stderr);
+    told_failure(&output.stderr, output.exit_code)
+}
+
+/// The failure that is told on a standard error of this command in the guest, which ended with an exit code.
+pub(crate) fn told_failure(stderr: &[u8], exit_code: i32) -> Failure {
+    let text = String::from_utf8_lossy(stderr);
     let told = text.lines().rev().find_map(|line| line.split_once("schedlab: error: ")).map(|(_, told)| told);
-    let code = Code::from_number(output.exit_code).unwrap_or(Code::Environment);
+    let code = Code::from_number(exit_code).unwrap_or(Code::Environment);
     let text = match told {
         Some(told) => format!("in the VM: {told}"),
         None => {
             let last = text.lines().last().unwrap_or("no message");
-            format!("in the VM: the command ended with code {} ({last})", output.exit_code)
+            format!("in the VM: the command ended with code {exit_code} ({last})")
         }
     };
     Failure { code, text }

@@ -1,6 +1,7 @@
 //! What the command carries in itself: schedulers and machines.
 
 use crate::failure::Failure;
+use crate::host_machine::{self, HOST};
 use crate::machine_file::{self, MachineFile};
 use crate::suggest::did_you_mean;
 use std::path::Path;
@@ -30,15 +31,18 @@ pub(crate) fn machines() -> Result<Vec<(&'static str, MachineFile)>, Failure> {
     MACHINES.iter().map(|(name, text)| Ok((*name, machine_file::parse(text, name)?))).collect()
 }
 
-/// The machine of `-m`: a shipped name or a file.
+/// The machine of `-m`: a shipped name, `host` or a file.
 pub(crate) fn machine(name: &str) -> Result<MachineFile, Failure> {
     if let Some((name, text)) = MACHINES.iter().find(|(shipped, _)| *shipped == name) {
         return machine_file::parse(text, name);
     }
+    if name == HOST {
+        return host_machine::machine();
+    }
     if name.ends_with(".toml") || name.contains('/') {
         return machine_file::read(Path::new(name));
     }
-    let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).chain([HOST]).collect();
     let near = did_you_mean(name, &names);
     Err(Failure::usage(format!(
         "no machine named '{name}'{near}; there are: {} (or give a file: *.toml)",
@@ -73,7 +77,8 @@ mod tests {
             let commented = rest.contains('#') || at > 0 && lines[at - 1].starts_with('#');
             (!key.starts_with('#')).then(|| (key.to_string(), commented))
         };
-        (0..lines.len()).filter_map(assigned).collect()
+        let background = lines.iter().position(|line| *line == "[[background]]");
+        (0..background.unwrap_or(lines.len())).filter_map(assigned).collect()
     }
 
     #[test]

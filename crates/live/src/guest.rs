@@ -116,6 +116,65 @@ fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
     Ok((code, done.stdout))
 }
 
+/// One of several commands of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Arguments of our program.
+    pub args: Vec<String>,
+    /// Where its standard error goes besides ours, should it fail.
+    pub failure: String,
+}
+
+/// Writes a list of commands for [`run_list`].
+///
+/// # Errors
+/// Never: it is written to memory.
+pub fn encode_list(list: &[Listed]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for one in list {
+        for arg in &one.args {
+            write_record(&mut bytes, "arg", arg.as_bytes())?;
+        }
+        write_record(&mut bytes, "run", one.failure.as_bytes())?;
+    }
+    Ok(bytes)
+}
+
+fn decode_list(bytes: &[u8]) -> Vec<Listed> {
+    let (mut list, mut args) = (Vec::new(), Vec::new());
+    for record in read_records(bytes) {
+        let text = String::from_utf8_lossy(&record.data).into_owned();
+        match record.name.as_str() {
+            "arg" => args.push(text),
+            _ => list.push(Listed { args: std::mem::take(&mut args), failure: text }),
+        }
+    }
+    list
+}
+
+/// Runs our program with the arguments of each command of the list at `path`, one after the other, each as soon as the
+/// machine has become idle. What one of them says goes to our standard error; that of one that fails also to its file.
+///
+/// # Errors
+/// A list that cannot be read. A command that fails is none.
+pub fn run_list(path: &Path) -> io::Result<()> {
+    let list = decode_list(&fs::read(path)?);
+    for (number, one) in list.iter().enumerate() {
+        writeln!(io::stderr(), "schedlab: run {} of {}", number + 1, list.len())?;
+        if number > 0 {
+            wait_until_idle();
+        }
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("schedlab").args(&one.args).stdin(Stdio::null()).stdout(Stdio::null());
+        let said = command.stderr(Stdio::piped()).spawn()?.wait_with_output()?;
+        io::stderr().write_all(&said.stderr)?;
+        if !said.status.success() {
+            fs::write(&one.failure, &said.stderr)?;
+        }
+    }
+    Ok(())
+}
+
 fn mount(kind: &str, place: &str) -> io::Result<()> {
     let _ = fs::create_dir_all(place);
     let text = |s: &str| CString::new(s).map_err(io::Error::other);
@@ -182,4 +241,19 @@ fn power_off() -> ! {
         libc::reboot(libc::RB_POWER_OFF);
     }
     std::process::exit(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_they_were_written() {
+        let one = |args: &[&str], failure: &str| Listed {
+            args: args.iter().map(ToString::to_string).collect(),
+            failure: failure.to_string(),
+        };
+        let list = [one(&["run", "-s", "o1"], "/tmp/0"), one(&[], "/tmp/1"), one(&["list"], "/tmp/2")];
+        assert_eq!(decode_list(&encode_list(&list).unwrap()), list);
+    }
 }

@@ -3,10 +3,12 @@
 //!
 //! All privilege of the project is in this crate.
 
+pub mod calibrate;
 pub mod command;
 mod events;
 pub mod exec;
 pub mod guest;
+pub mod host;
 pub mod kernel_image;
 pub mod kernel_log;
 pub mod load;

@@ -3,6 +3,7 @@
 
 mod comparison;
 mod csv;
+mod fidelity;
 mod format;
 mod html;
 mod json;
@@ -31,6 +32,7 @@ pub use comparison::{
     seed_warnings,
 };
 pub use csv::{from_cell, to_csv};
+pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
 pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};

@@ -17,7 +17,8 @@ const BUSY_FACTOR: u64 = 16;
 
 impl Kernel {
     fn fair_load(&self, cpu: CpuId) -> u32 {
-        self.cpus[cpu.index()].nr_running
+        let entry = &self.cpus[cpu.index()];
+        entry.nr_running - entry.fair.delayed
     }
 
     /// `select_task_rq_fair()`.
@@ -94,7 +95,8 @@ impl Kernel {
     /// An idle CPU that may run one of the tasks waiting on `cpu`.
     fn idle_taker(&self, cpu: CpuId) -> Option<CpuId> {
         let waiting = &self.cpus[cpu.index()].fair;
-        let takes = |idle: CpuId| waiting.waiting().any(|task| self.task(task).allows(idle));
+        let movable = |task: TaskId, to: CpuId| self.task(task).allows(to) && !self.is_delayed(task);
+        let takes = |idle: CpuId| waiting.waiting().any(|task| movable(task, idle));
         let idle = self.cpus.iter().filter(|other| other.nr_running == 0 && !other.need_resched);
         idle.map(|other| other.id).find(|&other| takes(other))
     }
@@ -105,7 +107,8 @@ impl Kernel {
         let llc = self.cpus[cpu.index()].llc;
         let movable = |from: CpuId| {
             let mut waiting = self.cpus[from.index()].fair.waiting();
-            waiting.find(|&task| self.task(task).allows(cpu) && !self.task(task).on_cpu)
+            let here = |task: TaskId| self.task(task).allows(cpu) && !self.task(task).on_cpu;
+            waiting.find(|&task| here(task) && !self.is_delayed(task))
         };
         let others = self.cpus.iter().filter(|other| other.id != cpu && other.nr_running >= least);
         let mut best: Option<(bool, u32, TaskId)> = None;
@@ -157,7 +160,7 @@ impl<S: SchedExt> Sim<S> {
         if let Some(task) = self.busy_pull(cpu) {
             self.k.rq_lock(cpu);
             self.pull(task, cpu);
-            self.wakeup_preempt(cpu, task);
+            self.wakeup_preempt(cpu, task, false);
             self.k.rq_unlock(cpu);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::fair::FairRq;
 use crate::flags::SCX_KICK_IDLE;
+use crate::hrtick::HrTick;
 use crate::lock::Timeline;
 use crate::server::Server;
 use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
@@ -65,6 +66,7 @@ pub struct Cpu {
     /// For the normal tasks, where real-time ones leave them nothing.
     pub(crate) server: Server,
     pub(crate) fair: FairRq,
+    pub(crate) hrtick: HrTick,
     /// Other CPUs of the same core.
     pub(crate) siblings: Vec<CpuId>,
     /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
@@ -166,6 +168,7 @@ impl Cpu {
             rt: Vec::new(),
             server: Server::default(),
             fair: FairRq::default(),
+            hrtick: HrTick::default(),
             lazy_resched: false,
             ipi_pending: false,
             tick_armed: false,

@@ -8,7 +8,7 @@ use crate::lock::TimerId;
 use crate::ops::{OpKind, SchedExt};
 use crate::sim::Sim;
 use crate::task::{Burst, RunState, SchedClass};
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, TaskId, TickPhase, TimeNs};
 use schedlab_workload::Attribute;
 
 /// Bursts look at the clock at least this often, so that stale events do not
@@ -16,8 +16,7 @@ use schedlab_workload::Attribute;
 const BURST_HORIZON: DurationNs = DurationNs::from_ms(50);
 
 impl crate::Kernel {
-    /// Makes sure that the tick of a busy CPU is on its way. Ticks of the CPUs are
-    /// spread evenly over the period, whose phase comes from the seed.
+    /// Makes sure that the tick of a busy CPU is on its way. The phase of the period comes from the seed.
     pub(crate) fn arm_tick(&mut self, cpu: CpuId) {
         if !self.cpus[cpu.index()].tick_armed {
             self.arm_next_tick(cpu);
@@ -27,7 +26,11 @@ impl crate::Kernel {
     #[inline(never)]
     fn arm_next_tick(&mut self, cpu: CpuId) {
         let period = self.machine.tick_period().0;
-        let offset = (self.tick_phase + period * u64::from(cpu.0) / self.cpus.len() as u64) % period;
+        let skew = match self.machine.kernel.ticks {
+            TickPhase::Aligned => 0,
+            TickPhase::Spread => period * u64::from(cpu.0) / self.cpus.len() as u64,
+        };
+        let offset = (self.tick_phase + skew) % period;
         let now = self.ctx.now.0;
         let next = if now < offset { offset } else { offset + ((now - offset) / period + 1) * period };
         self.cpu_mut(cpu).tick_armed = true;
@@ -155,6 +158,7 @@ impl<S: SchedExt> Sim<S> {
         match event {
             Event::Work { cpu, generation } => self.work(cpu, time, generation),
             Event::Tick { cpu } => self.tick(cpu, time),
+            Event::HrTick { cpu, generation } => self.hrtick(cpu, time, generation),
             Event::Ipi { cpu } => {
                 if self.postponed(cpu, time, event) {
                     return;
@@ -169,8 +173,11 @@ impl<S: SchedExt> Sim<S> {
             Event::Server { cpu } => self.server_timer(cpu, time),
             Event::Exec { cpu, event: inner } => {
                 if !self.postponed(cpu, time, event) {
-                    self.k.exec_pending -= 1;
-                    self.interrupt(cpu, time, |sim| exec::event(sim, cpu, inner));
+                    self.k.count_exec(inner, false);
+                    self.interrupt(cpu, time, |sim| {
+                        sim.k.charge(sim.k.machine.costs.interrupt);
+                        exec::event(sim, cpu, inner);
+                    });
                 }
             }
             Event::Watchdog => self.watchdog(time),
@@ -299,7 +306,7 @@ impl<S: SchedExt> Sim<S> {
         loop {
             self.k.run_kicks();
             let entry = self.k.cpu(cpu);
-            if entry.need_resched || entry.lazy_resched {
+            if entry.need_resched {
                 if self.k.is_behind() {
                     self.step_back(cpu);
                     break;
@@ -341,8 +348,7 @@ impl<S: SchedExt> Sim<S> {
     fn step_back(&mut self, cpu: CpuId) {
         let now = self.k.ctx.now;
         let entry = self.k.cpu_mut(cpu);
-        if (entry.need_resched || entry.lazy_resched) && !entry.ipi_pending {
-            entry.need_resched = true;
+        if entry.need_resched && !entry.ipi_pending {
             entry.ipi_pending = true;
             self.k.queue.push(now, Event::Ipi { cpu });
         }
@@ -367,24 +373,25 @@ impl<S: SchedExt> Sim<S> {
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);
             sim.k.rq_lock(cpu);
-            match sim.k.task(task).class {
-                SchedClass::Rt => {
-                    sim.k.charge_runtime(task);
-                    sim.k.rt_tick(cpu, task);
-                }
-                SchedClass::Fair => {
-                    if sim.k.fair_update_curr(cpu) {
-                        sim.k.resched_lazy(cpu);
-                    }
-                }
-                SchedClass::Ext => sim.ext_tick(cpu, task),
-            }
+            sim.tick_of_class(cpu, task);
             sim.k.rq_unlock(cpu);
             sim.run_deferred();
             if !sim.k.scx.switch_all {
                 sim.tick_balance(cpu);
             }
         });
+    }
+
+    /// The class's `task_tick()`.
+    pub(crate) fn tick_of_class(&mut self, cpu: CpuId, task: TaskId) {
+        match self.k.task(task).class {
+            SchedClass::Rt => {
+                self.k.charge_runtime(task);
+                self.k.rt_tick(cpu, task);
+            }
+            SchedClass::Fair => self.k.fair_update_curr(cpu),
+            SchedClass::Ext => self.ext_tick(cpu, task),
+        }
     }
 
     /// A change from outside.
@@ -435,6 +442,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.timers[timer as usize].armed = false;
         self.k.timers[timer as usize].event_at = None;
         self.interrupt(state.cpu, time, |sim| {
+            sim.k.charge(sim.k.machine.costs.interrupt);
             sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
         });
     }

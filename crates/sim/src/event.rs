@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Work { cpu: CpuId, generation: u32 },
     /// The timer tick of a CPU.
     Tick { cpu: CpuId },
+    /// HRTICK of a CPU; stale unless its generation is this.
+    HrTick { cpu: CpuId, generation: u32 },
     /// A reschedule interrupt arrives.
     Ipi { cpu: CpuId },
     /// A BPF timer expires; stale unless its generation is this.
@@ -38,7 +40,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// It comes by itself, however long all tasks wait.
+    /// It comes by itself, however long all tasks wait; so do timers of the kernel's own tasks.
     pub(crate) fn is_idle_source(self) -> bool {
         matches!(
             self,

@@ -1,50 +1,76 @@
-//! The fair class: EEVDF as in Linux 7 (`kernel/sched/fair.c`), flat, without
-//! groups, delayed dequeue and utilisation tracking.
+//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups, buddies and custom slices.
 //!
-//! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a
-//! virtual deadline. With the load-weighted average `V` of all `v` on the run
-//! queue, an entity is eligible when `v <= V`; the eligible one with the earliest
-//! deadline runs, and keeps running for its slice (run to parity).
+//! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a virtual deadline. With the load-weighted
+//! average `V` of all `v` on the run queue, an entity is eligible when `v <= V`; the eligible one with the earliest
+//! deadline runs. While it is eligible it keeps the CPU up to the end of its protection (run to parity), which is its
+//! deadline until somebody wakes up beside it.
+//!
+//! An entity that goes to sleep before it is eligible stays on the queue, delayed, until it is picked (and then leaves)
+//! or woken: it burns off what it had too much of.
 
 use crate::Kernel;
-use schedlab_base::{CpuId, TaskId};
+use schedlab_base::{CpuId, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
 const BASE_SLICE_NS: u64 = 700_000;
 
 /// Weight of nice 0.
-const NICE_0_LOAD: u64 = 1024;
+pub(crate) const NICE_0_LOAD: u64 = 1024;
 
 /// The fair part of a task. Written by the fair class under the rq lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FairEntity {
     /// Virtual runtime, ns.
     pub(crate) vruntime: i64,
-    /// Virtual deadline, ns.
+    /// Virtual deadline, ns; while off the queue, and where so marked, relative to `vruntime`.
     pub(crate) deadline: i64,
     /// `V - v` when it left the queue.
-    pub(crate) vlag: i64,
-    /// Until which `v` the running entity is not preempted by equals.
-    pub(crate) protected_until: i64,
-    /// The weight it is queued with.
-    weight: u64,
+    vlag: i64,
+    /// Up to which `v` the running entity keeps the CPU while it is eligible (`vprot`).
+    protected_until: i64,
+    /// The weight it is or was queued with.
+    pub(crate) weight: u64,
     queued: bool,
+    /// The task sleeps, the entity is still queued (`sched_delayed`).
+    delayed: bool,
+    /// The deadline is relative: the entity goes on elsewhere with what is left of its request (`rel_deadline`).
+    relative: bool,
+}
+
+impl FairEntity {
+    /// Real time up to the deadline at the entity's own speed, ns; negative when it is past.
+    pub(crate) fn until_deadline(&self) -> i64 {
+        let left = self.deadline - self.vruntime;
+        if left < 0 { left } else { (left as u64 * self.weight / NICE_0_LOAD) as i64 }
+    }
+
+    /// `rescale_entity()`: the same lag, and what is left of the request, for another weight.
+    fn rescale(&mut self, weight: u64) {
+        if self.weight != 0 && self.weight != weight {
+            let scale = |span: i64| (i128::from(span) * i128::from(self.weight) / i128::from(weight)) as i64;
+            (self.vlag, self.deadline) =
+                (scale(self.vlag), if self.relative { scale(self.deadline) } else { self.deadline });
+        }
+        self.weight = weight;
+    }
 }
 
 /// A CPU's fair queue; sums include the running entity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FairRq {
-    /// Entities that wait, by deadline.
+    /// Entities that wait, by deadline, those of one deadline in the order of their coming.
     order: Vec<(i64, TaskId)>,
     /// The running entity.
-    curr: Option<TaskId>,
+    pub(crate) curr: Option<TaskId>,
     /// Sum of weight times vruntime.
     sum_weighted: i128,
     sum_weight: u64,
     /// Where `V` was when the queue was last empty.
     floor: i64,
-    /// Entities, running included.
+    /// Entities, running and delayed ones included (`h_nr_queued`).
     pub(crate) nr: u32,
+    /// Delayed ones among them.
+    pub(crate) delayed: u32,
 }
 
 impl FairRq {
@@ -75,16 +101,17 @@ impl FairRq {
     }
 
     fn order_insert(&mut self, deadline: i64, task: TaskId) {
-        let at = self.order.partition_point(|&entry| entry < (deadline, task));
+        let at = self.order.partition_point(|&(other, _)| other <= deadline);
         self.order.insert(at, (deadline, task));
     }
 
     fn order_remove(&mut self, deadline: i64, task: TaskId) {
-        let at = self.order.binary_search(&(deadline, task)).expect("a waiting entity is in the order");
-        self.order.remove(at);
+        let from = self.order.partition_point(|&(other, _)| other < deadline);
+        let at = self.order[from..].iter().position(|&(_, other)| other == task);
+        self.order.remove(from + at.expect("a waiting entity is in the order"));
     }
 
-    /// Waiting entities, earliest deadline first.
+    /// Queued entities that do not run, delayed ones included, earliest deadline first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.order.iter().map(|&(_, task)| task)
     }
@@ -95,6 +122,7 @@ fn scaled(ns: u64, weight: u64) -> i64 {
     if weight == NICE_0_LOAD { ns as i64 } else { (ns * NICE_0_LOAD / weight) as i64 }
 }
 
+/// On to the queue and off it.
 impl Kernel {
     /// The slice on this machine: 0.7 ms times 1 + log2 of at most 8 CPUs
     /// (`get_update_sysctl_factor()`): 2.8 ms from 8 CPUs on.
@@ -103,49 +131,104 @@ impl Kernel {
         BASE_SLICE_NS * (1 + u64::from(cpus.ilog2()))
     }
 
+    /// How much lag an entity takes along, ns of its own time (`entity_lag()`).
+    fn lag_limit(&self) -> u64 {
+        let (slice, tick) = (self.base_slice(), self.machine.tick_period().0);
+        match self.machine.kernel.version {
+            KernelVersion::V6_18 => (2 * slice).max(tick),
+            KernelVersion::V7_3 => slice + tick,
+        }
+    }
+
     fn fair_rq(&mut self, cpu: CpuId) -> &mut FairRq {
         &mut self.cpus[cpu.index()].fair
     }
 
-    /// `enqueue_entity()`: places the entity by its lag and queues it.
+    /// The queue of `cpu` and the entity of `task`.
+    fn fair_parts(&mut self, cpu: CpuId, task: TaskId) -> (&mut FairRq, &mut FairEntity) {
+        (&mut self.cpus[cpu.index()].fair, &mut self.tasks.living_mut(task).fair)
+    }
+
+    /// The task sleeps, its entity is still queued.
+    pub(crate) fn is_delayed(&self, task: TaskId) -> bool {
+        self.task(task).fair.delayed
+    }
+
+    /// `enqueue_task_fair()`: places the entity by its lag and queues it. `initial` for a task that is new.
     #[inline(never)]
     pub(crate) fn fair_enqueue(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
-        let slice = self.base_slice();
-        let weight = u64::from(self.task(task).load_weight());
+        self.fair_update_curr(cpu);
         let running = self.cpus[cpu.index()].curr == Some(task);
-        let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.living_mut(task).fair;
-        assert!(!entity.queued, "{task} is queued once");
-        let mut lag = 0;
-        if rq.sum_weight > 0 {
-            let load = i128::from(rq.sum_weight);
-            lag = (i128::from(entity.vlag) * (load + i128::from(weight)) / load) as i64;
-        }
-        entity.weight = weight;
-        entity.vruntime = rq.average() - lag;
-        let vslice = scaled(slice, weight);
-        entity.deadline = entity.vruntime + if initial { vslice / 2 } else { vslice };
+        let weight = u64::from(self.task(task).load_weight());
+        assert!(!self.task(task).fair.queued, "{task} is queued once");
+        self.hidden(task).fair.rescale(weight);
+        self.fair_place(cpu, task, initial);
+        let (rq, entity) = self.fair_parts(cpu, task);
         entity.queued = true;
         rq.add(entity.vruntime, weight);
         if running {
-            entity.protected_until = entity.deadline;
             rq.curr = Some(task);
         } else {
             rq.order_insert(entity.deadline, task);
         }
         self.hidden(task).ready_at = self.ctx.now;
+        self.hrtick_update(cpu);
     }
 
-    /// `dequeue_entity()`: remembers the lag, at most two slices of it.
-    #[inline(never)]
-    pub(crate) fn fair_dequeue(&mut self, cpu: CpuId, task: TaskId) {
-        self.fair_update_curr(cpu);
+    /// `place_entity()`, before the entity is counted: where it had been by its lag, with a whole request or what is
+    /// left of the last one.
+    fn fair_place(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
         let slice = self.base_slice();
-        let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.living_mut(task).fair;
-        assert!(entity.queued, "{task} is queued");
-        let limit = scaled(2 * slice, entity.weight);
-        entity.vlag = (rq.average() - entity.vruntime).clamp(-limit, limit);
+        let (rq, entity) = self.fair_parts(cpu, task);
+        let mut lag = 0;
+        if rq.sum_weight > 0 {
+            let share = i128::from(entity.vlag) * i128::from(entity.weight) / i128::from(rq.sum_weight);
+            lag = entity.vlag + share as i64;
+        }
+        entity.vruntime = rq.average() - lag;
+        if std::mem::take(&mut entity.relative) {
+            entity.deadline += entity.vruntime;
+        } else {
+            let request = scaled(slice, entity.weight);
+            entity.deadline = entity.vruntime + if initial { request / 2 } else { request };
+        }
+    }
+
+    /// `dequeue_task_fair()`: remembers the lag. False when the task goes to sleep and its entity stays, delayed.
+    #[inline(never)]
+    pub(crate) fn fair_dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) -> bool {
+        self.fair_update_curr(cpu);
+        self.fair_update_lag(cpu, task);
+        let (rq, entity) = self.fair_parts(cpu, task);
+        assert!(entity.queued && !entity.delayed, "{task} is queued and awake");
+        if sleeps && !rq.eligible(entity.vruntime) {
+            entity.delayed = true;
+            rq.delayed += 1;
+            return false;
+        }
+        self.fair_remove(cpu, task, sleeps);
+        true
+    }
+
+    /// The delayed entity of a sleeping task leaves the queue, and the task with it (`DEQUEUE_DELAYED`).
+    pub(crate) fn fair_leave(&mut self, task: TaskId) {
+        let (cpu, class) = (self.task(task).cpu, self.task(task).class);
+        self.fair_update_curr(cpu);
+        self.fair_update_lag(cpu, task);
+        self.fair_remove(cpu, task, true);
+        self.fair_awaken(cpu, task);
+        self.count_running(cpu, class, false);
+        self.hidden(task).on_rq = false;
+    }
+
+    fn fair_awaken(&mut self, cpu: CpuId, task: TaskId) {
+        let (rq, entity) = self.fair_parts(cpu, task);
+        assert!(std::mem::take(&mut entity.delayed), "{task} is delayed");
+        rq.delayed -= 1;
+    }
+
+    fn fair_remove(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) {
+        let (rq, entity) = self.fair_parts(cpu, task);
         entity.queued = false;
         if rq.curr == Some(task) {
             rq.curr = None;
@@ -153,49 +236,109 @@ impl Kernel {
             rq.order_remove(entity.deadline, task);
         }
         rq.sub(entity.vruntime, entity.weight);
+        if !sleeps {
+            entity.deadline -= entity.vruntime;
+            entity.relative = true;
+        }
     }
 
-    /// Charges the running entity up to now; true when its slice is used up and
-    /// somebody else waits.
-    pub(crate) fn fair_update_curr(&mut self, cpu: CpuId) -> bool {
-        let Some(task) = self.cpus[cpu.index()].fair.curr else { return false };
+    /// `update_entity_lag()`. A delayed entity does not become worse off, and gains nothing beyond nothing. True when
+    /// the lag is another one than that of where the entity stands.
+    fn fair_update_lag(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let limit = self.lag_limit();
+        let (rq, entity) = self.fair_parts(cpu, task);
+        let (average, limit) = (rq.average(), scaled(limit, entity.weight));
+        let mut lag = (average - entity.vruntime).clamp(-limit, limit);
+        if entity.delayed {
+            lag = lag.max(entity.vlag).min(0);
+        }
+        entity.vlag = lag;
+        average - lag != entity.vruntime
+    }
+
+    /// `requeue_delayed_entity()`: the task of a delayed entity is woken where it is.
+    pub(crate) fn fair_requeue(&mut self, cpu: CpuId, task: TaskId) {
+        self.fair_update_curr(cpu);
+        if self.fair_update_lag(cpu, task) {
+            let (rq, entity) = self.fair_parts(cpu, task);
+            let running = rq.curr == Some(task);
+            if !running {
+                rq.order_remove(entity.deadline, task);
+            }
+            rq.sub(entity.vruntime, entity.weight);
+            self.fair_place(cpu, task, false);
+            let (rq, entity) = self.fair_parts(cpu, task);
+            rq.add(entity.vruntime, entity.weight);
+            if !running {
+                rq.order_insert(entity.deadline, task);
+            }
+        }
+        self.fair_awaken(cpu, task);
+        self.hidden(task).ready_at = self.ctx.now;
+    }
+}
+
+/// Running and picking.
+impl Kernel {
+    /// `update_curr()`: charges the running entity up to now. Where others are queued, it asks for a reschedule when the
+    /// request or the protection is used up.
+    pub(crate) fn fair_update_curr(&mut self, cpu: CpuId) {
+        let Some(task) = self.cpus[cpu.index()].fair.curr else { return };
         let delta = self.charge_runtime(task);
+        if delta == 0 {
+            return;
+        }
         self.server_update(cpu, delta);
         let slice = self.base_slice();
-        let rq = &mut self.cpus[cpu.index()].fair;
-        let entity = &mut self.tasks.living_mut(task).fair;
+        let (rq, entity) = self.fair_parts(cpu, task);
         let vdelta = scaled(delta, entity.weight);
         entity.vruntime += vdelta;
         rq.sum_weighted += i128::from(vdelta) * i128::from(entity.weight);
-        if entity.vruntime < entity.deadline {
-            return false;
+        let unprotected = entity.vruntime >= entity.protected_until;
+        let used_up = entity.vruntime >= entity.deadline;
+        if used_up {
+            entity.deadline = entity.vruntime + scaled(slice, entity.weight);
         }
-        entity.deadline = entity.vruntime + scaled(slice, entity.weight);
-        rq.nr > 1
+        if rq.nr > 1 && (used_up || unprotected) {
+            self.resched_lazy(cpu);
+        }
     }
 
-    /// `pick_eevdf()`: the eligible entity with the earliest deadline.
-    #[inline(never)]
-    pub(crate) fn fair_pick(&self, cpu: CpuId) -> Option<TaskId> {
+    /// `pick_eevdf()`: the eligible entity with the earliest deadline, be it delayed.
+    fn fair_pick(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = &self.cpus[cpu.index()].fair;
-        let curr = rq.curr.map(|task| (task, self.task(task).fair));
+        if rq.nr == 1 {
+            return rq.curr.or_else(|| rq.waiting().next());
+        }
+        let eligible = |task: TaskId| rq.eligible(self.task(task).fair.vruntime);
+        let curr = rq.curr.filter(|&task| eligible(task)).map(|task| (task, self.task(task).fair));
         if let Some((task, entity)) = curr
-            && (rq.nr == 1 || entity.vruntime < entity.protected_until)
+            && entity.vruntime < entity.protected_until
         {
             return Some(task);
         }
-        let fits = |&&(_, task): &&(i64, TaskId)| rq.eligible(self.task(task).fair.vruntime);
-        let best = rq.order.iter().find(fits).or_else(|| rq.order.first());
-        let curr = curr.filter(|(_, entity)| rq.eligible(entity.vruntime));
+        let best = rq.order.iter().find(|&&(_, task)| eligible(task));
         match (best, curr) {
-            (Some(&(deadline, _)), Some((task, entity))) if entity.deadline <= deadline => Some(task),
+            (Some(&(deadline, _)), Some((task, entity))) if entity.deadline < deadline => Some(task),
             (Some(&(_, task)), _) => Some(task),
-            (None, Some((task, _))) => Some(task),
-            (None, None) => rq.curr,
+            (None, curr) => curr.map(|(task, _)| task),
         }
     }
 
-    /// The entity starts to run.
+    /// `pick_next_entity()`: who runs next. Delayed entities that are picked leave instead.
+    #[inline(never)]
+    pub(crate) fn fair_pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
+        while let Some(task) = self.fair_pick(cpu) {
+            if !self.is_delayed(task) {
+                return Some(task);
+            }
+            self.fair_leave(task);
+        }
+        assert_eq!(self.cpus[cpu.index()].fair.nr, 0, "of those queued one is eligible");
+        None
+    }
+
+    /// `set_next_task_fair()`: the entity starts to run.
     #[inline(never)]
     pub(crate) fn fair_set_next(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now;
@@ -207,6 +350,7 @@ impl Kernel {
         assert!(rq.curr.is_none(), "one entity runs at a time");
         rq.order_remove(deadline, task);
         rq.curr = Some(task);
+        self.hrtick_note(cpu, task);
     }
 
     /// The entity stops running; it goes on waiting when it is still queued.
@@ -218,44 +362,55 @@ impl Kernel {
         self.fair_update_curr(cpu);
         let deadline = self.task(task).fair.deadline;
         let rq = self.fair_rq(cpu);
-        assert_eq!(rq.curr.take(), Some(task), "who stops was running");
+        assert_eq!(rq.curr.take(), Some(task), "the one that stops was running");
         rq.order_insert(deadline, task);
         self.hidden(task).ready_at = self.ctx.now;
     }
 
-    /// `check_preempt_wakeup_fair()`: reschedules when the woken task would be
-    /// picked now. Batch and idle tasks do not preempt; idle ones are preempted.
+    /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now; else the protection of the running
+    /// one ends a slice from here at the latest. Batch and idle tasks do not preempt, new ones neither; idle ones are
+    /// preempted.
     #[inline(never)]
-    pub(crate) fn fair_wakeup_preempt(&mut self, cpu: CpuId, task: TaskId) {
-        use schedlab_base::Policy;
+    pub(crate) fn fair_wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, new: bool) {
         let Some(curr) = self.cpus[cpu.index()].fair.curr else { return };
-        self.fair_update_curr(cpu);
-        let (new, old) = (self.task(task).policy, self.task(curr).policy);
-        if old == Policy::Idle && new != Policy::Idle {
-            self.hidden(curr).fair.protected_until = i64::MIN;
-            self.resched_lazy(cpu);
-        } else if new != Policy::Batch && new != Policy::Idle && self.fair_pick(cpu) == Some(task) {
-            self.resched_lazy(cpu);
+        let (woken, running) = (self.task(task).policy, self.task(curr).policy);
+        let idle = |policy: Policy| policy == Policy::Idle;
+        if idle(running) && !idle(woken) {
+            return self.fair_preempt(cpu, curr);
         }
-    }
-
-    /// `yield_task_fair()`: forfeits the rest of the slice.
-    pub(crate) fn fair_yield(&mut self, cpu: CpuId, task: TaskId) {
         self.fair_update_curr(cpu);
-        if self.cpus[cpu.index()].fair.nr == 1 {
-            return;
+        let asks = idle(running) == idle(woken) && woken == Policy::Other && !new;
+        if asks && self.fair_pick_next(cpu) == Some(task) {
+            return self.fair_preempt(cpu, curr);
         }
         let slice = self.base_slice();
-        let average = self.cpus[cpu.index()].fair.average();
-        let entity = &mut self.hidden(task).fair;
-        entity.protected_until = i64::MIN;
-        if entity.vruntime <= average {
-            let skipped = entity.deadline - entity.vruntime;
-            let weight = entity.weight;
-            entity.vruntime = entity.deadline;
-            entity.deadline += scaled(slice, weight);
-            self.fair_rq(cpu).sum_weighted += i128::from(skipped) * i128::from(weight);
+        let (rq, entity) = self.fair_parts(cpu, curr);
+        let from = entity.vruntime.min(rq.average());
+        entity.protected_until = entity.protected_until.min(from + scaled(slice, entity.weight));
+    }
+
+    /// The protection of the running entity ends (`cancel_protect_slice()`), and it gives way.
+    fn fair_preempt(&mut self, cpu: CpuId, curr: TaskId) {
+        let entity = &mut self.hidden(curr).fair;
+        entity.protected_until = entity.protected_until.min(entity.vruntime);
+        self.resched_lazy(cpu);
+    }
+
+    /// `yield_task_fair()`: forfeits the rest of the request; an entity that is not eligible is passed over as it is.
+    pub(crate) fn fair_yield(&mut self, cpu: CpuId, task: TaskId) {
+        if self.cpus[cpu.index()].nr_running == 1 {
+            return;
         }
+        self.fair_update_curr(cpu);
+        let slice = self.base_slice();
+        let (rq, entity) = self.fair_parts(cpu, task);
+        if !rq.eligible(entity.vruntime) {
+            return;
+        }
+        let skipped = entity.deadline - entity.vruntime;
+        rq.sum_weighted += i128::from(skipped) * i128::from(entity.weight);
+        entity.vruntime = entity.deadline;
+        entity.deadline += scaled(slice, entity.weight);
     }
 }
 

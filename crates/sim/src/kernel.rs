@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::cpu::Cpu;
 use crate::dsq::{Cursor, Dsq};
 use crate::event::{Event, EventQueue};
-use crate::exec::UserMemory;
+use crate::exec::{self, UserMemory};
 use crate::ipc::Descriptors;
 use crate::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::ops::{OpKind, TracePoint, TracePointKind};
@@ -17,6 +17,7 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId,
 use schedlab_trace::{Bounds, WATCHDOG};
 use schedlab_workload::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Where and when the present kernel path runs.
 #[derive(Clone, Copy, Debug)]
@@ -161,8 +162,13 @@ pub struct Kernel {
     pub(crate) total_running: u32,
     /// CPUs that run a task, for contention.
     pub(crate) busy_cpus: u32,
-    /// Events of the executor on their way.
+    /// Events of the executor on their way, those of the kernel's own tasks apart.
     pub(crate) exec_pending: u32,
+    foreign: Range<u32>,
+    /// When the run began; what was before is told to nobody.
+    pub(crate) origin: TimeNs,
+    /// It has not begun yet.
+    pub(crate) silent: bool,
     pub(crate) ps_remainder: u64,
     pub(crate) nr_nodes: u32,
     pub(crate) prng: Prng,
@@ -236,6 +242,9 @@ impl Kernel {
             kicks_pending: false,
             resched_after_pick: false,
             exec_pending: 0,
+            foreign: 0..0,
+            origin: TimeNs::ZERO,
+            silent: false,
             total_running: 0,
             limit: TimeNs::MAX,
             stop: config.stop.clone(),
@@ -266,6 +275,48 @@ impl Kernel {
     /// True when `now` is beyond the end of the run.
     pub(crate) fn over(&self, now: TimeNs) -> bool {
         now >= self.limit
+    }
+
+    /// Tasks that are the kernel's own: no part of the workload.
+    pub(crate) fn set_foreign(&mut self, foreign: Range<u32>) {
+        self.foreign = foreign.clone();
+        self.trace.summary.pass_over(foreign);
+    }
+
+    /// A time of the machine as one of the run.
+    #[inline]
+    pub(crate) fn in_run(&self, time: TimeNs) -> TimeNs {
+        TimeNs(time.0.saturating_sub(self.origin.0))
+    }
+
+    /// The living tasks of the workload.
+    pub(crate) fn own_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.live_tasks().filter(|task| !self.foreign.contains(&task.id.0))
+    }
+
+    /// The task is the kernel's own.
+    pub(crate) fn is_own_thread(&self, task: TaskId) -> bool {
+        self.foreign.contains(&task.0)
+    }
+
+    /// It is a timer of one of the kernel's own tasks.
+    fn is_foreign(&self, event: exec::Event) -> bool {
+        matches!(event, exec::Event::Timeout(task) if self.foreign.contains(&task.0))
+    }
+
+    /// An event of the executor has been made, or taken (`on`: false).
+    pub(crate) fn count_exec(&mut self, event: exec::Event, on: bool) {
+        if !self.is_foreign(event) {
+            self.exec_pending = if on { self.exec_pending + 1 } else { self.exec_pending - 1 };
+        }
+    }
+
+    /// It comes by itself, however long the workload's tasks wait.
+    pub(crate) fn is_idle_source(&self, event: Event) -> bool {
+        match event {
+            Event::Exec { event, .. } => self.is_foreign(event),
+            event => event.is_idle_source(),
+        }
     }
 
     /// True when no task runs, is runnable, or waits for something that will come.

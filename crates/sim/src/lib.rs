@@ -24,6 +24,7 @@ mod exec;
 mod ext;
 mod fair;
 pub mod flags;
+mod hrtick;
 mod idle;
 mod ipc;
 mod kernel;

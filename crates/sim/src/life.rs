@@ -373,7 +373,7 @@ impl<S: SchedExt> Sim<S> {
                 reason: exit_reason(exit.kind).to_string(),
                 message: exit.message.clone(),
                 dump: self.k.scx.dump.text.clone(),
-                after: Some(exit.at.since(TimeNs::ZERO)),
+                after: Some(exit.at.since(self.k.origin)),
             },
             None => ExitRecord::default(),
         }

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::flags::SCX_SLICE_INF;
 use crate::ops::{TracePoint, TracePointKind};
 use crate::task::SchedClass;
-use schedlab_base::{CpuId, TaskId};
+use schedlab_base::{CpuId, Preemption, TaskId};
 use schedlab_trace::EventKind;
 
 impl Kernel {
@@ -31,14 +31,21 @@ impl Kernel {
         self.queue.push(self.ctx.now + self.machine.costs.ipi_latency, Event::Ipi { cpu });
     }
 
-    /// `resched_curr_lazy()` (PREEMPT_LAZY): a busy CPU schedules at its next
-    /// return to user mode, without an interrupt for it.
+    /// `resched_curr_lazy()`: with PREEMPT_LAZY a busy CPU schedules at its next return to user mode, without an
+    /// interrupt for it.
     pub(crate) fn resched_lazy(&mut self, cpu: CpuId) {
-        if self.cpus[cpu.index()].curr.is_none() {
+        if self.cpus[cpu.index()].curr.is_none() || self.machine.kernel.preempt == Preemption::Full {
             self.resched_curr(cpu);
         } else {
             self.cpu_mut(cpu).lazy_resched = true;
         }
+    }
+
+    /// The CPU of the context is about to return to user mode from a system call: a lazy request to reschedule is due.
+    #[inline]
+    pub(crate) fn return_to_user(&mut self) {
+        let entry = &mut self.cpus[self.ctx.cpu.index()];
+        entry.need_resched |= entry.lazy_resched;
     }
 
     /// `update_curr_common()` of a running task; returns what was charged in ns.

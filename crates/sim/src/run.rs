@@ -3,7 +3,7 @@
 use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
-use crate::exec::{Executor, UserMemory};
+use crate::exec::{self, Executor, UserMemory};
 use crate::ipc::Descriptors;
 use crate::kernel::CostTotals;
 use crate::ops::SchedExt;
@@ -11,7 +11,7 @@ use crate::scx::EventCounters;
 use crate::sim::Sim;
 use crate::task::{FIRST_PID, NewTask};
 use crate::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, StopFlag, TaskId, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WorstWait};
 use schedlab_workload::{Attribute, End, Measurements, Scenario};
@@ -175,23 +175,29 @@ pub fn run<S: SchedExt>(
         Class::Fair => None,
         Class::Ext(ops) => Some(ops),
     };
+    let own = scenario.tasks.len() as u32;
+    let (machine, cpus) = (&config.machine, config.machine.cpu_count());
+    let scenario = &scenario.with_background(&machine.background, cpus, config.seed);
     let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario), watch: Watch::default() };
+    sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
     };
-    sim.k.limit = limit.map_or(TimeNs::MAX, |span| TimeNs::ZERO + span);
+    sim.start(own as usize);
+    let origin = sim.k.origin;
+    let later = |at: TimeNs| origin + at.since(TimeNs::ZERO);
+    sim.k.limit = limit.map_or(TimeNs::MAX, |span| origin + span);
     for (index, change) in config.changes.iter().enumerate() {
-        sim.k.queue.push(change.at, Event::Change { index: index as u32 });
+        sim.k.queue.push(later(change.at), Event::Change { index: index as u32 });
     }
     sim.k.changes.clone_from(&config.changes);
     let turns = sim.ops.as_ref().map(SchedExt::user_times).unwrap_or_default();
     for (turn, at) in turns.into_iter().enumerate() {
-        sim.k.queue.push(at, Event::User { turn: turn as u32 });
+        sim.k.queue.push(later(at), Event::User { turn: turn as u32 });
     }
-    sim.start();
     let mut before = None;
     let mut end = sim.run_events(true)?;
     if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {
@@ -218,38 +224,48 @@ fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// Loads the scheduler and starts the scenario's tasks, all at time 0 and
-    /// without cost, in order, as forks of the shell on CPU 0.
-    fn start(&mut self) {
+    /// Loads the scheduler and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the shell
+    /// on CPU 0: all at time 0 and without cost, in order, or by way of a gate.
+    fn start(&mut self, own: usize) {
         self.k.setup = true;
         // Schedulers take a time of 0 for never, and no machine starts work at 0.
         self.k.ctx.now = TimeNs(1);
         self.load();
-        let all = self.k.machine.all_cpus();
-        for number in 0..self.exec.scenario.tasks.len() {
+        let all = self.exec.scenario.tasks.len();
+        let gated = self.k.machine.kernel.start == Start::Gate;
+        for number in 0..if gated { 0 } else { all } {
             if self.k.stop.is_raised() {
                 break;
             }
-            let task = &self.exec.scenario.tasks[number];
-            let spec = NewTask {
-                name: task.name.clone(),
-                process: task.process,
-                nice: task.nice,
-                policy: task.policy,
-                cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
-                working_set_kib: task.working_set_kib,
-                kernel_thread: task.kernel_thread,
-                exec: self.exec.start(task.program, task.background),
-            };
+            let spec = self.spec_of(number);
             self.fork(None, spec);
+        }
+        if gated {
+            self.k.origin = exec::prepare(self, own as u32, all as u32);
         }
         self.k.run_kicks();
         self.k.setup = false;
         self.check_exit();
     }
 
+    /// What the scenario says of a task at the start.
+    pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
+        let all = self.k.machine.all_cpus();
+        let task = self.exec.scenario.tasks[number].clone();
+        NewTask {
+            process: task.process,
+            nice: task.nice,
+            policy: task.policy,
+            cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
+            working_set_kib: task.working_set_kib,
+            kernel_thread: task.kernel_thread,
+            exec: self.exec.start(task.program, task.background),
+            name: task.name,
+        }
+    }
+
     fn is_over(&self) -> bool {
-        self.k.live_tasks == 0 || self.exec.is_over()
+        !self.k.silent && (self.k.live_tasks == 0 || self.exec.is_over())
     }
 
     /// True if the run is over at `end` for another reason than the scheduler's exit.
@@ -259,6 +275,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Closes the part of the run up to now, `end`; what follows is measured anew.
     fn split(&mut self, end: TimeNs) -> Before {
+        let end = self.k.in_run(end);
         let next = self.k.trace.summary.restart(end);
         self.k.look_at_the_end(end);
         let mut summary = std::mem::replace(&mut self.k.trace.summary, next);
@@ -280,7 +297,7 @@ impl<S: SchedExt> Sim<S> {
         while self.k.queue.next_time() < limit
             && let Some((time, event)) = self.k.queue.pop()
         {
-            if self.k.is_stuck() && event.is_idle_source() {
+            if self.k.is_stuck() && self.k.is_idle_source(event) {
                 break;
             }
             self.k.event_time = time;
@@ -303,19 +320,20 @@ impl<S: SchedExt> Sim<S> {
             return Ok(limit);
         }
         let stuck: Vec<String> =
-            self.k.live_tasks().take(8).map(|task| format!("{}[{}]", task.name(), task.pid)).collect();
+            self.k.own_tasks().take(8).map(|task| format!("{}[{}]", task.name(), task.pid)).collect();
         Err(SimError::Refused(format!(
             "{}: every task waits for another one at {}: {}{}; the workload never ends",
             self.exec.scenario.name,
             self.k.ctx.now,
             stuck.join(", "),
-            if self.k.live_tasks > 8 { ", ..." } else { "" }
+            if self.k.own_tasks().count() > 8 { ", ..." } else { "" }
         )))
     }
 
     /// Closes the run at `end`; `before` is the part up to the scheduler's exit of a run that has outlived it.
     fn finish(mut self, before: Option<Before>, end: TimeNs) -> RunResult<S> {
         self.k.ctx.now = self.k.ctx.now.max(end);
+        let end = self.k.in_run(end);
         if before.is_none() {
             self.k.look_at_the_end(end);
         }

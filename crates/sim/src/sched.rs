@@ -68,26 +68,32 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The class's `dequeue_task()`, for a task of this CPU and class.
-    fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
+    /// False when a task that goes to sleep stays on the queue for the time being.
+    fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) -> bool {
         match class {
             SchedClass::Rt => {
                 self.k.count_running(cpu, class, false);
                 self.k.rt_dequeue(cpu, task);
             }
             SchedClass::Fair => {
+                let sleeps = flags & SCX_DEQ_SLEEP != 0 && self.k.task(task).state != RunState::Dead;
+                if !self.k.fair_dequeue(cpu, task, sleeps) {
+                    return false;
+                }
                 self.k.count_running(cpu, class, false);
-                self.k.fair_dequeue(cpu, task);
             }
             SchedClass::Ext => self.ext_dequeue(cpu, task, flags),
         }
+        true
     }
 
-    /// `deactivate_task()`: off the run queue.
+    /// `deactivate_task()` and `block_task()`: off the run queue, or of the fair class to stay there delayed.
     pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
         let entry = self.k.task(task);
         assert!(entry.on_rq, "{task} is on a run queue");
-        self.dequeue(task, entry.cpu, entry.class, flags);
-        self.k.task_mut(task).on_rq = false;
+        if self.dequeue(task, entry.cpu, entry.class, flags) {
+            self.k.task_mut(task).on_rq = false;
+        }
     }
 
     fn put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
@@ -113,10 +119,14 @@ impl<S: SchedExt> Sim<S> {
 
     /// The `sched_change` pattern: off the queue, change, back on.
     pub(crate) fn change(&mut self, task: TaskId, flags: u64, body: impl FnOnce(&mut Self)) {
-        let entry = self.k.task(task);
-        let (cpu, class, queued) = (entry.cpu, entry.class, entry.on_rq);
+        let cpu = self.k.task(task).cpu;
         let running = self.k.curr(cpu) == Some(task);
         self.k.rq_lock(cpu);
+        if self.k.is_delayed(task) {
+            self.k.fair_leave(task);
+        }
+        let entry = self.k.task(task);
+        let (class, queued) = (entry.class, entry.on_rq);
         if queued {
             self.dequeue(task, cpu, class, flags);
         }
@@ -158,6 +168,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn move_queued(&mut self, task: TaskId) {
         let from = self.k.task(task).cpu;
         assert!(!self.k.task(task).on_cpu, "a running task is pushed off by its CPU");
+        assert!(!self.k.is_delayed(task), "{task} is awake");
         self.k.rq_lock(from);
         self.deactivate(task, DEQUEUE_NOCLOCK);
         self.k.rq_unlock(from);
@@ -176,7 +187,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.set_task_cpu(task, to);
         self.k.rq_lock(to);
         self.activate(task, 0);
-        self.wakeup_preempt(to, task);
+        self.wakeup_preempt(to, task, false);
         self.k.rq_unlock(to);
         self.run_deferred();
         self.move_deferred_locals();
@@ -198,9 +209,7 @@ impl<S: SchedExt> Sim<S> {
         entry.last_waker = waker;
         let prev = entry.cpu;
         if entry.on_rq {
-            // Still on its way to sleep: it just goes on.
-            self.k.task_mut(task).state = RunState::Runnable;
-            self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+            self.wake_queued(task, waker);
             return true;
         }
         self.k.charge(self.k.machine.costs.wakeup);
@@ -218,16 +227,41 @@ impl<S: SchedExt> Sim<S> {
         true
     }
 
+    /// `ttwu_runnable()`: a task on its way to sleep just goes on; one whose delayed entity is still queued goes on
+    /// where it is.
+    #[inline(never)]
+    fn wake_queued(&mut self, task: TaskId, waker: Option<TaskId>) {
+        if !self.k.is_delayed(task) {
+            self.k.task_mut(task).state = RunState::Runnable;
+            self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+            return;
+        }
+        self.k.charge(self.k.machine.costs.wakeup);
+        let cpu = self.k.task(task).cpu;
+        self.k.rq_lock(cpu);
+        self.k.fair_requeue(cpu, task);
+        if !self.k.task(task).on_cpu {
+            self.wakeup_preempt(cpu, task, false);
+        }
+        self.woken(task, waker);
+        self.k.rq_unlock(cpu);
+    }
+
+    /// `ttwu_do_wakeup()`.
+    fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
+        let entry = self.k.task_mut(task);
+        entry.state = RunState::Runnable;
+        let cpu = entry.cpu;
+        self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
+        self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+    }
+
     /// The part of a wakeup under the target's rq lock.
     fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
         self.k.rq_lock(cpu);
         self.activate(task, enq_flags);
-        self.wakeup_preempt(cpu, task);
-        let entry = self.k.task_mut(task);
-        entry.state = RunState::Runnable;
-        let on = entry.cpu;
-        self.k.emit(EventKind::SchedWakeup { task, cpu: on, waker });
-        self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
+        self.wakeup_preempt(cpu, task, false);
+        self.woken(task, waker);
         self.k.rq_unlock(cpu);
         self.run_deferred();
         self.move_deferred_locals();
@@ -248,7 +282,7 @@ impl<S: SchedExt> Sim<S> {
         let waker = self.k.ctx.current;
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
         self.trace(TracePointKind::SchedWakeupNew, || TracePoint::SchedWakeupNew { task });
-        self.wakeup_preempt(cpu, task);
+        self.wakeup_preempt(cpu, task, true);
         self.k.rq_unlock(cpu);
         self.run_deferred();
         self.move_deferred_locals();
@@ -276,8 +310,9 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// `wakeup_preempt()`: between classes the higher one wins, within one it decides.
-    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId) {
+    /// `wakeup_preempt()`: between classes the higher one wins, within one it decides. `new` for a task that has just been
+    /// forked.
+    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, new: bool) {
         let class = self.k.task(task).class;
         let Some(curr) = self.k.curr(cpu) else {
             self.k.resched_curr(cpu);
@@ -296,7 +331,7 @@ impl<S: SchedExt> Sim<S> {
                         self.k.resched_curr(cpu);
                     }
                 }
-                SchedClass::Fair => self.k.fair_wakeup_preempt(cpu, task),
+                SchedClass::Fair => self.k.fair_wakeup_preempt(cpu, task, new),
                 SchedClass::Ext => {}
             }
         }
@@ -311,7 +346,7 @@ impl<S: SchedExt> Sim<S> {
             return self.pass(cpu);
         }
         let mark = |sim: &Sim<S>| sim.ops.as_ref().map_or(0, SchedExt::mark);
-        let (begin, before) = (self.k.ctx.now, mark(self));
+        let (begin, before) = (self.k.in_run(self.k.ctx.now), mark(self));
         self.pass(cpu);
         let kind = EventKind::Schedule { begin, next: self.k.curr(cpu), mark: mark(self) != before };
         self.k.tell_sinks(cpu, kind);
@@ -348,6 +383,7 @@ impl<S: SchedExt> Sim<S> {
             self.clear_resched(cpu);
             self.context_switch(cpu, prev, next, voluntary);
         }
+        self.k.hrtick_settle(cpu);
         self.run_deferred();
         self.after_switch(cpu, pushed);
         if let Some(task) = prev.filter(|_| state == RunState::Dead) {
@@ -397,14 +433,26 @@ impl<S: SchedExt> Sim<S> {
         if let Some(task) = self.server_pick(cpu, prev).or_else(|| self.k.rt_pick(cpu)) {
             return Some(task);
         }
-        if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all {
-            self.newidle_balance(cpu, prev);
-        }
-        if self.k.cpu(cpu).fair.nr > 0 {
-            self.k.fair_update_curr(cpu);
-            return self.k.fair_pick(cpu);
+        if let Some(task) = self.pick_fair(cpu, prev) {
+            return Some(task);
         }
         if self.k.scx.switch_all { self.ext_pick(cpu, prev) } else { None }
+    }
+
+    /// `pick_task_fair()`: where the queue is empty, or has been left by those that slept, others' tasks are looked for.
+    fn pick_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        loop {
+            if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all {
+                self.newidle_balance(cpu, prev);
+            }
+            if self.k.cpu(cpu).fair.nr == 0 {
+                return None;
+            }
+            self.k.fair_update_curr(cpu);
+            if let Some(task) = self.k.fair_pick_next(cpu) {
+                return Some(task);
+            }
+        }
     }
 
     /// Pulls a waiting task of a class without callbacks to this CPU, whose lock

@@ -315,7 +315,7 @@ impl<S: SchedExt> Sim<S> {
     fn charge_curr(&mut self, cpu: CpuId, curr: TaskId) {
         match self.k.task(curr).class {
             SchedClass::Rt => drop(self.k.charge_runtime(curr)),
-            SchedClass::Fair => drop(self.k.fair_update_curr(cpu)),
+            SchedClass::Fair => self.k.fair_update_curr(cpu),
             SchedClass::Ext => self.k.scx_update_curr(curr),
         }
     }
@@ -330,7 +330,7 @@ impl<S: SchedExt> Sim<S> {
             self.ext_pick(cpu, prev)
         } else {
             self.k.fair_update_curr(cpu);
-            self.k.fair_pick(cpu)
+            self.k.fair_pick_next(cpu)
         };
         if found.is_none() {
             self.k.cpu_mut(cpu).server.stop();

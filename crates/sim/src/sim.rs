@@ -116,7 +116,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// An interrupt with `event` at `time` on `cpu`.
     pub(crate) fn at(&mut self, time: TimeNs, cpu: CpuId, event: exec::Event) {
-        self.k.exec_pending += 1;
+        self.k.count_exec(event, true);
         self.k.queue.push(time.max(self.k.ctx.now), Event::Exec { cpu, event });
     }
 

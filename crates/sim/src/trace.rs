@@ -70,7 +70,10 @@ impl crate::Kernel {
 
     /// Tells the sinks alone of an event of `cpu`.
     pub(crate) fn tell_sinks(&mut self, cpu: CpuId, kind: EventKind) {
-        self.trace.tell_sinks(&Event { time: self.ctx.now, cpu, kind });
+        if !self.silent {
+            let time = self.in_run(self.ctx.now);
+            self.trace.tell_sinks(&Event { time, cpu, kind });
+        }
     }
 
     /// Tells the sinks that asked for it what priority a task has from now on.
@@ -85,7 +88,10 @@ impl crate::Kernel {
     #[inline(always)]
     pub(crate) fn emit_on(&mut self, cpu: CpuId, kind: EventKind) {
         // The path that the run's end cuts off does not reach beyond it.
-        let time = self.ctx.now.min(self.limit);
+        if self.silent {
+            return;
+        }
+        let time = self.in_run(self.ctx.now.min(self.limit));
         self.trace.emit(&Event { time, cpu, kind });
         if let EventKind::SchedSwitch { .. } = kind
             && let Some(look) = self.trace.summary.take_look()

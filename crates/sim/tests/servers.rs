@@ -104,10 +104,10 @@ fn benchmarks_of_today_measure_what_they_should() {
     assert!(
         (each * 500e-6 / all - 1.0).abs() < 1e-9 && (metric(&pipe, "ops_per_s") * all - 500.0).abs() < 1e-6
     );
-    // Workers that have a CPU each: a request sleeps 100 us and computes 5 x 200 us.
+    // Workers that have a CPU each: a request sleeps 100 us, with 50 us of timer slack, and computes 5 x 200 us.
     let alone = simulated(8, "schbench:workers=3,ttime=200ms,work=200us,footprint=1");
     let request = metric(&alone, "request_p50");
-    assert!((1_100.0..1_120.0).contains(&request), "{request} us");
+    assert!((1_150.0..1_170.0).contains(&request), "{request} us");
     assert!(metric(&alone, "wake_p99") < 50.0 && metric(&alone, "rps") > 3.0 / 1.2e-3);
     // More of them than CPUs wait for each other.
     let crowd = simulated(1, "schbench:workers=3,ttime=200ms,work=200us,footprint=1");
@@ -115,7 +115,9 @@ fn benchmarks_of_today_measure_what_they_should() {
     let quiet = simulated(2, "cyclictest:threads=2,ttime=100ms");
     // 99 expiries of 1 ms, 66 of 1.5 ms.
     assert_eq!(quiet.1.measurements.spans[0].count(), 99 + 66);
-    assert!(metric(&quiet, "latency_max") < 20.0, "{} us", metric(&quiet, "latency_max"));
+    // Timers of tasks that are not real-time may be 50 us late.
+    assert!(metric(&quiet, "latency_min") >= 50.0);
+    assert!(metric(&quiet, "latency_max") < 70.0, "{} us", metric(&quiet, "latency_max"));
 }
 
 #[test]

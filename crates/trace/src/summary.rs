@@ -6,6 +6,7 @@ use crate::histogram::{Histogram, bucket};
 use crate::latency::{LongWait, Stretches, TaskWaits};
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What is known of one task so far.
 ///
@@ -112,6 +113,10 @@ pub struct Summary {
     long: DurationNs,
     begin: TimeNs,
     busy_since: Vec<Option<TimeNs>>,
+    /// The kernel's own tasks, which do not count.
+    foreign: Range<u32>,
+    /// Where there are such: what each CPU runs or last ran of the workload; nothing when it was idle since.
+    own: Vec<Option<TaskId>>,
     busy: DurationNs,
     /// The waits of all tasks together.
     waited: DurationNs,
@@ -143,6 +148,8 @@ impl Summary {
             long: DurationNs(u64::MAX),
             begin: TimeNs::ZERO,
             busy_since: vec![None; cpus],
+            foreign: 0..0,
+            own: vec![None; cpus],
             busy: DurationNs::ZERO,
             waited: DurationNs::ZERO,
             wakeup_latency: Histogram::default(),
@@ -151,6 +158,26 @@ impl Summary {
             migrations: 0,
             wakeups: 0,
             end: TimeNs::ZERO,
+        }
+    }
+
+    /// The tasks with these ids are not of the workload: they are passed over, as a real kernel's own are.
+    pub fn pass_over(&mut self, foreign: Range<u32>) {
+        self.foreign = foreign;
+    }
+
+    /// The task, if it is of the workload.
+    #[inline]
+    fn own(&self, task: Option<TaskId>) -> Option<TaskId> {
+        task.filter(|task| !self.foreign.contains(&task.0))
+    }
+
+    /// Counts a switch of a CPU by what it runs of the workload: a task that goes on after a foreign one was not switched.
+    #[inline(never)]
+    fn count_own(&mut self, cpu: usize, next: Option<TaskId>) {
+        if next.is_none() || self.own(next).is_some() {
+            self.context_switches += u64::from(self.own[cpu] != next);
+            self.own[cpu] = next;
         }
     }
 
@@ -260,6 +287,7 @@ impl Summary {
         next.busy_since = self.busy_since.iter().map(|since| since.map(|since| since.max(now))).collect();
         next.idle_since = self.idle_since.iter().map(|since| (*since).max(now)).collect();
         (next.begin, next.end, next.long) = (now, now, self.long);
+        (next.foreign, next.own) = (self.foreign.clone(), self.own.clone());
         next
     }
 
@@ -390,13 +418,13 @@ impl Summary {
 
     fn switch(&mut self, event: &Event, prev: Option<TaskId>, state: TaskState, next: Option<TaskId>) {
         let cpu = event.cpu.index();
-        if let Some(prev) = prev {
+        if let Some(prev) = self.own(prev) {
             self.stop(prev, event.cpu, event.time, state);
         }
-        if let (Some(prev), TaskState::Exited) = (prev, state) {
+        if let (Some(prev), TaskState::Exited) = (self.own(prev), state) {
             self.forget(prev);
         }
-        if let Some(next) = next {
+        if let Some(next) = self.own(next) {
             self.start(next, event.cpu, event.time);
         }
         match (self.busy_since[cpu], next) {
@@ -415,7 +443,11 @@ impl Summary {
             }
             _ => {}
         }
-        self.context_switches += u64::from(prev != next);
+        if self.foreign.is_empty() {
+            self.context_switches += u64::from(prev != next);
+        } else {
+            self.count_own(cpu, next);
+        }
     }
 }
 
@@ -424,22 +456,27 @@ impl Sink for Summary {
     fn event(&mut self, event: &Event) {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
-            EventKind::SchedWakeup { task, cpu, .. } => {
+            EventKind::SchedWakeup { task, cpu, .. } if self.own(Some(task)).is_some() => {
                 self.wakeups += 1;
                 let task = self.task(task);
                 task.waiting_since = event.time;
                 task.queued_on = cpu;
                 task.woken = true;
             }
-            EventKind::Fork { parent: None, child } => {
+            EventKind::Fork { parent: None, child } if self.own(Some(child)).is_some() => {
                 self.task(child);
             }
             EventKind::Fork { parent: Some(parent), child } => {
                 let (summary, waits) = Default::default();
                 self.children.insert(child, Child { summary, waits, origin: self.origin(parent) });
             }
-            EventKind::SchedMigrate { task, to, .. } => self.task(task).queued_on = to,
-            EventKind::Exit { .. }
+            EventKind::SchedMigrate { task, to, .. } if self.own(Some(task)).is_some() => {
+                self.task(task).queued_on = to;
+            }
+            EventKind::SchedWakeup { .. }
+            | EventKind::Fork { .. }
+            | EventKind::SchedMigrate { .. }
+            | EventKind::Exit { .. }
             | EventKind::Schedule { .. }
             | EventKind::Call { .. }
             | EventKind::Priority { .. }
@@ -474,6 +511,28 @@ mod tests {
         // Task 0 waited 5 ns, then 5 ns; task 1 15 ns.
         let length = summary.metrics().iter().find(|m| m.name == "run_queue_length_mean").unwrap().value;
         assert!((length - 25.0 / 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_kernels_own_tasks_are_passed_over() {
+        let mut summary = Summary::new(1);
+        summary.pass_over(1..2);
+        let mut at = |time, kind| summary.event(&Event { time: TimeNs(time), cpu: CpuId(0), kind });
+        let switch = |prev, next| EventKind::SchedSwitch { prev, prev_state: TaskState::Runnable, next };
+        let [own, foreign, other] = [0, 1, 2].map(|id| Some(TaskId(id)));
+        at(0, EventKind::SchedWakeup { task: TaskId(1), cpu: CpuId(0), waker: None });
+        at(0, switch(None, own));
+        at(10, switch(own, foreign));
+        at(14, switch(foreign, own));
+        at(20, switch(own, foreign));
+        at(25, switch(foreign, other));
+        at(30, switch(other, None));
+        at(40, switch(None, foreign));
+        at(50, switch(foreign, None));
+        summary.finish(TimeNs(60));
+        assert_eq!((summary.context_switches, summary.wakeups), (3, 0));
+        assert_eq!(summary.tasks()[0].cpu_time, DurationNs(16));
+        assert_eq!((summary.tasks()[0].switches, summary.tasks()[0].run_delay), (2, DurationNs(4 + 40)));
     }
 
     #[test]

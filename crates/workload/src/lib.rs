@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod file;
 pub mod rtapp;
 
+mod background;
 mod cursor;
 mod measure;
 mod program;

@@ -151,7 +151,7 @@ fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Resul
         }
     };
     let mut job = VmJob::new(vm.kernel(&mut progress)?, Vec::new());
-    let inside = guest_scheduler(&mut job, scheduler);
+    let inside = guest_scheduler(&mut job, "/job", scheduler);
     job.args = vec!["check".to_string(), inside.clone(), "--live".to_string(), "--as-guest".to_string()];
     for (name, value) in &scheduler.values {
         job.args.extend(["--set".to_string(), format!("{name}={value}")]);

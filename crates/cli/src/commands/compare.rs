@@ -1,9 +1,10 @@
 //! `compare`: a matrix of runs, each scheduler against the first, over workloads, numbers of CPUs and seeds.
 
 use super::bench::bench;
-use super::run::VM_CPUS;
+use super::run::{VM_CPUS, tell};
 use super::sim::{PAIRS_SHOWN, machine};
 use crate::args::{AfterEjection, CompareArgs, CpuCounts, SwapArgs};
+use crate::batch::in_one_vm;
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::entry;
@@ -160,8 +161,13 @@ pub(super) fn contestants(
 
 /// The numbers of CPUs of VMs.
 pub(super) fn vm_cpus(list: &[CpuCounts]) -> Vec<u32> {
+    vm_cpus_or(list, VM_CPUS)
+}
+
+/// The numbers of CPUs of a list, `other` without one.
+pub(super) fn vm_cpus_or(list: &[CpuCounts], other: u32) -> Vec<u32> {
     match CpuCounts::all(list).as_slice() {
-        [] => vec![VM_CPUS],
+        [] => vec![other],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
     }
 }
@@ -269,43 +275,76 @@ fn real_runs(
         // Before the runs that need none of it.
         check_machine()?;
     }
+    let number = loads.len() * args.runs.get() * schedulers.len();
+    if args.vm {
+        announce_loads(loads, number * vm_cpus(&args.cpus).len(), true, quiet);
+        return vm_runs(args, schedulers, loads, quiet);
+    }
+    announce_loads(loads, number, true, quiet);
     let mut runs = Vec::new();
     for load in loads {
-        for cpus in vm_cpus(&args.cpus) {
-            for run in 0..args.runs.get() as u64 {
-                for scheduler in schedulers {
-                    let seed = args.setup.seed.wrapping_add(run);
-                    let place = if args.vm { format!(" on {cpus} CPUs") } else { String::new() };
-                    let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
-                    let make = move || real_run(args, (scheduler, load, cpus, seed), quiet);
-                    runs.push((format!("{}{under}{place}, seed {seed}", scheduler.label()), make));
-                }
+        for run in 0..args.runs.get() as u64 {
+            for scheduler in schedulers {
+                let seed = args.setup.seed.wrapping_add(run);
+                let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
+                let make = move || {
+                    let mut record = real_run(args, scheduler, load, seed).here(Backend::Host, quiet)?;
+                    record.workload.name.clone_from(&load.record.name);
+                    Ok(record)
+                };
+                runs.push((format!("{}{under}, seed {seed}", scheduler.label()), make));
             }
         }
     }
-    announce_loads(loads, runs.len(), true, quiet);
     Ok(in_turn(&runs, quiet))
 }
 
-fn real_run(
+/// A run of each scheduler and seed under a load in VMs, one boot for each number of CPUs.
+fn vm_runs(
     args: &CompareArgs,
-    (scheduler, load, cpus, seed): (&Scheduler, &Load, u32, u64),
+    schedulers: &[Scheduler],
+    loads: &[Load],
     quiet: bool,
-) -> Result<RunRecord, Failure> {
-    let run = RealRun {
+) -> Result<Real, Failure> {
+    let (mut records, mut failed) = (Vec::new(), None);
+    for cpus in vm_cpus(&args.cpus) {
+        let mut runs = Vec::new();
+        for load in loads {
+            for run in 0..args.runs.get() as u64 {
+                let seed = args.setup.seed.wrapping_add(run);
+                runs.extend(schedulers.iter().map(|scheduler| (real_run(args, scheduler, load, seed), load)));
+            }
+        }
+        let plans: Vec<RealRun> = runs.iter().map(|(run, _)| run.clone()).collect();
+        let options = VmOptions::new(cpus, &args.machine);
+        let results = in_one_vm(&plans, &options, &mut |line| tell(line, quiet));
+        for (result, (run, load)) in results.into_iter().zip(runs) {
+            match result {
+                Ok(mut record) => {
+                    record.workload.name.clone_from(&load.record.name);
+                    records.push(record);
+                }
+                Err(Failure { code, text }) if failed.is_none() => {
+                    let what = run.scheduler.label();
+                    let text =
+                        format!("{what} under {} on {cpus} CPUs, seed {}: {text}", load.spec, run.seed);
+                    failed = Some(Failure { code, text });
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    Ok((records, failed))
+}
+
+fn real_run(args: &CompareArgs, scheduler: &Scheduler, load: &Load, seed: u64) -> RealRun {
+    RealRun {
         scheduler: scheduler.clone(),
         workload: load.spec.clone(),
         seed,
         limit: args.setup.duration,
         looks: Looks { explain_waits: args.explain_waits, ..Looks::default() },
-    };
-    let mut record = if args.vm {
-        run.in_vm(&VmOptions::new(cpus, &args.machine), &mut |_| {})?
-    } else {
-        run.here(Backend::Host, quiet)?
-    };
-    record.workload.name.clone_from(&load.record.name);
-    Ok(record)
+    }
 }
 
 /// Makes runs, each with what it is, until one fails; the failure names it.

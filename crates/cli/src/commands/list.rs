@@ -2,6 +2,7 @@
 
 use crate::args::{ListArgs, ListKind};
 use crate::failure::Failure;
+use crate::host_machine;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS, SWAP_TUNABLES};
@@ -119,7 +120,8 @@ fn machines() -> Result<Vec<Entry>, Failure> {
         let about = format!("{}; {}{default}", shape(&file.machine), file.about);
         Entry { name: name.to_string(), about, details: Vec::new() }
     };
-    Ok(shipped::machines()?.into_iter().map(entry).collect())
+    let host = host_machine::machine().map(|file| (host_machine::HOST, file));
+    Ok(shipped::machines()?.into_iter().chain(host).map(entry).collect())
 }
 
 fn shape(machine: &Machine) -> String {

@@ -1,10 +1,12 @@
 //! One module a subcommand.
 
 mod bench;
+mod calibrate;
 mod check;
 mod compare;
 mod deps;
 mod documentation;
+mod fidelity;
 mod list;
 mod new;
 mod reproduce;
@@ -14,10 +16,12 @@ mod sim;
 mod stat;
 
 pub(crate) use bench::bench;
+pub(crate) use calibrate::calibrate;
 pub(crate) use check::check;
 pub(crate) use compare::compare;
 pub(crate) use deps::deps;
 pub(crate) use documentation::{completions, man};
+pub(crate) use fidelity::fidelity;
 pub(crate) use list::list;
 pub(crate) use new::new;
 pub(crate) use reproduce::reproduce;

@@ -147,7 +147,10 @@ fn conduct(
     rate: Option<SpinRate>,
     window: Option<&dyn Window>,
 ) -> Result<(), Failure> {
-    let rate = rate.unwrap_or_else(SpinRate::measure);
+    let rate = match rate {
+        Some(rate) => rate,
+        None => measure_apart(shared)?,
+    };
     shared.header().spin_rate.store(rate.0, Relaxed);
     let context = Context {
         shared,
@@ -188,6 +191,24 @@ fn conduct(
         }
     }
     Ok(())
+}
+
+/// Measures the spin rate in a process of its own. Were it done here, the tasks would inherit from this process that it has
+/// computed for 20 ms, which some schedulers hold against them.
+fn measure_apart(shared: &Shared) -> Result<SpinRate, Failure> {
+    let pid = fork().map_err(|e| Failure(Doing::Spawn, e))?;
+    if pid == 0 {
+        shared.header().spin_rate.store(SpinRate::measure().0, Relaxed);
+        exit_now(0);
+    }
+    // SAFETY: the child is ours; nothing is written.
+    let reaped = unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    let rate = shared.header().spin_rate.load(Relaxed);
+    if reaped == pid && rate > 0 {
+        Ok(SpinRate(rate))
+    } else {
+        Err(Failure(Doing::Spawn, io::Error::last_os_error()))
+    }
 }
 
 /// The end of a run is measured by this process: it runs before anything that is measured, real-time tasks too. Tasks

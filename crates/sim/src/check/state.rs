@@ -57,6 +57,9 @@ fn check_task(k: &Kernel, task: &Task, found: u8) {
             "{id} runs on {} against its affinity",
             task.cpu
         );
+    } else if task.on_rq && k.is_delayed(id) {
+        assert_eq!((found, custody), (1, 0), "{id} is still queued");
+        assert!(task.state.is_blocked(), "{id} is on its way to sleep, it is {:?}", task.state);
     } else if task.on_rq {
         assert_eq!(found + custody, 1, "{id} ({:?}) waits in one place", task.class);
         assert_eq!(task.state, RunState::Runnable, "{id} waits because it is runnable");
@@ -109,8 +112,13 @@ impl Watch {
         self.idle_beside.resize(k.cpus.len(), None);
         // Not on an idle CPU that is about to run it.
         let kept = |cpu: CpuId| k.curr(cpu).is_some() || !k.cpu(cpu).need_resched;
-        let waits =
-            |task: &&Task| task.on_rq && !task.on_cpu && task.class == SchedClass::Fair && kept(task.cpu);
+        let waits = |task: &&Task| {
+            task.on_rq
+                && !task.on_cpu
+                && task.class == SchedClass::Fair
+                && kept(task.cpu)
+                && !k.is_delayed(task.id)
+        };
         let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
         let bound = k.machine.tick_period() * 2 + DurationNs::from_us(100);
         for cpu in (0..k.cpus.len() as u32).map(CpuId) {

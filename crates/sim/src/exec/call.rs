@@ -115,6 +115,7 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
     if sim.k.scx.shows_calls {
         sim.sys_exit(ret);
     }
+    sim.k.return_to_user();
     if let Some(current) = sim.k.ctx.current {
         let now = sim.k.ctx.now;
         let entry = sim.k.hidden(current);
@@ -169,7 +170,7 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         Op::Kill(target) => kill(sim, target),
         Op::SigWait => wait_for_signal(sim, cpu, task),
         Op::Sleep(span) | Op::Await { step: span, .. } => {
-            let until = sim.k.ctx().now + span;
+            let until = sim.k.ctx().now + span + timer_slack(sim, task);
             sleep_until(sim, cpu, task, (op, until))
         }
         Op::TimerWait { timer, period, absolute } => {
@@ -305,6 +306,12 @@ fn wait_for_signal<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> O
 }
 
 /// Blocks until an interrupt at `until` on this CPU.
+/// How much later than it asked the task is woken: real-time tasks are not kept waiting.
+fn timer_slack<S: SchedExt>(sim: &Sim<S>, task: TaskId) -> DurationNs {
+    let exact = sim.k.task(task).policy.is_realtime();
+    if exact { DurationNs::ZERO } else { sim.k.machine.kernel.timer_slack }
+}
+
 fn sleep_until<S: SchedExt>(
     sim: &mut Sim<S>,
     cpu: CpuId,
@@ -323,12 +330,13 @@ fn wait_for_timer<S: SchedExt>(
     task: TaskId,
     (op, timer, period, absolute): (Op, TimerSlot, DurationNs, bool),
 ) -> Option<Step> {
-    let (now, started) = (sim.k.ctx().now, sim.k.task(task).start_time);
+    let (now, started) = (sim.k.ctx().now, sim.k.task(task).start_time.max(sim.k.origin));
     let last = &mut state(sim, task).rare().timers[timer.index()];
     let expiry = last.unwrap_or(started) + period;
     let missed = expiry <= now;
     *last = Some(if missed && !absolute { now } else { expiry });
-    if missed { leave(sim, 0) } else { sleep_until(sim, cpu, task, (op, expiry)) }
+    let slack = timer_slack(sim, task);
+    if missed { leave(sim, 0) } else { sleep_until(sim, cpu, task, (op, expiry + slack)) }
 }
 
 /// The child inherits nice value, policy (unless they are reset) and affinity, and gets

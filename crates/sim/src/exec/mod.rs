@@ -8,11 +8,13 @@
 //! CPUs wait for each other.
 
 mod call;
+mod gate;
 mod locks;
 mod numbers;
 mod transfer;
 mod user;
 
+pub(crate) use gate::prepare;
 pub(crate) use user::UserMemory;
 
 use crate::ipc::Objects;
@@ -81,6 +83,10 @@ enum Phase {
     Leave(i64),
     /// Looks whether the operation is over.
     Again(Op),
+    /// A task of the start, on its way to the gate.
+    Arrive,
+    /// It is there.
+    AtGate,
 }
 
 /// A device or timer event of the executor.
@@ -88,6 +94,10 @@ enum Phase {
 pub(crate) enum Event {
     /// A sleeping task's timer, or the completion of its disk request.
     Timeout(TaskId),
+    /// The task of the scenario with this number is made.
+    Make(u32),
+    /// The gate opens.
+    Open,
 }
 
 /// What a task does after its present burst.
@@ -115,6 +125,10 @@ pub(crate) struct Executor {
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
+    /// Tasks of the start wait for the run to begin.
+    gated: bool,
+    /// CPU time that foreground tasks had used when it began.
+    used_before: DurationNs,
     /// CPU time of such tasks that have ended: all, and in system calls.
     ended: (DurationNs, DurationNs),
 }
@@ -130,6 +144,8 @@ impl Executor {
             spans: scenario.empty_spans(),
             next_process: processes.unwrap_or(0),
             foreground: 0,
+            gated: false,
+            used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
             scenario: scenario.clone(),
         }
@@ -141,7 +157,7 @@ impl Executor {
         TaskExec {
             program,
             cursor: Cursor::start(),
-            phase: Phase::Fetch,
+            phase: if self.gated { Phase::Arrive } else { Phase::Fetch },
             moved: 0,
             children: 0,
             zombies: Vec::new(),
@@ -185,7 +201,7 @@ impl Executor {
             spans: std::mem::take(&mut self.spans),
             elapsed,
             cpus,
-            user: total.0 - total.1.min(total.0),
+            user: (total.0 - total.1.min(total.0)).saturating_sub(self.used_before),
             system: total.1.min(total.0),
         }
     }
@@ -273,6 +289,8 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Until(end) => run_until(sim, task, end),
             Phase::Leave(ret) => call::leave(sim, ret),
             Phase::Again(op) => look_again(sim, task, op),
+            Phase::Arrive => gate::arrive(sim, task),
+            Phase::AtGate => gate::wait(sim, cpu),
         };
         if let Some(step) = step {
             return step;
@@ -421,6 +439,8 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
         Event::Timeout(task) => {
             sim.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
         }
+        Event::Make(number) => gate::make(sim, number),
+        Event::Open => gate::open(sim),
     }
 }
 

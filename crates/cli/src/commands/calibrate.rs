@@ -1,0 +1,91 @@
+//! `calibrate`: what things cost on a real kernel, as a machine file.
+
+use super::run::{VM_CPUS, tell};
+use crate::args::{CalibrateArgs, InstructionTime};
+use crate::failure::Failure;
+use crate::host_machine::{Calibrated, kept};
+use crate::output;
+use crate::real::{VmOptions, boot, guest_failure};
+use crate::target::Target;
+use schedlab_base::Machine;
+use schedlab_live::vm::VmJob;
+use schedlab_live::{calibrate as loops, host};
+use std::path::PathBuf;
+
+/// Where the guest leaves its machine file.
+const GUEST_FILE: &str = "/tmp/machine.toml";
+
+/// Measures, and writes the machine file.
+pub(crate) fn calibrate(args: &CalibrateArgs, quiet: bool) -> Result<(), Failure> {
+    let place = place(args)?;
+    let target = Target::new("-o", &place)?;
+    let text = if args.vm { in_vm(args, quiet)? } else { here(args)? };
+    target.write(&text)?;
+    if !quiet && place.as_os_str() != "-" {
+        output::note(&format!("written to {}", place.display()));
+        if args.output.is_none() {
+            output::note("-m host uses it: schedlab sim -m host -s o1 -w chat");
+        }
+    }
+    Ok(())
+}
+
+/// Where the machine file goes.
+fn place(args: &CalibrateArgs) -> Result<PathBuf, Failure> {
+    match (&args.output, args.vm) {
+        (Some(path), _) => Ok(path.clone()),
+        (None, true) => Ok(PathBuf::from("-")),
+        (None, false) => {
+            kept().ok_or_else(|| Failure::environment("there is no cache directory; name a file with -o"))
+        }
+    }
+}
+
+fn here(args: &CalibrateArgs) -> Result<String, Failure> {
+    let failed = |what: &str, error: String| Failure::environment(format!("{what}: {error}"));
+    let mut machine =
+        host::machine().map_err(|error| failed("describing this machine", error.to_string()))?;
+    let calibration = loops::measure().map_err(|error| failed("measuring", error.to_string()))?;
+    let release =
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+    let about = if args.as_guest {
+        without_hardware(&mut machine);
+        format!("QEMU counting instructions, {release}")
+    } else {
+        format!("this machine, {release}")
+    };
+    Ok(Calibrated { machine, about, calibration, release }.text())
+}
+
+/// The machine in a VM that counts instructions: it has no caches, and its CPUs share the clock.
+fn without_hardware(machine: &mut Machine) {
+    machine.name = "vm-icount".to_string();
+    machine.clock_mhz = 1000;
+    machine.llc_kib = 0;
+    machine.smt_speed_percent = 100;
+    machine.contention_permille = (1..=4).map(|busy| 1000 * busy).collect();
+    let costs = &mut machine.costs;
+    for nothing in [
+        &mut costs.lock_transfer,
+        &mut costs.lock_spinner,
+        &mut costs.cache_refill_per_kib,
+        &mut costs.memory_refill_per_kib,
+        &mut costs.migration,
+    ] {
+        nothing.0 = 0;
+    }
+}
+
+fn in_vm(args: &CalibrateArgs, quiet: bool) -> Result<String, Failure> {
+    let mut vm = args.machine.clone();
+    vm.icount = vm.icount.or(Some(InstructionTime(0)));
+    let options = VmOptions::new(VM_CPUS, &vm);
+    let mut progress = |line: &str| tell(line, quiet);
+    let mut job = VmJob::new(options.kernel(&mut progress)?, Vec::new());
+    job.args = ["-q", "calibrate", "--as-guest", "-o", GUEST_FILE].map(String::from).to_vec();
+    job.collect = vec![GUEST_FILE.to_string()];
+    options.apply(&mut job);
+    let output = boot(&job, &mut progress)?;
+    let text = output.file(GUEST_FILE).ok_or_else(|| guest_failure(&output))?;
+    Ok(String::from_utf8_lossy(text).into_owned())
+}

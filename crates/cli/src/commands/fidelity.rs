@@ -1,0 +1,242 @@
+//! `fidelity`: the same runs in the simulator and on a real kernel, and how far apart their figures are.
+
+use super::compare::vm_cpus_or;
+use super::run::tell;
+use crate::args::{FidelityArgs, InstructionTime};
+use crate::batch::in_one_vm;
+use crate::entry;
+use crate::failure::Failure;
+use crate::input;
+use crate::loads::loads;
+use crate::output;
+use crate::progress::Progress;
+use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure};
+use crate::scheduler::Scheduler;
+use crate::shipped;
+use crate::target::Target;
+use schedlab_report::{Fidelity, fidelity_cells};
+use schedlab_trace::{Backend, RunRecord};
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The schedulers of the book's table.
+const SCHEDULERS: &str = "eevdf,vanilla,hamq,libenzi,o1,staircase,bsd4,ule,o1+swap";
+
+/// Its workloads: loads whose figures do not depend on what only one of the arms has (pages, sockets of the network).
+const WORKLOADS: [&str; 8] = [
+    "cpuhog:ntasks=2,ttime=1600ms",
+    "cpuhog:ntasks=3,ttime=1600ms",
+    "cpuhog:ntasks=3,nice=0/5/10,ttime=1600ms",
+    "periodic:tasks=3,run=3ms,sleep=5ms,ttime=1600ms",
+    "pipe:loops=10000",
+    "schbench:workers=3,ttime=1600ms,work=200us,footprint=1",
+    "cyclictest:threads=2,hogs=1,ttime=1600ms",
+    "swap-pipe:iterations=20,service=20ms,hogs=2",
+];
+
+/// Runs and prints.
+pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    if let Some(path) = &args.show {
+        let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+        let text = input::text(path).map_err(|error| named(error.to_string()))?;
+        return output::print(&shown(&Fidelity::from_json(&text).map_err(named)?, verbose));
+    }
+    let target = args.output.as_deref().map(|path| Target::new("-o", path)).transpose()?;
+    let plan = Plan::new(args)?;
+    let mut fidelity = plan.measure(args, quiet)?;
+    fidelity.date = today();
+    output::print(&shown(&fidelity, verbose))?;
+    target.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
+}
+
+/// The tables.
+fn shown(fidelity: &Fidelity, verbose: bool) -> String {
+    let Fidelity { kernel, real, date, machine, phases, .. } = fidelity;
+    let mut text = format!(
+        "Simulated ({machine}) against real ({kernel}, {real}), {date}, {phases} runs of each.\n\
+         Median size of the errors over the workloads / the worst one, in % of the real figure; share in percentage points.\n\n"
+    );
+    text.push_str(&fidelity.overview());
+    let (good, all) = fidelity.agreement().values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    text.push_str(&format!(
+        "\nThe arms agree in {good} of {all} cells (within the bound or the real spread).\n"
+    ));
+    for missing in &fidelity.missing {
+        text.push_str(&format!("missing: {missing}\n"));
+    }
+    if verbose {
+        text.push_str(&format!("\nWhere they do not:\n{}", fidelity.disagreements()));
+    } else if good < all {
+        text.push_str("(-v tells each cell in which they do not, -o FILE writes all)\n");
+    }
+    text
+}
+
+/// What is run in both arms.
+struct Plan {
+    schedulers: Vec<Scheduler>,
+    workloads: Vec<String>,
+    cpus: Vec<u32>,
+}
+
+impl Plan {
+    fn new(args: &FidelityArgs) -> Result<Plan, Failure> {
+        let standard = [SCHEDULERS.to_string()];
+        let lists = if args.schedulers.is_empty() { &standard } else { args.schedulers.as_slice() };
+        let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
+        Scheduler::distinct(&mut schedulers)?;
+        let workloads = match args.workloads.as_slice() {
+            [] => WORKLOADS.map(String::from).to_vec(),
+            given => given.to_vec(),
+        };
+        loads(&workloads, 1, args.duration)?;
+        let machine = shipped::machine(&args.machine)?.machine;
+        let cpus = if args.host { host_cpus() } else { vm_cpus_or(&args.cpus, 1) };
+        for &count in &cpus {
+            machine
+                .with_cpus(count as usize)
+                .map_err(|error| Failure::usage(format!("-c {count}: {error}")))?;
+        }
+        Ok(Plan { schedulers, workloads, cpus })
+    }
+
+    fn measure(&self, args: &FidelityArgs, quiet: bool) -> Result<Fidelity, Failure> {
+        let mut fidelity = Fidelity {
+            machine: args.machine.clone(),
+            phases: args.phases.get(),
+            real: self.real_words(args),
+            ..Fidelity::default()
+        };
+        for &cpus in &self.cpus {
+            let cases = self.cases(args);
+            let simulated = self.simulated(args, &cases, cpus, quiet);
+            let real = real_runs(args, &cases, cpus, quiet);
+            let phases = args.phases.get();
+            let pairs = simulated.chunks(phases).zip(real.chunks(phases)).zip(cases.chunks(phases));
+            for ((simulated, real), case) in pairs {
+                fidelity.add(case, cpus, simulated, real);
+            }
+        }
+        if fidelity.cells.is_empty() {
+            let why = fidelity.missing.first().cloned().unwrap_or_default();
+            return Err(Failure::environment(format!("no run was finished in both arms: {why}")));
+        }
+        Ok(fidelity)
+    }
+
+    fn real_words(&self, args: &FidelityArgs) -> String {
+        match (args.vm, args.vm_args.icount) {
+            (false, _) => "this machine".to_string(),
+            (true, icount) => format!("QEMU, {} ns an instruction", 1 << icount.map_or(0, |time| time.0)),
+        }
+    }
+
+    /// All runs on so many CPUs: the repetitions of one case stand together.
+    fn cases(&self, args: &FidelityArgs) -> Vec<RealRun> {
+        let mut cases = Vec::new();
+        for scheduler in &self.schedulers {
+            for workload in &self.workloads {
+                for phase in 0..args.phases.get() as u64 {
+                    cases.push(RealRun {
+                        scheduler: scheduler.clone(),
+                        workload: workload.clone(),
+                        seed: 1 + phase,
+                        limit: args.duration,
+                        looks: Looks::default(),
+                    });
+                }
+            }
+        }
+        cases
+    }
+
+    fn simulated(&self, args: &FidelityArgs, cases: &[RealRun], cpus: u32, quiet: bool) -> Vec<Outcome> {
+        let progress = Progress::new("simulating", Some(cases.len() as u64), quiet);
+        let made = cases.iter().enumerate().map(|(number, case)| {
+            progress.set(number as u64, format!("{} under {}", case.scheduler.label(), case.workload));
+            simulate(case, &args.machine, cpus)
+        });
+        let made = made.collect();
+        progress.finish();
+        made
+    }
+}
+
+/// A run, or why there is none.
+type Outcome = Result<RunRecord, Failure>;
+
+/// A simulated run, by this command in a process and a sandbox of its own.
+fn simulate(case: &RealRun, machine: &str, cpus: u32) -> Outcome {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::environment(format!("finding the own program: {error}")))?;
+    let mut command = Command::new(program);
+    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", machine]);
+    command.args(["-c", &cpus.to_string(), "--seed", &case.seed.to_string(), "--json", "-"]);
+    command.args(guest_settings(&case.scheduler));
+    if let Some(limit) = case.limit {
+        command.args(["--duration", &limit.to_string()]);
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::environment(format!("starting a simulated run: {error}")))?;
+    let run = if output.stdout.is_empty() { None } else { read_runs(&output.stdout)?.into_iter().next() };
+    let mut run = run.ok_or_else(|| told_failure(&output.stderr, output.status.code().unwrap_or(1)))?;
+    run.scheduler.clone_from(&case.scheduler.name);
+    Ok(run)
+}
+
+fn real_runs(args: &FidelityArgs, cases: &[RealRun], cpus: u32, quiet: bool) -> Vec<Outcome> {
+    if args.host {
+        return cases.iter().map(|case| case.here(Backend::Host, quiet)).collect();
+    }
+    let mut vm = args.vm_args.clone();
+    vm.icount = vm.icount.or(Some(InstructionTime(0)));
+    in_one_vm(cases, &VmOptions::new(cpus, &vm), &mut |line| tell(line, quiet))
+}
+
+/// The number of this machine's CPUs, alone.
+fn host_cpus() -> Vec<u32> {
+    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
+    vec![u32::try_from(count).unwrap_or(1)]
+}
+
+/// Adds a case; what one of the arms did not finish is told.
+trait Add {
+    /// The repetitions of `case` in both arms.
+    fn add(&mut self, case: &[RealRun], cpus: u32, simulated: &[Outcome], real: &[Outcome]);
+}
+
+impl Add for Fidelity {
+    fn add(&mut self, case: &[RealRun], cpus: u32, simulated: &[Outcome], real: &[Outcome]) {
+        let Some(first) = case.first() else { return };
+        let what = format!("{} under {} on {cpus} CPUs", first.scheduler.label(), first.workload);
+        for (arm, outcomes) in [("simulated", simulated), ("real", real)] {
+            if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.is_err()) {
+                self.missing.push(format!("{what}, {arm}: {failure}"));
+            }
+        }
+        let done = |outcomes: &[Outcome]| -> Vec<RunRecord> { outcomes.iter().flatten().cloned().collect() };
+        let (simulated, real) = (done(simulated), done(real));
+        if let Some(run) = real.first() {
+            self.kernel.clone_from(&run.machine);
+        }
+        let label = first.scheduler.label();
+        let cells = fidelity_cells(&first.workload, &simulated, &real).into_iter();
+        self.cells
+            .extend(cells.map(|cell| schedlab_report::FidelityCell { scheduler: label.clone(), ..cell }));
+    }
+}
+
+/// The present day in UTC, as 2026-11-23. Civil dates from days as in Hinnant's `chrono`-compatible algorithms.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let days = seconds / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", year + era * 400 + next)
+}

@@ -1,0 +1,313 @@
+//! How far simulated figures are from those of a real kernel: the same object and workload in both arms, cell by cell,
+//! as a table, as data that are kept, and as the words that stand beside a simulated figure.
+
+use crate::format::number;
+use crate::table::table;
+use schedlab_trace::{Bucket, Distribution, RunRecord};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A comparison of the two arms over schedulers, workloads and numbers of CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fidelity {
+    /// Release of the real kernel.
+    pub kernel: String,
+    /// How it ran, for example `QEMU, 1 ns an instruction`.
+    pub real: String,
+    /// The day of the measurement, as 2026-11-23.
+    pub date: String,
+    /// The machine file of the simulated arm.
+    pub machine: String,
+    /// Repetitions of each real run.
+    pub phases: usize,
+    /// One for each scheduler, workload, number of CPUs and figure.
+    pub cells: Vec<FidelityCell>,
+    /// Runs that one of the arms did not finish, with the reason.
+    pub missing: Vec<String>,
+}
+
+/// One figure of one case in both arms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FidelityCell {
+    /// The scheduler as in results.
+    pub scheduler: String,
+    /// The workload as the user named it.
+    pub workload: String,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// The figure: a metric's name, `cpu_share`, or a percentile by time.
+    pub figure: String,
+    /// Mean of the simulated runs, in the metric's unit.
+    pub simulated: f64,
+    /// Mean of the real runs.
+    pub real: f64,
+    /// Simulated less real: in percent of the real one, shares in percentage points.
+    pub error: f64,
+    /// Half of the range of the real runs, in the unit of `error`.
+    pub spread: f64,
+}
+
+/// Figures and the largest error, in percent (of `cpu_share` in points), that counts as agreement.
+const BOUNDS: &[(&str, f64)] = &[
+    ("cpu_share", 1.0),
+    ("context_switches", 5.0),
+    ("throughput", 5.0),
+    ("run_delay_ns_p50", 10.0),
+    ("run_delay_ns_p95", 10.0),
+    ("run_delay_ns_p99", 10.0),
+    ("run_delay_by_time_p50", 10.0),
+    ("run_delay_by_time_p95", 10.0),
+    ("wakeup_latency_ns_p50", 20.0),
+    ("wakeup_latency_ns_p95", 20.0),
+    ("wakeup_latency_ns_p99", 20.0),
+    ("migrations", 20.0),
+];
+
+/// The figures that the table shows; data have all of them.
+const SHOWN: [(&str, &str); 7] = [
+    ("cpu_share", "share"),
+    ("context_switches", "switches"),
+    ("throughput", "throughput"),
+    ("run_delay_ns_p50", "delay p50"),
+    ("run_delay_ns_p95", "delay p95"),
+    ("wakeup_latency_ns_p50", "wakeup p50"),
+    ("migrations", "migrations"),
+];
+
+impl FidelityCell {
+    /// The largest error that counts as agreement here; the spread of the real runs is not told from one.
+    pub fn bound(&self) -> f64 {
+        let bound = BOUNDS.iter().find(|(figure, _)| *figure == self.figure).map_or(0.0, |(_, bound)| *bound);
+        bound.max(self.spread)
+    }
+
+    /// The arms agree.
+    pub fn holds(&self) -> bool {
+        self.error.abs() <= self.bound()
+    }
+}
+
+/// The value at a rank of `percent` of the waited time, where the wait of each length counts with its length. In ns.
+fn by_time(distribution: &Distribution, percent: f64) -> Option<f64> {
+    let time = |bucket: &Bucket| bucket.le.0 as f64 * bucket.count as f64;
+    let total: f64 = distribution.buckets().iter().map(time).sum();
+    let mut passed = 0.0;
+    distribution.buckets().iter().find_map(|bucket| {
+        passed += time(bucket);
+        (passed >= total * percent / 100.0).then_some(bucket.le.0 as f64)
+    })
+}
+
+/// A figure of a run; `throughput` is the first that the workload itself measures.
+fn figure(run: &RunRecord, name: &str) -> Option<f64> {
+    match name {
+        "throughput" => run.metrics.first().filter(|first| first.name != "context_switches").map(|m| m.value),
+        "run_delay_by_time_p50" => by_time(run.histogram("run_delay_ns")?, 50.0),
+        "run_delay_by_time_p95" => by_time(run.histogram("run_delay_ns")?, 95.0),
+        name => run.metric(name),
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn half_range(values: &[f64]) -> f64 {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (most - least) / 2.0
+}
+
+/// The cells of one case: runs of the same scheduler, workload and number of CPUs in both arms, at least one of each.
+pub fn fidelity_cells(workload: &str, simulated: &[RunRecord], real: &[RunRecord]) -> Vec<FidelityCell> {
+    let Some(first) = simulated.first().filter(|_| !real.is_empty()) else { return Vec::new() };
+    let cell = |figure: &str, simulated: f64, real: f64, error: f64, spread: f64| FidelityCell {
+        scheduler: first.scheduler.clone(),
+        workload: workload.to_string(),
+        cpus: first.cpus,
+        figure: figure.to_string(),
+        simulated,
+        real,
+        error,
+        spread,
+    };
+    let mut cells: Vec<FidelityCell> = share(simulated, real)
+        .map(|(ours, theirs, spread)| {
+            cell("cpu_share", ours, theirs, 100.0 * (ours - theirs), 100.0 * spread)
+        })
+        .into_iter()
+        .collect();
+    for (name, _) in &BOUNDS[1..] {
+        let all =
+            |runs: &[RunRecord]| -> Option<Vec<f64>> { runs.iter().map(|run| figure(run, name)).collect() };
+        let (Some(ours), Some(theirs)) = (all(simulated), all(real)) else { continue };
+        let (our, their) = (mean(&ours), mean(&theirs));
+        if their == 0.0 {
+            continue;
+        }
+        let percent = 100.0 / their.abs();
+        cells.push(cell(name, our, their, percent * (our - their), percent * half_range(&theirs)));
+    }
+    cells
+}
+
+/// The CPU share of the task that differs most: simulated, real, half of the real range.
+fn share(simulated: &[RunRecord], real: &[RunRecord]) -> Option<(f64, f64, f64)> {
+    let shares = |runs: &[RunRecord], at: usize| -> Option<Vec<f64>> {
+        runs.iter().map(|run| run.tasks.get(at).map(|task| task.share)).collect()
+    };
+    let tasks = simulated.first()?.tasks.len();
+    let both = (0..tasks).filter_map(|at| Some((shares(simulated, at)?, shares(real, at)?)));
+    let means = both.map(|(ours, theirs)| (mean(&ours), mean(&theirs), half_range(&theirs)));
+    means.max_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()))
+}
+
+/// A value on one line.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("names and numbers are JSON")
+}
+
+/// The median of the sizes of some errors.
+fn median(mut sizes: Vec<f64>) -> Option<f64> {
+    sizes.sort_by(f64::total_cmp);
+    let (low, high) = (sizes.get(sizes.len().checked_sub(1)? / 2)?, sizes.get(sizes.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
+impl Fidelity {
+    /// The cells of a scheduler, a figure and a number of CPUs.
+    fn of<'a>(
+        &'a self,
+        scheduler: &'a str,
+        cpus: usize,
+        figure: &'a str,
+    ) -> impl Iterator<Item = &'a FidelityCell> {
+        let same = move |cell: &&FidelityCell| {
+            cell.scheduler == scheduler && cell.cpus == cpus && cell.figure == figure
+        };
+        self.cells.iter().filter(same)
+    }
+
+    /// Schedulers and numbers of CPUs in the order of the cells.
+    fn cases(&self) -> Vec<(&str, usize)> {
+        let mut cases: Vec<(&str, usize)> = Vec::new();
+        for cell in &self.cells {
+            let case = (cell.scheduler.as_str(), cell.cpus);
+            if !cases.contains(&case) {
+                cases.push(case);
+            }
+        }
+        cases.sort_by_key(|(_, cpus)| *cpus);
+        cases
+    }
+
+    /// A row for each scheduler and number of CPUs: the median of the errors' sizes over the workloads, the worst one, and
+    /// in how many cells the arms agree.
+    pub fn overview(&self) -> String {
+        let header: Vec<&str> =
+            ["CPUs", "scheduler"].into_iter().chain(SHOWN.map(|(_, title)| title)).chain(["agree"]).collect();
+        let right: Vec<usize> = (0..header.len()).filter(|&at| at != 1).collect();
+        let rows: Vec<Vec<String>> = self.cases().into_iter().map(|case| self.row(case)).collect();
+        table(&header, &right, &rows)
+    }
+
+    fn row(&self, (scheduler, cpus): (&str, usize)) -> Vec<String> {
+        let shown = SHOWN.map(|(figure, _)| {
+            let cells: Vec<&FidelityCell> = self.of(scheduler, cpus, figure).collect();
+            let middle = median(cells.iter().map(|cell| cell.error.abs()).collect());
+            let worst = cells.iter().map(|cell| cell.error).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            match (middle, worst) {
+                (Some(middle), Some(worst)) => {
+                    format!("{} / {}", number(middle), crate::format::signed(worst))
+                }
+                _ => "-".to_string(),
+            }
+        });
+        let here = || self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.cpus == cpus);
+        let agree = format!("{}/{}", here().filter(|cell| cell.holds()).count(), here().count());
+        [cpus.to_string(), scheduler.to_string()].into_iter().chain(shown).chain([agree]).collect()
+    }
+
+    /// A row for each cell in which the arms disagree, the largest error first.
+    pub fn disagreements(&self) -> String {
+        let mut cells: Vec<&FidelityCell> = self.cells.iter().filter(|cell| !cell.holds()).collect();
+        cells.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
+        let rows: Vec<Vec<String>> = cells.into_iter().map(FidelityCell::row).collect();
+        let header =
+            ["scheduler", "CPUs", "workload", "figure", "simulated", "real", "error", "spread", "bound"];
+        table(&header, &[1, 4, 5, 6, 7, 8], &rows)
+    }
+
+    /// The words beside a simulated figure of a scheduler: how far real kernels were from it.
+    pub fn words(&self, scheduler: &str, metric: &str) -> Option<String> {
+        let cells: Vec<&FidelityCell> =
+            self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == metric).collect();
+        let middle = median(cells.iter().map(|cell| cell.error.abs()).collect())?;
+        let workloads: BTreeSet<&str> = cells.iter().map(|cell| cell.workload.as_str()).collect();
+        let plural = if workloads.len() == 1 { "" } else { "s" };
+        Some(format!("real kernel: within {} %, {} workload{plural}", number(middle), workloads.len()))
+    }
+
+    /// The median size of the error of a figure of a scheduler, in percent.
+    pub fn bar(&self, scheduler: &str, metric: &str) -> Option<f64> {
+        let cells = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == metric);
+        median(cells.map(|cell| cell.error.abs()).collect())
+    }
+
+    /// The data as text, one cell a line.
+    pub fn to_json(&self) -> String {
+        let mut text = String::from("{\n");
+        let head = [
+            ("kernel", json(&self.kernel)),
+            ("real", json(&self.real)),
+            ("date", json(&self.date)),
+            ("machine", json(&self.machine)),
+            ("phases", json(&self.phases)),
+            ("missing", json(&self.missing)),
+        ];
+        for (key, value) in head {
+            text.push_str(&format!("  \"{key}\": {value},\n"));
+        }
+        let cells: Vec<String> = self.cells.iter().map(|cell| format!("    {}", json(cell))).collect();
+        text.push_str(&format!("  \"cells\": [\n{}\n  ]\n}}\n", cells.join(",\n")));
+        text
+    }
+
+    /// Reads what [`Fidelity::to_json`] wrote.
+    ///
+    /// # Errors
+    /// The place and what is wrong there.
+    pub fn from_json(text: &str) -> Result<Fidelity, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// How many cells agree, by the arms agree, figure, and how many there are.
+    pub fn agreement(&self) -> BTreeMap<&str, (usize, usize)> {
+        let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for cell in &self.cells {
+            let count = counts.entry(cell.figure.as_str()).or_default();
+            count.0 += usize::from(cell.holds());
+            count.1 += 1;
+        }
+        counts
+    }
+}
+
+impl FidelityCell {
+    fn row(&self) -> Vec<String> {
+        let unit = if self.figure == "cpu_share" { "points" } else { "%" };
+        vec![
+            self.scheduler.clone(),
+            self.cpus.to_string(),
+            self.workload.clone(),
+            self.figure.clone(),
+            number(self.simulated),
+            number(self.real),
+            format!("{} {unit}", crate::format::signed(self.error)),
+            number(self.spread),
+            number(self.bound()),
+        ]
+    }
+}

@@ -1,0 +1,175 @@
+//! What the version and the configuration of the simulated kernel change.
+
+mod common;
+
+use common::*;
+use schedlab_base::{Background, DurationNs, Policy, Preemption, Start, TaskId, TickPhase};
+use schedlab_sim::{Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};
+use schedlab_trace::WaitKind;
+use schedlab_workload::{Amount, End, Op, ProgramId, Scenario, SemId, SemKind, Semaphore};
+use std::collections::BTreeSet;
+
+/// Three tasks that compute, under the fair class at 250 Hz, up to where they may fall in step with the tick.
+fn three_hogs(hrtick: bool) -> RunResult<Minimal> {
+    let mut scenario = Scenario::empty("hogs", End::After(ms(12)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    scenario.tasks = (0..3).map(|n| task(&format!("hog/{n}"), 0, n)).collect();
+    let mut config = config(1, 1);
+    config.machine.hz = 250;
+    config.machine.kernel.hrtick = hrtick;
+    run(&config, &scenario, Class::Fair).unwrap()
+}
+
+#[test]
+fn hrtick_ends_slices_where_the_tick_did() {
+    // Slices of 0.7 ms; without the timer a slice ends with the tick.
+    let switches = |hrtick| three_hogs(hrtick).summary.context_switches;
+    assert!((15..=20).contains(&switches(true)), "{}", switches(true));
+    assert!((3..=5).contains(&switches(false)), "{}", switches(false));
+}
+
+#[test]
+fn background_is_no_part_of_the_workload() {
+    let mut scenario = Scenario::empty("hog", End::After(ms(100)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    scenario.tasks = vec![task("hog", 0, 0)];
+    let mut config = config(1, 1);
+    let thread = |per_cpu| Background { name: "thread".into(), period: ms(3), length: us(500), per_cpu };
+    config.machine.background = vec![thread(true)];
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    assert_eq!((result.tasks.len(), result.summary.context_switches), (1, 1));
+    // It takes 0.5 ms, sleeps 3, and waits for its turn.
+    assert!((0.84..0.9).contains(&result.tasks[0].share), "{:?}", result.tasks);
+}
+
+/// A task on CPU 0 wakes one that is bound to CPU 1, where an idle-class task computes; the latency's median.
+fn wakeup_across(preempt: Preemption) -> DurationNs {
+    let mut scenario = Scenario::empty("across", End::After(ms(300)));
+    scenario.semaphores = vec![Semaphore { kind: SemKind::Sysv, initial: 0 }];
+    let sem = SemId(0);
+    scenario.programs = vec![
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))))),
+        program(|b| {
+            b.repeat(Amount::Forever, |b| b.op(Op::Sleep(us(2_300))).op(Op::SemPost { sem, units: 1 }))
+        }),
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::SemWait(sem)).op(Op::Run(us(10))))),
+    ];
+    scenario.tasks = vec![task("idle", 0, 0), task("waker", 1, 1), task("woken", 2, 2)];
+    scenario.tasks[0].policy = Policy::Idle;
+    for (at, cpu) in [1, 0, 1].into_iter().enumerate() {
+        scenario.tasks[at].affinity = Some(mask(&[cpu]));
+    }
+    let mut config = config(2, 1);
+    config.machine.hz = 100;
+    config.machine.kernel.preempt = preempt;
+    config.machine.kernel.hrtick = false;
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    result.summary.waits()[2].distribution(WaitKind::WakeupLatency).quantile(1, 2).unwrap()
+}
+
+#[test]
+fn lazy_preemption_waits_for_an_interrupt() {
+    let (full, lazy) = (wakeup_across(Preemption::Full), wakeup_across(Preemption::Lazy));
+    assert!(full < us(20), "{full}");
+    assert!(lazy > ms(1) && lazy <= ms(10), "{lazy}");
+}
+
+/// Takes down where in the period each CPU's ticks are.
+struct Ticks {
+    info: OpsInfo,
+    phases: BTreeSet<(u32, u64)>,
+}
+
+impl SchedExt for Ticks {
+    fn info(&self) -> &OpsInfo {
+        &self.info
+    }
+
+    fn tick(&mut self, k: &mut Kernel, _task: TaskId) {
+        // To 10 us: the tick's own work comes before.
+        let phase = k.ctx().now.0 % k.machine().tick_period().0 / 10_000;
+        self.phases.insert((k.ctx().cpu.0, phase));
+    }
+}
+
+#[test]
+fn ticks_are_aligned_or_spread() {
+    let mut scenario = Scenario::empty("hogs", End::After(ms(50)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    scenario.tasks = (0..4).map(|n| task(&format!("hog/{n}"), 0, n)).collect();
+    let phases = |ticks: TickPhase| {
+        let mut config: Config = config(4, 1);
+        config.machine.kernel.ticks = ticks;
+        let ops = Ticks { info: info("ticks", &[OpKind::Tick]), phases: BTreeSet::new() };
+        let result = run(&config, &scenario, Class::Ext(ops)).unwrap();
+        let seen: BTreeSet<u64> = result.scheduler.unwrap().phases.iter().map(|(_, phase)| *phase).collect();
+        seen.len()
+    };
+    assert!(phases(TickPhase::Aligned) <= 2);
+    assert!(phases(TickPhase::Spread) >= 4);
+}
+
+#[test]
+fn a_stuck_workload_is_told_although_the_kernel_goes_on() {
+    let mut scenario = Scenario::empty("stuck", End::AllExit);
+    scenario.semaphores = vec![Semaphore { kind: SemKind::Sysv, initial: 0 }];
+    scenario.programs = vec![program(|b| b.op(Op::SemWait(SemId(0))))];
+    scenario.tasks = vec![task("waits", 0, 0)];
+    let mut config = config(1, 1);
+    config.machine.background =
+        vec![Background { name: "thread".into(), period: ms(3), length: us(15), per_cpu: true }];
+    let error = run::<Minimal>(&config, &scenario, Class::Fair).unwrap_err().to_string();
+    assert!(error.contains("every task waits for another one") && !error.contains("thread"), "{error}");
+}
+
+#[test]
+fn delayed_tasks_go_on_where_they_are() {
+    // The sleeper runs past its share and sleeps for less than the hog needs to catch up: its entity is still queued when
+    // it is woken.
+    let mut scenario = Scenario::empty("delayed", End::After(ms(200)));
+    scenario.programs = vec![
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))))),
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(600))).op(Op::Sleep(us(20))))),
+    ];
+    scenario.tasks = vec![task("hog", 0, 0), task("sleeper", 1, 1)];
+    let mut config = config(1, 1);
+    config.machine.kernel.timer_slack = DurationNs::ZERO;
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    // It is as good as always runnable: half of the CPU.
+    assert!((result.tasks[1].share - 0.5).abs() < 0.03, "{:?}", result.tasks);
+}
+
+#[test]
+fn a_gated_run_begins_when_the_gate_opens() {
+    // Two tasks that compute 1 ms and end; one forks a child.
+    let mut scenario = Scenario::empty("gated", End::AllExit);
+    let child = ProgramId(1);
+    scenario.programs = vec![
+        program(|b| b.op(Op::Run(ms(1))).op(Op::Fork { program: child }).op(Op::WaitChild)),
+        program(|b| b.op(Op::Run(ms(1)))),
+    ];
+    scenario.tasks = vec![task("a", 0, 0), task("b", 1, 1)];
+    let run_with = |start: Start, background: Vec<Background>| {
+        let mut config = config(1, 1);
+        (config.machine.kernel.start, config.machine.background) = (start, background);
+        run(&config, &scenario, Class::Ext(Simple::new(false))).unwrap()
+    };
+    let at_once = run_with(Start::AtOnce, Vec::new());
+    let gated = run_with(Start::Gate, Vec::new());
+    // What was before is in no figure; the scheduler has seen it.
+    assert!(
+        gated.duration.0.abs_diff(at_once.duration.0) < us(50).0,
+        "{} {}",
+        gated.duration,
+        at_once.duration
+    );
+    assert_eq!(gated.tasks.len(), at_once.tasks.len());
+    let cpu = |result: &RunResult<Simple>| result.tasks.iter().map(|task| task.cpu_time.0).sum::<u64>();
+    assert!(cpu(&gated).abs_diff(cpu(&at_once)) < us(50).0);
+    let user = |result: &RunResult<Simple>| result.measurements.user.0;
+    assert!(user(&gated).abs_diff(user(&at_once)) < us(50).0, "{} {}", user(&gated), user(&at_once));
+    assert!(gated.scheduler.unwrap().enqueues > at_once.scheduler.unwrap().enqueues);
+    let thread = Background { name: "thread".into(), period: ms(1), length: us(15), per_cpu: true };
+    let beside = run_with(Start::Gate, vec![thread]);
+    assert_eq!((beside.tasks[0].name.as_str(), beside.tasks.len()), ("a", 3));
+}

@@ -1,0 +1,83 @@
+//! The threads of the kernel that a machine has beside every workload.
+
+use crate::{Amount, End, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec};
+use schedlab_base::{Background, CpuId, CpuMask, DurationNs, Nice, Policy, Prng};
+
+/// The stream of random numbers of the gaps between wakeups.
+const STREAM: u64 = 0x6261_636b;
+/// Gaps that are drawn for each thread; then they come again.
+const GAPS: usize = 64;
+
+impl Scenario {
+    /// The same scenario with the threads of `background` behind its tasks, on a machine with `cpus` CPUs. They keep no
+    /// run alive.
+    #[must_use]
+    pub fn with_background(&self, background: &[Background], cpus: usize, seed: u64) -> Scenario {
+        let mut scenario = self.clone();
+        if background.is_empty() {
+            return scenario;
+        }
+        if scenario.end == End::AllExit {
+            scenario.end = End::ForegroundExit;
+            scenario.tasks.iter_mut().for_each(|task| task.background = false);
+        }
+        let mut prng = Prng::stream(seed, STREAM);
+        for thread in background {
+            if thread.per_cpu {
+                for cpu in (0..cpus as u32).map(CpuId) {
+                    let name = format!("{}/{}", thread.name, cpu.0);
+                    scenario.add_thread(name, thread, Some(CpuMask::single(cpu)), &mut prng);
+                }
+            } else {
+                scenario.add_thread(thread.name.clone(), thread, None, &mut prng);
+            }
+        }
+        scenario
+    }
+
+    fn add_thread(&mut self, name: String, thread: &Background, affinity: Option<CpuMask>, prng: &mut Prng) {
+        let half = thread.period.0 / 2;
+        let mut gap = || DurationNs(half + prng.below(thread.period.0 + 1));
+        let body = ProgramBuilder::new().repeat(Amount::Forever, |body| {
+            (0..GAPS).fold(body, |body, _| body.op(Op::Sleep(gap())).op(Op::Run(thread.length)))
+        });
+        self.programs.push(body.build().expect("its loop sleeps"));
+        let process = self.tasks.iter().map(|task| task.process.0 + 1).max().unwrap_or(0);
+        self.tasks.push(TaskSpec {
+            name,
+            program: ProgramId(self.programs.len() as u32 - 1),
+            process: ProcessId(process),
+            nice: Nice::ZERO,
+            policy: Policy::Other,
+            affinity,
+            working_set_kib: 0,
+            background: true,
+            kernel_thread: true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_come_behind_the_tasks_and_keep_no_run_alive() {
+        let workload =
+            crate::catalog::build("cpuhog:ntasks=3,ttime=1s", 1).expect("a workload of the catalogue");
+        let thread = |name: &str, per_cpu| Background {
+            name: name.into(),
+            period: DurationNs::from_ms(10),
+            length: DurationNs::from_us(15),
+            per_cpu,
+        };
+        let with = workload.with_background(&[thread("a", false), thread("b", true)], 2, 1);
+        let names: Vec<&str> = with.tasks.iter().map(|task| task.name.as_str()).collect();
+        assert_eq!(names[3..], ["a", "b/0", "b/1"]);
+        assert_eq!(with.tasks[5].affinity, Some(CpuMask::single(CpuId(1))));
+        assert!(with.validate().is_ok() && with.tasks[3..].iter().all(|task| task.background));
+        assert_eq!(workload.with_background(&[], 2, 1), workload);
+        let gaps = |scenario: &Scenario| scenario.programs.last().cloned();
+        assert_ne!(gaps(&with), gaps(&workload.with_background(&[thread("b", true)], 2, 2)));
+    }
+}
