@@ -62,6 +62,17 @@ def test_several_workloads_are_ranked(lab: Lab) -> None:
     assert list(result.ranking_frame().scheduler) == [one.scheduler for one in result.ranking]
 
 
+def test_goals_are_judged(lab: Lab) -> None:
+    frames = Path(__file__).parents[2] / "workloads" / "frames.toml"
+    result = lab.compare(["o1", "eevdf"], str(frames), cpus=1, runs=2)
+    tail = {goal.scheduler: goal for goal in result.goals if goal.metric == "tail"}
+    assert (tail["o1"].verdict, tail["eevdf"].verdict) == ("met", "missed")
+    assert tail["eevdf"].missed_seeds == [1, 2] and tail["eevdf"].margin == pytest.approx(16.6 - tail["eevdf"].mean)
+    assert lab.sim("o1", WORKLOAD, cpus=1).goals == []
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    assert list(result.goal_frame().verdict) == [goal.verdict for goal in result.goals]
+
+
 def test_data_frames(lab: Lab) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed")
     result = lab.compare(["vanilla", "o1"], WORKLOAD, cpus=2, runs=2)

@@ -1,11 +1,12 @@
 //! Vocabulary that every room shares: identifiers, time and weight newtypes,
-//! CPU masks, the random number generator, metrics, the machine description and how
+//! CPU masks, the random number generator, metrics and goals, the machine description and how
 //! mistakes in files are told.
 //!
 //! Nothing here does I/O, reads a clock or allocates behind the caller's back,
 //! and nothing here depends on another crate.
 
 mod cpumask;
+mod goal;
 mod ids;
 mod kernel;
 mod machine;
@@ -19,10 +20,11 @@ mod time;
 mod weight;
 
 pub use cpumask::{CpuMask, MAX_CPUS};
+pub use goal::{Goal, GoalError, Relation};
 pub use ids::{CpuId, DsqId, TaskId};
 pub use kernel::{Background, KernelFeatures, KernelVersion, Preemption, Start, TickPhase};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
-pub use metric::{Better, Metric};
+pub use metric::{Better, Metric, RUN_METRICS};
 pub use mistake::Mistake;
 pub use prng::Prng;
 pub use setting::{ParseTimedSettingError, TimedSetting};

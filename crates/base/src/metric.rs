@@ -11,6 +11,26 @@ pub enum Better {
     Neither,
 }
 
+/// The metrics that every run may have besides its workload's own, with their units. A run lacks those that its backend cannot
+/// know.
+pub const RUN_METRICS: [(&str, &str); 15] = [
+    ("context_switches", "1"),
+    ("migrations", "1"),
+    ("wakeup_latency_ns_p50", "ns"),
+    ("wakeup_latency_ns_p95", "ns"),
+    ("wakeup_latency_ns_p99", "ns"),
+    ("wakeup_latency_ns_max", "ns"),
+    ("run_delay_ns_p50", "ns"),
+    ("run_delay_ns_p95", "ns"),
+    ("run_delay_ns_p99", "ns"),
+    ("run_delay_ns_max", "ns"),
+    ("cpu_busy_fraction", "1"),
+    ("run_queue_length_mean", "1"),
+    ("sched_cost_ns_per_switch", "ns"),
+    ("bpf_insns_per_switch", "insns"),
+    ("lock_wait_ns", "ns"),
+];
+
 /// One figure of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {

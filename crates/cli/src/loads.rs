@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::workload::{files, fixed_end, scenario};
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, Goal};
 use schedlab_trace::WorkloadRecord;
 use std::path::Path;
 
@@ -17,6 +17,8 @@ pub(crate) struct Load {
     pub(crate) own: Vec<String>,
     /// How long a run takes of its own time, where its work does not decide that.
     pub(crate) end: Option<DurationNs>,
+    /// Bounds that its figures are to keep.
+    pub(crate) goals: Vec<Goal>,
 }
 
 /// Builds the workloads of `specs`. Where results would call two files the same, each has its path for a name.
@@ -27,9 +29,10 @@ pub(crate) fn loads(specs: &[String], seed: u64, limit: Option<DurationNs>) -> R
     let load = |spec: &String| {
         let scenario = scenario(spec, seed, limit)?;
         let end = fixed_end(&scenario, limit);
+        let goals = scenario.goals;
         let own = scenario.metrics.into_iter().map(|metric| metric.name).collect();
         let record = WorkloadRecord { name: scenario.name, params: scenario.params };
-        Ok(Load { spec: spec.clone(), record, own, end })
+        Ok(Load { spec: spec.clone(), record, own, end, goals })
     };
     let loads: Vec<Load> = specs.iter().map(load).collect::<Result<_, Failure>>()?;
     named_apart(loads)

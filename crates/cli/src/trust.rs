@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use schedlab_base::Machine;
-use schedlab_report::Document;
+use schedlab_report::{Document, GoalVerdict, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
 use schedlab_workload::Scenario;
@@ -42,9 +42,11 @@ pub(crate) fn provenance(
     workload: Option<&Scenario>,
     machine: Option<&Machine>,
 ) -> Provenance {
+    // Goals judge a run and are no part of what was run.
+    let workload = workload.map(|workload| Scenario { goals: Vec::new(), ..workload.clone() });
     Provenance {
         object: scheduler.object.as_ref().map(|bytes| hex(Sha256::new_with_prefix(bytes))),
-        workload: workload.map(of_content),
+        workload: workload.as_ref().map(of_content),
         machine: machine.map(of_content),
         build: Some(build_id()),
     }
@@ -86,16 +88,20 @@ pub(crate) fn left_words(left: &LeftToLoader) -> String {
     parts.join("; ")
 }
 
-/// The failure of a command whose warnings are not to pass.
+/// The failure of a command whose warnings and missed goals are not to pass.
 ///
 /// # Errors
-/// `--strict` and a warning.
+/// `--strict`, and a warning or a goal that is not met.
 pub(crate) fn strict(document: &Document, strict: bool) -> Result<(), Failure> {
     let warnings = document.warnings();
-    let (true, Some(first)) = (strict, warnings.first()) else { return Ok(()) };
-    let more = match warnings.len() {
-        1 => String::new(),
-        count => format!(" ({count} warnings in all)"),
+    let missed = document.goals.iter().filter(|judged| judged.verdict != GoalVerdict::Met);
+    let missed: Vec<String> = missed.map(JudgedGoal::sentence).collect();
+    let (true, Some(first)) = (strict, warnings.first().or(missed.first())) else { return Ok(()) };
+    let more = match (warnings.len(), missed.len()) {
+        (1, 0) | (0, 1) => String::new(),
+        (warnings, 0) => format!(" ({warnings} warnings in all)"),
+        (0, missed) => format!(" ({missed} goals not met in all)"),
+        (warnings, missed) => format!(" (warnings: {warnings}, goals not met: {missed})"),
     };
     Err(Failure::failed(format!("--strict: {first}{more}")))
 }

@@ -190,7 +190,7 @@ pub(crate) fn main_metric<'a>(runs: &'a [RunRecord], workload: &WorkloadRecord) 
     run.and_then(|run| run.metrics.first()).map(|metric| metric.name.as_str())
 }
 
-fn cell_of(run: &RunRecord) -> Cell {
+pub(crate) fn cell_of(run: &RunRecord) -> Cell {
     Cell {
         workload: run.workload.clone(),
         machine: run.machine.clone(),
@@ -199,7 +199,7 @@ fn cell_of(run: &RunRecord) -> Cell {
     }
 }
 
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for item in items {
         if !seen.contains(&item) {

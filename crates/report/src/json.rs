@@ -2,6 +2,8 @@
 //! order and formatting are fixed, so equal runs give equal bytes.
 
 use crate::comparison::{Cell, Comparison, Sample, Verdict, scheduler_label};
+use crate::goals::JudgedGoal;
+use crate::goals_json::GoalFile;
 use crate::names::visible_json;
 use crate::ranking::Ranked;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
@@ -36,6 +38,8 @@ pub struct Document {
     pub comparisons: Vec<Comparison>,
     /// The schedulers over several workloads, the best first.
     pub ranking: Vec<Ranked>,
+    /// What they say about the goals of their workloads.
+    pub goals: Vec<JudgedGoal>,
     /// Documents measured again.
     pub reproduction: Vec<DocumentOutcome>,
     /// What changing the machine does to them.
@@ -186,6 +190,8 @@ struct File {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ranking: Vec<Ranked>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    goals: Vec<GoalFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reproduction: Vec<DocumentOutcome>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sensitivity: Vec<Sensitivity>,
@@ -210,7 +216,7 @@ impl Header {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Workload {
+pub(crate) struct Workload {
     name: String,
     #[serde(default)]
     params: Pairs<Value>,
@@ -359,6 +365,7 @@ pub fn to_json(document: &Document) -> String {
         runs: document.runs.iter().map(run_out).collect(),
         comparisons: document.comparisons.iter().map(comparison_out).collect(),
         ranking: document.ranking.clone(),
+        goals: document.goals.iter().map(GoalFile::new).collect(),
         reproduction: document.reproduction.clone(),
         sensitivity: document.sensitivity.clone(),
         waits: document.waits.as_ref().map(WaitsFile::new),
@@ -383,10 +390,11 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     }
     let runs = file.runs.into_iter().map(run_in).collect::<Result<_, _>>()?;
     let comparisons = file.comparisons.into_iter().map(comparison_in).collect::<Result<_, _>>()?;
+    let goals = file.goals.into_iter().map(GoalFile::read).collect::<Result<_, _>>()?;
     let waits = file.waits.map(WaitsFile::read).transpose()?;
     let warnings = file.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?;
     let File { ranking, reproduction, sensitivity, .. } = file;
-    Ok(Document { runs, comparisons, ranking, reproduction, sensitivity, waits, warnings })
+    Ok(Document { runs, comparisons, ranking, goals, reproduction, sensitivity, waits, warnings })
 }
 
 fn better_name(better: Better) -> &'static str {
@@ -404,7 +412,7 @@ fn better_in(name: &str) -> Result<Better, JsonError> {
         .ok_or_else(|| JsonError(format!("better '{name}': higher, lower or neither")))
 }
 
-fn backend_in(name: &str) -> Result<Backend, JsonError> {
+pub(crate) fn backend_in(name: &str) -> Result<Backend, JsonError> {
     [Backend::Sim, Backend::Host, Backend::Vm]
         .into_iter()
         .find(|backend| backend.name() == name)
@@ -427,7 +435,7 @@ fn run_out(run: &RunRecord) -> Run {
     Run {
         scheduler: run.scheduler.clone(),
         settings: values(&run.settings),
-        workload: workload_out(&run.workload),
+        workload: Workload::new(&run.workload),
         machine: run.machine.clone(),
         cpus: run.cpus,
         seed: run.seed,
@@ -517,12 +525,14 @@ pub(crate) fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Co
     values.0.into_iter().map(counter).collect()
 }
 
-fn workload_out(workload: &WorkloadRecord) -> Workload {
-    Workload { name: workload.name.clone(), params: values(&workload.params) }
-}
+impl Workload {
+    pub(crate) fn new(workload: &WorkloadRecord) -> Workload {
+        Workload { name: workload.name.clone(), params: values(&workload.params) }
+    }
 
-fn workload_in(workload: Workload) -> WorkloadRecord {
-    WorkloadRecord { name: workload.name, params: texts(workload.params) }
+    pub(crate) fn read(self) -> WorkloadRecord {
+        WorkloadRecord { name: self.name, params: texts(self.params) }
+    }
 }
 
 impl Task {
@@ -577,7 +587,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
     Ok(RunRecord {
         scheduler: run.scheduler,
         settings: texts(run.settings),
-        workload: workload_in(run.workload),
+        workload: run.workload.read(),
         machine: run.machine,
         cpus: run.cpus,
         seed: run.seed,
@@ -625,7 +635,7 @@ fn side_in(side: Side) -> Sample {
 
 fn comparison_out(comparison: &Comparison) -> Compared {
     Compared {
-        workload: workload_out(&comparison.cell.workload),
+        workload: Workload::new(&comparison.cell.workload),
         machine: comparison.cell.machine.clone(),
         cpus: comparison.cell.cpus,
         backend: comparison.cell.backend.name().to_string(),
@@ -655,7 +665,7 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         .ok_or_else(|| JsonError(format!("unknown verdict '{}'", compared.verdict)))?;
     Ok(Comparison {
         cell: Cell {
-            workload: workload_in(compared.workload),
+            workload: compared.workload.read(),
             machine: compared.machine,
             cpus: compared.cpus,
             backend: backend_in(&compared.backend)?,
@@ -693,12 +703,13 @@ mod tests {
             vec![run("vanilla", 1, 10.5), run("vanilla", 2, 11.0), run("o1", 1, 20.0), run("o1", 2, 0.1)];
         let reproduction = vec![crate::reproduction::tests::outcome()];
         let comparisons = compare(&runs, Level::P95, 1.0);
+        let goals = crate::goals::tests::judged(&runs, 10.7);
         runs[3].exit.kind = ExitKind::Error;
         runs[3].exit.after = Some(DurationNs(1_500));
         let mut other = runs.clone();
         other.iter_mut().for_each(|run| run.workload.name = "reflex".to_string());
         let ranking = ranking(&comparisons, &[&runs[..], &other[..]].concat());
-        Document { comparisons, runs, ranking, reproduction, ..Document::default() }
+        Document { comparisons, runs, ranking, goals, reproduction, ..Document::default() }
     }
 
     #[test]
@@ -723,6 +734,9 @@ mod tests {
         assert_eq!((&run["exit"]["kind"], run["exit"].get("after_ns")), (&"none".into(), None));
         assert_eq!(value["runs"][3]["exit"]["after_ns"], 1_500);
         assert_eq!(run["duration_ns"], 5_000_000);
+        let goals = &value["goals"];
+        assert_eq!((&goals[0]["verdict"], &goals[1]["verdict"]), (&"met".into(), &"missed".into()));
+        assert_eq!(goals[0]["missed_seeds"][0], 1);
         let ranked = value["ranking"].as_array().unwrap();
         assert!(ranked.len() == 2 && ranked.iter().all(|one| one["missing"] == 0));
     }
@@ -756,6 +770,10 @@ mod tests {
         assert!(error("{\"schedlab\":{\"version\":\"9\",\"schema\":9}}").contains("schema 9"));
         let text = to_json(&document()).replace("\"sim\"", "\"moon\"");
         assert!(error(&text).contains("backend 'moon'"));
+        for (from, to) in [("\">=\"", "\"~\""), ("\"missed\"", "\"lost\"")] {
+            let broken = to_json(&document()).replace(from, to);
+            assert!(error(&broken).contains("of a goal"));
+        }
         assert!(
             error("{\"schedlab\":{\"version\":\"1\",\"schema\":1},\"runs\":[{}]}").contains("missing field")
         );

@@ -5,6 +5,8 @@ mod comparison;
 mod csv;
 mod fidelity;
 mod format;
+mod goals;
+mod goals_json;
 mod html;
 mod json;
 mod ministat;
@@ -34,6 +36,7 @@ pub use comparison::{
 pub use csv::{from_cell, to_csv};
 pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
+pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};
 pub use html::{HtmlPage, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::{Plot, ministat};

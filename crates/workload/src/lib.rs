@@ -15,6 +15,7 @@ mod cursor;
 mod measure;
 mod program;
 mod scenario;
+mod suggest;
 
 pub use cursor::{CURSOR_WORDS, Cursor};
 pub use measure::{
@@ -28,3 +29,4 @@ pub use scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
     ScenarioError, SemKind, Semaphore, TaskSpec, Watched,
 };
+pub use suggest::did_you_mean;

@@ -1,6 +1,6 @@
 //! A scenario: kernel objects, programs and the tasks that run them.
 
-use schedlab_base::{CpuMask, DurationNs, Nice, Policy};
+use schedlab_base::{CpuMask, DurationNs, Goal, Nice, Policy};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -182,7 +182,7 @@ pub enum End {
 }
 
 /// A complete workload with parameters and seed applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Workload name, for example `chat`.
     pub name: String,
@@ -225,6 +225,8 @@ pub struct Scenario {
     pub metrics: Vec<MetricSpec>,
     /// The spans whose samples it reports one by one.
     pub series: Vec<SeriesSpec>,
+    /// The bounds that its figures are to keep. They judge a run and change nothing of it.
+    pub goals: Vec<Goal>,
 }
 
 /// Why a scenario is refused: names the place.
@@ -263,6 +265,7 @@ impl Scenario {
             end,
             metrics: Vec::new(),
             series: Vec::new(),
+            goals: Vec::new(),
         }
     }
 

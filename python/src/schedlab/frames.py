@@ -149,6 +149,12 @@ def ranking(result: Result) -> Any:
     return frame([dataclasses.asdict(one) for one in result.ranking])
 
 
+def goals(result: Result) -> Any:
+    """See `Result.goal_frame`."""
+    rows = [{**dataclasses.asdict(goal), "params": pairs(goal.params)} for goal in result.goals]
+    return frame(rows)
+
+
 def reproduction(result: Result) -> Any:
     """See `Result.reproduction_frame`."""
     return frame(

@@ -259,6 +259,33 @@ class Ranked:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """A bound that a workload sets, beside what a scheduler reached: `verdict` is `met`, `missed`, or `no figure` where a run
+    lacks it. The `mean` of the `values` is judged."""
+
+    workload: str
+    params: dict[str, Any]
+    machine: str
+    cpus: int
+    backend: str
+    scheduler: str
+    metric: str
+    relation: str
+    bound: float
+    """In `unit`, the metric's."""
+    unit: str
+    runs: int
+    mean: float | None
+    margin: float | None
+    """How far the mean is on the good side of the bound, in `unit`; negative on the bad side."""
+    margin_percent: float | None
+    values: list[float]
+    missed_seeds: list[int]
+    seeds_without_figure: list[int]
+    verdict: str
+
+
+@dataclass(frozen=True)
 class Row:
     """A published figure beside the measured one; `verdict` is `agrees`, `differs`, `no_figure` or `not_comparable`."""
 
@@ -338,6 +365,10 @@ def _comparison(data: Mapping[str, Any]) -> Comparison:
     )
 
 
+def _goal(data: Mapping[str, Any]) -> Goal:
+    return _read(Goal, data, workload=data["workload"]["name"], params=data["workload"]["params"])
+
+
 def _row(data: Mapping[str, Any]) -> Row:
     published, verdict = data["published"], data["verdict"]
     return _read(
@@ -370,6 +401,8 @@ class Result:
     comparisons: list[Comparison]
     ranking: list[Ranked]
     """The schedulers over several workloads, the best first; empty for one workload."""
+    goals: list[Goal]
+    """What the runs say about the goals of their workloads; empty where a workload has none."""
     reproduction: list[Document]
     warnings: list[RunWarning]
     """What the runs together show, as that the seeds change nothing; each run has its own besides."""
@@ -401,6 +434,7 @@ class Result:
             runs=[_run(run) for run in raw.get("runs", [])],
             comparisons=[_comparison(comparison) for comparison in raw.get("comparisons", [])],
             ranking=[_read(Ranked, one) for one in raw.get("ranking", [])],
+            goals=[_goal(one) for one in raw.get("goals", [])],
             reproduction=[_document(document) for document in raw.get("reproduction", [])],
             warnings=[_read(RunWarning, one) for one in raw.get("warnings", [])],
             raw=raw,
@@ -470,6 +504,10 @@ class Result:
     def ranking_frame(self) -> pandas.DataFrame:
         """One row a scheduler, the best first, of a comparison under several workloads."""
         return frames.ranking(self)
+
+    def goal_frame(self) -> pandas.DataFrame:
+        """One row a goal and scheduler: what was reached, and by what margin."""
+        return frames.goals(self)
 
     def reproduction_frame(self) -> pandas.DataFrame:
         """One row a published figure."""

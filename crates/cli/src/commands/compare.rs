@@ -23,8 +23,9 @@ use crate::trust::strict;
 use schedlab_base::Machine;
 use schedlab_live::load::check_machine;
 use schedlab_report::{
-    Comparison, Document, advice, compare as compare_runs, comparison_table, first_runs, metrics_table,
-    overview_table, ranking, ranking_table, run_summary, seed_warnings, waits_table, warnings_text,
+    Comparison, Document, advice, compare as compare_runs, comparison_table, first_runs, goals_text,
+    judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary, seed_warnings,
+    waits_table, warnings_text,
 };
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
@@ -53,14 +54,14 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         name_workloads(&mut made.records, &loads);
         let compared = complete(&made.records, &schedulers, args);
         let (lost, failed) = (made.told(), made.failure());
-        (document(args, &compared, made.records.into_iter().flatten().collect()), lost, failed)
+        (document(args, &loads, &compared, made.records.into_iter().flatten().collect()), lost, failed)
     } else {
         only_simulated(setup.after_ejection)?;
         let (runs, failed) = match real_runs(args, &schedulers, &loads, quiet)? {
             (runs, Some(failure)) if runs.is_empty() => return Err(failure),
             made => made,
         };
-        (document(args, &runs.clone(), runs), String::new(), failed)
+        (document(args, &loads, &runs.clone(), runs), String::new(), failed)
     };
     let own = |workload: &WorkloadRecord, metric: &str| {
         loads.iter().any(|load| load.record == *workload && load.own.iter().any(|own| own == metric))
@@ -85,11 +86,13 @@ fn confine(args: &CompareArgs, verbose: bool) -> Result<(), Failure> {
 }
 
 /// The results: what the `compared` ones of the `runs` say about each other.
-fn document(args: &CompareArgs, compared: &[RunRecord], runs: Vec<RunRecord>) -> Document {
+fn document(args: &CompareArgs, loads: &[Load], compared: &[RunRecord], runs: Vec<RunRecord>) -> Document {
     let comparisons = compare_runs(compared, args.verdict.confidence, args.verdict.at_least);
     let ranking = ranking(&comparisons, &runs);
     let warnings = seed_warnings(&runs);
-    Document { runs, comparisons, ranking, warnings, ..Document::default() }
+    let of_loads: Vec<_> = loads.iter().map(|load| (load.record.clone(), load.goals.clone())).collect();
+    let goals = judge_goals(&runs, &of_loads);
+    Document { runs, comparisons, ranking, goals, warnings, ..Document::default() }
 }
 
 /// Gives the runs of each workload the name by which results tell it from the others. `records` are those of a matrix.
@@ -411,6 +414,7 @@ pub(super) fn tables(
     if verbose || text.is_empty() {
         text.push_str(&comparison_table(shown));
     }
+    text.push_str(&goals_text(&document.goals));
     let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
     if !ejected.is_empty() {
         text.push_str("\nLeft out, because the scheduler was ejected:\n");

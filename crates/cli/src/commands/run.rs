@@ -1,11 +1,12 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
 use super::compare::only_simulated;
-use super::sim::{Shown, tables};
+use super::sim::{Shown, judged, tables};
 use crate::args::RunArgs;
 use crate::command_run::CommandRun;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::{Planned, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
@@ -14,9 +15,10 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::timehist;
 use crate::trust::strict;
+use crate::workload::{fixed_end, scenario};
 use schedlab_live::command::Streams;
-use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord};
+use schedlab_workload::Scenario;
 
 /// CPUs of a VM without `-c`. Chosen: what makes a scheduler one for several CPUs.
 pub(crate) const VM_CPUS: u32 = 2;
@@ -34,9 +36,10 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
         return Err(Failure::usage(text));
     }
-    let mut failed = None;
+    let (mut failed, mut goals) = (None, Vec::new());
     let run = match &args.workload {
         Some(workload) => {
+            goals = planned(workload, args, quiet)?.goals;
             let run = RealRun {
                 scheduler: scheduler.clone(),
                 workload: workload.clone(),
@@ -58,17 +61,23 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
             run
         }
     };
-    let document = Document { runs: vec![run], ..Document::default() };
+    let document = judged(run, &goals);
     let in_their_place = looks.timehist.as_ref().is_some_and(Target::is_stdout);
-    let shown = if in_their_place {
-        String::new()
-    } else {
-        tables(&document.runs[0], Shown::of(&args.history, verbose))
-    };
+    let shown =
+        if in_their_place { String::new() } else { tables(&document, Shown::of(&args.history, verbose)) };
     let written = results.write(&shown, &document, &[]);
     let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);
     ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written).and(strict)
+}
+
+/// The workload of a run, whose length is told beforehand where it is known and much.
+fn planned(workload: &str, args: &RunArgs, quiet: bool) -> Result<Scenario, Failure> {
+    let scenario = scenario(workload, args.seed, args.duration)?;
+    // A real run ends at `--duration` whatever its work; the command outside a VM has announced what the one inside does.
+    let end = fixed_end(&scenario, args.duration).or(args.duration);
+    announce(&[Planned { runs: 1, each: end, workload }], true, quiet || args.as_guest);
+    Ok(scenario)
 }
 
 /// What is wanted of the run besides its figures, each with a place of its own.

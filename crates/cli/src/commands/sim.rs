@@ -17,11 +17,12 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::trust::strict;
 use crate::workload::fixed_end;
-use schedlab_base::{Machine, TimeNs};
+use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
-    Document, after_ejection_text, counters_table, latency_table, longest_waits, metrics_table,
-    priorities_svg, run_summary, scheduler_tables, task_waits_table, tasks_table, waits_table, warnings_text,
+    Document, after_ejection_text, counters_table, goals_text, judge_goals, latency_table, longest_waits,
+    metrics_table, priorities_svg, run_summary, scheduler_tables, task_waits_table, tasks_table, waits_table,
+    warnings_text,
 };
 use schedlab_trace::RunRecord;
 use std::num::NonZeroUsize;
@@ -89,19 +90,23 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     if verbose {
         messages.iter().for_each(|line| output::note(&format!("scheduler: {line}")));
     }
-    let document = Document { runs: vec![run], ..Document::default() };
+    let document = judged(run, &scenario.goals);
     let in_their_place = others().any(Target::is_stdout);
-    let tables = if in_their_place {
-        String::new()
-    } else {
-        tables(&document.runs[0], Shown::of(&args.history, verbose))
-    };
+    let tables =
+        if in_their_place { String::new() } else { tables(&document, Shown::of(&args.history, verbose)) };
     let written = results.write(&tables, &document, &[]);
     let streamed = open.finish(TimeNs::ZERO + document.runs[0].duration);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
     let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
     let strict = strict(&document, args.results.strict);
     ejected.and(written).and(streamed).and(pictured).and(strict)
+}
+
+/// The results of one run of a workload that has these goals.
+pub(crate) fn judged(run: RunRecord, goals: &[Goal]) -> Document {
+    let runs = vec![run];
+    let goals = judge_goals(&runs, &[(runs[0].workload.clone(), goals.to_vec())]);
+    Document { runs, goals, ..Document::default() }
 }
 
 /// Gives up what the run does not need.
@@ -165,7 +170,8 @@ impl Shown {
 }
 
 /// The tables of one run.
-pub(crate) fn tables(run: &RunRecord, Shown { verbose, latency }: Shown) -> String {
+pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> String {
+    let (run, goals) = (&document.runs[0], &document.goals);
     let mut text = run_summary(run);
     text.push('\n');
     text.push_str(&metrics_table(run));
@@ -192,6 +198,7 @@ pub(crate) fn tables(run: &RunRecord, Shown { verbose, latency }: Shown) -> Stri
         text.push_str(&format!("\n{}", task_waits_table(run)));
         text.push_str(&scheduler_tables(run));
     }
+    text.push_str(&goals_text(goals));
     text.push_str(&after_ejection_text(run));
     let warnings: Vec<String> = run.warnings.iter().map(|warning| warning.text.clone()).collect();
     text.push_str(&warnings_text(&warnings));

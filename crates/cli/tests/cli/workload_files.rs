@@ -26,6 +26,88 @@ fn a_hog_gets_less_while_it_is_nice() {
     assert!(cpu_ms(&text, "changes") < 1.0, "{text}");
 }
 
+/// The entries of `goals` in a result file.
+fn goals(folder: &Folder) -> Vec<serde_json::Value> {
+    let result: serde_json::Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+    result["goals"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn goals_are_judged_and_change_nothing_of_the_run() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(shipped("frames.toml")).unwrap();
+    folder.write("with.toml", &text);
+    let line = text.lines().find(|line| line.starts_with("goals = ")).unwrap();
+    folder.write("without.toml", text.replace(line, ""));
+    let run = |file: &str| {
+        let told = folder.run(&format!("sim -s o1 -w {file} -c 2 --strict --json r.json")).ok();
+        let result: serde_json::Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+        (told, result["runs"][0].clone())
+    };
+    let (told, with) = run("with.toml");
+    assert!(told.contains("\nGoals\n") && told.contains("late_percent < 1 %"), "{told}");
+    assert!(
+        goals(&folder).iter().all(|goal| goal["verdict"] == "met" && goal["margin"].as_f64() > Some(0.0))
+    );
+    assert_eq!(goals(&folder).len(), 2);
+    let (told, without) = run("without.toml");
+    assert!(!told.contains("Goals") && goals(&folder).is_empty(), "{told}");
+    assert_eq!(with, without, "hashes, trace and figures");
+}
+
+#[test]
+fn a_missed_goal_fails_under_strict_alone() {
+    let folder = Folder::new();
+    let file = shipped("frames.toml");
+    let compare =
+        ["compare", "-s", "o1,eevdf", "-w", &file, "-c", "1", "--runs", "2", "-q", "--json", "r.json"];
+    let words = [&compare[..], &["--html", "r.html"]].concat();
+    let told = folder.run_words(&words).ok();
+    let row = told.lines().find(|row| row.starts_with("tail <= 16.6 ms") && row.contains("eevdf")).unwrap();
+    assert!(row.ends_with("missed (2 of 2 seeds missed it)"), "{told}");
+    let judged: Vec<_> = goals(&folder).iter().map(|goal| goal["verdict"].to_string()).collect();
+    assert_eq!(judged, ["\"met\"", "\"missed\"", "\"met\"", "\"missed\""], "o1, then eevdf, of each goal");
+    assert!(folder.read("r.html").contains("<h2>Goals</h2>"));
+    let strict = folder.run_words(&[&compare[..], &["--strict"]].concat());
+    strict.refused(
+        1,
+        &["--strict: goal late_percent < 1 % of frames under eevdf on 1 CPUs: missed", "2 goals"],
+    );
+}
+
+#[test]
+fn a_wrong_goal_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(shipped("frames.toml")).unwrap();
+    for (to, words) in [
+        ("tial <= 16.6ms", "f.toml:6: goal 'tial <= 16.6ms': no metric 'tial'; did you mean 'tail'?"),
+        ("tail <= 16.6", "f.toml:6: goal 'tail <= 16.6': tail is a time"),
+        ("tail == 16.6ms", "the sign is none of <, <=, > and >="),
+    ] {
+        folder.write("f.toml", text.replace("tail <= 16.6ms", to));
+        folder.run("sim -s o1 -w f.toml").refused(2, &[words]);
+    }
+}
+
+/// Every metric of a run is one that a goal can name, with its unit.
+#[test]
+fn goals_know_all_metrics_of_a_run() {
+    let folder = Folder::new();
+    folder.run_words(&["sim", "-s", "o1", "-w", &shipped("frames.toml"), "--json", "r.json"]).ok();
+    let result: serde_json::Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+    let own = ["late_percent", "tail"];
+    let metrics = result["runs"][0]["metrics"].as_object().unwrap();
+    let found: Vec<(String, String)> = metrics
+        .iter()
+        .filter(|(name, _)| !own.contains(&name.as_str()))
+        .map(|(name, metric)| (name.clone(), metric["unit"].as_str().unwrap().to_string()))
+        .collect();
+    let mut known: Vec<_> =
+        schedlab_base::RUN_METRICS.iter().map(|(name, unit)| (name.to_string(), unit.to_string())).collect();
+    known.sort();
+    assert_eq!(found, known, "serde_json sorts by name");
+}
+
 /// A file of rt-app with this body of `tasks`, which runs for a second.
 fn rt_app(folder: &Folder, name: &str, tasks: &str) {
     let text = format!("{{ \"tasks\": {{ {tasks} }}, \"global\": {{ \"duration\": 1 }} }}");

@@ -12,6 +12,7 @@ mod timeline;
 pub(crate) use plot::step;
 
 use crate::comparison::{first_runs, scheduler_label};
+use crate::goals::{GOAL_COLUMNS, GOAL_NUMBERS, goal_rows};
 use crate::json::Document;
 pub(crate) use crate::names::escape;
 use crate::priority_plot::priorities_svg;
@@ -77,6 +78,7 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
 pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     let mut text = facts(&document.runs);
     text.push_str(&warnings(document));
+    text.push_str(&goals(document));
     if document.reproduction.is_empty() {
         text.push_str(&comparisons::sections(document));
     } else {
@@ -152,6 +154,15 @@ fn warnings(document: &Document) -> String {
         ));
     }
     text + "</section>\n"
+}
+
+/// The goals of the workloads beside what was reached.
+fn goals(document: &Document) -> String {
+    if document.goals.is_empty() {
+        return String::new();
+    }
+    let rows = table(&GOAL_COLUMNS, &GOAL_NUMBERS, &goal_rows(&document.goals));
+    format!("<section>\n<h2>Goals</h2>\n{rows}</section>\n")
 }
 
 /// Warnings that are open at first. Chosen.

@@ -1,6 +1,7 @@
 //! The project's own workload files: TOML with kernel objects, programs, tasks and
 //! metrics. The format is described in `docs/workload-files.md`.
 
+mod goals;
 mod metrics;
 mod program;
 mod write;
@@ -75,6 +76,8 @@ struct File {
     time_unit: metrics::Unit,
     #[serde(default)]
     metrics: BTreeMap<String, Spanned<metrics::Entry>>,
+    #[serde(default)]
+    goals: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -228,6 +231,7 @@ fn build(file: &File) -> Outcome<Scenario> {
         add_changer(&mut scenario, program);
     }
     scenario.metrics = metrics::read(&file.metrics, file.time_unit, &names)?;
+    scenario.goals = goals::read(&file.goals, &scenario.metrics)?;
     check_ops(file, &scenario)?;
     scenario.validate().or_else(|error| fault(0, error.to_string()))?;
     Ok(scenario)

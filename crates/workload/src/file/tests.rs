@@ -310,3 +310,26 @@ fn wrong_figures_name_their_line_and_the_cure() {
     let error = parse(&with_metrics("time_unit = \"min\"", ""), "x.toml").unwrap_err().to_string();
     assert!(error.starts_with("x.toml:2: ") && error.contains("`ns`, `us`, `ms`, `s`"), "{error}");
 }
+
+#[test]
+fn goals_are_bounds_on_known_metrics() {
+    let with = |goals: &str| PINGPONG.replacen("[objects]", &format!("goals = {goals}\n[objects]"), 1);
+    let text = with("[\"time_per_hop < 50us\", \"run_delay_ns_p99 <= 2ms\", \"migrations < 5\"]");
+    let scenario = parse(&text, "p.toml").unwrap();
+    let shown: Vec<String> = scenario.goals.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["time_per_hop < 0.05 ms", "run_delay_ns_p99 <= 2 ms", "migrations < 5"]);
+    let without = Scenario { goals: Vec::new(), ..scenario };
+    assert_eq!(without, parse(PINGPONG, "p.toml").unwrap());
+    for (goals, words) in [
+        ("[\"time_per_hops < 1ms\"]", "no metric 'time_per_hops'; did you mean 'time_per_hop'?"),
+        ("[\"fps > 60\"]", "no metric 'fps'; there are: time_per_hop, and those of every run"),
+        ("[\"time_per_hop < 1\"]", "time_per_hop is a time in ns, us, ms or s, not one with no unit"),
+        ("[\"time_per_hop 1ms\"]", "there is no <, <=, > or >="),
+        ("[\"time_per_hop < fast\"]", "'fast' is no number"),
+        ("[\"migrations < 5\", \"migrations <5\"]", "'migrations <5' stands twice"),
+        ("\"migrations < 5\"", "goals: a list in brackets is wanted"),
+    ] {
+        let error = parse(&with(goals), "p.toml").unwrap_err().to_string();
+        assert!(error.starts_with("p.toml:6: ") && error.contains(words), "{goals}: {error}");
+    }
+}
