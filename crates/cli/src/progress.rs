@@ -18,6 +18,9 @@ const LINES: Duration = Duration::from_secs(30);
 /// Simulated time of all runs from which on it is told beforehand. Chosen: some seconds of host time for a small machine.
 const LONG: DurationNs = DurationNs::from_secs(60);
 
+/// The same for real time. Chosen: longer than a person waits without a word.
+const LONG_REAL: DurationNs = DurationNs::from_secs(10);
+
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
@@ -114,7 +117,8 @@ pub(crate) fn announce(planned: &[Planned], real: bool, quiet: bool) {
 fn announcement(planned: &[Planned], real: bool) -> Option<String> {
     let known =
         planned.iter().filter_map(|plan| plan.each.map(|each| each.0.saturating_mul(plan.runs as u64)));
-    if known.fold(0, u64::saturating_add) < LONG.0 {
+    let long = if real { LONG_REAL } else { LONG };
+    if known.fold(0, u64::saturating_add) < long.0 {
         return None;
     }
     let what = if real { "" } else { " of simulated time" };
@@ -190,6 +194,12 @@ mod tests {
             announcement(&[plan(1, Some(60), "mixed")], true).unwrap(),
             "one run of 60 s; --duration makes it less"
         );
+        assert_eq!(
+            announcement(&[plan(1, Some(10), "mixed")], true).unwrap(),
+            "one run of 10 s; --duration makes it less"
+        );
+        assert_eq!(announcement(&[plan(1, Some(9), "mixed")], true), None);
+        assert_eq!(announcement(&[plan(1, None, "chat")], true), None);
         assert_eq!(announcement(&[plan(1, Some(59), "mixed"), open], false), None);
     }
 
