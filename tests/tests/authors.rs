@@ -8,9 +8,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use schedlab_base::TimeNs;
 use schedlab_live::kernel_image;
 use schedlab_tests::{Schedlab, clang, compile};
-use schedlab_trace::{RunRecord, WarningKind};
+use schedlab_trace::{Printed, RunRecord, WarningKind};
 
 /// Far more than any of these takes on a busy host, boot under emulation included.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -97,9 +98,10 @@ fn the_header_serves_in_both_arms() {
     let ended =
         lab.run(&["sim", "-v", "-s", "./h.bpf.o", "-w", "periodic:tasks=6,ttime=1s", "-c", "2"], LIMIT);
     assert_eq!(ended.code, 4, "{ended:?}");
-    for words in ["scheduler: begins\n", " waiting\n", "enough after 20 tasks, 1 of them here"] {
-        assert!(ended.err.contains(words), "no {words:?} in {}", ended.err);
+    for words in ["The scheduler printed 2 lines (bpf_printk)\n", " begins\n", " waiting\n"] {
+        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
     }
+    assert!(ended.err.contains("enough after 20 tasks, 1 of them here"), "{}", ended.err);
     match kernel_image::find_or_fetch(&mut |_| {}) {
         Err(error) => println!("skipped on a real kernel: {error}"),
         Ok(_) => {
@@ -107,6 +109,102 @@ fn the_header_serves_in_both_arms() {
             assert!(ended.out.contains("the VM kernel's verifier takes it: yes"), "{ended:?}");
         }
     }
+}
+
+/// The lines of a scheduler that prints one as it begins and one for each task that it queues, in the arm of `arm`.
+fn printed(lab: &Schedlab, arm: &[&str]) -> Printed {
+    let fixed = [
+        "-q",
+        "-c",
+        "2",
+        "-s",
+        "./p.bpf.o",
+        "-w",
+        "lat-sched:ntasks=4",
+        "--duration",
+        "2s",
+        "--json",
+        "r.json",
+    ];
+    let ended = lab.run(&[arm, &fixed].concat(), LIMIT);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let told = format!("The scheduler printed {} lines (bpf_printk); -v shows them\n", {
+        let printed = &lab.record("r.json").printed;
+        printed.lines.len() as u64 + printed.left_out
+    });
+    assert!(ended.out.contains(&told), "no {told:?} in {}", ended.out);
+    lab.record("r.json").printed
+}
+
+#[test]
+fn printed_lines_are_told_in_both_arms_and_a_flood_is_counted() {
+    if clang().is_none() {
+        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    }
+    let lab = Schedlab::new("prints");
+    compile("prints", "bpf", &lab.path("p.bpf.o")).unwrap();
+    let mut arms = vec![printed(&lab, &["sim"])];
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Err(error) => println!("skipped on a real kernel: {error}"),
+        Ok(_) => arms.push(printed(&lab, &["run", "--vm", "--icount=16"])),
+    }
+    for Printed { lines, left_out } in arms {
+        // The callback that begins takes some instructions.
+        assert!(lines[0].text == "begins" && lines[0].time < TimeNs(1_000), "before the run: {:?}", lines[0]);
+        assert!(lines.len() == 1000 && left_out > 0, "{} kept, {left_out} left out", lines.len());
+        assert!(lines[1..].iter().all(|line| line.text.starts_with("queues ")), "of this run alone");
+        let of_tasks = lines.iter().filter(|line| line.task.starts_with("yield/")).count();
+        assert!(of_tasks > 100, "{of_tasks} lines beside tasks of the workload: {:?}", &lines[900..910]);
+        assert!(lines.iter().all(|line| line.cpu.0 < 2) && lines.iter().any(|line| line.time > TimeNs::ZERO));
+    }
+}
+
+/// `-v` shows what the scheduler's callbacks cost, which of its integers have changed and what is in its maps.
+#[test]
+fn the_state_of_a_scheduler_is_shown() {
+    if clang().is_none() {
+        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    }
+    let lab = Schedlab::new("state");
+    compile("prints", "bpf", &lab.path("p.bpf.o")).unwrap();
+    let sim = ["sim", "-s", "./p.bpf.o", "-w", "cpuhog:ntasks=3,ttime=3s", "-c", "1", "--json", "r.json"];
+    let ended = lab.run(&[&sim[..], &["-v"]].concat(), LIMIT);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
+    let run = lab.record("r.json");
+    let queued = run.printed.lines.len() as u64 - 1 + run.printed.left_out;
+    let cost = run.callbacks.iter().find(|cost| cost.name == "enqueue").unwrap();
+    assert_eq!(cost.calls, queued);
+    assert!(cost.insns > 20 * queued && cost.time.0 > queued, "{cost:?}");
+    let table = |name: &str| run.tables.iter().find(|table| table.name == name).unwrap();
+    let globals = &table("globals").rows;
+    assert!(globals.contains(&vec!["balance".into(), "0".into(), format!("-{queued}")]), "{globals:?}");
+    assert!(globals.contains(&vec!["queued_on[0]".into(), "0".into(), queued.to_string()]), "{globals:?}");
+    assert!(!globals.iter().any(|row| row[0] == "never" || row[0] == "queued_on[1]"), "{globals:?}");
+    let tasks = table("map tasks");
+    assert!(tasks.meaning.starts_with("HASH, 3 entries of at most 100"), "{}", tasks.meaning);
+    let times = |row: &Vec<String>| row[2].strip_prefix("{times=")?.split(',').next()?.parse::<u64>().ok();
+    let mut pids: Vec<&str> = tasks.rows.iter().map(|row| row[0].as_str()).collect();
+    pids.sort_unstable();
+    assert_eq!(pids, ["1001", "1002", "1003"]);
+    assert_eq!(tasks.rows.iter().filter_map(times).sum::<u64>(), queued, "{:?}", tasks.rows);
+    let slots = table("map slots");
+    assert_eq!(slots.rows.len(), 64, "the first ones");
+    assert!(
+        slots.meaning.contains("the first 64 values") && slots.meaning.contains("left out"),
+        "{}",
+        slots.meaning
+    );
+    for words in [
+        "insns/call",
+        "enqueue",
+        "map slots: ARRAY, 200 entries",
+        "integers of the object that the run has changed",
+    ] {
+        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
+    }
+    let quiet = lab.run(&sim, LIMIT);
+    assert!(!quiet.out.contains("insns/call") && !quiet.out.contains("map slots"), "{}", quiet.out);
+    assert!(lab.record("r.json").tables.is_empty() && lab.record("r.json").trace_hash == run.trace_hash);
 }
 
 /// A task that has run alone is no further than one that comes later, which has no claim for the time before.

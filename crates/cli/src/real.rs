@@ -174,6 +174,9 @@ pub(crate) fn run_here(
         if let Some(why) = &result.not_observed {
             output::note(&format!("waits are not in the results: {why}"));
         }
+        if let Some(why) = &result.not_printed {
+            output::note(&format!("lines of bpf_printk() are not in the results: {why}"));
+        }
         for warning in &result.kernel_warnings {
             output::note(&format!("kernel: {warning}"));
         }
@@ -210,6 +213,8 @@ pub(crate) fn record(
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
         warnings: unconfigured(scheduler).into_iter().chain(starvation).collect(),
+        printed: result.printed,
+        callbacks: Vec::new(),
         tasks: result.tasks,
         task_waits: result.task_waits,
         after_ejection: None,

@@ -11,15 +11,17 @@ use crate::target::Target;
 use crate::trace_file::TraceFile;
 use crate::trust::{provenance, unconfigured};
 use crate::workload;
-use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TimeNs};
+use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs};
 use schedlab_bpf::Compiler;
 use schedlab_report::{Document, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::{BpfScheduler, LoadOptions, Message};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
-use schedlab_trace::{Backend, RunRecord, Series, TimelineSink, Window, WorkloadRecord};
+use schedlab_trace::{
+    Backend, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window, WorkloadRecord,
+};
 use schedlab_workload::{Scenario, TaskSpec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ pub(crate) struct Watch {
     pub(crate) waits: bool,
     /// Who runs where in this part of the run goes into the record.
     pub(crate) timeline: Option<Window>,
+    /// The scheduler's maps, and its integers that have changed, go into the record.
+    pub(crate) contents: bool,
     /// Ends the run without a result.
     pub(crate) stop: StopFlag,
 }
@@ -145,7 +149,7 @@ impl Simulation {
         let trace = target.map(|target| TraceFile::start(&target, scenario)).transpose()?;
         let sinks = trace.iter().map(TraceFile::sink).collect();
         let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
-        let (record, _) = self.run_watched(scenario, watch)?;
+        let record = self.run_watched(scenario, watch)?;
         trace.map_or(Ok(()), TraceFile::finish).map(|()| record)
     }
 
@@ -165,7 +169,7 @@ impl Simulation {
         let sinks: Vec<SharedSink> = vec![sink.clone()];
         let mark = sampling.mark.clone();
         let watch = Watch { sinks, schedule_events: true, mark, stop, ..Watch::default() };
-        let (mut record, _) = self.run_watched(&scenario, watch)?;
+        let mut record = self.run_watched(&scenario, watch)?;
         let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
         let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
         let read = taken.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
@@ -184,15 +188,11 @@ impl Simulation {
         Ok(record)
     }
 
-    /// The same with somebody looking on, and the last lines that the scheduler printed (`bpf_printk()`).
+    /// The same with somebody looking on.
     ///
     /// # Errors
     /// See [`Simulation::run_alone`].
-    pub(crate) fn run_watched(
-        &self,
-        scenario: &Scenario,
-        watch: Watch,
-    ) -> Result<(RunRecord, Vec<String>), Failure> {
+    pub(crate) fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<RunRecord, Failure> {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.checkers = self.checkers;
@@ -211,8 +211,13 @@ impl Simulation {
             config.sinks.push(timeline.clone());
         }
         let mut class = self.class(watch.mark.as_deref())?;
-        if let (Class::Ext(scheduler), true) = (&mut class, watch.priorities) {
-            scheduler.watch_priorities();
+        if let Class::Ext(scheduler) = &mut class {
+            if watch.priorities {
+                scheduler.watch_priorities();
+            }
+            if watch.contents {
+                scheduler.remember_globals();
+            }
         }
         let result = run(&config, scenario, class).map_err(|error| match error {
             SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
@@ -222,13 +227,16 @@ impl Simulation {
             }
         })?;
         drop(config);
-        let messages = result.scheduler.as_ref().map(|s| s.messages().0.to_vec()).unwrap_or_default();
         let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
             let (name, object) = (&self.scheduler.name, self.scheduler.object.as_deref());
             let table = SwapTable::find(name, object, |name| loaded.variable(name).ok())?;
             Some(table.confidences(&|pointer, len| loaded.arena_bytes(pointer, len)))
         });
+        let loaded = result.scheduler.as_ref().filter(|_| watch.contents);
+        let contents = loaded.map(|loaded| loaded.changed_globals().into_iter().chain(loaded.map_contents()));
+        let contents: Vec<SchedulerTable> = contents.into_iter().flatten().collect();
         let mut record = self.record(scenario, result);
+        record.tables.extend(contents);
         let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.waits = explainer.map(|explainer| explainer.finish(record.duration));
         if let (Some(waits), Some(confidences)) = (&mut record.waits, &confidences) {
@@ -236,7 +244,7 @@ impl Simulation {
         }
         let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
-        Ok((record, messages))
+        Ok(record)
     }
 
     fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
@@ -268,6 +276,8 @@ impl Simulation {
             series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tables: self.scheduler.tables(&tables),
+            printed: result.scheduler.as_ref().map(|loaded| printed(scenario, loaded)).unwrap_or_default(),
+            callbacks: result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default(),
             tasks: result.tasks,
             task_waits: result.waits,
             warnings: unconfigured(&self.scheduler).into_iter().chain(result.warnings).collect(),
@@ -307,6 +317,24 @@ pub(crate) fn parties(scenario: &Scenario) -> Vec<Party> {
         Party { name: task.name.clone(), thread: thread(at), process, prio: prio(task) }
     };
     scenario.tasks.iter().enumerate().map(party).collect()
+}
+
+/// What the scheduler printed, with the workload's names of tasks.
+fn printed(scenario: &Scenario, loaded: &BpfScheduler) -> Printed {
+    let (lines, count) = loaded.messages();
+    let name = |(task, comm): &(TaskId, [u8; 16])| match scenario.tasks.get(task.index()) {
+        Some(task) => task.name.clone(),
+        None => {
+            String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+        }
+    };
+    let line = |line: &Message| PrintedLine {
+        time: line.time,
+        cpu: line.cpu,
+        task: line.current.as_ref().map(name).unwrap_or_default(),
+        text: line.text.clone(),
+    };
+    Printed { lines: lines.iter().map(line).collect(), left_out: count - lines.len() as u64 }
 }
 
 /// The part of a run after its scheduler has left.

@@ -14,6 +14,7 @@ pub mod kernel_log;
 pub mod load;
 mod machine;
 mod observe;
+mod printed;
 mod private;
 pub mod session;
 pub mod signals;

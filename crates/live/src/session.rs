@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric, Nice};
 use schedlab_trace::waits::{Party, Waits};
-use schedlab_trace::{Distribution, ExitKind, Series, TaskRecord, WaitRecord};
+use schedlab_trace::{Distribution, ExitKind, Printed, Series, TaskRecord, WaitRecord};
 use schedlab_workload::Scenario;
 
 use crate::command::{self, Ended, Invocation, Verdict};
@@ -15,6 +15,7 @@ use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
 use crate::observe::{Observer, SeenTask};
+use crate::printed::PrintWatcher;
 use crate::signals;
 use crate::waits::WaitWatcher;
 
@@ -107,6 +108,10 @@ pub struct RunResult {
     pub waits: Option<Waits>,
     /// Its switches and wakeups, where they were asked for.
     pub recording: Option<Recording>,
+    /// What the scheduler printed.
+    pub printed: Printed,
+    /// Why that is not known.
+    pub not_printed: Option<String>,
     /// Why there are no observed metrics, where they were asked for.
     pub not_observed: Option<String>,
 }
@@ -138,8 +143,19 @@ pub fn run_inspected(
     };
     let watcher = plan.explain_waits.then(WaitWatcher::start).transpose()?;
     let events = plan.record.then(EventWatcher::start).transpose()?;
+    // Before the scheduler is there, which may print as it begins.
+    let (printed, not_printed) = match plan.scheduler.map(|_| PrintWatcher::start()) {
+        None => (None, None),
+        Some(Ok(watcher)) => (Some(watcher), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
     let mut loaded = plan.scheduler.map(load::load).transpose()?;
-    let watchers = Watchers { observer: observer.as_ref(), waits: watcher.as_ref(), events: events.as_ref() };
+    let watchers = Watchers {
+        observer: observer.as_ref(),
+        waits: watcher.as_ref(),
+        events: events.as_ref(),
+        printed: printed.as_ref(),
+    };
     let mut result = match plan.work {
         Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), watchers)?,
         Work::Command(command) => run_command(command, loaded.as_mut(), watchers)?,
@@ -165,6 +181,10 @@ pub fn run_inspected(
             exit.after.get_or_insert(result.elapsed);
         }
     }
+    if let Some(printed) = printed {
+        result.printed = printed.finish(result.begin_ns, &result.thread_names);
+    }
+    result.not_printed = not_printed;
     if let Some(log) = log {
         let warnings = log.messages().into_iter().filter(|message| message.is_warning());
         result.kernel_warnings = warnings.map(|message| message.text).collect();
@@ -188,6 +208,7 @@ struct Watchers<'a> {
     observer: Option<&'a Observer>,
     waits: Option<&'a WaitWatcher>,
     events: Option<&'a EventWatcher>,
+    printed: Option<&'a PrintWatcher>,
 }
 
 impl Watchers<'_> {
@@ -201,6 +222,9 @@ impl Watchers<'_> {
     fn drain(&self) {
         if let Some(events) = self.events {
             events.drain();
+        }
+        if let Some(printed) = self.printed {
+            printed.drain();
         }
     }
 }
@@ -248,6 +272,7 @@ fn run_scenario(
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());
     close.extend(watchers.waits.map(WaitWatcher::descriptors).unwrap_or_default());
     close.extend(watchers.events.map(EventWatcher::descriptors).unwrap_or_default());
+    close.extend(watchers.printed.map(PrintWatcher::descriptors).unwrap_or_default());
     let options = ExecOptions { spin_rate: plan.spin_rate, close };
     let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
         watchers.drain();

@@ -350,10 +350,11 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use schedlab_base::{DurationNs, Metric};
+    use schedlab_base::{CpuId, DurationNs, Metric, TimeNs};
     use schedlab_trace::{
-        AfterEjection, Bucket, Counter, Distribution, ExitKind, ExitRecord, Provenance, SchedulerTable,
-        Series, TaskRecord, WaitFigures, WaitRecord, WaitScope, WorstWait,
+        AfterEjection, Bucket, CallbackCost, Counter, Distribution, ExitKind, ExitRecord, Printed,
+        PrintedLine, Provenance, SchedulerTable, Series, TaskRecord, WaitFigures, WaitRecord, WaitScope,
+        WorstWait,
     };
 
     /// A made-up run for tests of this room.
@@ -407,6 +408,21 @@ pub(crate) mod tests {
             priorities: Vec::new(),
             timeline: None,
             waits: None,
+            printed: Printed {
+                lines: vec![PrintedLine {
+                    time: TimeNs(1_500),
+                    cpu: CpuId(1),
+                    task: "client/0".into(),
+                    text: "enqueue 7".into(),
+                }],
+                left_out: 2,
+            },
+            callbacks: vec![CallbackCost {
+                name: "enqueue".into(),
+                calls: 4,
+                insns: 100,
+                time: DurationNs(2_000),
+            }],
             tables: vec![SchedulerTable {
                 name: "trusted".into(),
                 meaning: "who is trusted".into(),

@@ -5,6 +5,7 @@ use crate::comparison::{Cell, Comparison, Sample, Verdict, scheduler_label};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
 use crate::names::visible_json;
+use crate::printed_json::{CallbackFile, PrintedFile, callbacks_in, callbacks_out, is_zero, printed_in};
 use crate::ranking::Ranked;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
 use crate::units::unit;
@@ -245,6 +246,12 @@ struct Run {
     counter_meanings: Pairs<String>,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     scheduler_tables: Pairs<Table>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    callbacks: Pairs<CallbackFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    printed: Vec<PrintedFile>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    printed_left_out: u64,
     #[serde(default)]
     tasks: Vec<Task>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -454,6 +461,9 @@ fn run_out(run: &RunRecord) -> Run {
         counters: Pairs(run.counters.iter().map(|c| (c.name.clone(), c.value)).collect()),
         counter_meanings: Pairs(meant.map(|c| (c.name.clone(), c.meaning.clone())).collect()),
         scheduler_tables: Pairs(run.tables.iter().map(|t| (t.name.clone(), table_out(t))).collect()),
+        callbacks: callbacks_out(&run.callbacks),
+        printed: run.printed.lines.iter().map(PrintedFile::new).collect(),
+        printed_left_out: run.printed.left_out,
         tasks: run.tasks.iter().map(Task::new).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
         warnings: run.warnings.iter().map(WarningFile::new).collect(),
@@ -599,6 +609,8 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         series: series_in(run.series),
         counters: counters_in(run.counters, run.counter_meanings),
         tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
+        printed: printed_in(run.printed, run.printed_left_out),
+        callbacks: callbacks_in(run.callbacks),
         tasks: run.tasks.into_iter().map(Task::read).collect(),
         task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,
         warnings: run.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?,

@@ -44,8 +44,18 @@ struct TrackDescriptor {
     uuid: Option<u64>,
     #[prost(string, optional, tag = "2")]
     name: Option<String>,
+    #[prost(message, optional, tag = "4")]
+    thread: Option<ThreadDescriptor>,
     #[prost(message, optional, tag = "8")]
     counter: Option<CounterDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ThreadDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pid: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    tid: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,19 +70,27 @@ struct TrackEvent {
     kind: Option<i32>,
     #[prost(uint64, optional, tag = "11")]
     track_uuid: Option<u64>,
+    #[prost(string, optional, tag = "23")]
+    name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     counter_value: Option<i64>,
 }
 
-/// `TrackEvent.Type.TYPE_COUNTER`, `CounterDescriptor.Unit.UNIT_COUNT` and
+/// `TrackEvent.Type.TYPE_INSTANT`, `TYPE_COUNTER`, `CounterDescriptor.Unit.UNIT_COUNT` and
 /// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`, without which track events are
 /// passed over.
+const TYPE_INSTANT: i32 = 3;
 const TYPE_COUNTER: i32 = 4;
 const UNIT_COUNT: i32 = 2;
 const STATE_CLEARED: u32 = 1;
 
 /// The counter's track; chosen.
 const WAITING: u64 = 1;
+
+/// The tracks of lines that the scheduler prints: of each CPU's idle task, and of each thread. Chosen: no CPU and no thread has a
+/// number above 2^32.
+const PRINTED_CPU: u64 = 1 << 32;
+const PRINTED_THREAD: u64 = 2 << 32;
 
 #[derive(Clone, PartialEq, Message)]
 struct ProcessTree {
@@ -176,6 +194,8 @@ pub struct PerfettoSink<W: Write> {
     events: u64,
     /// Tasks that are runnable without running.
     waiting: BTreeSet<TaskId>,
+    /// The tracks of printed lines that have been described.
+    printing: BTreeSet<u64>,
 }
 
 impl<W: Write> PerfettoSink<W> {
@@ -195,6 +215,7 @@ impl<W: Write> PerfettoSink<W> {
             failed: None,
             events: 0,
             waiting: BTreeSet::new(),
+            printing: BTreeSet::new(),
         };
         let leaders = sink.parties.iter().filter(|party| party.thread == party.process);
         let processes = leaders.map(|leader| process(leader, INIT)).collect();
@@ -208,6 +229,7 @@ impl<W: Write> PerfettoSink<W> {
             uuid: Some(WAITING),
             name: Some("tasks waiting for a CPU".to_string()),
             counter: Some(CounterDescriptor { unit: Some(UNIT_COUNT) }),
+            thread: None,
         };
         let counter = TracePacket {
             timestamp: Some(0),
@@ -301,9 +323,28 @@ impl<W: Write> PerfettoSink<W> {
             kind: Some(TYPE_COUNTER),
             track_uuid: Some(WAITING),
             counter_value: Some(self.waiting.len() as i64),
+            name: None,
         };
         let packet = TracePacket { timestamp: Some(time.0), track_event: Some(event), ..self.packet() };
         self.write(packet);
+    }
+
+    /// The track of lines printed beside this task, described when it is first used.
+    fn printing_track(&mut self, cpu: CpuId, task: Option<TaskId>) -> u64 {
+        let uuid = match task {
+            Some(task) => PRINTED_THREAD | u64::from(task.0),
+            None => PRINTED_CPU | u64::from(cpu.0),
+        };
+        if self.printing.insert(uuid) {
+            let thread = task.map(|task| {
+                let pid = self.party(task).map_or_else(|| self.pid(task), |party| party.process);
+                ThreadDescriptor { pid: Some(pid), tid: Some(self.pid(task)) }
+            });
+            let name = task.is_none().then(|| format!("bpf_printk, CPU {} idle", cpu.0));
+            let track = TrackDescriptor { uuid: Some(uuid), name, thread, counter: None };
+            self.write(TracePacket { timestamp: Some(0), track_descriptor: Some(track), ..self.packet() });
+        }
+        uuid
     }
 
     fn comm(&self, task: Option<TaskId>, cpu: CpuId) -> String {
@@ -334,6 +375,7 @@ impl<W: Write> PerfettoSink<W> {
         }
         if let (Some(prev), TaskState::Exited) = (prev, state) {
             self.children.remove(&prev);
+            self.printing.remove(&(PRINTED_THREAD | u64::from(prev.0)));
         }
     }
 
@@ -393,6 +435,16 @@ impl<W: Write> Sink for PerfettoSink<W> {
             | EventKind::DsqInsert { .. } => {}
         }
     }
+
+    fn printed(&mut self, time: TimeNs, cpu: CpuId, task: Option<TaskId>, text: &str) {
+        let event = TrackEvent {
+            kind: Some(TYPE_INSTANT),
+            track_uuid: Some(self.printing_track(cpu, task)),
+            name: Some(visible(text).into_owned()),
+            counter_value: None,
+        };
+        self.write(TracePacket { timestamp: Some(time.0), track_event: Some(event), ..self.packet() });
+    }
 }
 
 #[cfg(test)]
@@ -439,6 +491,32 @@ mod tests {
         assert_eq!((switch.next_comm.as_deref(), switch.next_prio), (Some("hog/0"), Some(125)));
         let born = &trace.packet[2].process_tree.as_ref().unwrap().processes[0];
         assert_eq!((born.pid, born.ppid, born.cmdline[0].as_str()), (Some(1002), Some(1001), "hog/0"));
+    }
+
+    #[test]
+    fn printed_lines_are_instants_of_the_task_or_the_idle_cpu() {
+        let mut bytes = Vec::new();
+        let mut sink = PerfettoSink::new(&mut bytes, hog(), 1001);
+        let hog = Some(TaskId(0));
+        sink.printed(TimeNs(4), CpuId(1), hog, "one");
+        sink.printed(TimeNs(5), CpuId(1), hog, "two\u{1b}[2J");
+        sink.printed(TimeNs(6), CpuId(3), None, "three");
+        sink.finish().unwrap();
+        let trace = Trace::decode(bytes.as_slice()).unwrap();
+        let tracks: Vec<&TrackDescriptor> =
+            trace.packet[2..].iter().filter_map(|packet| packet.track_descriptor.as_ref()).collect();
+        assert_eq!(tracks.len(), 2, "each track is described once");
+        let thread = tracks[0].thread.as_ref().unwrap();
+        assert_eq!((thread.pid, thread.tid), (Some(1001), Some(1001)));
+        assert_eq!(tracks[1].name.as_deref(), Some("bpf_printk, CPU 3 idle"));
+        let instants = trace.packet.iter().filter_map(|packet| {
+            let event = packet.track_event.as_ref()?;
+            assert_eq!(event.kind, Some(TYPE_INSTANT));
+            Some((packet.timestamp?, event.track_uuid, event.name.clone()?))
+        });
+        let (task, idle) = (tracks[0].uuid, tracks[1].uuid);
+        let expected = [(4, task, "one"), (5, task, "two\u{fffd}[2J"), (6, idle, "three")];
+        assert!(instants.eq(expected.map(|(time, track, text)| (time, track, text.to_string()))));
     }
 
     #[test]

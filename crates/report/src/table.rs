@@ -6,7 +6,8 @@ use crate::names::cell;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{
-    Counter, ExitRecord, RunRecord, TaskRecord, WaitFigures, WaitRecord, WaitScope, WorkloadRecord, WorstWait,
+    CallbackCost, Counter, ExitRecord, Printed, PrintedLine, RunRecord, TaskRecord, WaitFigures, WaitRecord,
+    WaitScope, WorkloadRecord, WorstWait,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -149,6 +150,51 @@ pub fn counters_table(run: &RunRecord) -> String {
     let row = |c: &Counter| [c.name.clone(), c.value.to_string(), c.meaning.clone()][..columns].to_vec();
     let rows: Vec<Vec<String>> = run.counters.iter().map(row).collect();
     table(&["counter", "value", "meaning"][..columns], &[1], &rows)
+}
+
+/// What the scheduler's callbacks cost: how often they were called, and instructions and simulated time, in all and per call.
+pub fn callbacks_table(run: &RunRecord) -> String {
+    let row = |cost: &CallbackCost| {
+        let per_call = |value: u64| number(value as f64 / cost.calls.max(1) as f64);
+        vec![
+            cost.name.clone(),
+            cost.calls.to_string(),
+            cost.insns.to_string(),
+            per_call(cost.insns),
+            number(cost.time.0 as f64 / 1e3),
+            per_call(cost.time.0),
+        ]
+    };
+    let rows: Vec<Vec<String>> = run.callbacks.iter().map(row).collect();
+    table(&["callback", "calls", "insns", "insns/call", "us", "ns/call"], &[1, 2, 3, 4, 5], &rows)
+}
+
+/// What the scheduler printed, at most `limit` lines, as the kernel's trace has them: time since the run began, CPU and current
+/// task. Says how many are left out; nothing for a scheduler that printed nothing.
+pub fn printed_text(run: &RunRecord, limit: usize) -> String {
+    let Printed { lines, left_out } = &run.printed;
+    let all = lines.len() as u64 + left_out;
+    if all == 0 {
+        return String::new();
+    }
+    let row = |line: &PrintedLine| {
+        let task = if line.task.is_empty() { "<idle>" } else { &line.task };
+        let time = format!("{:.6}", line.time.0 as f64 / 1e9);
+        vec![time, line.cpu.0.to_string(), task.to_string(), line.text.clone()]
+    };
+    let rows: Vec<Vec<String>> = lines.iter().take(limit).map(row).collect();
+    let plural = if all == 1 { "" } else { "s" };
+    let mut text = format!("The scheduler printed {all} line{plural} (bpf_printk)");
+    let more = all - rows.len() as u64;
+    text.push_str(&match (more, rows.is_empty()) {
+        (0, _) => "\n".to_string(),
+        (_, true) => "; -v shows them\n".to_string(),
+        (_, false) => format!("; the first {}, {more} more are left out\n", rows.len()),
+    });
+    if !rows.is_empty() {
+        text.push_str(&table(&["time s", "CPU", "task", "line"], &[0, 1], &rows));
+    }
+    text
 }
 
 /// The tables that the scheduler has left.
@@ -385,6 +431,34 @@ mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
     use schedlab_stats::Level;
+
+    #[test]
+    fn printed_lines_are_told_with_what_is_left_out() {
+        let mut one = run("o1", 1, 2.0);
+        let short = printed_text(&one, 0);
+        assert_eq!(short, "The scheduler printed 3 lines (bpf_printk); -v shows them\n");
+        let long = printed_text(&one, usize::MAX);
+        assert!(
+            long.starts_with(
+                "The scheduler printed 3 lines (bpf_printk); the first 1, 2 more are left out\n"
+            )
+        );
+        assert!(long.ends_with("0.000002    1  client/0  enqueue 7\n"), "{long}");
+        one.printed.left_out = 0;
+        one.printed.lines[0].task.clear();
+        let idle = printed_text(&one, usize::MAX);
+        assert!(
+            idle.starts_with("The scheduler printed 1 line (bpf_printk)\n") && idle.contains("<idle>"),
+            "{idle}"
+        );
+        one.printed.lines.clear();
+        assert_eq!(printed_text(&one, usize::MAX), "");
+        let costs = callbacks_table(&one);
+        assert!(
+            costs.lines().last().unwrap().split_whitespace().eq(["enqueue", "4", "100", "25", "2", "500"]),
+            "{costs}"
+        );
+    }
 
     #[test]
     fn columns_line_up_without_trailing_blanks() {

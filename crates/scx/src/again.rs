@@ -30,6 +30,7 @@ impl BpfScheduler {
         self.mem.restore(&start.memory);
         self.state.clone_from(&start.state);
         self.readers = OpsSet::EMPTY;
+        self.costs = Default::default();
     }
 
     /// Writes the first bytes of a global variable, as user space does through the map that holds it.

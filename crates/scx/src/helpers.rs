@@ -1,7 +1,7 @@
 //! What generic helpers ask of the simulated kernel: time, identity, locks, timers, output.
 
 use crate::join::Join;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, TaskId, TimeNs};
 use schedlab_bpf::helpers::{Env, LockKind};
 use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
@@ -112,8 +112,13 @@ impl Env for Join<'_> {
         self.k.timer_cancel(TimerId(timer))
     }
 
-    fn trace(&mut self, text: &str) {
-        self.state.messages.push(text);
+    fn trace(&mut self, text: &str, insns: u64) {
+        self.settle(insns);
+        let ctx = self.k.ctx();
+        let current = ctx.current.and_then(|task| Some((task, self.k.get_task(task)?.comm)));
+        let (time, cpu) = (ctx.now, ctx.cpu);
+        let line = self.state.messages.push(time, cpu, current, text);
+        self.k.printed(&line);
     }
 
     fn jiffies(&mut self, vm: &Vm<'_>) -> u64 {
@@ -140,20 +145,35 @@ const MAX_MESSAGES: usize = 1000;
 /// Longest message kept, as the kernel's trace buffer line.
 const MAX_MESSAGE_LEN: usize = 1024;
 
+/// A line that a program printed with `bpf_printk()`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// When.
+    pub time: TimeNs,
+    /// Where.
+    pub cpu: CpuId,
+    /// The current task there with its name in the kernel; nothing for the idle task.
+    pub current: Option<(TaskId, [u8; 16])>,
+    /// The line without its end.
+    pub text: String,
+}
+
 /// What programs printed with `bpf_printk()`: the first ones, and how many in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Messages {
-    pub(crate) lines: Vec<String>,
+    pub(crate) lines: Vec<Message>,
     pub(crate) count: u64,
 }
 
 impl Messages {
-    fn push(&mut self, text: &str) {
+    /// Keeps a line if it is one of the first, and gives it in the length in which lines are kept.
+    fn push(&mut self, time: TimeNs, cpu: CpuId, current: Option<(TaskId, [u8; 16])>, text: &str) -> String {
         self.count += 1;
+        let text: String = text.trim_end_matches('\n').chars().take(MAX_MESSAGE_LEN).collect();
         if self.lines.len() < MAX_MESSAGES {
-            let line = text.trim_end_matches('\n');
-            self.lines.push(line.chars().take(MAX_MESSAGE_LEN).collect());
+            self.lines.push(Message { time, cpu, current, text: text.clone() });
         }
+        text
     }
 }
 

@@ -20,6 +20,7 @@
 mod again;
 mod args;
 mod callbacks;
+mod contents;
 mod files;
 mod guest;
 mod helpers;
@@ -39,6 +40,7 @@ mod state;
 mod unconfigured;
 
 pub use again::Start;
+pub use helpers::Message;
 pub use kfunc::prototypes;
 pub use load::LoadOptions;
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};

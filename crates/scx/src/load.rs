@@ -1,12 +1,13 @@
 //! From an object file to a scheduler: the object is joined to the simulated kernel's types, functions and machine.
 
 use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
+use crate::contents::map_types;
 use crate::guest::Guest;
 use crate::kernel_model;
 use crate::kfunc;
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
-use crate::scheduler::{BpfScheduler, DEFAULT_BUDGET, ExtraOps, Write};
+use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Write};
 use crate::settings;
 use crate::state::KernelState;
 use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
@@ -136,6 +137,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
+    let map_types = map_types(object, |name| image.runtime.maps.find(name));
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
@@ -161,6 +163,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         writes,
         priority_place,
         priorities: None,
+        costs: [Cost::default(); OP_COUNT],
+        globals: Vec::new(),
+        map_types,
     })
 }
 

@@ -1,11 +1,13 @@
 //! A loaded sched_ext object as a scheduler of the simulation.
 
-use crate::callbacks::OP_COUNT;
+use crate::callbacks::{OP_COUNT, OPS};
+use crate::contents::{Global, MapTypes};
 use crate::guest::Guest;
+use crate::helpers::Message;
 use crate::join::{Join, TASK_PT_REGS};
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::state::State;
-use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::insn::{Insn, op};
 use schedlab_bpf::link::{Image, ImageVariable};
@@ -15,7 +17,7 @@ use schedlab_sim::{
     Kernel, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind,
     TracePoints,
 };
-use schedlab_trace::{ExitKind, ExitRecord, Priorities, PriorityCourse};
+use schedlab_trace::{CallbackCost, ExitKind, ExitRecord, Priorities, PriorityCourse};
 
 /// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
 /// hundred instructions each, a hundred times over; the kernel itself has no such limit, but a watchdog.
@@ -54,6 +56,30 @@ pub struct BpfScheduler {
     pub(crate) priority_place: Option<PriorityPlace>,
     /// Where it was asked for and the object shows priorities.
     pub(crate) priorities: Option<PriorityWatch>,
+    /// By [`OpKind`].
+    pub(crate) costs: [Cost; OP_COUNT],
+    /// The object's integers as they were, where that was asked for.
+    pub(crate) globals: Vec<Global>,
+    /// The maps that the object declares.
+    pub(crate) map_types: Vec<MapTypes>,
+}
+
+/// What the runs of programs cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    calls: u64,
+    insns: u64,
+    /// In simulated nanoseconds.
+    time: u64,
+}
+
+impl Cost {
+    #[inline(always)]
+    fn add(&mut self, insns: u64, begin: TimeNs, end: TimeNs) {
+        self.calls += 1;
+        self.insns += insns;
+        self.time += end.0.saturating_sub(begin.0);
+    }
 }
 
 /// Bytes that user space writes into a variable.
@@ -137,8 +163,20 @@ impl BpfScheduler {
     }
 
     /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
-    pub fn messages(&self) -> (&[String], u64) {
+    pub fn messages(&self) -> (&[Message], u64) {
         (&self.state.messages.lines, self.state.messages.count)
+    }
+
+    /// What the callbacks that were called cost so far, in the order of `struct sched_ext_ops`; timers and trace points last.
+    pub fn callback_costs(&self) -> Vec<CallbackCost> {
+        let named =
+            OPS.iter().map(|(op, name, cid_name)| (*op, if self.cid_form { *cid_name } else { *name }));
+        let all = named.chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
+        let cost = |(op, name): (OpKind, &str)| {
+            let Cost { calls, insns, time } = self.costs[op as usize];
+            CallbackCost { name: name.to_string(), calls, insns, time: DurationNs(time) }
+        };
+        all.map(cost).filter(|cost| cost.calls > 0).collect()
     }
 
     /// Records that programs put into ring buffers and that were taken out for the reader there is not.
@@ -192,6 +230,7 @@ impl BpfScheduler {
             self.report(k, &fault);
             return 0;
         }
+        let begin = k.ctx().now;
         let mut join = Join { k, state: &mut self.state, charged: 0, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
@@ -202,10 +241,12 @@ impl BpfScheduler {
         match outcome {
             Ok(done) => {
                 self.end(k, op, done.insns - charged);
+                self.costs[op as usize].add(done.insns, begin, k.ctx().now);
                 if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
                 self.fail(k, op, &fault, charged);
+                self.costs[op as usize].add(fault.insns(), begin, k.ctx().now);
                 0
             }
         }

@@ -76,6 +76,14 @@ impl crate::Kernel {
         }
     }
 
+    /// Tells the sinks of a line that the scheduler prints now.
+    pub fn printed(&self, text: &str) {
+        let (time, cpu, current) = (self.ctx.now.min(self.limit), self.ctx.cpu, self.ctx.current);
+        for sink in &self.trace.sinks {
+            sink.borrow_mut().printed(time, cpu, current, text);
+        }
+    }
+
     /// Tells the sinks that asked for it what priority a task has from now on.
     pub(crate) fn tell_priority(&mut self, task: TaskId) {
         if self.wait_events {

@@ -112,6 +112,10 @@ pub trait Sink {
     /// Takes the name of a task, which holds for the events that follow. Told in real runs only: of a simulated one the
     /// names are known beforehand.
     fn named(&mut self, _task: TaskId, _name: &str) {}
+
+    /// Takes a line that the scheduler printed (`bpf_printk()`) on this CPU while this task was the current one; no task is the
+    /// idle task.
+    fn printed(&mut self, _time: TimeNs, _cpu: CpuId, _task: Option<TaskId>, _text: &str) {}
 }
 
 impl Sink for () {

@@ -22,8 +22,8 @@ pub use histogram::Histogram;
 pub use latency::{LongWait, TaskWaits, WaitKind};
 pub use priority::{Priorities, PriorityCourse, PriorityPoint};
 pub use record::{
-    AfterEjection, Backend, Counter, ExitKind, ExitRecord, Provenance, RunRecord, SchedulerTable, Series,
-    TaskRecord, WorkloadRecord,
+    AfterEjection, Backend, CallbackCost, Counter, ExitKind, ExitRecord, Printed, PrintedLine, Provenance,
+    RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
 };
 pub use summary::{Look, Summary, TaskSummary};
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};

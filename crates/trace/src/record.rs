@@ -5,7 +5,7 @@ use crate::priority::PriorityCourse;
 use crate::timeline::Timeline;
 use crate::wait_record::{WaitRecord, Warning};
 use crate::waits::Waits;
-use schedlab_base::{DurationNs, Metric};
+use schedlab_base::{CpuId, DurationNs, Metric, TimeNs};
 
 /// Where a run took place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +175,41 @@ pub struct SchedulerTable {
     pub rows: Vec<Vec<String>>,
 }
 
+/// A line that a scheduler printed with `bpf_printk()`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrintedLine {
+    /// When, since the run began; 0 for what was printed before.
+    pub time: TimeNs,
+    /// Where.
+    pub cpu: CpuId,
+    /// The current task there; empty for the idle task.
+    pub task: String,
+    /// The line without its end.
+    pub text: String,
+}
+
+/// What a scheduler printed: the first lines, since a flood of them is not kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// The first lines, in the order in which they were printed.
+    pub lines: Vec<PrintedLine>,
+    /// How many further lines were printed.
+    pub left_out: u64,
+}
+
+/// What the calls of one of a scheduler's callbacks cost in a simulated run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackCost {
+    /// The member of `struct sched_ext_ops`; `timer` for functions of BPF timers, `tracing` for programs at trace points.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// BPF instructions, with what helpers and kernel functions count as instructions.
+    pub insns: u64,
+    /// Simulated time that passed inside of it: its instructions, the kernel functions it calls, locks it waits for.
+    pub time: DurationNs,
+}
+
 /// What a run was made of: hashes (SHA-256) of contents, not of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
@@ -230,6 +265,10 @@ pub struct RunRecord {
     pub counters: Vec<Counter>,
     /// The tables that the scheduler has left, in order of name, without those that are empty.
     pub tables: Vec<SchedulerTable>,
+    /// What the scheduler printed.
+    pub printed: Printed,
+    /// What the scheduler's callbacks cost, those that were called; nothing in real runs.
+    pub callbacks: Vec<CallbackCost>,
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,

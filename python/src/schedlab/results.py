@@ -130,6 +130,25 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class PrintedLine:
+    """A line of `bpf_printk()`: `task` was the current one on the CPU, empty for the idle task."""
+
+    time_ns: int
+    cpu: int
+    task: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CallbackCost:
+    """What the calls of a callback cost: BPF instructions, and simulated time."""
+
+    calls: int
+    insns: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
 class AfterEjection:
     """The rest of a run after its scheduler had left, under the kernel's own class."""
 
@@ -160,6 +179,12 @@ class Run:
     counters: dict[str, int] = field(default_factory=dict)
     counter_meanings: dict[str, str] = field(default_factory=dict)
     """What is counted, for the counters whose object says so."""
+    callbacks: dict[str, CallbackCost] = field(default_factory=dict)
+    """What the scheduler's callbacks cost, of simulated runs."""
+    printed: list[PrintedLine] = field(default_factory=list)
+    """The first lines that the scheduler printed with `bpf_printk()`."""
+    printed_left_out: int = 0
+    """How many more it printed."""
     task_waits: list[TaskWaits] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
     provenance: Provenance = field(default_factory=Provenance)
@@ -334,6 +359,8 @@ def _run(data: Mapping[str, Any]) -> Run:
         metrics={name: _read(Metric, metric) for name, metric in data["metrics"].items()},
         histograms={name: _read(Histogram, one) for name, one in data.get("histograms", {}).items()},
         series={name: _read(Series, series) for name, series in data.get("series", {}).items()},
+        printed=[_read(PrintedLine, line) for line in data.get("printed", [])],
+        callbacks={name: _read(CallbackCost, one) for name, one in data.get("callbacks", {}).items()},
         tasks=[_read(Task, task) for task in data["tasks"]],
         task_waits=[_task_waits(one) for one in data.get("task_waits", [])],
         warnings=[_read(RunWarning, one) for one in data.get("warnings", [])],

@@ -206,7 +206,8 @@ fn print<E: Env>(
     let form = caller.bytes(form.0)?;
     let form = form[..form.len().min(MAX_TEXT as usize)].to_vec();
     Ok(caller.format(&form, values)?.map(|line| {
-        caller.env.trace(line.trim_end_matches('\n'));
+        let insns = caller.insns();
+        caller.env.trace(line.trim_end_matches('\n'), insns);
         line.len() as u64
     }))
 }

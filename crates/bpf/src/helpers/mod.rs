@@ -117,8 +117,8 @@ pub trait Env: Host {
     /// Disarms a timer; says whether it was armed.
     fn timer_cancel(&mut self, timer: u32) -> bool;
 
-    /// A line that the program printed for people.
-    fn trace(&mut self, text: &str);
+    /// A line that the program printed for people, after so many instructions.
+    fn trace(&mut self, text: &str, insns: u64);
 
     /// Ticks since boot.
     fn jiffies(&mut self, vm: &Vm<'_>) -> u64;

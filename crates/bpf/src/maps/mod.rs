@@ -8,6 +8,7 @@
 //! least recently of all, where the kernel approximates that per CPU.
 
 mod arena;
+mod entries;
 mod hash;
 mod places;
 mod ring;
@@ -17,6 +18,7 @@ mod storage;
 pub use storage::CREATE as STORAGE_CREATE;
 
 pub use arena::Arena;
+pub use entries::MapEntry;
 pub(crate) use places::ValuePlace;
 pub(crate) use special::find_in as find_special;
 pub use special::{Special, SpecialKind};

@@ -48,6 +48,14 @@ impl Storage {
         }
     }
 
+    /// The owners with their values, in order of the owners.
+    pub(super) fn owned(&self) -> impl Iterator<Item = (u32, GuestAddr)> + '_ {
+        (0u32..)
+            .zip(&self.by_owner)
+            .filter(|(_, slot)| **slot != 0)
+            .map(|(owner, slot)| (owner, self.address(slot - 1)))
+    }
+
     fn address(&self, slot: u32) -> GuestAddr {
         self.chunks[(slot / CHUNK) as usize].offset(u64::from(slot % CHUNK) * self.stride)
     }

@@ -241,7 +241,7 @@ impl Env for TestHost {
     fn timer_cancel(&mut self, timer: u32) -> bool {
         self.armed.remove(&timer).is_some()
     }
-    fn trace(&mut self, text: &str) {
+    fn trace(&mut self, text: &str, _insns: u64) {
         self.lines.push(text.to_string());
     }
     fn jiffies(&mut self, _: &Vm<'_>) -> u64 {

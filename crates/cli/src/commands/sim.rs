@@ -6,7 +6,6 @@ use crate::deadline::TimeLimit;
 use crate::defect;
 use crate::entry;
 use crate::failure::Failure;
-use crate::output;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
@@ -20,9 +19,9 @@ use crate::workload::fixed_end;
 use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
-    Document, after_ejection_text, counters_table, goals_text, judge_goals, latency_table, longest_waits,
-    metrics_table, priorities_svg, run_summary, scheduler_tables, task_waits_table, tasks_table, waits_table,
-    warnings_text,
+    Document, after_ejection_text, callbacks_table, counters_table, goals_text, judge_goals, latency_table,
+    longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
+    task_waits_table, tasks_table, waits_table, warnings_text,
 };
 use schedlab_trace::RunRecord;
 use std::num::NonZeroUsize;
@@ -80,17 +79,14 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let mut watch =
         Watch { mark: args.sched_mark.clone(), priorities, stop: deadline.stop(), ..Watch::default() };
     watch.waits = args.explain_waits;
+    watch.contents = verbose;
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
     let open = streams.open(&scenario, &simulation.machine, &mut watch)?;
     let run = defect::guard(|| simulation.describe(), || simulation.run_watched(&scenario, watch));
     drop(deadline);
     progress.borrow().finish();
-    let (run, messages) = run?;
-    if verbose {
-        messages.iter().for_each(|line| output::note(&format!("scheduler: {line}")));
-    }
-    let document = judged(run, &scenario.goals);
+    let document = judged(run?, &scenario.goals);
     let in_their_place = others().any(Target::is_stdout);
     let tables =
         if in_their_place { String::new() } else { tables(&document, Shown::of(&args.history, verbose)) };
@@ -194,9 +190,16 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> 
         text.push('\n');
         text.push_str(&counters_table(run));
     }
+    if verbose && !run.callbacks.is_empty() {
+        text.push_str(&format!("\n{}", callbacks_table(run)));
+    }
     if verbose {
         text.push_str(&format!("\n{}", task_waits_table(run)));
         text.push_str(&scheduler_tables(run));
+    }
+    let printed = printed_text(run, if verbose { usize::MAX } else { 0 });
+    if !printed.is_empty() {
+        text.push_str(&format!("\n{printed}"));
     }
     text.push_str(&goals_text(goals));
     text.push_str(&after_ejection_text(run));

@@ -1,0 +1,60 @@
+//! What is in a map, for people who look at it from outside.
+
+use super::{MapId, MapTable, Store};
+use crate::memory::GuestAddr;
+
+/// One value of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapEntry<'a> {
+    /// The key's bytes; the number of the owner (a task's slot) in a storage map, none in a queue.
+    pub key: &'a [u8],
+    /// The CPU whose value it is, in maps with one for each.
+    pub cpu: Option<u32>,
+    /// Where the value is.
+    pub value: GuestAddr,
+}
+
+impl MapTable {
+    /// Shows the values of a map in its order: arrays by index, hash maps as they were inserted, queues from the oldest, storage
+    /// by owner. False for a map without values that can be read: ring buffers, arenas, maps of maps or programs.
+    pub fn visit(&self, id: MapId, look: &mut dyn FnMut(MapEntry<'_>)) -> bool {
+        let Some(map) = self.get(id) else { return false };
+        match &map.store {
+            Store::Array { .. } | Store::PercpuArray { .. } => {
+                let copies = if matches!(map.store, Store::Array { .. }) { 1 } else { self.nr_cpus };
+                for index in 0..map.max_entries {
+                    for copy in 0..copies {
+                        let Some(value) = map.element(index, copy, self.nr_cpus) else { continue };
+                        look(MapEntry {
+                            key: &index.to_le_bytes(),
+                            cpu: (copies > 1).then_some(copy),
+                            value,
+                        });
+                    }
+                }
+            }
+            Store::Hash(hash) => {
+                for slot in hash.slots() {
+                    for copy in 0..hash.copies() {
+                        let Some(value) = hash.value(slot, copy) else { continue };
+                        let cpu = (hash.copies() > 1).then_some(copy);
+                        look(MapEntry { key: hash.key(slot), cpu, value });
+                    }
+                }
+            }
+            Store::Queue { base, stride, head, len, .. } => {
+                for number in 0..u64::from(*len) {
+                    let place = (u64::from(*head) + number) % u64::from(map.max_entries.max(1));
+                    look(MapEntry { key: &[], cpu: None, value: base.offset(place * stride) });
+                }
+            }
+            Store::Storage(storage) => {
+                for (owner, value) in storage.owned() {
+                    look(MapEntry { key: &owner.to_le_bytes(), cpu: None, value });
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+}
