@@ -39,9 +39,10 @@ mod trust;
 mod workload;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use failure::{Code, Failure};
 use std::process::ExitCode;
+use suggest::did_you_mean;
 
 fn main() -> ExitCode {
     defect::install();
@@ -114,6 +115,13 @@ fn in_words(error: &clap::Error) -> String {
         && found.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     {
         return format!("'{found}' is negative, or no flag; numbers and times start at 0");
+    }
+    if let (Some(ContextValue::String(found)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    {
+        let command = Cli::command();
+        let near = did_you_mean(found, command.get_subcommands().map(clap::Command::get_name));
+        return format!("error: unrecognized subcommand '{found}'{near}");
     }
     let one_workload = |found: &ContextValue| found.to_string().starts_with("--workload ");
     if error.kind() == clap::error::ErrorKind::ArgumentConflict

@@ -75,7 +75,9 @@ impl Scheduler {
             return Ok(found(Some(Cow::Owned(bytes))));
         }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
-        let near = did_you_mean(policy, names.iter().copied().chain([FAIR]));
+        let with_swap = names.iter().map(|name| format!("{name}{SWAP}"));
+        let all = names.iter().chain([&FAIR]).map(ToString::to_string).chain(with_swap);
+        let near = did_you_mean(name, all);
         Err(Failure::usage(format!(
             "no scheduler named '{name}'{near}; there are: {}, each also with {SWAP}, and {FAIR} (or give an object file: *.bpf.o)",
             names.join(", ")

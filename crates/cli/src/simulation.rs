@@ -6,6 +6,7 @@ use crate::defect;
 use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::Scheduler;
+use crate::suggest::did_you_mean;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
@@ -123,7 +124,10 @@ impl Simulation {
         };
         match (self.loaded()?, mark) {
             (Class::Ext(mut scheduler), Some(mark)) => {
-                scheduler.mark_by(mark).map_err(named)?;
+                scheduler.mark_by(mark).map_err(|error| {
+                    let counters = scheduler.counters().into_iter().map(|(name, _)| name);
+                    named(error + &did_you_mean(mark, counters))
+                })?;
                 Ok(Class::Ext(scheduler))
             }
             (Class::Fair, Some(_)) => Err(named("it has no counters".into())),

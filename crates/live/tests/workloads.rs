@@ -88,6 +88,7 @@ fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
         end: End::AllExit,
         metrics: Vec::new(),
         series: Vec::new(),
+        goals: Vec::new(),
     }
 }
 

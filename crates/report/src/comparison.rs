@@ -1,6 +1,8 @@
 //! Schedulers compared: per workload, machine, CPU count and metric, each against
 //! the baseline.
 
+use crate::format::number;
+use crate::table::unit_text;
 use crate::workload_names::WorkloadNames;
 use schedlab_base::Better;
 use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
@@ -337,12 +339,17 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
         let workload = names.get(&c.cell.workload);
         let under = if names.are_several() { format!(" under {workload}") } else { String::new() };
         let place = format!("{} of {}{under} on {} CPUs", c.metric, c.candidate.scheduler, c.cell.cpus);
-        let percent = 100.0 * c.half_width.unwrap_or(0.0) / c.baseline.moments.mean.abs();
+        let (half, mean) = (c.half_width.unwrap_or(0.0), c.baseline.moments.mean.abs());
+        let spread = if mean > 0.0 {
+            format!("{:.0} %", 100.0 * half / mean)
+        } else {
+            format!("{} {}", number(half), unit_text(c.unit)).trim_end().to_string()
+        };
         let cure = c.runs_needed.map_or_else(
             || "more runs than are feasible would show a difference as small as the measured one".to_string(),
             |runs| format!("about {runs} runs would show a difference as large as the measured one"),
         );
-        advice.push(format!("{place}: the spread is large (+/- {percent:.0} %); {cure}"));
+        advice.push(format!("{place}: the spread is large (+/- {spread}); {cure}"));
     }
     advice
 }
@@ -524,6 +531,11 @@ pub(crate) mod tests {
     #[test]
     fn too_few_runs_and_wide_intervals_get_advice() {
         let of = |a: &[f64], b: &[f64]| advice(&compare(&runs(a, b), Level::P95, 1.0)[..1]);
+        let none = of(&[0.0, 0.0, 0.0], &[1.0, 9.0, 2.0]);
+        assert!(
+            none[0].contains("the spread is large (+/- ") && none[0].contains(" messages/s)"),
+            "{none:?}"
+        );
         assert!(of(&[10.0], &[20.0])[0].contains("1 run(s) on a side"));
         let text = of(&[10.0, 20.0, 30.0], &[11.0, 15.0, 39.0]);
         assert!(

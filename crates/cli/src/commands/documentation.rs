@@ -129,7 +129,9 @@ fn rendered(command: Command, name: &str) -> io::Result<Vec<u8>> {
         }
         section.to_writer(&mut text)?;
     }
-    Ok(text)
+    // The parser has no name for what stands behind the options: examples, and words about them.
+    let text = String::from_utf8_lossy(&text).replace("\n.SH EXTRA\nExamples:\n", "\n.SH EXAMPLES\n");
+    Ok(text.into_bytes())
 }
 
 /// The rows of a table of [`REFERENCE`] that begins with `first_row`, as plain text.

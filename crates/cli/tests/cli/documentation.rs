@@ -113,7 +113,7 @@ fn manual_pages() {
     assert!(folder.run("man").ok().contains(".TH schedlab 1"));
     folder.run("man .").ok();
     for command in COMMANDS {
-        assert!(folder.read(&format!("schedlab-{command}.1")).contains("EXTRA"), "{command}");
+        assert!(folder.read(&format!("schedlab-{command}.1")).contains("\n.SH EXAMPLES\n"), "{command}");
     }
     let page = folder.read("schedlab-sim.1");
     for section in ["EXIT STATUS", "ENVIRONMENT", "FILES"] {

@@ -104,7 +104,12 @@ fn ranges_of_cpus() {
 #[test]
 fn names_that_are_nearly_right() {
     refused("sim -s vanila -w cpuhog", &["'vanila'; did you mean 'vanilla'?"]);
-    refused("sim -s o2+swap -w cpuhog", &["did you mean 'o1'?"]);
+    refused("sim -s o2+swap -w cpuhog", &["did you mean 'o1+swap'?"]);
+    refused("sim -s o1+swp -w cpuhog", &["did you mean 'o1+swap'?"]);
+    refused("smi -s o1 -w cpuhog", &["'smi'; did you mean 'sim'?"]);
+    refused("sim -s o1 -w cyclictest:policy=fifoo", &["did you mean 'fifo'?"]);
+    let samples = "sim -s o1 -w cpuhog:ttime=1ms --sched-samples s.csv --sched-mark nr_piks";
+    refused(samples, &["--sched-mark", "did you mean 'nr_picks'?"]);
     refused("sim -s eevdf -w cpuhgo", &["did you mean 'cpuhog'?"]);
     refused("sim -s eevdf -w cpuhog:ntask=2", &["'ntask'", "did you mean 'ntasks'?"]);
     refused("sim -s eevdf -w cpuhog -m moderm", &["did you mean 'modern'?"]);

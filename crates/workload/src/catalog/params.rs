@@ -1,6 +1,7 @@
 //! Parameters of the built-in workloads: their kinds, and reading them from
 //! `NAME:key=value,key=value`.
 
+use crate::suggest::did_you_mean;
 use schedlab_base::{DurationNs, Nice};
 use std::fmt;
 
@@ -262,8 +263,12 @@ impl Params {
 
 fn checked(workload: &str, info: &ParamInfo, text: &str) -> Result<Value, CatalogError> {
     info.parse(text).ok_or_else(|| {
+        let near = match info.kind {
+            ParamKind::Word(words) => did_you_mean(text, words),
+            _ => String::new(),
+        };
         CatalogError(format!(
-            "workload {workload}, parameter {}: '{text}' is not {}",
+            "workload {workload}, parameter {}: '{text}' is not {}{near}",
             info.name,
             info.expected()
         ))

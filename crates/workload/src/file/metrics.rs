@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-use super::{Names, Outcome, fault, list};
+use super::{Names, Outcome, fault, listed};
 use crate::measure::{CounterId, Formula, MetricSpec, SpanFigure, SpanId, TimeUnit};
 
 /// One figure.
@@ -134,7 +134,9 @@ fn span_formula(
 fn counter(metric: &Entry, at: usize, names: &Names) -> Outcome<Option<CounterId>> {
     let Some(name) = &metric.counter else { return Ok(None) };
     match names.counters.get(name) {
-        None => fault(at, format!("no program counts '{name}'; there are: {}", list(&names.counters))),
+        None => {
+            fault(at, format!("no program counts '{name}'; there are: {}", listed(name, &names.counters)))
+        }
         counter => Ok(counter.copied()),
     }
 }
@@ -142,7 +144,9 @@ fn counter(metric: &Entry, at: usize, names: &Names) -> Outcome<Option<CounterId
 fn span(metric: &Entry, at: usize, names: &Names) -> Outcome<Option<SpanId>> {
     let Some(name) = &metric.span else { return Ok(None) };
     match names.spans.get(name) {
-        None => fault(at, format!("no program has a span '{name}'; there are: {}", list(&names.spans))),
+        None => {
+            fault(at, format!("no program has a span '{name}'; there are: {}", listed(name, &names.spans)))
+        }
         span => Ok(span.copied()),
     }
 }

@@ -23,6 +23,7 @@ use crate::scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
     SemKind, Semaphore, TaskSpec, Watched,
 };
+use crate::suggest::did_you_mean;
 
 /// Why a workload file is refused: names file, line and cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -405,7 +406,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
         let Some(&program) = names.programs.get(name) else {
             return fault(
                 task.program.span().start,
-                format!("no program '{name}'; there are: {}", list(&names.programs)),
+                format!("no program '{name}'; there are: {}", listed(name, &names.programs)),
             );
         };
         let (nices, affinity) = (nices(task, at)?, affinity(task, at)?);
@@ -501,9 +502,11 @@ fn affinity(task: &Task, at: usize) -> Outcome<Option<CpuMask>> {
 }
 
 /// The names of a table, for messages.
-fn list<T>(table: &BTreeMap<String, T>) -> String {
+/// The names that there are, and the one nearest to a name that is none of them.
+fn listed<T>(wanted: &str, table: &BTreeMap<String, T>) -> String {
     let names: Vec<&str> = table.keys().map(String::as_str).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    let all = if names.is_empty() { "none".into() } else { names.join(", ") };
+    all + &did_you_mean(wanted, names)
 }
 
 #[cfg(test)]

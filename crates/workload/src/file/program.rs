@@ -1,6 +1,6 @@
 //! Programs in text: one operation a line.
 
-use super::{Fault, Named, Names, Outcome, Spanned, fault, list, policy};
+use super::{Fault, Named, Names, Outcome, Spanned, fault, listed, policy};
 use crate::measure::{CounterId, SpanId};
 use crate::program::{Amount, ChangeId, MAX_TIMERS, Op, Program, TimerSlot};
 use crate::scenario::Attribute;
@@ -164,7 +164,10 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         "signal-wait" => Op::SigWait,
         "kill" => match names.tasks.get(line.word(1)?) {
             Some(&task) => Op::Kill(task),
-            None => return line.fail(&format!("no such task; there are: {}", list(&names.tasks))),
+            None => {
+                return line
+                    .fail(&format!("no such task; there are: {}", listed(line.word(1)?, &names.tasks)));
+            }
         },
         "yield" => Op::Yield,
         "exec" => Op::Exec,
@@ -177,7 +180,10 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         }),
         "fork" => match names.programs.get(line.word(1)?) {
             Some(&program) => Op::Fork { program },
-            None => return line.fail(&format!("no such program; there are: {}", list(&names.programs))),
+            None => {
+                let there = listed(line.word(1)?, &names.programs);
+                return line.fail(&format!("no such program; there are: {there}"));
+            }
         },
         "nice" | "policy" | "cpus" => change(line, names)?,
         "count" => {
@@ -207,7 +213,9 @@ fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         "self" => None,
         name => match names.tasks.get(name) {
             Some(&task) => Some(task),
-            None => return line.fail(&format!("no such task; there are: self, {}", list(&names.tasks))),
+            None => {
+                return line.fail(&format!("no such task; there are: self, {}", listed(name, &names.tasks)));
+            }
         },
     };
     let value = line.word(2)?;
@@ -270,7 +278,7 @@ fn timer(line: &Line<'_>) -> Outcome<Op> {
 fn on_object(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
     let name = line.word(1)?;
     let Some(&object) = names.objects.get(name) else {
-        return line.fail(&format!("no object '{name}'; there are: {}", list(&names.objects)));
+        return line.fail(&format!("no object '{name}'; there are: {}", listed(name, &names.objects)));
     };
     Ok(match (line.words[0], object) {
         ("io", Named::Disk(disk)) => Op::Io { disk, service: line.duration(2)? },
