@@ -168,10 +168,12 @@ fn the_state_of_a_scheduler_is_shown() {
     let lab = Schedlab::new("state");
     compile("prints", "bpf", &lab.path("p.bpf.o")).unwrap();
     let sim = ["sim", "-s", "./p.bpf.o", "-w", "cpuhog:ntasks=3,ttime=3s", "-c", "1", "--json", "r.json"];
-    let ended = lab.run(&[&sim[..], &["-v"]].concat(), LIMIT);
+    let ended = lab.run(&[&sim[..], &["-v", "--perfetto", "t.pftrace"]].concat(), LIMIT);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
     let run = lab.record("r.json");
     let queued = run.printed.lines.len() as u64 - 1 + run.printed.left_out;
+    let trace = String::from_utf8_lossy(&std::fs::read(lab.path("t.pftrace")).unwrap()).into_owned();
+    assert_eq!(trace.matches("queues 10").count() as u64, queued, "the trace has every line");
     let cost = run.callbacks.iter().find(|cost| cost.name == "enqueue").unwrap();
     assert_eq!(cost.calls, queued);
     assert!(cost.insns > 20 * queued && cost.time.0 > queued, "{cost:?}");

@@ -119,3 +119,19 @@ fn deep_nesting_is_an_error_and_no_end_of_the_stack() {
         assert!(done.code == 2 && told && done.err.lines().count() == 1, "{line}: {done:?}");
     }
 }
+
+#[test]
+fn a_real_run_says_beforehand_how_long_it_takes() {
+    let folder = Folder::new();
+    // No VM is booted: what is announced comes first.
+    let run = |words: &str| folder.run(&format!("run --vm --kernel /nonexistent -s eevdf {words}"));
+    let long = run("-w mixed");
+    assert!(long.err.starts_with("schedlab: one run of 60 s; --duration makes it less\n"), "{long:?}");
+    let limited = run("-w mixed --duration 12s");
+    assert!(limited.err.starts_with("schedlab: one run of 12 s;"), "{limited:?}");
+    // The work of a chat decides how long it takes; its limit says little.
+    for words in ["-w mixed --duration 9s", "-w chat --duration 1h", "-q -w mixed", "-- true"] {
+        let silent = run(words);
+        assert!(!silent.err.contains("one run of"), "{words}: {silent:?}");
+    }
+}
