@@ -270,23 +270,29 @@ impl Engine for Compiler {
 }
 
 /// A run in progress, as its host sees it.
+///
+/// Compiled code reads and writes members by their offsets (`native`); the first ones are those that it needs most.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Vm<'a> {
+    /// Instructions that may still be executed. While compiled code runs, those of its running block are taken off already.
+    left: u64,
+    /// Index of the operation that called the host.
+    at: u32,
+    /// What compiled code keeps of the run.
+    span: native::Span,
     /// The guest's memory.
     pub mem: &'a mut Memory,
     /// The program.
     pub code: &'a Code,
     native: Option<&'a Native>,
     frames: &'a mut Frames,
-    /// Index of the operation that called the host.
-    at: usize,
-    executed: u64,
     budget: u64,
     probe_faults: u64,
 }
 
 impl<'a> Vm<'a> {
-    #[inline]
+    #[inline(always)]
     fn new(
         code: &'a Code,
         native: Option<&'a Native>,
@@ -294,15 +300,22 @@ impl<'a> Vm<'a> {
         frames: &'a mut Frames,
         budget: u64,
     ) -> Vm<'a> {
-        Vm { mem, code, native, frames, at: 0, executed: 0, budget, probe_faults: 0 }
+        let span = native::Span::default();
+        Vm { left: budget, at: 0, span, mem, code, native, frames, budget, probe_faults: 0 }
     }
 
     #[inline(always)]
     fn run<H: Host>(mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<Done, Fault> {
-        match self.call_with(func, registers(args), host) {
-            Ok(r0) => Ok(Done { r0, insns: self.executed, probe_faults: self.probe_faults }),
+        let (frames_used, args) = (self.mem.frames_used, registers(args));
+        let result = match self.native {
+            Some(native) => native::begin(&mut self, native, func, args, host),
+            None => interpret::call(&mut self, func, args, host),
+        };
+        self.mem.frames_used = frames_used;
+        match result {
+            Ok(r0) => Ok(Done { r0, insns: self.insns(), probe_faults: self.probe_faults }),
             Err(mut fault) => {
-                fault.set_insns(self.executed);
+                fault.set_insns(self.insns());
                 Err(fault)
             }
         }
@@ -312,13 +325,19 @@ impl<'a> Vm<'a> {
     #[inline]
     #[must_use]
     pub fn insns(&self) -> u64 {
-        self.executed
+        self.budget - self.left
+    }
+
+    /// Sets that number, which is no more than the budget.
+    #[inline(always)]
+    fn set_insns(&mut self, executed: u64) {
+        self.left = self.budget - executed;
     }
 
     /// Instructions that the run may still execute.
     #[must_use]
     pub fn budget_left(&self) -> u64 {
-        self.budget.saturating_sub(self.executed)
+        self.left
     }
 
     /// Counts work that a call does for the program, as if it were so many instructions: see [`WORK_FREE`].
@@ -327,8 +346,13 @@ impl<'a> Vm<'a> {
     /// [`FaultKind::Budget`] when the run's budget is used up by it.
     #[inline]
     pub fn work(&mut self, insns: u64) -> Result<(), Fault> {
-        self.executed = self.executed.saturating_add(insns);
-        if self.executed > self.budget { Err(self.exhausted()) } else { Ok(()) }
+        match self.left.checked_sub(insns) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(self.exhausted()),
+        }
     }
 
     /// As [`Vm::work`], for `bytes` that a call reads or writes.
@@ -345,21 +369,21 @@ impl<'a> Vm<'a> {
 
     #[cold]
     fn exhausted(&mut self) -> Fault {
-        self.executed = self.budget;
+        self.left = 0;
         FaultKind::Budget { limit: self.budget }.into()
     }
 
     /// The instruction that called the host.
     #[must_use]
     pub fn location(&self) -> Location {
-        self.location_of(self.at)
+        self.location_of(self.at as usize)
     }
 
     /// The same as a number, which [`Code::location`] turns into a place.
     #[inline]
     #[must_use]
     pub fn site(&self) -> u32 {
-        self.at as u32
+        self.at
     }
 
     /// Calls a function of the program from within a host's call, with r1 to r5, and returns its r0. The callee continues
@@ -369,15 +393,10 @@ impl<'a> Vm<'a> {
     /// The fault that ended the callee; pass it on to end the whole run.
     #[inline(never)]
     pub fn call<H: Host>(&mut self, func: FuncId, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
-        self.call_with(func, args, host)
-    }
-
-    #[inline(always)]
-    fn call_with<H: Host>(&mut self, func: FuncId, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
         let frames_used = self.mem.frames_used;
         let caller = self.at;
         let result = match self.native {
-            Some(native) => native::call(self, native, func, args, host),
+            Some(native) => native::nested(self, native, func, args, host),
             None => interpret::call(self, func, args, host),
         };
         self.mem.frames_used = frames_used;

@@ -253,6 +253,13 @@ pub(crate) enum Store {
     Kernel,
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Memory {
+    /// Where compiled code finds the object that is up to date, and the number of frames.
+    pub(crate) const FRESH_AT: usize = std::mem::offset_of!(Memory, fresh);
+    pub(crate) const FRAMES_USED_AT: usize = std::mem::offset_of!(Memory, frames_used);
+}
+
 impl Memory {
     /// An address space with nothing but the stack in it.
     ///
@@ -464,12 +471,6 @@ impl Memory {
     #[inline]
     pub fn forget_fresh(&mut self) {
         self.fresh = Fresh::default();
-    }
-
-    /// The object that is up to date.
-    #[inline]
-    pub(crate) fn fresh(&self) -> Fresh {
-        self.fresh
     }
 
     /// The permission of the page that holds `addr`.

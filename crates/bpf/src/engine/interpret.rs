@@ -27,7 +27,7 @@ pub(super) fn call<H: Host>(
     let mut regs: Registers = [0; 16];
     regs[1..6].copy_from_slice(&args);
     regs[10] = vm.push_frame(0)?;
-    vm.at = entry;
+    vm.at = entry as u32;
     match run(vm, &mut regs, entry, bottom, host) {
         Ok(()) => Ok(regs[0]),
         Err(fault) => Err(locate(vm, fault, bottom)),
@@ -37,7 +37,7 @@ pub(super) fn call<H: Host>(
 /// Adds this span's frames to a fault's backtrace: the faulting or calling instruction, then the call sites.
 #[cold]
 pub(super) fn locate(vm: &Vm<'_>, mut fault: Fault, bottom: u32) -> Fault {
-    fault.push_location(vm.location_of(vm.at));
+    fault.push_location(vm.location_of(vm.at as usize));
     for depth in (bottom + 1..vm.mem.frames_used).rev() {
         let call_site = vm.frames[depth as usize].return_to.saturating_sub(1);
         fault.push_location(vm.location_of(call_site));
@@ -219,10 +219,11 @@ pub(super) fn run<H: Host>(
     let ops: &[Op] = &code.ops;
     let budget = vm.budget;
     let mut pc = entry;
-    let mut executed = vm.executed;
+    let mut executed = vm.insns();
     loop {
         if executed >= budget {
-            (vm.executed, vm.at) = (executed, pc);
+            vm.set_insns(executed);
+            vm.at = pc as u32;
             return Err(FaultKind::Budget { limit: budget }.into());
         }
         // SAFETY: every value that `pc` takes is an index into `ops`. It starts at a function's entry and goes on to the
@@ -233,7 +234,7 @@ pub(super) fn run<H: Host>(
         pc += 1;
         executed += 1;
         // The state that a host and a fault's reader see.
-        macro_rules! sync { () => { (vm.executed, vm.at) = (executed, pc - 1) }; }
+        macro_rules! sync { () => {{ vm.set_insns(executed); vm.at = (pc - 1) as u32; }}; }
         macro_rules! dst { () => { regs[o.dst as usize] }; }
         macro_rules! src { () => { regs[o.src as usize] }; }
         macro_rules! fault { ($e:expr) => {{ sync!(); return Err($e.into()); }}; }
@@ -266,7 +267,7 @@ pub(super) fn run<H: Host>(
             let value: u64 = $value;
             match vm.mem.store::<$n>(addr, value) {
                 Ok(Store::Done) => {}
-                Ok(Store::Kernel) => { sync!(); host.kernel_store(GuestAddr(addr), $n, value, vm)?; executed = vm.executed; }
+                Ok(Store::Kernel) => { sync!(); host.kernel_store(GuestAddr(addr), $n, value, vm)?; executed = vm.insns(); }
                 Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Write)?; }
             }
         }}; }
@@ -347,18 +348,18 @@ pub(super) fn run<H: Host>(
             Store16K => store!(2, o.imm as u64), Store16X => store!(2, src!()),
             Store32K => store!(4, o.imm as u64), Store32X => store!(4, src!()),
             Store64K => store!(8, o.imm as u64), Store64X => store!(8, src!()),
-            Atomic32 => { sync!(); atomic::<4, H>(vm, regs, o, host)?; executed = vm.executed; }
-            Atomic64 => { sync!(); atomic::<8, H>(vm, regs, o, host)?; executed = vm.executed; }
+            Atomic32 => { sync!(); atomic::<4, H>(vm, regs, o, host)?; executed = vm.insns(); }
+            Atomic64 => { sync!(); atomic::<8, H>(vm, regs, o, host)?; executed = vm.insns(); }
 
             CallHelper => {
                 sync!();
                 regs[0] = host.helper(o.imm as u32, &[regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
-                executed = vm.executed;
+                executed = vm.insns();
             }
             CallKfunc => {
                 sync!();
                 regs[0] = host.kfunc(o.imm as u32, &[regs[1], regs[2], regs[3], regs[4], regs[5]], vm)?;
-                executed = vm.executed;
+                executed = vm.insns();
             }
             CallLocal => enter!(o.imm as usize),
             CallReg => {

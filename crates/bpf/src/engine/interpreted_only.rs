@@ -18,8 +18,23 @@ impl Native {
     }
 }
 
+/// What compiled code would keep of a run.
+#[derive(Debug, Default)]
+pub(super) struct Span;
+
 /// Never called, since there is no `Native`.
-pub(super) fn call<H: Host>(
+pub(super) fn begin<H: Host>(
+    _vm: &mut Vm<'_>,
+    native: &Native,
+    _func: FuncId,
+    _args: [u64; 5],
+    _host: &mut H,
+) -> Result<u64, Fault> {
+    match *native {}
+}
+
+/// Never called either.
+pub(super) fn nested<H: Host>(
     _vm: &mut Vm<'_>,
     native: &Native,
     _func: FuncId,

@@ -1,32 +1,31 @@
 //! From operations to machine code, one after the other.
 //!
-//! BPF's registers live in machine registers, r12 points at the [`Context`], r9 at the guest's memory, before which its pages'
+//! BPF's registers live in machine registers, r12 points at the run ([`Vm`]), r9 at the guest's memory, before which its pages'
 //! permissions lie, r10 and r11 are scratch. Instructions are counted by basic block: a block takes its number off
-//! [`Context::left`] when it is entered, and where that is not enough the rest of the function is interpreted, which ends
-//! exactly at the limit. What is rare or concerns the host leaves the code through one of four stubs, registers in the
-//! context.
+//! `left` when it is entered, and where that is not enough the rest of the function is interpreted, which ends exactly at
+//! the limit. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
+//! they are; they are kept over it only where something reads them later ([`Live`]).
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
-use super::{CallOuts, Context, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO, TooLong, displacement};
+use super::live::{ARGUMENTS, Live, Set};
+use super::{CallOuts, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
 use crate::code::{Code, Op, OpCode, Reg};
-use crate::engine::MAY_GOTO_LIMIT;
+use crate::engine::{MAY_GOTO_LIMIT, Vm};
 use crate::insn::op;
-use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, PAGE_COUNT, PAGE_SIZE, Perm};
+use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, Memory, PAGE_COUNT, PAGE_SIZE, Perm};
 use std::mem::offset_of;
 
 /// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
 /// where those keep them.
 const REGS: [X; 11] = [X::Rax, X::Rdi, X::Rsi, X::Rdx, X::Rcx, X::R8, X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
-/// What a call of a local function keeps for its caller.
-const KEPT: [X; 5] = [X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
-/// What a function of the host keeps for its caller, and the alignment of its stack is made of.
-const HOST_KEPT: [X; 6] = [X::Rbx, X::Rbp, X::R12, X::R13, X::R14, X::R15];
-const CONTEXT: X = X::R12;
+/// Those that the machine's convention keeps over calls, besides the frame pointer's.
+const KEPT: std::ops::RangeInclusive<usize> = 6..=9;
+const RUN: X = X::R12;
 const MEMORY: X = X::R9;
 const FRAME_POINTER: X = X::Rbp;
 /// Addresses, and whatever an operation needs.
 const TEMP: X = X::R10;
-/// The operation's index on the way to a stub, and whatever an operation needs.
+/// Whatever an operation needs.
 const TEMP2: X = X::R11;
 
 /// The permission byte of page `n` lies this far before the `n`th byte of the memory.
@@ -40,9 +39,7 @@ const PAGE_SIZE_IMM: i32 = displacement(PAGE_SIZE as usize);
 /// What compiling gives.
 pub(super) struct Emitted {
     pub(super) bytes: Vec<u8>,
-    /// Offset of the function through which the host enters.
-    pub(super) enter: u32,
-    /// Offsets of the functions, by number.
+    /// Offsets of the ways in for the host, by number of the function.
     pub(super) entries: Vec<u32>,
     /// For each operation, how many follow it in its block.
     pub(super) after: Vec<u32>,
@@ -52,9 +49,11 @@ pub(super) struct Emitted {
 struct Stubs {
     /// Does one operation in the host and goes on behind the call.
     step: Label,
-    /// Call a helper or kernel function, whose number is in `TEMP`.
+    /// Call the helper or kernel function whose number the run has; the others keep r1 to r5.
     helper: Label,
     kfunc: Label,
+    keeping_helper: Label,
+    keeping_kfunc: Label,
     /// Interprets the rest of the function, then returns from it.
     interpret: Label,
 }
@@ -75,6 +74,7 @@ struct Emitter<'a> {
     /// By operation.
     labels: Vec<Label>,
     after: Vec<u32>,
+    live: Live,
     stubs: Stubs,
     rare: Vec<Rare>,
     /// By register: its value, where the block has set it to a number. Variables are addressed so.
@@ -88,13 +88,14 @@ struct Emitter<'a> {
 pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let ops = &code.ops[..];
     let mut asm = Asm::new(most);
-    let (stubs, enter) = stubs(&mut asm);
+    let stubs = stubs(&mut asm);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let leaders = leaders(code);
-    let constants = [None; REGS.len()];
-    let mut emitter =
-        Emitter { asm, ops, labels, after: after(&leaders)?, stubs, rare: Vec::new(), constants };
+    let (after, live, constants) = (after(&leaders)?, Live::new(code), [None; REGS.len()]);
+    let mut emitter = Emitter { asm, ops, labels, after, live, stubs, rare: Vec::new(), constants };
+    let mut entries = Vec::new();
     for (first, count) in code.ranges() {
+        entries.push(emitter.way_in(first, count));
         for (pc, leads) in leaders.iter().enumerate().skip(first).take(count) {
             emitter.asm.bind(emitter.labels[pc]);
             if *leads {
@@ -108,9 +109,8 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         }
         emitter.finish_rare();
     }
-    let entries = code.ranges().map(|(first, _)| emitter.asm.offset(emitter.labels[first])).collect();
-    let enter = emitter.asm.offset(enter);
-    Ok(Emitted { bytes: emitter.asm.finish()?, enter, entries, after: emitter.after })
+    let entries = entries.into_iter().map(|entry| emitter.asm.offset(entry)).collect();
+    Ok(Emitted { bytes: emitter.asm.finish()?, entries, after: emitter.after })
 }
 
 /// The operations that begin a block: entries, targets of jumps, and what follows an operation that may not go on to it
@@ -145,83 +145,88 @@ fn after(leaders: &[bool]) -> Result<Vec<u32>, TooLong> {
     Ok(after)
 }
 
-fn context(offset: usize) -> Mem {
-    Mem { base: CONTEXT, index: None, disp: displacement(offset) }
+/// A member of the run.
+fn run(offset: usize) -> Mem {
+    Mem { base: RUN, index: None, disp: displacement(offset) }
 }
 
-fn saved(register: usize) -> Mem {
-    context(offset_of!(Context, regs) + 8 * register)
+/// A member of its span.
+fn span(offset: usize) -> Mem {
+    run(offset_of!(Vm<'static>, span) + offset)
 }
 
+/// A member of what `base` points at.
+fn behind(base: X, offset: usize) -> Mem {
+    Mem { base, index: None, disp: displacement(offset) }
+}
+
+/// Saves registers where the host finds them.
 fn save(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
     for register in registers {
-        asm.store(8, saved(register), REGS[register]);
+        asm.store(8, behind(TEMP, 8 * register), REGS[register]);
     }
 }
 
 fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
     for register in registers {
-        asm.load(8, false, REGS[register], saved(register));
+        asm.load(8, false, REGS[register], behind(TEMP, 8 * register));
     }
-    asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
 }
 
-/// Calls a host's function, a member of [`CallOuts`], with the context and the operation in `TEMP2`; its answer is in
-/// eax.
+/// Calls a host's function, a member of [`CallOuts`].
 fn call_out(asm: &mut Asm, function: usize) {
-    asm.mov(Width::W64, X::Rsi, TEMP2);
-    asm.mov(Width::W64, X::Rdi, CONTEXT);
-    asm.load(8, false, TEMP, context(offset_of!(Context, outs)));
-    asm.call_indirect(Mem { base: TEMP, index: None, disp: displacement(function) });
-    asm.test(Width::W32, X::Rax, X::Rax);
+    asm.load(8, false, TEMP, span(offset_of!(Span, outs)));
+    asm.call_indirect(behind(TEMP, function));
 }
 
-/// The code that all functions share; returns also the host's way in.
-fn stubs(asm: &mut Asm) -> (Stubs, Label) {
-    // The way in, like any function of the host: r1 to r5 are where they belong, the context is in the sixth argument's
-    // register. What a program has not set is 0.
-    let enter = asm.here();
-    HOST_KEPT.into_iter().for_each(|register| asm.push(register));
-    asm.push(X::Rax);
-    asm.mov(Width::W64, CONTEXT, X::R9);
-    asm.store(8, context(offset_of!(Context, stack)), X::Rsp);
-    asm.load(8, false, FRAME_POINTER, context(offset_of!(Context, frame_pointer)));
-    asm.load(8, false, MEMORY, context(offset_of!(Context, map)));
-    [0, 6, 7, 8, 9].into_iter().for_each(|register| asm.mov_imm(REGS[register], 0));
-    asm.call_indirect(context(offset_of!(Context, entry)));
-    let leave = asm.here();
-    asm.pop(X::Rcx);
-    HOST_KEPT.into_iter().rev().for_each(|register| asm.pop(register));
+/// A stub that calls a helper or kernel function of the host.
+fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Label {
+    let here = asm.here();
+    if keeps {
+        save(asm, 1..=5);
+    }
+    asm.mov(Width::W64, X::R9, RUN);
+    call_out(asm, function);
+    asm.test(Width::W32, X::Rdx, X::Rdx);
+    asm.jump_if(If::NotEqual, stopped);
+    if keeps {
+        restore(asm, 1..=5);
+    }
+    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
+    asm.ret();
+    here
+}
+
+/// The code that all functions share.
+fn stubs(asm: &mut Asm) -> Stubs {
+    // Something stopped the run: all of the program's frames end, and its way in goes on behind its call.
+    let stopped = asm.here();
+    asm.load(8, false, X::Rsp, span(offset_of!(Span, stack)));
+    asm.alu_imm(Width::W64, Alu::Sub, X::Rsp, 8);
     asm.ret();
 
-    // Something stopped the run: all of the program's frames end.
-    let stopped = asm.here();
-    asm.load(8, false, X::Rsp, context(offset_of!(Context, stack)));
-    asm.jump(leave);
-
-    let [helper, kfunc] = [offset_of!(CallOuts, helper), offset_of!(CallOuts, kfunc)].map(|function| {
-        let here = asm.here();
-        save(asm, 1..=5);
-        asm.mov(Width::W32, X::Rdx, TEMP);
-        call_out(asm, function);
-        asm.jump_if(If::NotEqual, stopped);
-        restore(asm, 0..=5);
-        asm.ret();
-        here
-    });
+    let [helper, kfunc] = [offset_of!(CallOuts, helper), offset_of!(CallOuts, kfunc)];
+    let [keeping_helper, keeping_kfunc] = [helper, kfunc].map(|out| call_stub(asm, stopped, out, true));
+    let [helper, kfunc] = [helper, kfunc].map(|out| call_stub(asm, stopped, out, false));
 
     let step = asm.here();
     save(asm, 0..=10);
+    asm.mov(Width::W64, X::Rdi, RUN);
     call_out(asm, offset_of!(CallOuts, step));
     let otherwise = asm.label();
+    asm.test(Width::W32, X::Rax, X::Rax);
     asm.jump_if(If::NotEqual, otherwise);
     restore(asm, 0..=9);
+    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
     asm.ret();
     asm.bind(otherwise);
     asm.alu_imm(Width::W32, Alu::Cmp, X::Rax, 1);
     asm.jump_if(If::Equal, stopped);
-    // The step used up what was left: the place to go on at is in the context, the return address goes.
-    asm.load(4, false, TEMP2, context(offset_of!(Context, resume_at)));
+    // The step used up what was left: the place to go on at is in the span, the return address goes.
+    asm.load(4, false, TEMP, span(offset_of!(Span, resume_at)));
+    asm.store(4, run(offset_of!(Vm<'static>, at)), TEMP);
     asm.pop(X::Rcx);
     let saved_already = asm.label();
     asm.jump(saved_already);
@@ -231,12 +236,15 @@ fn stubs(asm: &mut Asm) -> (Stubs, Label) {
     asm.bind(saved_already);
     // The function's frame is as at its entry: one word above the alignment.
     asm.push(X::Rax);
+    asm.mov(Width::W64, X::Rdi, RUN);
     call_out(asm, offset_of!(CallOuts, interpret));
     asm.pop(X::Rcx);
+    asm.test(Width::W32, X::Rax, X::Rax);
     asm.jump_if(If::NotEqual, stopped);
     restore(asm, 0..=9);
+    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
     asm.ret();
-    (Stubs { step, helper, kfunc, interpret }, enter)
+    Stubs { step, helper, kfunc, keeping_helper, keeping_kfunc, interpret }
 }
 
 fn x(register: Reg) -> X {
@@ -275,10 +283,40 @@ enum Operand {
 }
 
 impl Emitter<'_> {
+    /// The host's way into a function, like any function of the host: r1 to r5 are where they belong, the run is in the
+    /// sixth argument's register. Registers that the program may read before it sets them are 0.
+    fn way_in(&mut self, first: usize, count: usize) -> Label {
+        let ops = &self.ops[first..first + count];
+        let calls = ops.iter().any(|op| matches!(op.code, OpCode::CallLocal | OpCode::CallReg));
+        let live = self.live.before(first);
+        let named = ops.iter().fold(0, |named: Set, op| named | 1 << op.dst as u8 | 1 << op.src as u8);
+        let used = if calls { Set::MAX } else { named };
+        let mut pushed = vec![RUN, FRAME_POINTER];
+        pushed.extend(KEPT.filter(|register| used >> register & 1 != 0).map(|register| REGS[register]));
+        if pushed.len() % 2 == 0 {
+            // The stack's alignment.
+            pushed.push(X::Rax);
+        }
+        let asm = &mut self.asm;
+        let here = asm.here();
+        pushed.iter().for_each(|register| asm.push(*register));
+        asm.mov(Width::W64, RUN, X::R9);
+        asm.store(8, span(offset_of!(Span, stack)), X::Rsp);
+        asm.load(8, false, FRAME_POINTER, span(offset_of!(Span, frame_pointer)));
+        asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
+        for register in [0].into_iter().chain(KEPT).filter(|register| calls || live >> register & 1 != 0) {
+            asm.mov_imm(REGS[register], 0);
+        }
+        asm.call(self.labels[first]);
+        pushed.iter().rev().for_each(|&register| asm.pop(if register == X::Rax { X::Rcx } else { register }));
+        asm.ret();
+        here
+    }
+
     fn enter_block(&mut self, pc: usize) {
         let count: i32 = self.asm.narrow(i64::from(self.after[pc]) + 1);
         let from = self.asm.label();
-        self.asm.alu_imm(Width::W64, Alu::Sub, context(offset_of!(Context, left)), count);
+        self.asm.alu_imm(Width::W64, Alu::Sub, run(offset_of!(Vm<'static>, left)), count);
         self.asm.jump_if(If::Below, from);
         self.rare.push(Rare::Spent { from, pc, count });
         self.constants = [None; REGS.len()];
@@ -322,9 +360,10 @@ impl Emitter<'_> {
                 }
                 Rare::Load { from, pc, back } => {
                     let step = self.asm.label();
-                    let fresh = |member| context(offset_of!(Context, fresh) + member);
+                    let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
                     let o = self.ops[pc];
                     self.asm.bind(from);
+                    self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
                     self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
                     self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
                     self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
@@ -345,15 +384,15 @@ impl Emitter<'_> {
 
     /// Gives the block's last `count` instructions back and leaves the rest of the function to the interpreter.
     fn interpret_from(&mut self, pc: usize, count: i32) {
-        self.asm.alu_imm(Width::W64, Alu::Add, context(offset_of!(Context, left)), count);
+        self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
         self.name_operation(pc);
         self.asm.jump(self.stubs.interpret);
     }
 
-    /// Puts the operation's index, of 32 bits, where the host's functions take it.
+    /// Puts the operation's index where the host's functions find it.
     fn name_operation(&mut self, pc: usize) {
-        let index: u32 = self.asm.narrow(pc);
-        self.asm.mov_imm(TEMP2, u64::from(index));
+        let index: i32 = self.asm.narrow(pc);
+        self.asm.store_imm(4, run(offset_of!(Vm<'static>, at)), index);
     }
 
     /// The operation is done by the host.
@@ -574,8 +613,8 @@ impl Emitter<'_> {
 
     /// Leaves the loop when its passes are used up, else takes one off.
     fn may_goto(&mut self, pc: usize) {
-        let left = Mem { base: TEMP, index: None, disp: MAY_GOTO_LEFT - FRAME_BYTES };
-        self.asm.load(8, false, TEMP, context(offset_of!(Context, frame)));
+        let left = Mem { base: TEMP, index: None, disp: displacement(MAY_GOTO_LEFT) - FRAME_BYTES };
+        self.asm.load(8, false, TEMP, span(offset_of!(Span, frame)));
         self.asm.alu_imm(Width::W64, Alu::Cmp, left, 0);
         let target = self.target(pc);
         self.asm.jump_if(If::Equal, target);
@@ -588,21 +627,36 @@ impl Emitter<'_> {
         let return_to: i32 = self.asm.narrow(pc + 1);
         let (too_deep, back) = (self.asm.label(), self.asm.label());
         self.rare.push(Rare::Step { from: too_deep, pc, back });
-        let frame = context(offset_of!(Context, frame));
-        let field = |offset: i32| Mem { base: TEMP, index: None, disp: offset };
+        let frame = span(offset_of!(Span, frame));
+        let mut kept: Vec<X> = vec![];
+        let live = self.live.after(pc);
+        kept.extend(KEPT.filter(|register| live >> register & 1 != 0).map(|register| REGS[register]));
+        if kept.len() % 2 == 0 {
+            // The stack's alignment.
+            kept.push(FRAME_POINTER);
+        }
         let asm = &mut self.asm;
         asm.load(8, false, TEMP, frame);
-        asm.cmp_mem(TEMP, context(offset_of!(Context, frames_end)));
+        asm.cmp_mem(TEMP, span(offset_of!(Span, frames_end)));
         asm.jump_if(If::AboveEqual, too_deep);
-        asm.store_imm(8, field(RETURN_TO), return_to);
-        asm.store_imm(8, field(MAY_GOTO_LEFT), MAY_GOTO_LIMIT_IMM);
+        asm.store_imm(8, behind(TEMP, RETURN_TO), return_to);
+        asm.store_imm(8, behind(TEMP, MAY_GOTO_LEFT), MAY_GOTO_LIMIT_IMM);
         asm.alu_imm(Width::W64, Alu::Add, frame, FRAME_BYTES);
-        KEPT.into_iter().for_each(|register| asm.push(register));
+        Self::count_frame(asm, Alu::Add);
+        kept.iter().for_each(|register| asm.push(*register));
         asm.alu_imm(Width::W64, Alu::Sub, FRAME_POINTER, FRAME_SIZE_IMM);
         asm.call(callee);
-        KEPT.into_iter().rev().for_each(|register| asm.pop(register));
+        asm.alu_imm(Width::W64, Alu::Add, FRAME_POINTER, FRAME_SIZE_IMM);
+        kept.iter().rev().for_each(|register| asm.pop(*register));
+        Self::count_frame(asm, Alu::Sub);
         asm.alu_imm(Width::W64, Alu::Sub, frame, FRAME_BYTES);
         asm.bind(back);
+    }
+
+    /// Counts a frame more or less where the host sees it.
+    fn count_frame(asm: &mut Asm, operation: Alu) {
+        asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
+        asm.alu_imm(Width::W32, operation, behind(TEMP, Memory::FRAMES_USED_AT), 1);
     }
 
     /// Casts of arena pointers between address spaces: the high half names the window, NULL stays NULL.
@@ -616,11 +670,13 @@ impl Emitter<'_> {
         self.asm.bind(null);
     }
 
-    fn call_host(&mut self, pc: usize, stub: Label) {
+    /// Calls a helper or kernel function by the stub for it, or the one that keeps r1 to r5.
+    fn call_host(&mut self, pc: usize, stub: Label, keeping: Label) {
+        // The field is of 32 bits, whatever they mean.
         let number: u32 = self.asm.narrow(self.ops[pc].imm);
-        self.asm.mov_imm(TEMP, u64::from(number));
+        self.asm.store_imm(4, span(offset_of!(Span, number)), number.cast_signed());
         self.name_operation(pc);
-        self.asm.call(stub);
+        self.asm.call(if self.live.after(pc) & ARGUMENTS == 0 { stub } else { keeping });
     }
 
     /// One operation; a line for each kind here and in the two tables below.
@@ -635,7 +691,8 @@ impl Emitter<'_> {
             Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
             Atomic32 => self.atomic(pc, Width::W32), Atomic64 => self.atomic(pc, Width::W64),
 
-            CallHelper => self.call_host(pc, self.stubs.helper), CallKfunc => self.call_host(pc, self.stubs.kfunc),
+            CallHelper => self.call_host(pc, self.stubs.helper, self.stubs.keeping_helper),
+            CallKfunc => self.call_host(pc, self.stubs.kfunc, self.stubs.keeping_kfunc),
             CallLocal => self.call_local(pc),
             // A call through a register is rare outside of helpers, which make it themselves.
             CallReg => self.interpret_from(pc, 1),

@@ -7,6 +7,7 @@
 
 mod asm;
 mod emit;
+mod live;
 
 use super::interpret::{self, Registers};
 use super::{Frame, Host, NotCompiled, Vm};
@@ -14,17 +15,17 @@ use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
 use crate::limits::MACHINE_CODE_BYTES;
-use crate::memory::{Fresh, MAX_FRAMES};
+use crate::memory::MAX_FRAMES;
 use memmap2::Mmap;
 use std::any::Any;
-use std::io;
-use std::mem::{MaybeUninit, offset_of, size_of};
+use std::mem::{self, MaybeUninit, offset_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{fmt, io, ptr};
 
 /// Bytes from one frame to the next, and where its members lie, for the compiler.
 const FRAME_BYTES: i32 = displacement(size_of::<Frame>());
-const RETURN_TO: i32 = displacement(offset_of!(Frame, return_to));
-const MAY_GOTO_LEFT: i32 = displacement(offset_of!(Frame, may_goto_left));
+const RETURN_TO: usize = offset_of!(Frame, return_to);
+const MAY_GOTO_LEFT: usize = offset_of!(Frame, may_goto_left);
 
 /// A size or distance as the machine's displacement of 32 bits. For constants: one that does not fit is no program.
 const fn displacement(bytes: usize) -> i32 {
@@ -74,25 +75,35 @@ const INTERPRET: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Native {
     text: Text,
-    enter: u32,
-    /// Offsets of the functions, by number.
+    /// Offsets of the ways into the functions, by number.
     entries: Vec<u32>,
     /// For each operation, how many follow it in its block: they are counted already when it runs.
     after: Vec<u32>,
 }
 
-/// The way in: r1 to r5, and the context, whose `entry` is called; returns r0, which means something if nothing stopped
-/// the run.
-type Enter = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Context) -> u64;
+/// What a call of the host returns, in two registers.
+#[repr(C)]
+struct Answer {
+    /// r0.
+    r0: u64,
+    /// [`GO_ON`] or [`STOPPED`].
+    status: u64,
+}
 
-/// A function that compiled code calls for one operation, given by its index.
-type CallOut = unsafe extern "sysv64" fn(*mut Context, u32) -> u32;
+/// The way in: r1 to r5, and the run, which nobody else touches meanwhile; returns r0, which means something if nothing
+/// stopped the run.
+type Enter = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) -> u64;
 
-/// The same with the number of a helper or kernel function.
-type HostCall = unsafe extern "sysv64" fn(*mut Context, u32, u32) -> u32;
+/// A function that compiled code calls for the operation [`Vm`]'s `at`.
+type CallOut = unsafe extern "sysv64" fn(*mut Vm<'_>) -> u32;
+
+/// The same for calls, of the operation's helper or kernel function: r1 to r5 are where the machine's convention has
+/// them.
+type HostCall = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) -> Answer;
 
 /// What compiled code calls, for one type of host.
 #[repr(C)]
+#[derive(Debug)]
 struct CallOuts {
     step: CallOut,
     helper: HostCall,
@@ -106,33 +117,53 @@ enum Stopped {
     Panic(Box<dyn Any + Send>),
 }
 
-/// What compiled code knows of a run. It reads and writes members by their offsets: those up to `outs`, and `regs`.
+/// What compiled code keeps of a run besides the first members of [`Vm`]: the span of frames that it fills.
 #[repr(C)]
-struct Context {
-    /// Instructions that may still be executed; those of the running block are taken off already.
-    left: u64,
+pub(super) struct Span {
+    /// The number of the helper or kernel function that is called.
+    number: u32,
+    /// Where the interpreter goes on after [`INTERPRET`].
+    resume_at: u32,
     /// The guest's memory; its pages' permissions are before it.
     map: *mut u8,
-    /// The object that loads need not ask the host about.
-    fresh: Fresh,
     /// Behind the running function's frame, and behind the last one there can be.
     frame: *mut Frame,
     frames_end: *mut Frame,
-    /// The function to run, and its r10.
-    entry: *const u8,
+    /// r10 of the function to run.
     frame_pointer: u64,
     /// The stack pointer to which a stopped run returns.
     stack: u64,
-    /// Where the interpreter goes on after [`INTERPRET`].
-    resume_at: u32,
-    outs: &'static CallOuts,
-    /// The `Vm` and the `Host` of the run; their types are those of the functions in `outs`.
-    vm: *mut (),
+    outs: *const CallOuts,
+    /// The `Host` of the run; its type is that of the functions in `outs`.
     host: *mut (),
+    /// Room for the registers, while the host has control: those that were saved on the way to it.
+    regs: *mut u64,
     stopped: Option<Stopped>,
-    /// The registers, while the host has control: those that were saved on the way to it. Last, so that nobody clears
-    /// them along with their neighbours.
-    regs: MaybeUninit<Registers>,
+}
+
+impl Default for Span {
+    #[inline(always)]
+    fn default() -> Span {
+        Span {
+            number: 0,
+            resume_at: 0,
+            map: ptr::null_mut(),
+            frame: ptr::null_mut(),
+            frames_end: ptr::null_mut(),
+            frame_pointer: 0,
+            stack: 0,
+            outs: ptr::null(),
+            host: ptr::null_mut(),
+            regs: ptr::null_mut(),
+            stopped: None,
+        }
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Span").field("frame_pointer", &self.frame_pointer).finish_non_exhaustive()
+    }
 }
 
 impl Native {
@@ -148,13 +179,29 @@ impl Native {
     fn within(code: &Code, most: usize) -> Result<Native, NotCompiled> {
         let emitted = emit::compile(code, most).map_err(|TooLong| NotCompiled::TooLong)?;
         let text = Text::new(&emitted.bytes).map_err(|error| NotCompiled::Forbidden(error.to_string()))?;
-        Ok(Native { text, enter: emitted.enter, entries: emitted.entries, after: emitted.after })
+        Ok(Native { text, entries: emitted.entries, after: emitted.after })
     }
 }
 
-/// Runs `func` as the bottom frame of a new span of frames, until its exit.
+/// Runs `func` as the bottom frame of a new span of frames, until its exit, while compiled code of the same run waits for
+/// the host.
+#[inline(never)]
+pub(super) fn nested<H: Host>(
+    vm: &mut Vm<'_>,
+    native: &Native,
+    func: FuncId,
+    args: [u64; 5],
+    host: &mut H,
+) -> Result<u64, Fault> {
+    let waiting = mem::take(&mut vm.span);
+    let result = begin(vm, native, func, args, host);
+    vm.span = waiting;
+    result
+}
+
+/// The same where none waits.
 #[inline(always)]
-pub(super) fn call<H: Host>(
+pub(super) fn begin<H: Host>(
     vm: &mut Vm<'_>,
     native: &Native,
     func: FuncId,
@@ -166,181 +213,160 @@ pub(super) fn call<H: Host>(
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
     let frame_pointer = vm.push_frame(0)?;
-    let map = vm.mem.base();
     let frames = vm.frames.as_mut_ptr_range();
-    let mut context = Context {
-        left: vm.budget.saturating_sub(vm.executed),
-        map,
-        fresh: vm.mem.fresh(),
-        frame: frames.start.wrapping_add(vm.mem.frames_used as usize),
-        frames_end: frames.end,
-        entry: native.text.address(*entry),
-        frame_pointer,
-        stack: 0,
-        resume_at: 0,
-        outs: const { &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> } },
-        vm: (vm as *mut Vm<'_>).cast(),
-        host: (host as *mut H).cast(),
-        stopped: None,
-        regs: MaybeUninit::uninit(),
-    };
-    // SAFETY: `enter` is the offset of the way in, which follows the convention of this type and is never freed while
+    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
+    vm.span.map = vm.mem.base();
+    vm.span.frame = frames.start.wrapping_add(bottom as usize + 1);
+    vm.span.frames_end = frames.end;
+    vm.span.frame_pointer = frame_pointer;
+    vm.span.outs =
+        const { &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> } };
+    vm.span.host = (host as *mut H).cast();
+    vm.span.regs = regs.as_mut_ptr().cast();
+    // SAFETY: `entry` is the offset of a way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
-    let enter: Enter = unsafe { std::mem::transmute(native.text.address(native.enter)) };
+    let enter: Enter = unsafe { mem::transmute(native.text.address(*entry)) };
     let [a, b, c, d, e] = args;
     // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
-    // the text is not written any more. It touches: the context, by the offsets of its members; its own stack, no
-    // deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at offsets below its length, which it
-    // compares before each access (in its own frame the offsets are constants within the stack's region, and loads from
-    // `fresh` end inside the guest's memory, as `Memory::set_fresh` checked), and the permission byte of such an offset's
-    // page, before it. The functions it calls have this context's types. While it runs, `vm` and `host` are used by nobody else, and
-    // those functions use them only while it waits.
-    let r0 = unsafe { enter(a, b, c, d, e, &raw mut context) };
-    match context.stopped {
-        None => {
-            vm.executed = vm.budget - context.left;
-            Ok(r0)
-        }
-        Some(stopped) => Err(end(stopped, vm, bottom)),
-    }
+    // the text is not written any more. It touches: `vm` and the `Memory` behind it, by the offsets of a few of their
+    // members; `regs`; its own stack, no deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at
+    // offsets below its length, which it compares before each access (in its own frame the offsets are constants within
+    // the stack's region, and loads from what is fresh end inside the guest's memory, as `Memory::set_fresh` checked), and
+    // the permission byte of such an offset's page, before it. The functions it calls have this host's type. While it
+    // runs, `vm` and `host` are used by nobody else, and those functions use them only while it waits.
+    let r0 = unsafe { enter(a, b, c, d, e, vm) };
+    if vm.span.stopped.is_none() { Ok(r0) } else { Err(end(vm, bottom)) }
 }
 
 /// Ends a run that did not reach its exit.
 #[cold]
-fn end(stopped: Stopped, vm: &Vm<'_>, bottom: u32) -> Fault {
-    match stopped {
+#[inline(never)]
+fn end(vm: &mut Vm<'_>, bottom: u32) -> Fault {
+    match vm.span.stopped.take().expect("what stops a run says why") {
         Stopped::Fault(fault) => interpret::locate(vm, fault, bottom),
         Stopped::Panic(panic) => resume_unwind(panic),
     }
 }
 
-/// Lends a run's `Vm` and host to `body`, at operation `pc`, with exact counts: `after` more instructions than are
-/// executed have been taken off.
+/// Calls the host for a call of the program's, with r1 to r5; compiled code cannot be unwound through.
 ///
 /// # Safety
-/// `context` is that of a run whose host is an `H`, and the run's code waits for the caller.
+/// `vm` is that of a run whose host is an `H`, and the run's code waits for the caller.
+#[inline(always)]
+unsafe fn call_out<H: Host>(
+    vm: *mut Vm<'_>,
+    body: impl FnOnce(&mut H, u32, &mut Vm<'_>) -> Result<u64, Fault>,
+) -> Answer {
+    // SAFETY: the run's code waits for us, and `begin`, which has lent `vm` and stored a reference of this type, waits
+    // for that.
+    let (vm, host) = unsafe { (&mut *vm, &mut *(*vm).span.host.cast::<H>()) };
+    match catch_unwind(AssertUnwindSafe(|| body(host, vm.span.number, vm))) {
+        Ok(Ok(r0)) => Answer { r0, status: u64::from(GO_ON) },
+        Ok(Err(fault)) => stop(vm, Stopped::Fault(fault)),
+        Err(panic) => stop(vm, Stopped::Panic(panic)),
+    }
+}
+
+/// Remembers why a run stops.
+#[cold]
+#[inline(never)]
+fn stop(vm: &mut Vm<'_>, why: Stopped) -> Answer {
+    vm.span.stopped = Some(why);
+    Answer { r0: 0, status: u64::from(STOPPED) }
+}
+
+/// Calls a helper for operation `at`, the last of its block.
+///
+/// # Safety
+/// As for [`call_out`].
+unsafe extern "sysv64" fn helper<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64, vm: *mut Vm<'_>) -> Answer {
+    // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, number, vm| host.helper(number, &[a, b, c, d, e], vm)) }
+}
+
+/// Calls a kernel function for operation `at`, the last of its block.
+///
+/// # Safety
+/// As for [`call_out`].
+unsafe extern "sysv64" fn kfunc<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64, vm: *mut Vm<'_>) -> Answer {
+    // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, number, vm| host.kfunc(number, &[a, b, c, d, e], vm)) }
+}
+
+/// Lends a run's registers, `Vm` and host to `body`, with exact counts: `after` more instructions than are executed have
+/// been taken off.
+///
+/// # Safety
+/// As for [`call_out`], and the code has saved all registers of the program.
 #[inline(always)]
 unsafe fn lend<H: Host>(
-    context: *mut Context,
-    pc: u32,
+    vm: *mut Vm<'_>,
     after: u64,
-    body: impl FnOnce(&mut MaybeUninit<Registers>, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
+    body: impl FnOnce(&mut Registers, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
 ) -> u32 {
-    // SAFETY: the run's code waits for us, and `call`, which made the context, waits for that.
-    let context = unsafe { &mut *context };
-    // SAFETY: as above; `call` stored references of these types and uses neither before the code returns.
-    let (vm, host) = unsafe { (&mut *context.vm.cast::<Vm<'_>>(), &mut *context.host.cast::<H>()) };
-    vm.at = pc as usize;
-    // SAFETY: both point into the run's frames, or right behind them.
-    let depth = unsafe { context.frame.offset_from(vm.frames.as_ptr()) };
-    vm.mem.frames_used = u32::try_from(depth).unwrap_or(MAX_FRAMES);
-    vm.executed = vm.budget - context.left - after;
-    // Compiled code cannot be unwound through.
-    match catch_unwind(AssertUnwindSafe(|| body(&mut context.regs, vm, host))) {
+    // SAFETY: as in `call_out`. `begin` has room for the registers, which nobody else uses; the five that no program has
+    // are written here.
+    let (vm, host, regs) = unsafe {
+        let (vm, host, regs) = (&mut *vm, &mut *(*vm).span.host.cast::<H>(), (*vm).span.regs);
+        regs.add(11).write_bytes(0, size_of::<Registers>() / 8 - 11);
+        (vm, host, &mut *regs.cast::<Registers>())
+    };
+    vm.left += after;
+    match catch_unwind(AssertUnwindSafe(|| body(regs, vm, host))) {
+        Ok(Ok(())) if vm.left < after => {
+            // The host used up what the block had counted on.
+            vm.span.resume_at = vm.at + 1;
+            INTERPRET
+        }
         Ok(Ok(())) => {
-            context.fresh = vm.mem.fresh();
-            let left = vm.budget.saturating_sub(vm.executed);
-            if left < after {
-                // The host used up what the block had counted on.
-                context.left = left;
-                context.resume_at = pc + 1;
-                return INTERPRET;
-            }
-            context.left = left - after;
+            vm.left -= after;
             GO_ON
         }
         Ok(Err(fault)) => {
-            context.stopped = Some(Stopped::Fault(fault));
+            stop(vm, Stopped::Fault(fault));
             STOPPED
         }
         Err(panic) => {
-            context.stopped = Some(Stopped::Panic(panic));
+            stop(vm, Stopped::Panic(panic));
             STOPPED
         }
     }
 }
 
-/// All registers of a run, for the interpreter.
-///
-/// # Safety
-/// r0 to r10 have been saved.
-unsafe fn all_saved(regs: &mut MaybeUninit<Registers>) -> &mut Registers {
-    // SAFETY: the other five are written here, inside the array.
-    unsafe {
-        regs.as_mut_ptr().cast::<u64>().add(11).write_bytes(0, size_of::<Registers>() / 8 - 11);
-        regs.assume_init_mut()
-    }
-}
-
-/// Does the operation `pc`, which compiled code does not do itself or not this time.
+/// Does the operation `at`, which compiled code does not do itself or not this time.
 ///
 /// # Safety
 /// As for [`lend`].
-unsafe extern "sysv64" fn step<H: Host>(context: *mut Context, pc: u32) -> u32 {
-    // SAFETY: the run's code waits, so nobody uses its `Vm`, and has saved all registers; the
-    // rest is passed on.
+unsafe extern "sysv64" fn step<H: Host>(vm: *mut Vm<'_>) -> u32 {
+    // SAFETY: the run's code waits, so nobody uses its `Vm`; the rest is passed on.
     unsafe {
-        let native = (*(*context).vm.cast::<Vm<'_>>()).native;
-        let after = native.map_or(0, |native| u64::from(native.after[pc as usize]));
-        lend::<H>(context, pc, after, |regs, vm, host| {
+        let pc = (*vm).at as usize;
+        let after = (*vm).native.map_or(0, |native| u64::from(native.after[pc]));
+        lend::<H>(vm, after, |regs, vm, host| {
             let code = vm.code;
-            let op = &code.ops[pc as usize];
+            let op = &code.ops[pc];
             if op.code == OpCode::CallLocal {
                 return Err(FaultKind::CallDepth { limit: MAX_FRAMES }.into());
             }
-            interpret::one(vm, op, all_saved(regs), host)
+            interpret::one(vm, op, regs, host)
         })
     }
 }
 
-/// Calls helper number `id` for operation `pc`, the last of its block.
-///
-/// # Safety
-/// As for [`lend`]; r1 to r5 have been saved.
-unsafe extern "sysv64" fn helper<H: Host>(context: *mut Context, pc: u32, id: u32) -> u32 {
-    // SAFETY: passed on.
-    unsafe { lend::<H>(context, pc, 0, |regs, vm, host| call_saved(regs, |args| host.helper(id, args, vm))) }
-}
-
-/// Calls the kernel function of this index for operation `pc`, the last of its block.
-///
-/// # Safety
-/// As for [`lend`]; r1 to r5 have been saved.
-unsafe extern "sysv64" fn kfunc<H: Host>(context: *mut Context, pc: u32, index: u32) -> u32 {
-    // SAFETY: passed on.
-    unsafe {
-        lend::<H>(context, pc, 0, |regs, vm, host| call_saved(regs, |args| host.kfunc(index, args, vm)))
-    }
-}
-
-/// Calls `body` with r1 to r5; its result becomes r0.
-///
-/// # Safety
-/// r1 to r5 have been saved.
-#[inline(always)]
-unsafe fn call_saved(
-    regs: &mut MaybeUninit<Registers>,
-    body: impl FnOnce(&[u64; 5]) -> Result<u64, Fault>,
-) -> Result<(), Fault> {
-    let regs = regs.as_mut_ptr().cast::<u64>();
-    // SAFETY: the five lie one after the other in the array and have been written.
-    let r0 = body(unsafe { &*regs.add(1).cast::<[u64; 5]>() })?;
-    // SAFETY: r0 is the first of the array.
-    unsafe { regs.write(r0) };
-    Ok(())
-}
-
-/// Interprets the running function from operation `pc` to its exit.
+/// Interprets the running function from operation `at` to its exit.
 ///
 /// # Safety
 /// As for [`lend`].
-unsafe extern "sysv64" fn rest<H: Host>(context: *mut Context, pc: u32) -> u32 {
+unsafe extern "sysv64" fn rest<H: Host>(vm: *mut Vm<'_>) -> u32 {
     // SAFETY: the way to this function saves all registers; the rest is passed on.
     unsafe {
         // The code has given back what it had counted of the block from here on.
-        lend::<H>(context, pc, 0, |regs, vm, host| {
-            let bottom = vm.mem.frames_used - 1;
-            interpret::run(vm, all_saved(regs), pc as usize, bottom, host)
+        lend::<H>(vm, 0, |regs, vm, host| {
+            let frames_used = vm.mem.frames_used;
+            interpret::run(vm, regs, vm.at as usize, frames_used - 1, host)?;
+            // The frame is the code's, which gives it back.
+            vm.mem.frames_used = frames_used;
+            Ok(())
         })
     }
 }
