@@ -22,7 +22,7 @@ use crate::engine::{Native, NotCompiled};
 use crate::fault::Location;
 use crate::insn::Insn;
 use crate::limits::{OBJECT_INSNS, PROGRAM_INSNS};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -59,6 +59,9 @@ pub struct Marks {
     /// Slots whose access may fail without ending the run, as the kernel's exception table has it for walked kernel
     /// pointers: a failing load yields 0, a failing store or atomic does nothing.
     pub probe_mem: BTreeSet<u32>,
+    /// Slots of calls whose helper or kernel function takes fewer than five arguments, and how many: the host does not look
+    /// at the other registers.
+    pub arguments: BTreeMap<u32, u8>,
 }
 
 /// One function of an image.
@@ -213,7 +216,7 @@ pub enum CodeErrorKind {
     BadLength(usize),
     /// A function with which the image would have more than [`OBJECT_INSNS`]: this many.
     TooMuchCode(usize),
-    /// A mark on a slot that holds no memory access.
+    /// A mark on a slot that holds no memory access, or no call of the host.
     BadMark,
 }
 
@@ -245,7 +248,7 @@ impl fmt::Display for CodeErrorKind {
             CodeErrorKind::TooMuchCode(slots) => {
                 write!(f, "{slots} {}, the limit is {}", OBJECT_INSNS.what, OBJECT_INSNS.most)
             }
-            CodeErrorKind::BadMark => f.write_str("a mark on something that accesses no memory"),
+            CodeErrorKind::BadMark => f.write_str("a mark on an instruction that it is not for"),
         }
     }
 }

@@ -198,7 +198,10 @@ impl Engine for Interpreter {
         host: &mut H,
         budget: u64,
     ) -> Result<Done, Fault> {
-        Vm::new(code, None, mem, &mut self.frames, budget).run(func, args, host)
+        let (frames_used, args) = (mem.frames_used, registers(args));
+        let mut vm = Vm::new(code, None, mem, &mut self.frames, budget, native::Span::default());
+        let result = interpret::call(&mut vm, func, args, host);
+        vm.done(result, frames_used)
     }
 }
 
@@ -265,7 +268,12 @@ impl Engine for Compiler {
         host: &mut H,
         budget: u64,
     ) -> Result<Done, Fault> {
-        Vm::new(code, code.native(), mem, &mut self.scratch.frames, budget).run(func, args, host)
+        match code.native() {
+            Some(native) => {
+                native::run(code, native, func, registers(args), mem, &mut self.scratch.frames, host, budget)
+            }
+            None => self.scratch.run(code, func, args, mem, host, budget),
+        }
     }
 }
 
@@ -299,18 +307,14 @@ impl<'a> Vm<'a> {
         mem: &'a mut Memory,
         frames: &'a mut Frames,
         budget: u64,
+        span: native::Span,
     ) -> Vm<'a> {
-        let span = native::Span::default();
         Vm { left: budget, at: 0, span, mem, code, native, frames, budget, probe_faults: 0 }
     }
 
+    /// What the run comes to; `frames_used` were in use before it.
     #[inline(always)]
-    fn run<H: Host>(mut self, func: FuncId, args: &[u64], host: &mut H) -> Result<Done, Fault> {
-        let (frames_used, args) = (self.mem.frames_used, registers(args));
-        let result = match self.native {
-            Some(native) => native::begin(&mut self, native, func, args, host),
-            None => interpret::call(&mut self, func, args, host),
-        };
+    fn done(self, result: Result<u64, Fault>, frames_used: u32) -> Result<Done, Fault> {
         self.mem.frames_used = frames_used;
         match result {
             Ok(r0) => Ok(Done { r0, insns: self.insns(), probe_faults: self.probe_faults }),

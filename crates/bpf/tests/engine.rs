@@ -179,7 +179,7 @@ fn a_marked_load_reads_zero_and_is_counted() {
     let mut mem = Memory::new().unwrap();
     let main = [Insn::load(op::DW, 0, 1, 0), Insn::exit()];
     let mut builder = CodeBuilder::new();
-    builder.add_function("main", &main, &Marks { probe_mem: [0].into() }).unwrap();
+    builder.add_function("main", &main, &Marks { probe_mem: [0].into(), ..Marks::default() }).unwrap();
     let done = run(&builder.build().unwrap(), &[16], &mut mem).unwrap();
     assert_eq!((done.r0, done.probe_faults), (0, 1));
 }

@@ -3,6 +3,7 @@
 use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
 use crate::contents::map_types;
 use crate::guest::Guest;
+use crate::join::Join;
 use crate::kernel_model;
 use crate::kfunc;
 use crate::mirror::Cpus;
@@ -13,7 +14,7 @@ use crate::state::KernelState;
 use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
-use schedlab_bpf::helpers::GenericKfunc;
+use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
@@ -60,10 +61,17 @@ pub(crate) fn kernel_without_places(machine: &Machine) -> KernelModel {
     KernelModel { ksyms: ksyms.into_iter().collect(), ..kernel(machine) }
 }
 
+/// Numbers of helpers are below this; Linux 7.3 has 212.
+const HELPERS: u32 = 256;
+
 /// The simulated kernel of a machine as objects see it, without its variables.
 fn kernel(machine: &Machine) -> KernelModel {
     let own = kfunc::all().map(|kfunc| kfunc.name());
     let names = own.chain(GenericKfunc::NAMES).map(str::to_string);
+    let own_arguments = kfunc::all().map(|kfunc| (kfunc.name().to_string(), kfunc.argument_count()));
+    let generic = GenericKfunc::NAMES.iter().filter_map(|name| Some((name, GenericKfunc::from_name(name)?)));
+    let generic_arguments =
+        generic.map(|(name, function)| (name.to_string(), function.arguments::<Join<'static>>()));
     let kconfig = [
         ("CONFIG_HZ", KconfigValue::Number(u64::from(machine.hz))),
         ("CONFIG_NR_CPUS", KconfigValue::Number(schedlab_base::MAX_CPUS as u64)),
@@ -78,6 +86,10 @@ fn kernel(machine: &Machine) -> KernelModel {
         btf: kernel_model::build(kfunc::all().map(|kfunc| kfunc.prototype)),
         kfuncs: names.collect(),
         helpers: BTreeSet::new(),
+        helper_arguments: (0..HELPERS)
+            .filter_map(|id| Some((id, helpers::arguments::<Join<'static>>(id)?)))
+            .collect(),
+        kfunc_arguments: own_arguments.chain(generic_arguments).collect(),
         ksyms: BTreeMap::new(),
         kconfig: kconfig.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
         version: KERNEL_VERSION,

@@ -7,8 +7,8 @@ use crate::dsq::{Dsq, DsqIx};
 use crate::flags::*;
 use crate::kernel::Deferred;
 use crate::ops::OpKind;
-use crate::task::{OpsState, SchedClass};
-use schedlab_base::{CpuId, DsqId, TaskId};
+use crate::task::{OpsState, SchedClass, Task};
+use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
 
 impl crate::task::ScxEntity {
@@ -32,11 +32,77 @@ impl crate::task::ScxEntity {
 
 impl Dsq {
     /// Inserts in vtime order, behind equals; returns who is before it.
+    #[inline]
     fn insert_by_vtime(&mut self, vtime: u64, task: TaskId) -> Option<TaskId> {
         let at = self.priq.partition_point(|&(other, _)| !vtime_before(vtime, other));
+        let before = at.checked_sub(1).map(|before| self.priq[before].1);
         self.priq.insert(at, (vtime, task));
-        at.checked_sub(1).map(|before| self.priq[before].1)
+        before
     }
+
+    /// Where a task of these flags goes: who is before it.
+    #[inline]
+    fn place_for(&mut self, task: TaskId, vtime: u64, flags: u64) -> Option<TaskId> {
+        match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
+            _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => self.insert_by_vtime(vtime, task),
+            0 => self.tail,
+            _ => None,
+        }
+    }
+
+    /// Links `task`, whose place in the order is behind `after`, or at the head without.
+    #[inline]
+    fn link(&mut self, ix: DsqIx, tasks: &mut TaskTable<Box<Task>>, task: TaskId, after: Option<TaskId>) {
+        let next = match after {
+            Some(after) => tasks.living_mut(after).scx.dsq_next.replace(task),
+            None => self.head.replace(task),
+        };
+        match next {
+            Some(next) => tasks.living_mut(next).scx.dsq_prev = Some(task),
+            None => self.tail = Some(task),
+        }
+        self.seq = self.seq.wrapping_add(1);
+        self.nr += 1;
+        let scx = &mut tasks.living_mut(task).scx;
+        (scx.dsq_prev, scx.dsq_next) = (after, next);
+        scx.dsq_seq = self.seq;
+        scx.dsq = Some(ix);
+    }
+
+    /// Takes a task off the list, and off the order where it is in that.
+    #[inline]
+    fn unlink(&mut self, tasks: &mut TaskTable<Box<Task>>, task: TaskId, links: Links, on_priq: bool) {
+        if on_priq {
+            self.remove_priq(task);
+        }
+        match links.prev {
+            Some(prev) => tasks.living_mut(prev).scx.dsq_next = links.next,
+            None => self.head = links.next,
+        }
+        match links.next {
+            Some(next) => tasks.living_mut(next).scx.dsq_prev = links.prev,
+            None => self.tail = links.prev,
+        }
+        assert!(self.nr > 0, "a queue with a linked task is not empty");
+        self.nr -= 1;
+    }
+
+    #[inline]
+    fn remove_priq(&mut self, task: TaskId) {
+        if self.priq.front().is_some_and(|&(_, first)| first == task) {
+            self.priq.pop_front();
+            return;
+        }
+        let at = self.priq.iter().position(|&(_, other)| other == task);
+        self.priq.remove(at.expect("a linked task is in the order"));
+    }
+}
+
+/// A task's neighbours on a queue.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    prev: Option<TaskId>,
+    next: Option<TaskId>,
 }
 
 /// `a` before `b` on a wrapping scale (`time_before64()`).
@@ -115,47 +181,6 @@ impl Kernel {
         self.dsq_mut(ix).lock.release(now);
     }
 
-    /// What leads on from `task`, or to the first one without.
-    fn link_after(&mut self, ix: DsqIx, task: Option<TaskId>) -> &mut Option<TaskId> {
-        match task {
-            Some(task) => &mut self.hidden(task).scx.dsq_next,
-            None => &mut self.dsq_mut(ix).head,
-        }
-    }
-
-    /// What leads back from `task`, or to the last one without.
-    fn link_before(&mut self, ix: DsqIx, task: Option<TaskId>) -> &mut Option<TaskId> {
-        match task {
-            Some(task) => &mut self.hidden(task).scx.dsq_prev,
-            None => &mut self.dsq_mut(ix).tail,
-        }
-    }
-
-    /// Links `task` behind `after`, or at the head without.
-    fn link(&mut self, ix: DsqIx, task: TaskId, after: Option<TaskId>) {
-        let next = self.link_after(ix, after).replace(task);
-        *self.link_before(ix, next) = Some(task);
-        let dsq = self.dsq_mut(ix);
-        dsq.seq = dsq.seq.wrapping_add(1);
-        dsq.nr += 1;
-        let seq = dsq.seq;
-        let scx = &mut self.hidden(task).scx;
-        scx.dsq_prev = after;
-        scx.dsq_next = next;
-        scx.dsq_seq = seq;
-        scx.dsq = Some(ix);
-    }
-
-    fn remove_priq(&mut self, ix: DsqIx, task: TaskId) {
-        let priq = &mut self.dsqs[ix.0 as usize].priq;
-        if priq.front().is_some_and(|&(_, first)| first == task) {
-            priq.pop_front();
-            return;
-        }
-        let at = priq.iter().position(|&(_, other)| other == task).expect("a linked task is in the order");
-        priq.remove(at);
-    }
-
     /// Ends the custody and leaves the `ops.dequeue()` call behind.
     #[inline]
     pub(crate) fn end_custody(&mut self, task: TaskId, deq_flags: u64) {
@@ -176,22 +201,16 @@ impl Kernel {
         self.dsq_lock(ix);
         let now = self.ctx.now;
         let flags = self.vet_order(ix, insert.flags);
-        let local = self.dsq(ix).local;
-        let entry = self.hidden(task);
+        let dsq = &mut self.dsqs[ix.0 as usize];
+        let (local, id) = (dsq.local, dsq.id);
+        let entry = self.tasks.living_mut(task);
         assert!(entry.scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
         assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
         entry.ready_at = now;
         entry.stale |= flags & SCX_ENQ_APPLY_SLICE != 0;
         entry.scx.apply(Insert { flags, ..insert });
-        let vtime = entry.scx.dsq_vtime;
-        let dsq = self.dsq_mut(ix);
-        let id = dsq.id;
-        let after = match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
-            _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => dsq.insert_by_vtime(vtime, task),
-            0 => dsq.tail,
-            _ => None,
-        };
-        self.link(ix, task, after);
+        let after = dsq.place_for(task, entry.scx.dsq_vtime, flags);
+        dsq.link(ix, &mut self.tasks, task, after);
         self.emit(EventKind::DsqInsert { task, dsq: id });
         match local {
             Some(cpu) => self.local_post_enqueue(cpu, ix, task, flags),
@@ -204,7 +223,18 @@ impl Kernel {
     /// The flags of an insertion into a queue that may not be ordered by vtime, or is ordered otherwise than its tasks
     /// so far: the two orders must not mix.
     #[inline]
-    fn vet_order(&mut self, ix: DsqIx, mut flags: u64) -> u64 {
+    fn vet_order(&mut self, ix: DsqIx, flags: u64) -> u64 {
+        let (dsq, by_vtime) = (self.dsq(ix), flags & SCX_ENQ_DSQ_PRIQ != 0);
+        let mixed = dsq.head.is_some() && dsq.priq.is_empty() == by_vtime;
+        if mixed || by_vtime && dsq.id.0 & SCX_DSQ_FLAG_BUILTIN != 0 {
+            return self.refuse_order(ix, flags);
+        }
+        flags
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_order(&mut self, ix: DsqIx, mut flags: u64) -> u64 {
         let (id, by_vtime) = (self.dsq(ix).id.0, flags & SCX_ENQ_DSQ_PRIQ != 0);
         if id & SCX_DSQ_FLAG_BUILTIN != 0 && by_vtime {
             self.error(ExitKind::Error, "cannot use vtime ordering for built-in DSQs".into());
@@ -261,22 +291,17 @@ impl Kernel {
 
     /// Takes `task` off its queue's list; iterators that stand on it step back.
     pub(crate) fn unlink(&mut self, task: TaskId) {
-        let scx = &mut self.hidden(task).scx;
+        let scx = &mut self.tasks.living_mut(task).scx;
         let ix = scx.dsq.take().expect("the task is on a queue");
-        let (prev, next) = (scx.dsq_prev.take(), scx.dsq_next.take());
+        let links = Links { prev: scx.dsq_prev.take(), next: scx.dsq_next.take() };
         let (on_priq, immed) = (std::mem::take(&mut scx.on_priq), scx.flags & SCX_TASK_IMMED != 0);
-        if self.dsq(ix).cursors > 0 {
-            self.step_cursors_back(ix, task, (prev, next));
+        let dsq = &mut self.dsqs[ix.0 as usize];
+        let (local, cursors) = (dsq.local, dsq.cursors);
+        dsq.unlink(&mut self.tasks, task, links, on_priq);
+        if cursors > 0 {
+            self.step_cursors_back(ix, task, (links.prev, links.next));
         }
-        if on_priq {
-            self.remove_priq(ix, task);
-        }
-        *self.link_after(ix, prev) = next;
-        *self.link_before(ix, next) = prev;
-        let dsq = self.dsq_mut(ix);
-        assert!(dsq.nr > 0, "a queue with a linked task is not empty");
-        dsq.nr -= 1;
-        if let Some(cpu) = dsq.local
+        if let Some(cpu) = local
             && immed
         {
             self.cpu_mut(cpu).nr_immed -= 1;

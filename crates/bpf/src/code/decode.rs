@@ -62,7 +62,8 @@ pub(crate) struct Op {
     pub(crate) probe: bool,
     /// A skipped load leaves its register alone instead of clearing it.
     pub(crate) keep: bool,
-    /// Jumps: index of the target among all operations. Accesses: the displacement.
+    /// Jumps: index of the target among all operations. Accesses: the displacement. Calls of the host: how many of the five
+    /// registers it does not look at.
     pub(crate) off: i32,
     /// The immediate, sign-extended; calls of local functions: index of the target once linked.
     pub(crate) imm: i64,
@@ -159,6 +160,14 @@ fn apply_marks(decoded: &mut Decoded, marks: &Marks) -> Result<(), (u32, Fail)> 
             return Err(bad);
         }
         decoded.ops[index].probe = true;
+    }
+    for (slot, count) in &marks.arguments {
+        let bad = (*slot, Fail::BadMark);
+        let index = decoded.slots.binary_search(slot).map_err(|_| bad.clone())?;
+        if !matches!(decoded.ops[index].code, OpCode::CallHelper | OpCode::CallKfunc) {
+            return Err(bad);
+        }
+        decoded.ops[index].off = 5 - i32::from((*count).min(5));
     }
     Ok(())
 }

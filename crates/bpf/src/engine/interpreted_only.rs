@@ -1,8 +1,9 @@
 //! In the place of the compiler on hosts that it does not know.
 
-use super::{Host, NotCompiled, Vm};
+use super::{Done, Frames, Host, NotCompiled, Vm};
 use crate::code::{Code, FuncId};
 use crate::fault::Fault;
+use crate::memory::Memory;
 
 /// No image is ever machine code here.
 #[derive(Debug)]
@@ -23,13 +24,17 @@ impl Native {
 pub(super) struct Span;
 
 /// Never called, since there is no `Native`.
-pub(super) fn begin<H: Host>(
-    _vm: &mut Vm<'_>,
+#[allow(clippy::too_many_arguments, reason = "as the compiler's")]
+pub(super) fn run<H: Host>(
+    _code: &Code,
     native: &Native,
     _func: FuncId,
     _args: [u64; 5],
+    _mem: &mut Memory,
+    _frames: &mut Frames,
     _host: &mut H,
-) -> Result<u64, Fault> {
+    _budget: u64,
+) -> Result<Done, Fault> {
     match *native {}
 }
 

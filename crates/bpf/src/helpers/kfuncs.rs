@@ -1,6 +1,6 @@
 //! Kernel functions that do not depend on scheduling: arena pages, number iterators, casts, nested locks.
 
-use super::{Env, LockKind};
+use super::{Env, LockKind, registers_of};
 use crate::args::{Caller, LockPlace, MapArg, OnStack, Pointer, misuse};
 use crate::engine::Vm;
 use crate::fault::Fault;
@@ -85,6 +85,25 @@ impl GenericKfunc {
             "bpf_res_spin_unlock_irqrestore" => ResUnlockIrq,
             _ => return None,
         })
+    }
+
+    /// How many registers it looks at.
+    pub fn arguments<E: Env>(self) -> u8 {
+        match self {
+            GenericKfunc::Identity => 1,
+            GenericKfunc::Nothing => 0,
+            GenericKfunc::IterNumNew => registers_of(iter_new::<E>),
+            GenericKfunc::IterNumNext => registers_of(iter_next::<E>),
+            GenericKfunc::IterNumDestroy => registers_of(iter_destroy::<E>),
+            GenericKfunc::ArenaAlloc => registers_of(arena_alloc::<E>),
+            GenericKfunc::ArenaFree => registers_of(arena_free::<E>),
+            GenericKfunc::IrqSave => registers_of(irq_save::<E>),
+            GenericKfunc::IrqRestore => registers_of(irq_restore::<E>),
+            GenericKfunc::ResLock => registers_of(res_lock::<E>),
+            GenericKfunc::ResUnlock => registers_of(res_unlock::<E>),
+            GenericKfunc::ResLockIrq => registers_of(res_lock_irq::<E>),
+            GenericKfunc::ResUnlockIrq => registers_of(res_unlock_irq::<E>),
+        }
     }
 
     /// Calls it for a program.

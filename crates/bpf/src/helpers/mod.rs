@@ -21,7 +21,7 @@ pub use names::name;
 pub use timer::TimerCall;
 pub(crate) use timer::Timers;
 
-use crate::args::{Callback, Caller, LockPlace, Pointer};
+use crate::args::{Callback, Caller, Function, LockPlace, Pointer};
 use crate::engine::{Host, Vm};
 use crate::fault::Fault;
 use crate::link::{Runtime, TRAP_BASE};
@@ -180,43 +180,74 @@ fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) ->
         175 => return env.task_pt_regs(args[0], vm),
         _ => {}
     }
-    let caller = Caller::new(env, vm);
-    match id {
-        2 => caller.invoke(map::update::<E>, args),
-        3 => caller.invoke(map::delete::<E>, args),
-        87 => caller.invoke(map::push::<E>, args),
-        88 => caller.invoke(map::pop::<E>, args),
-        89 => caller.invoke(map::peek::<E>, args),
-        195 => caller.invoke(map::lookup_percpu::<E>, args),
-        157 => caller.invoke(map::task_storage_delete::<E>, args),
-        210 => caller.invoke(map::cgroup_storage_get::<E>, args),
-        211 => caller.invoke(map::cgroup_storage_delete::<E>, args),
-        164 => caller.invoke(map::for_each::<E>, args),
-        130 => caller.invoke(ring::output::<E>, args),
-        131 => caller.invoke(ring::reserve::<E>, args),
-        132 => caller.invoke(ring::submit::<E>, args),
-        133 => caller.invoke(ring::discard::<E>, args),
-        134 => caller.invoke(ring::query::<E>, args),
-        194 => caller.invoke(map::exchange_pointer::<E>, args),
-        4 | 113 => caller.invoke(probe::read::<E>, args),
-        112 | 148 => caller.invoke(probe::read_user::<E>, args),
-        191 => caller.invoke(probe::read_user_task::<E>, args),
-        45 | 115 => caller.invoke(probe::read_text::<E>, args),
-        114 => caller.invoke(probe::read_user_text::<E>, args),
-        182 => caller.invoke(probe::compare_text::<E>, args),
-        16 => caller.invoke(probe::current_comm::<E>, args),
-        165 => caller.invoke(format::to_buffer::<E>, args),
-        6 => caller.invoke(format::trace::<E>, args),
-        177 => caller.invoke(format::trace_packed::<E>, args),
-        169 => caller.invoke(timer::init::<E>, args),
-        170 => caller.invoke(timer::set_callback::<E>, args),
-        171 => caller.invoke(timer::start::<E>, args),
-        172 => caller.invoke(timer::cancel::<E>, args),
-        181 => caller.invoke(repeat::<E>, args),
-        153 => caller.invoke(per_cpu::<E>, args),
-        154 => caller.invoke(this_cpu::<E>, args),
-        _ => Err(unknown(id, env)),
-    }
+    call_typed(id, args, Caller::new(env, vm))
+}
+
+/// The helpers whose arguments their functions' parameters tell, by number.
+macro_rules! typed_helpers {
+    ($($($id:literal)|+ => $($function:ident)::+),* $(,)?) => {
+        fn call_typed<E: Env>(id: u32, args: &[u64; 5], caller: Caller<'_, '_, E>) -> Result<u64, Fault> {
+            match id {
+                $($($id)|+ => caller.invoke($($function)::+::<E>, args),)*
+                _ => Err(unknown(id, caller.env)),
+            }
+        }
+
+        /// How many registers helper number `id` looks at, if it is modelled.
+        pub fn arguments<E: Env>(id: u32) -> Option<u8> {
+            match id {
+                // Those that have a way of their own above.
+                5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 118 | 125 | 158 | 160 | 208 => Some(0),
+                175 => Some(1),
+                1 => Some(registers_of(map::lookup::<E>)),
+                156 => Some(registers_of(map::task_storage_get::<E>)),
+                93 => Some(registers_of(lock::<E>)),
+                94 => Some(registers_of(unlock::<E>)),
+                $($($id)|+ => Some(registers_of($($function)::+::<E>)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+typed_helpers! {
+    2 => map::update,
+    3 => map::delete,
+    87 => map::push,
+    88 => map::pop,
+    89 => map::peek,
+    195 => map::lookup_percpu,
+    157 => map::task_storage_delete,
+    210 => map::cgroup_storage_get,
+    211 => map::cgroup_storage_delete,
+    164 => map::for_each,
+    130 => ring::output,
+    131 => ring::reserve,
+    132 => ring::submit,
+    133 => ring::discard,
+    134 => ring::query,
+    194 => map::exchange_pointer,
+    4 | 113 => probe::read,
+    112 | 148 => probe::read_user,
+    191 => probe::read_user_task,
+    45 | 115 => probe::read_text,
+    114 => probe::read_user_text,
+    182 => probe::compare_text,
+    16 => probe::current_comm,
+    165 => format::to_buffer,
+    6 => format::trace,
+    177 => format::trace_packed,
+    169 => timer::init,
+    170 => timer::set_callback,
+    171 => timer::start,
+    172 => timer::cancel,
+    181 => self::repeat,
+    153 => self::per_cpu,
+    154 => self::this_cpu,
+}
+
+fn registers_of<E, P>(function: impl Function<E, P>) -> u8 {
+    u8::try_from(function.shape().len()).expect("there are five")
 }
 
 /// A helper that does not exist, is not modelled, or stands for an instruction that must not be reached.

@@ -2,7 +2,7 @@
 
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
-use super::{ImageFunction, Linker, flow, is_loaded, walked};
+use super::{ImageFunction, Linker, TRAP_BASE, flow, is_loaded, walked};
 use crate::btf::ext::{CoreRecord, LineRecord, Record};
 use crate::code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
@@ -95,12 +95,29 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
     let mut functions = Vec::new();
     for ((mut function, _), probe_mem) in work.linked.into_iter().zip(probes) {
         function.probe_mem = probe_mem.clone();
-        let added = builder.add_function(&function.name, &function.insns, &Marks { probe_mem });
+        let arguments = arguments(linker, &function.insns);
+        let added = builder.add_function(&function.name, &function.insns, &Marks { probe_mem, arguments });
         added.map_err(|e| refused(linker.object, &function, &e))?;
         functions.push(function);
     }
     let code = builder.build().map_err(|e| LoadError::malformed("code", e.to_string()))?;
     Ok(Linked { code, functions, by_name })
+}
+
+/// How many arguments calls of helpers and kernel functions take, by slot, where that is known.
+fn arguments(linker: &Linker, insns: &[Insn]) -> BTreeMap<u32, u8> {
+    let known = |insn: &Insn| match insn.src {
+        // A trap looks at nothing.
+        op::CALL_HELPER if insn.imm as u32 >= TRAP_BASE => Some(&0),
+        op::CALL_HELPER => linker.kernel.helper_arguments.get(&(insn.imm as u32)),
+        op::CALL_KFUNC => {
+            let wanted = linker.kfuncs.get(insn.imm as usize)?;
+            linker.kernel.kfunc_arguments.get(&wanted.name)
+        }
+        _ => None,
+    };
+    let calls = insns.iter().enumerate().filter(|(_, insn)| insn.code == op::CALL_K);
+    calls.filter_map(|(slot, insn)| Some((slot as u32, *known(insn)?))).collect()
 }
 
 /// Refuses a program that, with all that it can reach, has more instructions than a program may have.

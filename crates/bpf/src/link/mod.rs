@@ -40,6 +40,11 @@ pub struct KernelModel {
     pub kfuncs: BTreeSet<String>,
     /// Helpers that the host implements beyond [`crate::helpers`]' own, by number.
     pub helpers: BTreeSet<u32>,
+    /// How many arguments helpers and kernel functions take, as far as that is known: programs' other registers are not kept
+    /// for those.
+    pub helper_arguments: BTreeMap<u32, u8>,
+    /// As above, by name.
+    pub kfunc_arguments: BTreeMap<String, u8>,
     /// Kernel variables: where they are in guest memory (per-CPU ones: the template that `bpf_per_cpu_ptr` knows).
     pub ksyms: BTreeMap<String, GuestAddr>,
     /// Kernel configuration, by full name (`CONFIG_HZ`).

@@ -112,6 +112,12 @@ impl Kfunc {
         let head = self.prototype.split('(').next().unwrap_or_default();
         head.rsplit([' ', '*']).next().unwrap_or_default()
     }
+
+    /// How many arguments it takes: its parameters, of which a test says that they are those of its prototype.
+    pub(crate) fn argument_count(&self) -> u8 {
+        let inside = self.prototype.split_once('(').map_or("", |(_, rest)| rest);
+        if inside.starts_with("void)") { 0 } else { inside.split(',').count() as u8 }
+    }
 }
 
 /// A kernel function that an object calls.
@@ -192,6 +198,7 @@ mod tests {
     fn functions_take_what_their_prototypes_say() {
         for kfunc in all() {
             assert_eq!((kfunc.shape)(), declared(kfunc.prototype), "{}", kfunc.prototype);
+            assert_eq!(usize::from(kfunc.argument_count()), (kfunc.shape)().len(), "{}", kfunc.prototype);
         }
     }
 }

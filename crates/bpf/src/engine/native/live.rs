@@ -100,7 +100,7 @@ pub(super) fn sets(op: &Op) -> Set {
 fn reads(op: &Op) -> Set {
     use OpCode::*;
     match op.code {
-        CallHelper | CallKfunc => ARGUMENTS,
+        CallHelper | CallKfunc => ARGUMENTS >> op.off & ARGUMENTS,
         Mov32K | Mov64K | Ja | MayGoto | FuncPointer => 0,
         Mov32X | Mov64X | Movsx8To32 | Movsx16To32 | Movsx8To64 | Movsx16To64 | Movsx32To64 | Cast => bit(op.src),
         Load8 | Load16 | Load32 | Load64 | Loads8 | Loads16 | Loads32 if !op.keep => bit(op.src),
@@ -131,6 +131,17 @@ mod tests {
         assert_eq!(found.after(0), R0, "r2 is set again");
         let found = live(&[&[call, Insn::alu64_reg(op::ADD, 0, 2), Insn::exit()]]);
         assert_eq!(found.after(0), R0 | 1 << 2);
+    }
+
+    #[test]
+    fn a_call_reads_no_more_than_its_arguments() {
+        let mut builder = CodeBuilder::new();
+        let insns = [Insn::call_helper(1), Insn::call_helper(2), Insn::call_helper(3), Insn::exit()];
+        let marks = Marks { arguments: [(1, 2), (2, 0)].into(), ..Marks::default() };
+        builder.add_function("f", &insns, &marks).expect("it decodes");
+        let found = Live::new(&builder.build().expect("it links"));
+        assert_eq!((found.after(0), found.after(1)), (0b110, 0));
+        assert_eq!(found.before(0), ARGUMENTS, "one that is not marked");
     }
 
     #[test]

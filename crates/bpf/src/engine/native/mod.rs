@@ -10,12 +10,12 @@ mod emit;
 mod live;
 
 use super::interpret::{self, Registers};
-use super::{Frame, Host, NotCompiled, Vm};
+use super::{Done, Frame, Frames, Host, NotCompiled, Vm};
 use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
 use crate::limits::MACHINE_CODE_BYTES;
-use crate::memory::MAX_FRAMES;
+use crate::memory::{MAX_FRAMES, Memory};
 use memmap2::Mmap;
 use std::any::Any;
 use std::mem::{self, MaybeUninit, offset_of, size_of};
@@ -141,20 +141,50 @@ pub(super) struct Span {
     stopped: Option<Stopped>,
 }
 
-impl Default for Span {
+impl Span {
+    /// One that begins with the next frame.
     #[inline(always)]
-    fn default() -> Span {
+    fn new<H: Host>(
+        mem: &mut Memory,
+        frames: &mut Frames,
+        host: &mut H,
+        regs: &mut MaybeUninit<Registers>,
+    ) -> Span {
+        let used = mem.frames_used;
+        let frames = frames.as_mut_ptr_range();
         Span {
             number: 0,
             resume_at: 0,
-            map: ptr::null_mut(),
-            frame: ptr::null_mut(),
-            frames_end: ptr::null_mut(),
+            map: mem.base(),
+            frame: frames.start.wrapping_add(used as usize + 1),
+            frames_end: frames.end,
+            frame_pointer: Memory::frame_pointer(used),
+            stack: 0,
+            outs: const {
+                &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> }
+            },
+            host: (host as *mut H).cast(),
+            regs: regs.as_mut_ptr().cast(),
+            stopped: None,
+        }
+    }
+}
+
+/// The span of a run that is interpreted.
+impl Default for Span {
+    fn default() -> Span {
+        let (map, frame, host, regs) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        Span {
+            number: 0,
+            resume_at: 0,
+            map,
+            frame,
+            frames_end: frame,
             frame_pointer: 0,
             stack: 0,
             outs: ptr::null(),
-            host: ptr::null_mut(),
-            regs: ptr::null_mut(),
+            host,
+            regs,
             stopped: None,
         }
     }
@@ -183,6 +213,30 @@ impl Native {
     }
 }
 
+/// Runs `func` with r1 to r5, from its entry to its exit.
+#[inline(always)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "all that a run is made of; one caller, into which this is inlined"
+)]
+pub(super) fn run<H: Host>(
+    code: &Code,
+    native: &Native,
+    func: FuncId,
+    args: [u64; 5],
+    mem: &mut Memory,
+    frames: &mut Frames,
+    host: &mut H,
+    budget: u64,
+) -> Result<Done, Fault> {
+    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
+    let frames_used = mem.frames_used;
+    let span = Span::new(mem, frames, host, &mut regs);
+    let mut vm = Vm::new(code, Some(native), mem, frames, budget, span);
+    let result = enter(&mut vm, native, func, args);
+    vm.done(result, frames_used)
+}
+
 /// Runs `func` as the bottom frame of a new span of frames, until its exit, while compiled code of the same run waits for
 /// the host.
 #[inline(never)]
@@ -193,47 +247,34 @@ pub(super) fn nested<H: Host>(
     args: [u64; 5],
     host: &mut H,
 ) -> Result<u64, Fault> {
-    let waiting = mem::take(&mut vm.span);
-    let result = begin(vm, native, func, args, host);
+    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
+    let span = Span::new(vm.mem, vm.frames, host, &mut regs);
+    let waiting = mem::replace(&mut vm.span, span);
+    let result = enter(vm, native, func, args);
     vm.span = waiting;
     result
 }
 
-/// The same where none waits.
+/// Runs `func` in a span that is new.
 #[inline(always)]
-pub(super) fn begin<H: Host>(
-    vm: &mut Vm<'_>,
-    native: &Native,
-    func: FuncId,
-    args: [u64; 5],
-    host: &mut H,
-) -> Result<u64, Fault> {
+fn enter(vm: &mut Vm<'_>, native: &Native, func: FuncId, args: [u64; 5]) -> Result<u64, Fault> {
     let bottom = vm.mem.frames_used;
     let Some(entry) = native.entries.get(func.0 as usize) else {
         return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
     };
-    let frame_pointer = vm.push_frame(0)?;
-    let frames = vm.frames.as_mut_ptr_range();
-    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
-    vm.span.map = vm.mem.base();
-    vm.span.frame = frames.start.wrapping_add(bottom as usize + 1);
-    vm.span.frames_end = frames.end;
-    vm.span.frame_pointer = frame_pointer;
-    vm.span.outs =
-        const { &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> } };
-    vm.span.host = (host as *mut H).cast();
-    vm.span.regs = regs.as_mut_ptr().cast();
+    vm.push_frame(0)?;
     // SAFETY: `entry` is the offset of a way in, which follows the convention of this type and is never freed while
     // `native` is borrowed.
     let enter: Enter = unsafe { mem::transmute(native.text.address(*entry)) };
     let [a, b, c, d, e] = args;
     // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
     // the text is not written any more. It touches: `vm` and the `Memory` behind it, by the offsets of a few of their
-    // members; `regs`; its own stack, no deeper than MAX_FRAMES calls; frames below `frames_end`; the guest's memory at
-    // offsets below its length, which it compares before each access (in its own frame the offsets are constants within
-    // the stack's region, and loads from what is fresh end inside the guest's memory, as `Memory::set_fresh` checked), and
-    // the permission byte of such an offset's page, before it. The functions it calls have this host's type. While it
-    // runs, `vm` and `host` are used by nobody else, and those functions use them only while it waits.
+    // members; the span's room for registers; its own stack, no deeper than MAX_FRAMES calls; frames below `frames_end`;
+    // the guest's memory at offsets below its length, which it compares before each access (in its own frame the offsets
+    // are constants within the stack's region, and loads from what is fresh end inside the guest's memory, as
+    // `Memory::set_fresh` checked), and the permission byte of such an offset's page, before it. The functions it calls
+    // have the type of the span's host. While it runs, `vm` and that host are used by nobody else, and those functions use
+    // them only while it waits. The callers of this function hold host and room until it returns.
     let r0 = unsafe { enter(a, b, c, d, e, vm) };
     if vm.span.stopped.is_none() { Ok(r0) } else { Err(end(vm, bottom)) }
 }
@@ -257,7 +298,7 @@ unsafe fn call_out<H: Host>(
     vm: *mut Vm<'_>,
     body: impl FnOnce(&mut H, u32, &mut Vm<'_>) -> Result<u64, Fault>,
 ) -> Answer {
-    // SAFETY: the run's code waits for us, and `begin`, which has lent `vm` and stored a reference of this type, waits
+    // SAFETY: the run's code waits for us, and `enter`, which has lent `vm` and stored a reference of this type, waits
     // for that.
     let (vm, host) = unsafe { (&mut *vm, &mut *(*vm).span.host.cast::<H>()) };
     match catch_unwind(AssertUnwindSafe(|| body(host, vm.span.number, vm))) {
@@ -304,7 +345,7 @@ unsafe fn lend<H: Host>(
     after: u64,
     body: impl FnOnce(&mut Registers, &mut Vm<'_>, &mut H) -> Result<(), Fault>,
 ) -> u32 {
-    // SAFETY: as in `call_out`. `begin` has room for the registers, which nobody else uses; the five that no program has
+    // SAFETY: as in `call_out`. `enter` has room for the registers, which nobody else uses; the five that no program has
     // are written here.
     let (vm, host, regs) = unsafe {
         let (vm, host, regs) = (&mut *vm, &mut *(*vm).span.host.cast::<H>(), (*vm).span.regs);
