@@ -8,11 +8,13 @@
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
 use super::live::{ARGUMENTS, Live, Set};
+use super::plan::{Check, Group, Plan};
 use super::{CallOuts, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
 use crate::code::{Code, Op, OpCode, Reg};
 use crate::engine::{MAY_GOTO_LIMIT, Vm};
 use crate::insn::op;
 use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, Memory, PAGE_COUNT, PAGE_SIZE, Perm};
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 /// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
@@ -64,6 +66,11 @@ enum Rare {
     Step { from: Label, pc: usize, back: Label },
     /// A load that the host does unless it is from a fresh object.
     Load { from: Label, pc: usize, back: Label },
+    /// A group whose bytes are not all in one page with the permissions; if a fresh object has them all, control comes
+    /// `back`.
+    Group { from: Label, pc: usize, group: Group, back: Label },
+    /// The copy of a stretch from its first lead on, in which all accesses are checked alone.
+    Copy { first: usize, end: usize },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: usize, count: i32 },
 }
@@ -74,6 +81,14 @@ struct Emitter<'a> {
     /// By operation.
     labels: Vec<Label>,
     after: Vec<u32>,
+    leaders: Vec<bool>,
+    /// By operation: whether a stretch of code begins there that is entered nowhere else.
+    heads: Vec<bool>,
+    plan: Plan,
+    /// By operation: the label of the copy of a lead.
+    copies: BTreeMap<usize, Label>,
+    /// A copy is being emitted.
+    copying: bool,
     live: Live,
     stubs: Stubs,
     rare: Vec<Rare>,
@@ -91,14 +106,31 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let stubs = stubs(&mut asm);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let leaders = leaders(code);
-    let (after, live, constants) = (after(&leaders)?, Live::new(code), [None; REGS.len()]);
-    let mut emitter = Emitter { asm, ops, labels, after, live, stubs, rare: Vec::new(), constants };
+    let heads = heads(code);
+    let mut emitter = Emitter {
+        asm,
+        ops,
+        labels,
+        after: after(&leaders)?,
+        plan: Plan::new(code, &heads),
+        leaders,
+        heads,
+        copies: BTreeMap::new(),
+        copying: false,
+        live: Live::new(code),
+        stubs,
+        rare: Vec::new(),
+        constants: [None; REGS.len()],
+    };
     let mut entries = Vec::new();
     for (first, count) in code.ranges() {
         entries.push(emitter.way_in(first, count));
-        for (pc, leads) in leaders.iter().enumerate().skip(first).take(count) {
+        for pc in first..first + count {
             emitter.asm.bind(emitter.labels[pc]);
-            if *leads {
+            if emitter.heads[pc] {
+                emitter.constants = [None; REGS.len()];
+            }
+            if emitter.leaders[pc] {
                 emitter.enter_block(pc);
             }
             emitter.operation(pc);
@@ -107,7 +139,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
                 return Err(TooLong);
             }
         }
-        emitter.finish_rare();
+        emitter.finish_rare()?;
     }
     let entries = entries.into_iter().map(|entry| emitter.asm.offset(entry)).collect();
     Ok(Emitted { bytes: emitter.asm.finish()?, entries, after: emitter.after })
@@ -132,6 +164,31 @@ fn leaders(code: &Code) -> Vec<bool> {
     }
     leaders.pop();
     leaders
+}
+
+/// The operations at which stretches begin that are entered nowhere else: entries, targets of jumps, and what follows an
+/// operation that never goes on to it or during which the host may take pages away.
+fn heads(code: &Code) -> Vec<bool> {
+    let mut heads = vec![false; code.ops.len() + 1];
+    for (first, _) in code.ranges() {
+        heads[first] = true;
+    }
+    for (pc, op) in code.ops.iter().enumerate() {
+        if let Some(target) = op.target() {
+            heads[target] = true;
+        }
+        heads[pc + 1] |= matches!(
+            op.code,
+            OpCode::CallHelper
+                | OpCode::CallKfunc
+                | OpCode::CallLocal
+                | OpCode::CallReg
+                | OpCode::Exit
+                | OpCode::Ja
+        );
+    }
+    heads.pop();
+    heads
 }
 
 /// For each operation, how many follow it in its block.
@@ -319,7 +376,6 @@ impl Emitter<'_> {
         self.asm.alu_imm(Width::W64, Alu::Sub, run(offset_of!(Vm<'static>, left)), count);
         self.asm.jump_if(If::Below, from);
         self.rare.push(Rare::Spent { from, pc, count });
-        self.constants = [None; REGS.len()];
     }
 
     /// Keeps `constants` true over operation `pc`.
@@ -350,9 +406,26 @@ impl Emitter<'_> {
     }
 
     /// Emits what stands behind the function.
-    fn finish_rare(&mut self) {
-        for rare in std::mem::take(&mut self.rare) {
+    ///
+    /// # Errors
+    /// The code is too long.
+    fn finish_rare(&mut self) -> Result<(), TooLong> {
+        while !self.rare.is_empty() {
+            for rare in std::mem::take(&mut self.rare) {
+                self.emit_rare(rare);
+                if self.asm.is_spoiled() {
+                    return Err(TooLong);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_rare(&mut self, rare: Rare) {
+        {
             match rare {
+                Rare::Group { from, pc, group, back } => self.group_elsewhere(from, pc, group, back),
+                Rare::Copy { first, end } => self.copy(first, end),
                 Rare::Step { from, pc, back } => {
                     self.asm.bind(from);
                     self.step(pc);
@@ -419,6 +492,23 @@ impl Emitter<'_> {
             return None;
         }
         let constant = self.constant_address(pc, base, size);
+        match self.plan.check(pc) {
+            _ if self.copying => {}
+            Check::Single => {}
+            planned => {
+                if let Check::Lead(group) = planned {
+                    self.check_group(pc, base, group);
+                }
+                body(
+                    self,
+                    match constant {
+                        Some(address) => Mem { base: MEMORY, index: None, disp: address },
+                        None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
+                    },
+                );
+                return None;
+            }
+        }
         let asm = &mut self.asm;
         let (slow, back) = (asm.label(), asm.label());
         if let Some(address) = constant {
@@ -450,6 +540,93 @@ impl Emitter<'_> {
         body(self, Mem { base: MEMORY, index: Some(x(base)), disp: off });
         self.asm.bind(back);
         Some((slow, back))
+    }
+
+    /// Checks the bytes of a group for its lead, operation `pc`, which accesses memory by `base`.
+    fn check_group(&mut self, pc: usize, base: Reg, group: Group) {
+        let copy = self.copy_of(pc, group);
+        let asm = &mut self.asm;
+        let needs = [(group.reads, Perm::READ), (group.writes, Perm::WRITE)];
+        let needs = needs.into_iter().filter(|(needed, _)| *needed).map(|(_, perm)| perm);
+        if group.constant {
+            let page = group.from / PAGE_SIZE_IMM;
+            for perm in needs {
+                asm.test_byte(Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE }, perm.bits());
+                asm.jump_if(If::Equal, copy);
+            }
+            return;
+        }
+        let (from, back) = (asm.label(), asm.label());
+        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
+        asm.mov(Width::W32, TEMP, TEMP2);
+        asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
+        asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - group.len);
+        asm.jump_if(If::Above, from);
+        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
+        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
+        asm.jump_if(If::AboveEqual, from);
+        for perm in needs {
+            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
+            asm.jump_if(If::Equal, from);
+        }
+        asm.bind(back);
+        self.rare.push(Rare::Group { from, pc, group, back });
+    }
+
+    /// What follows a group's check that failed.
+    fn group_elsewhere(&mut self, from: Label, pc: usize, group: Group, back: Label) {
+        let copy = self.copies[&pc];
+        self.asm.bind(from);
+        if !group.writes {
+            // All of it may lie in the fresh object: its first byte, and eight with the last one.
+            let o = self.ops[pc];
+            let last = group.from + (group.len - 8).max(0);
+            self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
+            for place in [group.from, last] {
+                let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
+                self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: place });
+                self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
+                self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
+                self.asm.jump_if(If::AboveEqual, copy);
+            }
+            self.asm.jump(back);
+            return;
+        }
+        self.asm.jump(copy);
+    }
+
+    /// The label of the copy of a lead. The copy of a stretch begins with its first lead.
+    fn copy_of(&mut self, pc: usize, group: Group) -> Label {
+        let label = self.asm.label();
+        if pc == group.first {
+            self.rare.push(Rare::Copy { first: pc, end: group.end });
+        }
+        self.copies.insert(pc, label);
+        label
+    }
+
+    /// The operations from `first` to before `end` once more, each access checked alone.
+    fn copy(&mut self, first: usize, end: usize) {
+        self.copying = true;
+        self.constants = [None; REGS.len()];
+        for pc in first..end {
+            if pc != first && self.leaders[pc] {
+                self.enter_block(pc);
+            }
+            if let Some(label) = self.copies.get(&pc) {
+                self.asm.bind(*label);
+            }
+            self.operation(pc);
+            self.note_constant(pc);
+            if self.asm.is_spoiled() {
+                break;
+            }
+        }
+        self.copying = false;
+        if !matches!(self.ops[end - 1].code, OpCode::Exit | OpCode::Ja | OpCode::CallReg) {
+            self.asm.jump(self.labels[end]);
+        }
     }
 
     /// An access that the host does where its checks fail.

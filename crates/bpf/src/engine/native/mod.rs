@@ -8,6 +8,7 @@
 mod asm;
 mod emit;
 mod live;
+mod plan;
 
 use super::interpret::{self, Registers};
 use super::{Done, Frame, Frames, Host, NotCompiled, Vm};
