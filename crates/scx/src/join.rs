@@ -12,6 +12,10 @@ use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 use schedlab_trace::ExitKind;
 
+/// Numbers of `bpf_ktime_get_ns()`, `bpf_spin_lock()` and `bpf_spin_unlock()`.
+const KTIME_GET_NS: u32 = 5;
+const SPIN_LOCK: u32 = 93;
+const SPIN_UNLOCK: u32 = 94;
 /// Number of the helper `bpf_task_pt_regs()`.
 pub(crate) const TASK_PT_REGS: u32 = 175;
 
@@ -31,8 +35,21 @@ impl Join<'_> {
     /// Charges what was executed since the last time.
     #[inline]
     pub(crate) fn settle(&mut self, executed: u64) {
-        self.k.charge_insns(executed - self.charged);
-        self.charged = executed;
+        if executed != self.charged {
+            self.k.charge_insns(executed - self.charged);
+            self.charged = executed;
+        }
+    }
+
+    /// Charges a call of a helper, and with it what was executed before one that would do that next: once for both.
+    #[inline(always)]
+    fn settle_helper(&mut self, id: u32, executed: u64) {
+        if matches!(id, KTIME_GET_NS | SPIN_LOCK | SPIN_UNLOCK) {
+            self.k.charge_call(executed - self.charged, self.state.kfunc_cost);
+            self.charged = executed;
+        } else {
+            self.k.charge(self.state.kfunc_cost);
+        }
     }
 
     /// Number of CPUs.
@@ -121,7 +138,7 @@ fn no_task(pointer: u64) -> Fault {
 impl Host for Join<'_> {
     #[inline(always)]
     fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.k.charge(self.state.kfunc_cost);
+        self.settle_helper(id, vm.insns());
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 

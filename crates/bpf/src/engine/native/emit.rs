@@ -9,7 +9,9 @@
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
 use super::live::{ARGUMENTS, Live, Set};
 use super::plan::{Check, Group, Plan};
-use super::{CallOuts, FRAME_BYTES, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
+use super::{
+    CallOuts, FRAME_BYTES, HOT_HELPERS, HostCall, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement,
+};
 use crate::code::{Code, Op, OpCode, Reg};
 use crate::engine::{MAY_GOTO_LIMIT, Vm};
 use crate::insn::op;
@@ -51,13 +53,22 @@ pub(super) struct Emitted {
 struct Stubs {
     /// Does one operation in the host and goes on behind the call.
     step: Label,
-    /// Call the helper or kernel function whose number the run has; the others keep r1 to r5.
-    helper: Label,
-    kfunc: Label,
-    keeping_helper: Label,
-    keeping_kfunc: Label,
+    /// Call the helper or kernel function whose number the run has.
+    helper: CallStub,
+    kfunc: CallStub,
+    /// Call these helpers.
+    hot_helpers: [CallStub; HOT_HELPERS.len()],
     /// Interprets the rest of the function, then returns from it.
     interpret: Label,
+}
+
+/// Two ways to call the host.
+#[derive(Clone, Copy)]
+struct CallStub {
+    /// Leaves anything in r1 to r5.
+    plain: Label,
+    /// Keeps them.
+    keeping: Label,
 }
 
 /// Code that stands behind a function's straight path.
@@ -238,7 +249,12 @@ fn call_out(asm: &mut Asm, function: usize) {
     asm.call_indirect(behind(TEMP, function));
 }
 
-/// A stub that calls a helper or kernel function of the host.
+/// The stubs that call a helper or kernel function by this member of [`CallOuts`].
+fn call_stubs(asm: &mut Asm, stopped: Label, function: usize) -> CallStub {
+    let [plain, keeping] = [false, true].map(|keeps| call_stub(asm, stopped, function, keeps));
+    CallStub { plain, keeping }
+}
+
 fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Label {
     let here = asm.here();
     if keeps {
@@ -264,9 +280,12 @@ fn stubs(asm: &mut Asm) -> Stubs {
     asm.alu_imm(Width::W64, Alu::Sub, X::Rsp, 8);
     asm.ret();
 
-    let [helper, kfunc] = [offset_of!(CallOuts, helper), offset_of!(CallOuts, kfunc)];
-    let [keeping_helper, keeping_kfunc] = [helper, kfunc].map(|out| call_stub(asm, stopped, out, true));
-    let [helper, kfunc] = [helper, kfunc].map(|out| call_stub(asm, stopped, out, false));
+    let helper = call_stubs(asm, stopped, offset_of!(CallOuts, helper));
+    let kfunc = call_stubs(asm, stopped, offset_of!(CallOuts, kfunc));
+    let hot_helpers = std::array::from_fn(|index| {
+        let function = offset_of!(CallOuts, hot_helpers) + index * size_of::<HostCall>();
+        call_stubs(asm, stopped, function)
+    });
 
     let step = asm.here();
     save(asm, 0..=10);
@@ -301,7 +320,7 @@ fn stubs(asm: &mut Asm) -> Stubs {
     restore(asm, 0..=9);
     asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
     asm.ret();
-    Stubs { step, helper, kfunc, keeping_helper, keeping_kfunc, interpret }
+    Stubs { step, helper, kfunc, hot_helpers, interpret }
 }
 
 fn x(register: Reg) -> X {
@@ -847,13 +866,27 @@ impl Emitter<'_> {
         self.asm.bind(null);
     }
 
-    /// Calls a helper or kernel function by the stub for it, or the one that keeps r1 to r5.
-    fn call_host(&mut self, pc: usize, stub: Label, keeping: Label) {
+    fn call_helper(&mut self, pc: usize) {
+        let hot = HOT_HELPERS.iter().position(|id| i64::from(*id) == self.ops[pc].imm);
+        match hot {
+            Some(index) => self.call_host(pc, self.stubs.hot_helpers[index]),
+            None => self.call_numbered(pc, self.stubs.helper),
+        }
+    }
+
+    /// Calls the host for the function with the operation's number.
+    fn call_numbered(&mut self, pc: usize, stub: CallStub) {
         // The field is of 32 bits, whatever they mean.
         let number: u32 = self.asm.narrow(self.ops[pc].imm);
         self.asm.store_imm(4, span(offset_of!(Span, number)), number.cast_signed());
+        self.call_host(pc, stub);
+    }
+
+    /// Calls the host, and keeps r1 to r5 where somebody reads them later.
+    fn call_host(&mut self, pc: usize, stub: CallStub) {
         self.name_operation(pc);
-        self.asm.call(if self.live.after(pc) & ARGUMENTS == 0 { stub } else { keeping });
+        let kept = self.live.after(pc) & ARGUMENTS != 0;
+        self.asm.call(if kept { stub.keeping } else { stub.plain });
     }
 
     /// One operation; a line for each kind here and in the two tables below.
@@ -868,8 +901,7 @@ impl Emitter<'_> {
             Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
             Atomic32 => self.atomic(pc, Width::W32), Atomic64 => self.atomic(pc, Width::W64),
 
-            CallHelper => self.call_host(pc, self.stubs.helper, self.stubs.keeping_helper),
-            CallKfunc => self.call_host(pc, self.stubs.kfunc, self.stubs.keeping_kfunc),
+            CallHelper => self.call_helper(pc), CallKfunc => self.call_numbered(pc, self.stubs.kfunc),
             CallLocal => self.call_local(pc),
             // A call through a register is rare outside of helpers, which make it themselves.
             CallReg => self.interpret_from(pc, 1),

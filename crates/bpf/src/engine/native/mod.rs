@@ -102,12 +102,17 @@ type CallOut = unsafe extern "sysv64" fn(*mut Vm<'_>) -> u32;
 /// them.
 type HostCall = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) -> Answer;
 
+/// Helpers that schedulers call most: map look-up, clock, number of the CPU, lock, unlock, task storage. Each has a function
+/// of its own, in which the compiler of the host knows which one it is. Nothing else depends on what is in here.
+const HOT_HELPERS: [u32; 6] = [1, 5, 8, 93, 94, 156];
+
 /// What compiled code calls, for one type of host.
 #[repr(C)]
 #[derive(Debug)]
 struct CallOuts {
     step: CallOut,
     helper: HostCall,
+    hot_helpers: [HostCall; HOT_HELPERS.len()],
     kfunc: HostCall,
     interpret: CallOut,
 }
@@ -162,7 +167,20 @@ impl Span {
             frame_pointer: Memory::frame_pointer(used),
             stack: 0,
             outs: const {
-                &CallOuts { step: step::<H>, helper: helper::<H>, kfunc: kfunc::<H>, interpret: rest::<H> }
+                &CallOuts {
+                    step: step::<H>,
+                    helper: helper::<H>,
+                    hot_helpers: [
+                        hot_helper::<H, { HOT_HELPERS[0] }>,
+                        hot_helper::<H, { HOT_HELPERS[1] }>,
+                        hot_helper::<H, { HOT_HELPERS[2] }>,
+                        hot_helper::<H, { HOT_HELPERS[3] }>,
+                        hot_helper::<H, { HOT_HELPERS[4] }>,
+                        hot_helper::<H, { HOT_HELPERS[5] }>,
+                    ],
+                    kfunc: kfunc::<H>,
+                    interpret: rest::<H>,
+                }
             },
             host: (host as *mut H).cast(),
             regs: regs.as_mut_ptr().cast(),
@@ -324,6 +342,22 @@ fn stop(vm: &mut Vm<'_>, why: Stopped) -> Answer {
 unsafe extern "sysv64" fn helper<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64, vm: *mut Vm<'_>) -> Answer {
     // SAFETY: passed on.
     unsafe { call_out::<H>(vm, |host, number, vm| host.helper(number, &[a, b, c, d, e], vm)) }
+}
+
+/// Calls helper number `ID` for operation `at`, the last of its block.
+///
+/// # Safety
+/// As for [`call_out`].
+unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    vm: *mut Vm<'_>,
+) -> Answer {
+    // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)) }
 }
 
 /// Calls a kernel function for operation `at`, the last of its block.
