@@ -14,7 +14,13 @@ pub struct Registers<'a> {
     pub(crate) map: Option<MapId>,
 }
 
-impl Registers<'_> {
+impl<'a> Registers<'a> {
+    /// All five.
+    #[inline(always)]
+    pub(crate) fn new(args: &'a [u64; 5]) -> Registers<'a> {
+        Registers { args, next: 0, map: None }
+    }
+
     /// The next argument as it stands in its register.
     #[inline(always)]
     pub fn take(&mut self) -> u64 {
@@ -145,7 +151,7 @@ macro_rules! functions {
             #[inline(always)]
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "one parameter, one name; none in the shortest")]
             fn invoke(&self, caller: &mut Caller<'_, '_, E>, args: &[u64; 5]) -> Result<u64, Fault> {
-                let mut registers = Registers { args, next: 0, map: None };
+                let mut registers = Registers::new(args);
                 $(let $param = <$param as Arg<E>>::take(&mut registers, caller)?;)*
                 self(caller, $($param),*).r0()
             }

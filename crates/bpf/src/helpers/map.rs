@@ -129,6 +129,7 @@ fn next<E: Env>(
 }
 
 /// `bpf_task_storage_get(map, task, initial, flags)`.
+#[inline(always)]
 pub(super) fn task_storage_get<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     map: MapArg,

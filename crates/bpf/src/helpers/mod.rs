@@ -21,7 +21,7 @@ pub use names::name;
 pub use timer::TimerCall;
 pub(crate) use timer::Timers;
 
-use crate::args::{Callback, Caller, Function, LockPlace, Pointer};
+use crate::args::{Arg, Callback, Caller, Function, Key, LockPlace, MapArg, Pointer, Registers};
 use crate::engine::{Host, Vm};
 use crate::fault::Fault;
 use crate::link::{Runtime, TRAP_BASE};
@@ -157,14 +157,32 @@ pub fn is_implemented(id: u32) -> bool {
 pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
     match id {
         // The hottest; all others are beyond a call.
-        1 => Caller::new(env, vm).invoke(map::lookup::<E>, args),
-        156 => Caller::new(env, vm).invoke(map::task_storage_get::<E>, args),
+        1 => lookup(Caller::new(env, vm), Registers::new(args)),
+        156 => task_storage(Caller::new(env, vm), Registers::new(args)),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
         93 => Caller::new(env, vm).invoke(lock::<E>, args),
         94 => Caller::new(env, vm).invoke(unlock::<E>, args),
         _ => call_other(id, args, vm, env),
     }
+}
+
+/// As [`Caller::invoke`] of [`map::lookup`], without a call.
+#[inline(always)]
+fn lookup<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Result<u64, Fault> {
+    let caller = &mut caller;
+    let map = MapArg::take(&mut from, caller)?;
+    let key = Key::take(&mut from, caller)?;
+    map::lookup(caller, map, key)
+}
+
+/// The same of [`map::task_storage_get`].
+#[inline(always)]
+fn task_storage<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Result<u64, Fault> {
+    let caller = &mut caller;
+    let map = MapArg::take(&mut from, caller)?;
+    let (task, initial, flags) = (from.take(), from.take(), from.take());
+    map::task_storage_get(caller, map, task, initial, flags)
 }
 
 #[inline(never)]

@@ -1,9 +1,9 @@
 //! From operations to machine code, one after the other.
 //!
 //! BPF's registers live in machine registers, r12 points at the run ([`Vm`]), r9 at the guest's memory, before which its pages'
-//! permissions lie, r10 and r11 are scratch. Instructions are counted by basic block: a block takes its number off
-//! `left` when it is entered, and where that is not enough the rest of the function is interpreted, which ends exactly at
-//! the limit. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
+//! permissions lie, r10 and r11 are scratch. Instructions are counted by block: a block takes its number off `left` when it
+//! is entered, and where that is not enough the rest of the function is interpreted, which ends exactly at the limit; a
+//! jump out of its middle gives back what it leaves out. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
 //! they are; they are kept over it only where something reads them later ([`Live`]).
 
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
@@ -82,6 +82,8 @@ enum Rare {
     Group { from: Label, pc: usize, group: Group, back: Label },
     /// The copy of a stretch from its first lead on, in which all accesses are checked alone.
     Copy { first: usize, end: usize },
+    /// A jump out of a block, whose other operations have been counted.
+    Leave { from: Label, count: i32, to: Label },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: usize, count: i32 },
 }
@@ -116,8 +118,8 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let mut asm = Asm::new(most);
     let stubs = stubs(&mut asm);
     let labels = ops.iter().map(|_| asm.label()).collect();
-    let leaders = leaders(code);
     let heads = heads(code);
+    let leaders = leaders(code, &heads);
     let mut emitter = Emitter {
         asm,
         ops,
@@ -156,24 +158,16 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     Ok(Emitted { bytes: emitter.asm.finish()?, entries, after: emitter.after })
 }
 
-/// The operations that begin a block: entries, targets of jumps, and what follows an operation that may not go on to it
-/// or during which others count.
-fn leaders(code: &Code) -> Vec<bool> {
-    let mut leaders = vec![false; code.ops.len() + 1];
-    for (first, _) in code.ranges() {
-        leaders[first] = true;
-    }
+/// The operations that begin a block, which is counted at once: the heads of stretches, and what follows a loop, so that its
+/// passes do not count it and give it back.
+fn leaders(code: &Code, heads: &[bool]) -> Vec<bool> {
+    let mut leaders = heads.to_vec();
     for (pc, op) in code.ops.iter().enumerate() {
-        if let Some(target) = op.target() {
-            leaders[target] = true;
+        let goes_back = op.target().is_some_and(|target| target <= pc);
+        if let Some(next) = leaders.get_mut(pc + 1) {
+            *next |= goes_back;
         }
-        leaders[pc + 1] |= op.is_jump()
-            || matches!(
-                op.code,
-                OpCode::CallHelper | OpCode::CallKfunc | OpCode::CallLocal | OpCode::CallReg | OpCode::Exit
-            );
     }
-    leaders.pop();
     leaders
 }
 
@@ -445,6 +439,11 @@ impl Emitter<'_> {
             match rare {
                 Rare::Group { from, pc, group, back } => self.group_elsewhere(from, pc, group, back),
                 Rare::Copy { first, end } => self.copy(first, end),
+                Rare::Leave { from, count, to } => {
+                    self.asm.bind(from);
+                    self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
+                    self.asm.jump(to);
+                }
                 Rare::Step { from, pc, back } => {
                     self.asm.bind(from);
                     self.step(pc);
@@ -797,9 +796,16 @@ impl Emitter<'_> {
         self.asm.jump_if(If::NotEqual, target);
     }
 
-    /// The label of the operation that operation `pc` jumps to.
-    fn target(&self, pc: usize) -> Label {
-        self.labels[self.ops[pc].target().expect("a jump has a target")]
+    /// Where operation `pc` jumps to: the operation there, by way of giving back what its block has counted too much.
+    fn target(&mut self, pc: usize) -> Label {
+        let to = self.labels[self.ops[pc].target().expect("a jump has a target")];
+        let count: i32 = self.asm.narrow(self.after[pc]);
+        if count == 0 {
+            return to;
+        }
+        let from = self.asm.label();
+        self.rare.push(Rare::Leave { from, count, to });
+        from
     }
 
     /// The immediate of operation `pc`, of 32 bits in all that ask for it.
