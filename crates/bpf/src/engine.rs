@@ -63,7 +63,8 @@ pub const CALLBACK_INSNS: u64 = 10;
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
 /// A host may call back into the program with [`Vm::call`]. A fault that it returns ends the run; the engine adds
-/// place and count.
+/// place and count. It may take pages away from the program in a call of a helper or kernel function, never in
+/// [`Host::kernel_store`] or [`Host::kernel_load`]: a program's accesses around those may have been checked together.
 pub trait Host {
     /// Calls helper number `id` with r1 to r5; the result goes to r0.
     ///

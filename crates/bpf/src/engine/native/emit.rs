@@ -9,9 +9,8 @@
 use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
 use super::live::{ARGUMENTS, Live, Set};
 use super::plan::{Check, Group, Plan};
-use super::{
-    CallOuts, FRAME_BYTES, HOT_HELPERS, HostCall, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement,
-};
+use super::stubs::{CallStub, Stubs, behind, run, span, stubs};
+use super::{FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
 use crate::code::{Code, Op, OpCode, Reg};
 use crate::engine::{MAY_GOTO_LIMIT, Vm};
 use crate::insn::op;
@@ -21,14 +20,15 @@ use std::mem::offset_of;
 
 /// Machine registers of r0 to r10: arguments where the host's functions take theirs, r6 to r9 and the frame pointer
 /// where those keep them.
-const REGS: [X; 11] = [X::Rax, X::Rdi, X::Rsi, X::Rdx, X::Rcx, X::R8, X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
+pub(super) const REGS: [X; 11] =
+    [X::Rax, X::Rdi, X::Rsi, X::Rdx, X::Rcx, X::R8, X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
 /// Those that the machine's convention keeps over calls, besides the frame pointer's.
 const KEPT: std::ops::RangeInclusive<usize> = 6..=9;
-const RUN: X = X::R12;
-const MEMORY: X = X::R9;
+pub(super) const RUN: X = X::R12;
+pub(super) const MEMORY: X = X::R9;
 const FRAME_POINTER: X = X::Rbp;
 /// Addresses, and whatever an operation needs.
-const TEMP: X = X::R10;
+pub(super) const TEMP: X = X::R10;
 /// Whatever an operation needs.
 const TEMP2: X = X::R11;
 
@@ -47,28 +47,6 @@ pub(super) struct Emitted {
     pub(super) entries: Vec<u32>,
     /// For each operation, how many follow it in its block.
     pub(super) after: Vec<u32>,
-}
-
-/// Where stubs begin.
-struct Stubs {
-    /// Does one operation in the host and goes on behind the call.
-    step: Label,
-    /// Call the helper or kernel function whose number the run has.
-    helper: CallStub,
-    kfunc: CallStub,
-    /// Call these helpers.
-    hot_helpers: [CallStub; HOT_HELPERS.len()],
-    /// Interprets the rest of the function, then returns from it.
-    interpret: Label,
-}
-
-/// Two ways to call the host.
-#[derive(Clone, Copy)]
-struct CallStub {
-    /// Leaves anything in r1 to r5.
-    plain: Label,
-    /// Keeps them.
-    keeping: Label,
 }
 
 /// Code that stands behind a function's straight path.
@@ -207,116 +185,6 @@ fn after(leaders: &[bool]) -> Result<Vec<u32>, TooLong> {
     Ok(after)
 }
 
-/// A member of the run.
-fn run(offset: usize) -> Mem {
-    Mem { base: RUN, index: None, disp: displacement(offset) }
-}
-
-/// A member of its span.
-fn span(offset: usize) -> Mem {
-    run(offset_of!(Vm<'static>, span) + offset)
-}
-
-/// A member of what `base` points at.
-fn behind(base: X, offset: usize) -> Mem {
-    Mem { base, index: None, disp: displacement(offset) }
-}
-
-/// Saves registers where the host finds them.
-fn save(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
-    asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
-    for register in registers {
-        asm.store(8, behind(TEMP, 8 * register), REGS[register]);
-    }
-}
-
-fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
-    asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
-    for register in registers {
-        asm.load(8, false, REGS[register], behind(TEMP, 8 * register));
-    }
-}
-
-/// Calls a host's function, a member of [`CallOuts`].
-fn call_out(asm: &mut Asm, function: usize) {
-    asm.load(8, false, TEMP, span(offset_of!(Span, outs)));
-    asm.call_indirect(behind(TEMP, function));
-}
-
-/// The stubs that call a helper or kernel function by this member of [`CallOuts`].
-fn call_stubs(asm: &mut Asm, stopped: Label, function: usize) -> CallStub {
-    let [plain, keeping] = [false, true].map(|keeps| call_stub(asm, stopped, function, keeps));
-    CallStub { plain, keeping }
-}
-
-fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Label {
-    let here = asm.here();
-    if keeps {
-        save(asm, 1..=5);
-    }
-    asm.mov(Width::W64, X::R9, RUN);
-    call_out(asm, function);
-    asm.test(Width::W32, X::Rdx, X::Rdx);
-    asm.jump_if(If::NotEqual, stopped);
-    if keeps {
-        restore(asm, 1..=5);
-    }
-    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
-    asm.ret();
-    here
-}
-
-/// The code that all functions share.
-fn stubs(asm: &mut Asm) -> Stubs {
-    // Something stopped the run: all of the program's frames end, and its way in goes on behind its call.
-    let stopped = asm.here();
-    asm.load(8, false, X::Rsp, span(offset_of!(Span, stack)));
-    asm.alu_imm(Width::W64, Alu::Sub, X::Rsp, 8);
-    asm.ret();
-
-    let helper = call_stubs(asm, stopped, offset_of!(CallOuts, helper));
-    let kfunc = call_stubs(asm, stopped, offset_of!(CallOuts, kfunc));
-    let hot_helpers = std::array::from_fn(|index| {
-        let function = offset_of!(CallOuts, hot_helpers) + index * size_of::<HostCall>();
-        call_stubs(asm, stopped, function)
-    });
-
-    let step = asm.here();
-    save(asm, 0..=10);
-    asm.mov(Width::W64, X::Rdi, RUN);
-    call_out(asm, offset_of!(CallOuts, step));
-    let otherwise = asm.label();
-    asm.test(Width::W32, X::Rax, X::Rax);
-    asm.jump_if(If::NotEqual, otherwise);
-    restore(asm, 0..=9);
-    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
-    asm.ret();
-    asm.bind(otherwise);
-    asm.alu_imm(Width::W32, Alu::Cmp, X::Rax, 1);
-    asm.jump_if(If::Equal, stopped);
-    // The step used up what was left: the place to go on at is in the span, the return address goes.
-    asm.load(4, false, TEMP, span(offset_of!(Span, resume_at)));
-    asm.store(4, run(offset_of!(Vm<'static>, at)), TEMP);
-    asm.pop(X::Rcx);
-    let saved_already = asm.label();
-    asm.jump(saved_already);
-
-    let interpret = asm.here();
-    save(asm, 0..=10);
-    asm.bind(saved_already);
-    // The function's frame is as at its entry: one word above the alignment.
-    asm.push(X::Rax);
-    asm.mov(Width::W64, X::Rdi, RUN);
-    call_out(asm, offset_of!(CallOuts, interpret));
-    asm.pop(X::Rcx);
-    asm.test(Width::W32, X::Rax, X::Rax);
-    asm.jump_if(If::NotEqual, stopped);
-    restore(asm, 0..=9);
-    asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
-    asm.ret();
-    Stubs { step, helper, kfunc, hot_helpers, interpret }
-}
-
 fn x(register: Reg) -> X {
     REGS[register as usize]
 }
@@ -418,7 +286,7 @@ impl Emitter<'_> {
         (u64::from(size) <= page_left).then_some(address)
     }
 
-    /// Emits what stands behind the function.
+    /// Emits what stands behind the function, which may leave more of that.
     ///
     /// # Errors
     /// The code is too long.
@@ -435,40 +303,38 @@ impl Emitter<'_> {
     }
 
     fn emit_rare(&mut self, rare: Rare) {
-        {
-            match rare {
-                Rare::Group { from, pc, group, back } => self.group_elsewhere(from, pc, group, back),
-                Rare::Copy { first, end } => self.copy(first, end),
-                Rare::Leave { from, count, to } => {
-                    self.asm.bind(from);
-                    self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
-                    self.asm.jump(to);
-                }
-                Rare::Step { from, pc, back } => {
-                    self.asm.bind(from);
-                    self.step(pc);
-                    self.asm.jump(back);
-                }
-                Rare::Load { from, pc, back } => {
-                    let step = self.asm.label();
-                    let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
-                    let o = self.ops[pc];
-                    self.asm.bind(from);
-                    self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
-                    self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
-                    self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
-                    self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
-                    self.asm.jump_if(If::AboveEqual, step);
-                    self.plain_load(pc, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
-                    self.asm.jump(back);
-                    self.asm.bind(step);
-                    self.step(pc);
-                    self.asm.jump(back);
-                }
-                Rare::Spent { from, pc, count } => {
-                    self.asm.bind(from);
-                    self.interpret_from(pc, count);
-                }
+        match rare {
+            Rare::Group { from, pc, group, back } => self.group_elsewhere(from, pc, group, back),
+            Rare::Copy { first, end } => self.copy(first, end),
+            Rare::Leave { from, count, to } => {
+                self.asm.bind(from);
+                self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
+                self.asm.jump(to);
+            }
+            Rare::Step { from, pc, back } => {
+                self.asm.bind(from);
+                self.step(pc);
+                self.asm.jump(back);
+            }
+            Rare::Load { from, pc, back } => {
+                let step = self.asm.label();
+                let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
+                let o = self.ops[pc];
+                self.asm.bind(from);
+                self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
+                self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
+                self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
+                self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
+                self.asm.jump_if(If::AboveEqual, step);
+                self.plain_load(pc, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
+                self.asm.jump(back);
+                self.asm.bind(step);
+                self.step(pc);
+                self.asm.jump(back);
+            }
+            Rare::Spent { from, pc, count } => {
+                self.asm.bind(from);
+                self.interpret_from(pc, count);
             }
         }
     }
@@ -513,6 +379,7 @@ impl Emitter<'_> {
         match self.plan.check(pc) {
             _ if self.copying => {}
             Check::Single => {}
+            // Not here: with the lead of its group.
             planned => {
                 if let Check::Lead(group) = planned {
                     self.check_group(pc, base, group);

@@ -9,6 +9,7 @@ mod asm;
 mod emit;
 mod live;
 mod plan;
+mod stubs;
 
 use super::interpret::{self, Registers};
 use super::{Done, Frame, Frames, Host, NotCompiled, Vm};
