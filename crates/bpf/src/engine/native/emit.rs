@@ -231,7 +231,7 @@ impl Emitter<'_> {
         let used = if calls { Set::MAX } else { named };
         let mut pushed = vec![RUN, FRAME_POINTER];
         pushed.extend(KEPT.filter(|register| used >> register & 1 != 0).map(|register| REGS[register]));
-        if pushed.len() % 2 == 0 {
+        if pushed.len().is_multiple_of(2) {
             // The stack's alignment.
             pushed.push(X::Rax);
         }
@@ -700,7 +700,7 @@ impl Emitter<'_> {
         let mut kept: Vec<X> = vec![];
         let live = self.live.after(pc);
         kept.extend(KEPT.filter(|register| live >> register & 1 != 0).map(|register| REGS[register]));
-        if kept.len() % 2 == 0 {
+        if kept.len().is_multiple_of(2) {
             // The stack's alignment.
             kept.push(FRAME_POINTER);
         }
