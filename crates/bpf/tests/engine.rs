@@ -1,6 +1,7 @@
 //! The engine seen from its host: calls, callbacks, counts, faults and their places.
 
 use schedlab_bpf::insn::op;
+use schedlab_bpf::memory::GUEST_LIMIT;
 use schedlab_bpf::*;
 
 fn code(functions: &[(&str, &[Insn])]) -> Code {
@@ -318,4 +319,47 @@ fn the_deepest_nesting_fits_a_small_stack_of_the_host() {
     };
     let small = std::thread::Builder::new().stack_size(192 << 10);
     small.spawn(deep).unwrap().join().unwrap();
+}
+
+/// Accesses by one pointer, which compiled code checks together: loads and stores around a jump out of their middle.
+fn grouped() -> Code {
+    code(&[(
+        "main",
+        &[
+            Insn::load(op::DW, 0, 1, 16),
+            Insn::alu64_reg(op::MOV, 2, 1),
+            Insn::alu64_imm(op::ADD, 2, 24),
+            Insn::load(op::W, 3, 2, 0),
+            Insn::alu64_reg(op::ADD, 0, 3),
+            Insn::jump_imm(op::JSET, 3, 8, 4),
+            Insn::store_imm(op::DW, 1, 32, 5),
+            Insn::store_imm(op::B, 2, 20, 6),
+            Insn::load(op::H, 3, 2, 8),
+            Insn::alu64_reg(op::ADD, 0, 3),
+            Insn::exit(),
+        ],
+    )])
+}
+
+#[test]
+fn what_is_checked_together_fails_as_each_would_alone() {
+    let code = grouped();
+    let mut outcomes = [0; 2];
+    for perm in [Perm::READ_WRITE, Perm::READ, Perm::READ | Perm::KERNEL] {
+        let mut mem = Memory::new().unwrap();
+        let start = mem.map(2 * 4096, perm).unwrap();
+        for offset in 0..2 * 4096 - 8 {
+            mem.write_u8(start.offset(offset), offset as u8).unwrap();
+        }
+        // Aligned or not, over the boundary of the pages, before the first and behind the last, and no address at all.
+        let near = |edge: u64| (0..80).map(move |distance| edge.wrapping_add(distance).wrapping_sub(72));
+        let edges = [start.0, start.0 + 4096, start.0 + 2 * 4096, 0, GUEST_LIMIT, 1 << 63];
+        for pointer in edges.into_iter().flat_map(near) {
+            for budget in [3, 8, 1_000_000] {
+                let done = run_with(&code, &[pointer], &mut mem, || NoHost, budget);
+                outcomes[usize::from(done.is_ok())] += 1;
+            }
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?} failed and passed");
 }
