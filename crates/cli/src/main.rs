@@ -36,6 +36,7 @@ mod target;
 mod timehist;
 mod trace_file;
 mod trust;
+mod validated;
 mod workload;
 
 use args::{Cli, Command};

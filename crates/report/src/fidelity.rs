@@ -5,7 +5,7 @@ use crate::format::number;
 use crate::table::table;
 use schedlab_trace::{Bucket, Distribution, RunRecord};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A comparison of the two arms over schedulers, workloads and numbers of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,14 @@ const SHOWN: [(&str, &str); 7] = [
     ("run_delay_ns_p95", "delay p95"),
     ("wakeup_latency_ns_p50", "wakeup p50"),
     ("migrations", "migrations"),
+];
+
+/// The figures that stand beside a simulated run, in words.
+const TOLD: [(&str, &str); 4] = [
+    ("context_switches", "context switches"),
+    ("run_delay_ns_p50", "run delay p50"),
+    ("run_delay_ns_p95", "p95"),
+    ("wakeup_latency_ns_p50", "wakeup latency p50"),
 ];
 
 impl FidelityCell {
@@ -240,20 +248,23 @@ impl Fidelity {
         table(&header, &[1, 4, 5, 6, 7, 8], &rows)
     }
 
-    /// The words beside a simulated figure of a scheduler: how far real kernels were from it.
-    pub fn words(&self, scheduler: &str, metric: &str) -> Option<String> {
-        let cells: Vec<&FidelityCell> =
-            self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == metric).collect();
-        let middle = median(cells.iter().map(|cell| cell.error.abs()).collect())?;
-        let workloads: BTreeSet<&str> = cells.iter().map(|cell| cell.workload.as_str()).collect();
-        let plural = if workloads.len() == 1 { "" } else { "s" };
-        Some(format!("real kernel: within {} %, {} workload{plural}", number(middle), workloads.len()))
+    /// The words beside a simulated run of a scheduler: the median sizes of the errors of its figures. Nothing where it was
+    /// not measured.
+    pub fn within(&self, scheduler: &str) -> Option<String> {
+        let of = |figure: &str| {
+            let cells = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == figure);
+            median(cells.map(|cell| cell.error.abs()).collect())
+        };
+        let told: Vec<String> = TOLD
+            .iter()
+            .filter_map(|(figure, name)| Some(format!("{name} within {:.1} %", of(figure)?)))
+            .collect();
+        (!told.is_empty()).then(|| told.join(", "))
     }
 
-    /// The median size of the error of a figure of a scheduler, in percent.
-    pub fn bar(&self, scheduler: &str, metric: &str) -> Option<f64> {
-        let cells = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == metric);
-        median(cells.map(|cell| cell.error.abs()).collect())
+    /// The real kernel without its build: `linux-7.3.4`.
+    pub fn kernel_name(&self) -> &str {
+        self.kernel.split('+').next().unwrap_or_default()
     }
 
     /// The data as text, one cell a line.
@@ -309,5 +320,62 @@ impl FidelityCell {
             number(self.spread),
             number(self.bound()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(figure: &str, error: f64, spread: f64) -> FidelityCell {
+        FidelityCell {
+            scheduler: "o1".into(),
+            workload: format!("w{error}"),
+            cpus: 1,
+            figure: figure.into(),
+            simulated: 100.0 + error,
+            real: 100.0,
+            error,
+            spread,
+        }
+    }
+
+    fn some() -> Fidelity {
+        let cells = vec![
+            cell("context_switches", 4.0, 0.5),
+            cell("context_switches", -8.0, 0.5),
+            cell("context_switches", 30.0, 40.0),
+            cell("run_delay_ns_p50", 2.0, 0.0),
+        ];
+        Fidelity { kernel: "linux-7.3.4+deb13".into(), phases: 2, cells, ..Fidelity::default() }
+    }
+
+    #[test]
+    fn a_cell_holds_within_its_bound_or_the_real_spread() {
+        let holds: Vec<bool> = some().cells.iter().map(FidelityCell::holds).collect();
+        assert_eq!(holds, [true, false, true, true]);
+        assert!(some().disagreements().contains("-8") && !some().disagreements().contains("w30"));
+        assert_eq!(some().agreement()["context_switches"], (2, 3));
+    }
+
+    #[test]
+    fn the_overview_has_medians_and_the_worst() {
+        let text = some().overview();
+        assert!(text.contains("8 / +30") && text.contains("3/4"), "{text}");
+        assert_eq!(some().within("o1").unwrap(), "context switches within 8.0 %, run delay p50 within 2.0 %");
+        assert_eq!((some().within("ule"), some().kernel_name()), (None, "linux-7.3.4"));
+    }
+
+    #[test]
+    fn data_survive_the_file() {
+        assert_eq!(Fidelity::from_json(&some().to_json()).unwrap(), some());
+        assert!(Fidelity::from_json("{\"kernel\": 3}").is_err());
+    }
+
+    #[test]
+    fn waits_by_time_are_those_that_most_of_the_time_is_in() {
+        let le = |ns: u64, count: u64| Bucket { le: schedlab_base::DurationNs(ns), count };
+        let waits = Distribution::new(vec![le(10, 90), le(1_000, 10)]).unwrap();
+        assert_eq!((by_time(&waits, 5.0), by_time(&waits, 50.0)), (Some(10.0), Some(1_000.0)));
     }
 }

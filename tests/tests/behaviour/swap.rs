@@ -93,8 +93,8 @@ fn every_policy_serves_across_two_cpus() {
         for mechanism in ["pipe", "condvar", "epoll", "broker"] {
             let spec = format!("swap-{mechanism}:hogs=8,iterations=12,service=20ms");
             let times = Lab::new(policy).cpus(2).run_catalog(&spec).iterations();
-            // The first waits teach who serves; of the later ones one may end late, and the next early.
-            if times[2..].iter().sum::<f64>() > 1.1 * 20.0 * 10.0 {
+            // The first waits teach who serves; of the ten later ones one may end late.
+            if times[2..].iter().filter(|&&time| time > 1.1 * 20.0).count() > 1 {
                 findings.push(format!("{policy}, {mechanism}: {times:?}"));
             }
         }

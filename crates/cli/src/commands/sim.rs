@@ -15,6 +15,7 @@ use crate::streams::Streams;
 use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::trust::strict;
+use crate::validated;
 use crate::workload::fixed_end;
 use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
@@ -171,6 +172,9 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> 
     let mut text = run_summary(run);
     text.push('\n');
     text.push_str(&metrics_table(run));
+    if let Some(line) = validated::line(run) {
+        text.push_str(&format!("\n{line}"));
+    }
     let longest = longest_waits(run);
     if !longest.is_empty() {
         text.push_str(&format!("\n{longest}"));

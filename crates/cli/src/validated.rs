@@ -1,0 +1,46 @@
+//! What is known of how far simulated figures are from a real kernel's: the measurement of `schedlab fidelity` that is kept in
+//! the sources, beside every simulated run.
+
+use schedlab_report::{Fidelity, scheduler_label};
+use schedlab_trace::{Backend, RunRecord};
+
+/// The measurement on the kernel whose rules are simulated.
+const MEASURED: &str = include_str!("../../../fidelity/linux-7.3.json");
+
+/// A line on the figures of a simulated run; nothing for a real one.
+pub(crate) fn line(run: &RunRecord) -> Option<String> {
+    (run.backend == Backend::Sim).then(|| words(&measured(), &scheduler_label(run)))
+}
+
+fn measured() -> Fidelity {
+    Fidelity::from_json(MEASURED).expect("the kept measurement is what `schedlab fidelity` wrote")
+}
+
+fn words(fidelity: &Fidelity, scheduler: &str) -> String {
+    match fidelity.within(scheduler) {
+        Some(within) => format!("real kernel ({}, other workloads): {within}\n", fidelity.kernel_name()),
+        None => "real kernel: not validated under this scheduler (`schedlab fidelity` does it)\n".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_told_and_what_is_not() {
+        let told = words(&measured(), "eevdf");
+        assert!(
+            told.contains("real kernel (linux-7.3") && told.contains("context switches within"),
+            "{told}"
+        );
+        let other = words(&measured(), "./mine.bpf.o");
+        assert!(other.contains("not validated under this scheduler"), "{other}");
+    }
+
+    #[test]
+    fn the_book_shows_the_kept_measurement() {
+        let page = include_str!("../../../docs/fidelity.md");
+        assert!(page.contains(&measured().overview()), "docs/fidelity.md has\n{}", measured().overview());
+    }
+}
