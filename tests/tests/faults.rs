@@ -184,7 +184,8 @@ fn a_comparison_on_a_real_kernel_keeps_what_has_finished() {
     assert!(told.starts_with("eevdf on ") && told.contains("\nwork "), "{ended:?}");
     let json = std::fs::read_to_string(lab.path("r.json")).unwrap();
     let names: Vec<&str> = json.lines().filter(|line| line.contains("\"scheduler\": ")).collect();
-    assert!(matches!(names[..], [one] if one.contains("eevdf")), "{names:?}");
+    // The runs of the other scheduler do not suffer.
+    assert!(names.len() == 2 && names.iter().all(|name| name.contains("eevdf")), "{names:?}");
 }
 
 /// A command goes into the VM with its libraries; what it misses there is told with the flag that takes it along.

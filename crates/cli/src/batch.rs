@@ -74,7 +74,11 @@ fn outcome(output: &VmOutput, run: &RealRun, number: usize) -> Result<RunRecord,
         None => None,
     };
     let told = || match output.file(&failure_file(number)) {
-        Some(stderr) => told_failure(stderr, i32::from(Code::Environment as u8)),
+        Some(failure) => {
+            let at = failure.iter().position(|&byte| byte == b'\n').map_or(failure.len(), |at| at + 1);
+            let (code, stderr) = failure.split_at(at);
+            told_failure(stderr, String::from_utf8_lossy(code).trim().parse().unwrap_or(-1))
+        }
         None => guest_failure(output),
     };
     let mut record = record.ok_or_else(told)?;

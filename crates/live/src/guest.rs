@@ -121,7 +121,7 @@ fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
 pub struct Listed {
     /// Arguments of our program.
     pub args: Vec<String>,
-    /// Where its standard error goes besides ours, should it fail.
+    /// Where its exit code, on a line of its own, and its standard error go, should it fail.
     pub failure: String,
 }
 
@@ -169,7 +169,8 @@ pub fn run_list(path: &Path) -> io::Result<()> {
         let said = command.stderr(Stdio::piped()).spawn()?.wait_with_output()?;
         io::stderr().write_all(&said.stderr)?;
         if !said.status.success() {
-            fs::write(&one.failure, &said.stderr)?;
+            let code = said.status.code().unwrap_or(-1);
+            fs::write(&one.failure, [format!("{code}\n").as_bytes(), &said.stderr].concat())?;
         }
     }
     Ok(())

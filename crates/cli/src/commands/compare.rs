@@ -310,7 +310,8 @@ fn vm_runs(
     quiet: bool,
 ) -> Result<Real, Failure> {
     let (mut records, mut failed) = (Vec::new(), None);
-    for cpus in vm_cpus(&args.cpus) {
+    let total = loads.len() * args.runs.get() * schedulers.len() * vm_cpus(&args.cpus).len();
+    for (place, cpus) in vm_cpus(&args.cpus).into_iter().enumerate() {
         let mut runs = Vec::new();
         for load in loads {
             for run in 0..args.runs.get() as u64 {
@@ -321,16 +322,17 @@ fn vm_runs(
         let plans: Vec<RealRun> = runs.iter().map(|(run, _)| run.clone()).collect();
         let options = VmOptions::new(cpus, &args.machine);
         let results = in_one_vm(&plans, &options, &mut |line| tell(line, quiet));
-        for (result, (run, load)) in results.into_iter().zip(runs) {
+        let before = total / vm_cpus(&args.cpus).len() * place;
+        for (number, (result, (run, load))) in results.into_iter().zip(runs).enumerate() {
             match result {
                 Ok(mut record) => {
                     record.workload.name.clone_from(&load.record.name);
                     records.push(record);
                 }
                 Err(Failure { code, text }) if failed.is_none() => {
-                    let what = run.scheduler.label();
-                    let text =
-                        format!("{what} under {} on {cpus} CPUs, seed {}: {text}", load.spec, run.seed);
+                    let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
+                    let what = format!("{}{under} on {cpus} CPUs, seed {}", run.scheduler.label(), run.seed);
+                    let text = format!("run {} of {total} ({what}): {text}", before + number + 1);
                     failed = Some(Failure { code, text });
                 }
                 Err(_) => {}
