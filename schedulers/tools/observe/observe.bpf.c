@@ -92,7 +92,7 @@ struct cpu {
 	u64 since;		/* of the last switch, or the beginning */
 	u64 busy;		/* ns with a task on it, between begin and end */
 	u64 running;		/* 1: a task is on it */
-	u64 last;		/* pid of the workload's task on it last, 0: idle; others are passed over */
+	u64 last;		/* pid of the workload's task on it last since begin, 0: idle or nobody; others are passed over */
 };
 
 /* Set by user space. */
@@ -290,15 +290,15 @@ static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 
 /*
  * A switch counts when what the CPU runs of the workload changes: a task, another one, none (idle). Who interrupts
- * a task that goes on afterwards is passed over: in the simulator there may be nobody else.
+ * a task that goes on afterwards is passed over: in the simulator there may be nobody else. What ran before the
+ * beginning is nobody's: whoever was the last to reach the gate is switched to like the others.
  */
 static void count_switch(u32 cpu, u32 pid)
 {
-	if (cpu >= MAX_CPUS || cpus[cpu].last == pid)
+	if (cpu >= MAX_CPUS || !active || cpus[cpu].last == pid)
 		return;
 	cpus[cpu].last = pid;
-	if (active)
-		__sync_fetch_and_add(&nr_switches, 1);
+	__sync_fetch_and_add(&nr_switches, 1);
 }
 
 SEC("tp_btf/sched_switch")
