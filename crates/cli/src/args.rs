@@ -116,6 +116,8 @@ Examples:
   schedlab fidelity --vm -s eevdf,o1 -w pipe:loops=5000 -c 1,2
   schedlab fidelity --vm -s ./mine.bpf.o -o mine.json     your scheduler; every cell as data
   sudo schedlab fidelity --host -m my-machine.toml -s eevdf
+  schedlab fidelity --vm --keep real.json                 keeps the real runs, an ordinary file of results
+  schedlab fidelity --real real.json -m mine.toml         the same runs simulated anew, against those that were kept
   schedlab fidelity --show fidelity/linux-7.3.json        the tables of an earlier measurement
 
 Runs the same objects under the same workloads in the simulator and on a real kernel, and tells the difference of every
@@ -144,13 +146,19 @@ pub(crate) struct FidelityArgs {
     pub(crate) duration: Option<DurationNs>,
     /// The real arm is a virtual machine, booted once for each number of CPUs; it counts instructions, 1 ns each, unless
     /// --icount says otherwise
-    #[arg(long, required_unless_present_any = ["host", "show"])]
+    #[arg(long, required_unless_present_any = ["host", "real", "show"])]
     pub(crate) vm: bool,
     /// The real arm is this machine's kernel (root)
     #[arg(long, conflicts_with_all = ["vm", "cpus"])]
     pub(crate) host: bool,
+    /// The real arm's runs are in this file of results; nothing is run on a kernel
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["vm", "host", "keep"])]
+    pub(crate) real: Option<PathBuf>,
+    /// Write the real arm's runs as results
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) keep: Option<PathBuf>,
     /// Print the tables of an earlier measurement
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["vm", "host", "output"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["vm", "host", "real", "keep", "output"])]
     pub(crate) show: Option<PathBuf>,
     /// Write every cell as JSON, as in the folder `fidelity` of the sources
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -772,6 +780,10 @@ pub(crate) struct RunArgs {
     /// Also tell who waited for whom, through what, and how much of it was priority inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
+    /// Also tell how often each callback of the scheduler was called, and how long it took; counting makes each call longer
+    /// by two looks at the clock
+    #[arg(long, help_heading = "Results")]
+    pub(crate) callbacks: bool,
     #[command(flatten)]
     pub(crate) history: HistoryArgs,
     #[command(flatten)]

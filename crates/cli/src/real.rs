@@ -29,6 +29,8 @@ use std::time::Duration;
 pub(crate) struct Looks {
     /// `--explain-waits`.
     pub(crate) explain_waits: bool,
+    /// `--callbacks`.
+    pub(crate) callbacks: bool,
     /// Where `--timehist` goes.
     pub(crate) timehist: Option<Target>,
 }
@@ -59,7 +61,8 @@ impl Looks {
     pub(crate) fn guest_flags(&self) -> Vec<String> {
         let explain = self.explain_waits.then_some("--explain-waits");
         let history = self.timehist.iter().flat_map(|_| ["--timehist", GUEST_TIMEHIST]);
-        explain.into_iter().chain(history).map(String::from).collect()
+        let callbacks = self.callbacks.then_some("--callbacks");
+        explain.into_iter().chain(callbacks).chain(history).map(String::from).collect()
     }
 
     /// The files that the guest's command makes for them.
@@ -135,7 +138,7 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Load(error) => error.into(),
-            RunError::Exec(_) | RunError::NotKept(_) => Failure::environment(text),
+            RunError::Exec(_) | RunError::NotKept(_) | RunError::NotCounted(_) => Failure::environment(text),
             RunError::Command { .. } => Failure::usage(format!("command {text}")),
             RunError::Interrupted => Failure { code: Code::Inconclusive, text },
         }
@@ -153,11 +156,13 @@ pub(crate) fn run_here(
     looks: &Looks,
     quiet: bool,
 ) -> Result<RunResult, Failure> {
-    let explain_waits = looks.explain_waits;
+    let (explain_waits, count_callbacks) = (looks.explain_waits, looks.callbacks);
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
     let record = looks.timehist.is_some();
     let (scheduled, observe) = (object.as_ref(), true);
-    let plan = RunPlan { scheduler: scheduled, work, observe, explain_waits, record, spin_rate: None };
+    let (work, spin_rate) = (work, None);
+    let plan =
+        RunPlan { scheduler: scheduled, work, observe, explain_waits, record, count_callbacks, spin_rate };
     signals::catch();
     let mut confidences = None;
     let mut result = session::run_inspected(&plan, &mut |loaded| {
@@ -214,7 +219,7 @@ pub(crate) fn record(
         tables: scheduler.tables(&result.scheduler.tables),
         warnings: unconfigured(scheduler).into_iter().chain(starvation).collect(),
         printed: result.printed,
-        callbacks: Vec::new(),
+        callbacks: result.callbacks,
         tasks: result.tasks,
         task_waits: result.task_waits,
         after_ejection: None,
@@ -227,6 +232,12 @@ pub(crate) fn record(
 }
 
 impl RealRun {
+    /// The same run, with its callbacks counted.
+    pub(crate) fn counted(mut self) -> RealRun {
+        self.looks.callbacks = true;
+        self
+    }
+
     /// Runs on this machine's kernel. `backend` is what the record says: this machine
     /// may be a VM's guest.
     ///

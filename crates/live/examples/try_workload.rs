@@ -35,6 +35,7 @@ fn here(args: &[String]) -> Result<(), Box<dyn Error>> {
         observe: true,
         explain_waits: false,
         record: false,
+        count_callbacks: false,
         spin_rate: None,
     })?;
     for metric in &result.metrics {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,6 +9,7 @@ use std::time::Duration;
 
 use schedlab_base::DurationNs;
 
+use crate::ending::Ending;
 use crate::exec::now_ns;
 
 /// How often a running command is looked at; its end is seen at once.
@@ -139,8 +139,8 @@ pub(crate) fn run(
     let elapsed = || DurationNs(now_ns() - begin_ns);
     let process = command.spawn()?.id().cast_signed();
     let mut running = Running { process, group, has_ended: false };
-    let end = end_of(process)?;
-    while !ended_within(&end, LOOK)? {
+    let ending = Ending::of(process)?;
+    while !ending.within(LOOK, None)? {
         match look(elapsed()) {
             Verdict::GoesOn => {}
             // Again at each look, until it is gone.
@@ -154,28 +154,6 @@ pub(crate) fn run(
     let (user, system) = (time(usage.ru_utime), time(usage.ru_stime));
     let said = messages.map(end_of_text).transpose()?.unwrap_or_default();
     Ok(Some(Ended { code, process, begin_ns, elapsed, user, system, said }))
-}
-
-/// A descriptor that can be read as soon as the process has ended; pidfd_open(2), Linux 5.3.
-fn end_of(process: i32) -> io::Result<OwnedFd> {
-    // SAFETY: a system call without pointers.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-    match i32::try_from(descriptor) {
-        // SAFETY: the call has just made it, for us alone.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn ended_within(end: &OwnedFd, time: Duration) -> io::Result<bool> {
-    let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let millis = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: one structure that lives across the call.
-    let ready = unsafe { libc::poll(&raw mut poll, 1, millis) };
-    match io::Error::last_os_error() {
-        error if ready < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(ready > 0),
-    }
 }
 
 fn time(time: libc::timeval) -> DurationNs {

@@ -4,7 +4,9 @@
 //! All privilege of the project is in this crate.
 
 pub mod calibrate;
+mod callbacks;
 pub mod command;
+mod ending;
 mod events;
 pub mod exec;
 pub mod guest;

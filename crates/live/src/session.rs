@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric, Nice};
 use schedlab_trace::waits::{Party, Waits};
-use schedlab_trace::{Distribution, ExitKind, Printed, Series, TaskRecord, WaitRecord};
+use schedlab_trace::{CallbackCost, Distribution, ExitKind, Printed, Series, TaskRecord, WaitRecord};
 use schedlab_workload::Scenario;
 
+use crate::callbacks::CallbackCounter;
 use crate::command::{self, Ended, Invocation, Verdict};
 use crate::events::{EventWatcher, Recording};
-use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, SpinRate, Window};
+use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, Looks, SpinRate, Window};
 use crate::kernel_log::KernelLog;
-use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject};
+use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, Uevents};
 use crate::observe::{Observer, SeenTask};
 use crate::printed::PrintWatcher;
 use crate::signals;
@@ -42,6 +43,8 @@ pub struct RunPlan<'a> {
     pub explain_waits: bool,
     /// Whether to record every switch and wakeup; takes root.
     pub record: bool,
+    /// Whether to have the kernel count the calls of the scheduler's callbacks, which costs each call two looks at the clock.
+    pub count_callbacks: bool,
     /// The machine's speed, the same for all runs that are compared; measured without.
     pub spin_rate: Option<SpinRate>,
 }
@@ -68,6 +71,9 @@ pub enum RunError {
         "the events of the run could not be kept ({0}); free some room in the folder of temporary files (TMPDIR)"
     )]
     NotKept(std::io::Error),
+    /// The kernel does not count calls of BPF programs.
+    #[error("the calls of the scheduler's callbacks could not be counted ({0}); leave out --callbacks")]
+    NotCounted(std::io::Error),
     /// A signal asked for an end.
     #[error("interrupted; the machine is on its own scheduler again")]
     Interrupted,
@@ -96,6 +102,8 @@ pub struct RunResult {
     pub thread_names: Vec<(i32, String)>,
     /// How the scheduler left. The default for the fair class.
     pub scheduler: SchedulerEnd,
+    /// What its callbacks cost, where it was asked for.
+    pub callbacks: Vec<CallbackCost>,
     /// What the verifier made of its programs.
     pub programs: Vec<ProgramReport>,
     /// Exit code of the command; 128 plus the number of the signal that ended it.
@@ -150,7 +158,11 @@ pub fn run_inspected(
         Some(Err(error)) => (None, Some(error.to_string())),
     };
     let mut loaded = plan.scheduler.map(load::load).transpose()?;
+    let counted = plan.scheduler.zip(loaded.as_ref()).filter(|_| plan.count_callbacks);
+    let counter = counted.map(|(object, loaded)| CallbackCounter::start(object, loaded));
+    let counter = counter.transpose().map_err(RunError::NotCounted)?;
     let watchers = Watchers {
+        callbacks: counter.as_ref(),
         observer: observer.as_ref(),
         waits: watcher.as_ref(),
         events: events.as_ref(),
@@ -160,6 +172,7 @@ pub fn run_inspected(
         Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), watchers)?,
         Work::Command(command) => run_command(command, loaded.as_mut(), watchers)?,
     };
+    result.callbacks = counter.map(CallbackCounter::finish).unwrap_or_default();
     if let Some(events) = events {
         let names = result.thread_names.iter().map(|(thread, name)| (thread.cast_unsigned(), name.clone()));
         let recording = events.finish(result.begin_ns, result.elapsed, names.collect());
@@ -205,6 +218,7 @@ fn name_tasks(waits: &mut Waits, names: &[(i32, String)]) {
 /// Who watches a workload from its leader.
 #[derive(Clone, Copy)]
 struct Watchers<'a> {
+    callbacks: Option<&'a CallbackCounter>,
     observer: Option<&'a Observer>,
     waits: Option<&'a WaitWatcher>,
     events: Option<&'a EventWatcher>,
@@ -215,7 +229,9 @@ impl Watchers<'_> {
     fn all(&self) -> impl Iterator<Item = &dyn Window> {
         let observer = self.observer.map(|observer| observer as &dyn Window);
         let waits = self.waits.map(|waits| waits as &dyn Window);
-        [observer, waits, self.events.map(|events| events as &dyn Window)].into_iter().flatten()
+        let events = self.events.map(|events| events as &dyn Window);
+        let callbacks = self.callbacks.map(|callbacks| callbacks as &dyn Window);
+        [observer, waits, events, callbacks].into_iter().flatten()
     }
 
     /// Takes what has been recorded since the last look.
@@ -261,6 +277,15 @@ fn change_variables(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs, l
     }
 }
 
+/// When a run of a workload is looked at: as rarely as what it needs allows.
+fn looks(loaded: Option<&LoadedScheduler>, watchers: Watchers<'_>, uevents: Option<&Uevents>) -> Looks {
+    let records = watchers.events.is_some();
+    let changes = loaded.is_some_and(|loaded| loaded.next_write().is_some());
+    // Nothing tells of the scheduler's end.
+    let unheard = loaded.is_some() && uevents.is_none();
+    if records || changes || unheard { Looks::Often } else { Looks::At(uevents.map(Uevents::descriptor)) }
+}
+
 fn run_scenario(
     plan: &RunPlan<'_>,
     scenario: &Scenario,
@@ -273,9 +298,14 @@ fn run_scenario(
     close.extend(watchers.waits.map(WaitWatcher::descriptors).unwrap_or_default());
     close.extend(watchers.events.map(EventWatcher::descriptors).unwrap_or_default());
     close.extend(watchers.printed.map(PrintWatcher::descriptors).unwrap_or_default());
-    let options = ExecOptions { spin_rate: plan.spin_rate, close };
+    // An end of the scheduler that comes before is seen at the first look.
+    let uevents = loaded.as_ref().and_then(|_| Uevents::listen().ok());
+    close.extend(uevents.as_ref().map(Uevents::descriptor));
+    let looks = looks(loaded.as_deref(), watchers, uevents.as_ref());
+    let options = ExecOptions { spin_rate: plan.spin_rate, close, looks };
     let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
         watchers.drain();
+        uevents.iter().for_each(Uevents::drain);
         if let Some(elapsed) = elapsed {
             change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
         }
@@ -443,6 +473,7 @@ mod tests {
             observe: false,
             explain_waits: false,
             record: false,
+            count_callbacks: false,
             spin_rate: None,
         }
     }

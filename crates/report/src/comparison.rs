@@ -427,7 +427,7 @@ pub(crate) mod tests {
             callbacks: vec![CallbackCost {
                 name: "enqueue".into(),
                 calls: 4,
-                insns: 100,
+                insns: Some(100),
                 time: DurationNs(2_000),
             }],
             tables: vec![SchedulerTable {

@@ -36,7 +36,8 @@ pub(crate) fn printed_in(lines: Vec<PrintedFile>, left_out: u64) -> Printed {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CallbackFile {
     calls: u64,
-    insns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    insns: Option<u64>,
     time_ns: u64,
 }
 

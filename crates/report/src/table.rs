@@ -152,15 +152,16 @@ pub fn counters_table(run: &RunRecord) -> String {
     table(&["counter", "value", "meaning"][..columns], &[1], &rows)
 }
 
-/// What the scheduler's callbacks cost: how often they were called, and instructions and simulated time, in all and per call.
+/// What the scheduler's callbacks cost: how often they were called, and instructions and time, in all and per call.
 pub fn callbacks_table(run: &RunRecord) -> String {
+    let dash = || "-".to_string();
     let row = |cost: &CallbackCost| {
         let per_call = |value: u64| number(value as f64 / cost.calls.max(1) as f64);
         vec![
             cost.name.clone(),
             cost.calls.to_string(),
-            cost.insns.to_string(),
-            per_call(cost.insns),
+            cost.insns.map_or_else(dash, |insns| insns.to_string()),
+            cost.insns.map_or_else(dash, per_call),
             number(cost.time.0 as f64 / 1e3),
             per_call(cost.time.0),
         ]

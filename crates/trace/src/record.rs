@@ -204,9 +204,9 @@ pub struct CallbackCost {
     pub name: String,
     /// How often it was called.
     pub calls: u64,
-    /// BPF instructions, with what helpers and kernel functions count as instructions.
-    pub insns: u64,
-    /// Simulated time that passed inside of it: its instructions, the kernel functions it calls, locks it waits for.
+    /// BPF instructions, with what helpers and kernel functions count as instructions; a real kernel does not say.
+    pub insns: Option<u64>,
+    /// Time that passed inside of it: its instructions, the kernel functions it calls, locks it waits for.
     pub time: DurationNs,
 }
 

@@ -23,7 +23,7 @@ use schedlab_live::load::{SchedulerObject, load, sched_ext};
 use schedlab_live::session::{self, RunPlan, Work};
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_tests::Schedlab;
 use schedlab_workload::catalog;
 
@@ -45,6 +45,7 @@ const TESTS: &[Test] = &[
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
+    ("callbacks_are_counted", callbacks_are_counted),
     ("only_the_workload_counts", only_the_workload_counts),
     ("nothing_is_left_of_a_command_that_is_stopped", nothing_is_left_of_a_command_that_is_stopped),
 ];
@@ -102,8 +103,8 @@ fn run_tests(lab: &Lab, tests: &[&Test]) -> usize {
 }
 
 /// Inside of the VM: `inside JOB...`, each `WORKLOAD@OBJECT`; without an object the kernel's own scheduler runs it.
-/// `WORKLOAD;WORKLOAD...@OBJECT` loads it once for all of them, `reload=N@OBJECT` loads and unloads N times under load. Prints one figure a
-/// line, with the job's number in front.
+/// `WORKLOAD;WORKLOAD...@OBJECT` loads it once for all of them, `reload=N@OBJECT` loads and unloads N times under load,
+/// `counted=WORKLOAD@OBJECT` has the kernel count the calls of callbacks. Prints one figure a line, with the job's number in front.
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "the host reads it")]
 fn inside(args: &[String]) -> ExitCode {
     for (number, job) in args.iter().enumerate() {
@@ -119,7 +120,10 @@ fn inside(args: &[String]) -> ExitCode {
                 self::reload(scheduler, rounds)
             }
             (several, Some(scheduler)) if several.contains(';') => run_several(several, scheduler),
-            _ => run_workload(workload, scheduler.as_ref(), None),
+            (counted, Some(scheduler)) if counted.starts_with("counted=") => {
+                run_workload(&counted["counted=".len()..], Some(scheduler), None, true)
+            }
+            _ => run_workload(workload, scheduler.as_ref(), None, false),
         };
         match done {
             Ok(figures) => figures.iter().for_each(|(name, value)| println!("{number}:{name} {value}")),
@@ -138,6 +142,7 @@ fn run_workload(
     workload: &str,
     scheduler: Option<&SchedulerObject>,
     spin_rate: Option<SpinRate>,
+    count_callbacks: bool,
 ) -> Result<Figures, String> {
     let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
     let plan = RunPlan {
@@ -146,12 +151,14 @@ fn run_workload(
         observe: true,
         explain_waits: false,
         record: false,
+        count_callbacks,
         spin_rate,
     };
     let result = session::run(&plan).map_err(|error| error.to_string())?;
     let mut figures: Figures =
         result.metrics.iter().map(|metric| (metric.name.clone(), metric.value.to_string())).collect();
     figures.extend(result.tasks.iter().map(|task| (format!("share:{}", task.name), task.share.to_string())));
+    figures.extend(result.callbacks.iter().map(|one| (format!("calls:{}", one.name), one.calls.to_string())));
     figures.push(("kind".to_string(), result.scheduler.exit.kind.name().to_string()));
     figures.push(("message".to_string(), result.scheduler.exit.message.clone()));
     figures.push(("not_observed".to_string(), result.not_observed.unwrap_or_default()));
@@ -171,7 +178,7 @@ fn run_several(workloads: &str, scheduler: &SchedulerObject) -> Result<Figures, 
     let mut all = Figures::new();
     for (number, workload) in workloads.split(';').enumerate() {
         let crowded = !workload.contains("hogs=0");
-        let figures = run_workload(workload, None, crowded.then_some(among_others))?;
+        let figures = run_workload(workload, None, crowded.then_some(among_others), false)?;
         all.extend(figures.into_iter().map(|(name, value)| (format!("{number}/{name}"), value)));
     }
     let exit = loaded.unload().exit;
@@ -385,16 +392,44 @@ fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     check(findings.is_empty(), findings.join("\n"))
 }
 
-/// The shares of the first two tasks in the simulator, on a machine with the kernel's tick.
+/// The shares of the first two tasks in the simulator.
 fn simulated_shares(name: &str, object: &[u8], workload: &str) -> Result<[f64; 2], String> {
+    let tasks = simulated(name, object, workload)?.tasks;
+    Ok([tasks[0].share, tasks[1].share])
+}
+
+/// A run in the simulator, on a machine with the kernel's tick.
+fn simulated(name: &str, object: &[u8], workload: &str) -> Result<RunResult<BpfScheduler>, String> {
     let mut machine = Machine::uniform("one", 1);
     machine.hz = 250;
     let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine);
     let scheduler = scheduler.map_err(|error| error.to_string())?;
     let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
-    let result = schedlab_sim::run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler));
-    let tasks = result.map_err(|error| error.to_string())?.tasks;
-    Ok([tasks[0].share, tasks[1].share])
+    schedlab_sim::run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler))
+        .map_err(|error| error.to_string())
+}
+
+/// The kernel calls the callbacks of wakeups and switches as often as the simulator does; a run of which nothing is counted
+/// tells nothing.
+fn callbacks_are_counted(lab: &Lab) -> Result<(), String> {
+    const WORKLOAD: &str = "pipe:loops=2000";
+    // Where the files of a command may lie, too.
+    const PLACE: &str = "/tmp/o1.bpf.o";
+    let object = lab.shipped("o1")?;
+    let jobs = [format!("counted={WORKLOAD}@{PLACE}"), format!("{WORKLOAD}@{PLACE}")];
+    let words: Vec<&str> = jobs.iter().map(String::as_str).collect();
+    let mut job = lab.job(1, &words, None);
+    job.files = vec![(PLACE.to_string(), object.clone())];
+    job.accelerator = HOST_INDEPENDENT;
+    let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
+    let costs = simulated("o1", &object, WORKLOAD)?.scheduler.map(|loaded| loaded.callback_costs());
+    for callback in ["enqueue", "dispatch", "running", "stopping"] {
+        let real = number_of(&output, 0, &format!("calls:{callback}"))?;
+        let ours = costs.iter().flatten().find(|one| one.name == callback).map_or(0, |one| one.calls);
+        check(ours > 1000 && (real / ours as f64 - 1.0).abs() < 0.05, format!("{callback}: {real}, {ours}"))?;
+    }
+    check(figure_of(&output, 1, "calls:enqueue").is_err(), "counted unasked")?;
+    check_end(&output, 1, "o1")
 }
 
 fn faulty_schedulers_are_reported(lab: &Lab) -> Result<(), String> {

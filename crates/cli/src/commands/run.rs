@@ -85,7 +85,7 @@ fn looks(args: &RunArgs, results: &Results) -> Result<Looks, Failure> {
     let timehist = timehist::target(args.history.timehist.as_deref())?;
     target::distinct(results.targets().chain(&timehist))?;
     args.history.has_room(results.targets().chain(&timehist))?;
-    Ok(Looks { explain_waits: args.explain_waits, timehist })
+    Ok(Looks { explain_waits: args.explain_waits, callbacks: args.callbacks, timehist })
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {

@@ -28,12 +28,16 @@ use std::time::{Duration, Instant};
 use schedlab_base::{DurationNs, Nice, TimeNs};
 use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
 
+use crate::ending::Ending;
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 use task::Doing;
 
 /// How often the caller is asked whether to go on.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
-/// How often it is looked whether the run has begun, and whether it is over after an early end.
+/// How often it is asked where it has an alarm, from the leader's start on: a look as the run begins would be part of what
+/// is measured. Chosen: too rarely to be seen among the switches of a run.
+const RARE_POLL: Duration = Duration::from_secs(1);
+/// How often it is looked whether such a run has begun, and whether a run is over after an early end.
 const QUICK_POLL: Duration = Duration::from_millis(10);
 /// Time for the tasks to be gone after an early end. Chosen: killing thousands takes seconds under
 /// emulation.
@@ -89,6 +93,18 @@ pub struct ExecOptions {
     pub spin_rate: Option<SpinRate>,
     /// Descriptors of the caller that tasks must not hold open.
     pub close: Vec<RawFd>,
+    /// When the caller is asked whether to go on.
+    pub looks: Looks,
+}
+
+/// When the caller of a run is asked whether to go on: at each look the process that asks takes a CPU from the tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Looks {
+    /// Every tenth of a second.
+    #[default]
+    Often,
+    /// As soon as a signal has come or this descriptor, if there is one, can be read, and once a second.
+    At(Option<RawFd>),
 }
 
 /// Something that watches a run from its leader: called in the leader's process.
@@ -135,7 +151,7 @@ pub struct ExecOutcome {
     pub begin: TimeNs,
 }
 
-/// Runs a scenario. `go_on` is asked every tenth of a second; when it says no, the run ends.
+/// Runs a scenario. `go_on` is asked as the options say; when it says no, the run ends.
 ///
 /// # Errors
 /// See [`ExecError`]; no process of the run is left behind.
@@ -174,7 +190,8 @@ pub(crate) fn run_watched(
         0 => system::exit_now(leader::lead(scenario, &shared, options, window)),
         pid => pid,
     };
-    let stopped_early = Leader { pid, shared: &shared }.follow(go_on);
+    let leader = Leader { pid, shared: &shared };
+    let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
     outcome(scenario, &shared, stopped_early)
 }
 
@@ -201,11 +218,18 @@ struct Leader<'a> {
 
 impl Leader<'_> {
     /// Waits for the leader's end; true when the caller wanted an early one.
-    fn follow(mut self, go_on: &mut dyn FnMut(Option<DurationNs>) -> bool) -> bool {
+    fn follow(mut self, looks: Looks, go_on: &mut dyn FnMut(Option<DurationNs>) -> bool) -> io::Result<bool> {
+        let ending = Ending::of(self.pid)?;
         let mut stop_since: Option<Instant> = None;
         while !self.has_ended() {
-            let hurry = stop_since.is_some() || self.elapsed().is_none();
-            std::thread::sleep(if hurry { QUICK_POLL } else { POLL });
+            let (time, alarm) = match (stop_since, looks) {
+                (None, Looks::At(alarm)) => (RARE_POLL, alarm),
+                (None, Looks::Often) if self.elapsed().is_some() => (POLL, None),
+                _ => (QUICK_POLL, None),
+            };
+            if ending.within(time, alarm)? {
+                continue;
+            }
             match stop_since {
                 None if !go_on(self.elapsed()) => {
                     self.shared.header().stop.store(1, Release);
@@ -217,7 +241,7 @@ impl Leader<'_> {
                 _ => {}
             }
         }
-        stop_since.is_some()
+        Ok(stop_since.is_some())
     }
 
     /// How long the tasks have been running, if they are.

@@ -10,6 +10,7 @@ mod exit;
 mod raw;
 pub mod sched_ext;
 mod settings;
+mod uevents;
 mod verifier;
 
 use std::collections::VecDeque;
@@ -21,9 +22,10 @@ use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
-pub(crate) use raw::Ring;
 use raw::{Link, Object};
+pub(crate) use raw::{ProgramCounts, Ring};
 use settings::Write;
+pub(crate) use uevents::Uevents;
 
 /// A scheduler to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -369,9 +371,12 @@ impl LoadedScheduler {
 
     /// False once the kernel has thrown it out or something else has replaced it.
     pub fn is_in_charge(&self) -> bool {
-        sched_ext::state().as_deref() == Some("enabled")
-            && sched_ext::current_scheduler().as_deref() == Some(&self.ops_name)
-            && sched_ext::enable_sequence() == self.sequence
+        let is_ours = || match self.sequence {
+            // Every enable has its own number.
+            Some(number) => sched_ext::enable_sequence() == Some(number),
+            None => sched_ext::current_scheduler().as_deref() == Some(&self.ops_name),
+        };
+        sched_ext::state().as_deref() == Some("enabled") && is_ours()
     }
 
     /// The same at `elapsed` since the run began; the first time that it is out of charge is kept.
@@ -418,6 +423,11 @@ impl LoadedScheduler {
     /// What the verifier made of its programs.
     pub fn programs(&self) -> Vec<ProgramReport> {
         reports(&self.object)
+    }
+
+    /// Its programs by name, with what the kernel counts of them.
+    pub(crate) fn program_counts(&self) -> Vec<(String, ProgramCounts)> {
+        self.object.programs().map(|program| (program.name(), program.counts())).collect()
     }
 
     /// Descriptors that keep the scheduler in charge; forked processes close them.

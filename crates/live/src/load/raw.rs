@@ -334,13 +334,28 @@ impl Program<'_> {
 
     /// How often it ran and for how many ns, while the kernel counts that.
     pub(super) fn run_time(&self) -> Option<(u64, u64)> {
+        self.counts().read().map(|[runs, time]| (runs, time))
+    }
+
+    /// Where the same can be read without the object.
+    pub(super) fn counts(&self) -> ProgramCounts {
+        // SAFETY: the program lives as long as its object.
+        ProgramCounts(unsafe { sys::bpf_program__fd(self.0) })
+    }
+}
+
+/// What the kernel counts of a program, by the program's descriptor: nothing can be read once its object is gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramCounts(c_int);
+
+impl ProgramCounts {
+    /// Calls, and ns in them, from the program's load on while the kernel counted.
+    pub(crate) fn read(self) -> Option<[u64; 2]> {
         let mut info = sys::bpf_prog_info::default();
         let mut size = size_of::<sys::bpf_prog_info>() as u32;
-        // SAFETY: the program lives as long as its object; info and size are written only.
-        let failed = unsafe {
-            sys::bpf_prog_get_info_by_fd(sys::bpf_program__fd(self.0), &raw mut info, &raw mut size)
-        };
-        (failed == 0).then_some((info.run_cnt, info.run_time_ns))
+        // SAFETY: info and size are written only; a descriptor that is no program's is refused.
+        let failed = unsafe { sys::bpf_prog_get_info_by_fd(self.0, &raw mut info, &raw mut size) };
+        (failed == 0).then_some([info.run_cnt, info.run_time_ns])
     }
 }
 
