@@ -22,8 +22,18 @@ pub struct Costs {
     pub bpf_insn_ps: u64,
     /// A callback's entry and exit (trampoline, run queue pinning).
     pub callback: DurationNs,
-    /// A helper or kfunc call besides what it does.
+    /// A kernel function that looks at something: a task's CPU, a bit of a mask, a clock that is kept.
     pub kfunc: DurationNs,
+    /// A BPF helper, besides what it does.
+    pub helper: DurationNs,
+    /// A kernel function that finds a dispatch queue, and perhaps puts a task there.
+    pub kfunc_insert: DurationNs,
+    /// A kernel function that takes a task from a dispatch queue to a CPU's own.
+    pub kfunc_move: DurationNs,
+    /// A kernel function that kicks a CPU, besides the interrupts.
+    pub kfunc_kick: DurationNs,
+    /// The interrupt by which a CPU lets itself carry out the kicks that were asked for (`irq_work`).
+    pub irq_work: DurationNs,
     /// Taking and releasing a lock whose cache line is local.
     pub lock: DurationNs,
     /// Extra when the lock was last held by another CPU: moving its line.
@@ -41,6 +51,10 @@ pub struct Costs {
     pub address_space_switch: DurationNs,
     /// Fixed part of a wakeup outside policy code.
     pub wakeup: DurationNs,
+    /// The fair class's part of a wakeup: placing the entity.
+    pub fair_wakeup: DurationNs,
+    /// The fair class's part of a switch between two of its tasks: half for taking one off, half for choosing the other.
+    pub fair_switch: DurationNs,
     /// Sending an inter-processor interrupt, paid by the sender.
     pub ipi_send: DurationNs,
     /// Latency until the receiver acts on it (not CPU time of the sender).
@@ -139,6 +153,11 @@ impl Default for Costs {
             bpf_insn_ps: 350,
             callback: DurationNs(15),
             kfunc: DurationNs(5),
+            helper: DurationNs(16),
+            kfunc_insert: DurationNs(45),
+            kfunc_move: DurationNs(170),
+            kfunc_kick: DurationNs(90),
+            irq_work: DurationNs(175),
             lock: DurationNs(10),
             lock_transfer: DurationNs(60),
             lock_spinner: DurationNs(0),
@@ -146,6 +165,8 @@ impl Default for Costs {
             context_switch: DurationNs(400),
             address_space_switch: DurationNs(200),
             wakeup: DurationNs(250),
+            fair_wakeup: DurationNs(150),
+            fair_switch: DurationNs(330),
             ipi_send: DurationNs(150),
             ipi_latency: DurationNs(800),
             idle_exit: DurationNs(1_000),

@@ -245,8 +245,8 @@ macro_rules! costs_section {
 
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
-    spans: callback kfunc lock lock_transfer lock_spinner schedule context_switch address_space_switch wakeup ipi_send
-        ipi_latency idle_exit interrupt tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
+    spans: callback kfunc helper kfunc_insert kfunc_move kfunc_kick irq_work lock lock_transfer lock_spinner schedule
+        context_switch address_space_switch wakeup fair_wakeup fair_switch ipi_send ipi_latency idle_exit interrupt tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
 }
 

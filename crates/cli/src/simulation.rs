@@ -150,7 +150,7 @@ impl Simulation {
     fn run(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
         let Extras { waits, timeline, perfetto } = &self.extras;
         let target = perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
-        let trace = target.map(|target| TraceFile::start(&target, scenario)).transpose()?;
+        let trace = target.map(|target| TraceFile::start(&target, scenario, &self.machine)).transpose()?;
         let sinks = trace.iter().map(TraceFile::sink).collect();
         let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
         let record = self.run_watched(scenario, watch)?;
@@ -204,8 +204,9 @@ impl Simulation {
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
         config.stop = watch.stop;
-        let explainer =
-            watch.waits.then(|| Rc::new(RefCell::new(Explainer::new(parties(scenario), FIRST_PID))));
+        let explainer = watch
+            .waits
+            .then(|| Rc::new(RefCell::new(Explainer::new(parties(scenario, &self.machine), FIRST_PID))));
         if let Some(explainer) = &explainer {
             config.sinks.push(explainer.clone());
             config.wait_events = true;
@@ -251,6 +252,25 @@ impl Simulation {
         Ok(record)
     }
 
+    /// What the scheduler printed, with the workload's names of tasks.
+    fn printed(&self, scenario: &Scenario, loaded: &BpfScheduler) -> Printed {
+        let scenario = scenario.surrounded(&self.machine, self.seed);
+        let (lines, count) = loaded.messages();
+        let name = |(task, comm): &(TaskId, [u8; 16])| match scenario.tasks.get(task.index()) {
+            Some(task) => task.name.clone(),
+            None => {
+                String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+            }
+        };
+        let line = |line: &Message| PrintedLine {
+            time: line.time,
+            cpu: line.cpu,
+            task: line.current.as_ref().map(name).unwrap_or_default(),
+            text: line.text.clone(),
+        };
+        Printed { lines: lines.iter().map(line).collect(), left_out: count - lines.len() as u64 }
+    }
+
     fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
         let mut metrics: Vec<Metric> =
             scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
@@ -280,7 +300,11 @@ impl Simulation {
             series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tables: self.scheduler.tables(&tables),
-            printed: result.scheduler.as_ref().map(|loaded| printed(scenario, loaded)).unwrap_or_default(),
+            printed: result
+                .scheduler
+                .as_ref()
+                .map(|loaded| self.printed(scenario, loaded))
+                .unwrap_or_default(),
             callbacks: result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default(),
             tasks: result.tasks,
             task_waits: result.waits,
@@ -308,8 +332,9 @@ impl EngineKind {
     }
 }
 
-/// The tasks of a scenario's start: names, thread and process ids, and the priorities that they start with.
-pub(crate) fn parties(scenario: &Scenario) -> Vec<Party> {
+/// The tasks of a scenario's start and what runs beside them on a machine: names, thread and process ids, and the priorities
+/// that they start with.
+pub(crate) fn parties(scenario: &Scenario, machine: &Machine) -> Vec<Party> {
     let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
     let prio = |task: &TaskSpec| match task.policy {
         Policy::Fifo(prio) | Policy::Rr(prio) => 99 - i32::from(prio),
@@ -320,25 +345,8 @@ pub(crate) fn parties(scenario: &Scenario) -> Vec<Party> {
         let process = *leaders.entry(task.process).or_insert(thread(at));
         Party { name: task.name.clone(), thread: thread(at), process, prio: prio(task) }
     };
-    scenario.tasks.iter().enumerate().map(party).collect()
-}
-
-/// What the scheduler printed, with the workload's names of tasks.
-fn printed(scenario: &Scenario, loaded: &BpfScheduler) -> Printed {
-    let (lines, count) = loaded.messages();
-    let name = |(task, comm): &(TaskId, [u8; 16])| match scenario.tasks.get(task.index()) {
-        Some(task) => task.name.clone(),
-        None => {
-            String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
-        }
-    };
-    let line = |line: &Message| PrintedLine {
-        time: line.time,
-        cpu: line.cpu,
-        task: line.current.as_ref().map(name).unwrap_or_default(),
-        text: line.text.clone(),
-    };
-    Printed { lines: lines.iter().map(line).collect(), left_out: count - lines.len() as u64 }
+    // Names are of any seed.
+    scenario.surrounded(machine, 0).tasks.iter().enumerate().map(party).collect()
 }
 
 /// The part of a run after its scheduler has left.

@@ -91,10 +91,11 @@ impl Streams {
         watch: &mut Watch,
     ) -> Result<OpenStreams, Failure> {
         let (cpus, first_pid) = (machine.cpu_count(), FIRST_PID.cast_unsigned());
-        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target, scenario));
+        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target, scenario, machine));
         let sampler = |draft| SampleSink::new(draft, cpus, machine.clock_mhz, first_pid);
         let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
-        let timehist = self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario), cpus));
+        let timehist =
+            self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario, machine), cpus));
         let (perfetto, samples, timehist) =
             (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?);
         watch.schedule_events |= samples.is_some();

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::simulation::parties;
 use crate::streams::Streamed;
 use crate::target::{Draft, Target};
+use schedlab_base::Machine;
 use schedlab_report::PerfettoSink;
 use schedlab_sim::{FIRST_PID, SharedSink};
 use schedlab_workload::Scenario;
@@ -17,12 +18,17 @@ const PART: usize = 60;
 pub(crate) struct TraceFile(Streamed<PerfettoSink<Draft>>);
 
 impl TraceFile {
-    /// Begins the trace of a run of `scenario`.
+    /// Begins the trace of a run of `scenario` on `machine`.
     ///
     /// # Errors
     /// A place that cannot be written.
-    pub(crate) fn start(target: &Target, scenario: &Scenario) -> Result<TraceFile, Failure> {
-        Streamed::start(target, |draft| PerfettoSink::new(draft, parties(scenario), FIRST_PID)).map(TraceFile)
+    pub(crate) fn start(
+        target: &Target,
+        scenario: &Scenario,
+        machine: &Machine,
+    ) -> Result<TraceFile, Failure> {
+        let parties = parties(scenario, machine);
+        Streamed::start(target, |draft| PerfettoSink::new(draft, parties, FIRST_PID)).map(TraceFile)
     }
 
     /// What gets the run's events. The run drops it before [`TraceFile::finish`].

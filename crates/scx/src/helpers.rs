@@ -114,9 +114,9 @@ impl Env for Join<'_> {
 
     fn trace(&mut self, text: &str, insns: u64) {
         self.settle(insns);
-        let ctx = self.k.ctx();
+        let (time, ctx) = (self.k.run_time(), self.k.ctx());
         let current = ctx.current.and_then(|task| Some((task, self.k.get_task(task)?.comm)));
-        let (time, cpu) = (ctx.now, ctx.cpu);
+        let cpu = ctx.cpu;
         let line = self.state.messages.push(time, cpu, current, text);
         self.k.printed(&line);
     }

@@ -44,12 +44,14 @@ impl Join<'_> {
     /// Charges a call of a helper, and with it what was executed before one that would do that next: once for both.
     #[inline(always)]
     fn settle_helper(&mut self, id: u32, executed: u64) {
-        if matches!(id, KTIME_GET_NS | SPIN_LOCK | SPIN_UNLOCK) {
-            self.k.charge_call(executed - self.charged, self.state.kfunc_cost);
-            self.charged = executed;
-        } else {
-            self.k.charge(self.state.kfunc_cost);
-        }
+        let cost = match id {
+            // Short ones, besides the price of a lock.
+            SPIN_LOCK | SPIN_UNLOCK => self.state.kfunc_cost,
+            KTIME_GET_NS => self.state.helper_cost,
+            _ => return self.k.charge(self.state.helper_cost),
+        };
+        self.k.charge_call(executed - self.charged, cost);
+        self.charged = executed;
     }
 
     /// Number of CPUs.
@@ -144,8 +146,8 @@ impl Host for Join<'_> {
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        let callee = self.state.kfuncs[index as usize];
-        self.k.charge_call(vm.insns() - self.charged, self.state.kfunc_cost);
+        let (callee, price) = self.state.kfuncs[index as usize];
+        self.k.charge_call(vm.insns() - self.charged, price);
         self.charged = vm.insns();
         self.k.set_site(Some(vm.site()));
         let own = match callee.what {

@@ -174,7 +174,7 @@ impl BpfScheduler {
         let all = named.chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
         let cost = |(op, name): (OpKind, &str)| {
             let Cost { calls, insns, time } = self.costs[op as usize];
-            CallbackCost { name: name.to_string(), calls, insns, time: DurationNs(time) }
+            CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
         };
         all.map(cost).filter(|cost| cost.calls > 0).collect()
     }
@@ -518,6 +518,10 @@ impl SchedExt for BpfScheduler {
         }
         self.state.forget_fresh(&mut self.mem);
         self.state.forget_task(task);
+    }
+
+    fn run_begins(&mut self) {
+        self.costs = Default::default();
     }
 
     fn task_gone(&mut self, task: TaskId) {

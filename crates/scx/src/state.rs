@@ -35,13 +35,14 @@ pub(crate) struct State {
     pub(crate) locks: Locks,
     /// Iterators over dispatch queues that the running program has made, and where.
     pub(crate) iters: Vec<(DsqIter, GuestAddr)>,
-    /// By the linker's number.
-    pub(crate) kfuncs: Vec<Callee>,
+    /// By the linker's number, with what a call costs.
+    pub(crate) kfuncs: Vec<(Callee, DurationNs)>,
     /// CPUs by topological number.
     pub(crate) cids: Cids,
     /// `ops.flags`.
     pub(crate) ops_flags: u64,
-    /// Cost of a call that leaves the program.
+    /// What a call of a helper costs, and one of a short kernel function.
+    pub(crate) helper_cost: DurationNs,
     pub(crate) kfunc_cost: DurationNs,
     /// For each member of `struct scx_event_stats`, which of the simulated kernel's counters it is.
     pub(crate) event_order: Vec<Option<usize>>,
@@ -103,6 +104,7 @@ impl KernelState {
         let callee = |wanted: &KfuncRef| {
             kfunc::find(&wanted.name).expect("the linker resolves only what the model has")
         };
+        let price = |wanted: &KfuncRef| kfunc::price(&wanted.name, &machine.costs);
         let btf = self.btf;
         let events = btf.find_struct("scx_event_stats");
         let events = events.map_or(&[][..], |events| btf.members(events));
@@ -120,9 +122,10 @@ impl KernelState {
             distribute_from: vec![0; self.nr_cpus],
             locks: Locks::new(),
             iters: Vec::new(),
-            kfuncs: kfuncs.iter().map(callee).collect(),
+            kfuncs: kfuncs.iter().map(|wanted| (callee(wanted), price(wanted))).collect(),
             cids: Cids::new(machine),
             ops_flags,
+            helper_cost: machine.costs.helper,
             kfunc_cost: machine.costs.kfunc,
             event_order,
             nr_cpus: self.nr_cpus,

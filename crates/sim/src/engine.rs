@@ -122,6 +122,7 @@ impl crate::Kernel {
     #[inline(never)]
     fn run_pending_kicks(&mut self) {
         self.kicks_pending = false;
+        self.charge(self.machine.costs.irq_work);
         let here = self.ctx.cpu;
         let kicks = self.cpu_mut(here).kicks.take();
         for kick in &kicks {

@@ -289,6 +289,11 @@ impl Kernel {
         TimeNs(time.0.saturating_sub(self.origin.0))
     }
 
+    /// The present time on the run's clock: 0 before it has begun.
+    pub fn run_time(&self) -> TimeNs {
+        self.in_run(self.ctx.now.min(self.limit))
+    }
+
     /// The living tasks of the workload.
     pub(crate) fn own_tasks(&self) -> impl Iterator<Item = &Task> {
         self.live_tasks().filter(|task| !self.foreign.contains(&task.id.0))

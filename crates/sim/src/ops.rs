@@ -291,6 +291,9 @@ pub trait SchedExt {
     /// The memory of a task is given back, initialised or not; its id is never used again.
     fn task_gone(&mut self, task: TaskId) {}
 
+    /// The tasks of the start are there, and the run begins: what is counted is counted from now on.
+    fn run_begins(&mut self) {}
+
     /// `ops.enable()`.
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {}
 

@@ -176,8 +176,8 @@ pub fn run<S: SchedExt>(
         Class::Ext(ops) => Some(ops),
     };
     let own = scenario.tasks.len() as u32;
-    let (machine, cpus) = (&config.machine, config.machine.cpu_count());
-    let scenario = &scenario.with_background(&machine.background, cpus, config.seed);
+    let gated = config.machine.kernel.start == Start::Gate;
+    let scenario = &scenario.surrounded(&config.machine, config.seed);
     let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario), watch: Watch::default() };
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
@@ -186,7 +186,10 @@ pub fn run<S: SchedExt>(
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
     };
-    sim.start(own as usize);
+    sim.start(own, gated.then_some(config.seed));
+    if gated {
+        sim.gather(config.outlive_exit)?;
+    }
     let origin = sim.k.origin;
     let later = |at: TimeNs| origin + at.since(TimeNs::ZERO);
     sim.k.limit = limit.map_or(TimeNs::MAX, |span| origin + span);
@@ -226,26 +229,50 @@ fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError
 impl<S: SchedExt> Sim<S> {
     /// Loads the scheduler and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the shell
     /// on CPU 0: all at time 0 and without cost, in order, or by way of a gate.
-    fn start(&mut self, own: usize) {
+    fn start(&mut self, own: u32, gate_seed: Option<u64>) {
         self.k.setup = true;
         // Schedulers take a time of 0 for never, and no machine starts work at 0.
         self.k.ctx.now = TimeNs(1);
         self.load();
         let all = self.exec.scenario.tasks.len();
-        let gated = self.k.machine.kernel.start == Start::Gate;
-        for number in 0..if gated { 0 } else { all } {
+        for number in 0..if gate_seed.is_some() { 0 } else { all } {
             if self.k.stop.is_raised() {
                 break;
             }
             let spec = self.spec_of(number);
             self.fork(None, spec);
         }
-        if gated {
-            self.k.origin = exec::prepare(self, own as u32, all as u32);
+        if let Some(seed) = gate_seed {
+            exec::prepare(self, own, seed);
         }
         self.k.run_kicks();
         self.k.setup = false;
         self.check_exit();
+    }
+
+    /// Takes events until all tasks stand at the gate and it opens; an exit of the scheduler opens it too, unless the run
+    /// is to outlive that.
+    fn gather(&mut self, outlive_exit: bool) -> Result<(), SimError> {
+        while self.exec.gate.is_some()
+            && (outlive_exit || self.k.scx.exit.is_none())
+            && let Some((time, event)) = self.k.queue.pop()
+        {
+            self.take_checked(time, event)?;
+        }
+        if self.exec.gate.is_some() {
+            exec::open(self);
+        }
+        Ok(())
+    }
+
+    /// Takes an event, looks at the state where that is wanted, and whether the run is to stop.
+    fn take_checked(&mut self, time: TimeNs, event: Event) -> Result<(), SimError> {
+        self.k.event_time = time;
+        self.take(time, event);
+        if self.k.checker_on {
+            self.check_state(time);
+        }
+        if self.k.stop.is_raised() { Err(SimError::Stopped(time)) } else { Ok(()) }
     }
 
     /// What the scenario says of a task at the start.
@@ -290,7 +317,6 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn run_events(&mut self, until_exit: bool) -> Result<TimeNs, SimError> {
         let limit = self.k.limit;
-        let stop = self.k.stop.clone();
         if until_exit && self.k.scx.exit.is_some() {
             return Ok(self.k.ctx.now.min(limit));
         }
@@ -300,19 +326,12 @@ impl<S: SchedExt> Sim<S> {
             if self.k.is_stuck() && self.k.is_idle_source(event) {
                 break;
             }
-            self.k.event_time = time;
-            self.take(time, event);
-            if self.k.checker_on {
-                self.check_state(time);
-            }
-            if stop.is_raised() {
-                return Err(SimError::Stopped(time));
-            }
+            self.take_checked(time, event)?;
             if self.is_over() || until_exit && self.k.scx.exit.is_some() {
                 return Ok(self.k.ctx.now.min(limit));
             }
         }
-        if stop.is_raised() {
+        if self.k.stop.is_raised() {
             // Not even the start was completed.
             return Err(SimError::Stopped(self.k.event_time));
         }

@@ -212,7 +212,7 @@ impl<S: SchedExt> Sim<S> {
             self.wake_queued(task, waker);
             return true;
         }
-        self.k.charge(self.k.machine.costs.wakeup);
+        self.charge_wakeup(task);
         let wake_flags = SCX_WAKE_TTWU | if flags.sync { SCX_WAKE_SYNC } else { 0 };
         let (cpu, selected) = self.select_task_rq(task, prev, wake_flags);
         let mut enq_flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
@@ -227,6 +227,13 @@ impl<S: SchedExt> Sim<S> {
         true
     }
 
+    /// What waking a task of its class costs the waker.
+    fn charge_wakeup(&mut self, task: TaskId) {
+        let costs = &self.k.machine.costs;
+        let fair = self.k.task(task).class == SchedClass::Fair;
+        self.k.charge(if fair { costs.wakeup + costs.fair_wakeup } else { costs.wakeup });
+    }
+
     /// `ttwu_runnable()`: a task on its way to sleep just goes on; one whose delayed entity is still queued goes on
     /// where it is.
     #[inline(never)]
@@ -236,7 +243,7 @@ impl<S: SchedExt> Sim<S> {
             self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
             return;
         }
-        self.k.charge(self.k.machine.costs.wakeup);
+        self.charge_wakeup(task);
         let cpu = self.k.task(task).cpu;
         self.k.rq_lock(cpu);
         self.k.fair_requeue(cpu, task);
@@ -477,7 +484,9 @@ impl<S: SchedExt> Sim<S> {
             k.server_update_idle(cpu);
         }
         k.rq_unlock(cpu);
-        k.charge(k.machine.costs.context_switch);
+        let fair = |task: &TaskId| k.task(*task).class == SchedClass::Fair;
+        let halves = prev.iter().chain(&next).filter(|task| fair(task)).count() as u64;
+        k.charge(k.machine.costs.context_switch + k.machine.costs.fair_switch * halves / 2);
         let mut state = RunState::Runnable;
         if let Some(prev) = prev {
             k.cache_leave(cpu, prev);

@@ -125,9 +125,19 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn fork(&mut self, parent: Option<TaskId>, spec: NewTask) -> TaskId {
         let id = TaskId(self.k.tasks_made);
         self.k.tasks_made += 1;
+        self.fork_as(id, parent, spec);
+        id
+    }
+
+    /// The same, with an id that no task has.
+    pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, spec: NewTask) {
         let now = self.k.ctx.now;
         let mut task = Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now);
         task.tgid = self.k.leader_pid(task.process, task.pid);
+        if task.tgid != task.pid {
+            // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.
+            task.parent = parent.and_then(|maker| self.k.task(maker).parent);
+        }
         task.scx.weight = task.scx_weight();
         task.class = self.k.class_of(task.policy);
         self.k.tasks.insert(Box::new(task));
@@ -137,7 +147,6 @@ impl<S: SchedExt> Sim<S> {
         self.init_forked(id);
         self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });
         self.wake_new(id);
-        id
     }
 
     /// The current task of `cpu` replaces its image: its cache is cold, and the

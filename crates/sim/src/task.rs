@@ -216,7 +216,7 @@ pub struct Task {
     pub tgid: i32,
     /// `comm`, NUL padded.
     pub comm: [u8; 16],
-    /// Who created it, when that is a task of the run.
+    /// Which task created its process, when that is one of the run.
     pub parent: Option<TaskId>,
     /// Its nice value.
     pub nice: Nice,

@@ -78,7 +78,8 @@ impl crate::Kernel {
 
     /// Tells the sinks of a line that the scheduler prints now.
     pub fn printed(&self, text: &str) {
-        let (time, cpu, current) = (self.ctx.now.min(self.limit), self.ctx.cpu, self.ctx.current);
+        let time = self.run_time();
+        let (cpu, current) = (self.ctx.cpu, self.ctx.current);
         for sink in &self.trace.sinks {
             sink.borrow_mut().printed(time, cpu, current, text);
         }

@@ -42,6 +42,52 @@ fn background_is_no_part_of_the_workload() {
     assert!((0.84..0.9).contains(&result.tasks[0].share), "{:?}", result.tasks);
 }
 
+/// Remembers the parents of the tasks that it is told of, by their names, in that order.
+struct Parents {
+    info: OpsInfo,
+    seen: Vec<(String, String)>,
+}
+
+impl SchedExt for Parents {
+    fn info(&self) -> &OpsInfo {
+        &self.info
+    }
+
+    fn init_task(&mut self, k: &mut Kernel, task: TaskId, _fork: bool) -> Result<(), i32> {
+        let task = k.get_task(task).unwrap();
+        let parent = task.parent.and_then(|parent| k.get_task(parent));
+        self.seen.push((task.name().to_string(), parent.map_or("", |parent| parent.name()).to_string()));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_leader_forks_processes_and_their_first_tasks_make_threads() {
+    let mut scenario = Scenario::empty("family", End::AllExit);
+    scenario.programs = vec![program(|b| b.op(Op::Run(ms(1))))];
+    scenario.tasks = vec![task("a/0", 0, 0), task("b/0", 0, 1), task("a/1", 0, 0)];
+    let mut config = config(1, 1);
+    config.machine.kernel.start = Start::Gate;
+    let ops = Parents { info: info("parents", &[OpKind::InitTask]), seen: Vec::new() };
+    let result = run(&config, &scenario, Class::Ext(ops)).unwrap();
+    let seen = result.scheduler.unwrap().seen;
+    let seen: Vec<(&str, &str)> =
+        seen.iter().map(|(task, parent)| (task.as_str(), parent.as_str())).collect();
+    let expected = [
+        ("schedlab", ""),
+        ("leader", "schedlab"),
+        ("measure", "leader"),
+        ("anchor", "leader"),
+        ("a/0", "leader"),
+        ("b/0", "leader"),
+        // A thread is a sibling of the one that makes it.
+        ("a/1", "leader"),
+    ];
+    assert_eq!(BTreeSet::from(expected), seen.iter().copied().collect());
+    assert_eq!(seen[..4], expected[..4]);
+    assert_eq!(result.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["a/0", "b/0", "a/1"]);
+}
+
 /// A task on CPU 0 wakes one that is bound to CPU 1, where an idle-class task computes; the latency's median.
 fn wakeup_across(preempt: Preemption) -> DurationNs {
     let mut scenario = Scenario::empty("across", End::After(ms(300)));

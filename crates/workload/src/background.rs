@@ -1,26 +1,36 @@
-//! The threads of the kernel that a machine has beside every workload.
+//! Tasks beside those of a workload: the threads of the kernel that a machine has, and what starts a workload.
 
 use crate::{Amount, End, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec};
-use schedlab_base::{Background, CpuId, CpuMask, DurationNs, Nice, Policy, Prng};
+use schedlab_base::{Background, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Prng, Start};
 
 /// The stream of random numbers of the gaps between wakeups.
 const STREAM: u64 = 0x6261_636b;
 /// Gaps that are drawn for each thread; then they come again.
 const GAPS: usize = 64;
 
+/// Number of tasks that start a workload, where [`Scenario::surrounded`] adds them.
+pub const STARTERS: usize = 4;
+/// How long the real arm measures the speed of a machine (`SpinRate::measure`): 10 to 25 ms, as it happens to guess.
+const MEASURING: DurationNs = DurationNs::from_ms(15);
+
 impl Scenario {
+    /// The same scenario with all that runs beside it on a machine: the kernel's threads behind its tasks, and behind those
+    /// what starts it, where the machine's runs begin at a gate.
+    #[must_use]
+    pub fn surrounded(&self, machine: &Machine, seed: u64) -> Scenario {
+        let scenario = self.with_background(&machine.background, machine.cpu_count(), seed);
+        if machine.kernel.start == Start::Gate { scenario.with_starters() } else { scenario }
+    }
+
     /// The same scenario with the threads of `background` behind its tasks, on a machine with `cpus` CPUs. They keep no
     /// run alive.
     #[must_use]
-    pub fn with_background(&self, background: &[Background], cpus: usize, seed: u64) -> Scenario {
+    fn with_background(&self, background: &[Background], cpus: usize, seed: u64) -> Scenario {
         let mut scenario = self.clone();
         if background.is_empty() {
             return scenario;
         }
-        if scenario.end == End::AllExit {
-            scenario.end = End::ForegroundExit;
-            scenario.tasks.iter_mut().for_each(|task| task.background = false);
-        }
+        scenario.end_with_own_tasks();
         let mut prng = Prng::stream(seed, STREAM);
         for thread in background {
             if thread.per_cpu {
@@ -35,13 +45,51 @@ impl Scenario {
         scenario
     }
 
+    /// The same scenario with what starts its tasks on a real kernel behind them, [`STARTERS`] tasks: the command, which
+    /// forks the leader, which forks all the others; its first child, which measures how fast the machine computes and ends;
+    /// the second one, which only holds the process group. They keep no run alive.
+    #[must_use]
+    fn with_starters(&self) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.end_with_own_tasks();
+        let rest = |body: ProgramBuilder| body.op(Op::Sleep(DurationNs::from_secs(3600)));
+        let sleeps = ProgramBuilder::new().repeat(Amount::Forever, rest);
+        let measures = ProgramBuilder::new().op(Op::Run(MEASURING));
+        let (command, leader, anchor) = (sleeps.clone(), sleeps.clone(), sleeps);
+        let starters: [_; STARTERS] =
+            [("schedlab", command), ("leader", leader), ("measure", measures), ("anchor", anchor)];
+        for (name, program) in starters {
+            scenario.add_foreign(name.to_string(), program, None, false);
+        }
+        scenario
+    }
+
+    /// A run that ends with its last task ends with the last of those that are there now.
+    fn end_with_own_tasks(&mut self) {
+        if self.end == End::AllExit {
+            self.end = End::ForegroundExit;
+            self.tasks.iter_mut().for_each(|task| task.background = false);
+        }
+    }
+
     fn add_thread(&mut self, name: String, thread: &Background, affinity: Option<CpuMask>, prng: &mut Prng) {
         let half = thread.period.0 / 2;
         let mut gap = || DurationNs(half + prng.below(thread.period.0 + 1));
         let body = ProgramBuilder::new().repeat(Amount::Forever, |body| {
             (0..GAPS).fold(body, |body, _| body.op(Op::Sleep(gap())).op(Op::Run(thread.length)))
         });
-        self.programs.push(body.build().expect("its loop sleeps"));
+        self.add_foreign(name, body, affinity, true);
+    }
+
+    /// Adds a task in the background, of a process of its own.
+    fn add_foreign(
+        &mut self,
+        name: String,
+        program: ProgramBuilder,
+        affinity: Option<CpuMask>,
+        kernel_thread: bool,
+    ) {
+        self.programs.push(program.build().expect("its loop, if it has one, sleeps"));
         let process = self.tasks.iter().map(|task| task.process.0 + 1).max().unwrap_or(0);
         self.tasks.push(TaskSpec {
             name,
@@ -52,7 +100,7 @@ impl Scenario {
             affinity,
             working_set_kib: 0,
             background: true,
-            kernel_thread: true,
+            kernel_thread,
         });
     }
 }

@@ -17,6 +17,7 @@ mod program;
 mod scenario;
 mod suggest;
 
+pub use background::STARTERS;
 pub use cursor::{CURSOR_WORDS, Cursor};
 pub use measure::{
     CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanFigure, SpanId, SpanSample, Spans, TimeUnit,

@@ -4,7 +4,7 @@
  *
  * The kernel's trace point has the text alone; time, CPU and current task are
  * those of the call. While user space has it active, each line goes into a ring
- * buffer, which user space empties some ten times a second. A line that finds
+ * buffer, which user space empties once a second at least. A line that finds
  * the ring full is counted and left out. The kernel does not say which program
  * printed a line.
  */

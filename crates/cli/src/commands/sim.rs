@@ -24,7 +24,7 @@ use schedlab_report::{
     longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
     task_waits_table, tasks_table, waits_table, warnings_text,
 };
-use schedlab_trace::RunRecord;
+use schedlab_trace::{Backend, RunRecord};
 use std::num::NonZeroUsize;
 
 /// Tasks shown without `-v`.
@@ -194,7 +194,8 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> 
         text.push('\n');
         text.push_str(&counters_table(run));
     }
-    if verbose && !run.callbacks.is_empty() {
+    // A real run has them where they were asked for.
+    if (verbose || run.backend != Backend::Sim) && !run.callbacks.is_empty() {
         text.push_str(&format!("\n{}", callbacks_table(run)));
     }
     if verbose {

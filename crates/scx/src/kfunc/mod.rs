@@ -11,9 +11,11 @@ mod dsq;
 mod exit;
 mod idle;
 mod iter;
+mod price;
 mod task;
 
 pub(crate) use cid::Cids;
+pub(crate) use price::price;
 
 use crate::args::Cx;
 use crate::callbacks::OPS;

@@ -305,13 +305,13 @@ fn wait_for_signal<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> O
     block(sim, cpu, task, Op::SigWait)
 }
 
-/// Blocks until an interrupt at `until` on this CPU.
 /// How much later than it asked the task is woken: real-time tasks are not kept waiting.
-fn timer_slack<S: SchedExt>(sim: &Sim<S>, task: TaskId) -> DurationNs {
+pub(super) fn timer_slack<S: SchedExt>(sim: &Sim<S>, task: TaskId) -> DurationNs {
     let exact = sim.k.task(task).policy.is_realtime();
     if exact { DurationNs::ZERO } else { sim.k.machine.kernel.timer_slack }
 }
 
+/// Blocks until an interrupt at `until` on this CPU.
 fn sleep_until<S: SchedExt>(
     sim: &mut Sim<S>,
     cpu: CpuId,

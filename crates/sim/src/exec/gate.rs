@@ -1,68 +1,194 @@
-//! The beginning of a run as a real one has it: tasks that are made one after the other wait at a gate until all are there.
+//! The beginning of a run as a real one has it: a leader forks the tasks one after the other, they wait at a gate, and the
+//! leader opens it when all are there.
+//!
+//! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
 
-use super::{Event, Phase, Step, burst, state};
+use super::{Event, Phase, Step, burst, call, state};
 use crate::ops::SchedExt;
 use crate::sim::{Sim, WakeFlags};
 use crate::task::RunState;
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, Policy, Prng, TaskId, TimeNs};
 use schedlab_trace::EventKind;
+use schedlab_workload::{STARTERS, Scenario};
+use std::collections::BTreeMap;
 
-/// How long all tasks sleep before the gate opens. Chosen: some of a leader's looks at whether they are there.
-const REST: DurationNs = DurationNs::from_ms(10);
+/// How long the leader sleeps from one look at the gate to the next, as that of the real arm does (`wait_until_ready`).
+const LOOK: DurationNs = DurationNs::from_ms(2);
+/// The leader's policy from the opening on, as in the real arm (`become_punctual`).
+const PUNCTUAL: Policy = Policy::Fifo(99);
+/// Where in the period of a tick a run begins is chance, which is drawn: up to the longest tick that policies have.
+const LONGEST_TICK: DurationNs = DurationNs::from_ms(10);
+/// The stream of random numbers for that.
+const STREAM: u64 = 0x6761_7465;
 
-/// Sees to it that the scenario's tasks are made, the workload's (the first `own` of `all`) one by one at the pace of forks, the
-/// kernel's own behind them, and that the gate opens when they have had the time to arrive. Returns when that is.
-pub(crate) fn prepare<S: SchedExt>(sim: &mut Sim<S>, own: u32, all: u32) -> TimeNs {
-    let (cpu, pace) = (CpuId(0), sim.k.machine.costs.fork + sim.k.machine.costs.exit);
-    let now = sim.k.ctx.now;
-    let opens = now + pace * u64::from(own) + REST;
-    for number in 0..all {
-        sim.at(now + pace * u64::from((number + 1).min(own)), cpu, Event::Make(number));
+/// A gate that is shut.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// What the leader forks, in order: the one that measures, the anchor of the group, the first task of each process.
+    births: Vec<TaskId>,
+    /// Of each of the workload's tasks, the next thread of its process, which it makes.
+    next_thread: Vec<Option<TaskId>>,
+    /// The workload's tasks that have not come yet.
+    missing: u32,
+    /// From the scheduler's attachment to the beginning of all this.
+    delay: DurationNs,
+}
+
+impl Gate {
+    /// For a scenario whose tasks from number `own` on are not the workload's, and which the last [`STARTERS`] start.
+    fn new(scenario: &Scenario, own: u32, seed: u64) -> Gate {
+        let all = scenario.tasks.len() as u32;
+        let mut births: Vec<TaskId> = (all - STARTERS as u32 + 2..all).map(TaskId).collect();
+        let mut next_thread = vec![None; own as usize];
+        let mut last: BTreeMap<_, u32> = BTreeMap::new();
+        for (number, task) in (0..own).zip(&scenario.tasks) {
+            match last.insert(task.process, number) {
+                None => births.push(TaskId(number)),
+                Some(before) => next_thread[before as usize] = Some(TaskId(number)),
+            }
+        }
+        let delay = DurationNs(Prng::stream(seed, STREAM).below(LONGEST_TICK.0));
+        Gate { births, next_thread, missing: own, delay }
     }
-    sim.at(opens, cpu, Event::Open);
-    sim.exec.gated = true;
+}
+
+/// What the leader does next, or the command before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// The command sleeps until it is time.
+    Command,
+    /// It forks the leader.
+    Leader,
+    /// Begins to fork its child of this rank, if there are so many.
+    Begin(u32),
+    /// Has paid for it.
+    Fork(u32),
+    /// Looks whether all are at the gate.
+    Look,
+}
+
+/// Shuts the gate, makes the kernel's own tasks and the command, which sees to the rest; the first `own` tasks are the
+/// workload's.
+pub(crate) fn prepare<S: SchedExt>(sim: &mut Sim<S>, own: u32, seed: u64) {
+    let all = sim.exec.scenario.tasks.len() as u32;
+    let command = TaskId(all - STARTERS as u32);
+    sim.exec.gate = Some(Gate::new(&sim.exec.scenario, own, seed));
     sim.k.silent = true;
-    opens
-}
-
-/// The leader forks a task.
-pub(super) fn make<S: SchedExt>(sim: &mut Sim<S>, number: u32) {
-    let spec = sim.spec_of(number as usize);
-    sim.fork(None, spec);
-}
-
-/// A new task prepares itself: its memory, its name, its attributes. It takes what making it took. The kernel's own threads do
-/// neither that nor wait.
-pub(super) fn arrive<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
-    if sim.k.is_own_thread(task) {
-        return None;
+    // Those that the workload forks come behind all of the beginning.
+    sim.k.tasks_made = all;
+    for id in (own..=command.0).map(TaskId) {
+        make(sim, id, None);
     }
-    state(sim, task).phase = Phase::AtGate;
-    Some(burst(sim.k.machine.costs.fork))
+    state(sim, command).phase = Phase::Lead(Lead::Command);
+}
+
+/// Makes the scenario's task of that number.
+fn make<S: SchedExt>(sim: &mut Sim<S>, id: TaskId, parent: Option<TaskId>) {
+    let spec = sim.spec_of(id.0 as usize);
+    sim.fork_as(id, parent, spec);
+}
+
+/// The leader goes on, or the command.
+pub(super) fn lead<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, leader: TaskId, at: Lead) -> Option<Step> {
+    // The gate has been opened without it.
+    let gate = sim.exec.gate.as_ref()?;
+    match at {
+        Lead::Command => {
+            let begin = sim.k.ctx.now + gate.delay;
+            Some(sleep(sim, cpu, leader, (begin, Lead::Leader)))
+        }
+        Lead::Leader => {
+            let (command, leader) = (leader, TaskId(leader.0 + 1));
+            make(sim, leader, Some(command));
+            state(sim, leader).phase = Phase::Lead(Lead::Begin(0));
+            None
+        }
+        Lead::Begin(rank) if (rank as usize) < gate.births.len() => {
+            state(sim, leader).phase = Phase::Lead(Lead::Fork(rank));
+            Some(burst(sim.k.machine.costs.fork))
+        }
+        Lead::Fork(rank) => {
+            let child = gate.births[rank as usize];
+            make(sim, child, Some(leader));
+            let exec = state(sim, leader);
+            exec.phase = Phase::Lead(Lead::Begin(rank + 1));
+            // The one that measures is waited for.
+            (rank == 0).then(|| {
+                state(sim, leader).waits_for_child = true;
+                sim.block(cpu, true);
+                Step::Blocked
+            })
+        }
+        Lead::Look if gate.missing == 0 => {
+            sim.set_policy(leader, PUNCTUAL);
+            open(sim);
+            None
+        }
+        Lead::Begin(_) | Lead::Look => {
+            let until = sim.k.ctx.now + LOOK + call::timer_slack(sim, leader);
+            Some(sleep(sim, cpu, leader, (until, Lead::Look)))
+        }
+    }
+}
+
+/// The task sleeps until then, and goes on with that.
+fn sleep<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, (until, then): (TimeNs, Lead)) -> Step {
+    state(sim, task).phase = Phase::Lead(then);
+    sim.block(cpu, true);
+    sim.at(until, cpu, Event::Timeout(task));
+    Step::Blocked
+}
+
+/// A new task makes the next thread of its process, if it is the first one, then prepares itself: its memory, its name, its
+/// attributes. What is not the workload's does neither, nor does it wait.
+pub(super) fn arrive<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
+    let gate = sim.exec.gate.as_ref()?;
+    let next = *gate.next_thread.get(task.0 as usize)?;
+    let is_first = gate.births.contains(&task);
+    Some(prepare_or_clone(sim, task, next.filter(|_| is_first)))
+}
+
+/// The first task of a process has paid for its thread `made`.
+pub(super) fn clone_thread<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, made: TaskId) -> Option<Step> {
+    make(sim, made, Some(task));
+    let gate = sim.exec.gate.as_ref();
+    let next = gate.and_then(|gate| gate.next_thread[made.0 as usize]);
+    Some(prepare_or_clone(sim, task, next))
+}
+
+/// Either takes what making it took.
+fn prepare_or_clone<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, next: Option<TaskId>) -> Step {
+    state(sim, task).phase = next.map_or(Phase::AtGate, Phase::Clone);
+    burst(sim.k.machine.costs.fork)
 }
 
 /// The current task of `cpu` has come to the gate.
 pub(super) fn wait<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId) -> Option<Step> {
-    if !sim.exec.gated {
-        return None;
-    }
+    sim.exec.gate.as_mut()?.missing -= 1;
     sim.block(cpu, true);
     Some(Step::Blocked)
 }
 
 /// The run begins: whoever looks on is told of the tasks that are there, then those at the gate are woken in order.
-pub(super) fn open<S: SchedExt>(sim: &mut Sim<S>) {
-    sim.exec.gated = false;
+pub(crate) fn open<S: SchedExt>(sim: &mut Sim<S>) {
+    sim.exec.gate = None;
     sim.k.silent = false;
+    sim.k.origin = sim.k.ctx.now;
     sim.k.totals = Default::default();
+    if let Some(ops) = &mut sim.ops {
+        ops.run_begins();
+    }
     let own = |task: &&crate::Task| !task.exec.background;
     sim.exec.used_before =
         sim.k.live_tasks().filter(own).fold(DurationNs::ZERO, |sum, task| sum + task.sum_exec_runtime);
-    let here: Vec<TaskId> =
-        (0..sim.k.tasks_made).map(TaskId).filter(|&id| sim.k.get_task(id).is_some()).collect();
-    for &task in &here {
-        sim.k.emit(EventKind::Fork { parent: None, child: task });
-        sim.k.tell_priority(task);
+    let mut here = Vec::new();
+    for child in (0..sim.k.tasks_made).map(TaskId) {
+        // Of those that have ended too: ids have no gaps.
+        sim.k.emit(EventKind::Fork { parent: None, child });
+        if sim.k.get_task(child).is_some() {
+            sim.k.tell_priority(child);
+            here.push(child);
+        }
     }
     let woken: Vec<TaskId> = here.into_iter().filter(|&task| tell(sim, task)).collect();
     for task in woken {

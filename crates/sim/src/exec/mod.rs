@@ -14,7 +14,7 @@ mod numbers;
 mod transfer;
 mod user;
 
-pub(crate) use gate::prepare;
+pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
 
 use crate::ipc::Objects;
@@ -83,8 +83,12 @@ enum Phase {
     Leave(i64),
     /// Looks whether the operation is over.
     Again(Op),
+    /// The leader, which makes the others.
+    Lead(gate::Lead),
     /// A task of the start, on its way to the gate.
     Arrive,
+    /// The same, which has paid for this thread of its process.
+    Clone(TaskId),
     /// It is there.
     AtGate,
 }
@@ -94,10 +98,6 @@ enum Phase {
 pub(crate) enum Event {
     /// A sleeping task's timer, or the completion of its disk request.
     Timeout(TaskId),
-    /// The task of the scenario with this number is made.
-    Make(u32),
-    /// The gate opens.
-    Open,
 }
 
 /// What a task does after its present burst.
@@ -125,8 +125,8 @@ pub(crate) struct Executor {
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
-    /// Tasks of the start wait for the run to begin.
-    gated: bool,
+    /// Where tasks of the start wait for the run to begin; nothing once that is open.
+    pub(crate) gate: Option<gate::Gate>,
     /// CPU time that foreground tasks had used when it began.
     used_before: DurationNs,
     /// CPU time of such tasks that have ended: all, and in system calls.
@@ -144,7 +144,7 @@ impl Executor {
             spans: scenario.empty_spans(),
             next_process: processes.unwrap_or(0),
             foreground: 0,
-            gated: false,
+            gate: None,
             used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
             scenario: scenario.clone(),
@@ -157,7 +157,7 @@ impl Executor {
         TaskExec {
             program,
             cursor: Cursor::start(),
-            phase: if self.gated { Phase::Arrive } else { Phase::Fetch },
+            phase: if self.gate.is_some() { Phase::Arrive } else { Phase::Fetch },
             moved: 0,
             children: 0,
             zombies: Vec::new(),
@@ -289,7 +289,9 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Until(end) => run_until(sim, task, end),
             Phase::Leave(ret) => call::leave(sim, ret),
             Phase::Again(op) => look_again(sim, task, op),
+            Phase::Lead(at) => gate::lead(sim, cpu, task, at),
             Phase::Arrive => gate::arrive(sim, task),
+            Phase::Clone(made) => gate::clone_thread(sim, task, made),
             Phase::AtGate => gate::wait(sim, cpu),
         };
         if let Some(step) = step {
@@ -439,8 +441,6 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
         Event::Timeout(task) => {
             sim.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
         }
-        Event::Make(number) => gate::make(sim, number),
-        Event::Open => gate::open(sim),
     }
 }
 
