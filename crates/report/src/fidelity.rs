@@ -5,7 +5,7 @@ use crate::format::number;
 use crate::table::table;
 use schedlab_trace::{Bucket, Distribution, RunRecord};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison of the two arms over schedulers, workloads and numbers of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,12 @@ const BOUNDS: &[(&str, f64)] = &[
     ("migrations", 20.0),
 ];
 
+/// What the figure of a callback's calls begins with: `calls_enqueue`. In percent, as for switches.
+const CALLS: &str = "calls_";
+const CALLS_BOUND: f64 = 5.0;
+/// Callbacks that are called less often in a run are none of its figures. Chosen: a few are of its end.
+const FEW_CALLS: f64 = 20.0;
+
 /// The figures that the table shows; data have all of them.
 const SHOWN: [(&str, &str); 7] = [
     ("cpu_share", "share"),
@@ -87,7 +93,10 @@ const TOLD: [(&str, &str); 4] = [
 impl FidelityCell {
     /// The largest error that counts as agreement here; the spread of the real runs is not told from one.
     pub fn bound(&self) -> f64 {
-        let bound = BOUNDS.iter().find(|(figure, _)| *figure == self.figure).map_or(0.0, |(_, bound)| *bound);
+        let bound = match self.figure.strip_prefix(CALLS) {
+            Some(_) => CALLS_BOUND,
+            None => BOUNDS.iter().find(|(figure, _)| *figure == self.figure).map_or(0.0, |(_, bound)| *bound),
+        };
         bound.max(self.spread)
     }
 
@@ -128,8 +137,27 @@ fn half_range(values: &[f64]) -> f64 {
     (most - least) / 2.0
 }
 
-/// The cells of one case: runs of the same scheduler, workload and number of CPUs in both arms, at least one of each.
-pub fn fidelity_cells(workload: &str, simulated: &[RunRecord], real: &[RunRecord]) -> Vec<FidelityCell> {
+/// The calls of each callback in each run.
+fn calls(runs: &[RunRecord]) -> BTreeMap<&str, Vec<f64>> {
+    let names: BTreeSet<&str> =
+        runs.iter().flat_map(|run| &run.callbacks).map(|callback| callback.name.as_str()).collect();
+    let of = |run: &RunRecord, name: &str| {
+        run.callbacks
+            .iter()
+            .find(|callback| callback.name == name)
+            .map_or(0.0, |callback| callback.calls as f64)
+    };
+    names.into_iter().map(|name| (name, runs.iter().map(|run| of(run, name)).collect())).collect()
+}
+
+/// The cells of one case: runs of the same scheduler, workload and number of CPUs in both arms, at least one of each, and
+/// real ones with their callbacks counted.
+pub fn fidelity_cells(
+    workload: &str,
+    simulated: &[RunRecord],
+    real: &[RunRecord],
+    counted: &[RunRecord],
+) -> Vec<FidelityCell> {
     let Some(first) = simulated.first().filter(|_| !real.is_empty()) else { return Vec::new() };
     let cell = |figure: &str, simulated: f64, real: f64, error: f64, spread: f64| FidelityCell {
         scheduler: first.scheduler.clone(),
@@ -158,7 +186,27 @@ pub fn fidelity_cells(workload: &str, simulated: &[RunRecord], real: &[RunRecord
         let percent = 100.0 / their.abs();
         cells.push(cell(name, our, their, percent * (our - their), percent * half_range(&theirs)));
     }
+    cells.extend(call_counts(simulated, counted).into_iter().map(|(name, our, theirs)| {
+        let percent = 100.0 / mean(&theirs).max(1.0);
+        let error = percent * (our - mean(&theirs));
+        cell(&format!("{CALLS}{name}"), our, mean(&theirs), error, percent * half_range(&theirs))
+    }));
     cells
+}
+
+/// The callbacks that were called often in one of the arms: the mean of the simulated runs, and the calls in each real one;
+/// nothing where these were not counted.
+fn call_counts<'a>(simulated: &'a [RunRecord], counted: &'a [RunRecord]) -> Vec<(&'a str, f64, Vec<f64>)> {
+    if counted.is_empty() {
+        return Vec::new();
+    }
+    let (ours, theirs) = (calls(simulated), calls(counted));
+    let names: BTreeSet<&str> = ours.keys().chain(theirs.keys()).copied().collect();
+    let of = |counts: &BTreeMap<&str, Vec<f64>>, name: &str| counts.get(name).cloned().unwrap_or(vec![0.0]);
+    // The kernel counts no programs of timers, and those at trace points are no callbacks.
+    let both = names.into_iter().filter(|name| !["timer", "tracing"].contains(name));
+    let both = both.map(|name| (name, mean(&of(&ours, name)), of(&theirs, name)));
+    both.filter(|(_, our, theirs)| our.max(mean(theirs)) >= FEW_CALLS).collect()
 }
 
 /// The CPU share of the task that differs most: simulated, real, half of the real range.

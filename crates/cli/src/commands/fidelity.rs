@@ -13,9 +13,11 @@ use crate::progress::Progress;
 use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure};
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::target::Target;
-use schedlab_report::{Fidelity, fidelity_cells};
+use crate::target::{self, Target};
+use schedlab_report::{Document, Fidelity, fidelity_cells, from_json, to_json};
 use schedlab_trace::{Backend, RunRecord};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,12 +43,64 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
         return output::print(&shown(&Fidelity::from_json(&text).map_err(named)?, verbose));
     }
-    let target = args.output.as_deref().map(|path| Target::new("-o", path)).transpose()?;
+    let to =
+        |option, path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(option, path)).transpose();
+    let (cells, kept) = (to("-o", &args.output)?, to("--keep", &args.keep)?);
+    target::distinct(cells.iter().chain(&kept))?;
     let plan = Plan::new(args)?;
-    let mut fidelity = plan.measure(args, quiet)?;
+    let (mut fidelity, runs) = plan.measure(args, quiet)?;
     fidelity.date = today();
     output::print(&shown(&fidelity, verbose))?;
-    target.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
+    kept.map_or(Ok(()), |target| target.write(&to_json(&Document { runs, ..Document::default() })))?;
+    cells.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
+}
+
+/// Where the real arm's figures come from.
+enum Real<'a> {
+    /// Runs on a kernel.
+    Kernel(&'a FidelityArgs),
+    /// Runs that were kept.
+    Kept(Vec<RunRecord>),
+}
+
+impl Real<'_> {
+    fn of(args: &FidelityArgs) -> Result<Real<'_>, Failure> {
+        let Some(path) = &args.real else { return Ok(Real::Kernel(args)) };
+        let named = |error: String| Failure::usage(format!("--real {}: {error}", path.display()));
+        let text = input::text(path).map_err(|error| named(error.to_string()))?;
+        let document = from_json(&text).map_err(|error| named(error.to_string()))?;
+        match document.runs.iter().find(|run| run.backend == Backend::Sim) {
+            Some(run) => Err(named(format!("the run of {} in it is simulated", run.scheduler))),
+            None => Ok(Real::Kept(document.runs)),
+        }
+    }
+
+    /// The real runs of some cases, each with its simulated one.
+    fn runs(&self, cases: &[(RealRun, &Outcome)], cpus: u32, quiet: bool) -> Vec<Outcome> {
+        match self {
+            Real::Kernel(args) => {
+                let cases: Vec<RealRun> = cases.iter().map(|(case, _)| case.clone()).collect();
+                real_runs(args, &cases, cpus, quiet)
+            }
+            Real::Kept(runs) => {
+                cases.iter().map(|(case, simulated)| kept(runs, simulated, case.looks.callbacks)).collect()
+            }
+        }
+    }
+}
+
+/// The kept run of the same scheduler, workload, number of CPUs and seed as a simulated one, with callbacks counted or not.
+fn kept(runs: &[RunRecord], simulated: &Outcome, counted: bool) -> Outcome {
+    let simulated = simulated.as_ref().map_err(Clone::clone)?;
+    // JSON keeps no order of names.
+    let sorted = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
+    let key = |run: &RunRecord| {
+        let workload = (run.workload.name.clone(), sorted(&run.workload.params));
+        (run.scheduler.clone(), sorted(&run.settings), workload, run.cpus, run.seed)
+    };
+    let same = |run: &&RunRecord| key(run) == key(simulated) && run.callbacks.is_empty() != counted;
+    let found = runs.iter().find(same).cloned();
+    found.ok_or_else(|| Failure::usage(format!("seed {} is not among the runs of --real", simulated.seed)))
 }
 
 /// The tables.
@@ -100,7 +154,10 @@ impl Plan {
         Ok(Plan { schedulers, workloads, cpus })
     }
 
-    fn measure(&self, args: &FidelityArgs, quiet: bool) -> Result<Fidelity, Failure> {
+    /// The cells, and the runs of the real arm.
+    fn measure(&self, args: &FidelityArgs, quiet: bool) -> Result<(Fidelity, Vec<RunRecord>), Failure> {
+        let arm = Real::of(args)?;
+        let mut runs = Vec::new();
         let mut fidelity = Fidelity {
             machine: args.machine.clone(),
             phases: args.phases.get(),
@@ -110,24 +167,34 @@ impl Plan {
         for &cpus in &self.cpus {
             let cases = self.cases(args);
             let simulated = self.simulated(args, &cases, cpus, quiet);
-            let real = real_runs(args, &cases, cpus, quiet);
+            // Once for the figures, and once more for the counts of callbacks, where there are any: counting takes time.
+            let all: Vec<(RealRun, &Outcome)> = cases.iter().cloned().zip(&simulated).collect();
+            let again = all.iter().filter(|(case, _)| case.scheduler.object.is_some()).cloned();
+            let again: Vec<_> = again.map(|(case, run)| (case.counted(), run)).collect();
+            let real = arm.runs(&[all, again].concat(), cpus, quiet);
+            runs.extend(real.iter().flatten().cloned());
             let phases = args.phases.get();
-            let pairs = simulated.chunks(phases).zip(real.chunks(phases)).zip(cases.chunks(phases));
+            let (plain, counted) = real.split_at(cases.len());
+            let mut counted = counted.chunks(phases);
+            let pairs = simulated.chunks(phases).zip(plain.chunks(phases)).zip(cases.chunks(phases));
             for ((simulated, real), case) in pairs {
-                fidelity.add(case, cpus, simulated, real);
+                let has_callbacks = case.first().is_some_and(|first| first.scheduler.object.is_some());
+                let counted = if has_callbacks { counted.next() } else { None };
+                fidelity.add(case, cpus, simulated, (real, counted.unwrap_or_default()));
             }
         }
         if fidelity.cells.is_empty() {
             let why = fidelity.missing.first().cloned().unwrap_or_default();
             return Err(Failure::environment(format!("no run was finished in both arms: {why}")));
         }
-        Ok(fidelity)
+        Ok((fidelity, runs))
     }
 
     fn real_words(&self, args: &FidelityArgs) -> String {
-        match (args.vm, args.vm_args.icount) {
-            (false, _) => "this machine".to_string(),
-            (true, icount) => format!("QEMU, {} ns an instruction", 1 << icount.map_or(0, |time| time.0)),
+        match (&args.real, args.vm_args.icount) {
+            (Some(path), _) => format!("runs kept in {}", path.display()),
+            (None, _) if args.host => "this machine".to_string(),
+            (None, icount) => format!("QEMU, {} ns an instruction", 1 << icount.map_or(0, |time| time.0)),
         }
     }
 
@@ -203,26 +270,32 @@ fn host_cpus() -> Vec<u32> {
 
 /// Adds a case; what one of the arms did not finish is told.
 trait Add {
-    /// The repetitions of `case` in both arms.
-    fn add(&mut self, case: &[RealRun], cpus: u32, simulated: &[Outcome], real: &[Outcome]);
+    /// The repetitions of `case` in both arms; real ones without and with callbacks counted.
+    fn add(&mut self, case: &[RealRun], cpus: u32, simulated: &[Outcome], real: (&[Outcome], &[Outcome]));
 }
 
 impl Add for Fidelity {
-    fn add(&mut self, case: &[RealRun], cpus: u32, simulated: &[Outcome], real: &[Outcome]) {
+    fn add(
+        &mut self,
+        case: &[RealRun],
+        cpus: u32,
+        simulated: &[Outcome],
+        (real, counted): (&[Outcome], &[Outcome]),
+    ) {
         let Some(first) = case.first() else { return };
         let what = format!("{} under {} on {cpus} CPUs", first.scheduler.label(), first.workload);
-        for (arm, outcomes) in [("simulated", simulated), ("real", real)] {
+        for (arm, outcomes) in [("simulated", simulated), ("real", real), ("real, callbacks", counted)] {
             if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.is_err()) {
                 self.missing.push(format!("{what}, {arm}: {failure}"));
             }
         }
         let done = |outcomes: &[Outcome]| -> Vec<RunRecord> { outcomes.iter().flatten().cloned().collect() };
-        let (simulated, real) = (done(simulated), done(real));
+        let (simulated, real, counted) = (done(simulated), done(real), done(counted));
         if let Some(run) = real.first() {
             self.kernel.clone_from(&run.machine);
         }
         let label = first.scheduler.label();
-        let cells = fidelity_cells(&first.workload, &simulated, &real).into_iter();
+        let cells = fidelity_cells(&first.workload, &simulated, &real, &counted).into_iter();
         self.cells
             .extend(cells.map(|cell| schedlab_report::FidelityCell { scheduler: label.clone(), ..cell }));
     }

@@ -8,6 +8,7 @@ mod documentation;
 mod engines;
 mod entries;
 mod faults;
+mod fidelity;
 mod files;
 mod history;
 mod host;

@@ -1,0 +1,62 @@
+//! `fidelity` against runs of a real kernel that were kept. These here are simulated ones that say that they are real, so
+//! that every figure is known to agree.
+
+use crate::Folder;
+use serde_json::Value;
+
+const CASE: &str = "-q -s o1 -w pipe:loops=100 -m vm-icount -c 1";
+
+/// Two runs of the case as a VM's: without and with callbacks counted.
+fn kept(folder: &Folder) -> String {
+    let text = folder
+        .run(&format!("sim {CASE} --json -"))
+        .ok()
+        .replace("\"backend\": \"sim\"", "\"backend\": \"vm\"");
+    let place = |word: &str| text.find(word).unwrap();
+    let (runs, rest) = (place("\"runs\": [") + 9, place("],\n  \"comparisons\""));
+    let (callbacks, tasks) = (place("\"callbacks\""), place("\"tasks\""));
+    let [head, before, after, tail] =
+        [&text[..runs], &text[runs..callbacks], &text[tasks..rest], &text[rest..]];
+    format!("{head}{before}{after},{}{tail}", &text[runs..rest])
+}
+
+#[test]
+fn kept_runs_are_the_real_arm() {
+    let folder = Folder::new();
+    let document = kept(&folder);
+    folder.write("real.json", &document);
+    let text = folder.run(&format!("fidelity {CASE} --phases 1 --real real.json -o cells.json")).ok();
+    assert!(text.contains("runs kept in real.json"), "{text}");
+    let cells: Value = serde_json::from_str(&folder.read("cells.json")).unwrap();
+    let cells = cells["cells"].as_array().unwrap();
+    assert!(cells.iter().all(|cell| cell["error"] == 0.0), "{cells:?}");
+    let figures: Vec<&str> = cells.iter().map(|cell| cell["figure"].as_str().unwrap()).collect();
+    for figure in ["cpu_share", "context_switches", "calls_enqueue", "calls_running"] {
+        assert!(figures.contains(&figure), "{figures:?}");
+    }
+    assert!(text.contains(&format!("agree in {} of {0} cells", cells.len())), "{text}");
+
+    // Another number of switches is another figure.
+    let place = document.find("\"context_switches\"").unwrap();
+    let (before, after) = document.split_at(place);
+    folder
+        .write("other.json", before.to_string() + &after.replacen("\"value\": 202.0", "\"value\": 404.0", 1));
+    let text = folder.run(&format!("fidelity {CASE} --phases 1 --real other.json")).ok();
+    assert!(text.contains("50 / -50") && text.contains(&format!("in {} of", cells.len() - 1)), "{text}");
+}
+
+#[test]
+fn runs_that_are_missing_or_simulated_are_no_real_arm() {
+    let folder = Folder::new();
+    let document = kept(&folder);
+    folder.write("real.json", &document);
+    let text = folder.run(&format!("fidelity {CASE} --phases 2 --real real.json -o out.json")).ok();
+    assert!(text.contains("seed 2 is not among the runs of --real"), "{text}");
+    let other = CASE.replace("o1", "hamq");
+    let done = folder.run(&format!("fidelity {other} --phases 1 --real real.json"));
+    done.refused(5, &["no run was finished in both arms", "seed 1 is not among the runs of --real"]);
+    folder.write("sim.json", document.replacen("\"vm\"", "\"sim\"", 1));
+    let done = folder.run(&format!("fidelity {CASE} --real sim.json"));
+    done.refused(2, &["--real sim.json: the run of o1 in it is simulated"]);
+    folder.run(&format!("fidelity {CASE} --real nowhere.json")).refused(2, &["nowhere.json"]);
+}
