@@ -1,127 +1,244 @@
-//! Placing and spreading tasks of the fair class: wakeup placement, balancing
-//! of a CPU that becomes idle, and of busy CPUs at the tick.
+//! Spreading tasks of the fair class over CPUs: at the tick of a busy CPU, for idle CPUs when a busy one asks, and when a CPU
+//! becomes idle (`sched_balance_rq()` and what is below it).
 //!
-//! Reduced from `kernel/sched/fair.c`: load is the number of queued entities,
-//! domains are the last-level cache and the machine, and a CPU that becomes
-//! idle always takes a waiting task if there is one it may run.
+//! Absent: the push of a running task by the stopper (`active_balance`), what balancing costs, the groups' flag for tasks
+//! that may not move (`group_imbalanced`).
 
 use crate::Kernel;
-use crate::flags::{SCX_WAKE_FORK, SCX_WAKE_SYNC};
+use crate::domains::{self, Level};
+use crate::imbalance::{Doing, Fullness, Group, Surplus, surplus};
 use crate::ops::SchedExt;
+use crate::pelt::SCALE;
 use crate::sim::Sim;
-use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
+use std::cmp::Reverse;
+use std::rc::Rc;
 
-/// Ticks between two balancing attempts of a busy CPU, times the CPUs that are
-/// balanced: the kernel's interval is the domain's weight in ms, times 16 when busy.
+/// How much longer the interval of a busy CPU is (`busy_factor`).
 const BUSY_FACTOR: u64 = 16;
+/// Tasks that are looked at in one attempt (`sysctl_sched_nr_migrate`).
+const LOOKED_AT: usize = 32;
+/// A task that ran so shortly ago has a warm cache (`sysctl_sched_migration_cost`).
+const HOT: DurationNs = DurationNs::from_us(500);
+/// The stream of random numbers of attempts when a CPU becomes idle.
+const STREAM: u64 = 0x6261_6c61;
+
+/// What balancing keeps.
+#[derive(Debug)]
+pub(crate) struct Balancing {
+    levels: Rc<Vec<Level>>,
+    /// By level and CPU.
+    attempts: Vec<Vec<Attempts>>,
+    /// By last-level cache: how many CPUs a wakeup may look at (`nr_idle_scan`).
+    pub(crate) idle_scan: Vec<u32>,
+    /// The tick from which on a busy CPU asks for idle ones to be balanced (`nohz.next_balance`).
+    next_idle: u64,
+    /// The CPU that was asked.
+    asked: Option<CpuId>,
+    prng: Prng,
+}
+
+/// Of a CPU at one level (`struct sched_domain`).
+#[derive(Clone, Debug)]
+struct Attempts {
+    /// The tick of the last one.
+    last: u64,
+    /// ms, at most twice what it begins with.
+    interval: u64,
+    /// In a row that moved nothing.
+    failed: u32,
+    newidle: NewIdle,
+}
+
+/// How often looking for tasks was worth it when the CPU became idle; so often it is done (`NI_RANDOM`, `NI_RATE`).
+#[derive(Clone, Debug)]
+struct NewIdle {
+    calls: u32,
+    successes: u32,
+    /// Of 1024.
+    ratio: u32,
+    since: TimeNs,
+}
+
+impl NewIdle {
+    /// `update_newidle_stats()`.
+    fn count(&mut self, success: u32, now: TimeNs) {
+        self.calls += 1;
+        self.successes += success;
+        if self.calls >= 1024 {
+            let span = now.since(std::mem::replace(&mut self.since, now)).0 >> 22;
+            self.ratio = (span as u32).saturating_add(self.successes).min(1024);
+            self.calls /= 2;
+            self.successes /= 2;
+        }
+    }
+}
+
+impl Balancing {
+    pub(crate) fn new(machine: &Machine, seed: u64) -> Balancing {
+        let levels = domains::levels(machine);
+        let newidle = NewIdle { calls: 512, successes: 256, ratio: 512, since: TimeNs::ZERO };
+        let of = |level: &Level| {
+            let one = |cpu| Attempts {
+                last: 0,
+                interval: level.domain(CpuId(cpu)).cpus.len() as u64,
+                failed: 0,
+                newidle: newidle.clone(),
+            };
+            (0..machine.cpu_count() as u32).map(one).collect()
+        };
+        let llcs = machine.cpus.iter().map(|cpu| cpu.llc + 1).max().unwrap_or(1);
+        Balancing {
+            attempts: levels.iter().map(of).collect(),
+            levels: Rc::new(levels),
+            idle_scan: vec![0; llcs as usize],
+            next_idle: 0,
+            asked: None,
+            prng: Prng::stream(seed, STREAM),
+        }
+    }
+
+    /// The CPU is to balance the idle ones.
+    pub(crate) fn is_asked(&self, cpu: CpuId) -> bool {
+        self.asked == Some(cpu)
+    }
+}
+
+/// An attempt at one level for one CPU.
+#[derive(Clone, Copy)]
+struct Attempt {
+    cpu: CpuId,
+    level: usize,
+    doing: Doing,
+    /// CPUs from which tasks may come.
+    from: CpuMask,
+}
 
 impl Kernel {
-    fn fair_load(&self, cpu: CpuId) -> u32 {
-        let entry = &self.cpus[cpu.index()];
-        entry.nr_running - entry.fair.delayed
+    fn tick_number(&self) -> u64 {
+        self.ctx.now.0 / self.machine.tick_period().0
     }
 
-    /// `select_task_rq_fair()`.
-    #[inline(never)]
-    pub(crate) fn fair_select(&self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
-        let allowed = &self.task(task).cpus_allowed;
-        if wake_flags & SCX_WAKE_FORK != 0 {
-            return self.idlest(allowed, prev);
-        }
-        let target = self.wake_affine(task, prev, wake_flags & SCX_WAKE_SYNC != 0);
-        self.idle_sibling(allowed, prev, target)
+    /// `get_sd_balance_interval()` in ticks.
+    fn balance_interval(&self, level: usize, cpu: CpuId, busy: bool) -> u64 {
+        let ms = self.balancing.attempts[level][cpu.index()].interval * if busy { BUSY_FACTOR } else { 1 };
+        let hz = u64::from(self.machine.hz);
+        let ticks = (ms * hz).div_ceil(1000) - u64::from(busy);
+        ticks.clamp(1, (hz * self.cpus.len() as u64 / 10).max(1))
     }
 
-    /// `find_idlest_cpu()`: an idle whole core, an idle CPU, else the least loaded.
-    fn idlest(&self, allowed: &CpuMask, prev: CpuId) -> CpuId {
-        let online = allowed.iter().take_while(|cpu| cpu.index() < self.cpus.len());
-        let key = |cpu: CpuId| {
+    /// How long a CPU of a flat machine idles at most while a task waits that may run there: attempts are made every 2 ms a CPU at
+    /// the rarest, and the third one moves tasks that have just run. Between caches and nodes nothing is promised.
+    pub(crate) fn longest_idle_beside(&self) -> Option<DurationNs> {
+        let rarest = DurationNs::from_ms(2 * self.cpus.len() as u64) + self.machine.tick_period();
+        (self.balancing.levels.len() <= 1).then_some(rarest * 4)
+    }
+
+    /// `should_we_balance()`: of the group of `cpu`, the first idle CPU does it for all, else the first one.
+    fn balances(&self, group: &[CpuId], cpu: CpuId, smt: bool) -> bool {
+        let idle = || group.iter().find(|&&cpu| self.is_free(cpu));
+        let first =
+            if smt { idle() } else { group.iter().find(|&&cpu| self.is_core_free(cpu)).or_else(idle) };
+        first.or(group.first()) == Some(&cpu)
+    }
+
+    /// `update_sg_lb_stats()`.
+    fn group_of(&mut self, cpus: &[CpuId], level: &Level, doing: Doing) -> Group {
+        let mut group = Group {
+            load: 0,
+            util: 0,
+            runnable: 0,
+            running: 0,
+            fair: 0,
+            idle_cpus: 0,
+            cpus: cpus.len() as u64,
+            fullness: Fullness::HasSpare,
+        };
+        for &cpu in cpus {
+            self.track_queue(cpu);
             let entry = &self.cpus[cpu.index()];
-            let partner_busy = entry.siblings.iter().any(|&other| self.fair_load(other) > 0);
-            (self.fair_load(cpu), partner_busy, entry.llc != self.cpus[prev.index()].llc, cpu.0)
+            group.load += entry.fair.averages.load;
+            group.util += entry.fair.averages.util.min(SCALE);
+            group.runnable += entry.fair.averages.runnable;
+            group.running += u64::from(entry.nr_running);
+            group.fair += u64::from(entry.fair.nr - entry.fair.delayed);
+            group.idle_cpus += u64::from(self.is_free(cpu));
+        }
+        group.classify(level, doing);
+        group
+    }
+
+    /// `update_idle_cpu_scan()`: from 85 % utilisation on, wakeups look at no CPU of the cache.
+    fn update_idle_scan(&mut self, cpu: CpuId, level: &Level, util: u64) {
+        let cpus = level.domain(cpu).cpus.len() as u64;
+        let (each, pct) = (util / cpus, level.imbalance_pct);
+        let used = (each * each * pct * pct / (10_000 * SCALE)).min(SCALE);
+        let llc = self.cpus[cpu.index()].llc as usize;
+        self.balancing.idle_scan[llc] = ((SCALE - used) * cpus / SCALE) as u32;
+    }
+
+    /// `sched_balance_find_src_group()`: the number of the group that gives, and how much.
+    fn busiest_group(&mut self, attempt: &Attempt, levels: &[Level]) -> Option<(usize, Surplus)> {
+        let level = &levels[attempt.level];
+        let domain = level.domain(attempt.cpu);
+        let mut local = None;
+        let mut busiest: Option<(usize, Group)> = None;
+        let (mut load, mut util) = (0, 0);
+        for (number, cpus) in domain.groups.iter().enumerate() {
+            let group = self.group_of(cpus, level, attempt.doing);
+            load += group.load;
+            util += group.util;
+            if cpus.contains(&attempt.cpu) {
+                local = Some(group);
+            } else if group.fair > 0
+                && cpus.iter().any(|&cpu| attempt.from.contains(cpu))
+                && busiest.is_none_or(|(_, best)| group.busier_than(&best))
+            {
+                busiest = Some((number, group));
+            }
+        }
+        let widest_cache = levels.get(attempt.level + 1).is_none_or(|next| !next.shares_llc);
+        if level.shares_llc && widest_cache && attempt.doing != Doing::NothingMore {
+            self.update_idle_scan(attempt.cpu, level, util);
+        }
+        let (local, (number, busiest)) = (local?, busiest?);
+        let average = load / domain.cpus.len() as u64;
+        let surplus = surplus(level, attempt.doing, &local, &busiest, average)?;
+        (!surplus.is_nothing()).then_some((number, surplus))
+    }
+
+    /// `sched_balance_find_src_rq()`.
+    fn busiest_cpu(&self, group: &[CpuId], attempt: &Attempt, surplus: Surplus) -> Option<CpuId> {
+        let key = |cpu: CpuId| {
+            let queue = &self.cpus[cpu.index()].fair;
+            let fair = u64::from(queue.nr - queue.delayed);
+            match surplus {
+                Surplus::Load(left) if fair == 1 && queue.averages.load > left => 0,
+                Surplus::Load(_) => queue.averages.load,
+                Surplus::Util(_) if fair <= 1 => 0,
+                Surplus::Util(_) => queue.averages.util,
+                Surplus::Tasks(_) => fair,
+            }
         };
-        online.min_by_key(|&cpu| key(cpu)).unwrap_or(prev)
+        let sources = group.iter().filter(|&&cpu| attempt.from.contains(cpu)).map(|&cpu| (key(cpu), cpu));
+        // The first of several.
+        sources
+            .filter(|&(key, _)| key > 0)
+            .max_by_key(|&(key, cpu)| (key, Reverse(cpu.0)))
+            .map(|found| found.1)
     }
 
-    /// `wake_affine()`: near the waker or where it ran before.
-    fn wake_affine(&self, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
-        let here = self.ctx.cpu;
-        if here == prev || !self.task(task).allows(here) {
-            return prev;
-        }
-        let shares = self.cpus[here.index()].llc == self.cpus[prev.index()].llc;
-        let (here_load, prev_load) = (self.fair_load(here), self.fair_load(prev));
-        if here_load == 0 && shares {
-            return if prev_load == 0 { prev } else { here };
-        }
-        if sync && here_load == 1 {
-            return here;
-        }
-        if prev_load == 0 {
-            return prev;
-        }
-        if here_load.saturating_sub(u32::from(sync)) < prev_load { here } else { prev }
-    }
-
-    /// `select_idle_sibling()`: an idle CPU that shares the target's cache.
-    fn idle_sibling(&self, allowed: &CpuMask, prev: CpuId, target: CpuId) -> CpuId {
-        let idle = |cpu: CpuId| allowed.contains(cpu) && self.fair_load(cpu) == 0;
-        if idle(target) {
-            return target;
-        }
-        let llc = self.cpus[target.index()].llc;
-        if prev != target && self.cpus[prev.index()].llc == llc && idle(prev) {
-            return prev;
-        }
-        if self.busy_cpus as usize >= self.cpus.len() {
-            return target;
-        }
-        let near = &self.topology.llc_masks[llc as usize];
-        let start = target.index();
-        let mut some = None;
-        let count = self.cpus.len();
-        for cpu in (0..count).map(|step| CpuId(((start + step) % count) as u32)) {
-            if !near.contains(cpu) || !idle(cpu) {
-                continue;
-            }
-            if self.cpus[cpu.index()].siblings.iter().all(|&other| self.fair_load(other) == 0) {
-                return cpu;
-            }
-            some = some.or(Some(cpu));
-        }
-        some.unwrap_or(target)
-    }
-
-    /// An idle CPU that may run one of the tasks waiting on `cpu`.
-    fn idle_taker(&self, cpu: CpuId) -> Option<CpuId> {
-        let waiting = &self.cpus[cpu.index()].fair;
-        let movable = |task: TaskId, to: CpuId| self.task(task).allows(to) && !self.is_delayed(task);
-        let takes = |idle: CpuId| waiting.waiting().any(|task| movable(task, idle));
-        let idle = self.cpus.iter().filter(|other| other.nr_running == 0 && !other.need_resched);
-        idle.map(|other| other.id).find(|&other| takes(other))
-    }
-
-    /// A waiting fair task of another CPU that may run here, from the fullest run
-    /// queue; near ones first. `least` is how many tasks that queue must have.
-    fn pullable(&self, cpu: CpuId, least: u32) -> Option<TaskId> {
-        let llc = self.cpus[cpu.index()].llc;
-        let movable = |from: CpuId| {
-            let mut waiting = self.cpus[from.index()].fair.waiting();
-            let here = |task: TaskId| self.task(task).allows(cpu) && !self.task(task).on_cpu;
-            waiting.find(|&task| here(task) && !self.is_delayed(task))
+    /// `can_migrate_task()`, for a task that may run there.
+    fn moves_to(&self, task: TaskId, attempt: &Attempt, failed: u32, nice_tries: u32) -> bool {
+        let entry = self.task(task);
+        let ineligible = || {
+            let there = &self.cpus[attempt.cpu.index()].fair;
+            there.nr > 0 && !self.cpus[entry.cpu.index()].fair.eligible(entry.fair.vruntime)
         };
-        let others = self.cpus.iter().filter(|other| other.id != cpu && other.nr_running >= least);
-        let mut best: Option<(bool, u32, TaskId)> = None;
-        for other in others {
-            let (near, load) = (other.llc == llc, other.nr_running);
-            if best.is_some_and(|(best_near, best_load, _)| (best_near, best_load) >= (near, load)) {
-                continue;
-            }
-            if let Some(task) = movable(other.id) {
-                best = Some((near, load, task));
-            }
+        if entry.on_cpu || self.is_delayed(task) || (failed == 0 && ineligible()) {
+            return false;
         }
-        best.map(|(_, _, task)| task)
+        self.ctx.now.since(entry.exec_start) >= HOT || failed > nice_tries
     }
 }
 
@@ -133,53 +250,202 @@ impl<S: SchedExt> Sim<S> {
         if self.k.total_running <= running {
             return;
         }
-        // The kernel leaves a queue with a single task alone: that one is about to run.
-        if let Some(task) = self.k.pullable(cpu, 2) {
-            self.pull(task, cpu);
-        }
-    }
-
-    /// `sched_balance_trigger()` and the idle balancer's kick: at the tick of a busy
-    /// CPU.
-    pub(crate) fn tick_balance(&mut self, cpu: CpuId) {
-        if self.k.cpu(cpu).nr_running >= 2 && (self.k.busy_cpus as usize) < self.k.cpus.len() {
-            for _ in 0..self.k.cpu(cpu).fair.waiting().count() {
-                let Some(idle) = self.k.idle_taker(cpu) else { break };
-                self.k.resched_curr(idle);
+        for level in 0..self.k.balancing.levels.len() {
+            let now = self.k.ctx.now;
+            let dice = self.k.balancing.prng.below(1024) as u32;
+            let newidle = &mut self.k.balancing.attempts[level][cpu.index()].newidle;
+            // What is tried more rarely counts for as many as were left out.
+            let (tries, chance) = (newidle.ratio < 1024, 1 + newidle.ratio);
+            if tries && dice > chance {
+                newidle.count(0, now);
+                continue;
+            }
+            let weight = if tries { (1024 + chance / 2) / chance } else { 1 };
+            let moved = self.balance(cpu, level, Doing::NothingMore).0;
+            let newidle = &mut self.k.balancing.attempts[level][cpu.index()].newidle;
+            newidle.count(if moved { weight } else { 0 }, now);
+            if moved {
+                return;
             }
         }
-        let now = self.k.ctx.now;
-        if now < self.k.cpu(cpu).next_balance {
+    }
+
+    /// `sched_balance_trigger()`: at the tick of a busy CPU.
+    pub(crate) fn tick_balance(&mut self, cpu: CpuId) {
+        self.balance_levels(cpu, Doing::Work);
+        self.ask_for_idle(cpu);
+    }
+
+    /// `nohz_balancer_kick()`: an idle CPU is asked to balance those that are, when there may be something to take.
+    fn ask_for_idle(&mut self, cpu: CpuId) {
+        let k = &self.k;
+        let all_busy = k.busy_cpus as usize >= k.cpus.len();
+        if all_busy || k.tick_number() < k.balancing.next_idle || k.balancing.asked.is_some() {
             return;
         }
-        let period = self.k.machine.tick_period() * (self.k.cpus.len() as u64 * BUSY_FACTOR);
-        // Up to a quarter later, from the run's seed: in step with the slices the same
-        // task would wait at every attempt. Real machines are never that regular.
-        let jitter = DurationNs(self.k.prng.below(period.0 / 4 + 1));
-        self.k.cpu_mut(cpu).next_balance = now + period + jitter;
-        if let Some(task) = self.busy_pull(cpu) {
-            self.k.rq_lock(cpu);
-            self.pull(task, cpu);
-            self.wakeup_preempt(cpu, task, false);
-            self.k.rq_unlock(cpu);
+        let near = &k.topology.llc_masks[k.cpu(cpu).llc as usize];
+        let crowded =
+            k.cpu(cpu).nr_running >= 2 || near.iter().filter(|&other| !k.is_free(other)).count() > 1;
+        let asked = k.cpus.iter().map(|entry| entry.id).find(|&other| k.is_free(other));
+        if let Some(asked) = asked.filter(|_| crowded) {
+            self.k.balancing.asked = Some(asked);
+            self.k.send_ipi(asked);
         }
     }
 
-    /// Whom a busy CPU takes over. A queue that is longer by one task only gives it
-    /// up after repeated attempts, so that three tasks on two CPUs take turns: the
-    /// imbalance is the load over the CPUs, and `detach_tasks()` halves a task's load
-    /// for every failed attempt before it compares.
-    fn busy_pull(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let mine = self.k.cpu(cpu).nr_running;
-        let attempts = self.k.cpus.len().next_power_of_two().ilog2();
-        let far = self.k.pullable(cpu, mine + 2);
-        let near = if far.is_some() { far } else { self.k.pullable(cpu, mine + 1) };
-        let entry = self.k.cpu_mut(cpu);
-        if near.is_some() && far.is_none() && entry.balance_failed < attempts {
-            entry.balance_failed += 1;
-            return None;
+    /// `nohz_idle_balance()`, in an interrupt of the CPU that was asked: for the other idle ones, then for itself.
+    pub(crate) fn idle_balance(&mut self, cpu: CpuId) {
+        if !self.k.balancing.is_asked(cpu) {
+            return;
         }
-        entry.balance_failed = 0;
-        near
+        self.k.balancing.asked = None;
+        let count = self.k.cpus.len();
+        let (now, mut next) = (self.k.tick_number(), u64::MAX);
+        for step in 1..=count {
+            let other = CpuId(((cpu.index() + step) % count) as u32);
+            if self.k.is_free(other) {
+                next = next.min(self.balance_levels(other, Doing::Nothing));
+            }
+        }
+        self.k.balancing.next_idle = next.clamp(now + 1, now + u64::from(self.k.machine.hz));
     }
+
+    /// `sched_balance_domains()`: at each level whose time has come. The tick at which it comes next at the earliest.
+    fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) -> u64 {
+        let (now, mut next) = (self.k.tick_number(), u64::MAX);
+        for level in 0..self.k.balancing.levels.len() {
+            let last = self.k.balancing.attempts[level][cpu.index()].last;
+            if now >= last + self.k.balance_interval(level, cpu, doing == Doing::Work) {
+                let (moved, alone) = self.balance(cpu, level, doing);
+                if moved && doing == Doing::Nothing {
+                    doing = Doing::Work;
+                }
+                self.k.balancing.attempts[level][cpu.index()].last = now;
+                if !alone {
+                    return next;
+                }
+            }
+            let last = self.k.balancing.attempts[level][cpu.index()].last;
+            next = next.min(last + self.k.balance_interval(level, cpu, doing == Doing::Work));
+        }
+        next
+    }
+
+    /// `sched_balance_rq()`: whether something was moved, and whether this CPU is the one that does it for its group.
+    fn balance(&mut self, cpu: CpuId, level: usize, doing: Doing) -> (bool, bool) {
+        let levels = Rc::clone(&self.k.balancing.levels);
+        let domain = levels[level].domain(cpu);
+        let mut from = CpuMask::EMPTY;
+        domain.cpus.iter().filter(|&&other| other != cpu).for_each(|&other| from.set(other));
+        let mut attempt = Attempt { cpu, level, doing, from };
+        let group = domain.groups.iter().find(|group| group.contains(&cpu)).expect("each CPU is in a group");
+        let does_it = match doing {
+            Doing::NothingMore => self.k.cpu(cpu).nr_running == 0,
+            Doing::Work | Doing::Nothing => self.k.balances(group, cpu, levels[level].smt),
+        };
+        let mut outcome = if does_it { Outcome::AllPinned } else { Outcome::Balanced };
+        while outcome == Outcome::AllPinned {
+            outcome = Outcome::Balanced;
+            if let Some((number, surplus)) = self.k.busiest_group(&attempt, &levels)
+                && let Some(source) = self.k.busiest_cpu(&domain.groups[number], &attempt, surplus)
+            {
+                outcome = self.take_from(source, &attempt, surplus, levels[level].cache_nice_tries);
+                attempt.from.clear(source);
+            }
+        }
+        self.settle(&attempt, domain.cpus.len() as u64, outcome);
+        (outcome == Outcome::Moved, does_it)
+    }
+
+    /// What an attempt does to the next ones.
+    fn settle(&mut self, attempt: &Attempt, shortest: u64, outcome: Outcome) {
+        let entry = &mut self.k.balancing.attempts[attempt.level][attempt.cpu.index()];
+        let newly = attempt.doing == Doing::NothingMore;
+        match outcome {
+            Outcome::Moved => (entry.failed, entry.interval) = (0, shortest),
+            Outcome::Failed => {
+                entry.failed += u32::from(!newly);
+                entry.interval = shortest;
+            }
+            Outcome::Balanced | Outcome::AllPinned => {
+                entry.failed = 0;
+                if !newly && entry.interval < 2 * shortest {
+                    entry.interval *= 2;
+                }
+            }
+        }
+    }
+
+    /// `detach_tasks()` and `attach_tasks()`: those that have waited longest first.
+    fn take_from(&mut self, source: CpuId, attempt: &Attempt, mut surplus: Surplus, tries: u32) -> Outcome {
+        let failed = self.k.balancing.attempts[attempt.level][attempt.cpu.index()].failed;
+        let mut waiting: Vec<(TimeNs, TaskId)> = {
+            let of = |task: TaskId| (self.k.task(task).ready_at, task);
+            self.k.cpu(source).fair.waiting().map(of).collect()
+        };
+        waiting.sort_unstable();
+        let (mut moved, mut pinned) = (false, true);
+        for (_, task) in waiting.into_iter().take(LOOKED_AT) {
+            if self.k.cpu(source).nr_running <= 1 {
+                pinned = false;
+                break;
+            }
+            if !self.k.task(task).allows(attempt.cpu) {
+                continue;
+            }
+            pinned = false;
+            if !self.k.moves_to(task, attempt, failed, tries) || !self.k.fits(task, &mut surplus, failed) {
+                continue;
+            }
+            self.take_over(task, attempt);
+            moved = true;
+            if attempt.doing == Doing::NothingMore || surplus.is_nothing() {
+                break;
+            }
+        }
+        match (moved, pinned) {
+            (true, _) => Outcome::Moved,
+            (false, true) => Outcome::AllPinned,
+            (false, false) => Outcome::Failed,
+        }
+    }
+
+    fn take_over(&mut self, task: TaskId, attempt: &Attempt) {
+        let cpu = attempt.cpu;
+        if attempt.doing == Doing::NothingMore {
+            return self.pull(task, cpu);
+        }
+        self.k.rq_lock(cpu);
+        self.pull(task, cpu);
+        self.wakeup_preempt(cpu, task, false);
+        self.k.rq_unlock(cpu);
+    }
+}
+
+impl Kernel {
+    /// A task that is not too much to move, less with every attempt that failed; what is left is less by it.
+    fn fits(&self, task: TaskId, surplus: &mut Surplus, failed: u32) -> bool {
+        let averages = &self.task(task).fair.averages;
+        let (size, left) = match surplus {
+            Surplus::Load(left) => (averages.load.max(1), left),
+            Surplus::Util(left) => (averages.util, left),
+            Surplus::Tasks(left) => (1, left),
+        };
+        if size >> failed.min(63) > *left {
+            return false;
+        }
+        *left = left.saturating_sub(size);
+        true
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Moved,
+    /// There is too much elsewhere, and nothing could be moved.
+    Failed,
+    Balanced,
+    /// No task of the source may run here.
+    AllPinned,
 }

@@ -71,9 +71,6 @@ pub struct Cpu {
     pub(crate) siblings: Vec<CpuId>,
     /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
     pub(crate) distribute_prev: u32,
-    pub(crate) next_balance: TimeNs,
-    /// Balancing attempts in a row that found a difference of one task only.
-    pub(crate) balance_failed: u32,
     /// Kicks of the running kernel path, one for each target and kind.
     pub(crate) kicks: Kicks,
     /// BPF timers that are due and wait for the end of a kernel path, by number and generation, in order.
@@ -185,8 +182,6 @@ impl Cpu {
             distribute_prev: 0,
             last_mm: None,
             last_switch: TimeNs::ZERO,
-            next_balance: TimeNs::ZERO,
-            balance_failed: 0,
             kicks: Kicks::new(),
             late_timers: VecDeque::new(),
             late_event: false,

@@ -165,8 +165,8 @@ impl<S: SchedExt> Sim<S> {
                     return;
                 }
                 self.k.cpu_mut(cpu).ipi_pending = false;
-                if self.k.cpu(cpu).need_resched {
-                    self.interrupt(cpu, time, |_| {});
+                if self.k.cpu(cpu).need_resched || self.k.balancing.is_asked(cpu) {
+                    self.interrupt(cpu, time, |sim| sim.idle_balance(cpu));
                 }
             }
             Event::Timer { timer, generation } => self.timer(time, timer, generation),
@@ -390,7 +390,7 @@ impl<S: SchedExt> Sim<S> {
                 self.k.charge_runtime(task);
                 self.k.rt_tick(cpu, task);
             }
-            SchedClass::Fair => self.k.fair_update_curr(cpu),
+            SchedClass::Fair => self.k.fair_tick(cpu, task),
             SchedClass::Ext => self.ext_tick(cpu, task),
         }
     }

@@ -9,6 +9,8 @@
 //! or woken: it burns off what it had too much of.
 
 use crate::Kernel;
+use crate::pelt::{Averages, Since};
+use crate::placement::Wakes;
 use schedlab_base::{CpuId, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
@@ -35,6 +37,11 @@ pub(crate) struct FairEntity {
     delayed: bool,
     /// The deadline is relative: the entity goes on elsewhere with what is left of its request (`rel_deadline`).
     relative: bool,
+    /// How much it wants of a CPU.
+    pub(crate) averages: Averages,
+    /// The CPU whose averages it counts in.
+    pub(crate) counts_on: Option<CpuId>,
+    pub(crate) wakes: Wakes,
 }
 
 impl FairEntity {
@@ -42,6 +49,11 @@ impl FairEntity {
     pub(crate) fn until_deadline(&self) -> i64 {
         let left = self.deadline - self.vruntime;
         if left < 0 { left } else { (left as u64 * self.weight / NICE_0_LOAD) as i64 }
+    }
+
+    /// What it has been doing, as long as nothing has changed.
+    pub(crate) fn since(&self, running: bool) -> Since {
+        Since { load: u64::from(self.queued), runnable: u64::from(self.queued && !self.delayed), running }
     }
 
     /// `rescale_entity()`: the same lag, and what is left of the request, for another weight.
@@ -71,6 +83,8 @@ pub(crate) struct FairRq {
     pub(crate) nr: u32,
     /// Delayed ones among them.
     pub(crate) delayed: u32,
+    /// Of the entities that are here or went to sleep here.
+    pub(crate) averages: Averages,
 }
 
 impl FairRq {
@@ -82,7 +96,7 @@ impl FairRq {
         self.sum_weighted.div_euclid(i128::from(self.sum_weight)) as i64
     }
 
-    fn eligible(&self, vruntime: i64) -> bool {
+    pub(crate) fn eligible(&self, vruntime: i64) -> bool {
         self.sum_weighted >= i128::from(vruntime) * i128::from(self.sum_weight)
     }
 
@@ -109,6 +123,12 @@ impl FairRq {
         let from = self.order.partition_point(|&(other, _)| other < deadline);
         let at = self.order[from..].iter().position(|&(_, other)| other == task);
         self.order.remove(from + at.expect("a waiting entity is in the order"));
+    }
+
+    /// What has been going on here, as long as nothing has changed.
+    pub(crate) fn since(&self) -> Since {
+        let runnable = u64::from(self.nr - self.delayed);
+        Since { load: self.sum_weight, runnable, running: self.curr.is_some() }
     }
 
     /// Queued entities that do not run, delayed ones included, earliest deadline first.
@@ -161,6 +181,7 @@ impl Kernel {
         let running = self.cpus[cpu.index()].curr == Some(task);
         let weight = u64::from(self.task(task).load_weight());
         assert!(!self.task(task).fair.queued, "{task} is queued once");
+        self.track_arrival(cpu, task, weight);
         self.hidden(task).fair.rescale(weight);
         self.fair_place(cpu, task, initial);
         let (rq, entity) = self.fair_parts(cpu, task);
@@ -198,6 +219,7 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn fair_dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) -> bool {
         self.fair_update_curr(cpu);
+        self.track(cpu, task);
         self.fair_update_lag(cpu, task);
         let (rq, entity) = self.fair_parts(cpu, task);
         assert!(entity.queued && !entity.delayed, "{task} is queued and awake");
@@ -214,6 +236,7 @@ impl Kernel {
     pub(crate) fn fair_leave(&mut self, task: TaskId) {
         let (cpu, class) = (self.task(task).cpu, self.task(task).class);
         self.fair_update_curr(cpu);
+        self.track(cpu, task);
         self.fair_update_lag(cpu, task);
         self.fair_remove(cpu, task, true);
         self.fair_awaken(cpu, task);
@@ -259,6 +282,7 @@ impl Kernel {
     /// `requeue_delayed_entity()`: the task of a delayed entity is woken where it is.
     pub(crate) fn fair_requeue(&mut self, cpu: CpuId, task: TaskId) {
         self.fair_update_curr(cpu);
+        self.track(cpu, task);
         if self.fair_update_lag(cpu, task) {
             let (rq, entity) = self.fair_parts(cpu, task);
             let running = rq.curr == Some(task);
@@ -342,6 +366,7 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn fair_set_next(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now;
+        self.track(cpu, task);
         let entry = self.task_mut(task);
         entry.exec_start = now;
         entry.fair.protected_until = entry.fair.deadline;
@@ -360,6 +385,7 @@ impl Kernel {
             return;
         }
         self.fair_update_curr(cpu);
+        self.track(cpu, task);
         let deadline = self.task(task).fair.deadline;
         let rq = self.fair_rq(cpu);
         assert_eq!(rq.curr.take(), Some(task), "the one that stops was running");
@@ -394,6 +420,12 @@ impl Kernel {
         let entity = &mut self.hidden(curr).fair;
         entity.protected_until = entity.protected_until.min(entity.vruntime);
         self.resched_lazy(cpu);
+    }
+
+    /// `task_tick_fair()`.
+    pub(crate) fn fair_tick(&mut self, cpu: CpuId, task: TaskId) {
+        self.fair_update_curr(cpu);
+        self.track(cpu, task);
     }
 
     /// `yield_task_fair()`: forfeits the rest of the request; an entity that is not eligible is passed over as it is.

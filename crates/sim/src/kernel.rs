@@ -1,6 +1,7 @@
 //! The simulated kernel's state, its clock and costs, and what callbacks may
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
+use crate::balance::Balancing;
 use crate::cache::Cache;
 use crate::cpu::Cpu;
 use crate::dsq::{Cursor, Dsq};
@@ -153,6 +154,7 @@ pub struct Kernel {
     pub(crate) deferred: VecDeque<Deferred>,
     pub(crate) machine: Machine,
     pub(crate) topology: Topology,
+    pub(crate) balancing: Balancing,
     /// By core.
     pub(crate) core_caches: Vec<Cache>,
     /// By last-level domain; empty when the machine has no such caches.
@@ -236,6 +238,7 @@ impl Kernel {
             event_time: TimeNs::ZERO,
             ps_remainder: 0,
             topology,
+            balancing: Balancing::new(&machine, config.seed),
             core_caches: Cache::of_cores(&machine),
             llc_caches: Cache::of_llcs(&machine),
             leaders: BTreeMap::new(),

@@ -23,10 +23,14 @@ impl Kernel {
         if cpu == here && !self.setup {
             return;
         }
-        if entry.ipi_pending {
+        self.send_ipi(cpu);
+    }
+
+    /// An interrupt for another CPU, unless one is on its way.
+    pub(crate) fn send_ipi(&mut self, cpu: CpuId) {
+        if std::mem::replace(&mut self.cpus[cpu.index()].ipi_pending, true) {
             return;
         }
-        entry.ipi_pending = true;
         self.charge(self.machine.costs.ipi_send);
         self.queue.push(self.ctx.now + self.machine.costs.ipi_latency, Event::Ipi { cpu });
     }

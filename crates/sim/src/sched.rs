@@ -394,6 +394,7 @@ impl<S: SchedExt> Sim<S> {
         self.run_deferred();
         self.after_switch(cpu, pushed);
         if let Some(task) = prev.filter(|_| state == RunState::Dead) {
+            self.k.track_departure(task);
             self.bury(task);
         }
     }

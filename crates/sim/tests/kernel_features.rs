@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use schedlab_base::{Background, DurationNs, Policy, Preemption, Start, TaskId, TickPhase};
-use schedlab_sim::{Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};
+use schedlab_base::{Background, DurationNs, Nice, Policy, Preemption, Start, TaskId, TickPhase, TimeNs};
+use schedlab_sim::{Change, Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};
 use schedlab_trace::WaitKind;
-use schedlab_workload::{Amount, End, Op, ProgramId, Scenario, SemId, SemKind, Semaphore};
+use schedlab_workload::{Amount, Attribute, End, Op, ProgramId, Scenario, SemId, SemKind, Semaphore};
 use std::collections::BTreeSet;
 
 /// Three tasks that compute, under the fair class at 250 Hz, up to where they may fall in step with the tick.
@@ -218,4 +218,45 @@ fn a_gated_run_begins_when_the_gate_opens() {
     let thread = Background { name: "thread".into(), period: ms(1), length: us(15), per_cpu: true };
     let beside = run_with(Start::Gate, vec![thread]);
     assert_eq!((beside.tasks[0].name.as_str(), beside.tasks.len()), ("a", 3));
+}
+
+/// Hogs on two CPUs, each bound to where it begins and free from 50 ms on; their shares.
+fn shares_of(hogs: &[(u32, i8)]) -> Vec<f64> {
+    let mut scenario = Scenario::empty("hogs", End::After(ms(4_000)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    let mut config = config(2, 1);
+    for (number, &(cpu, nice)) in (0..).zip(hogs) {
+        let mut hog = task(&format!("hog/{number}"), 0, number);
+        (hog.nice, hog.affinity) = (Nice::new(nice.into()).unwrap(), Some(mask(&[cpu])));
+        scenario.tasks.push(hog);
+        let attribute = Attribute::Affinity(mask(&[0, 1]));
+        config.changes.push(Change { at: TimeNs(ms(50).0), task: TaskId(number), attribute });
+    }
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    result.tasks.iter().map(|task| task.share).collect()
+}
+
+#[test]
+fn load_is_balanced_by_weight() {
+    // Weights 1024 and 335: one of each on a CPU gives 75 and 25 %.
+    let shares = shares_of(&[(0, 0), (0, 0), (1, 5), (1, 5)]);
+    assert!(shares[..2].iter().all(|share| (0.65..0.8).contains(share)), "{shares:?}");
+    // Three alike on two CPUs take turns.
+    let shares = shares_of(&[(0, 0), (0, 0), (1, 0)]);
+    assert!(shares.iter().all(|share| (0.6..0.74).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn an_overloaded_cache_is_not_searched() {
+    // Two sleepers beside a hog on each of two CPUs: all is busy, and a wakeup leaves its task where it is. Balancing alone
+    // moves tasks, some ten times a second.
+    let mut scenario = Scenario::empty("busy", End::After(ms(2_000)));
+    scenario.programs = vec![
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))))),
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(300))).op(Op::Sleep(ms(1))))),
+    ];
+    scenario.tasks = (0..4).map(|n| task(&format!("task/{n}"), u32::from(n >= 2), n)).collect();
+    let result = run::<Minimal>(&config(2, 1), &scenario, Class::Fair).unwrap();
+    let migrations: u64 = result.tasks.iter().map(|task| task.migrations).sum();
+    assert!(migrations < 100 && result.summary.context_switches > 2_000, "{migrations}");
 }

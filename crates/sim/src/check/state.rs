@@ -107,8 +107,9 @@ impl Watch {
         }
     }
 
-    /// Work conservation of the fair class.
+    /// Work conservation of the fair class, as far as its balancing goes.
     fn check_idle(&mut self, k: &Kernel, now: TimeNs) {
+        let Some(bound) = k.longest_idle_beside() else { return };
         self.idle_beside.resize(k.cpus.len(), None);
         // Not on an idle CPU that is about to run it.
         let kept = |cpu: CpuId| k.curr(cpu).is_some() || !k.cpu(cpu).need_resched;
@@ -120,7 +121,6 @@ impl Watch {
                 && !k.is_delayed(task.id)
         };
         let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
-        let bound = k.machine.tick_period() * 2 + DurationNs::from_us(100);
         for cpu in (0..k.cpus.len() as u32).map(CpuId) {
             let could = k.curr(cpu).is_none() && waiting.iter().any(|&task| k.task(task).allows(cpu));
             let since = &mut self.idle_beside[cpu.index()];

@@ -1,0 +1,54 @@
+//! Which averages of load are brought up to date when: those of an entity and of its queue at each change of either
+//! (`update_load_avg()`), those of a CPU before its load is looked at.
+
+use crate::Kernel;
+use crate::pelt::Averages;
+use schedlab_base::{CpuId, TaskId};
+
+impl Kernel {
+    /// The averages of the queue of `cpu`, up to now.
+    pub(crate) fn track_queue(&mut self, cpu: CpuId) {
+        let now = self.ctx.now.0;
+        let queue = &mut self.cpus[cpu.index()].fair;
+        let since = queue.since();
+        queue.averages.update(now, since, 1);
+    }
+
+    /// Those of an entity that counts there, and of the queue.
+    pub(crate) fn track(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.ctx.now.0;
+        let running = self.cpus[cpu.index()].fair.curr == Some(task);
+        let entity = &mut self.hidden(task).fair;
+        let (since, weight) = (entity.since(running), entity.weight);
+        entity.averages.update(now, since, weight);
+        self.track_queue(cpu);
+    }
+
+    /// An entity is about to be queued on `cpu` with this weight: it counts there from now on, if it did not before.
+    pub(crate) fn track_arrival(&mut self, cpu: CpuId, task: TaskId, weight: u64) {
+        let entity = &self.task(task).fair;
+        let before = entity.counts_on;
+        if before == Some(cpu) && entity.weight == weight {
+            return self.track(cpu, task);
+        }
+        self.track_queue(cpu);
+        self.track_departure(task);
+        let queue = &mut self.cpus[cpu.index()].fair.averages;
+        let entity = &mut self.tasks.living_mut(task).fair;
+        if before.is_none() {
+            entity.averages = Averages::of_new(weight, queue);
+        } else {
+            entity.averages.reweigh(weight);
+        }
+        entity.averages.attach(queue, weight);
+        entity.counts_on = Some(cpu);
+    }
+
+    /// The entity counts nowhere any more: it moves, or is gone.
+    pub(crate) fn track_departure(&mut self, task: TaskId) {
+        let Some(cpu) = self.hidden(task).fair.counts_on.take() else { return };
+        self.track(cpu, task);
+        let entity = self.task(task).fair;
+        entity.averages.detach(&mut self.cpus[cpu.index()].fair.averages, entity.weight);
+    }
+}
