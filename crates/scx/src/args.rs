@@ -230,6 +230,9 @@ impl KernelObjects for Cx<'_, '_, '_> {
     fn remains(&mut self, task: TaskArg) -> (bool, CpuId) {
         let (join, mem) = self.kernel_objects();
         let at = join.state.offsets.task;
+        if let Some(cpu) = join.state.tasks.idle_around(task.at) {
+            return (join.k.curr(cpu).is_none(), cpu);
+        }
         let cpu = mem.read_u32(task.at.offset(at.cpu)).unwrap_or(0);
         let on_cpu = mem.read_u8(task.at.offset(at.on_cpu)).unwrap_or(0);
         (on_cpu != 0, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
@@ -238,7 +241,9 @@ impl KernelObjects for Cx<'_, '_, '_> {
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault> {
         let (join, mem) = self.kernel_objects();
         let mask = join.k.idle_mask(smt, node);
-        let at = join.state.cpus.idle_mask(smt);
+        let known = |node: &usize| *node < join.k.nr_node_ids() as usize;
+        let place = node.and_then(|node| usize::try_from(node).ok()).filter(known).unwrap_or(0);
+        let at = join.state.cpus.idle_mask(smt, place);
         write_mask(mem, at, &mask).map(|()| at)
     }
 

@@ -15,6 +15,8 @@ const CONTEXT_WORDS: usize = 8;
 const REASON_LEN: usize = 128;
 /// Room for its message (`SCX_EXIT_MSG_LEN`).
 const MSG_LEN: usize = 1024;
+/// `SCX_EFLAG_INITIALIZED`.
+const EFLAG_INITIALIZED: u64 = 1;
 /// Bytes between two small argument structs.
 const SLOT: u64 = 64;
 
@@ -141,7 +143,7 @@ impl Guest {
         offsets: &Offsets,
         exit: &ExitRecord,
         k: &Kernel,
-        code: i64,
+        initialized: bool,
         mem: &mut Memory,
     ) -> u64 {
         let at = offsets.exit_info;
@@ -154,7 +156,8 @@ impl Guest {
             write_text(mem, addr, room, text);
         }
         let words = [
-            (at.exit_code, code as u64),
+            (at.exit_code, k.exit_code() as u64),
+            (at.flags, if initialized { EFLAG_INITIALIZED } else { 0 }),
             (at.reason, self.reason.0),
             (at.msg, self.msg.0),
             (at.dump, self.dump.0),
@@ -163,7 +166,7 @@ impl Guest {
             mem.write_u64(self.exit_info.offset(offset), value).expect("mapped at load");
         }
         mem.write_u32(self.exit_info.offset(at.kind), exit.kind.code() as u32).expect("mapped at load");
-        mem.write_u32(self.exit_info.offset(at.exit_cpu), k.ctx().cpu.0).expect("mapped at load");
+        mem.write_u32(self.exit_info.offset(at.exit_cpu), k.exit_cpu() as u32).expect("mapped at load");
         self.exit_info.0
     }
 
@@ -173,7 +176,6 @@ impl Guest {
         offsets: &Offsets,
         exit: &ExitRecord,
         k: &Kernel,
-        code: i64,
         mem: &mut Memory,
     ) -> u64 {
         let at = offsets.dump_ctx;
@@ -181,7 +183,7 @@ impl Guest {
         let jiffies = now / k.machine().tick_period().0;
         write_text(mem, self.reason, REASON_LEN, &exit.reason);
         let words = [
-            (at.exit_code, code as u64),
+            (at.exit_code, k.exit_code() as u64),
             (at.reason, self.reason.0),
             (at.at_ns, now),
             (at.at_jiffies, jiffies),

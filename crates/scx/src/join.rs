@@ -3,13 +3,13 @@
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
 //! the simulated CPU; before anything reads a task or run queue, that is brought up to date.
 
-use crate::kfunc::Function;
+use crate::kfunc::{Callee, Function};
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, TaskId};
 use schedlab_bpf::args::{Caller, MAX_TEXT, cut};
 use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
-use schedlab_sim::{Kernel, OpKind};
+use schedlab_sim::{Kernel, OpKind, OpsSet};
 use schedlab_trace::ExitKind;
 
 /// Numbers of `bpf_ktime_get_ns()`, `bpf_spin_lock()` and `bpf_spin_unlock()`.
@@ -121,12 +121,12 @@ impl Join<'_> {
 
     /// The kernel's verifier does not let this happen; with its words.
     #[cold]
-    fn forbidden(&self, name: &str) -> Fault {
-        let op = self.k.ctx().op;
-        Fault::host(
-            0,
-            format!("calling kernel function {name} is not allowed from {}", crate::callbacks::op_name(op)),
-        )
+    fn forbidden(&self, callee: &Callee, name: &str) -> Fault {
+        let place = match callee.callers == OpsSet::EMPTY {
+            true => "cid-form schedulers".into(),
+            false => crate::callbacks::op_name(self.k.ctx().op),
+        };
+        Fault::host(0, format!("calling kernel function {name} is not allowed from {place}"))
     }
 }
 
@@ -155,7 +155,7 @@ impl Host for Join<'_> {
             Function::Generic(generic) => return generic.call(args, vm, self),
         };
         if !callee.callers.has(self.op) {
-            return Err(self.forbidden(own.name()));
+            return Err(self.forbidden(&callee, own.name()));
         }
         let r0 = (own.run)(Caller::new(self, vm), args);
         self.state.check_fresh(self.k, vm.mem);
@@ -168,7 +168,12 @@ impl Host for Join<'_> {
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
-        match self.state.tasks.field(addr, size) {
+        let field = self.state.tasks.field(addr, size);
+        match field {
+            // The verifier of cid-form schedulers takes kernel functions instead.
+            Some(Field::Slice(_) | Field::DsqVtime(_) | Field::OfSystem) if self.state.cid_form => {
+                Err(self.state.refuse_store(addr, size))
+            }
             // The program sees its store at once; the rest of the task is as it was.
             Some(Field::Slice(task)) => {
                 self.k.task_set_slice(task, value);
@@ -178,6 +183,8 @@ impl Host for Join<'_> {
                 self.k.task_set_dsq_vtime(task, value);
                 vm.mem.write_u64(addr, value)
             }
+            // An idle task's slice is looked at by nobody.
+            Some(Field::OfSystem) => vm.mem.write_u64(addr, value),
             Some(Field::Disallow(_)) if self.k.ctx().op == OpKind::InitTask => {
                 vm.mem.write_u8(addr, value as u8)
             }

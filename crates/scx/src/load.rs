@@ -5,7 +5,7 @@ use crate::contents::map_types;
 use crate::guest::Guest;
 use crate::join::Join;
 use crate::kernel_model;
-use crate::kfunc;
+use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
 use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Write};
@@ -19,12 +19,20 @@ use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
-use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
+use schedlab_sim::flags::{
+    SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_OPS_SWITCH_PARTIAL, SCX_WATCHDOG_MAX_TIMEOUT_SECS,
+};
 use schedlab_sim::{OpKind, OpsInfo, OpsSet, TracePoints};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kernel that objects believe to run on: 7.3.4, as `LINUX_KERNEL_VERSION` encodes it.
 const KERNEL_VERSION: u32 = 7 << 16 | 3 << 8 | 4;
+
+/// `SCX_RESCUE_MAX_BW_PPT` and `SCX_RESCUE_DISABLE`.
+const RESCUE_MAX_BW_PPT: u64 = 250;
+const RESCUE_DISABLE: u64 = u32::MAX as u64;
+/// `SCX_RESCUE_MIN_QUANTUM_US` to `SCX_RESCUE_MAX_QUANTUM_US`.
+const RESCUE_QUANTUM_US: std::ops::RangeInclusive<u64> = 1000..=100_000;
 
 /// What loading may depend on besides the object.
 #[derive(Clone, Debug)]
@@ -139,6 +147,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops)?;
+    check_subs(&table, cid_form)?;
     let (tracing, wants) = tracing(&image)?;
     let cmask = if cid_form { arena_room(&mut image, &mut mem)? } else { GuestAddr::NULL };
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
@@ -150,7 +159,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
-    let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, info.flags);
+    let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, (info.flags, cid_form));
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
     }
@@ -166,7 +175,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         ops,
         readers: OpsSet::EMPTY,
         tracing,
-        extra: extra_ops(&table),
+        extra: extra_ops(&table, cid_form),
         budget: options.budget,
         cid_form,
         counters,
@@ -223,12 +232,12 @@ fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
     ops
 }
 
-fn extra_ops(table: &StructOps) -> ExtraOps {
+fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
     let find = |names: [&str; 2]| names.iter().find_map(|name| table.functions.get(*name).copied());
     ExtraOps {
         cgroup_init: find(["cgroup_init", "cpuctl_init"]),
         cgroup_exit: find(["cgroup_exit", "cpuctl_exit"]),
-        init_cids: find(["init_cids", "init_cids"]),
+        init_cids: find(["init_cids"; 2]).filter(|_| cid_form),
     }
 }
 
@@ -242,12 +251,34 @@ fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsIn
     if name.is_empty() {
         return refuse("the scheduler has no name".into(), "set .name");
     }
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.')) {
+        return refuse(format!("`{name}` is no name for a kernel"), "use letters, digits, `_` and `.`");
+    }
     let flags = number("flags");
     if flags & !SCX_OPS_ALL_FLAGS != 0 {
         return refuse(
             format!("unknown flags {:#x}", flags & !SCX_OPS_ALL_FLAGS),
             "use the SCX_OPS_* of this kernel",
         );
+    }
+    if number("dispatch_max_batch") > i32::MAX as u64 {
+        return refuse("dispatch_max_batch is too large".into(), "a batch has 32 entries by default");
+    }
+    if flags & SCX_OPS_SWITCH_PARTIAL != 0 {
+        return refuse(
+            "SCX_OPS_SWITCH_PARTIAL: no simulated task has the policy SCHED_EXT".into(),
+            "run it on a real kernel, or without the flag",
+        );
+    }
+    let (bandwidth, quantum) = (number("rescue_bandwidth_ppt"), number("rescue_quantum_us"));
+    if bandwidth > RESCUE_MAX_BW_PPT && bandwidth != RESCUE_DISABLE {
+        return refuse(
+            format!("rescue_bandwidth_ppt {bandwidth} is above 250"),
+            "it is in parts per thousand",
+        );
+    }
+    if quantum != 0 && !RESCUE_QUANTUM_US.contains(&quantum) {
+        return refuse(format!("rescue_quantum_us {quantum} is no quantum"), "it is 1000 to 100000, or 0");
     }
     let timeout_ms = number("timeout_ms");
     if timeout_ms > SCX_WATCHDOG_MAX_TIMEOUT_SECS * 1000 {
@@ -268,6 +299,26 @@ fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsIn
         exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
         present,
     })
+}
+
+/// Sub-schedulers are not modelled: an object that is one is refused, and one that takes them finds none. The kernel
+/// has them for the cid form alone.
+fn check_subs(table: &StructOps, cid_form: bool) -> Result<(), LoadError> {
+    let member = |name: &str| format!("struct_ops `{}`, member {name}", table.var_name);
+    if table.scalars.get("sub_cgroup_id").is_some_and(|id| *id > ROOT_CGROUP_ID) {
+        let (problem, cure) = ("sub-schedulers are not modelled", "load it as a root scheduler, with 0");
+        return Err(LoadError::new(LoadErrorKind::Unsupported, member("sub_cgroup_id"), problem, cure));
+    }
+    let taker = ["sub_attach", "sub_detach"].into_iter().find(|name| table.functions.contains_key(*name));
+    match taker.filter(|_| !cid_form) {
+        Some(name) => Err(LoadError::new(
+            LoadErrorKind::Malformed,
+            member(name),
+            "sub_attach/sub_detach requires cid-form struct_ops",
+            "use struct sched_ext_ops_cid",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Tracing programs by trace point.

@@ -9,10 +9,11 @@
 
 use crate::kernel_model::{Offsets, RqAt, TaskAt};
 use crate::masks::write_mask;
-use schedlab_base::{CpuId, CpuMask, OfTask, Policy, TaskId, TaskTable};
+use schedlab_base::{CpuId, CpuMask, DurationNs, OfTask, Policy, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError, Perm};
+use schedlab_sim::flags::{PF_KTHREAD, SCX_DSQ_LOCAL, SCX_SLICE_DFL};
 use schedlab_sim::{Kernel, UPTIME};
-use schedlab_sim::{RunState, SHELL_PID, Task};
+use schedlab_sim::{OpsState, RunState, SHELL_PID, Task};
 use schedlab_workload::ProcessId;
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -25,6 +26,14 @@ const MM_STRIDE: u64 = 128;
 const FILES: u64 = 64;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
+/// `PF_NO_SETAFFINITY`, another one of theirs.
+const PF_NO_SETAFFINITY: u32 = 0x0400_0000;
+/// Priority of a task of nice 0, which idle tasks have as well.
+const NICE_0_PRIO: u32 = 120;
+/// `se.load.weight` of nice 0.
+const NICE_0_LOAD: u64 = 1024 << 10;
+/// `SCX_OPSS_QSEQ_SHIFT`.
+const QSEQ_SHIFT: u32 = 2;
 /// `EXIT_DEAD`, the state of a task that is gone.
 const EXIT_DEAD: u32 = 0x10;
 /// A slot that nobody has.
@@ -42,6 +51,9 @@ fn lazy_perm() -> Perm {
     Perm::LAZY | Perm::KERNEL
 }
 
+/// Bytes of a mask.
+const MASK_BYTES: u64 = (schedlab_base::MAX_CPUS / 8) as u64;
+
 /// What a store to a task would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -51,6 +63,8 @@ pub(crate) enum Field {
     DsqVtime(TaskId),
     /// `p->scx.disallow`.
     Disallow(TaskId),
+    /// `p->scx.slice` or `p->scx.dsq_vtime` of an idle task or the shell.
+    OfSystem,
 }
 
 /// The tasks of the run and of the system, by slot.
@@ -82,6 +96,8 @@ pub(crate) struct Tasks {
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
     pid_nr: u64,
+    /// Length of a jiffy.
+    jiffy: u64,
 }
 
 /// Where a task's slot is. No slot lies at NULL, which makes an empty place of the table as small as a full one.
@@ -173,7 +189,12 @@ impl Object<'_> {
 
 impl Tasks {
     /// Maps room for the tasks and makes those of the system.
-    pub(crate) fn new(mem: &mut Memory, offsets: &Offsets, nr_cpus: usize) -> Result<Tasks, MemoryError> {
+    pub(crate) fn new(
+        mem: &mut Memory,
+        offsets: &Offsets,
+        nr_cpus: usize,
+        jiffy: DurationNs,
+    ) -> Result<Tasks, MemoryError> {
         let pid = offsets.task.size.next_multiple_of(8);
         let signal = (pid + offsets.pid_size).next_multiple_of(8);
         let regs = (signal + offsets.signal_size).next_multiple_of(8);
@@ -208,6 +229,7 @@ impl Tasks {
             shared,
             nr_cpus: nr_cpus as u32,
             pid_nr: offsets.pid_nr,
+            jiffy: jiffy.0,
         };
         for cpu in 0..tasks.nr_cpus {
             tasks.add_system(mem, &format!("swapper/{cpu}"), 0, cpu);
@@ -257,6 +279,17 @@ impl Tasks {
         let (slot, within) = self.slot_at(addr)?;
         let owner = self.owner[slot as usize];
         (owner < SYSTEM).then_some((TaskId(owner), GuestAddr(addr.0 - within)))
+    }
+
+    /// The CPU whose idle task an address lies in.
+    pub(crate) fn idle_around(&self, addr: GuestAddr) -> Option<CpuId> {
+        let (slot, _) = self.slot_at(addr)?;
+        (slot < self.nr_cpus).then_some(CpuId(slot))
+    }
+
+    /// Writes what changes of an idle task.
+    pub(crate) fn refresh_idle(&self, cpu: CpuId, runs: bool, mem: &mut Memory) -> Result<(), Fault> {
+        mem.write_u8(self.idle(cpu).offset(self.at.on_cpu), u8::from(runs))
     }
 
     /// The slot that an address lies in, and the distance from its start.
@@ -426,13 +459,18 @@ impl Tasks {
         let first = self.base.0;
         object.u64(at.parent, first);
         object.u64(at.real_parent, first);
-        object.u32(at.static_prio, 120);
+        object.u32(at.prio, NICE_0_PRIO);
+        object.u32(at.static_prio, NICE_0_PRIO);
+        object.u32(at.normal_prio, NICE_0_PRIO);
+        object.u64(at.load_weight, NICE_0_LOAD);
+        object.u64(at.slice, SCX_SLICE_DFL);
+        object.u32(at.runnable_cpu, u32::MAX);
         object.u32(at.nr_cpus_allowed, if pid == 0 { 1 } else { self.nr_cpus });
         let allowed =
             if pid == 0 { CpuMask::single(CpuId(cpu)) } else { CpuMask::first(self.nr_cpus as usize) };
         if pid == 0 {
-            object.u32(at.flags, PF_IDLE | schedlab_sim::flags::PF_KTHREAD);
-            object.u32(at.prio, 120);
+            object.u32(at.flags, PF_IDLE | PF_NO_SETAFFINITY | PF_KTHREAD);
+            object.bytes(at.on_rq, &[1]);
         }
         write_mask(mem, addr.offset(at.cpus_mask), &allowed).expect("slots are mapped");
     }
@@ -463,14 +501,11 @@ impl Tasks {
         put(
             hot,
             offset_of!(Hot, runnable_cpu),
-            (if task.on_rq { task.cpu.0 } else { u32::MAX }).to_le_bytes(),
+            (if task.scx.is_waiting() { task.cpu.0 } else { u32::MAX }).to_le_bytes(),
         );
-        put(
-            hot,
-            offset_of!(Hot, ops_state),
-            (task.scx.ops_state as u64 | u64::from(task.scx.ops_qseq) << 2).to_le_bytes(),
-        );
-        put(hot, offset_of!(Hot, runnable_at), ((task.scx.runnable_at + UPTIME).0).to_le_bytes());
+        put(hot, offset_of!(Hot, ops_state), ops_state(task).to_le_bytes());
+        let jiffies = (task.scx.runnable_at + UPTIME).0 / self.jiffy;
+        put(hot, offset_of!(Hot, runnable_at), jiffies.to_le_bytes());
     }
 
     /// Writes what changes with every run of a task and is looked at rarely: it is always written then.
@@ -534,12 +569,13 @@ impl Tasks {
     /// The field that a store of `size` bytes at `addr` would change, if programs may change it.
     pub(crate) fn field(&self, addr: GuestAddr, size: u8) -> Option<Field> {
         let (slot, within) = self.slot_at(addr)?;
-        let owner = self.owner[slot as usize];
-        if owner >= SYSTEM {
-            return None;
-        }
-        let task = TaskId(owner);
+        let task = TaskId(self.owner[slot as usize]);
         match (within, size) {
+            _ if task.0 == FREE => None,
+            (at, 8) if task.0 == SYSTEM && (at == self.at.slice || at == self.at.dsq_vtime) => {
+                Some(Field::OfSystem)
+            }
+            _ if task.0 == SYSTEM => None,
             (at, 8) if at == self.at.slice => Some(Field::Slice(task)),
             (at, 8) if at == self.at.dsq_vtime => Some(Field::DsqVtime(task)),
             (at, 1) if at == self.at.disallow => Some(Field::Disallow(task)),
@@ -635,6 +671,15 @@ fn put<const N: usize>(hot: &mut [u8; HOT], at: usize, bytes: [u8; N]) {
     hot[at..at + N].copy_from_slice(&bytes);
 }
 
+/// `p->scx.ops_state`: the hand-over's number is there only while the scheduler gets or has the task.
+fn ops_state(task: &Task) -> u64 {
+    let (state, number) = (task.scx.ops_state, u64::from(task.scx.ops_qseq) << QSEQ_SHIFT);
+    match state {
+        OpsState::Queueing | OpsState::Queued => state as u64 | number,
+        OpsState::None | OpsState::Dispatching => state as u64,
+    }
+}
+
 /// `SCHED_*` numbers (include/uapi/linux/sched.h). Tasks that sched_ext runs keep the policy that they asked for.
 fn policy_number(policy: Policy) -> u32 {
     match policy {
@@ -686,8 +731,8 @@ pub(crate) struct Cpus {
     stride: u64,
     nr_cpus: u64,
     all: GuestAddr,
+    /// Copies of the idle masks: for each node two, of CPUs and of whole cores.
     idle: GuestAddr,
-    idle_smt: GuestAddr,
     /// What programs hold as the addresses of per-CPU variables.
     runqueues: GuestAddr,
     preempt_count: GuestAddr,
@@ -700,14 +745,13 @@ impl Cpus {
     pub(crate) fn new(
         mem: &mut Memory,
         offsets: &Offsets,
-        nr_cpus: usize,
+        (nr_cpus, nr_nodes): (usize, usize),
         tasks: &Tasks,
     ) -> Result<Cpus, MemoryError> {
         let at = offsets.rq;
         let stride = at.size.next_multiple_of(64);
         let rqs = mem.map(stride * nr_cpus as u64, lazy_perm())?;
-        let mask_bytes = (schedlab_base::MAX_CPUS / 8) as u64;
-        let masks = mem.map(mask_bytes * 3, kernel_perm())?;
+        let masks = mem.map(MASK_BYTES * (1 + 2 * nr_nodes as u64), kernel_perm())?;
         // Templates of per-CPU variables are only ever compared; a page each keeps them apart from everything.
         let templates = mem.map(128, kernel_perm())?;
         let cpus = Cpus {
@@ -716,8 +760,7 @@ impl Cpus {
             stride,
             nr_cpus: nr_cpus as u64,
             all: masks,
-            idle: masks.offset(mask_bytes),
-            idle_smt: masks.offset(mask_bytes * 2),
+            idle: masks.offset(MASK_BYTES),
             runqueues: templates,
             preempt_count: templates.offset(64),
             preempt_counts: mem.map(4 * nr_cpus as u64, kernel_perm())?,
@@ -730,6 +773,7 @@ impl Cpus {
             object.u64(at.cpu_capacity, 1024);
             object.u64(at.curr, tasks.idle(CpuId(cpu)).0);
             object.u64(at.idle, tasks.idle(CpuId(cpu)).0);
+            object.u64(at.local_id, SCX_DSQ_LOCAL.0);
             object.u32(at.scx_flags, 1);
         }
         Ok(cpus)
@@ -773,9 +817,9 @@ impl Cpus {
         self.all
     }
 
-    /// Where copies of the idle masks go.
-    pub(crate) fn idle_mask(&self, smt: bool) -> GuestAddr {
-        if smt { self.idle_smt } else { self.idle }
+    /// Where the copy of a node's idle mask goes; that of all nodes goes where the first one's does.
+    pub(crate) fn idle_mask(&self, smt: bool, node: usize) -> GuestAddr {
+        self.idle.offset((2 * node as u64 + u64::from(smt)) * MASK_BYTES)
     }
 
     /// Writes what can change of a run queue.
@@ -797,6 +841,9 @@ impl Cpus {
         object.u64(at.curr, curr.0);
         object.u32(at.nr_running, from.nr_running);
         object.u32(at.scx_nr_running, from.scx_nr_running);
+        object.u32(at.cpuperf_target, from.cpuperf_target);
+        object.u32(at.local_nr, k.local_dsq_len(cpu));
+        object.bytes(at.cpu_released, &[u8::from(from.cpu_released)]);
         object.u64(at.nr_switches, from.nr_switches);
         object.u64(at.clock, now);
         object.u64(at.clock_task, now);

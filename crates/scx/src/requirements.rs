@@ -169,7 +169,7 @@ fn kfuncs(object: &Object, calls: &Calls) -> Vec<Need> {
         let name = essential_name(&wanted.name);
         let need = needs.entry(name).or_insert_with(|| Need {
             name: name.to_string(),
-            modelled: kfunc::find(name).is_some(),
+            modelled: kfunc::find(name, false).is_some(),
             optional: true,
             users: calls.kfuncs.get(name).cloned().unwrap_or_default(),
         });

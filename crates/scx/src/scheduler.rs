@@ -412,7 +412,7 @@ impl BpfScheduler {
 
     /// Hands the dump callbacks their context.
     fn dump_context(&mut self, k: &Kernel, exit: &ExitRecord) -> u64 {
-        self.guest.write_dump_context(&self.state.offsets, exit, k, self.state.exit_code, &mut self.mem)
+        self.guest.write_dump_context(&self.state.offsets, exit, k, &mut self.mem)
     }
 
     fn end_dump(&mut self, k: &mut Kernel) {
@@ -476,6 +476,7 @@ impl SchedExt for BpfScheduler {
         }
         let r0 = self.call(k, OpKind::Init, &[]);
         Self::outcome(r0)?;
+        self.state.initialized = self.ops[OpKind::Init as usize].is_some();
         self.init_cgroup(k)
     }
 
@@ -485,7 +486,7 @@ impl SchedExt for BpfScheduler {
             self.run(k, func, OpKind::Exit, &[root]);
         }
         let info =
-            self.guest.write_exit_info(&self.state.offsets, exit, k, self.state.exit_code, &mut self.mem);
+            self.guest.write_exit_info(&self.state.offsets, exit, k, self.state.initialized, &mut self.mem);
         self.call(k, OpKind::Exit, &[info]);
     }
 
@@ -497,8 +498,9 @@ impl SchedExt for BpfScheduler {
         Self::outcome(r0)?;
         let disallow = self.state.tasks.disallow_at(GuestAddr(pointer));
         if self.mem.read_u8(disallow).is_ok_and(|flag| flag != 0) {
-            self.report(k, &Fault::unsupported("p->scx.disallow"));
-            return Err(schedlab_sim::flags::errno::EINVAL);
+            let task = k.task(task);
+            let who = format!("{}[{}] during fork", task.name(), task.pid);
+            k.error(ExitKind::Error, format!("ops.init_task() set task->scx.disallow for {who}"));
         }
         Ok(())
     }
@@ -634,8 +636,7 @@ impl SchedExt for BpfScheduler {
     }
 
     fn cpu_acquire(&mut self, k: &mut Kernel, cpu: CpuId) {
-        let args = self.guest.scratch.0;
-        self.call(k, OpKind::CpuAcquire, &[u64::from(cpu.0), args]);
+        self.call(k, OpKind::CpuAcquire, &[u64::from(cpu.0), 0]);
     }
 
     fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {

@@ -1,13 +1,13 @@
 //! What a user-space loader would have filled in: `--set`, and names that loaders fill by convention.
 //!
-//! * `__SCX_NAME` in `.rodata` is the kernel's enumerator `SCX_NAME` (the linker fills these);
+//! * `__SCX_NAME` and `__COMPAT_SCX_NAME` in `.rodata` are the kernel's enumerator `SCX_NAME` (the linker fills these);
 //! * `nr_cpu_ids`, `nr_cpus`, `nr_cpus_onln`, `nr_cpus_online`, `nr_cpus_possible`, `nr_online_cpus`,
 //!   `nr_possible_cpus`, `num_possible_cpus` in `.rodata` are the number of CPUs;
 //! * an array that waits for its length (`RESIZABLE_ARRAY()`) has one element a CPU, except the buffer `X` of an exit
 //!   dump, which has a variable `X_len` beside it;
 //! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
 //! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
-//! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=8`;
+//! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=2`;
 //! * `VAR=VALUE` sets a `volatile` variable (one that is not `const` too can be set while it runs): numbers, `true` and `false`, enumerators in any case, whole or by
 //!   their last words, with `.` for `_` (`profile=2.6.10` for `PROFILE_2_6_10`), elements as `a[0]=1`.
 

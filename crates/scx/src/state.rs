@@ -29,8 +29,6 @@ pub(crate) struct State {
     pub(crate) cpus: Cpus,
     /// Masks that programs made.
     pub(crate) cpumasks: Cpumasks,
-    /// By CPU: where `bpf_cpumask_any_distribute()` goes on.
-    pub(crate) distribute_from: Vec<u32>,
     /// Locks that programs use.
     pub(crate) locks: Locks,
     /// Iterators over dispatch queues that the running program has made, and where.
@@ -41,6 +39,8 @@ pub(crate) struct State {
     pub(crate) cids: Cids,
     /// `ops.flags`.
     pub(crate) ops_flags: u64,
+    /// The scheduler is of the cid form.
+    pub(crate) cid_form: bool,
     /// What a call of a helper costs, and one of a short kernel function.
     pub(crate) helper_cost: DurationNs,
     pub(crate) kfunc_cost: DurationNs,
@@ -60,8 +60,8 @@ pub(crate) struct State {
     looked: bool,
     /// The object reads `__preempt_count`, so that it has to be kept.
     reads_preempt_count: bool,
-    /// The code of `scx_bpf_exit()`, 0 without one.
-    pub(crate) exit_code: i64,
+    /// `ops.init()` has succeeded.
+    pub(crate) initialized: bool,
     /// Text of the dump that has no line end yet.
     pub(crate) dump_text: String,
 }
@@ -80,8 +80,9 @@ impl KernelState {
     pub(crate) fn new(mem: &mut Memory, btf: &Btf, machine: &Machine) -> Result<KernelState, MemoryError> {
         let offsets = Offsets::new(btf);
         let nr_cpus = machine.cpu_count();
-        let tasks = Tasks::new(mem, &offsets, nr_cpus)?;
-        let cpus = Cpus::new(mem, &offsets, nr_cpus, &tasks)?;
+        let tasks = Tasks::new(mem, &offsets, nr_cpus, machine.tick_period())?;
+        let nodes = machine.cpus.iter().map(|cpu| cpu.node as usize + 1).max().unwrap_or(1);
+        let cpus = Cpus::new(mem, &offsets, (nr_cpus, nodes), &tasks)?;
         Ok(KernelState { offsets, btf: btf.clone(), tasks, cpus, nr_cpus })
     }
 
@@ -99,10 +100,10 @@ impl KernelState {
         machine: &Machine,
         runtime: Runtime,
         kfuncs: &[KfuncRef],
-        ops_flags: u64,
+        (ops_flags, cid_form): (u64, bool),
     ) -> State {
         let callee = |wanted: &KfuncRef| {
-            kfunc::find(&wanted.name).expect("the linker resolves only what the model has")
+            kfunc::find(&wanted.name, cid_form).expect("the linker resolves only what the model has")
         };
         let price = |wanted: &KfuncRef| kfunc::price(&wanted.name, &machine.costs);
         let btf = self.btf;
@@ -119,12 +120,12 @@ impl KernelState {
             tasks: self.tasks,
             cpus: self.cpus,
             cpumasks: Cpumasks::new(mask_size, usage),
-            distribute_from: vec![0; self.nr_cpus],
             locks: Locks::new(),
             iters: Vec::new(),
             kfuncs: kfuncs.iter().map(|wanted| (callee(wanted), price(wanted))).collect(),
             cids: Cids::new(machine),
             ops_flags,
+            cid_form,
             helper_cost: machine.costs.helper,
             kfunc_cost: machine.costs.kfunc,
             event_order,
@@ -135,7 +136,7 @@ impl KernelState {
             fresh: None,
             looked: false,
             reads_preempt_count: false,
-            exit_code: 0,
+            initialized: false,
             dump_text: String::new(),
             btf: Arc::new(btf),
         }
@@ -232,6 +233,9 @@ impl State {
             self.freshen_task(id, start, k, mem);
             return Ok(());
         }
+        if let Some(cpu) = self.tasks.idle_around(addr) {
+            return self.tasks.refresh_idle(cpu, k.curr(cpu).is_none(), mem);
+        }
         match self.cpus.around(addr) {
             Some(cpu) => self.cpus.refresh(k, cpu, &mut self.tasks, mem),
             None => Ok(()),
@@ -281,10 +285,11 @@ impl State {
         };
         let field = self.btf.find_struct("task_struct").and_then(|task| self.member_at(task, offset));
         let field = field.unwrap_or_else(|| format!("offset {offset}"));
-        Fault::host(
-            0,
-            format!("store to task_struct.{field}: programs may only set scx.slice and scx.dsq_vtime"),
-        )
+        let allowed = match self.cid_form {
+            true => "cid-form programs set scx.slice and scx.dsq_vtime by kernel functions only",
+            false => "programs may only set scx.slice and scx.dsq_vtime",
+        };
+        Fault::host(0, format!("store to task_struct.{field}: {allowed}"))
     }
 
     /// The path of the member at a distance from the start of a struct.

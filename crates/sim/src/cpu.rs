@@ -1,7 +1,7 @@
 //! CPUs: run queue, local clock and what runs.
 
 use crate::fair::FairRq;
-use crate::flags::SCX_KICK_IDLE;
+use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
 use crate::hrtick::HrTick;
 use crate::lock::Timeline;
 use crate::server::Server;
@@ -46,6 +46,8 @@ pub struct Cpu {
     pub nr_running: u32,
     /// Tasks of sched_ext among them.
     pub scx_nr_running: u32,
+    /// `rq->scx.cpuperf_target`.
+    pub cpuperf_target: u32,
     pub(crate) lock: Timeline,
     /// `rq->scx.kick_sync`.
     pub kick_sync: u64,
@@ -156,6 +158,7 @@ impl Cpu {
             need_resched: false,
             nr_running: 0,
             scx_nr_running: 0,
+            cpuperf_target: SCX_CPUPERF_ONE,
             nr_switches: 0,
             cpu_released: false,
             kick_sync: 0,

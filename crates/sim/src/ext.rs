@@ -119,7 +119,7 @@ impl<S: SchedExt> Sim<S> {
         }
         let entry = self.k.task(task);
         let message = format!("{}[{}] reenqueued {count} times without running", entry.name(), entry.pid);
-        self.k.error(ExitKind::Error, message);
+        self.k.error(ExitKind::ErrorReenq, message);
         false
     }
 

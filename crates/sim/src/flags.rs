@@ -120,6 +120,8 @@ pub const SCX_SLICE_INF: u64 = u64::MAX;
 pub const SCX_DSP_DFL_MAX_BATCH: u32 = 32;
 /// Rounds of `ops.dispatch()` in one pick.
 pub(crate) const SCX_DSP_MAX_LOOPS: u32 = 32;
+/// Full speed of a CPU.
+pub const SCX_CPUPERF_ONE: u32 = 1024;
 /// Re-enqueues without running before ejection.
 pub(crate) const SCX_REENQ_MAX_REPEAT: u32 = 256;
 /// Length of the exit message.
@@ -145,6 +147,8 @@ pub const SCX_TASK_STATE_SHIFT: u32 = 8;
 pub const SCX_TASK_STATE_MASK: u32 = 7 << SCX_TASK_STATE_SHIFT;
 /// Unknown to the scheduler.
 pub const SCX_TASK_NONE: u32 = 0;
+/// `ops.init_task()` runs.
+pub const SCX_TASK_INIT_BEGIN: u32 = 1 << SCX_TASK_STATE_SHIFT;
 /// `ops.init_task()` succeeded.
 pub const SCX_TASK_INIT: u32 = 2 << SCX_TASK_STATE_SHIFT;
 /// Fully initialised, not on sched_ext.

@@ -84,8 +84,7 @@ impl Kernel {
 
     /// The idle CPU that was found, else the next of `from` in turn; `-EBUSY` for an empty set.
     fn any_of(&mut self, idle: Option<CpuId>, from: &CpuMask) -> i32 {
-        let online = self.machine.all_cpus();
-        or_busy(idle.or_else(|| self.distribute(from, &online)))
+        or_busy(idle.or_else(|| self.any_distribute(from)))
     }
 
     /// `scx_bpf_get_idle_cpumask()`, or with `smt` `scx_bpf_get_idle_smtmask()`, of whole idle cores; of a node if one is asked
@@ -103,10 +102,10 @@ impl Kernel {
     /// `scx_bpf_select_cpu_dfl()`: the CPU, and whether it was idle (then its idle
     /// bit is taken).
     pub fn select_cpu_dfl(&mut self, task: TaskId, prev_cpu: i32, wake_flags: u64) -> (i32, bool) {
+        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return (prev_cpu, false) };
         if !self.builtin_idle_on() {
             return (prev_cpu, false);
         }
-        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return (prev_cpu, false) };
         match self.select_idle(task, prev, wake_flags, None, 0) {
             Some(cpu) => (cpu.0 as i32, true),
             None => (prev_cpu, false),
@@ -123,10 +122,10 @@ impl Kernel {
         allowed: &CpuMask,
         flags: u64,
     ) -> i32 {
+        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return -errno::EINVAL };
         if !self.builtin_idle_on() {
             return -errno::EBUSY;
         }
-        let Some(prev) = self.valid_cpu(prev_cpu, None) else { return -errno::EINVAL };
         or_busy(self.select_idle(task, prev, wake_flags, Some(allowed), flags))
     }
 
@@ -229,6 +228,12 @@ impl Kernel {
         was
     }
 
+    /// `cpumask_any_distribute()`, which goes on where the last pick on this CPU ended.
+    pub fn any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
+        let online = self.machine.all_cpus();
+        self.distribute(mask, &online)
+    }
+
     /// `cpumask_any_and_distribute()`: the next of both sets after the last pick on
     /// this CPU, wrapping round.
     fn distribute(&mut self, a: &CpuMask, b: &CpuMask) -> Option<CpuId> {
@@ -258,13 +263,14 @@ impl Kernel {
         Some(cpu)
     }
 
-    /// `scx_pick_idle_cpu()`: `node` first, then the others in turn.
+    /// `scx_pick_idle_cpu()`: `node` first, then the others by number, since all are equally far.
     fn pick_idle(&mut self, allowed: &CpuMask, node: usize, flags: u64) -> Option<CpuId> {
-        let nodes = self.scx.idle_cpus.cpu.len();
-        if flags & SCX_PICK_IDLE_IN_NODE != 0 || nodes == 1 {
-            return self.pick_idle_in_node(allowed, node, flags);
+        let found = self.pick_idle_in_node(allowed, node, flags);
+        if found.is_some() || flags & SCX_PICK_IDLE_IN_NODE != 0 {
+            return found;
         }
-        (0..nodes).find_map(|step| self.pick_idle_in_node(allowed, (node + step) % nodes, flags))
+        let mut others = (0..self.scx.idle_cpus.cpu.len()).filter(|&other| other != node);
+        others.find_map(|other| self.pick_idle_in_node(allowed, other, flags))
     }
 
     /// `scx_select_cpu_dfl()`: an idle CPU near `prev`, or none. Takes its idle bit.
@@ -289,8 +295,13 @@ impl Kernel {
             None => entry.cpus_allowed,
         };
         if entry.nr_cpus_allowed == 1 || entry.migration_disabled > 0 {
-            let only = entry.cpu;
-            return (allowed.contains(only) && self.idle_test_and_clear(only)).then_some(only);
+            let first = entry.cpus_allowed.lowest().unwrap_or(entry.cpu);
+            let only = if entry.migration_disabled > 0 { entry.cpu } else { first };
+            let elsewhere = self.idle_node_of(only) != self.idle_node_of(prev);
+            if !allowed.contains(only) || flags & SCX_PICK_IDLE_IN_NODE != 0 && elsewhere {
+                return None;
+            }
+            return self.idle_test_and_clear(only).then_some(only);
         }
         if self.topology.llcs == 1
             && self.nr_nodes == 1
@@ -320,7 +331,7 @@ impl Kernel {
             (self.nr_nodes > 1).then(|| self.topology.node_masks[numa].and(allowed)),
         ];
         if wake_flags & SCX_WAKE_SYNC != 0
-            && let Some(cpu) = self.select_sync(allowed, prev, prev_allowed)
+            && let Some(cpu) = self.select_sync(allowed, prev, flags)
         {
             return Some(cpu);
         }
@@ -357,16 +368,17 @@ impl Kernel {
     }
 
     /// The waker will sleep: its CPU is a good place when others are idle.
-    fn select_sync(&mut self, allowed: &CpuMask, prev: CpuId, prev_allowed: bool) -> Option<CpuId> {
+    fn select_sync(&mut self, allowed: &CpuMask, prev: CpuId, flags: u64) -> Option<CpuId> {
         let here = self.ctx.cpu;
         let shares = self.cpus[here.index()].llc == self.cpus[prev.index()].llc;
-        if prev_allowed && shares && self.idle_test_and_clear(prev) {
+        if allowed.contains(prev) && shares && self.idle_test_and_clear(prev) {
             return Some(prev);
         }
         let exiting = self.ctx.current.is_some_and(|task| self.task(task).is_exiting());
         let node = self.idle_node_of(here);
+        let near = flags & SCX_PICK_IDLE_IN_NODE == 0 || node == self.idle_node_of(prev);
         let alone = self.dsq(self.dsq_local(here)).nr == 0;
-        if !exiting && alone && !self.scx.idle_cpus.cpu[node].is_empty() && allowed.contains(here) {
+        if !exiting && alone && near && !self.scx.idle_cpus.cpu[node].is_empty() && allowed.contains(here) {
             self.idle_test_and_clear(here);
             return Some(here);
         }

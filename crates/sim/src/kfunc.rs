@@ -4,7 +4,7 @@
 
 use crate::Kernel;
 use crate::cpu::Kick;
-use crate::dsq::{Cursor, Dsq, DsqIter, DsqIx};
+use crate::dsq::{Cursor, Dsq, DsqIter};
 use crate::flags::*;
 use crate::kernel::UPTIME;
 use crate::ops::OpKind;
@@ -65,21 +65,22 @@ impl Kernel {
         true
     }
 
-    /// `scx_bpf_dsq_nr_queued()`: the number or `-ENOENT`.
-    pub fn dsq_nr_queued(&self, id: DsqId) -> i32 {
+    /// `scx_bpf_dsq_nr_queued()`: the number or `-ENOENT`; a bad CPU is an error besides.
+    pub fn dsq_nr_queued(&mut self, id: DsqId) -> i32 {
         if id == SCX_DSQ_LOCAL {
             let cpu = self.ctx.rq.unwrap_or(self.ctx.cpu);
             return self.dsq(self.dsq_local(cpu)).nr as i32;
         }
         if id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0 {
-            let cpu = (id.0 & SCX_DSQ_LOCAL_CPU_MASK) as usize;
-            return if cpu < self.cpus.len() {
-                self.dsq(DsqIx(cpu as u32)).nr as i32
-            } else {
-                -errno::ENOENT
-            };
+            let cpu = self.valid_cpu((id.0 & SCX_DSQ_LOCAL_CPU_MASK) as u32 as i32, None);
+            return cpu.map_or(-errno::ENOENT, |cpu| self.local_dsq_len(cpu) as i32);
         }
         self.user_dsq(id).map_or(-errno::ENOENT, |ix| self.dsq(ix).nr as i32)
+    }
+
+    /// How many tasks are on the local queue of `cpu`.
+    pub fn local_dsq_len(&self, cpu: CpuId) -> u32 {
+        self.dsq(self.dsq_local(cpu)).nr
     }
 
     /// `scx_bpf_dsq_peek()`: the first task of a user queue.
@@ -191,10 +192,12 @@ impl Kernel {
     }
 
     /// `scx_bpf_dsq_insert()`: a direct dispatch from select_cpu and enqueue,
-    /// otherwise buffered until `ops.dispatch()` returns. False after an error.
+    /// otherwise buffered until `ops.dispatch()` returns. False if the task is not the scheduler's or the flags are
+    /// wrong.
     pub fn dsq_insert(&mut self, task: TaskId, dsq: DsqId, slice: u64, enq_flags: u64) -> bool {
-        let Some(flags) = self.vet_enq_flags(dsq, enq_flags) else { return false };
-        self.insert_commit(task, dsq, slice, 0, flags)
+        let Some(flags) = self.insert_preamble(task, dsq, enq_flags) else { return false };
+        self.insert_commit(task, dsq, slice, 0, flags);
+        true
     }
 
     /// `scx_bpf_dsq_insert_vtime()`.
@@ -206,17 +209,25 @@ impl Kernel {
         vtime: u64,
         enq_flags: u64,
     ) -> bool {
-        let Some(flags) = self.vet_enq_flags(dsq, enq_flags) else { return false };
-        self.insert_commit(task, dsq, slice, vtime, flags | SCX_ENQ_DSQ_PRIQ)
+        let Some(flags) = self.insert_preamble(task, dsq, enq_flags) else { return false };
+        self.insert_commit(task, dsq, slice, vtime, flags | SCX_ENQ_DSQ_PRIQ);
+        true
     }
 
-    fn insert_commit(&mut self, task: TaskId, dsq: DsqId, slice: u64, vtime: u64, enq_flags: u64) -> bool {
-        let Some(target) = self.get_task(task) else { return false };
-        let qseq = if target.scx.ops_state == OpsState::None { 0 } else { target.scx.ops_qseq };
-        if target.class != crate::SchedClass::Ext {
+    /// `scx_dsq_insert_preamble()`: the effective flags; nothing for a task that the scheduler does not have, or
+    /// after an error.
+    fn insert_preamble(&mut self, task: TaskId, dsq: DsqId, enq_flags: u64) -> Option<u64> {
+        if !self.has_task(task) {
             self.scx.events.insert_not_owned += 1;
-            return false;
+            return None;
         }
+        self.vet_enq_flags(dsq, enq_flags)
+    }
+
+    fn insert_commit(&mut self, task: TaskId, dsq: DsqId, slice: u64, vtime: u64, enq_flags: u64) {
+        let scx = &self.task(task).scx;
+        let queued = matches!(scx.ops_state, OpsState::Queueing | OpsState::Queued);
+        let qseq = if queued { scx.ops_qseq } else { 0 };
         let site = self.ctx.site;
         if let Some(direct) = self.scx.direct {
             self.mark_direct_dispatch(
@@ -224,14 +235,13 @@ impl Kernel {
                 task,
                 DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site },
             );
-            return true;
+            return;
         }
         if self.scx.buffer.len() >= self.scx.max_batch as usize {
             self.error(ExitKind::Error, "dispatch buffer overflow".into());
-            return false;
+            return;
         }
         self.scx.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site });
-        true
     }
 
     fn mark_direct_dispatch(&mut self, direct: Option<TaskId>, task: TaskId, entry: DispatchEntry) {
@@ -347,7 +357,12 @@ impl Kernel {
         self.task(task).cpu
     }
 
-    /// `scx_bpf_task_set_slice()`.
+    /// `scx_task_on_sched()`: false for a task that `ops.init_task()` has not accepted, or that has left.
+    pub fn has_task(&self, task: TaskId) -> bool {
+        self.get_task(task).is_some_and(|task| task.scx.flags & SCX_TASK_STATE_MASK >= SCX_TASK_INIT)
+    }
+
+    /// `scx_bpf_task_set_slice()` for a task that the scheduler has.
     pub fn task_set_slice(&mut self, task: TaskId, slice: u64) -> bool {
         if self.get_task(task).is_none() {
             return false;
@@ -356,7 +371,7 @@ impl Kernel {
         true
     }
 
-    /// `scx_bpf_task_set_dsq_vtime()`.
+    /// `scx_bpf_task_set_dsq_vtime()` for a task that the scheduler has.
     pub fn task_set_dsq_vtime(&mut self, task: TaskId, vtime: u64) -> bool {
         if self.get_task(task).is_none() {
             return false;
@@ -389,22 +404,29 @@ impl Kernel {
     /// `scx_bpf_cpuperf_cap()`: 1024 for every CPU.
     pub fn cpuperf_cap(&mut self, cpu: i32) -> u32 {
         self.valid_cpu(cpu, None);
-        1024
+        SCX_CPUPERF_ONE
     }
 
     /// `scx_bpf_cpuperf_cur()`: 1024, frequencies are not modelled.
     pub fn cpuperf_cur(&mut self, cpu: i32) -> u32 {
         self.valid_cpu(cpu, None);
-        1024
+        SCX_CPUPERF_ONE
     }
 
-    /// `scx_bpf_cpuperf_set()`: checked, otherwise without effect.
-    pub fn cpuperf_set(&mut self, cpu: i32, perf: u32) {
-        if perf > 1024 {
+    /// `scx_bpf_cpuperf_set()`: the target of a CPU, which has no effect on its speed; 0 or a negative error. While a
+    /// run queue is locked, only its CPU can be set.
+    pub fn cpuperf_set(&mut self, cpu: i32, perf: u32) -> i32 {
+        if perf > SCX_CPUPERF_ONE {
             self.error(ExitKind::Error, format!("Invalid cpuperf target {perf} for CPU {cpu}"));
-            return;
+            return -errno::EINVAL;
         }
-        self.valid_cpu(cpu, None);
+        let Some(target) = self.valid_cpu(cpu, None) else { return -errno::EINVAL };
+        if self.ctx.rq.is_some_and(|locked| locked != target) {
+            self.error(ExitKind::Error, format!("Invalid target CPU {cpu}"));
+            return -errno::EINVAL;
+        }
+        self.cpu_mut(target).cpuperf_target = perf;
+        0
     }
 
     /// `scx_bpf_events()`.
@@ -441,6 +463,12 @@ impl Kernel {
     /// `exit_info->exit_code`: what `scx_bpf_exit()` was given, else 0.
     pub fn exit_code(&self) -> i64 {
         self.scx.exit_code
+    }
+
+    /// `exit_info->exit_cpu`: where the exit was claimed, -1 for one from outside.
+    pub fn exit_cpu(&self) -> i32 {
+        let cpu = self.scx.exit.as_ref().and_then(|exit| exit.cpu);
+        cpu.map_or(-1, |cpu| cpu.0 as i32)
     }
 
     pub(crate) fn claim_exit(&mut self, kind: ExitKind, message: String, cpu: Option<CpuId>) {

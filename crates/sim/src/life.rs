@@ -26,6 +26,7 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
         ExitKind::Error => "runtime error",
         ExitKind::ErrorBpf => "scx_bpf_error",
         ExitKind::ErrorStall => "runnable task stall",
+        ExitKind::ErrorReenq => "reenqueue limit",
     }
 }
 
@@ -69,6 +70,8 @@ impl<S: SchedExt> Sim<S> {
         if self.k.scx.exit.is_some() {
             return;
         }
+        // What follows runs under a bypass in the kernel, which takes no time here.
+        self.k.scx.events.bypass_activate += 1;
         self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
         self.k.reset_servers();
         // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
@@ -138,12 +141,14 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         if self.has(OpKind::InitTask) {
+            self.set_state(task, SCX_TASK_INIT_BEGIN);
             let result = self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, true));
             if let Err(errno) = result {
                 let entry = self.k.task(task);
                 let message =
                     format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid);
                 self.k.error(ExitKind::Error, message);
+                self.set_state(task, SCX_TASK_NONE);
                 self.k.task_mut(task).class = SchedClass::Fair;
                 return;
             }

@@ -120,7 +120,7 @@ impl ScxEntity {
             ops_state: OpsState::None,
             ops_qseq: 0,
             runnable_at: TimeNs::ZERO,
-            selected_cpu: -1,
+            selected_cpu: 0,
             ddsp_dsq_id: SCX_DSQ_INVALID,
             ddsp_enq_flags: 0,
             ddsp_slice: 0,
@@ -133,6 +133,11 @@ impl ScxEntity {
             reenq_cnt: 0,
             runnable_seq: 0,
         }
+    }
+
+    /// True while it waits for a CPU (`p->scx.runnable_node` is linked).
+    pub fn is_waiting(&self) -> bool {
+        self.runnable_seq != 0
     }
 
     /// The id of the queue it is on, if any (`p->scx.dsq->id`).

@@ -62,6 +62,8 @@ pub enum ExitKind {
     ErrorBpf,
     /// `SCX_EXIT_ERROR_STALL`: the watchdog found a starved task.
     ErrorStall,
+    /// `SCX_EXIT_ERROR_REENQ`: a task was re-enqueued too often without running.
+    ErrorReenq,
 }
 
 impl ExitKind {
@@ -77,10 +79,11 @@ impl ExitKind {
             ExitKind::Error => "error",
             ExitKind::ErrorBpf => "error_bpf",
             ExitKind::ErrorStall => "error_stall",
+            ExitKind::ErrorReenq => "error_reenq",
         }
     }
 
-    /// The kernel's number (`enum scx_exit_kind`), 0 to 1026.
+    /// The kernel's number (`enum scx_exit_kind`), 0 to 1027.
     pub fn code(self) -> u64 {
         match self {
             ExitKind::None => 0,
@@ -92,13 +95,14 @@ impl ExitKind {
             ExitKind::Error => 1024,
             ExitKind::ErrorBpf => 1025,
             ExitKind::ErrorStall => 1026,
+            ExitKind::ErrorReenq => 1027,
         }
     }
 
     /// The kind of a kernel number, if known.
     pub fn from_code(code: u64) -> Option<ExitKind> {
         use ExitKind::*;
-        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall]
+        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall, ErrorReenq]
             .into_iter()
             .find(|kind| kind.code() == code)
     }
@@ -309,7 +313,7 @@ mod tests {
 
     #[test]
     fn exit_codes_round_trip() {
-        for code in [0, 1, 64, 65, 66, 67, 1024, 1025, 1026] {
+        for code in [0, 1, 64, 65, 66, 67, 1024, 1025, 1026, 1027] {
             assert_eq!(ExitKind::from_code(code).unwrap().code(), code);
         }
         assert_eq!(ExitKind::from_code(5), None);

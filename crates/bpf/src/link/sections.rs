@@ -5,6 +5,7 @@ use crate::btf::Kind;
 use crate::error::LoadError;
 use crate::maps::find_special;
 use crate::memory::{ARENA_BASE, GuestAddr, Memory, PAGE_SIZE, Perm};
+use crate::object::enumerator_of;
 
 /// The section of variables in the arena.
 pub(super) use crate::object::ARENA_SECTION;
@@ -67,7 +68,7 @@ impl Linker<'_> {
         self.sections.get(&index).map(|s| s.base.offset(variable.offset))
     }
 
-    /// Fills `.rodata` variables named `__SCX_...` with the kernel's enumeration value `SCX_...`.
+    /// Fills `.rodata` variables named `__SCX_...` or `__COMPAT_SCX_...` with the kernel's enumeration value `SCX_...`.
     ///
     /// Objects built with the scx enum header leave this to their loader; without it they use 0 for every constant.
     /// A value that the kernel does not have stays as it is.
@@ -75,7 +76,7 @@ impl Linker<'_> {
         let wanted: Vec<_> = self
             .object
             .variables()
-            .filter(|v| v.section.starts_with(".rodata") && v.name.starts_with("__SCX_") && v.size <= 8)
+            .filter(|v| v.section.starts_with(".rodata") && enumerator_of(&v.name).is_some() && v.size <= 8)
             .collect();
         if wanted.is_empty() {
             return Ok(());
@@ -90,7 +91,7 @@ impl Linker<'_> {
             }
         }
         for variable in wanted {
-            let value = values.get(variable.name.trim_start_matches('_'));
+            let value = enumerator_of(&variable.name).and_then(|name| values.get(name));
             if let (Some(value), Some(addr)) = (value, self.variable_address(&variable.name)) {
                 let bytes = &value.to_le_bytes()[..variable.size as usize];
                 mem.write(addr, bytes).map_err(|e| memory(&variable.name, &e))?;

@@ -34,6 +34,12 @@ pub const CPU_COUNTS: [&str; 8] = [
     "num_possible_cpus",
 ];
 
+/// The kernel's enumerator that a variable stands for: `SCX_NAME` for `__SCX_NAME` and `__COMPAT_SCX_NAME`.
+pub fn enumerator_of(variable: &str) -> Option<&str> {
+    let name = variable.strip_prefix("__COMPAT_").or_else(|| variable.strip_prefix("__"))?;
+    name.starts_with("SCX_").then_some(name)
+}
+
 /// A variable in which an object counts something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter<'a> {

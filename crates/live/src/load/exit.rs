@@ -68,7 +68,7 @@ fn own_record(object: &Object) -> Option<ExitRecord> {
 }
 
 /// The kernel's words for the kinds (Linux 7.3, `scx_exit_reason`).
-const REASONS: [(&str, ExitKind); 7] = [
+const REASONS: [(&str, ExitKind); 8] = [
     ("unregistered from user space", ExitKind::Unreg),
     ("unregistered from BPF", ExitKind::UnregBpf),
     ("unregistered from the main kernel", ExitKind::UnregKern),
@@ -76,6 +76,7 @@ const REASONS: [(&str, ExitKind); 7] = [
     ("runtime error", ExitKind::Error),
     ("scx_bpf_error", ExitKind::ErrorBpf),
     ("runnable task stall", ExitKind::ErrorStall),
+    ("reenqueue limit", ExitKind::ErrorReenq),
 ];
 
 /// Two lines of the kernel's log: `sched_ext: BPF scheduler "o1" disabled (runtime error)` and,

@@ -2,6 +2,7 @@
 
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::link::is_loaded;
+use schedlab_bpf::object::{CPU_COUNTS, enumerator_of};
 
 use super::btf::{Btf, Kind, Variable};
 use super::raw::{Map, Object};
@@ -153,16 +154,16 @@ fn unknown(name: &str, variables: &[Variable]) -> LoadError {
     LoadError::UnknownVariable { name: name.to_string(), known: tunables(variables.iter()) }
 }
 
-/// The compatibility headers of sched_ext read the kernel's constants from variables called
-/// `__NAME`, which a loader has to fill in; one that this kernel does not know stays 0.
+/// The compatibility headers of sched_ext read the kernel's constants from variables called `__NAME` or
+/// `__COMPAT_NAME`, which a loader has to fill in; one that this kernel does not know stays 0.
 fn fill_kernel_enums(object: &Object, variables: &[&Variable]) {
-    if variables.iter().all(|v| !v.name.starts_with("__SCX_")) {
+    if variables.iter().all(|v| enumerator_of(&v.name).is_none()) {
         return;
     }
     let Some(kernel) = Btf::of_kernel() else { return };
     let known = kernel.enumerators_with("SCX_");
     for variable in variables {
-        let Some(name) = variable.name.strip_prefix("__") else { continue };
+        let Some(name) = enumerator_of(&variable.name) else { continue };
         if let Some((_, value)) = known.iter().find(|(n, _)| n == name) {
             write(object, variable, &value.to_le_bytes()[..variable.size.min(8)]);
         }
@@ -177,10 +178,7 @@ fn cpu_count() -> u32 {
 
 /// Whatever stands there (some schedulers have a 1 or a 64 for tools that only verify them) is replaced.
 fn fill_cpu_counts(object: &Object, variables: &[&Variable]) {
-    for variable in variables
-        .iter()
-        .filter(|v| schedlab_bpf::object::CPU_COUNTS.contains(&v.name.as_str()) && v.size <= 8)
-    {
+    for variable in variables.iter().filter(|v| CPU_COUNTS.contains(&v.name.as_str()) && v.size <= 8) {
         let count = u64::from(cpu_count());
         write(object, variable, &count.to_le_bytes()[..variable.size]);
     }

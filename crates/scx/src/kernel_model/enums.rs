@@ -108,6 +108,27 @@ enum scx_cap_flags {
 enum scx_cid_consts {
     SCX_CID_SHARD_SIZE_DFL = 24, SCX_CID_SHARD_MAX_CPUS = 512,
 };
+enum scx_arena_consts {
+    SCX_ARENA_MIN_ORDER = 3, SCX_ARENA_GROW_PAGES = 4,
+};
+enum scx_dsp_verdict {
+    SCX_DSP_NONE = 0, SCX_DSP_LOCAL = 1, SCX_DSP_PREV = 2, SCX_DSP_RETRY = 3,
+};
+enum scx_kf_allow_flags {
+    SCX_KF_ALLOW_UNLOCKED = 1, SCX_KF_ALLOW_INIT_CIDS = 2, SCX_KF_ALLOW_CPU_RELEASE = 4, SCX_KF_ALLOW_DISPATCH = 8,
+    SCX_KF_ALLOW_ENQUEUE = 16, SCX_KF_ALLOW_SELECT_CPU = 32,
+};
+enum scx_opi {
+    SCX_OPI_BEGIN = 0, SCX_OPI_NORMAL_BEGIN = 0, SCX_OPI_NORMAL_END = 33, SCX_OPI_CPU_HOTPLUG_BEGIN = 33,
+    SCX_OPI_CPU_HOTPLUG_END = 35, SCX_OPI_END = 35,
+};
+enum scx_sched_pcpu_flags {
+    SCX_SCHED_PCPU_BYPASSING = 1,
+};
+enum scx_slice_oob_consts {
+    SCX_SLICE_OOB_DUR_BITS = 43, SCX_SLICE_OOB_ID_BITS = 20, SCX_SLICE_OOB_DUR_MASK = 0x7ffffffffff,
+    SCX_SLICE_OOB_ID_SHIFT = 43, SCX_SLICE_OOB_ID_MASK = 0xfffff, SCX_SLICE_OOB_PENDING = 0x8000000000000000,
+};
 enum scx_tg_flags {
     SCX_TG_ONLINE = 1, SCX_TG_INITED = 2, SCX_TG_SUB_INIT = 4,
 };

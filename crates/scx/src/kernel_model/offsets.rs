@@ -110,6 +110,10 @@ offsets! {
         clock = ".clock",
         clock_task = ".clock_task",
         scx_nr_running = ".scx.nr_running",
+        cpuperf_target = ".scx.cpuperf_target",
+        local_nr = ".scx.local_dsq.nr",
+        local_id = ".scx.local_dsq.id",
+        cpu_released = ".scx.cpu_released",
         scx_flags = ".scx.flags",
         scx_clock = ".scx.clock",
     }
@@ -121,6 +125,7 @@ offsets! {
         kind = ".kind",
         exit_cpu = ".exit_cpu",
         exit_code = ".exit_code",
+        flags = ".flags",
         reason = ".reason",
         msg = ".msg",
         dump = ".dump",

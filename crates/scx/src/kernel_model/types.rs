@@ -60,8 +60,7 @@ struct sched_entity {
 struct sched_rt_entity { unsigned int time_slice; unsigned short on_rq; };
 struct sched_info { unsigned long pcount; u64 run_delay; u64 last_arrival; u64 last_queued; };
 
-struct scx_dispatch_q { u32 nr; u32 seq; u64 id; };
-struct scx_dsq_list_node { struct list_head node; u32 flags; u32 priv; };
+struct scx_dispatch_q { u32 nr; u64 id; };
 struct sched_ext_entity {
     u64 slice; u64 dsq_vtime;
     u32 flags; u32 weight;
@@ -69,14 +68,7 @@ struct sched_ext_entity {
     s32 selected_cpu; s32 runnable_cpu;
     atomic_long_t ops_state;
     unsigned long runnable_at;
-    struct scx_dispatch_q *dsq;
-    u32 dsq_seq; u32 dsq_flags;
     s32 sticky_cpu; s32 holding_cpu;
-    u32 kf_mask; u32 ops_qseq;
-    struct task_struct *kf_tasks[2];
-    u64 core_sched_at;
-    u64 ddsp_dsq_id; u64 ddsp_enq_flags;
-    struct scx_dsq_list_node dsq_list;
     bool disallow;
 };
 
@@ -158,7 +150,7 @@ struct task_struct {
 
 struct scx_rq {
     struct scx_dispatch_q local_dsq;
-    u32 nr_running; u32 cpuperf_target; bool in_select_cpu; bool cpu_released; u32 flags; u64 clock;
+    u32 nr_running; u32 cpuperf_target; bool cpu_released; u32 flags; u64 clock;
 };
 struct rq {
     unsigned int nr_running; int cpu; int online;
@@ -176,7 +168,7 @@ struct linux_binprm { const char *filename; int argc; };
 pub(super) const SCX_TYPES: &str = "
 struct scx_init_task_args { bool fork; struct cgroup *cgroup; };
 struct scx_exit_task_args { bool cancelled; };
-struct scx_enable_args { const struct scx_cmask *cmask; };
+struct scx_enable_args { u64 cmask_arena_addr; };
 struct scx_cpu_acquire_args { };
 struct scx_cpu_release_args { enum scx_cpu_preempt_reason reason; struct task_struct *task; };
 struct scx_exit_info {

@@ -1,6 +1,6 @@
 //! CPUs by topological number (cid), as cid-form schedulers (`struct sched_ext_ops_cid`, Linux 7.1) know them.
 
-use super::{ENODEV, Kfunc, kfunc};
+use super::{ENODEV, EOPNOTSUPP, Kfunc, kfunc};
 use crate::args::{CmaskOut, Cx, KernelObjects, TaskArg};
 use crate::join::Join;
 use schedlab_base::{Cpu, CpuId, Machine};
@@ -124,18 +124,29 @@ fn perf(cx: &mut Cx<'_, '_, '_>, cid: i32) -> u32 {
     cpu_of(cx.env, cid).map_or(FULL_SPEED, |cpu| cx.env.k.cpuperf_cap(cpu.0 as i32))
 }
 
-fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> Result<(), Errno> {
-    let cpu = cpu_of(cx.env, cid).ok_or(Errno::EINVAL)?;
-    cx.env.k.cpuperf_set(cpu.0 as i32, perf);
-    Ok(())
+fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> i32 {
+    match cpu_of(cx.env, cid) {
+        Some(cpu) => cx.env.k.cpuperf_set(cpu.0 as i32, perf),
+        None => -Errno::EINVAL.0,
+    }
 }
 
-/// Fills `struct scx_cid_topo`, as much as the caller has room for.
+/// Fills `struct scx_cid_topo`, as much as the caller has room for; -1 in each number without an answer.
 fn cid_topo(cx: &mut Cx<'_, '_, '_>, cid: i32, out: Buffer) -> Result<(), Fault> {
+    cx.room(out.0)?.fill(0xff);
     let Some(cpu) = cpu_of(cx.env, cid) else { return Ok(()) };
     let cids = &cx.env.state.cids;
     let numbers = cids.topology[cids.cid(cpu) as usize];
     cx.fill(out.0, &numbers.map(u32::to_le_bytes).concat())
+}
+
+/// The functions about sub-schedulers and their capabilities are for cid-form schedulers alone.
+pub(super) fn needs_cid_form(join: &mut Join<'_>) -> Result<(), Errno> {
+    if join.state.cid_form {
+        return Ok(());
+    }
+    join.k.error(ExitKind::Error, "sub-cap kfuncs require a cid-form scheduler".into());
+    Err(EOPNOTSUPP)
 }
 
 /// The root scheduler holds every capability on every CPU; there are no others.
@@ -145,6 +156,9 @@ fn sub_caps(
     caps: u64,
     out: CmaskOut,
 ) -> Result<Result<(), Errno>, Fault> {
+    if let Err(errno) = needs_cid_form(cx.env) {
+        return Ok(Err(errno));
+    }
     if caps & !ALL_CAPS != 0 {
         cx.env.k.error(ExitKind::Error, format!("invalid caps {caps:#x}"));
         return Ok(Err(Errno::EINVAL));
@@ -153,7 +167,6 @@ fn sub_caps(
         return Ok(Err(ENODEV));
     }
     let count = cx.env.state.cids.count() as u32;
-    // ENQ_IMMED alone is what a time-shared CPU of a child is held with; the kernel's root has it everywhere.
     cx.fill_cmask(out, |cid| caps != 0 && cid < count).map(Ok)
 }
 

@@ -1,5 +1,6 @@
 //! CPUs, run queues, clocks and counters.
 
+use super::group::CPU_FORM;
 use super::{Kfunc, kfunc};
 use crate::args::{Cx, KernelObjects};
 use schedlab_bpf::args::Buffer;
@@ -19,7 +20,7 @@ fn cpuperf_cur(cx: &mut Cx<'_, '_, '_>, cpu: i32) -> u32 {
 }
 
 fn cpuperf_set(cx: &mut Cx<'_, '_, '_>, cpu: i32, perf: u32) {
-    cx.env.k.cpuperf_set(cpu, perf);
+    let _ = cx.env.k.cpuperf_set(cpu, perf);
 }
 
 fn nr_node_ids(cx: &mut Cx<'_, '_, '_>) -> u32 {
@@ -74,18 +75,18 @@ fn events(cx: &mut Cx<'_, '_, '_>, room: Buffer) -> Result<(), Fault> {
 
 /// The functions of this file.
 pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!("void scx_bpf_kick_cpu(s32 cpu, u64 flags);", kick_cpu),
-    kfunc!("u32 scx_bpf_cpuperf_cap(s32 cpu);", cpuperf_cap),
-    kfunc!("u32 scx_bpf_cpuperf_cur(s32 cpu);", cpuperf_cur),
-    kfunc!("void scx_bpf_cpuperf_set(s32 cpu, u32 perf);", cpuperf_set),
+    kfunc!(CPU_FORM, "void scx_bpf_kick_cpu(s32 cpu, u64 flags);", kick_cpu),
+    kfunc!(CPU_FORM, "u32 scx_bpf_cpuperf_cap(s32 cpu);", cpuperf_cap),
+    kfunc!(CPU_FORM, "u32 scx_bpf_cpuperf_cur(s32 cpu);", cpuperf_cur),
+    kfunc!(CPU_FORM, "void scx_bpf_cpuperf_set(s32 cpu, u32 perf);", cpuperf_set),
     kfunc!("u32 scx_bpf_nr_node_ids(void);", nr_node_ids),
     kfunc!("u32 scx_bpf_nr_cpu_ids(void);", nr_cpu_ids),
-    kfunc!("const struct cpumask *scx_bpf_get_possible_cpumask(void);", all_cpus),
-    kfunc!("const struct cpumask *scx_bpf_get_online_cpumask(void);", all_cpus),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_possible_cpumask(void);", all_cpus),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_online_cpumask(void);", all_cpus),
     // Gone since Linux 7.1; objects of that time need it.
     kfunc!("struct rq *scx_bpf_cpu_rq(s32 cpu);", cpu_rq),
     kfunc!("struct rq *scx_bpf_locked_rq(void);", locked_rq),
-    kfunc!("struct task_struct *scx_bpf_cpu_curr(s32 cpu);", cpu_curr),
+    kfunc!(CPU_FORM, "struct task_struct *scx_bpf_cpu_curr(s32 cpu);", cpu_curr),
     kfunc!("u64 scx_bpf_now(void);", now),
     kfunc!("void scx_bpf_events(struct scx_event_stats *events, size_t events__sz);", events),
 ];

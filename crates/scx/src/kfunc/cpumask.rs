@@ -150,15 +150,9 @@ fn first_and(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fau
     Ok(lowest(cx.env, &both))
 }
 
-/// The next CPU of the mask after the one returned last on this CPU, around; `nr_cpu_ids` without any.
+/// The next CPU of the mask after the one picked last on this CPU, around; `nr_cpu_ids` without any.
 fn distribute(join: &mut Join<'_>, mask: &CpuMask) -> u32 {
-    let at = join.k.ctx().cpu.index();
-    let last = &mut join.state.distribute_from[at];
-    let Some(cpu) = mask.next_from(*last as usize + 1).or_else(|| mask.lowest()) else {
-        return join.nr_cpus() as u32;
-    };
-    *last = cpu.0;
-    cpu.0
+    join.k.any_distribute(mask).map_or(join.nr_cpus() as u32, |cpu| cpu.0)
 }
 
 fn any_distribute(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {

@@ -1,15 +1,28 @@
 //! Dispatch queues: creating, inserting, moving, asking.
 
+use super::cid::needs_cid_form;
 use super::group::{CPU_RELEASE, DISPATCH, ENQUEUE, UNLOCKED};
 use super::{ENODEV, Kfunc, kfunc};
 use crate::args::{AnyTask, Cx, KernelObjects};
+use crate::join::Join;
 use schedlab_base::DsqId;
 use schedlab_bpf::args::{In, Pointer};
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
+use schedlab_sim::flags::{SCX_DSQ_LOCAL_CPU_MASK, SCX_DSQ_LOCAL_ON};
 
 /// Bytes that the simulated kernel keeps for a dispatch queue.
 const HOST_BYTES: u64 = 512;
+
+/// The queue that a number means: cid-form schedulers name the CPU of a local one by its cid.
+pub(super) fn dsq_id(join: &Join<'_>, id: u64) -> DsqId {
+    if !join.state.cid_form || id & SCX_DSQ_LOCAL_ON.0 != SCX_DSQ_LOCAL_ON.0 {
+        return DsqId(id);
+    }
+    let cid = (id & SCX_DSQ_LOCAL_CPU_MASK) as u32;
+    let cpu = join.state.cids.cpu(cid as i32).map_or(cid, |cpu| cpu.0);
+    DsqId(SCX_DSQ_LOCAL_ON.0 | u64::from(cpu))
+}
 
 fn create_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64, node: i32) -> i32 {
     if !cx.take_host(HOST_BYTES) {
@@ -29,8 +42,8 @@ fn destroy_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64) {
 }
 
 fn insert(cx: &mut Cx<'_, '_, '_>, task: AnyTask, dsq: u64, slice: u64, flags: u64) -> bool {
-    let task = cx.living(task, "scx_bpf_dsq_insert");
-    task.is_some_and(|task| cx.env.k.dsq_insert(task, DsqId(dsq), slice, flags))
+    let (task, dsq) = (cx.living(task, "scx_bpf_dsq_insert"), dsq_id(cx.env, dsq));
+    task.is_some_and(|task| cx.env.k.dsq_insert(task, dsq, slice, flags))
 }
 
 fn insert_vtime(
@@ -41,8 +54,8 @@ fn insert_vtime(
     vtime: u64,
     flags: u64,
 ) -> bool {
-    let task = cx.living(task, "scx_bpf_dsq_insert_vtime");
-    task.is_some_and(|task| cx.env.k.dsq_insert_vtime(task, DsqId(dsq), slice, vtime, flags))
+    let (task, dsq) = (cx.living(task, "scx_bpf_dsq_insert_vtime"), dsq_id(cx.env, dsq));
+    task.is_some_and(|task| cx.env.k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
 }
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
@@ -68,7 +81,8 @@ fn move_to_local_v2(cx: &mut Cx<'_, '_, '_>, dsq: u64, flags: u64) -> bool {
 }
 
 fn nr_queued(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> i32 {
-    cx.env.k.dsq_nr_queued(DsqId(dsq))
+    let dsq = dsq_id(cx.env, dsq);
+    cx.env.k.dsq_nr_queued(dsq)
 }
 
 fn peek(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> Result<Option<GuestAddr>, Fault> {
@@ -90,16 +104,20 @@ fn sub_dispatch(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64) -> bool {
 }
 
 /// No sub-scheduler exists: granting to one or ending one fails as in a kernel where it has gone.
-fn sub_grant(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer, _denied: Pointer) -> Errno {
-    ENODEV
+fn sub_grant(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer, _denied: Pointer) -> Errno {
+    no_child(cx.env)
 }
 
-fn sub_revoke(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer) -> Errno {
-    ENODEV
+fn sub_revoke(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer) {
+    no_child(cx.env);
 }
 
-fn sub_kill(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _fmt: Pointer, _data: Pointer, _size: u32) -> Errno {
-    ENODEV
+fn sub_kill(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _fmt: Pointer, _data: Pointer, _size: u32) -> Errno {
+    no_child(cx.env)
+}
+
+fn no_child(join: &mut Join<'_>) -> Errno {
+    needs_cid_form(join).err().unwrap_or(ENODEV)
 }
 
 /// The functions of this file.

@@ -26,7 +26,6 @@ fn error_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fa
 
 fn exit_bstr(cx: &mut Cx<'_, '_, '_>, code: i64, form: Text, data: Bytes) -> Result<(), Fault> {
     let text = formatted(cx, &form, data)?;
-    cx.env.state.exit_code = code;
     cx.env.k.bpf_exit(code, text);
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Idle CPUs: selecting one, the masks.
 
-use super::group::{ENQUEUE, SELECT_CPU, UNLOCKED};
+use super::group::{CPU_FORM, ENQUEUE, SELECT_CPU, UNLOCKED};
 use super::{Kfunc, kfunc};
 use crate::args::{AnyTask, Cx, KernelObjects, MaskArg};
 use schedlab_bpf::args::{In, Out};
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
 
-const SELECTING: u8 = SELECT_CPU | UNLOCKED;
+const SELECTING: u8 = SELECT_CPU | UNLOCKED | CPU_FORM;
 const _: () = assert!(SELECTING & ENQUEUE == 0, "selecting a CPU is a group of its own");
 
 /// The task's choice; an idle one is told in `*is_idle`.
@@ -111,22 +111,24 @@ pub(super) const TABLE: &[Kfunc] = &[
         "s32 __scx_bpf_select_cpu_and(struct task_struct *p, const struct cpumask *cpus_allowed, struct scx_bpf_select_cpu_and_args *args);",
         select_cpu_and_args,
     ),
-    kfunc!("bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);", test_and_clear),
-    kfunc!("s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_idle),
-    kfunc!("s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_any),
+    kfunc!(CPU_FORM, "bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);", test_and_clear),
+    kfunc!(CPU_FORM, "s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_idle),
+    kfunc!(CPU_FORM, "s32 scx_bpf_pick_any_cpu(const struct cpumask *cpus_allowed, u64 flags);", pick_any),
     kfunc!(
+        CPU_FORM,
         "s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);",
         pick_idle_node,
     ),
     kfunc!(
+        CPU_FORM,
         "s32 scx_bpf_pick_any_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags);",
         pick_any_node,
     ),
-    kfunc!("const struct cpumask *scx_bpf_get_idle_cpumask(void);", idle_cpumask),
-    kfunc!("const struct cpumask *scx_bpf_get_idle_smtmask(void);", idle_smtmask),
-    kfunc!("const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);", idle_cpumask_node),
-    kfunc!("const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);", idle_smtmask_node),
-    kfunc!("void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);", put_mask),
-    kfunc!("void scx_bpf_put_cpumask(const struct cpumask *cpumask);", put_mask),
-    kfunc!("s32 scx_bpf_cpu_node(s32 cpu);", cpu_node),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_idle_cpumask(void);", idle_cpumask),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_idle_smtmask(void);", idle_smtmask),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);", idle_cpumask_node),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);", idle_smtmask_node),
+    kfunc!(CPU_FORM, "void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask);", put_mask),
+    kfunc!(CPU_FORM, "void scx_bpf_put_cpumask(const struct cpumask *cpumask);", put_mask),
+    kfunc!(CPU_FORM, "s32 scx_bpf_cpu_node(s32 cpu);", cpu_node),
 ];

@@ -3,6 +3,7 @@
 //! A dispatch queue's iterator is one of the simulated kernel's; the program's `struct bpf_iter_scx_dsq` names it. A program
 //! that ends with an iterator open cannot pass the verifier; here that ends the scheduler.
 
+use super::dsq::dsq_id;
 use super::group::{DISPATCH, UNLOCKED};
 use super::{Kfunc, kfunc};
 use crate::args::{Cx, KernelObjects, NewIter, OpenIter, TaskArg};
@@ -41,12 +42,14 @@ fn set_vtime(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, vtime: u64) {
 
 fn dsq_move(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, task: TaskArg, dsq: u64, flags: u64) -> bool {
     let Some((iter, task)) = iter.iter.zip(task.living) else { return false };
-    cx.env.k.dsq_move(iter, task, DsqId(dsq), flags)
+    let dsq = dsq_id(cx.env, dsq);
+    cx.env.k.dsq_move(iter, task, dsq, flags)
 }
 
 fn dsq_move_vtime(cx: &mut Cx<'_, '_, '_>, iter: OpenIter, task: TaskArg, dsq: u64, flags: u64) -> bool {
     let Some((iter, task)) = iter.iter.zip(task.living) else { return false };
-    cx.env.k.dsq_move_vtime(iter, task, DsqId(dsq), flags)
+    let dsq = dsq_id(cx.env, dsq);
+    cx.env.k.dsq_move_vtime(iter, task, dsq, flags)
 }
 
 const MOVING: u8 = DISPATCH | UNLOCKED;

@@ -16,6 +16,7 @@ mod task;
 
 pub(crate) use cid::Cids;
 pub(crate) use price::price;
+pub(crate) use task::ROOT_CGROUP_ID;
 
 use crate::args::Cx;
 use crate::callbacks::OPS;
@@ -78,6 +79,8 @@ pub(crate) mod group {
     pub(crate) const ENQUEUE: u8 = 1 << 4;
     /// Where a CPU may be selected.
     pub(crate) const SELECT_CPU: u8 = 1 << 5;
+    /// Not in cid-form schedulers, which confuse CPUs and cids otherwise. No restriction by context.
+    pub(crate) const CPU_FORM: u8 = 1 << 6;
 }
 
 /// The groups that a callback may call (the kernel's `scx_kf_allow_flags[]`).
@@ -100,8 +103,11 @@ fn allowed(op: OpKind) -> u8 {
 }
 
 /// The callbacks that may call a function of these groups.
-fn callers(groups: u8) -> OpsSet {
-    if groups == 0 {
+fn callers(groups: u8, cid_form: bool) -> OpsSet {
+    if cid_form && groups & group::CPU_FORM != 0 {
+        return OpsSet::EMPTY;
+    }
+    if groups & !group::CPU_FORM == 0 {
         return OpsSet::ALL;
     }
     let ops = OPS.iter().map(|(op, ..)| *op).chain([OpKind::Timer]);
@@ -140,10 +146,10 @@ pub(crate) enum Function {
     Generic(GenericKfunc),
 }
 
-/// The kernel function of this name.
-pub(crate) fn find(name: &str) -> Option<Callee> {
+/// The kernel function of this name, for a scheduler of this form.
+pub(crate) fn find(name: &str, cid_form: bool) -> Option<Callee> {
     if let Some(own) = all().find(|kfunc| kfunc.name() == name) {
-        return Some(Callee { callers: callers(own.groups), what: Function::Own(own) });
+        return Some(Callee { callers: callers(own.groups, cid_form), what: Function::Own(own) });
     }
     let generic = GenericKfunc::from_name(name)?;
     Some(Callee { callers: OpsSet::ALL, what: Function::Generic(generic) })
@@ -173,6 +179,7 @@ pub fn prototypes() -> impl Iterator<Item = &'static str> {
 /// Errors of kernel functions that [`Errno`] has no name for.
 const ENODEV: Errno = Errno(19);
 const EACCES: Errno = Errno(13);
+const EOPNOTSUPP: Errno = Errno(95);
 
 #[cfg(test)]
 mod tests {

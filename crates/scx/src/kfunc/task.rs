@@ -1,5 +1,6 @@
 //! Tasks: looking them up, reading and setting what programs may set; the one cgroup.
 
+use super::group::CPU_FORM;
 use super::{Kfunc, kfunc};
 use crate::args::{CgroupArg, Cx, KernelObjects, TaskArg};
 use schedlab_bpf::args::Pointer;
@@ -9,7 +10,7 @@ use schedlab_sim::flags::SCX_OPS_TID_TO_TASK;
 use schedlab_trace::ExitKind;
 
 /// Inode number of the root cgroup, the only one.
-const ROOT_CGROUP_ID: u64 = 1;
+pub(crate) const ROOT_CGROUP_ID: u64 = 1;
 
 fn task_running(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> bool {
     match task.living {
@@ -26,11 +27,11 @@ fn task_cpu(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
 }
 
 fn task_set_slice(cx: &mut Cx<'_, '_, '_>, task: TaskArg, slice: u64) -> bool {
-    task.living.is_some_and(|task| cx.env.k.task_set_slice(task, slice))
+    task.living.is_some_and(|task| cx.env.k.has_task(task) && cx.env.k.task_set_slice(task, slice))
 }
 
 fn task_set_dsq_vtime(cx: &mut Cx<'_, '_, '_>, task: TaskArg, vtime: u64) -> bool {
-    task.living.is_some_and(|task| cx.env.k.task_set_dsq_vtime(task, vtime))
+    task.living.is_some_and(|task| cx.env.k.has_task(task) && cx.env.k.task_set_dsq_vtime(task, vtime))
 }
 
 fn tid_to_task(cx: &mut Cx<'_, '_, '_>, tid: u64) -> Result<Option<GuestAddr>, Fault> {
@@ -82,7 +83,7 @@ fn under_cgroup(cx: &mut Cx<'_, '_, '_>, _task: TaskArg, ancestor: Pointer) -> R
 /// The functions of this file.
 pub(super) const TABLE: &[Kfunc] = &[
     kfunc!("bool scx_bpf_task_running(const struct task_struct *p);", task_running),
-    kfunc!("s32 scx_bpf_task_cpu(const struct task_struct *p);", task_cpu),
+    kfunc!(CPU_FORM, "s32 scx_bpf_task_cpu(const struct task_struct *p);", task_cpu),
     kfunc!("bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);", task_set_slice),
     kfunc!("bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);", task_set_dsq_vtime),
     kfunc!("struct task_struct *scx_bpf_tid_to_task(u64 tid);", tid_to_task),
