@@ -35,10 +35,18 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 	u32 weight;
 	u32 flags;
+	s32 runnable_cpu;
+	unsigned long runnable_at;
+	struct {
+		s64 counter;
+	} ops_state;
+	bool disallow;
 };
 struct task_struct {
 	int pid;
 	int tgid;
+	u8 on_cpu;
+	u8 on_rq;
 	int prio;
 	int static_prio;
 	unsigned int flags;
@@ -58,7 +66,9 @@ struct pt_regs {
 };
 struct scx_exit_info {
 	enum scx_exit_kind kind;
+	s32 exit_cpu;
 	s64 exit_code;
+	u64 flags;
 	const char *reason;
 	char *msg;
 };
@@ -89,6 +99,7 @@ struct sched_ext_ops {
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*const ktime_get_ns)(void) = (void *)5;
+static u64 (*const jiffies64)(void) = (void *)118;
 static u32 (*const prandom)(void) = (void *)7;
 static u32 (*const this_cpu)(void) = (void *)8;
 static long (*const spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
@@ -140,6 +151,9 @@ char _license[] SEC("license") = "GPL";
 #ifndef DISPATCH
 #define DISPATCH scx_bpf_dsq_move_to_local(SHARED)
 #endif
+#ifndef EXIT
+#define EXIT
+#endif
 #ifndef MORE_OPS
 #define MORE_OPS
 #endif
@@ -175,6 +189,7 @@ char exit_msg[256];
 	{                                                                  \
 		struct scx_exit_info *info = (void *)ctx[0];               \
 		exit_kind = info->kind;                                    \
+		EXIT;                                                      \
 		probe_read_str(exit_msg, sizeof(exit_msg), info->msg);     \
 	}                                                                  \
 	SEC(".struct_ops.link") struct sched_ext_ops lab = {               \
