@@ -24,12 +24,11 @@ pub struct EventCounters {
     pub bypass_dispatch: u64,
     pub bypass_activate: u64,
     pub insert_not_owned: u64,
-    pub sub_bypass_dispatch: u64,
 }
 
 impl EventCounters {
-    /// The counters with the kernel's names, in the kernel's order.
-    pub fn named(&self) -> [(&'static str, u64); 15] {
+    /// The counters with the kernel's names, in the kernel's order. Those of sub-schedulers stay 0.
+    pub fn named(&self) -> [(&'static str, u64); 21] {
         [
             ("SCX_EV_SELECT_CPU_FALLBACK", self.select_cpu_fallback),
             ("SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE", self.dispatch_local_dsq_offline),
@@ -45,7 +44,13 @@ impl EventCounters {
             ("SCX_EV_BYPASS_DISPATCH", self.bypass_dispatch),
             ("SCX_EV_BYPASS_ACTIVATE", self.bypass_activate),
             ("SCX_EV_INSERT_NOT_OWNED", self.insert_not_owned),
-            ("SCX_EV_SUB_BYPASS_DISPATCH", self.sub_bypass_dispatch),
+            ("SCX_EV_SUB_BYPASS_DISPATCH", 0),
+            ("SCX_EV_SUB_FORCED_ADMIT", 0),
+            ("SCX_EV_SUB_PREEMPT_DENIED", 0),
+            ("SCX_EV_SUB_KICK_DENIED", 0),
+            ("SCX_EV_SUB_REENQ_DENIED", 0),
+            ("SCX_EV_SUB_CIDPERF_DENIED", 0),
+            ("SCX_EV_SUB_RESCUE", 0),
         ]
     }
 }
