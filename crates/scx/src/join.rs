@@ -183,7 +183,7 @@ impl Host for Join<'_> {
                 self.k.task_set_dsq_vtime(task, value);
                 vm.mem.write_u64(addr, value)
             }
-            // An idle task's slice is looked at by nobody.
+            // No decision depends on an idle task's slice.
             Some(Field::OfSystem) => vm.mem.write_u64(addr, value),
             Some(Field::Disallow(_)) if self.k.ctx().op == OpKind::InitTask => {
                 vm.mem.write_u8(addr, value as u8)

@@ -34,6 +34,8 @@ const NICE_0_PRIO: u32 = 120;
 const NICE_0_LOAD: u64 = 1024 << 10;
 /// `SCX_OPSS_QSEQ_SHIFT`.
 const QSEQ_SHIFT: u32 = 2;
+/// `SCX_TG_ONLINE | SCX_TG_INITED`.
+const ROOT_GROUP: u32 = 3;
 /// `EXIT_DEAD`, the state of a task that is gone.
 const EXIT_DEAD: u32 = 0x10;
 /// A slot that nobody has.
@@ -718,6 +720,7 @@ impl Shared {
             mem.write_u64(addr, value).expect("just mapped");
         }
         mem.write_u32(shared.task_group.offset(offsets.task_group_weight), 100).expect("just mapped");
+        mem.write_u32(shared.task_group.offset(offsets.task_group_flags), ROOT_GROUP).expect("just mapped");
         mem.write_u32(cgroup.offset(at.self_id), 1).expect("just mapped");
         Ok(shared)
     }

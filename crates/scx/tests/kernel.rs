@@ -67,6 +67,7 @@ fn wrong_arguments_end_the_scheduler_in_the_kernels_words() {
         ("ASK_NR_QUEUED", "invalid CPU 99"),
         ("ASK_CPUPERF", "Invalid target CPU"),
         ("ASK_SELECT", "invalid CPU 99"),
+        ("ASK_STRANGER", "select_cpu kfunc called cross-task on periodic/"),
         ("ASK_SUB", "sub-cap kfuncs require a cid-form scheduler"),
         ("ASK_DISALLOW", "ops.init_task() set task->scx.disallow for"),
     ] {

@@ -3,6 +3,7 @@
 
 use crate::Kernel;
 use crate::flags::*;
+use crate::ops::OpKind;
 use schedlab_base::{CpuId, CpuMask, TaskId};
 use schedlab_trace::ExitKind;
 
@@ -103,7 +104,7 @@ impl Kernel {
     /// bit is taken).
     pub fn select_cpu_dfl(&mut self, task: TaskId, prev_cpu: i32, wake_flags: u64) -> (i32, bool) {
         let Some(prev) = self.valid_cpu(prev_cpu, None) else { return (prev_cpu, false) };
-        if !self.builtin_idle_on() {
+        if !self.builtin_idle_on() || !self.may_select(task) {
             return (prev_cpu, false);
         }
         match self.select_idle(task, prev, wake_flags, None, 0) {
@@ -126,7 +127,27 @@ impl Kernel {
         if !self.builtin_idle_on() {
             return -errno::EBUSY;
         }
+        if !self.may_select(task) {
+            return -errno::EINVAL;
+        }
         or_busy(self.select_idle(task, prev, wake_flags, Some(allowed), flags))
+    }
+
+    /// A CPU may be selected for the task whose CPU is being selected, for one of the run queue that is held, and for any
+    /// task where none is held; else false, with an error.
+    fn may_select(&mut self, task: TaskId) -> bool {
+        let entry = self.task(task);
+        let problem = match (self.ctx.op, self.ctx.rq) {
+            (OpKind::SelectCpu, _) if self.ctx.op_task != Some(task) => {
+                "called on a task not being operated on".to_string()
+            }
+            (_, Some(held)) if held != entry.cpu => {
+                format!("select_cpu kfunc called cross-task on {}[{}]", entry.name(), entry.pid)
+            }
+            _ => return true,
+        };
+        self.error(ExitKind::Error, problem);
+        false
     }
 
     fn builtin_idle_on(&mut self) -> bool {

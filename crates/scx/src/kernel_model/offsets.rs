@@ -273,7 +273,8 @@ pub(crate) struct Offsets {
     /// `kernfs_node.id`.
     pub(crate) kernfs_id: u64,
     pub(crate) kernfs_size: u64,
-    /// `task_group.scx.weight` and the css inside.
+    /// `task_group.scx.flags`, its weight and the css inside.
+    pub(crate) task_group_flags: u64,
     pub(crate) task_group_weight: u64,
     pub(crate) task_group_css_cgroup: u64,
     pub(crate) task_group_size: u64,
@@ -302,6 +303,7 @@ impl Offsets {
             cred_size: size(btf, "cred"),
             kernfs_id: at(btf, "kernfs_node", ".id"),
             kernfs_size: size(btf, "kernfs_node"),
+            task_group_flags: at(btf, "task_group", ".scx.flags"),
             task_group_weight: at(btf, "task_group", ".scx.weight"),
             task_group_css_cgroup: at(btf, "task_group", ".css.cgroup"),
             task_group_size: size(btf, "task_group"),

@@ -79,7 +79,7 @@ pub(crate) mod group {
     pub(crate) const ENQUEUE: u8 = 1 << 4;
     /// Where a CPU may be selected.
     pub(crate) const SELECT_CPU: u8 = 1 << 5;
-    /// Not in cid-form schedulers, which confuse CPUs and cids otherwise. No restriction by context.
+    /// Not for cid-form schedulers, which would confuse CPUs and cids. It restricts no callback.
     pub(crate) const CPU_FORM: u8 = 1 << 6;
 }
 

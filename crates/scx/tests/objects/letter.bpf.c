@@ -54,6 +54,7 @@ enum question {
 	ASK_NR_QUEUED,
 	ASK_CPUPERF,
 	ASK_SELECT,
+	ASK_STRANGER,
 	ASK_SUB,
 	ASK_EXIT,
 	ASK_DISALLOW,
@@ -63,6 +64,7 @@ enum question {
 const volatile enum question ask = ASK_NOTHING;
 
 u64 constants[3];
+struct task_struct *before;
 /* How often something was as it is not in the kernel, by what. */
 u64 nr_bad_enqueue;
 u64 nr_bad_running;
@@ -103,6 +105,12 @@ static void question(struct task_struct *p)
 		break;
 	case ASK_SELECT:
 		scx_bpf_select_cpu_dfl(p, 99, 0, &idle);
+		break;
+	case ASK_STRANGER:
+		/* Tasks of one CPU are no strangers to each other there. */
+		if (before && scx_bpf_task_cpu(before) != scx_bpf_task_cpu(p))
+			scx_bpf_select_cpu_dfl(before, 0, 0, &idle);
+		before = p;
 		break;
 	case ASK_SUB:
 		scx_bpf_sub_kill_bstr(7, "", NULL, 0);
