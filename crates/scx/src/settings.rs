@@ -3,8 +3,8 @@
 //! * `__SCX_NAME` and `__COMPAT_SCX_NAME` in `.rodata` are the kernel's enumerator `SCX_NAME` (the linker fills these);
 //! * `nr_cpu_ids`, `nr_cpus`, `nr_cpus_onln`, `nr_cpus_online`, `nr_cpus_possible`, `nr_online_cpus`,
 //!   `nr_possible_cpus`, `num_possible_cpus` in `.rodata` are the number of CPUs;
-//! * an array that waits for its length (`RESIZABLE_ARRAY()`) has one element a CPU, except the buffer `X` of an exit
-//!   dump, which has a variable `X_len` beside it;
+//! * an array that waits for its length (`RESIZABLE_ARRAY()`) has one element a CPU; one with a constant `X_len` beside
+//!   it is the buffer of an exit dump, and both get the kernel's default length;
 //! * `slice_ns` in `.rodata` is the kernel's default slice where the object leaves it 0;
 //! * `map.NAME.max_entries=N` gives a map its size, where a loader would have;
 //! * `TABLE.MEMBER=VALUE` sets a member of the scheduler's operations, as `simple_ops.flags=2`;
@@ -16,7 +16,7 @@ use schedlab_bpf::btf::{Btf, Enum, Kind};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{CPU_COUNTS, Object, Variable};
-use schedlab_sim::flags::SCX_SLICE_DFL;
+use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_SLICE_DFL};
 
 /// The constant that gets the kernel's default slice where it is 0.
 const SLICE: &str = "slice_ns";
@@ -110,7 +110,7 @@ pub(crate) fn prepare(
             out.set(name, &nr_cpus.to_string());
         }
     }
-    give_arrays_a_length(object, nr_cpus);
+    give_arrays_a_length(object, nr_cpus, &mut out);
     let slice = object.variable(SLICE).filter(|variable| is_tunable(object, variable));
     if slice.and_then(|variable| object.initial_number(variable)) == Some(0) {
         out.set(SLICE, &SCX_SLICE_DFL.to_string());
@@ -128,14 +128,19 @@ pub(crate) fn prepare(
     Ok(out)
 }
 
-/// One element a CPU for the arrays that loaders give a length.
-fn give_arrays_a_length(object: &mut Object, nr_cpus: usize) {
-    let is_dump = |name: &str| object.variable(&format!("{name}_len")).is_some();
+/// One element a CPU for the arrays that loaders give a length; the buffer `X` of an exit dump has room for one, and
+/// `X_len` tells how much.
+fn give_arrays_a_length(object: &mut Object, nr_cpus: usize, out: &mut Settings) {
     let arrays = object.resizable_arrays().into_iter().map(|variable| variable.name.clone());
-    let arrays: Vec<String> = arrays.filter(|name| !is_dump(name)).collect();
-    for name in arrays {
-        let resized = object.resize_array(&name, nr_cpus as u32);
+    for name in arrays.collect::<Vec<String>>() {
+        let length = format!("{name}_len");
+        let is_dump = object.variable(&length).is_some_and(|found| is_constant(found) && found.size <= 8);
+        let elements = if is_dump { SCX_EXIT_DUMP_DFL_LEN } else { nr_cpus as u32 };
+        let resized = object.resize_array(&name, elements);
         debug_assert!(resized, "{name} is one of the arrays that were asked for");
+        if is_dump {
+            out.set(&length, &elements.to_string());
+        }
     }
 }
 

@@ -159,7 +159,8 @@ fn arrays_that_wait_for_their_length_are_found_and_given_one() {
     }
     assert_eq!(object.variable("pair").unwrap().size, 16);
     let Some(loaded) = load("resizable", &[]) else { return };
-    loaded.unwrap();
+    let scheduler = loaded.unwrap();
+    assert_eq!(scheduler.variable("uei_dump_len"), Ok(32768), "as a loader makes room for the dump");
 }
 
 #[test]
