@@ -427,10 +427,8 @@ pub(crate) fn backend_in(name: &str) -> Result<Backend, JsonError> {
 }
 
 fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
-    const KNOWN: [u64; 9] = [0, 1, 64, 65, 66, 67, 1024, 1025, 1026];
-    let kind = KNOWN
+    let kind = ExitKind::ALL
         .into_iter()
-        .filter_map(ExitKind::from_code)
         .find(|kind| kind.name() == exit.kind)
         .ok_or_else(|| JsonError(format!("unknown exit kind '{}'", exit.kind)))?;
     let after = exit.after_ns.map(DurationNs);

@@ -26,6 +26,8 @@ const MM_STRIDE: u64 = 128;
 const FILES: u64 = 64;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
+/// `PF_FORKNOEXEC`, which those have that were forked: all but that of CPU 0.
+const PF_FORKNOEXEC: u32 = 0x40;
 /// `PF_NO_SETAFFINITY`, another one of theirs.
 const PF_NO_SETAFFINITY: u32 = 0x0400_0000;
 /// Priority of a task of nice 0, which idle tasks have as well.
@@ -471,7 +473,8 @@ impl Tasks {
         let allowed =
             if pid == 0 { CpuMask::single(CpuId(cpu)) } else { CpuMask::first(self.nr_cpus as usize) };
         if pid == 0 {
-            object.u32(at.flags, PF_IDLE | PF_NO_SETAFFINITY | PF_KTHREAD);
+            let forked = if cpu > 0 { PF_FORKNOEXEC } else { 0 };
+            object.u32(at.flags, PF_IDLE | PF_NO_SETAFFINITY | PF_KTHREAD | forked);
             object.bytes(at.on_rq, &[1]);
         }
         write_mask(mem, addr.offset(at.cpus_mask), &allowed).expect("slots are mapped");

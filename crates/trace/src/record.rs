@@ -67,6 +67,12 @@ pub enum ExitKind {
 }
 
 impl ExitKind {
+    /// All of them.
+    pub const ALL: [ExitKind; 10] = {
+        use ExitKind::*;
+        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall, ErrorReenq]
+    };
+
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -101,10 +107,7 @@ impl ExitKind {
 
     /// The kind of a kernel number, if known.
     pub fn from_code(code: u64) -> Option<ExitKind> {
-        use ExitKind::*;
-        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall, ErrorReenq]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        ExitKind::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
     /// True when the kernel threw the scheduler out for a fault of its own.
@@ -313,9 +316,9 @@ mod tests {
 
     #[test]
     fn exit_codes_round_trip() {
-        for code in [0, 1, 64, 65, 66, 67, 1024, 1025, 1026, 1027] {
-            assert_eq!(ExitKind::from_code(code).unwrap().code(), code);
-        }
+        let codes = [0, 1, 64, 65, 66, 67, 1024, 1025, 1026, 1027];
+        assert_eq!(ExitKind::ALL.map(ExitKind::code), codes);
+        assert!(codes.into_iter().all(|code| ExitKind::from_code(code).unwrap().code() == code));
         assert_eq!(ExitKind::from_code(5), None);
     }
 }

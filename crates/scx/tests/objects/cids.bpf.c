@@ -91,6 +91,8 @@ void cids_enable(u64 *ctx)
 	struct scx_enable_args *args = (void *)ctx[1];
 	struct scx_cmask __arena *mask = (void __arena *)args->cmask_arena_addr;
 
+	/* A program that looks into the arena has to name it. */
+	asm volatile("" ::"r"(&arena));
 	nr_cids = mask->nr_cids;
 }
 

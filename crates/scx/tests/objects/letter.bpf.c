@@ -29,6 +29,7 @@
 
 s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flags) __ksym;
 const struct cpumask *scx_bpf_get_idle_cpumask_node(int node) __ksym;
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;
 struct task_struct *scx_bpf_cpu_curr(s32 cpu) __ksym;
 bool scx_bpf_task_running(const struct task_struct *p) __ksym;
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym;
@@ -41,8 +42,8 @@ s32 scx_bpf_sub_kill_bstr(u64 cgroup_id, char *fmt, unsigned long long *data, u3
 #define STATE_MASK 0x700
 #define INIT_BEGIN 0x100
 #define QUEUEING 1
-/* PF_IDLE, PF_KTHREAD, PF_NO_SETAFFINITY */
-#define IDLE_FLAGS 0x04200002
+/* PF_IDLE, PF_KTHREAD, PF_NO_SETAFFINITY, and where it was forked PF_FORKNOEXEC */
+#define IDLE_FLAGS(cpu) ((cpu) ? 0x04200042 : 0x04200002)
 
 /* What a loader fills in; the last one is no constant of the kernel. */
 const volatile u64 __SCX_SLICE_DFL = 0;
@@ -63,6 +64,9 @@ enum question {
 };
 const volatile enum question ask = ASK_NOTHING;
 
+static char first[] = "first";
+static char second[] = "second";
+unsigned long long nothing;
 u64 constants[3];
 struct task_struct *before;
 /* How often something was as it is not in the kernel, by what. */
@@ -85,7 +89,7 @@ static void look_at_idle(s32 cpu)
 	if (!p || p->pid)
 		return;
 	nr_idle++;
-	nr_bad_idle += p->flags != IDLE_FLAGS || !p->on_rq || !p->on_cpu || p->prio != 120 ||
+	nr_bad_idle += p->flags != IDLE_FLAGS(cpu) || !p->on_rq || !p->on_cpu || p->prio != 120 ||
 		       p->scx.runnable_cpu != -1 || !p->scx.slice || !scx_bpf_task_running(p) ||
 		       scx_bpf_task_set_slice(p, 1);
 	p->scx.slice = SLICE_DFL;
@@ -93,6 +97,7 @@ static void look_at_idle(s32 cpu)
 
 static void question(struct task_struct *p)
 {
+	const struct cpumask *zero, *one;
 	bool idle;
 
 	switch (ask) {
@@ -113,17 +118,21 @@ static void question(struct task_struct *p)
 		before = p;
 		break;
 	case ASK_SUB:
-		scx_bpf_sub_kill_bstr(7, "", NULL, 0);
+		scx_bpf_sub_kill_bstr(7, first, &nothing, 0);
 		break;
 	case ASK_EXIT:
-		scx_bpf_exit_bstr(7, "first", NULL, 0);
-		scx_bpf_exit_bstr(8, "second", NULL, 0);
+		scx_bpf_exit_bstr(7, first, &nothing, 0);
+		scx_bpf_exit_bstr(8, second, &nothing, 0);
 		break;
 	case ASK_NODES:
 		/* What is picked stays taken. */
 		if (masks_apart)
 			break;
-		masks_apart = scx_bpf_get_idle_cpumask_node(0) != scx_bpf_get_idle_cpumask_node(1);
+		zero = scx_bpf_get_idle_cpumask_node(0);
+		one = scx_bpf_get_idle_cpumask_node(1);
+		masks_apart = zero != one;
+		scx_bpf_put_idle_cpumask(zero);
+		scx_bpf_put_idle_cpumask(one);
 		for (int at = 0; at < 3; at++)
 			picked[at] = scx_bpf_pick_idle_cpu_node(p->cpus_ptr, 1, 0);
 		break;
