@@ -151,9 +151,9 @@ pub(crate) struct FidelityArgs {
     /// The real arm is this machine's kernel (root)
     #[arg(long, conflicts_with_all = ["vm", "cpus"])]
     pub(crate) host: bool,
-    /// The real arm's runs are in this file of results; nothing is run on a kernel
+    /// The real arm's runs are in this file of results; nothing is run on a kernel. Can be given several times
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["vm", "host", "keep"])]
-    pub(crate) real: Option<PathBuf>,
+    pub(crate) real: Vec<PathBuf>,
     /// Write the real arm's runs as results
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keep: Option<PathBuf>,

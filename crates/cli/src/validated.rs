@@ -9,16 +9,16 @@ const MEASURED: &str = include_str!("../../../fidelity/linux-7.3.json");
 
 /// A line on the figures of a simulated run; nothing for a real one.
 pub(crate) fn line(run: &RunRecord) -> Option<String> {
-    (run.backend == Backend::Sim).then(|| words(&measured(), &scheduler_label(run)))
+    (run.backend == Backend::Sim).then(|| words(&measured(), &scheduler_label(run), run.cpus))
 }
 
 fn measured() -> Fidelity {
     Fidelity::from_json(MEASURED).expect("the kept measurement is what `schedlab fidelity` wrote")
 }
 
-fn words(fidelity: &Fidelity, scheduler: &str) -> String {
-    match fidelity.within(scheduler) {
-        Some(within) => format!("real kernel ({}, other workloads): {within}\n", fidelity.kernel_name()),
+fn words(fidelity: &Fidelity, scheduler: &str, cpus: usize) -> String {
+    match fidelity.within(scheduler, cpus) {
+        Some(within) => format!("real kernel ({}, {within}\n", fidelity.kernel_name()),
         None => "real kernel: not validated under this scheduler (`schedlab fidelity` does it)\n".to_string(),
     }
 }
@@ -29,12 +29,12 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_told_and_what_is_not() {
-        let told = words(&measured(), "eevdf");
+        let told = words(&measured(), "eevdf", 1);
         assert!(
             told.contains("real kernel (linux-7.3") && told.contains("context switches within"),
             "{told}"
         );
-        let other = words(&measured(), "./mine.bpf.o");
+        let other = words(&measured(), "./mine.bpf.o", 1);
         assert!(other.contains("not validated under this scheduler"), "{other}");
     }
 

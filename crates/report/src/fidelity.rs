@@ -296,18 +296,19 @@ impl Fidelity {
         table(&header, &[1, 4, 5, 6, 7, 8], &rows)
     }
 
-    /// The words beside a simulated run of a scheduler: the median sizes of the errors of its figures. Nothing where it was
-    /// not measured.
-    pub fn within(&self, scheduler: &str) -> Option<String> {
-        let of = |figure: &str| {
-            let cells = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.figure == figure);
-            median(cells.map(|cell| cell.error.abs()).collect())
-        };
+    /// The words beside a simulated run of a scheduler on so many CPUs: the median sizes of the errors of its figures on as many,
+    /// or on the largest smaller number that was measured. Nothing where it was not.
+    pub fn within(&self, scheduler: &str, cpus: usize) -> Option<String> {
+        let measured = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.cpus <= cpus);
+        let cpus = measured.map(|cell| cell.cpus).max()?;
+        let of =
+            |figure: &str| median(self.of(scheduler, cpus, figure).map(|cell| cell.error.abs()).collect());
         let told: Vec<String> = TOLD
             .iter()
             .filter_map(|(figure, name)| Some(format!("{name} within {:.1} %", of(figure)?)))
             .collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let unit = if cpus == 1 { "CPU" } else { "CPUs" };
+        (!told.is_empty()).then(|| format!("{cpus} {unit}, other workloads): {}", told.join(", ")))
     }
 
     /// The real kernel without its build: `linux-7.3.4`.
@@ -410,8 +411,12 @@ mod tests {
     fn the_overview_has_medians_and_the_worst() {
         let text = some().overview();
         assert!(text.contains("8 / +30") && text.contains("3/4"), "{text}");
-        assert_eq!(some().within("o1").unwrap(), "context switches within 8.0 %, run delay p50 within 2.0 %");
-        assert_eq!((some().within("ule"), some().kernel_name()), (None, "linux-7.3.4"));
+        let mut both = some();
+        both.cells.push(FidelityCell { cpus: 4, ..cell("context_switches", 50.0, 0.5) });
+        let one = "1 CPU, other workloads): context switches within 8.0 %, run delay p50 within 2.0 %";
+        assert_eq!([1, 3].map(|cpus| both.within("o1", cpus).unwrap()), [one, one]);
+        assert_eq!(both.within("o1", 8).unwrap(), "4 CPUs, other workloads): context switches within 50.0 %");
+        assert_eq!((some().within("ule", 1), some().kernel_name()), (None, "linux-7.3.4"));
     }
 
     #[test]

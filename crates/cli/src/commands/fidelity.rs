@@ -65,14 +65,20 @@ enum Real<'a> {
 
 impl Real<'_> {
     fn of(args: &FidelityArgs) -> Result<Real<'_>, Failure> {
-        let Some(path) = &args.real else { return Ok(Real::Kernel(args)) };
-        let named = |error: String| Failure::usage(format!("--real {}: {error}", path.display()));
-        let text = input::text(path).map_err(|error| named(error.to_string()))?;
-        let document = from_json(&text).map_err(|error| named(error.to_string()))?;
-        match document.runs.iter().find(|run| run.backend == Backend::Sim) {
-            Some(run) => Err(named(format!("the run of {} in it is simulated", run.scheduler))),
-            None => Ok(Real::Kept(document.runs)),
+        if args.real.is_empty() {
+            return Ok(Real::Kernel(args));
         }
+        let mut runs = Vec::new();
+        for path in &args.real {
+            let named = |error: String| Failure::usage(format!("--real {}: {error}", path.display()));
+            let text = input::text(path).map_err(|error| named(error.to_string()))?;
+            let document = from_json(&text).map_err(|error| named(error.to_string()))?;
+            if let Some(run) = document.runs.iter().find(|run| run.backend == Backend::Sim) {
+                return Err(named(format!("the run of {} in it is simulated", run.scheduler)));
+            }
+            runs.extend(document.runs);
+        }
+        Ok(Real::Kept(runs))
     }
 
     /// The real runs of some cases, each with its simulated one.
@@ -191,11 +197,14 @@ impl Plan {
     }
 
     fn real_words(&self, args: &FidelityArgs) -> String {
-        match (&args.real, args.vm_args.icount) {
-            (Some(path), _) => format!("runs kept in {}", path.display()),
-            (None, _) if args.host => "this machine".to_string(),
-            (None, icount) => format!("QEMU, {} ns an instruction", 1 << icount.map_or(0, |time| time.0)),
+        if !args.real.is_empty() {
+            let names: Vec<String> = args.real.iter().map(|path| path.display().to_string()).collect();
+            return format!("runs kept in {}", names.join(" and "));
         }
+        if args.host {
+            return "this machine".to_string();
+        }
+        format!("QEMU, {} ns an instruction", 1 << args.vm_args.icount.map_or(0, |time| time.0))
     }
 
     /// All runs on so many CPUs: the repetitions of one case stand together.
