@@ -10,5 +10,3 @@ pub(crate) mod input;
 pub(crate) mod machine_file;
 #[path = "../../crates/cli/src/numbers.rs"]
 pub(crate) mod numbers;
-#[path = "../../crates/cli/src/suggest.rs"]
-pub(crate) mod suggest;

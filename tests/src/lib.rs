@@ -207,3 +207,33 @@ pub fn insns_per_switch(name: &str, object: &[u8], tasks: u32) -> f64 {
     assert!(!result.exit.kind.is_ejection(), "{name}: {:?}", result.exit);
     result.costs.bpf_insns as f64 / result.costs.switches as f64
 }
+
+/// A program of 64 bits without code whose section `.bpf.objs` has this content, as loaders written in Rust carry their
+/// objects.
+pub fn program_with(content: &[u8]) -> Vec<u8> {
+    const NAMES: &[u8] = b"\0.bpf.objs\0.shstrtab\0";
+    let mut file = vec![0u8; 64];
+    file[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+    // ET_DYN, x86-64, version 1.
+    file[16..24].copy_from_slice(&[3, 0, 62, 0, 1, 0, 0, 0]);
+    let at = |file: &Vec<u8>| file.len() as u64;
+    let content_at = at(&file);
+    file.extend(content);
+    let names_at = at(&file);
+    file.extend(NAMES);
+    file.resize(file.len().next_multiple_of(8), 0);
+    let table_at = at(&file);
+    // Name, type (PROGBITS 1, STRTAB 3), place and size of each section.
+    let sections = [(0, 0u32, 0, 0), (1, 1, content_at, content.len()), (11, 3, names_at, NAMES.len())];
+    for (name, kind, offset, size) in sections {
+        file.extend([name as u32, kind].iter().flat_map(|word| word.to_le_bytes()));
+        let words = [0, 0, offset, size as u64, 0, 1, 0];
+        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    file[40..48].copy_from_slice(&table_at.to_le_bytes());
+    // Bytes of this header, of a program's and a section's header; sections; the one with the names.
+    for (place, value) in [(52, 64u16), (54, 56), (58, 64), (60, 3), (62, 2)] {
+        file[place..place + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    file
+}

@@ -1,6 +1,6 @@
 //! Vocabulary that every room shares: identifiers, time and weight newtypes,
 //! CPU masks, the random number generator, metrics and goals, the machine description and how
-//! mistakes in files are told.
+//! mistakes in files and names are told.
 //!
 //! Nothing here does I/O, reads a clock or allocates behind the caller's back,
 //! and nothing here depends on another crate.
@@ -12,6 +12,7 @@ mod kernel;
 mod machine;
 mod metric;
 mod mistake;
+mod nearest;
 mod prng;
 mod setting;
 mod stop;
@@ -26,6 +27,7 @@ pub use kernel::{Background, KernelFeatures, KernelVersion, Preemption, Start, T
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric, RUN_METRICS};
 pub use mistake::Mistake;
+pub use nearest::did_you_mean;
 pub use prng::Prng;
 pub use setting::{ParseTimedSettingError, TimedSetting};
 pub use stop::StopFlag;

@@ -3,7 +3,8 @@
 //! Two halves. The loader turns an object file into linked functions and maps:
 //!
 //! * [`object`]: what is in the file; [`btf`]: the types that it and the kernel describe themselves with;
-//! * [`link`]: an object joined to a kernel model and to the user's settings;
+//! * [`settings`]: what a user gives to an object's variables, tables and maps;
+//! * [`link`]: an object joined to a kernel model and to these settings;
 //! * [`maps`]: maps in guest memory; [`helpers`]: what programs call that has nothing to do with scheduling.
 //!
 //! The machine (bottom up) runs them:
@@ -30,6 +31,7 @@ pub mod link;
 pub mod maps;
 pub mod memory;
 pub mod object;
+pub mod settings;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 pub use engine::{Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Vm};

@@ -208,12 +208,12 @@ fn settings_are_checked_by_name_and_type() {
         assert_eq!(error.kind, LoadErrorKind::Setting);
         error.to_string()
     };
-    assert!(refused("slice", "1").contains("there is no variable `slice` (variables that can be set: "));
+    assert!(refused("slice", "1").contains("there is no tunable `slice` (tunables: "));
     assert!(refused("slice", "1").contains("slice_us"));
     assert!(refused("slice_us", "4294967296").contains("does not fit"));
     assert!(refused("use_absent", "2").contains("does not fit"));
     assert!(refused("slice_us", "fast").contains("no number"));
-    assert!(refused("mode", "MIDDLING").contains("none of SLOW, FAST"));
+    assert!(refused("mode", "MIDDLING").contains("values: SLOW, FAST"));
     assert!(refused("label", "much too long").contains("text of 13 bytes"));
     assert!(refused("limits.weights[4]", "1").contains("array of 4"));
     assert!(refused("limits", "1").contains("as a whole"));

@@ -12,7 +12,21 @@ use std::path::Path;
 /// # Errors
 /// An entry that cannot be read.
 pub(crate) fn names(entries: &[String]) -> Result<Vec<String>, Failure> {
-    entries.iter().map(|entry| Entry::parse(entry).map(|entry| entry.name)).collect()
+    let path = |entry: Entry| with_choice(&entry.name).0.to_string();
+    entries.iter().map(|entry| Entry::parse(entry).map(path)).collect()
+}
+
+/// The path of an object, and the scheduler in it that is meant: `FILE#NAME`. A file may have a `#` in its name.
+pub(crate) fn with_choice(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('#') {
+        Some((path, choice)) if is_path(path) && !Path::new(name).exists() => (path, Some(choice)),
+        _ => (name, None),
+    }
+}
+
+/// True for what is the path of an object and no shipped name.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.ends_with(".o") || name.contains('/')
 }
 
 /// A scheduler as the user named it.
@@ -170,6 +184,11 @@ mod tests {
             (entry.label, entry.name, entry.settings.len())
         };
         assert_eq!(plain("o1#2[a=1]"), (Some("o1#2".to_string()), "o1".to_string(), 1));
+        assert_eq!(with_choice("./x.bpf.o#a_ops"), ("./x.bpf.o", Some("a_ops")));
+        assert_eq!(with_choice("o1#2"), ("o1#2", None));
+        let nested = Entry::parse("./x.bpf.o#a_ops[grid=[[1],[2,3]],n=2]").unwrap();
+        assert_eq!(nested.name, "./x.bpf.o#a_ops");
+        assert_eq!(nested.settings, [("grid", "[[1],[2,3]]"), ("n", "2")].map(owned));
         for path in ["./a=b.bpf.o", "./a[1].bpf.o", "o1"] {
             assert_eq!(plain(path), (None, path.to_string(), 0));
         }

@@ -1,6 +1,7 @@
 //! Files that the user names, read whole.
 
 use schedlab_bpf::limits::OBJECT_BYTES;
+use schedlab_bpf::object::is_executable;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
@@ -8,6 +9,9 @@ use std::path::Path;
 /// Longest input in MiB. Chosen: tens of millions of numbers; what is longer is a device or the wrong file, and would fill
 /// the memory.
 const LIMIT_MIB: u64 = 256;
+
+/// Bytes of the header of an ELF file of 64 bits.
+const ELF_HEADER: u64 = 64;
 
 /// The content of a file.
 ///
@@ -17,12 +21,18 @@ pub(crate) fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     all(File::open(path)?)
 }
 
-/// The content of an object file. One that is too long is not read at all where its length is known beforehand.
+/// The content of an object file, or of a program that carries one. One that is too long is not read at all where its length
+/// is known beforehand.
 ///
 /// # Errors
-/// A file that cannot be read, or is longer than an object may be.
-pub(crate) fn object(path: impl AsRef<Path>) -> Result<Vec<u8>> {
-    let file = File::open(path)?;
+/// A file that cannot be read, or is longer than an object or a program may be.
+pub(crate) fn object_or_program(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut begin = Vec::new();
+    file.by_ref().take(ELF_HEADER).read_to_end(&mut begin)?;
+    if is_executable(&begin) {
+        return all(begin.as_slice().chain(file));
+    }
     let refused = |found: String| {
         Error::other(format!("{found} {}, the limit is {}", OBJECT_BYTES.what, OBJECT_BYTES.most))
     };
@@ -30,7 +40,7 @@ pub(crate) fn object(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     if length > OBJECT_BYTES.most {
         return Err(refused(length.to_string()));
     }
-    up_to(file, OBJECT_BYTES.most)?.ok_or_else(|| refused("too many".to_string()))
+    up_to(begin.as_slice().chain(file), OBJECT_BYTES.most)?.ok_or_else(|| refused("too many".to_string()))
 }
 
 /// The content of a text file.

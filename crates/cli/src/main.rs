@@ -28,7 +28,6 @@ mod shipped;
 mod simulation;
 mod store;
 mod streams;
-mod suggest;
 mod swap_scope;
 mod swap_table;
 mod sweep;
@@ -42,8 +41,8 @@ mod workload;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use failure::{Code, Failure};
+use schedlab_base::did_you_mean;
 use std::process::ExitCode;
-use suggest::did_you_mean;
 
 fn main() -> ExitCode {
     defect::install();

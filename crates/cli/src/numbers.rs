@@ -1,7 +1,7 @@
 //! Samples in text: a number a line, a column of a CSV file, a metric of a result file.
 
 use crate::failure::Failure;
-use crate::suggest::did_you_mean;
+use schedlab_base::did_you_mean;
 use schedlab_report::{from_cell, from_json, scheduler_label};
 use schedlab_trace::RunRecord;
 

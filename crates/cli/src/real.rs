@@ -2,6 +2,7 @@
 //! command does the run and writes its results as JSON.
 
 use crate::args::{InstructionTime, VmArgs};
+use crate::entry::with_choice;
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::output;
@@ -171,7 +172,7 @@ pub(crate) fn run_here(
         let bytes = |pointer, len| loaded.arena_bytes(pointer, usize::try_from(len).ok()?);
         confidences = table.filter(|_| explain_waits).map(|table| table.confidences(&bytes));
     })
-    .map_err(|error| scheduler.with_near_tunable(error.into()))?;
+    .map_err(Failure::from)?;
     if let (Some(waits), Some(confidences)) = (&mut result.waits, &confidences) {
         swap_table::apply(waits, confidences);
     }
@@ -368,11 +369,12 @@ fn guest_file(job: &mut VmJob, folder: &str, name: &str) -> Result<Option<String
 /// the same object.
 pub(crate) fn guest_scheduler(job: &mut VmJob, folder: &str, scheduler: &Scheduler) -> String {
     let Some(bytes) = &scheduler.object else { return scheduler.given.clone() };
-    let file = scheduler.given.rsplit('/').next().unwrap_or("scheduler");
+    let (given, choice) = (with_choice(&scheduler.given).0, &scheduler.choice);
+    let file = given.rsplit('/').next().unwrap_or("scheduler");
     let file = file.strip_suffix(".bpf.o").unwrap_or(file);
     let inside = format!("{folder}/{file}.bpf.o");
     put(job, &inside, bytes.to_vec());
-    inside
+    choice.as_ref().map_or_else(|| inside.clone(), |choice| format!("{inside}#{choice}"))
 }
 
 /// The flags that give a scheduler in the guest its settings.

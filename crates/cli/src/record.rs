@@ -70,12 +70,15 @@ impl Key {
         // The other two stand in no record: a command that keeps runs takes neither option.
         let Extras { waits, timeline: _, perfetto: _ } = extras;
         // The object's bytes stand for its place; the settings say whatever the own ones say.
-        let Scheduler { name, given: _, object, own: _, settings, values, changes } = scheduler;
+        let Scheduler { name, given: _, choice, object, own: _, settings, values, changes } = scheduler;
         let mut parts = BTreeMap::new();
         let mut part = |name: &str, value: String| parts.insert(name.to_string(), value);
         part("scheduler", name.clone());
         if let Some(object) = object {
             part("object's sha256", sha256(&[object]));
+        }
+        if let Some(choice) = choice {
+            part("scheduler of the object", choice.clone());
         }
         part("settings", format!("{settings:?} {values:?} {changes:?}"));
         part("workload", workload.clone());

@@ -1,15 +1,15 @@
 //! Schedulers by name: shipped ones, object files, and the kernel's own.
 
 use crate::compiler;
-use crate::entry::Entry;
+use crate::entry::{Entry, is_path, with_choice};
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::shipped::SCHEDULERS;
-use crate::suggest::did_you_mean;
 use crate::swap_scope;
-use schedlab_base::TimedSetting;
-use schedlab_bpf::btf::Kind;
-use schedlab_bpf::object::{Object, Table};
+use schedlab_base::{TimedSetting, did_you_mean};
+use schedlab_bpf::error::{LoadError, LoadErrorKind};
+use schedlab_bpf::object::{Object, Table, is_executable, scheduler_within};
+use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
 use schedlab_scx::{LeftToLoader, LoadOptions};
 use schedlab_trace::{Counter, SchedulerTable};
@@ -28,15 +28,17 @@ pub(crate) struct Scheduler {
     pub(crate) name: String,
     /// The shipped name or path.
     pub(crate) given: String,
+    /// Which scheduler of an object with several.
+    pub(crate) choice: Option<String>,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
     /// How many of the settings stand in its entry of `-s`: `--set` does not change those.
     pub(crate) own: usize,
-    /// Values of its entry and of `--set` in the order given, as the user wrote them.
+    /// Values of its entry, of `--set` and of `--set-at` (`TIME:VARIABLE`) in the order given, for results.
     pub(crate) settings: Vec<(String, String)>,
-    /// The same as the object spells them.
+    /// Those that hold from the start.
     pub(crate) values: Vec<(String, String)>,
-    /// `--set-at` values as the object spells them.
+    /// Those of `--set-at`.
     pub(crate) changes: Vec<TimedSetting>,
 }
 
@@ -49,6 +51,7 @@ impl Scheduler {
         let found = |object| Scheduler {
             name: name.to_string(),
             given: name.to_string(),
+            choice: None,
             object,
             own: 0,
             settings: Vec::new(),
@@ -69,10 +72,16 @@ impl Scheduler {
                 compiler::advice(name, None)
             )));
         }
-        if name.ends_with(".o") || name.contains('/') {
-            let bytes = input::object(name)
-                .map_err(|error| Failure::usage(format!("scheduler object {name}: {error}")))?;
-            return Ok(found(Some(Cow::Owned(bytes))));
+        let (path, choice) = with_choice(name);
+        if is_path(path) {
+            let object = object_file(path, choice)?;
+            if let Ok(mut parsed) = Object::parse(path, &object) {
+                parsed
+                    .choose(choice)
+                    .map_err(|error| Failure::usage(format!("scheduler object {path}: {error}")))?;
+            }
+            let choice = choice.map(str::to_string);
+            return Ok(Scheduler { choice, ..found(Some(Cow::Owned(object))) });
         }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
         let with_swap = names.iter().map(|name| format!("{name}{SWAP}"));
@@ -158,7 +167,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// An unknown scheduler, a setting of another form or for a scheduler that is not in
-    /// the list, a variable that is set twice, or any setting of the fair class.
+    /// the list, a variable that is set twice, what its object does not have or take, or any setting of the fair class.
     pub(crate) fn find_all(names: &[String], settings: &[String]) -> Result<Vec<Scheduler>, Failure> {
         let mut schedulers: Vec<Scheduler> =
             names.iter().map(|name| Scheduler::of_entry(name)).collect::<Result<_, _>>()?;
@@ -180,21 +189,21 @@ impl Scheduler {
                 )));
             }
         }
+        schedulers.iter().try_for_each(Scheduler::check_values)?;
         Ok(schedulers)
     }
 
-    /// Adds a setting, spelled as the object spells it: an enumerator may be shortened,
-    /// `profile=tsss` for `PROFILE_TSSS` and `2.4` for `PROFILE_2_4`.
+    /// Adds a setting.
     ///
     /// # Errors
     /// A variable that is set already, a name that no task has, or any of the fair class.
     pub(crate) fn set(&mut self, variable: &str, value: &str) -> Result<(), Failure> {
-        let Some(spelled) = self.spell(variable, value) else {
+        if self.object.is_none() {
             return Err(Failure::usage(format!(
                 "--set {variable}={value}: {FAIR} is the kernel's own class and has no tunables; \
                  write SCHEDULER:{variable}={value} to set another scheduler's"
             )));
-        };
+        }
         if let Some((_, first)) = self.settings.iter().find(|(name, _)| name == variable) {
             return Err(Failure::usage(format!(
                 "{variable}={first} and {variable}={value}: {} takes one value of {variable}; leave one of the two out",
@@ -203,15 +212,40 @@ impl Scheduler {
         }
         swap_scope::check(variable, value)?;
         self.settings.push((variable.to_string(), value.to_string()));
-        self.values.push((variable.to_string(), spelled));
+        self.values.push((variable.to_string(), value.to_string()));
         Ok(())
+    }
+
+    /// Has the object's types decide about the settings, before anything is run.
+    fn check_values(&self) -> Result<(), Failure> {
+        let changes = |object: &Object, (variable, value): &(String, String)| {
+            settings::changes(object, variable, value).map(drop)
+        };
+        self.check(|object| self.values.iter().try_for_each(|setting| changes(object, setting)))
+    }
+
+    fn check(&self, decide: impl FnOnce(&Object) -> Result<(), LoadError>) -> Result<(), Failure> {
+        // Another error of the object is told when it is loaded.
+        let Some(Ok(object)) = self.parsed() else { return Ok(()) };
+        let refused = |error: LoadError| Failure::usage(format!("scheduler {}", error.in_file(&self.name)));
+        decide(&object).map_err(refused)
+    }
+
+    /// Its object, read, with the scheduler that is meant; nothing for the fair class.
+    pub(crate) fn parsed(&self) -> Option<Result<Object, LoadError>> {
+        let parse = |bytes: &[u8]| {
+            let mut object = Object::parse(&self.name, bytes)?;
+            object.choose(self.choice.as_deref()).map_err(|error| error.in_file(&self.name))?;
+            Ok(object)
+        };
+        self.object.as_deref().map(parse)
     }
 }
 
 impl Scheduler {
     /// Counters with the meanings that the object gives them.
     pub(crate) fn counters(&self, values: impl Iterator<Item = (String, u64)>) -> Vec<Counter> {
-        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
+        let object = self.parsed().and_then(Result::ok);
         let known = object.as_ref().map(Object::counters).unwrap_or_default();
         let meaning = |name: &str| {
             let found = known.iter().find(|counter| counter.variable.name == name);
@@ -222,8 +256,7 @@ impl Scheduler {
 
     /// The tables that the object has, of the bytes that were found there; without those that are empty.
     pub(crate) fn tables(&self, found: &[(String, Vec<u8>)]) -> Vec<SchedulerTable> {
-        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
-        let Some(object) = object else { return Vec::new() };
+        let Some(Ok(object)) = self.parsed() else { return Vec::new() };
         let read = |table: Table<'_>| {
             let (name, bytes) = found.iter().find(|(name, _)| *name == table.variable.name)?;
             let rows = object.rows(&table, bytes);
@@ -242,31 +275,23 @@ impl Scheduler {
         if SCHEDULERS.iter().any(|shipped| [shipped.object, shipped.swap].contains(&bytes)) {
             return None;
         }
-        let object = Object::parse(&self.name, bytes).ok()?;
+        let object = self.parsed()?.ok()?;
         Some(LeftToLoader::of(&object, &self.values)).filter(|left| !left.is_nothing())
-    }
-
-    /// A value as the object spells it; nothing where there is no object.
-    fn spell(&self, variable: &str, value: &str) -> Option<String> {
-        let bytes = self.object.as_ref()?;
-        // Another error of the object is told when it is loaded.
-        let object = Object::parse(&self.name, bytes).ok();
-        let spelled = object.and_then(|object| enumerator(&object, variable, value));
-        Some(spelled.unwrap_or_else(|| value.to_string()))
     }
 
     /// Adds the values of `--set-at`.
     ///
     /// # Errors
-    /// Any value for the fair class.
+    /// What the object does not have, or does not take while it runs, and any value for the fair class.
     pub(crate) fn change(&mut self, changes: &[TimedSetting]) -> Result<(), Failure> {
         for change in changes {
-            let Some(value) = self.spell(&change.variable, &change.value) else {
+            if self.object.is_none() {
                 let text = format!("--set-at {change}: {FAIR} is the kernel's own class and has no tunables");
                 return Err(Failure::usage(text));
-            };
+            }
+            self.check(|object| settings::timed_changes(object, change).map(drop))?;
             self.settings.push((format!("{}:{}", change.at, change.variable), change.value.clone()));
-            self.changes.push(TimedSetting { value, ..change.clone() });
+            self.changes.push(change.clone());
         }
         Ok(())
     }
@@ -274,7 +299,7 @@ impl Scheduler {
     /// How the simulator loads it.
     pub(crate) fn load_options(&self) -> LoadOptions {
         let (settings, changes) = (self.values.clone(), self.changes.clone());
-        LoadOptions { settings, changes, ..LoadOptions::default() }
+        LoadOptions { scheduler: self.choice.clone(), settings, changes, ..LoadOptions::default() }
     }
 
     /// How a kernel gets its object, `bytes`.
@@ -282,30 +307,10 @@ impl Scheduler {
         SchedulerObject {
             name: self.name.clone(),
             bytes: bytes.to_vec(),
+            scheduler: self.choice.clone(),
             settings: self.values.clone(),
             changes: self.changes.clone(),
         }
-    }
-
-    /// Adds to a failure of loading what its cure may be: the tunable nearest to one that the object does not have.
-    pub(crate) fn with_near_tunable(&self, mut failure: Failure) -> Failure {
-        let object = self.object.as_ref().and_then(|bytes| Object::parse(&self.name, bytes).ok());
-        let Some(object) = object else { return failure };
-        let set = self
-            .settings
-            .iter()
-            .map(|(name, _)| name.rsplit_once(':').map_or(name.as_str(), |(_, name)| name));
-        let root = |name: &str| name.split(['.', '[']).next().unwrap_or(name).to_string();
-        let is_unknown = |name: &String| {
-            failure.text.contains(&format!("no tunable `{name}`"))
-                || failure.text.contains(&format!("no variable {name};"))
-        };
-        if let Some(unknown) = set.map(root).find(is_unknown) {
-            let near =
-                did_you_mean(&unknown, schedlab_scx::tunables(&object).iter().map(|known| &known.name));
-            failure.text.push_str(&near);
-        }
-        failure
     }
 
     /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user
@@ -328,6 +333,21 @@ impl Scheduler {
     }
 }
 
+/// The bytes of the object that a file is, or that a scheduler's own program carries.
+fn object_file(path: &str, choice: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let refused = |error: String| Failure::usage(format!("scheduler object {path}: {error}"));
+    let bytes = input::object_or_program(path).map_err(|error| refused(error.to_string()))?;
+    if !is_executable(&bytes) {
+        return Ok(bytes);
+    }
+    match scheduler_within(&bytes, choice) {
+        Ok(object) => Ok(object.to_vec()),
+        Err(error) if error.kind == LoadErrorKind::Unresolved => Err(refused(error.to_string())),
+        // What is no object or damaged is told when it is loaded.
+        Err(_) => Ok(bytes),
+    }
+}
+
 /// True for a name that stands for a scheduler wherever it is given.
 pub(crate) fn is_shipped(name: &str) -> bool {
     let policy = name.strip_suffix(SWAP).unwrap_or(name);
@@ -346,23 +366,6 @@ fn split_setting(setting: &str) -> Result<(Option<&str>, &str, &str), Failure> {
         return Err(form());
     }
     Ok((scope, variable, value))
-}
-
-/// The full name of an enumerator that the user gave in short, if there is exactly
-/// one.
-fn enumerator(object: &Object, variable: &str, value: &str) -> Option<String> {
-    let btf = object.btf();
-    let (Kind::Enum(values) | Kind::Enum64(values)) = btf.resolved(object.variable(variable)?.ty?) else {
-        return None;
-    };
-    let plain = |text: &str| text.to_ascii_lowercase().replace(['.', '-'], "_");
-    let wanted = plain(value);
-    let mut matches = values.values.iter().map(|known| btf.enumerator_name(known)).filter(|known| {
-        let known = plain(known);
-        known == wanted || known.strip_suffix(&wanted).is_some_and(|head| head.ends_with('_'))
-    });
-    let first = matches.next()?.to_string();
-    matches.next().is_none().then_some(first)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::host_machine::{self, HOST};
 use crate::machine_file::{self, MachineFile};
-use crate::suggest::did_you_mean;
+use schedlab_base::did_you_mean;
 use std::path::Path;
 
 /// A scheduler that is built in.

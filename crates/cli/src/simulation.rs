@@ -6,12 +6,12 @@ use crate::defect;
 use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::Scheduler;
-use crate::suggest::did_you_mean;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
 use crate::trust::{provenance, unconfigured};
 use crate::workload;
+use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs};
 use schedlab_bpf::Compiler;
 use schedlab_report::{Document, SampleSink, read_samples};
@@ -143,7 +143,6 @@ impl Simulation {
         BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
             .map(Class::Ext)
             .map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
-            .map_err(|failure| self.scheduler.with_near_tunable(failure))
     }
 
     /// Runs it with its extras.

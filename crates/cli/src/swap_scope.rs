@@ -3,7 +3,7 @@
 use crate::args::SwapArgs;
 use crate::failure::Failure;
 use crate::scheduler::{SWAP, Scheduler};
-use crate::suggest::did_you_mean;
+use schedlab_base::did_you_mean;
 use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::object::Object;
 

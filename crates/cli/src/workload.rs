@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::input;
-use crate::suggest::did_you_mean;
 use schedlab_base::DurationNs;
+use schedlab_base::did_you_mean;
 use schedlab_workload::{End, Scenario, catalog, file, rtapp};
 use std::path::Path;
 

@@ -18,6 +18,7 @@ use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
+use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{
     SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_OPS_SWITCH_PARTIAL, SCX_WATCHDOG_MAX_TIMEOUT_SECS,
@@ -37,6 +38,8 @@ const RESCUE_QUANTUM_US: std::ops::RangeInclusive<u64> = 1000..=100_000;
 /// What loading may depend on besides the object.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
+    /// Which scheduler of an object with several, as [`Object::choose`] takes it.
+    pub scheduler: Option<String>,
     /// `--set` values in the order given; later ones win.
     pub settings: Vec<(String, String)>,
     /// `--set-at` values, in any order: what the scheduler's user space writes into variables while it runs.
@@ -53,6 +56,7 @@ pub struct LoadOptions {
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
+            scheduler: None,
             settings: Vec::new(),
             changes: Vec::new(),
             budget: DEFAULT_BUDGET,
@@ -132,9 +136,9 @@ impl BpfScheduler {
 }
 
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
+    object.choose(options.scheduler.as_deref())?;
     let nr_cpus = machine.cpu_count();
-    let settings = settings::prepare(object, &options.settings, nr_cpus)?;
-    let changes = settings::changes(object, &options.changes)?;
+    let settings = settings::prepare(object, &options.settings, nr_cpus);
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     mem.set_limit(options.guest_memory);
@@ -142,7 +146,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
     kernel.ksyms = state.ksyms();
     let mut image = link::link(object, &kernel, &settings, &mut mem)?;
-    let writes = changes.iter().map(|change| write_of(change, &image)).collect::<Result<_, _>>()?;
+    let writes = writes(&options.changes, object, &image)?;
     let table = take_ops(&mut image)?;
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let ops = callbacks(&table, cid_form);
@@ -190,37 +194,34 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     })
 }
 
-/// A change as the bytes that are written.
-fn write_of(change: &TimedSetting, image: &Image) -> Result<Write, LoadError> {
-    let encoded = image.encode_variable(&change.variable, &change.value);
-    let (addr, bytes) = encoded.map_err(|problem| {
-        let cure = "give a value of the variable's type";
-        LoadError::new(LoadErrorKind::Setting, format!("setting `{change}`"), problem, cure)
-    })?;
-    Ok(Write { at: TimeNs::ZERO + change.at, addr, bytes })
+/// What is written into variables while the scheduler runs, in order of time.
+fn writes(changes: &[TimedSetting], object: &Object, image: &Image) -> Result<Vec<Write>, LoadError> {
+    let mut writes = Vec::new();
+    for change in changes {
+        for part in timed_changes(object, change)? {
+            let Change::Bytes { of: Holder::Variable(name), offset, bytes } = part else { continue };
+            let Some(variable) = image.variables.get(&name) else { continue };
+            let addr = variable.addr.offset(offset);
+            writes.push(Write { at: TimeNs::ZERO + change.at, addr, bytes });
+        }
+    }
+    writes.sort_by_key(|write| write.at);
+    Ok(writes)
 }
 
-/// The one table of scheduler operations.
+/// The table of the scheduler's operations, the only one that is left.
 fn take_ops(image: &mut Image) -> Result<StructOps, LoadError> {
     let is_scheduler =
         |table: &StructOps| matches!(table.type_name.as_str(), "sched_ext_ops" | "sched_ext_ops_cid");
-    let mut tables: Vec<StructOps> = image.struct_ops.drain(..).filter(is_scheduler).collect();
-    let place = "section .struct_ops.link";
-    match (tables.pop(), tables.len()) {
-        (Some(table), 0) => Ok(table),
-        (Some(_), more) => Err(LoadError::new(
-            LoadErrorKind::Unsupported,
-            place,
-            format!("{} schedulers in one object", more + 1),
-            "keep one struct sched_ext_ops",
-        )),
-        (None, _) => Err(LoadError::new(
+    let table = image.struct_ops.drain(..).find(is_scheduler);
+    table.ok_or_else(|| {
+        LoadError::new(
             LoadErrorKind::Unresolved,
-            place,
+            "section .struct_ops.link",
             "there is no scheduler in this object",
             "define a struct sched_ext_ops in SEC(\".struct_ops.link\")",
-        )),
-    }
+        )
+    })
 }
 
 fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {

@@ -88,7 +88,8 @@ pub fn requirements(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<R
     let machine = Machine::uniform("check", 2);
     let loaded = BpfScheduler::load(name, bytes, options, &machine);
     let calls = loaded.as_ref().map(|scheduler| Calls::of(&scheduler.image)).unwrap_or_default();
-    let table = object.struct_ops().first();
+    let called = |name: &str| object.struct_ops().iter().find(|table| object.is_called(table, name));
+    let table = options.scheduler.as_deref().map_or(object.struct_ops().first(), called);
     Ok(Requirements {
         scheduler: loaded.as_ref().ok().map(|scheduler| scheduler.info.name.clone()),
         ops_type: table.map(|table| table.type_name.clone()),

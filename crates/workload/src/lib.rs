@@ -15,7 +15,6 @@ mod cursor;
 mod measure;
 mod program;
 mod scenario;
-mod suggest;
 
 pub use background::STARTERS;
 pub use cursor::{CURSOR_WORDS, Cursor};
@@ -30,4 +29,3 @@ pub use scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
     ScenarioError, SemKind, Semaphore, TaskSpec, Watched,
 };
-pub use suggest::did_you_mean;

@@ -1,6 +1,7 @@
 //! Sizes and places: how large a type is, where a member lies, what a path such as `a[3].x` names.
 
 use super::*;
+use schedlab_base::did_you_mean;
 
 /// Most members looked at in one search (chosen: far above any real struct; unnamed structs that nest many times over
 /// would make a hostile file's search endless).
@@ -109,6 +110,18 @@ impl Btf {
     /// # Errors
     /// A sentence that says which step fails.
     pub fn at_path(&self, root: TypeId, path: &str) -> Result<MemberAt, String> {
+        self.walk(root, path, false)
+    }
+
+    /// The same where `root` is an array whose length is not known yet: its first index may be any.
+    ///
+    /// # Errors
+    /// As of [`Btf::at_path`].
+    pub fn at_path_of_any_length(&self, root: TypeId, path: &str) -> Result<MemberAt, String> {
+        self.walk(root, path, true)
+    }
+
+    fn walk(&self, root: TypeId, path: &str, mut any_index: bool) -> Result<MemberAt, String> {
         let mut at = MemberAt { ty: root, bit_offset: 0, bitfield: 0 };
         let mut rest = path;
         while !rest.is_empty() {
@@ -118,19 +131,19 @@ impl Btf {
                 let Kind::Array(array) = self.resolved(at.ty) else {
                     return Err(format!("`[{index}]` on something that is no array"));
                 };
-                if index >= u64::from(array.count) {
+                if index >= u64::from(array.count) && !any_index {
                     return Err(format!("index {index} of an array of {}", array.count));
                 }
                 let size = self.size_of(array.elem).ok_or("elements of unknown size")?;
+                any_index = false;
                 let step = index.checked_mul(size).and_then(|b| b.checked_mul(8)).ok_or("too far")?;
                 let bit_offset = at.bit_offset.checked_add(step).ok_or("too far")?;
                 at = MemberAt { ty: array.elem, bit_offset, bitfield: 0 };
                 rest = tail;
             } else if let Some(after) = rest.strip_prefix('.') {
                 let end = after.find(['.', '[']).unwrap_or(after.len());
-                let inner = self
-                    .member(at.ty, &after[..end])
-                    .ok_or_else(|| format!("there is no member `{}`", &after[..end]))?;
+                let inner =
+                    self.member(at.ty, &after[..end]).ok_or_else(|| self.no_member(at.ty, &after[..end]))?;
                 at = MemberAt { bit_offset: at.bit_offset.saturating_add(inner.bit_offset), ..inner };
                 rest = &after[end..];
             } else {
@@ -138,6 +151,12 @@ impl Btf {
             }
         }
         Ok(at)
+    }
+
+    /// The sentence for a member that a type does not have.
+    fn no_member(&self, ty: TypeId, name: &str) -> String {
+        let near = did_you_mean(name, self.members(ty).iter().map(|member| self.member_name(member)));
+        format!("there is no member `{name}` in {}{near}", self.spell(self.resolve(ty)))
     }
 
     /// The type as C writes it, without its body: `struct task_struct *`, `u64`, `int [4]`.
@@ -201,7 +220,8 @@ mod tests {
         assert_eq!(btf.at_path(outer, ".a[3]").map(|m| m.offset()), Ok(12));
         assert_eq!(btf.at_path(outer, ".n.y").map(|m| m.offset()), Ok(28));
         assert!(btf.at_path(outer, ".a[4]").unwrap_err().contains("array of 4"));
-        assert!(btf.at_path(outer, ".q").unwrap_err().contains("no member `q`"));
+        assert!(btf.at_path(outer, ".q").unwrap_err().contains("no member `q` in struct outer"));
+        assert!(btf.at_path(outer, ".n[0]").is_err());
         assert!(btf.at_path(outer, "q").is_err());
     }
 }

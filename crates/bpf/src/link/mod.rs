@@ -29,6 +29,7 @@ use crate::limits::Steps;
 use crate::maps::{MapId, MapTable};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::{Object, ProgramKind};
+use crate::settings::root_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an object is loaded against: the kernel as far as objects can see it.
@@ -241,24 +242,17 @@ impl<'a> Linker<'a> {
 
     /// Creates the declared maps and, for maps of maps, the inner ones that they name.
     fn create_maps(&mut self, settings: &Settings, mem: &mut Memory) -> Result<(), LoadError> {
-        if let Some(name) = settings.unknown_map(self.object) {
-            let problem = format!("there is no map `{name}` to resize");
-            return Err(LoadError::new(
-                LoadErrorKind::Setting,
-                "settings",
-                problem,
-                "name a map of the object",
-            ));
-        }
         for def in self.object.maps() {
             let mut def = def.clone();
-            def.max_entries = settings.map_entries(&def.name).unwrap_or(def.max_entries);
+            let place = format!("section .maps, map `{}`", def.name);
+            def.max_entries = settings.max_entries(self.object, &def.name)?.unwrap_or(def.max_entries);
+            if def.max_entries == 0 && def.map_type.needs_entries() {
+                let problem = "max_entries is 0: the scheduler's own loader sets it";
+                let cure = format!("add --set map.{}.max_entries=N", def.name);
+                return Err(LoadError::new(LoadErrorKind::Setting, place, problem, cure));
+            }
             let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
-                let cure = match problem.as_str() {
-                    "max_entries is 0" => "its own loader gives it a size before loading: resize the map",
-                    _ => "use a map type and size that the simulator models",
-                };
-                LoadError::unsupported(format!("section .maps, map `{}`", def.name), problem, cure)
+                LoadError::unsupported(place, problem, "use a map type and size that the simulator models")
             })?;
             self.map_ids.push(id);
         }
@@ -370,7 +364,7 @@ impl Image {
     /// # Errors
     /// A sentence: no such variable, or not a number.
     pub fn read_variable(&self, path: &str, mem: &Memory) -> Result<u64, String> {
-        let name = settings::root_of(path);
+        let name = root_of(path);
         let variable = self.variables.get(name).ok_or_else(|| format!("there is no variable `{name}`"))?;
         let ty = variable.ty.ok_or_else(|| format!("the type of `{name}` is not known"))?;
         let at = self.types.at_path(ty, &path[name.len()..])?;
@@ -386,19 +380,6 @@ impl Image {
         let bytes = mem.slice(addr.offset(at.offset()), size).map_err(|e| e.to_string())?;
         settings::number_of(&self.types, at, bytes)
             .ok_or_else(|| format!("a {} is no number", self.types.spell(at.ty)))
-    }
-
-    /// Where a variable, or an element or member of one, is, and the bytes that `value` (as for [`Settings::set`]) has
-    /// there.
-    ///
-    /// # Errors
-    /// A sentence: no such variable, or a value that does not fit.
-    pub fn encode_variable(&self, path: &str, value: &str) -> Result<(GuestAddr, Vec<u8>), String> {
-        let name = settings::root_of(path);
-        let variable = self.variables.get(name).ok_or_else(|| format!("there is no variable `{name}`"))?;
-        let ty = variable.ty.ok_or_else(|| format!("the type of `{name}` is not known"))?;
-        let at = self.types.at_path(ty, &path[name.len()..])?;
-        Ok((variable.addr.offset(at.offset()), settings::encode(&self.types, &at, value)?))
     }
 
     /// Reads a member (`.base.pid`, `.hist[2]`) of the object's struct `name` at an address, as a number.

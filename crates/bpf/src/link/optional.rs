@@ -4,9 +4,9 @@
 //! has that value once all settings are made: `detect=DETECT_PAPER`. So a way of working that needs hooks of its own
 //! costs nothing where it is not chosen. Any other loader leaves these programs out.
 
-use super::settings;
 use crate::error::LoadError;
 use crate::object::{Object, Program, Variable};
+use crate::settings;
 
 /// What the tag of an optional program begins with.
 const TAG: &str = "loaded_if:";
@@ -35,5 +35,5 @@ pub fn is_loaded(
     let ty = variable.ty.ok_or_else(|| malformed("the constant's type is not known"))?;
     let at = object.btf().at_path(ty, "").map_err(|problem| malformed(&problem))?;
     let wanted = settings::encode(object.btf(), &at, wanted).map_err(|problem| malformed(&problem))?;
-    Ok(value(variable).is_some_and(|bytes| bytes == wanted))
+    Ok(value(variable).is_some_and(|bytes| wanted == [(0, bytes)]))
 }

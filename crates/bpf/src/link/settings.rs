@@ -4,13 +4,13 @@ use crate::btf::{Btf, Kind, MemberAt};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::{Object, StructOpsVar};
-use std::collections::BTreeMap;
+use crate::settings::{Change, Holder, changes};
 
-/// Values for variables, by name; also for elements and members: `weights[3]`, `limits.max`.
+/// Values for what an object declares, as [`crate::settings`] has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    values: BTreeMap<String, String>,
-    map_entries: BTreeMap<String, u32>,
+    /// In the order in which they were given first.
+    values: Vec<(String, String)>,
 }
 
 impl Settings {
@@ -19,34 +19,29 @@ impl Settings {
         Settings::default()
     }
 
-    /// Sets a variable. A value is a number (decimal, `0x` hexadecimal, `-` negative), `true` or `false`, the name of a
-    /// value of the variable's enumeration, or text for an array of characters. A later one replaces an earlier.
-    /// Members of a struct_ops table can be set too, as loaders do with flags and time-outs: `qmap_ops.flags`.
-    pub fn set(&mut self, variable: &str, value: &str) -> &mut Settings {
-        self.values.insert(variable.to_string(), value.to_string());
+    /// Sets a variable, a member of a struct_ops table or a map's size, in the forms of [`crate::settings`]. A later value of the same name
+    /// replaces an earlier one.
+    pub fn set(&mut self, path: &str, value: &str) -> &mut Settings {
+        match self.values.iter_mut().find(|(known, _)| known == path) {
+            Some((_, known)) => *known = value.to_string(),
+            None => self.values.push((path.to_string(), value.to_string())),
+        }
         self
     }
 
-    /// Gives a map another number of entries, as loaders do for maps that are sized by the number of CPUs.
-    pub fn resize_map(&mut self, map: &str, max_entries: u32) -> &mut Settings {
-        self.map_entries.insert(map.to_string(), max_entries);
-        self
-    }
-
-    /// The number of entries that [`Settings::resize_map`] gave.
-    pub(super) fn map_entries(&self, map: &str) -> Option<u32> {
-        self.map_entries.get(map).copied()
-    }
-
-    /// The first resized map that the object does not declare.
-    pub(super) fn unknown_map<'a>(&'a self, object: &Object) -> Option<&'a str> {
-        let declared = |name: &str| object.maps().iter().any(|m| m.name == name);
-        self.map_entries.keys().map(String::as_str).find(|name| !declared(name))
-    }
-
-    /// All settings of variables, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(k, v)| (k.as_str(), v.as_str()))
+    /// The number of entries that a map gets.
+    pub(super) fn max_entries(&self, object: &Object, map: &str) -> Result<Option<u32>, LoadError> {
+        let mut found = None;
+        for (path, value) in &self.values {
+            for change in changes(object, path, value)? {
+                if let Change::MapSize { map: name, max_entries } = change
+                    && name == map
+                {
+                    found = Some(max_entries);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Writes all values into their variables.
@@ -57,141 +52,44 @@ impl Settings {
         mem: &mut Memory,
     ) -> Result<(), LoadError> {
         for (path, value) in &self.values {
-            if object.struct_ops().iter().any(|var| var.name == root_of(path)) {
-                // Written by `apply_to_table`.
-                continue;
-            }
-            let fail = |problem: String, cure: &str| {
+            let fail = |problem: &str, cure: &str| {
                 LoadError::new(LoadErrorKind::Setting, format!("setting `{path}={value}`"), problem, cure)
             };
-            let name = root_of(path);
-            let (Some(variable), Some(addr)) = (object.variable(name), address(name)) else {
-                let cure = format!("variables that can be set: {}", names(object));
-                return Err(fail(format!("there is no variable `{name}`"), &cure));
-            };
-            let Some(ty) = variable.ty else {
-                return Err(fail("the type of the variable is not known".into(), "compile with -g"));
-            };
-            let btf = object.btf();
-            let at =
-                btf.at_path(ty, &path[name.len()..]).map_err(|e| fail(e, "name an element or a member"))?;
-            let end = btf.size_of(at.ty).and_then(|size| size.checked_add(at.offset()));
-            if end.is_none_or(|end| end > variable.size) {
-                return Err(fail("the type does not fit into the variable".into(), "build the object again"));
+            for change in changes(object, path, value)? {
+                let Change::Bytes { of: Holder::Variable(name), offset, bytes } = change else { continue };
+                let variable = object.variable(&name).zip(address(&name));
+                let (variable, addr) = variable.ok_or_else(|| fail("the variable has no place", ""))?;
+                let end = offset.checked_add(bytes.len() as u64);
+                if end.is_none_or(|end| end > variable.size) {
+                    let cure = format!("{name} has {} bytes here", variable.size);
+                    return Err(fail("there is no such element", &cure));
+                }
+                mem.write(addr.offset(offset), &bytes).map_err(|error| fail(&error.to_string(), ""))?;
             }
-            let bytes =
-                encode(btf, &at, value).map_err(|e| fail(e, "give a value of the variable's type"))?;
-            mem.write(addr.offset(at.offset()), &bytes).map_err(|e| fail(e.to_string(), ""))?;
         }
         Ok(())
     }
-}
 
-impl Settings {
     /// The bytes of a struct_ops table with the settings of its members (`qmap_ops.flags=2`) written in.
-    pub(super) fn apply_to_table(&self, var: &StructOpsVar, btf: &Btf) -> Result<Vec<u8>, LoadError> {
+    pub(super) fn apply_to_table(&self, object: &Object, var: &StructOpsVar) -> Result<Vec<u8>, LoadError> {
         let mut data = var.data.clone();
-        for (path, value) in self.values.iter().filter(|(path, _)| root_of(path) == var.name) {
-            let write = |data: &mut [u8]| {
-                let at = btf.at_path(var.ty, &path[var.name.len()..])?;
-                if matches!(btf.resolved(at.ty), Kind::Ptr(_)) {
-                    return Err("a function cannot be set".to_string());
+        for (path, value) in &self.values {
+            for change in changes(object, path, value)? {
+                let Change::Bytes { of: Holder::Table(name), offset, bytes } = change else { continue };
+                if name != var.name {
+                    continue;
                 }
-                let bytes = encode(btf, &at, value)?;
-                let from = at.offset() as usize;
+                let from = offset as usize;
                 let place = from.checked_add(bytes.len()).and_then(|end| data.get_mut(from..end));
-                place.ok_or("the member lies outside the table")?.copy_from_slice(&bytes);
-                Ok(())
-            };
-            write(&mut data).map_err(|problem| {
-                let place = format!("setting `{path}={value}`");
-                LoadError::new(
-                    LoadErrorKind::Setting,
-                    place,
-                    problem,
-                    "name a member that is a number or a text",
-                )
-            })?;
+                let place = place.ok_or_else(|| {
+                    let place = format!("setting `{path}={value}`");
+                    LoadError::malformed(place, "the member lies outside the table")
+                })?;
+                place.copy_from_slice(&bytes);
+            }
         }
         Ok(data)
     }
-}
-
-/// The variable that a path begins with.
-pub(super) fn root_of(path: &str) -> &str {
-    &path[..path.find(['[', '.']).unwrap_or(path.len())]
-}
-
-/// Names for a message: `const volatile` tunables, without those that loaders fill.
-fn names(object: &Object) -> String {
-    let names: Vec<&str> = object
-        .variables()
-        .filter(|v| v.section.starts_with(".rodata") && v.global && !v.name.starts_with("__"))
-        .map(|v| v.name.as_str())
-        .collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
-}
-
-/// A number as its variable stores it.
-pub(super) fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<u8>, String> {
-    if at.bitfield != 0 {
-        return Err("a bit field cannot be set".into());
-    }
-    let spelled = btf.spell(at.ty);
-    match btf.resolved(at.ty) {
-        Kind::Int(int) => {
-            let value = parse_number(text).ok_or_else(|| format!("`{text}` is no number for {spelled}"))?;
-            let bits = u32::from(int.bits).min(int.size * 8);
-            fits(value, if int.is_bool { 1 } else { bits }, int.signed)
-                .then(|| value.to_le_bytes()[..int.size as usize].to_vec())
-                .ok_or_else(|| format!("{text} does not fit into {spelled}"))
-        }
-        Kind::Enum(e) | Kind::Enum64(e) => {
-            let named =
-                e.values.iter().find(|v| btf.enumerator_name(v) == text).map(|v| i128::from(v.value as i64));
-            let value = named.or_else(|| parse_number(text)).ok_or_else(|| {
-                let known: Vec<_> = e.values.iter().map(|v| btf.enumerator_name(v)).collect();
-                format!("`{text}` is none of {}", known.join(", "))
-            })?;
-            fits(value, e.size * 8, value < 0)
-                .then(|| value.to_le_bytes()[..e.size as usize].to_vec())
-                .ok_or_else(|| format!("{text} does not fit into {spelled}"))
-        }
-        Kind::Array(array) if btf.size_of(array.elem) == Some(1) => {
-            let mut bytes = text.as_bytes().to_vec();
-            if bytes.len() >= array.count as usize {
-                return Err(format!("text of {} bytes for {spelled}", bytes.len()));
-            }
-            bytes.resize(array.count as usize, 0);
-            Ok(bytes)
-        }
-        _ => Err(format!("a variable of type {spelled} cannot be set as a whole")),
-    }
-}
-
-fn parse_number(text: &str) -> Option<i128> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text),
-    };
-    match digits {
-        "true" if sign == 1 => return Some(1),
-        "false" if sign == 1 => return Some(0),
-        _ => {}
-    }
-    let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        None => digits.replace('_', "").parse::<u64>().ok()?,
-    };
-    Some(sign * i128::from(value))
-}
-
-fn fits(value: i128, bits: u32, signed: bool) -> bool {
-    if bits > 64 {
-        return value >= 0;
-    }
-    let (low, high) = if signed { (-(1i128 << (bits - 1)), 1i128 << (bits - 1)) } else { (0, 1i128 << bits) };
-    bits > 0 && value >= low && value < high
 }
 
 /// The number that these bytes of the variable hold; sign-extended where the type is signed.
@@ -215,26 +113,4 @@ pub(super) fn number_of(btf: &Btf, at: &MemberAt, bytes: &[u8]) -> Option<u64> {
     };
     let top = (value >> skip).checked_shl(64 - width)?;
     Some(if signed { ((top as i64) >> (64 - width)) as u64 } else { top >> (64 - width) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_in_all_spellings() {
-        assert_eq!(parse_number("20_000"), Some(20_000));
-        assert_eq!(parse_number("0xff"), Some(255));
-        assert_eq!(parse_number("-3"), Some(-3));
-        assert_eq!(parse_number("true"), Some(1));
-        assert_eq!(parse_number("5ms"), None);
-        assert_eq!(parse_number(""), None);
-    }
-
-    #[test]
-    fn values_outside_the_type_are_refused() {
-        assert!(fits(255, 8, false) && !fits(256, 8, false) && !fits(-1, 8, false));
-        assert!(fits(-128, 8, true) && !fits(128, 8, true));
-        assert!(fits(i128::from(u64::MAX), 64, false));
-    }
 }

@@ -40,7 +40,7 @@ impl Checked {
 impl Linker<'_> {
     pub(super) fn check_struct_ops(&self, settings: &Settings) -> Result<Vec<Checked>, LoadError> {
         let table = |var: &StructOpsVar| {
-            let data = settings.apply_to_table(var, self.object.btf())?;
+            let data = settings.apply_to_table(self.object, var)?;
             self.check_table(&StructOpsVar { data, ..var.clone() })
         };
         self.object.struct_ops().iter().map(table).collect()

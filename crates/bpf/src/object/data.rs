@@ -85,7 +85,7 @@ pub(crate) fn is_data_section(name: &str) -> bool {
 }
 
 /// Where clang puts variables of address space 1: the arena.
-pub(crate) const ARENA_SECTION: &str = ".addr_space.1";
+pub const ARENA_SECTION: &str = ".addr_space.1";
 
 /// (name, type, linkage) of the variables of a section, by its BTF record.
 fn declared<'a>(btf: &'a Btf, section: &str) -> Vec<(&'a str, TypeId, Linkage)> {

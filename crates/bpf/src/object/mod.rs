@@ -2,14 +2,17 @@
 //!
 //! Nothing here depends on a kernel; joining an object to one is `link`.
 
+mod choice;
 mod data;
 pub(crate) mod elf;
+mod embedded;
 mod maps;
 mod program;
 mod tables;
 
-pub(crate) use data::{ARENA_SECTION, is_data_section, little_endian};
-pub use data::{Extern, ExternKind, StructOpsVar, Variable};
+pub use data::{ARENA_SECTION, Extern, ExternKind, StructOpsVar, Variable};
+pub(crate) use data::{is_data_section, little_endian};
+pub use embedded::{is_executable, scheduler_within};
 pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
@@ -73,7 +76,9 @@ impl Object {
     /// `NotAnObject` for other files, `Malformed` for damaged ones, `Unsupported` for old or foreign conventions.
     /// Never panics, whatever the bytes.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Object, LoadError> {
-        Self::parse_unnamed(bytes)
+        let whole = || embedded::parts_of_program(bytes).map_or(Ok(()), |parts| parts.map(drop));
+        whole()
+            .and_then(|()| Self::parse_unnamed(bytes))
             .map(|o| Object { file: name.to_string(), ..o })
             .map_err(|e| e.in_file(name))
     }
@@ -199,20 +204,13 @@ impl Object {
         little_endian(table.content(&self.btf, found))
     }
 
-    /// Gives a map its number of entries, as loaders do for maps whose size depends on the machine; false without
-    /// such a map.
-    pub fn set_max_entries(&mut self, map: &str, max_entries: u32) -> bool {
-        let found = self.maps.iter_mut().find(|m| m.name == map);
-        found.map(|m| m.max_entries = max_entries).is_some()
-    }
-
     /// Arrays that loaders give a length: each is declared with one element and stands alone in a section that has its
     /// name (`SEC(".data.X") X[1]`), which is how `RESIZABLE_ARRAY()` of the sched_ext headers declares them.
     pub fn resizable_arrays(&self) -> Vec<&Variable> {
         self.variables.iter().filter(|variable| self.is_resizable(variable)).collect()
     }
 
-    fn is_resizable(&self, v: &Variable) -> bool {
+    pub(crate) fn is_resizable(&self, v: &Variable) -> bool {
         let is_array = |ty| matches!(self.btf.resolved(ty), Kind::Array(array) if array.count == 1);
         [".data.", ".rodata.", ".bss."].iter().any(|p| v.section.strip_prefix(p) == Some(v.name.as_str()))
             && v.offset == 0

@@ -30,7 +30,10 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     let Some(bytes) = &scheduler.object else {
         return Err(Failure::usage("eevdf is the kernel's own class: there is no object to check"));
     };
-    let object = Object::parse(&args.object, bytes).map_err(refusal)?;
+    let mut object = Object::parse(&args.object, bytes).map_err(refusal)?;
+    if scheduler.choice.is_some() {
+        object.choose(scheduler.choice.as_deref()).map_err(refusal)?;
+    }
     if !args.as_guest {
         output::print(&needs(&object))?;
     }
@@ -117,7 +120,6 @@ fn simulator(scheduler: &Scheduler, bytes: &[u8], args: &CheckArgs) -> Result<St
     let options = LoadOptions { guest_memory: args.guest_memory.0, ..scheduler.load_options() };
     let load = || BpfScheduler::load(&scheduler.name, bytes, &options, &machine);
     defect::guard(|| what.clone(), || load().map(|_| String::new()).map_err(refusal))
-        .map_err(|failure| scheduler.with_near_tunable(failure))
 }
 
 /// An object that the simulator does not take fails the check. What is no answer about the object is told as in a run:
@@ -137,7 +139,7 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
             Ok(format!("{} programs, {walked} instructions walked", programs.len()))
         }
         Err(error @ (LoadError::NoSchedExt { .. } | LoadError::NotPrivileged)) => Err(error.into()),
-        Err(error) => Err(scheduler.with_near_tunable(Failure::failed(error.to_string()))),
+        Err(error) => Err(Failure::failed(error.to_string())),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::host_machine;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS, SWAP_TUNABLES};
-use crate::suggest::did_you_mean;
 use schedlab_base::Machine;
+use schedlab_base::did_you_mean;
 use schedlab_workload::catalog;
 
 /// Prints the lists.

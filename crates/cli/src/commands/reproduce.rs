@@ -10,10 +10,10 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, ejection};
-use crate::suggest::did_you_mean;
 use crate::sweep::sweep;
 use crate::trust::strict;
 use schedlab_base::Machine;
+use schedlab_base::did_you_mean;
 use schedlab_report::{
     Document as ResultDocument, LEAST_EFFECT, compare, reproduction_text, sensitivity_text,
 };

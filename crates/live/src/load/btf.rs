@@ -22,29 +22,8 @@ pub(super) struct Variable {
     pub(super) section: &'static str,
     pub(super) offset: usize,
     pub(super) size: usize,
-    pub(super) kind: Kind,
-    /// Declared `volatile`: it is set from outside.
-    pub(super) volatile: bool,
-}
-
-/// What a variable holds, as far as values can be given by name or text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Int {
-        signed: bool,
-    },
-    Bool,
-    Enum {
-        enumerators: Vec<(String, i64)>,
-        signed: bool,
-    },
-    /// Array of characters.
-    Text,
-    /// Members by name: offset, size, kind is not needed by anyone.
-    Struct {
-        members: Vec<(String, usize, usize)>,
-    },
-    Other,
+    /// Members of a structure: name, offset, size.
+    pub(super) members: Vec<(String, usize, usize)>,
 }
 
 /// Data sections, most constant first.
@@ -90,11 +69,6 @@ impl Btf<'_> {
         SECTIONS.iter().flat_map(|section| self.section(section)).collect()
     }
 
-    /// The tables of operations.
-    pub(super) fn struct_ops(&self) -> Vec<Variable> {
-        [".struct_ops.link", ".struct_ops"].iter().flat_map(|section| self.section(section)).collect()
-    }
-
     fn section(&self, section: &'static str) -> Vec<Variable> {
         let Ok(name) = CString::new(section) else { return Vec::new() };
         // SAFETY: the name is NUL-terminated and lives across the call.
@@ -114,8 +88,7 @@ impl Btf<'_> {
                     section,
                     offset: info.offset as usize,
                     size: info.size as usize,
-                    kind: self.kind(type_of(var)),
-                    volatile: self.is_volatile(type_of(var)),
+                    members: self.members(type_of(var)),
                 })
             })
             .collect()
@@ -154,61 +127,19 @@ impl Btf<'_> {
         None
     }
 
-    /// Whether `volatile` is among the qualifiers of a type.
-    fn is_volatile(&self, mut id: u32) -> bool {
-        // The chain is finite in checked BTF; the bound is for everything else.
-        for _ in 0..64 {
-            let Some(kind) = self.at(id) else { return false };
-            match kind_of(kind) {
-                sys::BTF_KIND_VOLATILE => return true,
-                sys::BTF_KIND_TYPEDEF
-                | sys::BTF_KIND_CONST
-                | sys::BTF_KIND_RESTRICT
-                | sys::BTF_KIND_TYPE_TAG => id = type_of(kind),
-                _ => return false,
-            }
-        }
-        false
-    }
-
-    fn kind(&self, id: u32) -> Kind {
-        self.bare(id).map_or(Kind::Other, |kind| self.plain_kind(kind))
-    }
-
-    fn plain_kind(&self, kind: &sys::btf_type) -> Kind {
-        match kind_of(kind) {
-            sys::BTF_KIND_INT => {
-                // SAFETY: an INT is followed by one u32: encoding in bits 24 to 27.
-                let encoding = unsafe { Self::records::<u32>(kind, 1) }[0] >> 24 & 0xf;
-                if encoding & 4 != 0 { Kind::Bool } else { Kind::Int { signed: encoding & 1 != 0 } }
-            }
-            sys::BTF_KIND_ENUM | sys::BTF_KIND_ENUM64 => {
-                Kind::Enum { enumerators: self.enumerators(kind), signed: kind.info >> 31 != 0 }
-            }
-            sys::BTF_KIND_ARRAY => {
-                // SAFETY: an ARRAY is followed by one btf_array.
-                let array = unsafe { Self::records::<sys::btf_array>(kind, 1) }[0];
-                let is_char = self.at(array.type_).is_some_and(|element| {
-                    kind_of(element) == sys::BTF_KIND_INT && self.name(element.name_off) == "char"
-                });
-                if is_char { Kind::Text } else { Kind::Other }
-            }
-            sys::BTF_KIND_STRUCT => {
-                // SAFETY: a STRUCT is followed by btf_member records.
-                let members: &[sys::btf_member] = unsafe { Self::records(kind, vlen(kind)) };
-                let members = members
-                    .iter()
-                    .map(|m| {
-                        // SAFETY: plain query of the BTF.
-                        let size = unsafe { sys::btf__resolve_size(self.btf.as_ptr(), m.type_) };
-                        let offset = (m.offset & 0xff_ffff) / 8;
-                        (self.name(m.name_off), offset as usize, usize::try_from(size).unwrap_or(0))
-                    })
-                    .collect();
-                Kind::Struct { members }
-            }
-            _ => Kind::Other,
-        }
+    /// The members of a structure; none for other types.
+    fn members(&self, id: u32) -> Vec<(String, usize, usize)> {
+        let structure = self.bare(id).filter(|kind| kind_of(kind) == sys::BTF_KIND_STRUCT);
+        let Some(structure) = structure else { return Vec::new() };
+        // SAFETY: a STRUCT is followed by btf_member records.
+        let members: &[sys::btf_member] = unsafe { Self::records(structure, vlen(structure)) };
+        let member = |m: &sys::btf_member| {
+            // SAFETY: plain query of the BTF.
+            let size = unsafe { sys::btf__resolve_size(self.btf.as_ptr(), m.type_) };
+            let offset = (m.offset & 0xff_ffff) / 8;
+            (self.name(m.name_off), offset as usize, usize::try_from(size).unwrap_or(0))
+        };
+        members.iter().map(member).collect()
     }
 
     fn enumerators(&self, kind: &sys::btf_type) -> Vec<(String, i64)> {

@@ -2,7 +2,7 @@
 
 use schedlab_trace::{ExitKind, ExitRecord};
 
-use super::btf::{Kind, Variable};
+use super::btf::Variable;
 use super::raw::Object;
 use super::settings::section_map;
 
@@ -43,16 +43,11 @@ pub(super) fn record(object: &Object, log: &[String]) -> ExitRecord {
 /// debug dump is in a variable with that name and `_dump`.
 fn own_record(object: &Object) -> Option<ExitRecord> {
     let variables = object.btf()?.variables();
-    let (variable, members) = variables.iter().find_map(|v| match &v.kind {
-        Kind::Struct { members } => {
-            let has = |name: &str| members.iter().any(|m| m.0 == name);
-            (has("kind") && has("reason") && has("msg")).then_some((v, members))
-        }
-        _ => None,
-    })?;
+    let has = |v: &Variable, name: &str| v.members.iter().any(|m| m.0 == name);
+    let variable = variables.iter().find(|v| ["kind", "reason", "msg"].iter().all(|name| has(v, name)))?;
     let bytes = read(object, variable)?;
     let member = |name: &str| {
-        let (_, offset, size) = members.iter().find(|m| m.0 == name)?;
+        let (_, offset, size) = variable.members.iter().find(|m| m.0 == name)?;
         bytes.get(*offset..offset.checked_add(*size)?)
     };
     let kind = ExitKind::from_code(number(member("kind")?)).unwrap_or(ExitKind::Error);

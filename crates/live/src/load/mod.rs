@@ -34,6 +34,8 @@ pub struct SchedulerObject {
     pub name: String,
     /// Content of the object file.
     pub bytes: Vec<u8>,
+    /// Which scheduler of an object with several, by the name of its table or its own.
+    pub scheduler: Option<String>,
     /// Values for its variables, by name, as text.
     pub settings: Vec<(String, String)>,
     /// Values that its variables get while it runs, in any order.
@@ -89,35 +91,16 @@ pub enum LoadError {
         /// The object's name.
         name: String,
     },
-    /// A setting names nothing.
-    #[error("no variable {name}; this scheduler has: {}", .known.join(", "))]
-    UnknownVariable {
-        /// The name given.
-        name: String,
-        /// What can be set, in name order.
-        known: Vec<String>,
-    },
-    /// A setting's value does not fit its variable.
-    #[error("{name}={value}: {why}")]
-    BadValue {
-        /// The variable.
-        name: String,
-        /// The value given.
-        value: String,
-        /// What it takes.
-        why: String,
-    },
-    /// A variable that cannot change while the scheduler runs.
-    #[error(
-        "{change}: {} is constant once the scheduler is loaded: set it before, with --set {}={}; while it runs: {}",
-        .change.variable, .change.variable, .change.value,
-        if .known.is_empty() { "none".to_string() } else { .known.join(", ") }
-    )]
-    Constant {
-        /// What was to be set.
-        change: TimedSetting,
-        /// What can be set while it runs, in name order.
-        known: Vec<String>,
+    /// Our own reader of objects refuses the object, or a setting.
+    #[error(transparent)]
+    Object(#[from] schedlab_bpf::error::LoadError),
+    /// A setting that fits the object and that libbpf does not take.
+    #[error("setting `{setting}`: {problem}")]
+    Setting {
+        /// The setting as the user gave it.
+        setting: String,
+        /// What is wrong.
+        problem: String,
     },
     /// The kernel's verifier refused a program.
     #[error(
@@ -251,7 +234,8 @@ fn prepare(scheduler: &SchedulerObject) -> Result<Object, LoadError> {
         }
         LoadError::Open { name: name.clone(), words }
     })?;
-    settings::apply(&object, &scheduler.settings)?;
+    settings::choose_table(&object, scheduler)?;
+    settings::apply(&object, scheduler)?;
     settings::choose_programs(&object, scheduler)?;
     if let Err(source) = object.load() {
         let messages = raw::take_messages();
@@ -301,7 +285,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     check_machine()?;
     let log = KernelLog::from_now().ok();
     let object = prepare(scheduler)?;
-    let writes = settings::writes(&object, &scheduler.changes)?.into();
+    let writes = settings::writes(scheduler)?.into();
     let name = scheduler.name.clone();
     let mut loaded = LoadedScheduler {
         hooks: Vec::new(),
@@ -337,7 +321,7 @@ fn names(
 impl LoadedScheduler {
     /// Attaches the scheduler, then its hooks: a hook may rely on what the scheduler set up.
     fn attach(&mut self) -> Result<(), LoadError> {
-        for map in self.object.maps().filter(raw::Map::is_struct_ops) {
+        for map in self.object.maps().filter(|map| map.is_struct_ops() && map.is_created()) {
             match map.attach_struct_ops() {
                 Ok(link) => self.ops.push(link),
                 Err(source) => return Err(self.attach_error(map.name(), source)),

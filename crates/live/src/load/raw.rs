@@ -146,6 +146,24 @@ impl Map<'_> {
         unsafe { sys::bpf_map__type(self.0) == sys::BPF_MAP_TYPE_STRUCT_OPS }
     }
 
+    /// Has it left out, with the programs that it alone names; only before loading.
+    pub(super) fn leave_out(&self) {
+        // SAFETY: the map lives as long as its object. It fails once the object is loaded only.
+        let failed = unsafe { sys::bpf_map__set_autocreate(self.0, false) };
+        debug_assert_eq!(failed, 0, "the object is not loaded yet");
+    }
+
+    /// Whether it is created with its object.
+    pub(super) fn is_created(&self) -> bool {
+        // SAFETY: the map lives as long as its object.
+        unsafe { sys::bpf_map__autocreate(self.0) }
+    }
+
+    pub(super) fn is_arena(&self) -> bool {
+        // SAFETY: the map lives as long as its object.
+        unsafe { sys::bpf_map__type(self.0) == sys::BPF_MAP_TYPE_ARENA }
+    }
+
     /// Sets the size of a map's value; only before loading.
     pub(super) fn set_value_size(&self, size: u32) -> io::Result<()> {
         // SAFETY: the map lives as long as its object.

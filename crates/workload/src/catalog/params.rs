@@ -1,8 +1,7 @@
 //! Parameters of the built-in workloads: their kinds, and reading them from
 //! `NAME:key=value,key=value`.
 
-use crate::suggest::did_you_mean;
-use schedlab_base::{DurationNs, Nice};
+use schedlab_base::{DurationNs, Nice, did_you_mean};
 use std::fmt;
 
 /// What values a parameter takes.

@@ -1,11 +1,10 @@
 //! The goals of a file.
 
-use schedlab_base::{Goal, GoalError, RUN_METRICS};
+use schedlab_base::{Goal, GoalError, RUN_METRICS, did_you_mean};
 use toml::Spanned;
 
 use super::{Outcome, fault};
 use crate::measure::MetricSpec;
-use crate::suggest::did_you_mean;
 
 /// Reads the goals, each a bound on one of the file's metrics or of those that every run has.
 pub(super) fn read(lines: &[Spanned<String>], own: &[MetricSpec]) -> Outcome<Vec<Goal>> {

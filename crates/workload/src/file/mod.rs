@@ -8,7 +8,7 @@ mod write;
 
 pub use write::write;
 
-use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Mistake, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Mistake, Nice, Policy, did_you_mean};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,6 @@ use crate::scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
     SemKind, Semaphore, TaskSpec, Watched,
 };
-use crate::suggest::did_you_mean;
 
 /// Why a workload file is refused: names file, line and cure.
 #[derive(Clone, Debug, PartialEq, Eq)]

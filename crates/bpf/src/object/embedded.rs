@@ -1,0 +1,107 @@
+//! BPF objects inside of a program: loaders written in Rust carry theirs in the section `.bpf.objs` of their executable.
+
+use super::Object;
+use crate::error::{LoadError, LoadErrorKind};
+use crate::limits::OBJECT_BYTES;
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endianness, elf};
+
+type Header = elf::FileHeader64<Endianness>;
+
+/// The section that holds them, one behind the other.
+const SECTION: &str = ".bpf.objs";
+
+/// Most objects of one executable. Chosen: loaders have one, some a second for tests.
+const MOST: usize = 16;
+
+/// True for an ELF executable or shared library of 64 bits: a program that may carry objects and is none.
+pub fn is_executable(bytes: &[u8]) -> bool {
+    let kind = Header::parse(bytes).and_then(|header| Ok(header.e_type.get(header.endian()?)));
+    matches!(kind, Ok(elf::ET_EXEC | elf::ET_DYN))
+}
+
+/// The scheduler's object in an executable: the only one with a struct_ops table, or the one whose table `choice` names.
+///
+/// # Errors
+/// No such section, damaged contents, or no object or several that can be meant.
+pub fn scheduler_within<'a>(bytes: &'a [u8], choice: Option<&str>) -> Result<&'a [u8], LoadError> {
+    let mut named = Vec::new();
+    for (number, part) in parts(section(bytes)?)?.into_iter().enumerate() {
+        let object =
+            Object::parse_unnamed(part).map_err(|error| error.in_file(&format!("{SECTION}[{number}]")))?;
+        let wanted = |table: &&super::StructOpsVar| choice.is_none_or(|name| object.is_called(table, name));
+        named.extend(object.struct_ops().iter().filter(wanted).map(|table| (table.name.clone(), part)));
+    }
+    let place = format!("section {SECTION}");
+    let Some((_, first)) = named.first() else {
+        let problem = match choice {
+            Some(name) => format!("no object in it has a scheduler `{name}`"),
+            None => "no object in it has a scheduler".to_string(),
+        };
+        return Err(LoadError::new(LoadErrorKind::Unresolved, place, problem, "give the *.bpf.o itself"));
+    };
+    // Several tables of one object are told apart where that is loaded.
+    if named.iter().any(|(_, part)| !std::ptr::eq(*part, *first)) {
+        let tables: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+        let problem = format!("there are schedulers in several objects: {}", tables.join(", "));
+        return Err(LoadError::new(LoadErrorKind::Unresolved, place, problem, "choose one: FILE#NAME"));
+    }
+    Ok(first)
+}
+
+/// The objects of an executable; nothing for another file.
+pub(super) fn parts_of_program(bytes: &[u8]) -> Option<Result<Vec<&[u8]>, LoadError>> {
+    is_executable(bytes).then(|| parts(section(bytes)?))
+}
+
+/// The content of the section.
+fn section(bytes: &[u8]) -> Result<&[u8], LoadError> {
+    let found = || -> Result<Option<&[u8]>, object::read::Error> {
+        let header = Header::parse(bytes)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, bytes)?;
+        let section = sections.section_by_name(endian, SECTION.as_bytes());
+        section.map(|(_, section)| section.data(endian, bytes)).transpose()
+    };
+    let found = found().map_err(|error| LoadError::malformed("ELF of an executable", error.to_string()))?;
+    found.filter(|content| !content.is_empty()).ok_or_else(|| {
+        let problem = format!("it is a program without a section {SECTION}, and no BPF object");
+        let cure = "give the scheduler's *.bpf.o: programs in C carry theirs where only they find it";
+        LoadError::new(LoadErrorKind::NotAnObject, "ELF header", problem, cure)
+    })
+}
+
+/// The objects of the section; only zeros may stand between them.
+fn parts(mut rest: &[u8]) -> Result<Vec<&[u8]>, LoadError> {
+    let mut parts = Vec::new();
+    while let Some(begin) = rest.iter().position(|byte| *byte != 0) {
+        let place = || format!("section {SECTION}, object {}", parts.len());
+        let length =
+            length(&rest[begin..]).map_err(|error| LoadError::malformed(place(), error.to_string()))?;
+        let Some(part) = rest.get(begin..begin.saturating_add(length)) else {
+            return Err(LoadError::malformed(place(), "it reaches beyond the section"));
+        };
+        OBJECT_BYTES.check(length, place)?;
+        if parts.len() == MOST {
+            return Err(LoadError::malformed(place(), format!("there are more than {MOST}")));
+        }
+        parts.push(part);
+        rest = &rest[begin + length..];
+    }
+    Ok(parts)
+}
+
+/// Bytes of the ELF file that begins here: its header, its sections and their table.
+fn length(bytes: &[u8]) -> Result<usize, object::read::Error> {
+    let header = Header::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let table = u64::from(header.e_shentsize.get(endian)).saturating_mul(sections.len() as u64);
+    let mut end = header.e_shoff.get(endian).saturating_add(table).max(size_of::<Header>() as u64);
+    for section in sections.iter() {
+        if let Some((offset, size)) = section.file_range(endian) {
+            end = end.max(offset.saturating_add(size));
+        }
+    }
+    Ok(usize::try_from(end).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* settable.bpf.c - variables of every kind that a loader can write, each shown by a counter. */
+#include "compat.h"
+
+enum pace { PACE_SLOW = 1, PACE_FAST = 9 };
+enum wide_pace { WIDE_LOW, WIDE_HIGH = 0x123456789abull };
+
+struct limits {
+	s32 low;
+	u64 high[3];
+	struct {
+		u8 deep;
+		enum pace pace;
+	} inner;
+};
+
+const volatile u8 byte = 1;
+const volatile s16 half = -2;
+const volatile bool flag;
+const volatile enum pace pace = PACE_SLOW;
+const volatile enum wide_pace wide_pace;
+const volatile struct limits limits;
+const volatile u32 grid[2][3];
+const volatile bool flags[3];
+const volatile u8 bytes[4];
+const volatile u32 last_cpu = 1;
+const u64 folded = 5;
+s64 in_data = -7;
+u32 in_bss;
+static volatile u32 hidden = 3;
+u64 __underscored = 4;
+u64 SEC(".data.per_cpu") per_cpu[1];
+
+s64 nr_byte, nr_half, nr_flag, nr_pace, nr_wide_pace, nr_low, nr_high, nr_deep, nr_inner_pace, nr_grid, nr_flags, nr_bytes,
+	nr_folded, nr_in_data, nr_in_bss, nr_hidden, nr_underscored, nr_last_cpu;
+
+SEC("struct_ops/enqueue")
+void settable_enqueue(u64 *ctx)
+{
+	nr_byte = byte;
+	nr_half = half;
+	nr_flag = flag;
+	nr_pace = pace;
+	nr_wide_pace = wide_pace;
+	nr_low = limits.low;
+	nr_high = limits.high[2];
+	nr_deep = limits.inner.deep;
+	nr_inner_pace = limits.inner.pace;
+	nr_grid = grid[0][0] + 10 * grid[1][1] + 100 * grid[1][2];
+	nr_flags = flags[0] + 2 * flags[1] + 4 * flags[2];
+	nr_bytes = bytes[0] + 1000 * bytes[3];
+	nr_folded = folded;
+	nr_in_data = in_data;
+	nr_in_bss = in_bss;
+	nr_hidden = hidden;
+	nr_underscored = __underscored;
+	nr_last_cpu = per_cpu[last_cpu];
+	dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS, 0);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops settable_ops = {
+	.enqueue = (void *)settable_enqueue,
+	.name = "settable",
+};
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,205 @@
+//! Objects by hand: what a scheduler's own loader would have done is done by flags, the same in both arms.
+//!
+//! Says "skipped" with the reason where there is no compiler, QEMU or kernel.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schedlab_live::kernel_image;
+use schedlab_tests::{Schedlab, clang, compile, program_with};
+
+/// Far more than any of these takes on a busy host, boot under emulation included.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// The workload of all runs.
+const HOG: &str = "cpuhog:ttime=100ms";
+
+/// A lab with these objects, each as `NAME.bpf.o`; says so and gives nothing without a compiler.
+fn lab(test: &str, objects: &[&str]) -> Option<Schedlab> {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return None;
+    }
+    let lab = Schedlab::new(test);
+    for name in objects {
+        compile(name, "bpf", &lab.path(&format!("{name}.bpf.o"))).unwrap();
+    }
+    Some(lab)
+}
+
+/// True if a kernel can be booted; says so where none can.
+fn has_vm() -> bool {
+    let qemu = std::process::Command::new("qemu-system-x86_64").arg("--version").output();
+    let ready = qemu
+        .map_err(|error| error.to_string())
+        .and_then(|_| kernel_image::find_or_fetch(&mut |_| {}).map_err(|error| error.to_string()));
+    ready.map_err(|error| println!("skipped: {error}")).is_ok()
+}
+
+/// The counters of a run of the arm with these flags.
+fn counters(lab: &Schedlab, arm: &[&str], object: &str, flags: &[&str]) -> BTreeMap<String, u64> {
+    let fixed = ["-q", "-c", "2", "-s", object, "-w", HOG, "--json", "r.json"];
+    let ended = lab.run(&[arm, &fixed, flags].concat(), LIMIT);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {flags:?}");
+    let counters = lab.record("r.json").counters;
+    counters.into_iter().map(|counter| (counter.name, counter.value)).collect()
+}
+
+/// What is refused by a run of each arm, with these words: the real arm refuses it before a kernel boots.
+fn refused(lab: &Schedlab, object: &str, flags: &[&str], words: &[&str]) {
+    for arm in [&["sim"][..], &["run", "--vm", "--kernel", "/none/bzImage"]] {
+        let fixed = ["-q", "-s", object, "-w", HOG];
+        let ended = lab.run(&[arm, &fixed, flags].concat(), LIMIT);
+        assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{arm:?} {flags:?} {ended:?}");
+        for word in words {
+            assert!(ended.err.contains(word), "{arm:?}: no {word:?} in {}", ended.err);
+        }
+    }
+}
+
+/// What is set, and the counters that show it.
+const SETTINGS: [(&str, &str, &str, i64); 18] = [
+    ("byte", "255", "nr_byte", 255),
+    ("half", "-32768", "nr_half", -32768),
+    ("flag", "true", "nr_flag", 1),
+    ("pace", "fast", "nr_pace", 9),
+    ("wide_pace", "WIDE_HIGH", "nr_wide_pace", 0x0123_4567_89ab),
+    ("limits.low", "-5", "nr_low", -5),
+    ("limits.high", "[1,2,3]", "nr_high", 3),
+    ("limits.inner.deep", "0x7f", "nr_deep", 127),
+    ("limits.inner.pace", "9", "nr_inner_pace", 9),
+    ("grid", "[[1],[0,2,3]]", "nr_grid", 321),
+    ("flags", "[true,off,1]", "nr_flags", 5),
+    ("bytes", "[7,0,0,9]", "nr_bytes", 9007),
+    ("in_data", "-9223372036854775808", "nr_in_data", i64::MIN),
+    ("in_bss", "4_294_967_295", "nr_in_bss", 0xffff_ffff),
+    ("hidden", "8", "nr_hidden", 8),
+    ("__underscored", "6", "nr_underscored", 6),
+    ("per_cpu[1]", "42", "nr_last_cpu", 42),
+    ("ops.timeout_ms", "7000", "nr_folded", 5),
+];
+
+#[test]
+fn every_kind_of_variable_is_set_in_both_arms() {
+    let Some(lab) = lab("settable", &["settable"]) else { return };
+    let settings: Vec<String> = SETTINGS.iter().map(|(name, value, ..)| format!("{name}={value}")).collect();
+    let flags: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let expect = |arm: &[&str]| {
+        let found = counters(&lab, arm, "./settable.bpf.o", &flags);
+        for (name, value, counter, expected) in SETTINGS {
+            assert_eq!(found[counter].cast_signed(), expected, "{arm:?} {name}={value}");
+        }
+    };
+    expect(&["sim"]);
+    if has_vm() {
+        expect(&["run", "--vm"]);
+    }
+    // The same as results print it.
+    let entry = format!("settable.bpf.o[{}]", settings.join(","));
+    assert_eq!(counters(&lab, &["sim"], &format!("./{entry}"), &[])["nr_grid"], 321);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_both_arms_alike() {
+    let Some(lab) = lab("not-settable", &["settable"]) else { return };
+    let cases: [(&str, &[&str]); 20] = [
+        ("byt=1", &["no tunable `byt`", "did you mean 'byte'?", "tunables: byte, bytes"]),
+        ("byte=256", &["256 does not fit into u8 (0 to 255)", "`byte` is of type u8"]),
+        ("byte=0x", &["`0x` is no number for u8"]),
+        ("half=-32769", &["s16 (-32768 to 32767)"]),
+        ("flag=2", &["2 does not fit into bool"]),
+        ("flag=maybe", &["`maybe` is neither true nor false"]),
+        ("pace=quick", &["none of the values of enum pace", "PACE_SLOW, PACE_FAST"]),
+        ("pace=4294967296", &["does not fit into enum pace"]),
+        ("limits=1", &["a struct limits cannot be set as a whole"]),
+        ("limits.lwo=1", &["no member `lwo` in struct limits", "did you mean 'low'?"]),
+        ("limits.high[3]=1", &["index 3 of an array of 3"]),
+        ("limits.high[x]=1", &["`x` is no index"]),
+        ("grid=[1]", &["element 0: `1` is no list for u32 [3]"]),
+        ("grid=[[1,2,3,4]]", &["element 0: a list of 4 for u32 [3]"]),
+        ("grid=[[1]", &["brackets"]),
+        ("bytes=abc", &["`abc` is no list for u8 [4]"]),
+        ("folded=1", &["`folded` is `const` without `volatile`"]),
+        ("ops.enqueue=1", &["a function cannot be set", "timeout_ms"]),
+        ("ops.timeout=1", &["no member `timeout`", "did you mean 'timeout_ms'?"]),
+        ("settable_ops.timeout_ms=-1", &["-1 does not fit into u32"]),
+    ];
+    for (setting, words) in cases {
+        refused(&lab, "./settable.bpf.o", &["--set", setting], words);
+    }
+    // How many elements it has depends on the machine.
+    let ended =
+        lab.run(&["sim", "-s", "./settable.bpf.o", "-w", HOG, "-c", "2", "--set", "per_cpu[2]=1"], LIMIT);
+    assert!(
+        ended.code == 2 && ended.err.contains("no such element (per_cpu has 16 bytes here)"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn one_of_several_schedulers_is_chosen_by_name() {
+    let Some(lab) = lab("two", &["two"]) else { return };
+    let count = |arm: &[&str], object: &str, flags: &[&str]| {
+        let found = counters(&lab, arm, object, flags);
+        (found["nr_short"] > 0, found["nr_long"] > 0)
+    };
+    assert_eq!(count(&["sim"], "./two.bpf.o#short_ops", &[]), (true, false));
+    assert_eq!(count(&["sim"], "./two.bpf.o#lengthy", &["--set", "ops.timeout_ms=5000"]), (false, true));
+    if has_vm() {
+        let real = ["run", "--vm"];
+        assert_eq!(count(&real, "./two.bpf.o#long_ops", &["--set", "ops.timeout_ms=5000"]), (false, true));
+        assert_eq!(count(&real, "./two.bpf.o#brief", &[]), (true, false));
+    }
+    let line = ["compare", "-q", "-s", "./two.bpf.o#brief,a=./two.bpf.o#long_ops,./two.bpf.o#brief"];
+    let compared = lab.run(&[&line[..], &["-w", HOG, "-c", "1"]].concat(), LIMIT);
+    assert_eq!(compared.code, 0, "{compared:?}");
+    assert!(compared.out.contains("./two.bpf.o#brief#2"), "{compared:?}");
+
+    let listed = "FILE#NAME: short_ops (\"brief\"), long_ops (\"lengthy\")";
+    for (object, words) in [
+        ("./two.bpf.o", &["2 schedulers in one object", listed][..]),
+        ("./two.bpf.o#shirt_ops", &["no scheduler `shirt_ops`", "did you mean 'short_ops'?", listed]),
+    ] {
+        let checked = lab.run(&["check", object], LIMIT);
+        assert!(checked.code == 2 && words.iter().all(|word| checked.err.contains(word)), "{checked:?}");
+        refused(&lab, object, &[], words);
+    }
+}
+
+#[test]
+fn programs_that_carry_an_object_are_read() {
+    let Some(lab) = lab("carried", &["settable", "two", "unconfigured"]) else { return };
+    let read = |name: &str| std::fs::read(lab.path(&format!("{name}.bpf.o"))).unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(lab.path(name), bytes).unwrap();
+    write("scx_one", &program_with(&read("settable")));
+    let both = [read("settable"), vec![0; 5], read("two")].concat();
+    write("scx_both", &program_with(&both));
+    assert_eq!(counters(&lab, &["sim"], "./scx_one", &["--set", "byte=3"])["nr_byte"], 3);
+    assert_eq!(counters(&lab, &["sim"], "./scx_both#settable_ops", &[])["nr_byte"], 1);
+    assert!(counters(&lab, &["sim"], "./scx_both#brief", &[])["nr_short"] > 0);
+    if has_vm() {
+        assert!(counters(&lab, &["run", "--vm"], "./scx_both#brief", &[])["nr_short"] > 0);
+    }
+
+    write("scx_none", &program_with(&[]));
+    write("scx_broken", &program_with(&read("two")[..900]));
+    write("scx_text", &program_with(b"not an object"));
+    write("scx_many", &program_with(&read("unconfigured").repeat(17)));
+    for (object, words) in [
+        ("./scx_both", &["several objects: settable_ops, short_ops, long_ops", "FILE#NAME"][..]),
+        ("./scx_both#other", &["no object in it has a scheduler `other`"]),
+    ] {
+        refused(&lab, object, &[], words);
+    }
+    for (object, word) in [
+        ("./scx_none", "program without a section .bpf.objs"),
+        ("./scx_broken", "section .bpf.objs, object 0"),
+        ("./scx_text", "section .bpf.objs, object 0"),
+        ("./scx_many", "more than 16"),
+    ] {
+        let checked = lab.run(&["check", object], LIMIT);
+        assert!(checked.code == 1 && checked.err.contains(word), "{checked:?}");
+    }
+}
