@@ -231,10 +231,9 @@ fn what_is_left_to_a_loader_is_told() {
     }
     let lab = Schedlab::new("unconfigured");
     compile("unconfigured", "bpf", &lab.path("u.bpf.o")).unwrap();
-    let left = "quantum_us, weights (--set NAME=VALUE; 0 says that it is meant); its own loader would have run programs: set_up";
+    let left = "its own loader would have written 2 variables (quantum_us, weights: --set NAME=VALUE; 0 says that it is meant) and run 1 program (set_up: --run-prog NAME[:HEX])";
     let told = lab.run(&["check", "u.bpf.o"], LIMIT);
-    assert!(told.out.contains("left to its loader: its own loader may have set"), "{told:?}");
-    assert!(told.out.contains(left), "{told:?}");
+    assert!(told.out.contains(&format!("left to its loader: {left}")), "{told:?}");
 
     let run = run(&lab, &["sim"], "u.bpf.o", "cpuhog:ttime=100ms");
     let kinds: Vec<_> = run.warnings.iter().map(|warning| (warning.kind, warning.count)).collect();
@@ -248,7 +247,10 @@ fn what_is_left_to_a_loader_is_told() {
 
     let set = ["--set", "quantum_us=0", "--set", "weights[0]=1"];
     let meant = lab.run(&[&["check", "u.bpf.o"], &set[..]].concat(), LIMIT);
-    assert!(!meant.out.contains("quantum_us, ") && meant.out.contains("set_up"), "{meant:?}");
+    assert!(!meant.out.contains("written") && meant.out.contains("set_up"), "{meant:?}");
     let with_flags = lab.run(&["check", "u.bpf.o", "--set", "unconfigured_ops.flags=4"], LIMIT);
-    assert!(!with_flags.out.contains("may have set"), "{with_flags:?}");
+    assert!(!with_flags.out.contains("would have written"), "{with_flags:?}");
+    let run = ["check", "u.bpf.o", "--set", "ops.flags=4", "--run-prog", "set_up"];
+    let configured = lab.run(&run, LIMIT);
+    assert!(configured.code == 0 && !configured.out.contains("left to its loader"), "{configured:?}");
 }

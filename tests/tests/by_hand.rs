@@ -203,3 +203,89 @@ fn programs_that_carry_an_object_are_read() {
         assert!(checked.code == 1 && checked.err.contains(word), "{checked:?}");
     }
 }
+
+#[test]
+fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out() {
+    let Some(lab) = lab("auxiliary", &["auxiliary", "decides"]) else { return };
+    let object = "./auxiliary.bpf.o";
+    let context = "set_up:40420f00000000000700000000000000";
+    let twice = ["--run-prog", context, "--run-prog", context];
+    let mut arms = vec![&["sim"][..]];
+    if has_vm() {
+        arms.push(&["run", "--vm"]);
+    }
+    for arm in &arms {
+        let found = counters(&lab, arm, object, &twice);
+        let value = |name: &str| found[name].cast_signed();
+        assert_eq!((value("nr_slice"), value("nr_times")), (1_000_000, 14), "{arm:?}");
+        // No entry is open: -ENOENT, a value of zeros, and -E2BIG beyond the end.
+        assert_eq!([value("nr_read"), value("nr_value"), value("nr_large")], [-2, -2000, -7], "{arm:?}");
+        for (program, why) in [("fails", "returned -22"), ("set_up", "set_up"), ("set_up:01", "set_up")] {
+            let fixed = ["-q", "-c", "2", "-s", object, "-w", HOG, "--run-prog", program];
+            let ended = lab.run(&[arm, &fixed[..]].concat(), LIMIT);
+            assert!([2, 4].contains(&ended.code) && ended.err.contains(why), "{arm:?} {program} {ended:?}");
+        }
+    }
+    let run = lab.run(&["sim", "-q", "-s", object, "-w", HOG, "-c", "2", "--json", "r.json"], LIMIT);
+    assert_eq!(run.code, 0, "{run:?}");
+    let kinds: Vec<(&str, u64)> =
+        lab.record("r.json").warnings.iter().map(|warning| (warning.kind.name(), warning.count)).collect();
+    assert_eq!(kinds, [("unconfigured", 2), ("left_out", 3)]);
+    let left = "left out by the simulator: report_tasks (iter/task), on_sample (perf_event), on_sleep (fentry/do_nanosleep)";
+    let checked = lab.run(&["check", object], LIMIT);
+    assert!(checked.code == 0 && checked.out.contains(left), "{checked:?}");
+
+    refused(&lab, object, &["--run-prog", "setup"], &["no program `setup`", "did you mean 'set_up'?"]);
+    refused(&lab, object, &["--run-prog", "report_tasks"], &["no program `report_tasks`", "set_up, fails"]);
+    refused(&lab, object, &["--run-prog", "set_up:0"], &["two hexadecimal digits"]);
+    let decides = lab.run(&["sim", "-s", "./decides.bpf.o", "-w", HOG], LIMIT);
+    for word in ["on_sleep", "fentry/do_nanosleep", "may decide something", "shares `slice_now`"] {
+        assert!(decides.code == 2 && decides.err.contains(word), "{decides:?}");
+    }
+}
+
+#[test]
+fn integers_that_change_are_counters_whatever_their_name() {
+    let Some(lab) = lab("integers", &["counts"]) else { return };
+    let mut arms = vec![&["sim"][..]];
+    if has_vm() {
+        arms.push(&["run", "--vm"]);
+    }
+    for arm in arms {
+        let found = counters(&lab, arm, "./counts.bpf.o", &[]);
+        assert!(found["count"] > 0 && found["nr_calls"] == found["count"], "{arm:?} {found:?}");
+        assert_eq!((found["below"].cast_signed(), found.get("still")), (-4, None), "{arm:?}");
+    }
+}
+
+#[test]
+fn the_state_that_a_loader_left_is_restored() {
+    let Some(lab) = lab("state", &["settable"]) else { return };
+    let write = |text: &str| std::fs::write(lab.path("state.json"), text).unwrap();
+    let dump = r#"[{"value": {".rodata": [{"byte": 7}, {"half": -9}, {"flag": true}, {"folded": 99}, {"last_cpu": 0},
+        {"__SCX_SLICE_DFL": 1}, {"nr_cpu_ids": 512}, {"limits": {"low": 3, "high": [4, 5, 6], "inner": {"deep": 8, "pace": 9}}},
+        {"grid": [[1, 0, 0], [0, 2, 3]]}]}}, {"value": {".bss": [{"in_bss": 11}]}}]"#;
+    // Neither of these is a variable of this object.
+    write(&dump.replace(r#"{"__SCX_SLICE_DFL": 1}, {"nr_cpu_ids": 512}, "#, ""));
+    let mut arms = vec![&["sim"][..]];
+    if has_vm() {
+        arms.push(&["run", "--vm"]);
+    }
+    for arm in arms {
+        let found = counters(&lab, arm, "./settable.bpf.o", &["--state", "state.json", "--set", "byte=8"]);
+        let value = |name: &str| found[name].cast_signed();
+        assert_eq!([value("nr_byte"), value("nr_half"), value("nr_flag")], [8, -9, 1], "{arm:?}");
+        assert_eq!([value("nr_folded"), value("nr_low"), value("nr_high")], [5, 3, 6], "{arm:?}");
+        assert_eq!([value("nr_deep"), value("nr_grid"), value("nr_in_bss")], [8, 321, 11], "{arm:?}");
+    }
+    for (text, words) in [
+        (dump, &["state.json", "no variable `__SCX_SLICE_DFL`", "another version"][..]),
+        ("[{\"value\": {\".rodata\": [{\"byte\": 256}]}}]", &["256 does not fit into u8"]),
+        ("[{\"key\": [\"0x00\"], \"value\": [\"0x01\"]}]", &["no dump of a data section"]),
+        ("byte=1", &["no JSON"]),
+    ] {
+        write(text);
+        refused(&lab, "./settable.bpf.o", &["--state", "state.json"], words);
+    }
+    refused(&lab, "./settable.bpf.o", &["--state", "none.json"], &["none.json", "No such file"]);
+}

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
+use schedlab_scx::RunProgram;
 use schedlab_trace::Window;
 use std::error::Error;
 use std::fmt;
@@ -307,6 +308,9 @@ pub(crate) struct SetupArgs {
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    pub(crate) programs: Vec<RunProgram>,
     /// How the scheduler's programs are executed: compiled, or interpreted (slower, the same results)
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t, hide_possible_values = true)]
     pub(crate) engine: EngineKind,
@@ -395,6 +399,9 @@ pub(crate) struct SimArgs {
     pub(crate) workload: String,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+    /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,
@@ -774,9 +781,15 @@ pub(crate) struct RunArgs {
     pub(crate) settings: Vec<String>,
     #[command(flatten)]
     pub(crate) swap: SwapArgs,
+    /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,
+    /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    pub(crate) programs: Vec<RunProgram>,
     /// Also tell who waited for whom, through what, and how much of it was priority inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
@@ -867,9 +880,15 @@ pub(crate) struct CheckArgs {
     /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
     #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
+    /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
     /// Set a tunable before: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    pub(crate) programs: Vec<RunProgram>,
     /// What the object may take of memory in the simulator: 64M, 2G
     #[arg(long, value_name = "SIZE", default_value_t)]
     pub(crate) guest_memory: GuestMemory,

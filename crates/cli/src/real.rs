@@ -6,6 +6,7 @@ use crate::entry::with_choice;
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::output;
+use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
@@ -20,7 +21,7 @@ use schedlab_live::signals;
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_report::from_json;
 use schedlab_scx::LoadErrorKind;
-use schedlab_trace::{Backend, Bounds, Provenance, RunRecord, WATCHDOG, WorkloadRecord};
+use schedlab_trace::{Backend, Bounds, Provenance, RunRecord, WATCHDOG, WarningKind, WorkloadRecord};
 use schedlab_workload::End;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -377,11 +378,13 @@ pub(crate) fn guest_scheduler(job: &mut VmJob, folder: &str, scheduler: &Schedul
     choice.as_ref().map_or_else(|| inside.clone(), |choice| format!("{inside}#{choice}"))
 }
 
-/// The flags that give a scheduler in the guest its settings.
+/// The flags that give a scheduler in the guest its settings and the programs that are run for it.
 pub(crate) fn guest_settings(scheduler: &Scheduler) -> Vec<String> {
     let set = scheduler.values.iter().map(|(name, value)| ["--set".to_string(), format!("{name}={value}")]);
     let set_at = scheduler.changes.iter().map(|change| ["--set-at".to_string(), change.to_string()]);
-    set.chain(set_at).flatten().collect()
+    let programs =
+        scheduler.programs.iter().map(|program| ["--run-prog".to_string(), run_prog::text(program)]);
+    set.chain(set_at).chain(programs).flatten().collect()
 }
 
 /// The runs whose results the guest has left in a file.
@@ -404,10 +407,12 @@ pub(crate) fn read_runs(result: &[u8]) -> Result<Vec<RunRecord>, Failure> {
     Ok(document.runs)
 }
 
-/// Gives a run of the guest the name and the settings that its scheduler has here.
+/// Gives a run of the guest the name and the settings that its scheduler has here, in its warning too.
 pub(crate) fn named_after(run: &mut RunRecord, scheduler: &Scheduler) {
     run.scheduler.clone_from(&scheduler.name);
     run.settings.clone_from(&scheduler.settings);
+    run.warnings.retain(|warning| warning.kind != WarningKind::Unconfigured);
+    run.warnings.splice(0..0, unconfigured(scheduler));
 }
 
 /// Runs a job in a VM, which a wish to stop ends too.

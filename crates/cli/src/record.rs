@@ -70,7 +70,8 @@ impl Key {
         // The other two stand in no record: a command that keeps runs takes neither option.
         let Extras { waits, timeline: _, perfetto: _ } = extras;
         // The object's bytes stand for its place; the settings say whatever the own ones say.
-        let Scheduler { name, given: _, choice, object, own: _, settings, values, changes } = scheduler;
+        let Scheduler { name, given: _, choice, object, own: _, settings, values, changes, programs } =
+            scheduler;
         let mut parts = BTreeMap::new();
         let mut part = |name: &str, value: String| parts.insert(name.to_string(), value);
         part("scheduler", name.clone());
@@ -81,6 +82,9 @@ impl Key {
             part("scheduler of the object", choice.clone());
         }
         part("settings", format!("{settings:?} {values:?} {changes:?}"));
+        if !programs.is_empty() {
+            part("programs", format!("{programs:?}"));
+        }
         part("workload", workload.clone());
         for (number, file) in files(workload).into_iter().enumerate() {
             if Path::new(file).is_file() {

@@ -5,15 +5,17 @@ use crate::entry::{Entry, is_path, with_choice};
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::shipped::SCHEDULERS;
+use crate::state;
 use crate::swap_scope;
 use schedlab_base::{TimedSetting, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{Object, Table, is_executable, scheduler_within};
 use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
-use schedlab_scx::{LeftToLoader, LoadOptions};
+use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, left_out};
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
+use std::path::Path;
 
 /// The name of the kernel's own fair class.
 pub(crate) const FAIR: &str = "eevdf";
@@ -40,6 +42,8 @@ pub(crate) struct Scheduler {
     pub(crate) values: Vec<(String, String)>,
     /// Those of `--set-at`.
     pub(crate) changes: Vec<TimedSetting>,
+    /// Those of `--run-prog`.
+    pub(crate) programs: Vec<RunProgram>,
 }
 
 impl Scheduler {
@@ -57,6 +61,7 @@ impl Scheduler {
             settings: Vec::new(),
             values: Vec::new(),
             changes: Vec::new(),
+            programs: Vec::new(),
         };
         if name == FAIR {
             return Ok(found(None));
@@ -216,6 +221,29 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Gives the object the values of `--state`, but for variables that are set otherwise.
+    ///
+    /// # Errors
+    /// A file that is refused, values that the object does not take, or any for the fair class.
+    pub(crate) fn restore(&mut self, file: Option<&Path>) -> Result<(), Failure> {
+        let Some(file) = file else { return Ok(()) };
+        let object = match self.parsed() {
+            Some(Ok(object)) => object,
+            Some(Err(error)) => return Err(Failure::usage(format!("scheduler {error}"))),
+            None => {
+                return Err(Failure::usage(format!(
+                    "--state: {FAIR} is the kernel's own class and has no variables"
+                )));
+            }
+        };
+        // What the user sets, whole or in part, comes after it.
+        let mut values = state::settings(file, &object)?;
+        values.retain(|(name, _)| self.values.iter().all(|(set, _)| set != name));
+        values.append(&mut self.values);
+        self.values = values;
+        self.check_values()
+    }
+
     /// Has the object's types decide about the settings, before anything is run.
     fn check_values(&self) -> Result<(), Failure> {
         let changes = |object: &Object, (variable, value): &(String, String)| {
@@ -243,7 +271,7 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Counters with the meanings that the object gives them.
+    /// Counters with the meanings that the object gives them. Of a shipped scheduler only those that it calls counters.
     pub(crate) fn counters(&self, values: impl Iterator<Item = (String, u64)>) -> Vec<Counter> {
         let object = self.parsed().and_then(Result::ok);
         let known = object.as_ref().map(Object::counters).unwrap_or_default();
@@ -251,7 +279,12 @@ impl Scheduler {
             let found = known.iter().find(|counter| counter.variable.name == name);
             found.map_or_else(String::new, |counter| counter.meaning.to_string())
         };
-        values.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
+        let is_state = |name: &str| {
+            let integers = object.as_ref().filter(|_| self.is_shipped_object()).map(Object::integers);
+            integers.is_some_and(|integers| integers.iter().any(|(variable, _)| variable.name == name))
+        };
+        let shown = values.filter(|(name, _)| !is_state(name));
+        shown.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
     }
 
     /// The tables that the object has, of the bytes that were found there; without those that are empty.
@@ -267,16 +300,27 @@ impl Scheduler {
         object.tables().into_iter().filter_map(read).collect()
     }
 
+    /// True for the bytes of a shipped scheduler. In a guest it is a file like any other.
+    fn is_shipped_object(&self) -> bool {
+        let is_own = |bytes: &[u8]| SCHEDULERS.iter().any(|own| [own.object, own.swap].contains(&bytes));
+        self.object.as_deref().is_some_and(is_own)
+    }
+
     /// What the object leaves to a loader of its own; nothing where it leaves nothing, and for shipped schedulers, whose zeros
     /// are meant.
     pub(crate) fn left_to_loader(&self) -> Option<LeftToLoader> {
-        let bytes = self.object.as_deref()?;
-        // In a guest a shipped scheduler is a file like any other.
-        if SCHEDULERS.iter().any(|shipped| [shipped.object, shipped.swap].contains(&bytes)) {
+        if self.is_shipped_object() {
             return None;
         }
         let object = self.parsed()?.ok()?;
-        Some(LeftToLoader::of(&object, &self.values)).filter(|left| !left.is_nothing())
+        Some(LeftToLoader::of(&object, &self.values, &self.programs)).filter(|left| !left.is_nothing())
+    }
+
+    /// The programs that the simulator leaves out, each with its section.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        let Some(Ok(object)) = self.parsed() else { return Vec::new() };
+        let left = left_out(&object, &self.programs).unwrap_or_default();
+        left.iter().map(|program| format!("{} ({})", program.name, program.section)).collect()
     }
 
     /// Adds the values of `--set-at`.
@@ -299,7 +343,8 @@ impl Scheduler {
     /// How the simulator loads it.
     pub(crate) fn load_options(&self) -> LoadOptions {
         let (settings, changes) = (self.values.clone(), self.changes.clone());
-        LoadOptions { scheduler: self.choice.clone(), settings, changes, ..LoadOptions::default() }
+        let (scheduler, programs) = (self.choice.clone(), self.programs.clone());
+        LoadOptions { scheduler, programs, settings, changes, ..LoadOptions::default() }
     }
 
     /// How a kernel gets its object, `bytes`.
@@ -310,6 +355,7 @@ impl Scheduler {
             scheduler: self.choice.clone(),
             settings: self.values.clone(),
             changes: self.changes.clone(),
+            programs: self.programs.iter().map(|one| (one.name.clone(), one.context.clone())).collect(),
         }
     }
 

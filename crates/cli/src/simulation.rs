@@ -9,7 +9,7 @@ use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
-use crate::trust::{provenance, unconfigured};
+use crate::trust::{left_out, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs};
@@ -281,7 +281,9 @@ impl Simulation {
         let series = series.collect();
         metrics.extend(result.summary.metrics());
         metrics.extend(cost_metrics(&result));
-        let own = result.scheduler.as_ref().map(BpfScheduler::counters).unwrap_or_default();
+        let own =
+            result.scheduler.as_ref().map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
+        let own = own.unwrap_or_default();
         let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
@@ -307,7 +309,11 @@ impl Simulation {
             callbacks: result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default(),
             tasks: result.tasks,
             task_waits: result.waits,
-            warnings: unconfigured(&self.scheduler).into_iter().chain(result.warnings).collect(),
+            warnings: unconfigured(&self.scheduler)
+                .into_iter()
+                .chain(left_out(&self.scheduler))
+                .chain(result.warnings)
+                .collect(),
             after_ejection: result.after.map(|after| after_ejection(scenario, after)),
             provenance: provenance(&self.scheduler, Some(scenario), Some(&self.machine)),
             trace_hash: Some(result.trace_hash.to_string()),

@@ -60,7 +60,7 @@ const LISTED: usize = 6;
 pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
     let left = scheduler.left_to_loader()?;
     let text = format!(
-        "{}: {}; results are those of the scheduler without that (docs/foreign-objects.md)",
+        "{}: {}; results are those of an unconfigured scheduler (docs/foreign-objects.md)",
         scheduler.given,
         left_words(&left)
     );
@@ -68,24 +68,38 @@ pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
     Some(Warning { kind: WarningKind::Unconfigured, text, count, worst: None })
 }
 
+/// A warning that the simulator does without programs of the object that only report.
+pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
+    let left = scheduler.left_out();
+    let words = format!("{}: programs that only report are left out: {}", scheduler.given, listed(&left));
+    let count = left.len() as u64;
+    (count > 0).then_some(Warning { kind: WarningKind::LeftOut, text: words, count, worst: None })
+}
+
 /// What is left to a loader, in words, with the cure.
 pub(crate) fn left_words(left: &LeftToLoader) -> String {
-    let listed = |names: &[String]| {
-        let more = names.len().saturating_sub(LISTED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{}{more}", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
+    let number = |names: &[String], what: &str| match names.len() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
     };
     let mut parts = Vec::new();
     if !left.constants.is_empty() {
-        parts.push(format!(
-            "its own loader may have set constants that are 0 here, and flags: {} (--set NAME=VALUE; 0 says that it is meant)",
-            listed(&left.constants)
-        ));
+        let names = listed(&left.constants);
+        let count = number(&left.constants, "variable");
+        parts.push(format!("written {count} ({names}: --set NAME=VALUE; 0 says that it is meant)"));
     }
     if !left.programs.is_empty() {
-        parts.push(format!("its own loader would have run programs: {}", listed(&left.programs)));
+        let names = listed(&left.programs);
+        parts.push(format!("run {} ({names}: --run-prog NAME[:HEX])", number(&left.programs, "program")));
     }
-    parts.join("; ")
+    format!("its own loader would have {}", parts.join(" and "))
+}
+
+/// The first of these names, and how many there are besides.
+pub(crate) fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
 }
 
 /// The failure of a command whose warnings and missed goals are not to pass.

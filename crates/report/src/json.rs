@@ -70,7 +70,7 @@ impl Document {
             }
         };
         let of_run = |run, warning: &Warning| match warning.kind {
-            WarningKind::Unconfigured => warning.text.clone(),
+            WarningKind::Unconfigured | WarningKind::LeftOut => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),
         };
         let own =

@@ -20,6 +20,7 @@
 
 mod again;
 mod args;
+mod auxiliary;
 mod callbacks;
 mod contents;
 mod files;
@@ -36,6 +37,7 @@ mod mirror;
 mod page;
 mod pool;
 mod priority;
+mod programs;
 mod requirements;
 mod scheduler;
 mod settings;
@@ -43,9 +45,11 @@ mod state;
 mod unconfigured;
 
 pub use again::Start;
+pub use auxiliary::left_out;
 pub use helpers::Message;
 pub use kfunc::prototypes;
 pub use load::LoadOptions;
+pub use programs::{RunProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};

@@ -1,5 +1,6 @@
 //! From an object file to a scheduler: the object is joined to the simulated kernel's types, functions and machine.
 
+use crate::auxiliary::not_run;
 use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
 use crate::contents::map_types;
 use crate::guest::Guest;
@@ -8,6 +9,7 @@ use crate::kernel_model;
 use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
+use crate::programs::{self, RunProgram, check_programs};
 use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Write};
 use crate::settings;
 use crate::state::KernelState;
@@ -40,6 +42,8 @@ const RESCUE_QUANTUM_US: std::ops::RangeInclusive<u64> = 1000..=100_000;
 pub struct LoadOptions {
     /// Which scheduler of an object with several, as [`Object::choose`] takes it.
     pub scheduler: Option<String>,
+    /// Programs that are run before the scheduler is attached, in order.
+    pub programs: Vec<RunProgram>,
     /// `--set` values in the order given; later ones win.
     pub settings: Vec<(String, String)>,
     /// `--set-at` values, in any order: what the scheduler's user space writes into variables while it runs.
@@ -57,6 +61,7 @@ impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
             scheduler: None,
+            programs: Vec::new(),
             settings: Vec::new(),
             changes: Vec::new(),
             budget: DEFAULT_BUDGET,
@@ -138,7 +143,11 @@ impl BpfScheduler {
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     object.choose(options.scheduler.as_deref())?;
     let nr_cpus = machine.cpu_count();
-    let settings = settings::prepare(object, &options.settings, nr_cpus);
+    check_programs(object, &options.programs)?;
+    let mut settings = settings::prepare(object, &options.settings, nr_cpus);
+    for program in not_run(object, &options.programs)? {
+        settings.leave_out(&program.name);
+    }
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     mem.set_limit(options.guest_memory);
@@ -146,19 +155,22 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let state = KernelState::new(&mut mem, &kernel.btf, machine).map_err(|error| memory_error(&error))?;
     kernel.ksyms = state.ksyms();
     let mut image = link::link(object, &kernel, &settings, &mut mem)?;
+    let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let writes = writes(&options.changes, object, &image)?;
     let table = take_ops(&mut image)?;
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops)?;
     check_subs(&table, cid_form)?;
-    let (tracing, wants) = tracing(&image)?;
+    let (tracing, wants) = tracing(&image);
     let cmask = if cid_form { arena_room(&mut image, &mut mem)? } else { GuestAddr::NULL };
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
     let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
+    let integer = |name: &String| Some((name.clone(), image.read_variable(name, &mem).ok()?));
+    let integers = object.integers().iter().filter_map(|(variable, _)| integer(&variable.name)).collect();
     let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
@@ -183,9 +195,11 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         budget: options.budget,
         cid_form,
         counters,
+        integers,
         tables,
         mark: None,
         writes,
+        programs,
         priority_place,
         priorities: None,
         costs: [Cost::default(); OP_COUNT],
@@ -323,28 +337,18 @@ fn check_subs(table: &StructOps, cid_form: bool) -> Result<(), LoadError> {
 }
 
 /// Tracing programs by trace point.
-fn tracing(image: &Image) -> Result<(Vec<Vec<FuncId>>, TracePoints), LoadError> {
+fn tracing(image: &Image) -> (Vec<Vec<FuncId>>, TracePoints) {
     let mut programs = vec![Vec::new(); TRACE_POINTS.len()];
     let mut wants = TracePoints::NONE;
     for program in &image.programs {
         let (ProgramKind::TpBtf(target) | ProgramKind::RawTp(target)) = &program.kind else { continue };
-        match TRACE_POINTS.iter().find(|(_, name)| name == target) {
-            Some((kind, _)) => {
-                programs[*kind as usize].push(program.func);
-                wants = wants.with(*kind);
-            }
-            None => {
-                let known: Vec<&str> = TRACE_POINTS.iter().map(|(_, name)| *name).collect();
-                return Err(LoadError::new(
-                    LoadErrorKind::Unsupported,
-                    format!("program `{}`", program.name),
-                    format!("trace point `{target}` is not modelled"),
-                    format!("modelled are {}", known.join(", ")),
-                ));
-            }
+        // Programs at others are left out or refused.
+        if let Some((kind, _)) = TRACE_POINTS.iter().find(|(_, name)| name == target) {
+            programs[*kind as usize].push(program.func);
+            wants = wants.with(*kind);
         }
     }
-    Ok((programs, wants))
+    (programs, wants)
 }
 
 /// A page of the arena for masks that the kernel hands to a cid-form scheduler.

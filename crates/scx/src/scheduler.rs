@@ -6,6 +6,7 @@ use crate::guest::Guest;
 use crate::helpers::Message;
 use crate::join::{Join, TASK_PT_REGS};
 use crate::priority::{PriorityPlace, PriorityWatch};
+use crate::programs::ReadyProgram;
 use crate::state::State;
 use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
@@ -46,12 +47,16 @@ pub struct BpfScheduler {
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
     pub(crate) counters: Vec<(String, GuestAddr)>,
+    /// The object's other integers, in name order, as they were when it was loaded.
+    pub(crate) integers: Vec<(String, u64)>,
     /// Tables and where they are, by name.
     pub(crate) tables: Vec<(String, ImageVariable)>,
     /// The counter of [`SchedExt::mark`].
     pub(crate) mark: Option<GuestAddr>,
     /// What user space writes while the scheduler runs, in order of time.
     pub(crate) writes: Vec<Write>,
+    /// What runs before it is attached.
+    pub(crate) programs: Vec<ReadyProgram>,
     /// Where the object keeps the priority of a task, if it does.
     pub(crate) priority_place: Option<PriorityPlace>,
     /// Where it was asked for and the object shows priorities.
@@ -112,6 +117,16 @@ impl BpfScheduler {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
         self.counters.iter().filter_map(read).collect()
+    }
+
+    /// The object's other integers ([`schedlab_bpf::object::Object::integers`]) that are not what they were when it was loaded,
+    /// in order of name; negative ones as two's complement.
+    pub fn changed_integers(&self) -> Vec<(String, u64)> {
+        let now = |(name, before): &(String, u64)| {
+            let now = self.variable(name).ok().filter(|now| now != before)?;
+            Some((name.clone(), now))
+        };
+        self.integers.iter().filter_map(now).collect()
     }
 
     /// The bytes of the scheduler's tables ([`schedlab_bpf::object::Object::tables`]) as they are now, in order of name.
@@ -225,7 +240,13 @@ impl BpfScheduler {
 
     /// Runs a function with `args` in its registers; 0 after a fault.
     #[inline(always)]
-    fn enter<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: [u64; N]) -> u64 {
+    pub(crate) fn enter<const N: usize>(
+        &mut self,
+        k: &mut Kernel,
+        func: FuncId,
+        op: OpKind,
+        args: [u64; N],
+    ) -> u64 {
         if let Err(fault) = self.state.prepare(k, &mut self.mem) {
             self.report(k, &fault);
             return 0;
@@ -470,6 +491,7 @@ impl SchedExt for BpfScheduler {
         let table = self.state.tasks.fd_table();
         crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
             .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
+        self.run_programs(k)?;
         if let Some(func) = self.extra.init_cids {
             let r0 = self.run(k, func, OpKind::Init, &[]);
             Self::outcome(r0)?;

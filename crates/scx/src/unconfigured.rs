@@ -1,5 +1,6 @@
 //! What an object leaves to a loader of its own, which does not take part here.
 
+use crate::programs::RunProgram;
 use crate::settings::{Tunable, is_filled, tunables};
 use schedlab_bpf::object::{Object, ProgramKind};
 
@@ -13,17 +14,19 @@ pub struct LeftToLoader {
 }
 
 impl LeftToLoader {
-    /// What `object` leaves to a loader besides `settings`, the values of `--set`. Switches and enumerators that are 0 are
+    /// What `object` leaves to a loader besides `settings`, the values of `--set`, and `run`, the programs that are run. Switches and enumerators that are 0 are
     /// defaults and are left out, and what both arms fill in themselves.
-    pub fn of(object: &Object, settings: &[(String, String)]) -> LeftToLoader {
+    pub fn of(object: &Object, settings: &[(String, String)], run: &[RunProgram]) -> LeftToLoader {
         let is_set = |name: &str| {
             let path = |set: &str| {
-                set.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+                set.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
             };
             settings.iter().any(|(set, _)| path(set))
         };
         let flags_set = object.struct_ops().iter().any(|table| {
-            object.initial_member(table, "flags") != Some(0) || is_set(&format!("{}.flags", table.name))
+            object.initial_member(table, "flags") != Some(0)
+                || is_set(&format!("{}.flags", table.name))
+                || is_set("ops.flags")
         });
         let is_zero = |name: &str| object.variable(name).is_some_and(|variable| object.is_zero(variable));
         let number =
@@ -32,7 +35,8 @@ impl LeftToLoader {
         let constants = zero.map(|tunable| tunable.name).filter(|name| !is_set(name) && !is_filled(name));
         let constants = if flags_set { Vec::new() } else { constants.collect() };
         let on_request = object.programs().iter().filter(|program| program.kind == ProgramKind::Syscall);
-        let programs = on_request.map(|program| program.name.clone()).collect();
+        let is_run = |name: &str| run.iter().any(|program| program.name == name);
+        let programs = on_request.map(|program| program.name.clone()).filter(|name| !is_run(name)).collect();
         LeftToLoader { constants, programs }
     }
 

@@ -230,6 +230,8 @@ pub enum WarningKind {
     SeedsChangeNothing,
     /// The scheduler ran without what its own loader would have set.
     Unconfigured,
+    /// Programs of the object that only report were left out.
+    LeftOut,
 }
 
 impl WarningKind {
@@ -241,13 +243,14 @@ impl WarningKind {
             WarningKind::IdleBesideWaiting => "idle_beside_waiting",
             WarningKind::SeedsChangeNothing => "seeds_change_nothing",
             WarningKind::Unconfigured => "unconfigured",
+            WarningKind::LeftOut => "left_out",
         }
     }
 
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
-        use WarningKind::{IdleBesideWaiting, NeverRan, SeedsChangeNothing, Starved, Unconfigured};
-        [Starved, NeverRan, IdleBesideWaiting, SeedsChangeNothing, Unconfigured]
+        use WarningKind::{IdleBesideWaiting, LeftOut, NeverRan, SeedsChangeNothing, Starved, Unconfigured};
+        [Starved, NeverRan, IdleBesideWaiting, SeedsChangeNothing, Unconfigured, LeftOut]
             .into_iter()
             .find(|kind| kind.name() == name)
     }

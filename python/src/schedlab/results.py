@@ -110,8 +110,8 @@ class TaskWaits:
 
 @dataclass(frozen=True)
 class RunWarning:
-    """Something that the figures alone do not tell: `kind` is `starved`, `never_ran`, `idle_beside_waiting` or
-    `seeds_change_nothing`; `worst` is the worst of `count` cases."""
+    """Something that the figures alone do not tell: `kind` is `starved`, `never_ran`, `idle_beside_waiting`,
+    `seeds_change_nothing`, `unconfigured` or `left_out`; `worst` is the worst of `count` cases."""
 
     kind: str
     text: str

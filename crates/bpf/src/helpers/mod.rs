@@ -4,12 +4,13 @@
 //! Kernel functions of the same kind are in [`GenericKfunc`].
 //!
 //! Not modelled, and refused by the linker by number and name: tail calls, dynptrs, everything on packets and sockets,
-//! perf events and stacks, user ring buffers, BTF printing, file and inode helpers, `probe_write_user`, `send_signal`.
+//! stacks, user ring buffers, BTF printing, file and inode helpers, `probe_write_user`, `send_signal`.
 
 mod format;
 mod kfuncs;
 mod map;
 mod names;
+mod perf;
 mod probe;
 mod ring;
 mod timer;
@@ -143,7 +144,7 @@ pub trait Env: Host {
 pub fn is_implemented(id: u32) -> bool {
     matches!(
         id,
-        1..=8 | 14..=16 | 35 | 42 | 45 | 80 | 87..=89 | 93 | 94 | 112..=115 | 118 | 125 | 130..=134 | 148 | 153 | 154
+        1..=8 | 14..=16 | 22 | 25 | 35 | 42 | 45 | 55 | 80 | 87..=89 | 93 | 94 | 112..=115 | 118 | 125 | 130..=134 | 148 | 153 | 154
             | 156..=158 | 160 | 164 | 165 | 169..=172 | 175 | 177 | 181 | 182 | 191 | 194 | 195 | 208 | 210 | 211
     )
 }
@@ -244,6 +245,9 @@ typed_helpers! {
     132 => ring::submit,
     133 => ring::discard,
     134 => ring::query,
+    22 => perf::read,
+    55 => perf::read_value,
+    25 => perf::output,
     194 => map::exchange_pointer,
     4 | 113 => probe::read,
     112 | 148 => probe::read_user,

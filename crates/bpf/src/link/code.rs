@@ -2,7 +2,7 @@
 
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
-use super::{ImageFunction, Linker, TRAP_BASE, flow, is_loaded, walked};
+use super::{ImageFunction, Linker, Settings, TRAP_BASE, flow, is_loaded, walked};
 use crate::btf::ext::{CoreRecord, LineRecord, Record};
 use crate::code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
@@ -59,7 +59,12 @@ impl Work {
 }
 
 /// Links every program that is loaded and everything that these can reach.
-pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -> Result<Linked, LoadError> {
+pub(super) fn link_code(
+    linker: &mut Linker,
+    tables: &[Checked],
+    settings: &Settings,
+    mem: &Memory,
+) -> Result<Linked, LoadError> {
     let mut work = Work { ids: BTreeMap::new(), queue: Vec::new(), linked: Vec::new() };
     let mut by_name = BTreeMap::new();
     let used: BTreeSet<&str> =
@@ -68,6 +73,7 @@ pub(super) fn link_code(linker: &mut Linker, tables: &[Checked], mem: &Memory) -
         // A struct_ops program is loaded if a table names it, any other unless its section or its condition says otherwise.
         let wanted = match program.kind {
             ProgramKind::StructOps(_) => used.contains(program.name.as_str()),
+            _ if settings.leaves_out(&program.name) => false,
             _ => is_loaded(linker.object, program, |variable| {
                 let addr = linker.variable_address(&variable.name)?;
                 Some(mem.slice(addr, variable.size).ok()?.to_vec())

@@ -28,7 +28,7 @@ use crate::insn::Insn;
 use crate::limits::Steps;
 use crate::maps::{MapId, MapTable};
 use crate::memory::{GuestAddr, Memory};
-use crate::object::{Object, ProgramKind};
+use crate::object::{MapType, Object, ProgramKind};
 use crate::settings::root_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -235,7 +235,7 @@ impl<'a> Linker<'a> {
         linker.resolve_externs(mem)?;
         linker.protect_read_only(mem);
         let tables = linker.check_struct_ops(settings)?;
-        let linked = code::link_code(&mut linker, &tables, mem)?;
+        let linked = code::link_code(&mut linker, &tables, settings, mem)?;
         linker.fill_map_slots(&linked, mem)?;
         linker.finish(tables, linked)
     }
@@ -250,6 +250,9 @@ impl<'a> Linker<'a> {
                 let problem = "max_entries is 0: the scheduler's own loader sets it";
                 let cure = format!("add --set map.{}.max_entries=N", def.name);
                 return Err(LoadError::new(LoadErrorKind::Setting, place, problem, cure));
+            }
+            if def.map_type == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
+                def.max_entries = self.kernel.nr_cpus;
             }
             let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
                 LoadError::unsupported(place, problem, "use a map type and size that the simulator models")

@@ -5,12 +5,15 @@ use crate::error::{LoadError, LoadErrorKind};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::{Object, StructOpsVar};
 use crate::settings::{Change, Holder, changes};
+use std::collections::BTreeSet;
 
 /// Values for what an object declares, as [`crate::settings`] has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// In the order in which they were given first.
     values: Vec<(String, String)>,
+    /// Programs that are not loaded.
+    left_out: BTreeSet<String>,
 }
 
 impl Settings {
@@ -27,6 +30,17 @@ impl Settings {
             None => self.values.push((path.to_string(), value.to_string())),
         }
         self
+    }
+
+    /// Leaves a program out that no struct_ops table names.
+    pub fn leave_out(&mut self, program: &str) -> &mut Settings {
+        self.left_out.insert(program.to_string());
+        self
+    }
+
+    /// True for a program that is left out.
+    pub(super) fn leaves_out(&self, program: &str) -> bool {
+        self.left_out.contains(program)
     }
 
     /// The number of entries that a map gets.

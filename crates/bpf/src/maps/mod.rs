@@ -97,16 +97,31 @@ pub struct Map {
 
 #[derive(Debug, Clone)]
 enum Store {
-    Array { base: GuestAddr, stride: u64 },
-    PercpuArray { base: GuestAddr, stride: u64, cpu_stride: u64 },
+    Array {
+        base: GuestAddr,
+        stride: u64,
+    },
+    PercpuArray {
+        base: GuestAddr,
+        stride: u64,
+        cpu_stride: u64,
+    },
     Hash(HashStore),
-    Queue { base: GuestAddr, stride: u64, head: u32, len: u32, lifo: bool },
+    Queue {
+        base: GuestAddr,
+        stride: u64,
+        head: u32,
+        len: u32,
+        lifo: bool,
+    },
     Ring(Ring),
     Storage(Storage),
     Programs(Vec<Option<FuncId>>),
     MapArray(Vec<Option<MapId>>),
     Arena,
     StructOps,
+    /// Perf events, of which there are none.
+    Events,
 }
 
 /// All maps of one loaded object.
@@ -239,6 +254,8 @@ impl MapTable {
                 Ok(Store::Arena)
             }
             MapType::STRUCT_OPS => Ok(Store::StructOps),
+            MapType::PERF_EVENT_ARRAY if def.key_size == 4 && def.value_size == 4 => Ok(Store::Events),
+            MapType::PERF_EVENT_ARRAY => Err("keys and values of an array of events have 4 bytes".into()),
             other => Err(format!("maps of type {} ({}) are not modelled", other.name(), other.0)),
         }
     }

@@ -16,6 +16,8 @@ impl MapType {
     pub const ARRAY: MapType = MapType(2);
     /// `PROG_ARRAY`.
     pub const PROG_ARRAY: MapType = MapType(3);
+    /// `PERF_EVENT_ARRAY`.
+    pub const PERF_EVENT_ARRAY: MapType = MapType(4);
     /// `PERCPU_HASH`.
     pub const PERCPU_HASH: MapType = MapType(5);
     /// `PERCPU_ARRAY`.
@@ -48,7 +50,12 @@ impl MapType {
     pub fn needs_entries(self) -> bool {
         !matches!(
             self,
-            MapType::TASK_STORAGE | MapType::CGRP_STORAGE | MapType::STRUCT_OPS | MapType(24 | 28)
+            // Loaders give an array of events one entry a CPU.
+            MapType::PERF_EVENT_ARRAY
+                | MapType::TASK_STORAGE
+                | MapType::CGRP_STORAGE
+                | MapType::STRUCT_OPS
+                | MapType(24 | 28)
         )
     }
 

@@ -9,6 +9,7 @@ mod embedded;
 mod maps;
 mod program;
 mod tables;
+mod uses;
 
 pub use data::{ARENA_SECTION, Extern, ExternKind, StructOpsVar, Variable};
 pub(crate) use data::{is_data_section, little_endian};
@@ -17,13 +18,14 @@ pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
 pub use tables::Table;
+pub use uses::Uses;
 
 use crate::btf::ext::{BtfExt, LineRecord};
 use crate::btf::{Btf, Kind};
 use crate::error::LoadError;
 use crate::limits::OBJECT_BYTES;
 use elf::Elf;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of the variables in which objects expect their loader to put the number of CPUs.
 pub const CPU_COUNTS: [&str; 8] = [
@@ -175,6 +177,23 @@ impl Object {
             .collect();
         counters.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
         counters
+    }
+
+    /// Integers besides the counters that a run can change, in name order, with whether they have a sign: global, of at most
+    /// 8 bytes, outside of `.rodata`. Where one has changed, it counts something or keeps the scheduler's state.
+    pub fn integers(&self) -> Vec<(&Variable, bool)> {
+        let counters: BTreeSet<&str> =
+            self.counters().iter().map(|counter| counter.variable.name.as_str()).collect();
+        let signed = |v: &Variable| match self.btf.resolved(v.ty?) {
+            Kind::Int(int) if int.size <= 8 => Some(int.signed),
+            _ => None,
+        };
+        let others = self.variables.iter().filter(|v| v.global && !v.section.starts_with(".rodata"));
+        let others =
+            others.filter(|v| !counters.contains(v.name.as_str()) && !CPU_COUNTS.contains(&v.name.as_str()));
+        let mut integers: Vec<(&Variable, bool)> = others.filter_map(|v| Some((v, signed(v)?))).collect();
+        integers.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        integers
     }
 
     /// The number that a variable of at most 8 bytes has in the file (zero-extended); `None` for larger ones.

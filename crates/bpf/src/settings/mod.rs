@@ -119,7 +119,8 @@ pub(crate) fn root_of(path: &str) -> &str {
     &path[..path.find(['[', '.']).unwrap_or(path.len())]
 }
 
-fn is_volatile(object: &Object, variable: &Variable) -> bool {
+/// True for a variable that changes behind the program's back: the compiler reads it where the program does.
+pub fn is_volatile(object: &Object, variable: &Variable) -> bool {
     variable.ty.is_some_and(|ty| object.btf().is_volatile(ty))
 }
 

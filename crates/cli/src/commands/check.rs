@@ -9,9 +9,10 @@ use crate::entry;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
+use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::trust::left_words;
+use crate::trust::{left_words, listed};
 use schedlab_bpf::object::{ExternKind, Object};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
@@ -24,9 +25,13 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     if !args.live && !args.vm {
         Named::new()
             .inputs(entry::names(std::slice::from_ref(&args.object))?)
+            .inputs(&args.state)
             .enter(&args.host.sandbox, verbose);
     }
-    let scheduler = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?.remove(0);
+    let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?;
+    run_prog::give(&mut schedulers, &args.programs)?;
+    let mut scheduler = schedulers.remove(0);
+    scheduler.restore(args.state.as_deref())?;
     let Some(bytes) = &scheduler.object else {
         return Err(Failure::usage("eevdf is the kernel's own class: there is no object to check"));
     };
@@ -39,6 +44,10 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     }
     if let (false, Some(left)) = (args.as_guest, scheduler.left_to_loader()) {
         output::print(&format!("\nleft to its loader: {}\n", left_words(&left)))?;
+    }
+    let left_out = scheduler.left_out();
+    if !args.as_guest && !left_out.is_empty() {
+        output::print(&format!("\nleft out by the simulator: {}\n", listed(&left_out)))?;
     }
     let mut failure = None;
     let mut verdict = |place: &str, result: Result<String, Failure>| {

@@ -13,6 +13,7 @@ use crate::loads::{Load, loads};
 use crate::progress::{Planned, Progress, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
+use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::swap_scope;
@@ -46,7 +47,8 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     if simulated {
         confine(args, verbose)?;
     }
-    let schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
+    let mut schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
+    run_prog::give(&mut schedulers, &setup.programs)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let loads = loads(&args.workloads, setup.seed, setup.duration)?;
     let (document, lost, failed) = if simulated {

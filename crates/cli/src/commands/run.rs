@@ -9,6 +9,7 @@ use crate::output;
 use crate::progress::{Planned, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
+use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
 use crate::swap_scope;
@@ -30,7 +31,9 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
+    run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);
+    scheduler.restore(args.state.as_deref())?;
     scheduler.change(&args.changes)?;
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";

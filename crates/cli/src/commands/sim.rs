@@ -8,6 +8,7 @@ use crate::entry;
 use crate::failure::Failure;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
+use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, Watch, ejection};
@@ -52,7 +53,9 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
+    run_prog::give(&mut schedulers, &args.setup.programs)?;
     let mut scheduler = schedulers.remove(0);
+    scheduler.restore(args.state.as_deref())?;
     scheduler.change(&args.changes)?;
     let simulation = Simulation {
         scheduler,
@@ -111,7 +114,7 @@ fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
     let setup = &args.setup;
     let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
     let inputs = schedulers.iter().chain([&args.workload, &setup.machine]);
-    let named = Named::new().inputs(inputs).results(&args.results);
+    let named = Named::new().inputs(inputs).inputs(&args.state).results(&args.results);
     let others = [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist];
     named.outputs(others).enter(&args.host.sandbox, verbose);
     Ok(())

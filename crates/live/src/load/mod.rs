@@ -38,6 +38,8 @@ pub struct SchedulerObject {
     pub scheduler: Option<String>,
     /// Values for its variables, by name, as text.
     pub settings: Vec<(String, String)>,
+    /// Programs that are run before it is attached, in order, each with the bytes of its context.
+    pub programs: Vec<(String, Vec<u8>)>,
     /// Values that its variables get while it runs, in any order.
     pub changes: Vec<TimedSetting>,
 }
@@ -99,6 +101,14 @@ pub enum LoadError {
     Setting {
         /// The setting as the user gave it.
         setting: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A program that was to run before the scheduler is attached.
+    #[error("--run-prog {name}: {problem}")]
+    Program {
+        /// The program.
+        name: String,
         /// What is wrong.
         problem: String,
     },
@@ -175,7 +185,7 @@ pub fn count_run_time() -> io::Result<OwnedFd> {
 pub struct SchedulerEnd {
     /// How it left; kind none when it stayed until it was unloaded.
     pub exit: ExitRecord,
-    /// Its counters, in name order.
+    /// Its counters, in name order, and then its other integers that have changed.
     pub counters: Vec<(String, u64)>,
     /// The bytes of its tables (`schedlab_bpf::object::Object::tables`), in name order.
     pub tables: Vec<(String, Vec<u8>)>,
@@ -192,6 +202,8 @@ pub struct LoadedScheduler {
     name: String,
     ops_name: String,
     counters: Vec<String>,
+    /// The object's other integers with whether they have a sign, and what they were when it was loaded.
+    integers: Vec<(String, bool, u64)>,
     tables: Vec<String>,
     sequence: Option<u64>,
     log: Option<KernelLog>,
@@ -285,6 +297,8 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     check_machine()?;
     let log = KernelLog::from_now().ok();
     let object = prepare(scheduler)?;
+    let file = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes).ok();
+    run_programs(&object, &scheduler.programs)?;
     let writes = settings::writes(scheduler)?.into();
     let name = scheduler.name.clone();
     let mut loaded = LoadedScheduler {
@@ -294,12 +308,15 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         name: name.clone(),
         ops_name: String::new(),
         counters: names(scheduler, |o| o.counters().iter().map(|c| c.variable.name.clone()).collect()),
+        integers: Vec::new(),
         tables: names(scheduler, |o| o.tables().iter().map(|t| t.variable.name.clone()).collect()),
         sequence: None,
         log,
         writes,
         left: None,
     };
+    let integers = file.map(|file| loaded.present_integers(&file)).unwrap_or_default();
+    loaded.integers = integers;
     loaded.attach()?;
     if loaded.ops.is_empty() {
         return Err(LoadError::NoScheduler { name });
@@ -307,6 +324,21 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     loaded.ops_name = sched_ext::current_scheduler().unwrap_or_default();
     loaded.sequence = sched_ext::enable_sequence();
     Ok(loaded)
+}
+
+/// Runs programs of a loaded object that run on request.
+fn run_programs(object: &Object, programs: &[(String, Vec<u8>)]) -> Result<(), LoadError> {
+    for (name, context) in programs {
+        let found = object.programs().find(|program| program.name() == *name);
+        let returned = found.map_or(Err(io::ErrorKind::NotFound.into()), |program| program.run(context));
+        let problem = match returned {
+            Ok(0) => continue,
+            Ok(returned) => format!("the program returned {returned}"),
+            Err(error) => format!("the kernel does not run it: {error}"),
+        };
+        return Err(LoadError::Program { name: name.clone(), problem });
+    }
+    Ok(())
 }
 
 /// Names of an object's variables of some kind; none where only libbpf can read the object.
@@ -399,6 +431,31 @@ impl LoadedScheduler {
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
+    /// The integers of the object file that can be read, in name order, as they are now.
+    fn present_integers(&self, file: &schedlab_bpf::object::Object) -> Vec<(String, bool, u64)> {
+        let value = |(variable, signed): (&schedlab_bpf::object::Variable, bool)| {
+            Some((variable.name.clone(), signed, self.integer(&variable.name, signed)?))
+        };
+        file.integers().into_iter().filter_map(value).collect()
+    }
+
+    /// A global variable of up to eight bytes, negative ones as two's complement of 64 bits.
+    fn integer(&self, name: &str, signed: bool) -> Option<u64> {
+        let variables = self.object.btf()?.variables();
+        let size = variables.iter().find(|v| v.name == name && (1..=8).contains(&v.size))?.size;
+        let (value, unused) = (self.variable(name)?, 64 - 8 * u32::try_from(size).ok()?);
+        Some(if signed { ((value << unused).cast_signed() >> unused).cast_unsigned() } else { value })
+    }
+
+    /// The counters, and the other integers that have changed, in name order each.
+    fn all_counters(&self) -> Vec<(String, u64)> {
+        let now = |(name, signed, before): &(String, bool, u64)| {
+            let now = self.integer(name, *signed).filter(|now| now != before)?;
+            Some((name.clone(), now))
+        };
+        self.counters().into_iter().chain(self.integers.iter().filter_map(now)).collect()
+    }
+
     /// A copy of `size` bytes of its arena where `pointer`, as its programs keep it, points to.
     pub fn arena_bytes(&self, pointer: u64, size: usize) -> Option<Vec<u8>> {
         self.object.maps().find_map(|map| map.arena_bytes(pointer, size))
@@ -438,7 +495,7 @@ impl LoadedScheduler {
         if waited.is_err() && exit.message.is_empty() {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }
-        let counters = exit::counters(&self.object, &self.counters);
+        let counters = self.all_counters();
         SchedulerEnd { exit, counters, tables: exit::tables(&self.object, &self.tables), events }
     }
 }

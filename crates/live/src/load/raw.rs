@@ -339,6 +339,22 @@ impl Program<'_> {
         NonNull::new(link).map(Link).ok_or_else(io::Error::last_os_error)
     }
 
+    /// Runs a loaded program of `SEC("syscall")`; what it returned.
+    pub(super) fn run(&self, context: &[u8]) -> io::Result<i32> {
+        let mut context = context.to_vec();
+        let mut options = sys::bpf_test_run_opts {
+            sz: size_of::<sys::bpf_test_run_opts>() as sys::size_t,
+            ..Default::default()
+        };
+        if !context.is_empty() {
+            options.ctx_in = context.as_mut_ptr().cast();
+            options.ctx_size_in = u32::try_from(context.len()).map_err(io::Error::other)?;
+        }
+        // SAFETY: the program lives as long as its object; the kernel reads the context and writes it back in place.
+        check(unsafe { sys::bpf_prog_test_run_opts(sys::bpf_program__fd(self.0), &raw mut options) })?;
+        Ok(options.retval.cast_signed())
+    }
+
     /// Instructions that the verifier processed, and instructions in the kernel.
     pub(super) fn sizes(&self) -> Option<(u32, u32)> {
         let mut info = sys::bpf_prog_info::default();

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* auxiliary.bpf.c - programs beside the callbacks: a loader runs two of them, others only report; and an array of events. */
+#include "compat.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+#pragma clang attribute pop
+
+struct set_up_args {
+	u64 slice_ns;
+	u32 times;
+};
+
+struct {
+	__uint(type, 4);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} events SEC(".maps");
+
+static long (*perf_event_read)(void *map, u64 flags) = (void *)22;
+static long (*perf_event_read_value)(void *map, u64 flags, void *value, u32 size) = (void *)55;
+static long (*seq_write)(struct seq_file *seq, const void *data, u32 len) = (void *)127;
+
+s64 nr_slice, nr_times, nr_read, nr_value, nr_large, nr_samples, nr_sleeps;
+
+SEC("syscall")
+int set_up(struct set_up_args *args)
+{
+	nr_slice = args->slice_ns;
+	nr_times += args->times;
+	return 0;
+}
+
+SEC("syscall")
+int fails(void *args)
+{
+	return -22;
+}
+
+SEC("iter/task")
+int report_tasks(u64 *ctx)
+{
+	struct bpf_iter_meta *meta = (void *)ctx[0];
+	s64 slice = nr_slice;
+
+	return seq_write(meta->seq, &slice, sizeof(slice)) ? 1 : 0;
+}
+
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+	nr_samples++;
+	return 0;
+}
+
+SEC("fentry/do_nanosleep")
+int on_sleep(u64 *ctx)
+{
+	nr_sleeps++;
+	return 0;
+}
+
+SEC("struct_ops/enqueue")
+void auxiliary_enqueue(u64 *ctx)
+{
+	u64 value[3] = { 1, 2, 3 };
+
+	nr_read = perf_event_read(&events, 0xffffffff);
+	nr_value = 1000 * perf_event_read_value(&events, 0, value, sizeof(value)) + value[0];
+	nr_large = perf_event_read(&events, 4096);
+	dsq_insert((void *)ctx[0], DSQ_LOCAL, nr_slice ?: 20 * MS, 0);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops auxiliary_ops = {
+	.enqueue = (void *)auxiliary_enqueue,
+	.flags = SCX_OPS_ENQ_LAST,
+	.name = "auxiliary",
+};
+
+char _license[] SEC("license") = "GPL";
