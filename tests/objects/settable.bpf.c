@@ -31,12 +31,44 @@ static volatile u32 hidden = 3;
 u64 __underscored = 4;
 u64 SEC(".data.per_cpu") per_cpu[1];
 
-s64 nr_byte, nr_half, nr_flag, nr_pace, nr_wide_pace, nr_low, nr_high, nr_deep, nr_inner_pace, nr_grid, nr_flags, nr_bytes,
+struct pair {
+	u32 first;
+	s16 second[2];
+};
+
+struct {
+	__uint(type, 1);
+	__uint(max_entries, 4);
+	__type(key, enum pace);
+	__type(value, struct pair);
+} pairs SEC(".maps");
+
+struct {
+	__uint(type, 6);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, u64);
+} per_cpus SEC(".maps");
+
+static void *(*map_lookup)(void *map, const void *key) = (void *)1;
+
+s64 nr_first, nr_second, nr_per_cpu, nr_byte, nr_half, nr_flag, nr_pace, nr_wide_pace, nr_low, nr_high, nr_deep, nr_inner_pace, nr_grid, nr_flags, nr_bytes,
 	nr_folded, nr_in_data, nr_in_bss, nr_hidden, nr_underscored, nr_last_cpu;
 
 SEC("struct_ops/enqueue")
 void settable_enqueue(u64 *ctx)
 {
+	enum pace fast = PACE_FAST;
+	u32 one = 1;
+	struct pair *pair = map_lookup(&pairs, &fast);
+	u64 *own = map_lookup(&per_cpus, &one);
+
+	if (pair) {
+		nr_first = pair->first;
+		nr_second = pair->second[1];
+	}
+	if (own)
+		nr_per_cpu = *own;
 	nr_byte = byte;
 	nr_half = half;
 	nr_flag = flag;

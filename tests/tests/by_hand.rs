@@ -60,7 +60,10 @@ fn refused(lab: &Schedlab, object: &str, flags: &[&str], words: &[&str]) {
 }
 
 /// What is set, and the counters that show it.
-const SETTINGS: [(&str, &str, &str, i64); 18] = [
+const SETTINGS: [(&str, &str, &str, i64); 21] = [
+    ("map.pairs[fast].first", "17", "nr_first", 17),
+    ("map.pairs[9].second", "[1,-2]", "nr_second", -2),
+    ("map.per_cpus[1]", "18", "nr_per_cpu", 18),
     ("byte", "255", "nr_byte", 255),
     ("half", "-32768", "nr_half", -32768),
     ("flag", "true", "nr_flag", 1),
@@ -104,7 +107,13 @@ fn every_kind_of_variable_is_set_in_both_arms() {
 #[test]
 fn what_does_not_fit_is_refused_by_both_arms_alike() {
     let Some(lab) = lab("not-settable", &["settable"]) else { return };
-    let cases: [(&str, &[&str]); 20] = [
+    let cases: [(&str, &[&str]); 26] = [
+        ("map.pears[1]=1", &["no map `pears`", "did you mean 'pairs'?", "maps: pairs, per_cpus"]),
+        ("map.pairs[soon]=1", &["key: `soon` is none of the values of enum pace"]),
+        ("map.pairs[1]=1", &["a struct pair cannot be set as a whole"]),
+        ("map.pairs[1].frist=1", &["did you mean 'first'?"]),
+        ("map.per_cpus[1=1", &["`[` without `]`"]),
+        ("map.pairs.flags=1", &["only max_entries and entries"]),
         ("byt=1", &["no tunable `byt`", "did you mean 'byte'?", "tunables: byte, bytes"]),
         ("byte=256", &["256 does not fit into u8 (0 to 255)", "`byte` is of type u8"]),
         ("byte=0x", &["`0x` is no number for u8"]),
@@ -129,6 +138,8 @@ fn what_does_not_fit_is_refused_by_both_arms_alike() {
     for (setting, words) in cases {
         refused(&lab, "./settable.bpf.o", &["--set", setting], words);
     }
+    let beyond = lab.run(&["sim", "-s", "./settable.bpf.o", "-w", HOG, "--set", "map.per_cpus[2]=1"], LIMIT);
+    assert!(beyond.code == 2 && beyond.err.contains("does not take this entry"), "{beyond:?}");
     // How many elements it has depends on the machine.
     let ended =
         lab.run(&["sim", "-s", "./settable.bpf.o", "-w", HOG, "-c", "2", "--set", "per_cpu[2]=1"], LIMIT);

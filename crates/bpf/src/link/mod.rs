@@ -237,6 +237,7 @@ impl<'a> Linker<'a> {
         let tables = linker.check_struct_ops(settings)?;
         let linked = code::link_code(&mut linker, &tables, settings, mem)?;
         linker.fill_map_slots(&linked, mem)?;
+        settings.fill_maps(object, &mut linker.maps, mem)?;
         linker.finish(tables, linked)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::btf::{Btf, Kind, MemberAt};
 use crate::error::{LoadError, LoadErrorKind};
+use crate::maps::{Errno, MapTable};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::{Object, StructOpsVar};
 use crate::settings::{Change, Holder, changes};
@@ -84,6 +85,27 @@ impl Settings {
         Ok(())
     }
 
+    /// Writes the entries of maps.
+    pub(super) fn fill_maps(
+        &self,
+        object: &Object,
+        maps: &mut MapTable,
+        mem: &mut Memory,
+    ) -> Result<(), LoadError> {
+        for (path, value) in &self.values {
+            for change in changes(object, path, value)? {
+                let Change::MapEntry { map, key, offset, bytes } = change else { continue };
+                write_entry(maps, mem, &map, &key, (offset, bytes)).map_err(|error| {
+                    let place = format!("setting `{path}={value}`");
+                    let problem = format!("map `{map}` does not take this entry (errno {})", error.0);
+                    let cure = "give a key that the map has room for";
+                    LoadError::new(LoadErrorKind::Setting, place, problem, cure)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes of a struct_ops table with the settings of its members (`qmap_ops.flags=2`) written in.
     pub(super) fn apply_to_table(&self, object: &Object, var: &StructOpsVar) -> Result<Vec<u8>, LoadError> {
         let mut data = var.data.clone();
@@ -104,6 +126,29 @@ impl Settings {
         }
         Ok(data)
     }
+}
+
+/// Writes a part of a map's value at a key, on all CPUs where each has its own.
+fn write_entry(
+    maps: &mut MapTable,
+    mem: &mut Memory,
+    map: &str,
+    key: &[u8],
+    (offset, bytes): (u64, Vec<u8>),
+) -> Result<(), Errno> {
+    let id = maps.find(map).ok_or(Errno::EINVAL)?;
+    let (kind, size) = maps.get(id).map(|map| (map.kind(), map.value_size())).ok_or(Errno::EINVAL)?;
+    let copies = if kind.is_per_cpu() { maps.nr_cpus() } else { 1 };
+    for cpu in 0..copies {
+        let present = maps.lookup(id, key, cpu, mem);
+        let present = present.and_then(|at| mem.slice(at, u64::from(size)).ok()).map(<[u8]>::to_vec);
+        let mut value = present.unwrap_or_else(|| vec![0; size as usize]);
+        let from = offset as usize;
+        let place = from.checked_add(bytes.len()).and_then(|end| value.get_mut(from..end));
+        place.ok_or(Errno::EINVAL)?.copy_from_slice(&bytes);
+        maps.update(id, key, &value, 0, cpu, mem)?;
+    }
+    Ok(())
 }
 
 /// The number that these bytes of the variable hold; sign-extended where the type is signed.

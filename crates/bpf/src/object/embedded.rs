@@ -14,10 +14,14 @@ const SECTION: &str = ".bpf.objs";
 /// Most objects of one executable. Chosen: loaders have one, some a second for tests.
 const MOST: usize = 16;
 
-/// True for an ELF executable or shared library of 64 bits: a program that may carry objects and is none.
+/// True for an ELF executable or shared library of 64 bits for a CPU: a program that may carry objects and is none.
 pub fn is_executable(bytes: &[u8]) -> bool {
-    let kind = Header::parse(bytes).and_then(|header| Ok(header.e_type.get(header.endian()?)));
-    matches!(kind, Ok(elf::ET_EXEC | elf::ET_DYN))
+    let kind = |header: &Header| {
+        let endian = header.endian().ok()?;
+        Some((header.e_type.get(endian), header.e_machine.get(endian)))
+    };
+    let found = Header::parse(bytes).ok().and_then(kind);
+    matches!(found, Some((elf::ET_EXEC | elf::ET_DYN, machine)) if machine != elf::EM_BPF)
 }
 
 /// The scheduler's object in an executable: the only one with a struct_ops table, or the one whose table `choice` names.

@@ -59,6 +59,11 @@ impl MapType {
         )
     }
 
+    /// Whether each CPU has values of its own.
+    pub fn is_per_cpu(self) -> bool {
+        matches!(self, MapType::PERCPU_HASH | MapType::PERCPU_ARRAY | MapType::LRU_PERCPU_HASH)
+    }
+
     /// The kernel's name of this number, without `BPF_MAP_TYPE_`.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 35] = [

@@ -4,8 +4,9 @@
 //! * `VARIABLE=VALUE`: a variable of `.rodata`, `.data` or `.bss`; elements and members as `weights[3]`, `limits.max`.
 //! * `TABLE.MEMBER=VALUE`: a member of a struct_ops table that is no function; `ops` names the table of an object that has
 //!   one.
-//! * `map.NAME.max_entries=N`: a map's size.
+//! * `map.NAME.max_entries=N`: a map's size; `map.NAME[KEY]=VALUE`, `map.NAME[KEY].member=VALUE`: an entry of a map.
 
+mod map;
 mod value;
 
 use crate::btf::Kind;
@@ -13,14 +14,12 @@ use crate::error::{LoadError, LoadErrorKind};
 use crate::object::{Object, StructOpsVar, Variable};
 use schedlab_base::{TimedSetting, did_you_mean};
 pub(crate) use value::encode;
-use value::{encode_of_any_length, spelled};
+use value::{Piece, encode_of_any_length, spelled};
 
 /// What begins the name of a setting for a map.
 const MAP: &str = "map.";
 /// What stands for the only struct_ops table.
 const OPS: &str = "ops";
-/// The end of the name of a map's size.
-const MAX_ENTRIES: &str = ".max_entries";
 
 /// What a setting changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +39,17 @@ pub enum Change {
         map: String,
         /// Entries.
         max_entries: u32,
+    },
+    /// Bytes of a map's value, on all CPUs where each has its own. Others of a new entry are 0.
+    MapEntry {
+        /// The map.
+        map: String,
+        /// The key.
+        key: Vec<u8>,
+        /// Bytes from the start of the value.
+        offset: u64,
+        /// What is written.
+        bytes: Vec<u8>,
     },
 }
 
@@ -62,7 +72,7 @@ pub fn changes(object: &Object, path: &str, value: &str) -> Result<Vec<Change>, 
         LoadError::new(LoadErrorKind::Setting, format!("setting `{path}={value}`"), problem, cure)
     };
     if let Some(rest) = path.strip_prefix(MAP) {
-        return map_size(object, rest, value).map(|change| vec![change]).map_err(fail);
+        return map::changes(object, rest, value).map_err(fail);
     }
     let root = root_of(path);
     if let Some(table) = table(object, root) {
@@ -193,14 +203,9 @@ fn bytes_of(object: &Object, variable: &Variable, path: &str, value: &str) -> Re
         (problem, format!("`{}{path}` is of type {}", variable.name, spelled(btf, at.ty)))
     })?;
     let of = Holder::Variable(variable.name.clone());
-    let change = |(offset, bytes): (u64, Vec<u8>)| {
-        let end = offset.checked_add(bytes.len() as u64);
-        if !grows && end.is_none_or(|end| end > variable.size) {
-            return Err((
-                "the type does not fit into the variable".to_string(),
-                "build the object again".into(),
-            ));
-        }
+    let size = if grows { u64::MAX } else { variable.size };
+    let change = |found| {
+        let (offset, bytes) = piece(found, size)?;
         Ok(Change::Bytes { of: of.clone(), offset, bytes })
     };
     pieces.into_iter().map(change).collect()
@@ -222,18 +227,10 @@ fn member(object: &Object, table: &StructOpsVar, path: &str, value: &str) -> Res
     Ok(pieces.into_iter().map(change).collect())
 }
 
-fn map_size(object: &Object, rest: &str, value: &str) -> Result<Change, Refusal> {
-    let known = || object.maps().iter().map(|map| map.name.as_str());
-    let cure = || format!("write map.NAME.max_entries=N; maps: {}", known().collect::<Vec<_>>().join(", "));
-    let refuse = |problem: String| (problem, cure());
-    let Some(map) = rest.strip_suffix(MAX_ENTRIES) else {
-        return Err(refuse("of a map only max_entries can be set".into()));
-    };
-    let Ok(max_entries) = value.parse::<u32>() else {
-        return Err(refuse(format!("`{value}` is no number of entries")));
-    };
-    if object.maps().iter().all(|found| found.name != map) {
-        return Err(refuse(format!("there is no map `{map}`{}", did_you_mean(map, known()))));
-    }
-    Ok(Change::MapSize { map: map.to_string(), max_entries })
+/// A piece that lies within `size` bytes.
+fn piece((offset, bytes): Piece, size: u64) -> Result<Piece, Refusal> {
+    let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= size);
+    let refused =
+        || ("the type does not fit into its place".to_string(), "build the object again".to_string());
+    end.map(|_| (offset, bytes)).ok_or_else(refused)
 }

@@ -256,6 +256,7 @@ fn prepare(scheduler: &SchedulerObject) -> Result<Object, LoadError> {
             None => LoadError::Load { name, source, words: verifier::words(&messages) },
         });
     }
+    settings::fill_maps(&object, scheduler)?;
     Ok(object)
 }
 

@@ -267,6 +267,42 @@ impl Map<'_> {
         keys.into_iter().zip(values).take(count.min(room) as usize).collect()
     }
 
+    /// Writes a part of a loaded map's value at a key, on all CPUs where each has its own; other bytes of a new entry are 0.
+    pub(super) fn write_entry(&self, key: &[u8], offset: usize, data: &[u8]) -> io::Result<()> {
+        // SAFETY: plain queries; the map lives as long as its object.
+        let (kind, size) = unsafe { (sys::bpf_map__type(self.0), sys::bpf_map__value_size(self.0) as usize) };
+        let per_cpu = [
+            sys::BPF_MAP_TYPE_PERCPU_HASH,
+            sys::BPF_MAP_TYPE_PERCPU_ARRAY,
+            sys::BPF_MAP_TYPE_LRU_PERCPU_HASH,
+        ];
+        let (stride, copies) = if per_cpu.contains(&kind) {
+            // SAFETY: plain query.
+            let cpus = unsafe { sys::libbpf_num_possible_cpus() };
+            (size.next_multiple_of(8), usize::try_from(cpus).map_err(io::Error::other)?)
+        } else {
+            (size, 1)
+        };
+        let end =
+            offset.checked_add(data.len()).filter(|end| *end <= size).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut value = vec![0u8; stride * copies];
+        let (key_size, value_size) = (key.len() as sys::size_t, value.len() as sys::size_t);
+        // SAFETY: key and value are as long as it is told; libbpf compares that with the map's own sizes. That there is no such
+        // entry leaves the value as it is.
+        unsafe {
+            let (key, value) = (key.as_ptr().cast(), value.as_mut_ptr().cast());
+            sys::bpf_map__lookup_elem(self.0, key, key_size, value, value_size, 0);
+        }
+        for copy in value.chunks_mut(stride) {
+            copy[offset..end].copy_from_slice(data);
+        }
+        // SAFETY: as above.
+        check(unsafe {
+            let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());
+            sys::bpf_map__update_elem(self.0, key, key_size, value, value_size, 0)
+        })
+    }
+
     /// A reader of a loaded ring buffer.
     pub(super) fn ring(&self) -> io::Result<Ring> {
         let taken: *mut Vec<u8> = Box::into_raw(Box::default());

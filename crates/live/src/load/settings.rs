@@ -36,6 +36,28 @@ pub(super) fn apply(object: &Object, scheduler: &SchedulerObject) -> Result<(), 
     Ok(())
 }
 
+/// Writes the entries of maps of a loaded object.
+pub(super) fn fill_maps(object: &Object, scheduler: &SchedulerObject) -> Result<(), LoadError> {
+    if scheduler.settings.is_empty() {
+        return Ok(());
+    }
+    let file = chosen(scheduler)?;
+    for (path, value) in &scheduler.settings {
+        for change in changes(&file, path, value)? {
+            let Change::MapEntry { map, key, offset, bytes } = change else { continue };
+            let found = object.maps().find(|found| found.name() == map);
+            let written = found.map_or(Err(std::io::ErrorKind::NotFound.into()), |found| {
+                found.write_entry(&key, usize::try_from(offset).unwrap_or(usize::MAX), &bytes)
+            });
+            written.map_err(|error| LoadError::Setting {
+                setting: format!("{path}={value}"),
+                problem: format!("map `{map}` does not take this entry: {error}"),
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// The object as our own loader reads it, which knows what can be set, with the scheduler that is meant.
 fn chosen(scheduler: &SchedulerObject) -> Result<File, LoadError> {
     let mut file = File::parse(&scheduler.name, &scheduler.bytes)?;
@@ -58,6 +80,8 @@ pub(super) fn choose_table(object: &Object, scheduler: &SchedulerObject) -> Resu
 /// Makes a change of an object that is not loaded yet.
 fn make(object: &Object, file: &File, change: &Change) -> Result<(), String> {
     match change {
+        // Maps are there once the object is loaded.
+        Change::MapEntry { .. } => Ok(()),
         Change::MapSize { map, max_entries } => {
             let found = object.maps().find(|found| found.name() == *map).ok_or("libbpf has no such map")?;
             found.set_max_entries(*max_entries).map_err(|error| error.to_string())
