@@ -391,7 +391,7 @@ Examples:
 The same command with the same seed gives the same bytes on every host. A scheduler that is
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
-    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf; NAME[VAR=VALUE,..] sets tunables
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program that carries one), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or an own one (*.toml)
@@ -753,7 +753,7 @@ its own scheduler afterwards. With --vm a stock kernel from the distribution's p
 in the cache, fetched once) boots in QEMU with this command as its only program."
 )]
 pub(crate) struct RunArgs {
-    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o), or eevdf; NAME[VAR=VALUE,..] sets tunables
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program that carries one), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)

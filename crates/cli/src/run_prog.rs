@@ -48,7 +48,7 @@ pub(crate) fn give(schedulers: &mut [Scheduler], programs: &[RunProgram]) -> Res
     for program in programs {
         let (mut taken, mut refused) = (false, None);
         for scheduler in schedulers.iter_mut() {
-            // Another error of the object is told when it is loaded.
+            // Another error of the object comes when it is loaded.
             let Some(Ok(object)) = scheduler.parsed() else { continue };
             match check_programs(&object, std::slice::from_ref(program)) {
                 Ok(()) => {

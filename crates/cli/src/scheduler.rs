@@ -253,7 +253,7 @@ impl Scheduler {
     }
 
     fn check(&self, decide: impl FnOnce(&Object) -> Result<(), LoadError>) -> Result<(), Failure> {
-        // Another error of the object is told when it is loaded.
+        // Another error of the object comes when it is loaded.
         let Some(Ok(object)) = self.parsed() else { return Ok(()) };
         let refused = |error: LoadError| Failure::usage(format!("scheduler {}", error.in_file(&self.name)));
         decide(&object).map_err(refused)
@@ -389,7 +389,7 @@ fn object_file(path: &str, choice: Option<&str>) -> Result<Vec<u8>, Failure> {
     match scheduler_within(&bytes, choice) {
         Ok(object) => Ok(object.to_vec()),
         Err(error) if error.kind == LoadErrorKind::Unresolved => Err(refused(error.to_string())),
-        // What is no object or damaged is told when it is loaded.
+        // A damaged file, or one that is no object, is refused when it is loaded.
         Err(_) => Ok(bytes),
     }
 }

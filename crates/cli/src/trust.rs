@@ -71,7 +71,11 @@ pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
 /// A warning that the simulator does without programs of the object that only report.
 pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
     let left = scheduler.left_out();
-    let words = format!("{}: programs that only report are left out: {}", scheduler.given, listed(&left));
+    let words = format!(
+        "{}: programs that only report or never run are left out: {}",
+        scheduler.given,
+        listed(&left)
+    );
     let count = left.len() as u64;
     (count > 0).then_some(Warning { kind: WarningKind::LeftOut, text: words, count, worst: None })
 }

@@ -9,6 +9,10 @@ use crate::programs::RunProgram;
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{MapType, Object, Program, ProgramKind, Uses};
 
+/// The kernel function that registers a scheduler. Both arms attach hooks after that, so a program there never runs in either: the
+/// headers of sched_ext have one that refines a constant, whose value in the object is the safe one.
+const REGISTERS: &str = "bpf_scx_reg";
+
 /// What the kernel functions of schedulers begin with.
 const DECIDES: &str = "scx_bpf_";
 
@@ -20,7 +24,7 @@ pub fn left_out<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<&'a Pr
     let programs = || object.programs().iter().filter(|program| program.autoload);
     let never_run = |program: &&Program| !is_run(program, run) && program.kind != ProgramKind::Syscall;
     let left: Vec<&Program> = programs().filter(never_run).collect();
-    let hooks = || left.iter().filter(|p| !matches!(p.kind, ProgramKind::Iter(_) | ProgramKind::PerfEvent));
+    let hooks = || left.iter().filter(|program| !is_never_run(&program.kind));
     if hooks().next().is_none() {
         return Ok(left);
     }
@@ -50,6 +54,15 @@ pub fn left_out<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<&'a Pr
 pub(crate) fn not_run<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<&'a Program>, LoadError> {
     let on_request = object.programs().iter().filter(|program| program.kind == ProgramKind::Syscall);
     Ok(on_request.filter(|program| !is_run(program, run)).chain(left_out(object, run)?).collect())
+}
+
+/// True for a program that nothing runs in either arm, whatever it does.
+fn is_never_run(kind: &ProgramKind) -> bool {
+    match kind {
+        ProgramKind::Iter(_) | ProgramKind::PerfEvent => true,
+        ProgramKind::Fentry(target) | ProgramKind::Fexit(target) => target == REGISTERS,
+        _ => false,
+    }
 }
 
 /// True for a program that something runs here.

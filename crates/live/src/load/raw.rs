@@ -287,7 +287,7 @@ impl Map<'_> {
             offset.checked_add(data.len()).filter(|end| *end <= size).ok_or(io::ErrorKind::InvalidInput)?;
         let mut value = vec![0u8; stride * copies];
         let (key_size, value_size) = (key.len() as sys::size_t, value.len() as sys::size_t);
-        // SAFETY: key and value are as long as it is told; libbpf compares that with the map's own sizes. That there is no such
+        // SAFETY: key and value have the lengths given; libbpf compares these with the map's own sizes. That there is no such
         // entry leaves the value as it is.
         unsafe {
             let (key, value) = (key.as_ptr().cast(), value.as_mut_ptr().cast());
