@@ -18,7 +18,13 @@ fn measured() -> Fidelity {
 
 fn words(fidelity: &Fidelity, scheduler: &str, cpus: usize) -> String {
     match fidelity.within(scheduler, cpus) {
-        Some(within) => format!("real kernel ({}, {within}\n", fidelity.kernel_name()),
+        Some((measured, within)) => {
+            let unit = if measured == 1 { "CPU" } else { "CPUs" };
+            format!(
+                "real kernel ({}, {measured} {unit}, other workloads): {within}\n",
+                fidelity.kernel_name()
+            )
+        }
         None => "real kernel: not validated under this scheduler (`schedlab fidelity` does it)\n".to_string(),
     }
 }

@@ -297,8 +297,8 @@ impl Fidelity {
     }
 
     /// The words beside a simulated run of a scheduler on so many CPUs: the median sizes of the errors of its figures on as many,
-    /// or on the largest smaller number that was measured. Nothing where it was not.
-    pub fn within(&self, scheduler: &str, cpus: usize) -> Option<String> {
+    /// or on the largest smaller number that was measured, which stands before. Nothing where it was not.
+    pub fn within(&self, scheduler: &str, cpus: usize) -> Option<(usize, String)> {
         let measured = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.cpus <= cpus);
         let cpus = measured.map(|cell| cell.cpus).max()?;
         let of =
@@ -307,8 +307,7 @@ impl Fidelity {
             .iter()
             .filter_map(|(figure, name)| Some(format!("{name} within {:.1} %", of(figure)?)))
             .collect();
-        let unit = if cpus == 1 { "CPU" } else { "CPUs" };
-        (!told.is_empty()).then(|| format!("{cpus} {unit}, other workloads): {}", told.join(", ")))
+        (!told.is_empty()).then(|| (cpus, told.join(", ")))
     }
 
     /// The real kernel without its build: `linux-7.3.4`.
@@ -413,9 +412,9 @@ mod tests {
         assert!(text.contains("8 / +30") && text.contains("3/4"), "{text}");
         let mut both = some();
         both.cells.push(FidelityCell { cpus: 4, ..cell("context_switches", 50.0, 0.5) });
-        let one = "1 CPU, other workloads): context switches within 8.0 %, run delay p50 within 2.0 %";
-        assert_eq!([1, 3].map(|cpus| both.within("o1", cpus).unwrap()), [one, one]);
-        assert_eq!(both.within("o1", 8).unwrap(), "4 CPUs, other workloads): context switches within 50.0 %");
+        let one = (1, "context switches within 8.0 %, run delay p50 within 2.0 %".to_string());
+        assert_eq!([1, 3].map(|cpus| both.within("o1", cpus).unwrap()), [one.clone(), one]);
+        assert_eq!(both.within("o1", 8).unwrap(), (4, "context switches within 50.0 %".to_string()));
         assert_eq!((some().within("ule", 1), some().kernel_name()), (None, "linux-7.3.4"));
     }
 
