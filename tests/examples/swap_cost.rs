@@ -87,6 +87,7 @@ fn calls(name: &str, rounds: u64) -> Scenario {
         process: ProcessId(0),
         nice: Nice::new(0).expect("a nice value"),
         policy: Policy::Other,
+        slice: None,
         affinity: None,
         working_set_kib: 0,
         background: false,

@@ -59,6 +59,7 @@ fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         process: ProcessId(process),
         nice: Nice::ZERO,
         policy: Policy::Other,
+        slice: None,
         affinity: None,
         working_set_kib: 0,
         background: false,

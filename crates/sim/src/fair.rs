@@ -1,4 +1,4 @@
-//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups, buddies and custom slices.
+//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups and buddies.
 //!
 //! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a virtual deadline. With the load-weighted
 //! average `V` of all `v` on the run queue, an entity is eligible when `v <= V`; the eligible one with the earliest
@@ -11,7 +11,7 @@
 use crate::Kernel;
 use crate::pelt::{Averages, Since};
 use crate::placement::Wakes;
-use schedlab_base::{CpuId, KernelVersion, Policy, TaskId};
+use schedlab_base::{CpuId, DurationNs, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
 const BASE_SLICE_NS: u64 = 700_000;
@@ -42,9 +42,16 @@ pub(crate) struct FairEntity {
     /// The CPU whose averages it counts in.
     pub(crate) counts_on: Option<CpuId>,
     pub(crate) wakes: Wakes,
+    /// The slice that its task asked for.
+    pub(crate) custom_slice: Option<DurationNs>,
 }
 
 impl FairEntity {
+    /// Of a new task that asks for this slice.
+    pub(crate) fn with_slice(custom_slice: Option<DurationNs>) -> FairEntity {
+        FairEntity { custom_slice, ..FairEntity::default() }
+    }
+
     /// Real time up to the deadline at the entity's own speed, ns; negative when it is past.
     pub(crate) fn until_deadline(&self) -> i64 {
         let left = self.deadline - self.vruntime;
@@ -83,6 +90,8 @@ pub(crate) struct FairRq {
     pub(crate) nr: u32,
     /// Delayed ones among them.
     pub(crate) delayed: u32,
+    /// Those with a slice of their own.
+    custom: u32,
     /// Of the entities that are here or went to sleep here.
     pub(crate) averages: Averages,
 }
@@ -94,6 +103,13 @@ impl FairRq {
             return self.floor;
         }
         self.sum_weighted.div_euclid(i128::from(self.sum_weight)) as i64
+    }
+
+    /// The average of the others, rounded down: from there on the running entity is not eligible (`ineligible_vruntime()`).
+    fn average_without(&self, entity: &FairEntity) -> i64 {
+        let weight = i128::from(self.sum_weight - entity.weight);
+        let others = self.sum_weighted - i128::from(entity.vruntime) * i128::from(entity.weight);
+        if weight == 0 { entity.vruntime } else { others.div_euclid(weight) as i64 }
     }
 
     pub(crate) fn eligible(&self, vruntime: i64) -> bool {
@@ -151,12 +167,29 @@ impl Kernel {
         BASE_SLICE_NS * (1 + u64::from(cpus.ilog2()))
     }
 
+    /// The slice of a task, ns.
+    fn slice_of(&self, task: TaskId) -> u64 {
+        self.task(task).fair.custom_slice.map_or(self.base_slice(), |slice| slice.0)
+    }
+
+    /// The shortest and the longest slice of those queued (`cfs_rq_min_slice()`, `cfs_rq_max_slice()`); that of all where none has
+    /// its own.
+    fn slices(&self, cpu: CpuId) -> (u64, u64) {
+        let rq = &self.cpus[cpu.index()].fair;
+        let base = self.base_slice();
+        if rq.custom == 0 {
+            return (base, base);
+        }
+        let all = || rq.waiting().chain(rq.curr).map(|task| self.slice_of(task));
+        (all().min().unwrap_or(base), all().max().unwrap_or(base))
+    }
+
     /// How much lag an entity takes along, ns of its own time (`entity_lag()`).
-    fn lag_limit(&self) -> u64 {
-        let (slice, tick) = (self.base_slice(), self.machine.tick_period().0);
+    fn lag_limit(&self, cpu: CpuId, task: TaskId) -> u64 {
+        let tick = self.machine.tick_period().0;
         match self.machine.kernel.version {
-            KernelVersion::V6_18 => (2 * slice).max(tick),
-            KernelVersion::V7_3 => slice + tick,
+            KernelVersion::V6_18 => (2 * self.slice_of(task)).max(tick),
+            KernelVersion::V7_3 => self.slices(cpu).1 + tick,
         }
     }
 
@@ -186,6 +219,7 @@ impl Kernel {
         self.fair_place(cpu, task, initial);
         let (rq, entity) = self.fair_parts(cpu, task);
         entity.queued = true;
+        rq.custom += u32::from(entity.custom_slice.is_some());
         rq.add(entity.vruntime, weight);
         if running {
             rq.curr = Some(task);
@@ -199,7 +233,7 @@ impl Kernel {
     /// `place_entity()`, before the entity is counted: where it had been by its lag, with a whole request or what is
     /// left of the last one.
     fn fair_place(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
-        let slice = self.base_slice();
+        let slice = self.slice_of(task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let mut lag = 0;
         if rq.sum_weight > 0 {
@@ -253,6 +287,7 @@ impl Kernel {
     fn fair_remove(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) {
         let (rq, entity) = self.fair_parts(cpu, task);
         entity.queued = false;
+        rq.custom -= u32::from(entity.custom_slice.is_some());
         if rq.curr == Some(task) {
             rq.curr = None;
         } else {
@@ -268,7 +303,7 @@ impl Kernel {
     /// `update_entity_lag()`. A delayed entity does not become worse off, and gains nothing beyond nothing. True when
     /// the lag is another one than that of where the entity stands.
     fn fair_update_lag(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let limit = self.lag_limit();
+        let limit = self.lag_limit(cpu, task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let (average, limit) = (rq.average(), scaled(limit, entity.weight));
         let mut lag = (average - entity.vruntime).clamp(-limit, limit);
@@ -313,7 +348,7 @@ impl Kernel {
             return;
         }
         self.server_update(cpu, delta);
-        let slice = self.base_slice();
+        let slice = self.slice_of(task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let vdelta = scaled(delta, entity.weight);
         entity.vruntime += vdelta;
@@ -329,7 +364,7 @@ impl Kernel {
     }
 
     /// `pick_eevdf()`: the eligible entity with the earliest deadline, be it delayed.
-    fn fair_pick(&self, cpu: CpuId) -> Option<TaskId> {
+    fn fair_pick(&self, cpu: CpuId, protect: bool) -> Option<TaskId> {
         let rq = &self.cpus[cpu.index()].fair;
         if rq.nr == 1 {
             return rq.curr.or_else(|| rq.waiting().next());
@@ -337,6 +372,7 @@ impl Kernel {
         let eligible = |task: TaskId| rq.eligible(self.task(task).fair.vruntime);
         let curr = rq.curr.filter(|&task| eligible(task)).map(|task| (task, self.task(task).fair));
         if let Some((task, entity)) = curr
+            && protect
             && entity.vruntime < entity.protected_until
         {
             return Some(task);
@@ -351,8 +387,8 @@ impl Kernel {
 
     /// `pick_next_entity()`: who runs next. Delayed entities that are picked leave instead.
     #[inline(never)]
-    pub(crate) fn fair_pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
-        while let Some(task) = self.fair_pick(cpu) {
+    pub(crate) fn fair_pick_next(&mut self, cpu: CpuId, protect: bool) -> Option<TaskId> {
+        while let Some(task) = self.fair_pick(cpu, protect) {
             if !self.is_delayed(task) {
                 return Some(task);
             }
@@ -369,13 +405,28 @@ impl Kernel {
         self.track(cpu, task);
         let entry = self.task_mut(task);
         entry.exec_start = now;
-        entry.fair.protected_until = entry.fair.deadline;
         let deadline = entry.fair.deadline;
         let rq = self.fair_rq(cpu);
         assert!(rq.curr.is_none(), "one entity runs at a time");
         rq.order_remove(deadline, task);
         rq.curr = Some(task);
+        self.hidden(task).fair.protected_until = self.protection(cpu, task);
         self.hrtick_note(cpu, task);
+    }
+
+    /// `set_protect_slice()`: up to the deadline; beside one with a shorter slice up to where the entity stops being eligible, before 7.3
+    /// for the shorter slice.
+    fn protection(&self, cpu: CpuId, task: TaskId) -> i64 {
+        let entity = &self.task(task).fair;
+        let shortest = self.slices(cpu).0;
+        if shortest >= self.slice_of(task) {
+            return entity.deadline;
+        }
+        let end = match self.machine.kernel.version {
+            KernelVersion::V6_18 => entity.vruntime + scaled(shortest, entity.weight),
+            KernelVersion::V7_3 => self.cpus[cpu.index()].fair.average_without(entity) + 1,
+        };
+        entity.deadline.min(end)
     }
 
     /// The entity stops running; it goes on waiting when it is still queued.
@@ -393,7 +444,7 @@ impl Kernel {
         self.hidden(task).ready_at = self.ctx.now;
     }
 
-    /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now; else the protection of the running
+    /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now, or is eligible and has a shorter slice; else the protection of the running
     /// one ends a slice from here at the latest. Batch and idle tasks do not preempt, new ones neither; idle ones are
     /// preempted.
     #[inline(never)]
@@ -405,11 +456,15 @@ impl Kernel {
             return self.fair_preempt(cpu, curr);
         }
         self.fair_update_curr(cpu);
-        let asks = idle(running) == idle(woken) && woken == Policy::Other && !new;
-        if asks && self.fair_pick_next(cpu) == Some(task) {
+        let asks = idle(running) == idle(woken) && woken == Policy::Other;
+        let shorter = asks && self.slice_of(task) < self.slice_of(curr);
+        if (shorter || (asks && !new)) && self.fair_pick_next(cpu, !shorter) == Some(task) {
             return self.fair_preempt(cpu, curr);
         }
-        let slice = self.base_slice();
+        if shorter && self.cpus[cpu.index()].fair.eligible(self.task(task).fair.vruntime) {
+            return self.fair_preempt(cpu, curr);
+        }
+        let slice = self.slices(cpu).0;
         let (rq, entity) = self.fair_parts(cpu, curr);
         let from = entity.vruntime.min(rq.average());
         entity.protected_until = entity.protected_until.min(from + scaled(slice, entity.weight));
@@ -434,7 +489,7 @@ impl Kernel {
             return;
         }
         self.fair_update_curr(cpu);
-        let slice = self.base_slice();
+        let slice = self.slice_of(task);
         let (rq, entity) = self.fair_parts(cpu, task);
         if !rq.eligible(entity.vruntime) {
             return;

@@ -283,6 +283,7 @@ impl<S: SchedExt> Sim<S> {
             process: task.process,
             nice: task.nice,
             policy: task.policy,
+            slice: task.slice,
             cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
             working_set_kib: task.working_set_kib,
             kernel_thread: task.kernel_thread,

@@ -457,7 +457,7 @@ impl<S: SchedExt> Sim<S> {
                 return None;
             }
             self.k.fair_update_curr(cpu);
-            if let Some(task) = self.k.fair_pick_next(cpu) {
+            if let Some(task) = self.k.fair_pick_next(cpu, true) {
                 return Some(task);
             }
         }

@@ -330,7 +330,7 @@ impl<S: SchedExt> Sim<S> {
             self.ext_pick(cpu, prev)
         } else {
             self.k.fair_update_curr(cpu);
-            self.k.fair_pick_next(cpu)
+            self.k.fair_pick_next(cpu, true)
         };
         if found.is_none() {
             self.k.cpu_mut(cpu).server.stop();

@@ -249,6 +249,8 @@ pub struct NewTask {
     pub nice: Nice,
     /// Policy.
     pub policy: Policy,
+    /// The slice that it asks the fair class for.
+    pub slice: Option<DurationNs>,
     /// The CPUs it may use.
     pub cpus_allowed: CpuMask,
     /// Working set in KiB.
@@ -301,7 +303,7 @@ impl Task {
             last_waker: None,
             scx: ScxEntity::new(id),
             working_set_kib: spec.working_set_kib,
-            fair: FairEntity::default(),
+            fair: FairEntity::with_slice(spec.slice),
             rt_slice: DurationNs::ZERO,
             boost: 0,
             burst: Burst::default(),

@@ -108,6 +108,7 @@ fn random_scenario(seed: u64) -> Scenario {
             process: ProcessId(number as u32 / 2),
             nice: Default::default(),
             policy: if prng.chance(1, 4) { Policy::Fifo(1 + number as u8 % 3) } else { Policy::Other },
+            slice: None,
             affinity: None,
             working_set_kib: 4,
             background: false,

@@ -260,3 +260,44 @@ fn an_overloaded_cache_is_not_searched() {
     let migrations: u64 = result.tasks.iter().map(|task| task.migrations).sum();
     assert!(migrations < 100 && result.summary.context_switches > 2_000, "{migrations}");
 }
+
+/// Two tasks that compute on one CPU, the first with this slice; switches in 400 ms.
+fn switches_with(slice: Option<DurationNs>, beside: Option<DurationNs>) -> u64 {
+    let mut scenario = Scenario::empty("slices", End::After(ms(400)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    scenario.tasks = vec![task("first", 0, 0), task("second", 0, 1)];
+    (scenario.tasks[0].slice, scenario.tasks[1].slice) = (slice, beside);
+    let result = run::<Minimal>(&config(1, 1), &scenario, Class::Fair).unwrap();
+    let shares: Vec<f64> = result.tasks.iter().map(|task| task.share).collect();
+    assert!((shares[0] - 0.5).abs() < 0.03, "a slice is no weight: {shares:?}");
+    result.summary.context_switches
+}
+
+#[test]
+fn tasks_ask_for_slices() {
+    let own = |slice| switches_with(Some(slice), Some(slice));
+    // 400 ms in turns of 10 ms are 40, in turns of 2 ms 200.
+    assert!((36..=48).contains(&own(ms(10))), "{}", own(ms(10)));
+    assert!((180..=220).contains(&own(ms(2))), "{}", own(ms(2)));
+    assert!(switches_with(None, None) > own(ms(2)));
+}
+
+#[test]
+fn who_asks_for_less_is_served_sooner() {
+    // A sleeper beside two hogs with long slices.
+    let worst = |slice: Option<DurationNs>| {
+        let mut scenario = Scenario::empty("sooner", End::After(ms(2_000)));
+        scenario.programs = vec![
+            program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))))),
+            program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(1_500))).op(Op::Sleep(ms(7))))),
+        ];
+        scenario.tasks = vec![task("hog/0", 0, 0), task("hog/1", 0, 1), task("sleeper", 1, 2)];
+        scenario.tasks.iter_mut().for_each(|task| task.slice = Some(ms(20)));
+        scenario.tasks[2].slice = slice.or(scenario.tasks[2].slice);
+        let result = run::<Minimal>(&config(1, 1), &scenario, Class::Fair).unwrap();
+        let own = result.waits.iter().find(|waits| waits.name == "sleeper").unwrap();
+        own.wakeup_latency.as_ref().unwrap().p95
+    };
+    let (short, long) = (worst(Some(us(500))), worst(None));
+    assert!(short < ms(2) && long > ms(10), "{short} {long}");
+}

@@ -97,6 +97,7 @@ impl Scenario {
             process: ProcessId(process),
             nice: Nice::ZERO,
             policy: Policy::Other,
+            slice: None,
             affinity,
             working_set_kib: 0,
             background: true,

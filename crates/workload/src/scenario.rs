@@ -148,6 +148,8 @@ pub struct TaskSpec {
     pub nice: Nice,
     /// Scheduling policy.
     pub policy: Policy,
+    /// The slice that it asks the fair class for, 0.1 to 100 ms (`sched_setattr()`, Linux 6.12); the kernel's own without.
+    pub slice: Option<DurationNs>,
     /// CPUs it may use; all without.
     pub affinity: Option<CpuMask>,
     /// Working set in KiB that has to be warm in the cache while it computes.

@@ -94,6 +94,7 @@ impl Load {
             process: ProcessId(number),
             nice: Nice::new(nice.into()).expect("a nice value"),
             policy: Policy::Other,
+            slice: None,
             affinity: None,
             working_set_kib: 0,
             background: false,

@@ -148,6 +148,7 @@ impl Draft {
             process: ProcessId(if self.has(22) { number / 3 } else { number }),
             nice: Nice::ZERO,
             policy: Policy::Other,
+            slice: None,
             affinity: None,
             working_set_kib: if self.has(23) { self.below(500) as u32 } else { 0 },
             background: false,

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU32;
 
-use schedlab_base::{CpuMask, Policy};
+use schedlab_base::{CpuMask, DurationNs, Policy};
 
 /// Now on the monotonic clock, in ns.
 pub(crate) fn now_ns() -> u64 {
@@ -248,6 +248,31 @@ pub(super) fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
 /// Sets this thread's policy; its children start without it, and without a negative nice value.
 pub(super) fn set_own_policy(policy: Policy) -> io::Result<()> {
     set_scheduler(0, policy, libc::SCHED_RESET_ON_FORK)
+}
+
+/// What sched_setattr(2) takes, in its first version.
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Asks the fair class for slices of this length for this thread, whose other attributes stay.
+pub(super) fn set_own_slice(slice: DurationNs) -> io::Result<()> {
+    let size = size_of::<SchedAttr>() as u32;
+    let mut attr = SchedAttr::default();
+    // SAFETY: writes at most that many bytes.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) } as libc::c_int)?;
+    (attr.size, attr.runtime) = (size, slice.0);
+    // SAFETY: reads that many bytes.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) } as libc::c_int)
 }
 
 fn set_scheduler(tid: u32, policy: Policy, flags: libc::c_int) -> io::Result<()> {

@@ -174,6 +174,9 @@ impl<'a> Task<'a> {
         } else if spec.policy != Policy::Other {
             system::set_policy(0, spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
         }
+        if let Some(slice) = spec.slice {
+            system::set_own_slice(slice).map_err(|e| Failure(Doing::Policy, e))?;
+        }
         let header = self.context.shared.header();
         let slot = self.context.shared.slot(self.slot);
         slot.tid.store(system::thread_id(), Relaxed);

@@ -119,6 +119,7 @@ impl Draft {
             process,
             nice: Nice::ZERO,
             policy: Policy::Other,
+            slice: None,
             affinity: None,
             working_set_kib: 0,
             background: false,

@@ -105,6 +105,7 @@ fn task(scenario: &mut Scenario, name: String, program: ProgramId) -> &mut TaskS
         process: ProcessId(process),
         nice: Nice::ZERO,
         policy: Policy::Other,
+        slice: None,
         affinity: None,
         working_set_kib: 0,
         background: false,

@@ -145,6 +145,7 @@ struct Task {
     nice: Vec<i64>,
     #[serde(default)]
     policy: String,
+    slice: Option<String>,
     cpus: Option<Vec<u32>>,
     process: Option<String>,
     #[serde(default)]
@@ -410,6 +411,8 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
         };
         let (nices, affinity) = (nices(task, at)?, affinity(task, at)?);
         let policy = policy(&task.policy).or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
+        let slice = task.slice.as_deref().map(slice).transpose();
+        let slice = slice.or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
         for number in 0..task.count {
             let process = match &task.process {
                 Some(process) => *processes.entry(process).or_insert_with(&mut new_process),
@@ -421,6 +424,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 process,
                 nice: nices[number as usize % nices.len()],
                 policy,
+                slice,
                 affinity,
                 working_set_kib: task.working_set_kib,
                 background: task.background,
@@ -446,6 +450,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
         process: ProcessId(process),
         nice: Nice::ZERO,
         policy: Policy::Fifo(99),
+        slice: None,
         affinity: None,
         working_set_kib: 0,
         background: true,
@@ -460,6 +465,13 @@ fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {
         Some(nices) => Ok(nices),
         None => fault(at, format!("task {}: nice values are -20 to 19", task.name)),
     }
+}
+
+/// A slice as it is written, of those that the kernel takes (`__setparam_fair()` brings others into this range).
+fn slice(text: &str) -> Result<DurationNs, String> {
+    let range = DurationNs::from_us(100)..=DurationNs::from_ms(100);
+    let found = text.parse().ok().filter(|slice| range.contains(slice));
+    found.ok_or_else(|| format!("slice: '{text}' is no time from 100us to 100ms"))
 }
 
 /// A policy as it is written: `other`, `fifo:50`.

@@ -64,6 +64,15 @@ fn the_shipped_file_is_read() {
 }
 
 #[test]
+fn slices_survive_writing_and_reading() {
+    let scenario = parse(include_str!("../../../../workloads/slices.toml"), "slices.toml").unwrap();
+    let slices = |scenario: &Scenario| scenario.tasks.iter().map(|task| task.slice).collect::<Vec<_>>();
+    assert_eq!(slices(&scenario), [20_000, 20_000, 500].map(|us| Some(DurationNs::from_us(us))));
+    let again = parse(&write(&scenario), "again.toml").unwrap();
+    assert_eq!(slices(&again), slices(&scenario));
+}
+
+#[test]
 fn changes_at_given_times_become_a_task_of_their_own() {
     let text = include_str!("../../../../workloads/renice.toml");
     let scenario = parse(text, "renice.toml").unwrap();
@@ -124,6 +133,8 @@ fn mistakes_name_line_and_cure() {
         ),
         ("fifo:50", "fifo:100", "policy 'fifo:100' is none of"),
         ("nice = [-5]", "nice = [-21]", "nice values are -20 to 19"),
+        ("nice = [-5]", "slice = \"2s\"", "slice: '2s' is no time from 100us to 100ms"),
+        ("nice = [-5]", "slice = \"99us\"", "slice: '99us' is no time from 100us to 100ms"),
         ("cpus = [0, 1]", "cpus = []", "cpus needs one or more"),
         (
             "counter = \"hops\"",

@@ -286,6 +286,9 @@ fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
     if policy_text(task.policy) != "other" {
         line("policy", format!("{:?}", policy_text(task.policy)));
     }
+    if let Some(slice) = task.slice {
+        line("slice", format!("\"{}ns\"", slice.0));
+    }
     if let Some(mask) = &task.affinity {
         line("cpus", format!("[{}]", cpus(mask, ", ")));
     }

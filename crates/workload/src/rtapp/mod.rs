@@ -344,6 +344,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outc
                 process: ProcessId(0),
                 nice: settings.nice,
                 policy: settings.policy,
+                slice: None,
                 affinity: settings.affinity,
                 working_set_kib: 0,
                 background: false,
