@@ -1,8 +1,7 @@
 //! Spreading tasks of the fair class over CPUs: at the tick of a busy CPU, for idle CPUs when a busy one asks, and when a CPU
 //! becomes idle (`sched_balance_rq()` and what is below it).
 //!
-//! Absent: the push of a running task by the stopper (`active_balance`), what balancing costs, the groups' flag for tasks
-//! that may not move (`group_imbalanced`).
+//! Absent: what balancing costs, the groups' flag for tasks that may not move (`group_imbalanced`).
 
 use crate::Kernel;
 use crate::domains::{self, Level};
@@ -10,6 +9,7 @@ use crate::imbalance::{Doing, Fullness, Group, Surplus, surplus};
 use crate::ops::SchedExt;
 use crate::pelt::SCALE;
 use crate::sim::Sim;
+use crate::task::SchedClass;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -349,7 +349,11 @@ impl<S: SchedExt> Sim<S> {
             if let Some((number, surplus)) = self.k.busiest_group(&attempt, &levels)
                 && let Some(source) = self.k.busiest_cpu(&domain.groups[number], &attempt, surplus)
             {
-                outcome = self.take_from(source, &attempt, surplus, levels[level].cache_nice_tries);
+                let tries = levels[level].cache_nice_tries;
+                outcome = self.take_from(source, &attempt, surplus, tries);
+                if outcome == Outcome::Failed && matches!(surplus, Surplus::Tasks(_)) {
+                    outcome = self.push_running(source, &attempt, tries);
+                }
                 attempt.from.clear(source);
             }
         }
@@ -362,7 +366,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = &mut self.k.balancing.attempts[attempt.level][attempt.cpu.index()];
         let newly = attempt.doing == Doing::NothingMore;
         match outcome {
-            Outcome::Moved => (entry.failed, entry.interval) = (0, shortest),
+            Outcome::Moved | Outcome::Pushed => (entry.failed, entry.interval) = (0, shortest),
             Outcome::Failed => {
                 entry.failed += u32::from(!newly);
                 entry.interval = shortest;
@@ -384,7 +388,9 @@ impl<S: SchedExt> Sim<S> {
             self.k.cpu(source).fair.waiting().map(of).collect()
         };
         waiting.sort_unstable();
-        let (mut moved, mut pinned) = (false, true);
+        let crowd = self.k.cpu(source);
+        let stays = crowd.curr.is_none_or(|task| !self.k.task(task).allows(attempt.cpu));
+        let (mut moved, mut pinned) = (false, crowd.nr_running > 1 && stays);
         for (_, task) in waiting.into_iter().take(LOOKED_AT) {
             if self.k.cpu(source).nr_running <= 1 {
                 pinned = false;
@@ -408,6 +414,21 @@ impl<S: SchedExt> Sim<S> {
             (false, true) => Outcome::AllPinned,
             (false, false) => Outcome::Failed,
         }
+    }
+
+    /// `active_load_balance_cpu_stop()`: after attempts in vain the running task itself moves.
+    fn push_running(&mut self, source: CpuId, attempt: &Attempt, tries: u32) -> Outcome {
+        let fair = |task: &TaskId| self.k.task(*task).class == SchedClass::Fair;
+        let movable = self.k.cpu(source).curr.filter(fair);
+        let movable = movable.is_some_and(|task| self.k.task(task).allows(attempt.cpu));
+        let entry = &mut self.k.balancing.attempts[attempt.level][attempt.cpu.index()];
+        let failed = entry.failed + u32::from(attempt.doing != Doing::NothingMore);
+        if failed <= tries + 2 || !movable {
+            return Outcome::Failed;
+        }
+        self.k.cpu_mut(source).push_to = Some(attempt.cpu);
+        self.k.resched_curr(source);
+        Outcome::Pushed
     }
 
     fn take_over(&mut self, task: TaskId, attempt: &Attempt) {
@@ -443,6 +464,8 @@ impl Kernel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Moved,
+    /// A running task will move.
+    Pushed,
     /// There is too much elsewhere, and nothing could be moved.
     Failed,
     Balanced,

@@ -41,6 +41,8 @@ pub struct Cpu {
     pub(crate) reenq_any: bool,
     /// The running task may not use this CPU any more.
     pub(crate) push_off: bool,
+    /// Where the running task is to go on, for balance.
+    pub(crate) push_to: Option<CpuId>,
     pub(crate) nr_immed: u32,
     /// Tasks on the run queue, running included, of all classes.
     pub nr_running: u32,
@@ -182,6 +184,7 @@ impl Cpu {
             reenq_local: false,
             reenq_any: false,
             push_off: false,
+            push_to: None,
             distribute_prev: 0,
             last_mm: None,
             last_switch: TimeNs::ZERO,

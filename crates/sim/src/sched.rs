@@ -407,24 +407,33 @@ impl<S: SchedExt> Sim<S> {
         entry.lazy_resched = false;
     }
 
-    /// A running task whose CPU is not allowed any more leaves it, as the stopper
-    /// thread would do it.
-    fn push_off(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        if std::mem::take(&mut self.k.cpu_mut(cpu).push_off) { self.push_off_now(cpu, prev) } else { None }
+    /// A running task that may not stay, or is to go on elsewhere, leaves its CPU, as the stopper thread would do it; with where it goes.
+    fn push_off(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<(TaskId, CpuId)> {
+        let entry = self.k.cpu_mut(cpu);
+        let (off, to) = (std::mem::take(&mut entry.push_off), entry.push_to.take());
+        if off || to.is_some() { self.push_off_now(cpu, prev?, to) } else { None }
     }
 
     #[inline(never)]
-    fn push_off_now(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        let task = prev.filter(|&task| self.k.task(task).on_rq && !self.k.task(task).allows(cpu))?;
+    fn push_off_now(&mut self, cpu: CpuId, task: TaskId, to: Option<CpuId>) -> Option<(TaskId, CpuId)> {
+        let entry = self.k.task(task);
+        if !entry.on_rq || self.k.is_delayed(task) {
+            return None;
+        }
+        let to = if entry.allows(cpu) {
+            to.filter(|&to| entry.class == SchedClass::Fair && entry.allows(to))?
+        } else {
+            self.k.fallback_cpu(task, cpu)
+        };
         self.deactivate(task, DEQUEUE_NOCLOCK);
-        Some(task)
+        Some((task, to))
     }
 
     /// What follows the switch with the rq lock released: the arrival of a pushed task,
     /// deferred moves and re-enqueues.
-    fn after_switch(&mut self, cpu: CpuId, pushed: Option<TaskId>) {
-        if let Some(task) = pushed {
-            self.arrive_elsewhere(task, cpu);
+    fn after_switch(&mut self, cpu: CpuId, pushed: Option<(TaskId, CpuId)>) {
+        if let Some((task, to)) = pushed {
+            self.arrive(task, to);
         }
         self.move_deferred_locals();
         self.reenqueue_locals(cpu);

@@ -301,3 +301,23 @@ fn who_asks_for_less_is_served_sooner() {
     let (short, long) = (worst(Some(us(500))), worst(None));
     assert!(short < ms(2) && long > ms(10), "{short} {long}");
 }
+
+#[test]
+fn a_hog_leaves_the_core_of_another_one() {
+    // Two cores of two threads; both hogs are held on the first core, then free.
+    let mut scenario = Scenario::empty("threads", End::After(ms(1_000)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    let mut config = config(4, 1);
+    (0..).zip(&mut config.machine.cpus).for_each(|(number, cpu)| cpu.core = number / 2);
+    for number in 0..2 {
+        let mut hog = task(&format!("hog/{number}"), 0, number);
+        hog.affinity = Some(mask(&[number]));
+        scenario.tasks.push(hog);
+        let attribute = Attribute::Affinity(mask(&[0, 1, 2, 3]));
+        config.changes.push(Change { at: TimeNs(ms(50).0), task: TaskId(number), attribute });
+    }
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    // The stopper moves the running one, once.
+    let migrations: u64 = result.tasks.iter().map(|task| task.migrations).sum();
+    assert_eq!(migrations, 1, "{:?}", result.tasks);
+}
