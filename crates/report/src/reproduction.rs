@@ -15,8 +15,21 @@ pub fn reproduction_text(documents: &[DocumentOutcome]) -> String {
         for shown in &document.tables {
             text.push_str(&table_text(document, shown));
         }
+        for shown in document.tables.iter().filter(|shown| !shown.growth.is_empty()) {
+            let title = format!("{} {}, growth: {}", document.name, shown.id, growth_title(shown));
+            text.push_str(&rows_text(&title, GROWTH, &shown.growth));
+        }
     }
     text + &summary(documents)
+}
+
+/// What is said above rows about growth.
+pub(crate) const GROWTH: &str =
+    "The figure is what a scheduler has on more CPUs over what it has on fewer. These rows decide nothing.";
+
+/// What the growth rows of a table are about, and how many agree.
+pub(crate) fn growth_title(shown: &TableOutcome) -> String {
+    format!("{}; {}", shown.title, share_text(Share::of(shown.growth.iter())))
 }
 
 /// One line a document: how many of its rows agree, and whether that is enough.
@@ -26,16 +39,15 @@ pub fn summary(documents: &[DocumentOutcome]) -> String {
 }
 
 /// Columns of the summary, and those of numbers.
-pub(crate) const SUMMARY: [&str; 7] =
-    ["document", "rows", "agree", "share", "wanted", "computed again", "in all"];
-pub(crate) const SUMMARY_RIGHT: [usize; 5] = [1, 2, 3, 4, 5];
+pub(crate) const SUMMARY: [&str; 8] =
+    ["document", "rows", "agree", "share", "wanted", "computed again", "in all", "growth"];
+pub(crate) const SUMMARY_RIGHT: [usize; 6] = [1, 2, 3, 4, 5, 7];
 
 pub(crate) fn summary_row(document: &DocumentOutcome) -> Vec<String> {
     let measured = document.measured();
-    let recomputed = document.recomputed();
-    let computed = match recomputed.rows {
+    let apart = |share: Share| match share.rows {
         0 => "-".to_string(),
-        rows => format!("{} of {rows}", recomputed.agreeing),
+        rows => format!("{} of {rows}", share.agreeing),
     };
     let share = if measured.rows == 0 { "-".to_string() } else { format!("{:.1} %", measured.percent()) };
     vec![
@@ -44,20 +56,27 @@ pub(crate) fn summary_row(document: &DocumentOutcome) -> Vec<String> {
         measured.agreeing.to_string(),
         share,
         format!("{:.0} %", document.wanted_percent),
-        computed,
+        apart(document.recomputed()),
         if document.reached() { "reached" } else { "not reached" }.to_string(),
+        apart(document.growth()),
     ]
 }
 
 fn table_text(document: &DocumentOutcome, shown: &TableOutcome) -> String {
-    let mut text = format!("{} {}: {}\n", document.name, shown.id, shown.title);
-    if !shown.about.is_empty() {
-        text.push_str(&format!("{}\n", shown.about.trim()));
+    let title = format!("{} {}: {}", document.name, shown.id, shown.title);
+    rows_text(&title, &shown.about, &shown.rows)
+}
+
+/// Rows under a title and what has to be known to read them, then what is known of those that do not agree.
+fn rows_text(title: &str, about: &str, rows: &[RowOutcome]) -> String {
+    let mut text = format!("{title}\n");
+    if !about.is_empty() {
+        text.push_str(&format!("{}\n", about.trim()));
     }
-    for group in group_tables(shown) {
+    for group in group_tables(rows) {
         text.push_str(&format!("\n{}", group_text(&group)));
     }
-    let explanations = explanations(&shown.rows);
+    let explanations = explanations(rows);
     if !explanations.is_empty() {
         text.push_str(&format!("\n{explanations}"));
     }
@@ -93,9 +112,9 @@ pub(crate) struct GroupTable {
     pub(crate) lines: Vec<Vec<String>>,
 }
 
-/// The tables of a document's table.
-pub(crate) fn group_tables(shown: &TableOutcome) -> Vec<GroupTable> {
-    groups(&shown.rows).iter().map(|group| group_table(group)).collect()
+/// The tables that some rows make.
+pub(crate) fn group_tables(rows: &[RowOutcome]) -> Vec<GroupTable> {
+    groups(rows).iter().map(|group| group_table(group)).collect()
 }
 
 fn group_table(group: &[&RowOutcome]) -> GroupTable {
@@ -269,11 +288,29 @@ pub(crate) mod tests {
             cells: wide.cells[..1].to_vec(),
             ..wide.clone()
         };
+        let more = CellOutcome { cpus: Some(4), ..cell("more", 300.0, 40.0) };
+        let grown = RowOutcome {
+            place: "rooms=10, o1, 2 to 4 CPUs".into(),
+            cells: [cell("fewer", 100.0, 10.0), more]
+                .map(|cell| CellOutcome {
+                    scheduler: "o1[profile=d1]".into(),
+                    values: vec![cell.measured],
+                    ..cell
+                })
+                .to_vec(),
+            figure: "more / fewer".into(),
+            measured: Some(4.0),
+            half_width: None,
+            values: vec![4.0],
+            verdict: Judgement::Agrees,
+            ..wide.clone()
+        };
         let table = TableOutcome {
             id: "chat".into(),
             title: "throughput".into(),
             about: "about it".into(),
             rows: vec![wide, computed, shown],
+            growth: vec![grown],
         };
         DocumentOutcome {
             name: "kravetz".into(),
@@ -292,6 +329,8 @@ pub(crate) mod tests {
             "no difference",
             "not judged: another machine",
             "* rooms=10, 2 CPUs: the bus is slow\n",
+            "kravetz chat, growth: throughput; 1 of 1 rows agree\n",
+            "rooms=10, o1, 2 to 4 CPUs          100         300       3     10    40       4    -  agrees",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
@@ -301,6 +340,10 @@ pub(crate) mod tests {
     fn the_summary_counts_measured_and_computed_rows_apart() {
         let text = summary(&[outcome()]);
         let last = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(last, "kravetz 1 0 0.0 % 80 % 1 of 1 not reached");
+        assert_eq!(last, "kravetz 1 0 0.0 % 80 % 1 of 1 not reached 1 of 1");
+        let mut without = outcome();
+        without.tables[0].growth.clear();
+        let text = summary(&[without]);
+        assert!(text.trim_end().ends_with("not reached       -"), "{text}");
     }
 }

@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 
+mod growth;
+
+use growth::GrowthFile;
+
 /// How large the workloads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -48,6 +52,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Rows that are computed from published figures alone, already judged.
     pub recomputed: Vec<RowOutcome>,
+    /// Each scheduler's figure on more CPUs over its own on fewer. All their cells are cells of `rows`.
+    pub growth: Vec<Row>,
 }
 
 /// One row: what is run, the figure that is made of it, and the published one.
@@ -182,6 +188,7 @@ struct TableFile {
     #[serde(default)]
     rows: Vec<RowFile>,
     recompute: Option<Recompute>,
+    growth: Option<GrowthFile>,
     #[serde(default)]
     explain: Vec<ExplainFile>,
 }
@@ -321,8 +328,12 @@ impl Reader<'_> {
             Some(recompute) => recompute.rows(self.library)?,
             None => Vec::new(),
         };
+        let growth = match &table.growth {
+            Some(growth) => self.growth(table, growth, &constants, &rows)?,
+            None => Vec::new(),
+        };
         let (id, title, about) = (table.id.clone(), table.title.clone(), table.about.clone());
-        Ok(Table { id, title, about, rows, recomputed })
+        Ok(Table { id, title, about, rows, recomputed, growth })
     }
 
     fn row(
@@ -358,15 +369,10 @@ impl Reader<'_> {
         if rule.needs_published() && published.is_none() {
             return Err("its rule needs a published figure, and it has none".to_string());
         }
-        let matches = |explain: &&ExplainFile| {
-            let fits = |(name, values): (&String, &Vec<Scalar>)| {
-                variables.get(name).is_some_and(|have| values.iter().any(|value| value.to_string() == *have))
-            };
-            explain.rows.iter().all(fits)
+        let explanation = match row.explain.as_str() {
+            "" => explained(&table.explain, variables),
+            own => own.to_string(),
         };
-        let explained = table.explain.iter().find(matches).map(|explain| explain.text.clone());
-        let explanation =
-            if row.explain.is_empty() { explained.unwrap_or_default() } else { row.explain.clone() };
         let unit = row.unit.clone().unwrap_or_else(|| table.unit.clone());
         let (says, counts) = (row.says.clone(), row.counts);
         Ok(Row { place, cells, given, figure, unit, published, says, rule, counts, explanation })
@@ -431,6 +437,17 @@ fn signed(text: &str) -> Result<Published, String> {
     let value =
         number.trim().parse().map_err(|_| format!("published '{text}': '{number}' is not a number"))?;
     Ok(Published { value, qualifier })
+}
+
+/// The first text that fits the variables of a row; none if no text does.
+fn explained(explain: &[ExplainFile], variables: &Variables) -> String {
+    let matches = |explain: &&ExplainFile| {
+        let fits = |(name, values): (&String, &Vec<Scalar>)| {
+            variables.get(name).is_some_and(|have| values.iter().any(|value| value.to_string() == *have))
+        };
+        explain.rows.iter().all(fits)
+    };
+    explain.iter().find(matches).map(|explain| explain.text.clone()).unwrap_or_default()
 }
 
 /// The figure of the cells' own published values, where all have one.

@@ -2,6 +2,7 @@
 //! by which rule a measured figure agrees with it. Knows no scheduler and runs
 //! nothing; the rules are those of `docs/reproduction.md`.
 
+mod curves;
 mod definition;
 mod expression;
 mod library;
@@ -9,6 +10,7 @@ mod outcome;
 mod recompute;
 mod rule;
 
+pub use curves::{Curve, CurvePoint, Curves};
 pub use definition::{Cell, Document, Form, Row, Sampling, Table};
 pub use expression::Expression;
 pub use library::Library;

@@ -31,6 +31,9 @@ pub struct TableOutcome {
     pub about: String,
     /// Its rows.
     pub rows: Vec<RowOutcome>,
+    /// Each scheduler's figure on more CPUs over its own on fewer: counted apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<RowOutcome>,
 }
 
 /// A row with its measured figure.
@@ -104,12 +107,7 @@ impl Row {
             let run = |name: &str| measured[self.cells.iter().position(|cell| cell.name == name)?][seed];
             self.figure.value(&|name| self.given.get(name).copied().or_else(|| run(name)))
         };
-        let figures: Vec<Option<f64>> = (0..seeds).map(figure).collect();
-        // One run without a figure, and the mean would be of other work.
-        let values: Vec<f64> = figures.iter().copied().collect::<Option<_>>().unwrap_or_default();
-        let moments = Moments::of(&values).ok();
-        let mean = moments.map(|moments| moments.mean);
-        let interval = moments.and_then(|moments| mean_interval(&moments, Level::P95).ok());
+        let OverSeeds { values, mean, half_width } = OverSeeds::of((0..seeds).map(figure));
         RowOutcome {
             place: self.place.clone(),
             cells: self.cells.iter().zip(measured).map(|(cell, values)| cell.outcome(values)).collect(),
@@ -118,13 +116,32 @@ impl Row {
             published: self.published,
             says: self.says.clone(),
             measured: mean,
-            half_width: interval.map(|interval| interval.half_width),
+            half_width,
             values,
             rule: self.rule.text(),
             verdict: self.rule.judge(self.published, mean),
             counts: self.counts,
             explanation: self.explanation.clone(),
         }
+    }
+}
+
+/// A figure over the seeds; nothing where one run has none, since the mean would be of other work.
+pub(crate) struct OverSeeds {
+    /// The figure of each seed.
+    pub(crate) values: Vec<f64>,
+    pub(crate) mean: Option<f64>,
+    /// Half width of the mean's 95 % interval.
+    pub(crate) half_width: Option<f64>,
+}
+
+impl OverSeeds {
+    pub(crate) fn of(figures: impl Iterator<Item = Option<f64>>) -> OverSeeds {
+        let values: Vec<f64> = figures.collect::<Option<_>>().unwrap_or_default();
+        let moments = Moments::of(&values).ok();
+        let interval = moments.and_then(|moments| mean_interval(&moments, Level::P95).ok());
+        let mean = moments.map(|moments| moments.mean);
+        OverSeeds { values, mean, half_width: interval.map(|interval| interval.half_width) }
     }
 }
 
@@ -188,6 +205,11 @@ impl DocumentOutcome {
     /// The rows that are computed from published figures.
     pub fn recomputed(&self) -> Share {
         Share::of(self.rows().filter(|row| row.cells.is_empty()))
+    }
+
+    /// The rows about growth with the number of CPUs, which decide nothing.
+    pub fn growth(&self) -> Share {
+        Share::of(self.tables.iter().flat_map(|table| &table.growth))
     }
 
     /// True when as many rows agree as are wanted, and all recomputed ones.
@@ -314,7 +336,13 @@ mod tests {
         let none = RowOutcome { verdict: Judgement::NotComparable("x".into()), ..good.clone() };
         let share = Share::of([good.clone(), bad.clone(), none].iter());
         assert_eq!(share, Share { agreeing: 1, rows: 2 });
-        let table = |rows| TableOutcome { id: "t".into(), title: "t".into(), about: String::new(), rows };
+        let table = |rows| TableOutcome {
+            id: "t".into(),
+            title: "t".into(),
+            about: String::new(),
+            rows,
+            growth: Vec::new(),
+        };
         let mut document = DocumentOutcome {
             name: "d".into(),
             title: "d".into(),
@@ -322,6 +350,9 @@ mod tests {
             tables: vec![table(vec![good.clone(), RowOutcome { counts: false, ..bad.clone() }])],
         };
         assert!(document.reached());
+        document.tables[0].growth = vec![good.clone(), bad.clone(), bad.clone()];
+        assert_eq!(document.growth(), Share { agreeing: 1, rows: 3 });
+        assert!(document.reached() && document.measured() == Share { agreeing: 1, rows: 1 });
         let mut other = document.clone();
         other.tables[0].rows[0] = RowOutcome { place: good.place.clone(), ..bad.clone() };
         let sensitivity = Sensitivity::of("fork", 2.0, &[document.clone()], &[other]);

@@ -154,6 +154,11 @@ impl Judgement {
 }
 
 impl Rule {
+    /// *Factor* with the figures that hold where a definition gives none.
+    pub fn factor() -> Rule {
+        Rule::Factor { tie: five_percent(), off: two() }
+    }
+
     /// True when the rule compares with a published figure, so that a row needs one.
     pub fn needs_published(&self) -> bool {
         !matches!(self, Rule::Between { .. } | Rule::Shown { .. })

@@ -17,7 +17,7 @@ use schedlab_base::did_you_mean;
 use schedlab_report::{
     Document as ResultDocument, LEAST_EFFECT, compare, reproduction_text, sensitivity_text,
 };
-use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Sensitivity, TableOutcome};
+use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Row, Sensitivity, TableOutcome};
 use schedlab_stats::{Level, mean};
 use schedlab_trace::RunRecord;
 
@@ -225,11 +225,12 @@ impl Plan {
         };
         let mut tables = Vec::new();
         for table in &document.tables {
-            let measured =
-                table.rows.iter().map(|row| row.judge(&row.cells.iter().map(values).collect::<Vec<_>>()));
-            let rows = measured.chain(table.recomputed.iter().cloned()).collect();
+            let judge = |row: &Row| row.judge(&row.cells.iter().map(values).collect::<Vec<_>>());
+            let rows = table.rows.iter().map(judge).chain(table.recomputed.iter().cloned()).collect();
+            // Cells of growth rows are cells of the others: their runs are planned.
+            let growth = table.growth.iter().map(judge).collect();
             let (id, title, about) = (table.id.clone(), table.title.clone(), table.about.clone());
-            tables.push(TableOutcome { id, title, about, rows });
+            tables.push(TableOutcome { id, title, about, rows, growth });
         }
         let (name, title) = (document.name.clone(), document.title.clone());
         DocumentOutcome { name, title, wanted_percent: document.wanted_percent, tables }
@@ -370,10 +371,27 @@ mod tests {
     }
 
     #[test]
+    fn growth_rows_need_no_run_of_their_own() {
+        for form in [Form::Quick, Form::Full] {
+            let document = Document::read(&LIBRARY, "kravetz", form).unwrap();
+            let rows: Vec<usize> = document.tables.iter().map(|table| table.growth.len()).collect();
+            assert_eq!(rows, [24, 27, 42]);
+            let plan = Plan::new(std::slice::from_ref(&document), 1);
+            let grown = document.tables.iter().flat_map(|table| &table.growth).flat_map(|row| &row.cells);
+            for cell in grown {
+                assert!(plan.cells.iter().any(|known| same_run(known, cell)), "{cell:?}");
+            }
+        }
+    }
+
+    #[test]
     fn recomputed_statistics_agree() {
         for name in LIBRARY.names(".toml") {
             let mut document = Document::read(&LIBRARY, name, Form::Quick).unwrap();
-            document.tables.iter_mut().for_each(|table| table.rows.clear());
+            for table in &mut document.tables {
+                table.rows.clear();
+                table.growth.clear();
+            }
             let outcome = Plan::new(&[], 1).outcome(&document, &[]);
             let share = outcome.recomputed();
             assert_eq!(share.agreeing, share.rows, "{name}");

@@ -140,6 +140,25 @@ fn documents_tables_and_parameters_by_name() {
 }
 
 #[test]
+fn growth_is_counted_beside_the_other_rows() {
+    let folder = Folder::new();
+    let text = folder.run("reproduce kravetz --quick --document-table chat --json r.json --html p.html").ok();
+    assert!(text.contains("kravetz chat, growth: messages per second, higher is better; "), "{text}");
+    assert!(text.contains(" of 27 rows agree\n") && text.contains("\nrooms=30, o1, 2 to 8 CPUs "), "{text}");
+    let last = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
+    let [document, rows, .., "of", grown] = last[..] else { panic!("{text}") };
+    assert_eq!((document, rows, grown), ("kravetz", "18", "27"));
+    let json = folder.read("r.json");
+    assert!(json.contains("\"growth\"") && json.contains("\"place\": \"rooms=30, o1, 2 to 8 CPUs\""));
+    // Three schedulers with 10, 20 and 30 rooms on 2, 4 and 8 CPUs: growth adds no run.
+    assert_eq!(json.matches("\"seed\": ").count(), 27);
+    let page = folder.read("p.html");
+    assert!(page.contains("chat, growth: messages per second"), "{page}");
+    let drawn = |name: &str| page.matches(&format!("{name}</figcaption>")).count();
+    assert_eq!((drawn(": published"), drawn(": measured")), (3, 3));
+}
+
+#[test]
 fn metrics_with_the_same_figures_share_a_table() {
     let text = Folder::new().run("compare -q -s eevdf,o1 -w mkbench:makes=1,scale=0.001 -c 2 --runs 2").ok();
     let title = "build_time_avg, makespan, build_time_fastest, build_time_slowest in s of mkbench:";

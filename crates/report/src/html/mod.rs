@@ -3,6 +3,7 @@
 
 mod comparisons;
 mod distribution;
+mod growth;
 mod latency;
 mod plot;
 mod reproduction;

@@ -67,6 +67,8 @@ impl Series {
 pub(super) enum Axis {
     /// From zero.
     Linear,
+    /// From zero to this value at least: plots that are compared have the same scale.
+    UpTo(f64),
     /// Equal factors are equal distances where the values are far apart, else linear.
     Factors,
     /// The values 0, 1, 2 ... with these names.
@@ -130,6 +132,7 @@ impl Scale {
                 Scale { low: -0.3, high: names.len() as f64 - 0.7, log: false, ticks }
             }
             Axis::Factors if low > 0.0 && high / low >= WIDE => Scale::factors(low, high, values, named),
+            Axis::UpTo(most) => Scale::linear(low, high.max(*most), values, named),
             Axis::Linear | Axis::Factors => Scale::linear(low, high, values, named),
         }
     }

@@ -2,9 +2,11 @@
 //! measured and a verdict a row, and a plot of how far each figure is from the published one.
 
 use super::plot::{Axis, Plot, Point, Series};
-use super::{escape, table};
+use super::{escape, growth, table};
 use crate::format::number;
-use crate::reproduction::{SUMMARY, SUMMARY_RIGHT, explanations, group_tables, summary_row};
+use crate::reproduction::{
+    GROWTH, SUMMARY, SUMMARY_RIGHT, explanations, group_tables, growth_title, summary_row,
+};
 use schedlab_reproduction::{DocumentOutcome, Judgement, RowOutcome, TableOutcome};
 
 /// All documents.
@@ -20,28 +22,33 @@ pub(super) fn sections(documents: &[DocumentOutcome]) -> String {
         if let Some(plot) = plot(document) {
             text.push_str(&format!("<div class=\"plots\">\n{plot}</div>\n"));
         }
-        text.extend(document.tables.iter().map(shown));
+        for shown in &document.tables {
+            text.push_str(&rows_html(&format!("{}: {}", shown.id, shown.title), &shown.about, &shown.rows));
+        }
+        for shown in document.tables.iter().filter(|shown| !shown.growth.is_empty()) {
+            let title = format!("{}, growth: {}", shown.id, growth_title(shown));
+            text.push_str(&rows_html(&title, GROWTH, &shown.growth));
+            text.push_str(&growth::plots(shown));
+        }
         text.push_str("</section>\n");
     }
     text
 }
 
-fn shown(shown: &TableOutcome) -> String {
-    let mut text = format!("<h3>{}: {}</h3>\n", escape(&shown.id), escape(&shown.title));
-    let mut paragraph = |about: &str| {
-        if !about.trim().is_empty() {
-            text.push_str(&format!("<p>{}</p>\n", escape(about.trim())));
-        }
+/// Rows under a title and what has to be known to read them, then what is known of those that do not agree.
+fn rows_html(title: &str, about: &str, shown: &[RowOutcome]) -> String {
+    let mut text = format!("<h3>{}</h3>\n", escape(title));
+    let paragraph = |about: &str| match about.trim() {
+        "" => String::new(),
+        about => format!("<p>{}</p>\n", escape(about)),
     };
-    paragraph(&shown.about);
+    text.push_str(&paragraph(about));
     for group in group_tables(shown) {
-        if !group.about.is_empty() {
-            text.push_str(&format!("<p>{}</p>\n", escape(&group.about)));
-        }
+        text.push_str(&paragraph(&group.about));
         let header: Vec<&str> = group.header.iter().map(String::as_str).collect();
         text.push_str(&table(&header, &group.right, &group.lines));
     }
-    let told: String = explanations(&shown.rows)
+    let told: String = explanations(shown)
         .lines()
         .map(|line| match line.strip_prefix("* ") {
             Some(entry) => format!("<li>{}\n", escape(entry)),
@@ -112,6 +119,8 @@ mod tests {
             "<td>other order</td>",
             "<li>rooms=10, 2 CPUs: the bus is slow",
             "chat, rooms=10, 2 CPUs: published 3, measured 0.9000",
+            "<h3>chat, growth: throughput; 1 of 1 rows agree</h3>",
+            "<td>rooms=10, o1, 2 to 4 CPUs</td>",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
