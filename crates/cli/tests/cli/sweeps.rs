@@ -155,7 +155,7 @@ fn growth_is_counted_beside_the_other_rows() {
     let page = folder.read("p.html");
     assert!(page.contains("chat, growth: messages per second"), "{page}");
     let drawn = |name: &str| page.matches(&format!("{name}</figcaption>")).count();
-    assert_eq!((drawn(": published"), drawn(": measured")), (3, 3));
+    assert_eq!((drawn(" published"), drawn(" measured")), (3, 3));
 }
 
 #[test]
