@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Folder of the headers that only objects with the layer SWAP have.
-const LAYER: &str = "swap/";
-
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
@@ -21,9 +18,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rustc-env=SCHEDLAB_BUILD={}", build(&root));
     let mut code = String::new();
-    code.push_str(
-        "/// Name, what it is, tunables with their comments, and object file of each shipped scheduler.\n",
-    );
+    code.push_str("/// Name, what it is, and object files of each shipped scheduler.\n");
     code.push_str("pub(crate) static SCHEDULERS: &[Shipped] = &[\n");
     let objects = out.join("schedulers");
     let names = names(&schedulers);
@@ -35,23 +30,15 @@ fn main() {
         let source = read(&path);
         let object = objects.join(format!("{name}.bpf.o"));
         let swap = objects.join(format!("{name}+swap.bpf.o"));
-        let mut sources = Vec::new();
-        with_includes(&path, &mut sources);
-        let tunables: Vec<(String, String)> = sources.iter().flat_map(|(_, text)| tunables(text)).collect();
         writeln!(
             code,
-            "    Shipped {{ name: {name:?}, about: {:?}, tunables: &{tunables:?}, \
-             object: include_bytes!({object:?}), swap: include_bytes!({swap:?}) }},",
+            "    Shipped {{ name: {name:?}, about: {:?}, object: include_bytes!({object:?}), \
+             swap: include_bytes!({swap:?}) }},",
             about(&source, name)
         )
         .expect("a string takes all");
     }
-    let layer = schedulers.join("include").join(LAYER);
-    let tunables: Vec<(String, String)> =
-        files(&layer, "h").iter().flat_map(|path| tunables(&read(path))).collect();
-    code.push_str("];\n/// Tunables of the layer SWAP: name and comment.\n");
-    writeln!(code, "pub(crate) static SWAP_TUNABLES: &[(&str, &str)] = &{tunables:?};")
-        .expect("a string takes all");
+    code.push_str("];\n");
     code.push_str("/// The shipped machine files: name and text.\n");
     code.push_str("pub(crate) static MACHINES: &[(&str, &str)] = &[\n");
     for path in files(&machines, "toml") {
@@ -149,7 +136,7 @@ fn with_includes(path: &Path, found: &mut Vec<(PathBuf, String)>) {
     let text = read(&path);
     found.push((path.clone(), text.clone()));
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
-    for header in included.filter(|header| !header.starts_with(LAYER)) {
+    for header in included {
         with_includes(&path.with_file_name(header), found);
     }
 }
@@ -190,31 +177,4 @@ fn about(source: &str, name: &str) -> String {
     let sentence = words[..end].join(" ");
     let short = if sentence.len() > 80 { sentence.split(':').next().unwrap_or("") } else { &sentence };
     short.trim_end_matches('.').to_string()
-}
-
-/// The `volatile` variables of a source, `const` or not, with the comment in front of each.
-fn tunables(source: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut comment = Vec::new();
-    let mut inside = false;
-    for line in source.lines() {
-        let text = line.trim();
-        let declared = text.strip_prefix("const volatile ").or_else(|| text.strip_prefix("volatile "));
-        if let Some(declaration) = declared {
-            let name = declaration.split(['=', ';', '[']).next().unwrap_or("").trim();
-            let name = name.rsplit([' ', '*']).next().unwrap_or("").to_string();
-            found.push((name, comment.join(" ")));
-            comment.clear();
-        } else if inside || text.starts_with("/*") {
-            if !inside {
-                comment.clear();
-            }
-            inside = !text.ends_with("*/");
-            comment
-                .push(text.trim_start_matches(['/', '*', ' ']).trim_end_matches(['/', '*', ' ']).to_string());
-        } else if !text.is_empty() {
-            comment.clear();
-        }
-    }
-    found
 }

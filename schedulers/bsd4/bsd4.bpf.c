@@ -28,37 +28,34 @@ enum profile {
 	PROFILE_6_X,	/* FreeBSD 6.x, 2005 */
 };
 
-/* Generation of the scheduler; enum, default PROFILE_6_X. */
-const volatile enum profile profile = PROFILE_6_X;
-/* Length of a tick of the statistics clock, which estcpu is counted in; ns,
- * 100000..100000000; 7812500: 128 per second. */
-const volatile u64 tick_ns = STAT_TICK_NS;
-/* Every so often all CPUs take the next task of equal priority; ns, 1000000..1000000000;
- * 100 ms, kern.sched.quantum. */
-const volatile u64 quantum_ns = 100000000;
-/* A task whose nice value is by more than this above the least one of all runnable tasks
- * does not run; nice values, 0..39; 20; 0: off, as in FreeBSD 5.x and 6.x. */
-const volatile u32 nice_starve_window = 20;
-/* A woken task has the priority of the kernel's sleep (88) until it runs; on. */
-const volatile bool wake_boost = true;
-/* 6.x: a wakeup sends one idle CPU to look for work instead of all; off,
- * kern.sched.ipiwakeup.onecpu. */
-const volatile bool wake_one_cpu = false;
-/* 6.x: how many tasks of the best list a CPU looks at for one that it ran last; tasks,
- * 1..1000; 1: takes the first, kern.sched.runq_fuzz. */
-const volatile u32 runq_fuzz = 1;
-/* 5.x: an idle CPU halts and looks for work at its next clock tick, for a wakeup tells it nothing; on. Off:
- * it polls. */
-const volatile bool idle_halts = true;
-/* Real-time tasks keep their place when the quantum ends, as SCHED_FIFO; off: SCHED_RR. */
-const volatile bool realtime_fifo = false;
-/* Load average to decay by instead of the measured one, which takes minutes to rise;
- * tasks, 0..10000; 0: measure. */
-const volatile u32 fixed_load = 0;
-/* A task that has waited longer runs next, for one tick of the statistics clock; ns; 5 s,
- * chosen: a task that was preempted in an RCU read-side section has some turns to leave it
- * before the kernel complains (21 s), which also unloads the scheduler. */
-const volatile u64 starvation_max_ns = 5000000000;
+const volatile enum profile profile SETS("generation of the scheduler") = PROFILE_6_X;
+const volatile u64 tick_ns
+	TUNABLE("length of a tick of the statistics clock, which estcpu is counted in; 128 ticks per second by "
+		"default", "ns", 100000, 100000000) = STAT_TICK_NS;
+const volatile u64 quantum_ns
+	TUNABLE("how often all CPUs take the next task of equal priority (kern.sched.quantum)", "ns", 1000000,
+		1000000000) = 100000000;
+const volatile u32 nice_starve_window
+	TUNABLE("a task does not run if its nice value is by more than this above the least one of all runnable "
+		"tasks; 0: off, as in FreeBSD 5.x and 6.x", "nice values", 0, 39) = 20;
+const volatile bool wake_boost SETS("a woken task has the priority of the kernel's sleep (88) until it runs") = true;
+const volatile bool wake_one_cpu
+	SETS("6.x: a wakeup sends one idle CPU to look for work instead of all (kern.sched.ipiwakeup.onecpu)") = false;
+const volatile u32 runq_fuzz
+	TUNABLE("6.x: how many tasks of the best list a CPU looks at for one that it ran last; 1: takes the first "
+		"(kern.sched.runq_fuzz)", "tasks", 1, 1000) = 1;
+const volatile bool idle_halts
+	SETS("5.x: an idle CPU halts and looks for work at its next clock tick, as wakeups do not interrupt it; "
+		"off: it polls") = true;
+const volatile bool realtime_fifo
+	SETS("real-time tasks keep their place when the quantum ends, as SCHED_FIFO; off: SCHED_RR") = false;
+const volatile u32 fixed_load
+	TUNABLE("load average to decay by; 0: the measured one, which takes minutes to rise", "tasks", 0, 10000) = 0;
+/* 5 s is chosen. A task that was preempted in an RCU read-side section has some turns to leave it before the
+ * kernel complains (21 s), which also unloads the scheduler. */
+const volatile u64 starvation_max_ns
+	TUNABLE("a task that has waited longer runs next, for one tick of the statistics clock", "ns", 1000000,
+		1000000000000) = 5000000000;
 
 u64 nr_roundrobins COUNTS("quanta that ended");
 u64 nr_rotations COUNTS("CPUs told to take the next task at the end of a quantum");

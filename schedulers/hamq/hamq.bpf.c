@@ -26,17 +26,15 @@ enum steal_pick {
 	STEAL_HEAD,	/* the one that became ready last */
 };
 
-/* Which waiting task of the longest list an idle CPU takes; enum, default STEAL_BEST. */
-const volatile enum steal_pick steal_pick = STEAL_BEST;
-/* Waiting tasks that a CPU must have to lose one; tasks, 1..1000; 1. */
-const volatile u32 steal_min = 1;
-/* How often an idle CPU looks for work, while another one has tasks to spare; ns; 10 ms, a tick. */
-const volatile u64 poll_idle_ns = 10000000;
-/* A task that becomes ready goes to an idle CPU, instead of its own; on. */
-const volatile bool wake_idle_search = true;
-/* STEAL_BEST: what a task that ran elsewhere last lacks against one that ran on the idle
- * CPU; goodness points, 0..1000; 0: nothing. */
-const volatile u32 remote_bonus = 0;
+const volatile enum steal_pick steal_pick SETS("which waiting task of the longest list an idle CPU takes") = STEAL_BEST;
+const volatile u32 steal_min TUNABLE("waiting tasks that a CPU must have to lose one", "tasks", 1, 1000) = 1;
+const volatile u64 poll_idle_ns
+	TUNABLE("how often an idle CPU looks for work while another one has tasks to spare; 10 ms is a tick",
+		"ns", 0, 1000000000000) = 10000000;
+const volatile bool wake_idle_search SETS("a task that becomes ready goes to an idle CPU, instead of its own") = true;
+const volatile u32 remote_bonus
+	TUNABLE("STEAL_BEST: what a task that ran elsewhere last lacks against one that ran on the idle CPU",
+		"goodness points", 0, 1000) = 0;
 
 u64 nr_wake_prev COUNTS("ready tasks queued on their own CPU, which was idle");
 u64 nr_wake_idle COUNTS("ready tasks queued on the CPU that was idle longest");

@@ -10,11 +10,11 @@
 
 #include "types.h"
 
-/* Load of another CPU against this one's that makes it busier; percent, 100..1000; 125. */
-const volatile u32 imbalance_pct = 125;
-/* CPUs with consecutive numbers that share a core; a waking task whose CPU is busy takes
- * an idle one among them; 1..64; 1: none do. */
-const volatile u32 smt_siblings = 1;
+const volatile u32 imbalance_pct
+	TUNABLE("load of another CPU against this one's that makes it busier", "percent", 100, 1000) = 125;
+const volatile u32 smt_siblings
+	TUNABLE("CPUs with consecutive numbers that share a core; a woken task whose CPU is busy takes an idle one "
+		"among them", "CPUs", 1, 64) = 1;
 
 u64 nr_wake_prev COUNTS("woken tasks queued where they ran last");
 u64 nr_wake_affine COUNTS("woken tasks queued on their waker's CPU");

@@ -77,15 +77,12 @@ static __always_inline s32 least_nice(nice_counts_t *counts)
 
 #define NAME_LEN 16
 
-/* Tasks whose names begin so are in the interrupt class, priorities 0..63 by nice;
- * text, up to 15 characters; none. */
-const volatile char interrupt_names[NAME_LEN] = "";
-/* Tasks whose names begin so are in the real-time class, priorities 128..159 by nice;
- * text, up to 15 characters; none. */
-const volatile char realtime_names[NAME_LEN] = "";
-/* Tasks whose names begin so are in the idle class, priorities 224..255 by nice, as
- * SCHED_IDLE tasks are; text, up to 15 characters; none. */
-const volatile char idle_names[NAME_LEN] = "";
+const volatile char interrupt_names[NAME_LEN]
+	SETS("tasks whose names begin so are in the interrupt class, priorities 0..63 by nice") = "";
+const volatile char realtime_names[NAME_LEN]
+	SETS("tasks whose names begin so are in the real-time class, priorities 128..159 by nice") = "";
+const volatile char idle_names[NAME_LEN]
+	SETS("tasks whose names begin so are in the idle class, priorities 224..255 by nice, as SCHED_IDLE tasks are") = "";
 
 static __always_inline bool begins_with(const char *name, const volatile char *prefix)
 {

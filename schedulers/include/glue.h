@@ -21,12 +21,14 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Charge a whole tick to whoever runs at a tick, as the kernels of the day did,
- * instead of counting run time. Default off: tests want exact accounts. */
-const volatile bool tick_sampling = false;
-/* The policy schedules kernel threads too, as in the kernels of the day, instead of
- * letting them run at once. Default off: a policy may starve what the machine lives by. */
-const volatile bool kernel_threads = false;
+/* Off: tests want exact accounts. */
+const volatile bool tick_sampling
+	SETS("a task that runs at a tick is charged a whole tick, as in the kernels of the day, instead of its run "
+		"time") = false;
+/* Off: a policy may starve what the machine lives by. */
+const volatile bool kernel_threads
+	SETS("the policy schedules kernel threads too, as in the kernels of the day, instead of letting them run "
+		"at once") = false;
 
 u64 nr_wakeups COUNTS("tasks that became ready after blocking");
 u64 nr_forks COUNTS("tasks that became ready for the first time");

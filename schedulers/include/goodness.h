@@ -20,27 +20,26 @@
 #ifndef SCHEDLAB_GOODNESS_H
 #define SCHEDLAB_GOODNESS_H
 
-/* Bonus for the address space that is loaded; goodness points, 0..1000; 1 as in 2.4.18. */
-const volatile u32 mm_bonus = 1;
-/* Length of a clock tick; ns, 100000..100000000; 10 ms as with HZ=100. */
-const volatile u64 tick_ns = 10000000;
+const volatile u32 mm_bonus
+	TUNABLE("bonus for the address space that is loaded; 1 as in 2.4.18", "goodness points", 0, 1000) = 1;
+const volatile u64 tick_ns TUNABLE("length of a clock tick; 10 ms as with HZ=100", "ns", 100000, 100000000) = 10000000;
 #ifdef POLICY_WALKS_TASKS
-/* 2.4: ticks per epoch are ((20 - nice) >> scale_shift) + 1; bits, 0..5; 2 as for HZ < 200. */
-const volatile u32 scale_shift = 2;
+const volatile u32 scale_shift
+	TUNABLE("2.4: ticks per epoch are ((20 - nice) >> scale_shift) + 1; 2 as for HZ below 200", "bits", 0, 5) = 2;
 #endif
 #ifdef HAS_TSSS
-/* TSSS: the longest slice, that of nice -20; us, 10000..200000; 65000 gives nice 0 30 ms. */
-const volatile u32 max_slice_us = 65000;
+const volatile u32 max_slice_us
+	TUNABLE("TSSS: the longest slice, that of nice -20; 65000 gives nice 0 30 ms", "us", 10000, 200000) = 65000;
 #endif
 
-/* The most that an epoch lasts: when there are so many tasks that their ticks would take
- * longer, a turn ends sooner, after a tick at least; ns; 10 s, chosen: the kernel unloads a
- * scheduler under which a task waits for 30 s. */
-const volatile u64 epoch_max_ns = 10000000000;
-/* A waker that says it is about to sleep leaves its CPU to the wakee; off, because
- * today's kernel says so for every pipe and socket, and Linux 2.4's sent the wakee to
- * an idle or worse CPU there. */
-const volatile bool sync_wakeups = false;
+/* 10 s is chosen: the kernel unloads a scheduler under which a task waits for 30 s. */
+const volatile u64 epoch_max_ns
+	TUNABLE("the most that an epoch lasts; with more tasks than ticks for all of them, turns end sooner, after "
+		"a tick at least", "ns", 1000000, 1000000000000) = 10000000000;
+/* Off: today's kernel marks the wakeups of every pipe and socket so, where Linux 2.4 sent the woken task to an idle or
+ * worse CPU. */
+const volatile bool sync_wakeups
+	SETS("a waker that is about to sleep, as its wakeup says, leaves its CPU to the woken task") = false;
 
 u64 nr_goodness COUNTS("tasks that a pick evaluated");
 u64 nr_recalcs COUNTS("epochs that ended");

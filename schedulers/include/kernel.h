@@ -52,6 +52,23 @@ typedef _Bool bool;
  */
 #define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
 
+/*
+ * Says what a tunable means and which values it takes, in the tag that our loaders, lists and tests read:
+ *
+ *   const volatile u32 weight TUNABLE("weight of the own average", "percent", 1, 100) = 3;
+ *   const volatile u64 tick_ns TUNABLE_OR_0("length of a tick", "ns", 100000, 100000000, "1 ms") = 0;
+ *   const volatile bool boost SETS("a woken task goes first") = true;
+ *
+ * TUNABLE is for numbers, also those in an array; loaders refuse what is not within @lowest and @highest, which are plain
+ * decimal numbers or names of such. TUNABLE_OR_0 takes 0 as well: @zero is what it stands for. SETS is for variables
+ * whose type has the values: switches, enumerations and texts. @unit and @zero have no '|'.
+ */
+#define TUNABLE(meaning, unit, lowest, highest) TUNABLE_TAG(meaning, unit, lowest, highest, "")
+#define TUNABLE_OR_0(meaning, unit, lowest, highest, zero) TUNABLE_TAG(meaning, unit, lowest, highest, zero)
+#define SETS(meaning) __attribute__((btf_decl_tag("tunable:||||" meaning)))
+#define TUNABLE_TAG(meaning, unit, lowest, highest, zero) \
+	__attribute__((btf_decl_tag("tunable:" unit "|" #lowest "|" #highest "|" zero "|" meaning)))
+
 /* Map definition attributes, as libbpf reads them from BTF. */
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) typeof(val) *name

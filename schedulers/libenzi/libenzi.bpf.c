@@ -26,16 +26,15 @@
 #define PREV_FIRST true
 #include "../include/types.h"
 
-/* Share of the history that a task still has when it is switched to which is added to what
- * it earns by that turn; percent, 0..100; 50 as in the patch, 0 as in the proposal's text. */
-const volatile u32 history_carry = 50;
-/* Runnable tasks that another CPU must have more than an idle one, to lose one; tasks, 1..1000; 1.
- * 0 is taken for 1: two idle CPUs would send their only task to and fro. */
-const volatile u32 steal_threshold = 1;
-/* New tasks go to the CPU with the fewest tasks, instead of their parent's; on. */
-const volatile bool fork_balance = true;
-/* Idle CPUs mark tasks to be sent to them; on. */
-const volatile bool idle_balance = true;
+const volatile u32 history_carry
+	TUNABLE("share of the history left at a task's switch that is added to what it earns by that turn; 50 in "
+		"the patch, 0 in the proposal's text", "percent", 0, 100) = 50;
+const volatile u32 steal_threshold
+	TUNABLE("runnable tasks that another CPU must have more than an idle one to lose one; 0 counts as 1, or "
+		"two idle CPUs would send their only task to and fro", "tasks", 0, 1000) = 1;
+const volatile bool fork_balance
+	SETS("new tasks go to the CPU with the fewest tasks, instead of their parent's") = true;
+const volatile bool idle_balance SETS("idle CPUs mark tasks to be sent to them") = true;
 
 u64 nr_fork_here COUNTS("new tasks queued where their parent runs");
 u64 nr_fork_away COUNTS("new tasks queued on another CPU, which had fewer tasks");

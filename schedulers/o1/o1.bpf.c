@@ -29,40 +29,40 @@ enum profile {
 	PROFILE_2_6_10,	/* Linux 2.6.10, December 2004 */
 };
 
-/* Generation of the scheduler; enum, default PROFILE_2_6_10. */
-const volatile enum profile profile = PROFILE_2_6_10;
-/* Length of a clock tick; ns, 100000..100000000; 0: 1 ms in 2.6.10, 10 ms before. */
-const volatile u64 tick_ns = 0;
-/* Sleep that earns the full bonus; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
-const volatile u64 max_sleep_ns = 0;
-/* Per runnable task, how long the expired array may wait for tasks that stay
- * active because they are interactive; ns; 0: 1 s in 2.6.10, 2 s in rh8. */
-const volatile u64 starvation_limit_ns = 0;
-/* The most that the above comes to, however many tasks there are, in all profiles; after it
- * tasks that wake up wait in the expired array too, and with 2.6.10 whoever waits goes first;
- * ns; 5 s, chosen: a task that was preempted in an RCU read-side section has some turns to
- * leave it before the kernel complains (21 s), which also unloads the scheduler. */
-const volatile u64 starvation_max_ns = 5000000000;
-/* Share of its parent's bonus that a child starts with; percent, 0..100; 95. */
-const volatile u32 child_penalty = 95;
-/* Share of its bonus that a parent keeps when it forks; percent, 0..100; 100. */
-const volatile u32 parent_penalty = 100;
-/* Share of the time spent waiting in the queue that counts as sleep; percent; 30. 2.6.10 only. */
-const volatile u32 on_runqueue_weight = 30;
-/* Weight of a parent's own average against that of an exiting child; 1..100; 3. */
-const volatile u32 exit_weight = 3;
-/* Priorities that a task must have earned to be interactive, at nice 0; 0..5; 2. */
-const volatile u32 interactive_delta = 2;
-/* 2.6.10: tasks build up credit for sleeping, without which bonuses are lost fast; on.
- * Off is what 2.6.11 did. */
-const volatile bool interactive_credit = true;
-/* 2.6.10: interactive tasks of one priority take turns every so often; ns; 5 ms at full bonus. */
-const volatile u64 granularity_ns = 5000000;
-/* 2.6.10: the above is multiplied by the number of CPUs; on. */
-const volatile bool ncpus_in_gran = true;
-/* A task that ran less than this long ago is too warm to be pulled by a busy CPU;
- * ns; 0: 2.5 ms in 2.6.10, 10 ms before. */
-const volatile u64 cache_hot_ns = 0;
+const volatile enum profile profile SETS("generation of the scheduler") = PROFILE_2_6_10;
+const volatile u64 tick_ns
+	TUNABLE_OR_0("length of a clock tick", "ns", 100000, 100000000, "1 ms in 2.6.10, 10 ms before") = 0;
+/* Not below DEF_TIMESLICE, which recalc_sleep() subtracts. */
+const volatile u64 max_sleep_ns
+	TUNABLE_OR_0("sleep that earns the full bonus", "ns", 100000000, 100000000000, "1 s in 2.6.10, 2 s in rh8") = 0;
+const volatile u64 starvation_limit_ns
+	TUNABLE_OR_0("per runnable task, how long the expired array may wait for tasks that stay active because "
+		"they are interactive", "ns", 1000000, 100000000000, "1 s in 2.6.10, 2 s in rh8") = 0;
+/* 5 s is chosen. A task that was preempted in an RCU read-side section has some turns to leave it before the
+ * kernel complains (21 s), which also unloads the scheduler. */
+const volatile u64 starvation_max_ns
+	TUNABLE("the most that starvation_limit_ns comes to for all tasks; after it woken tasks are queued in the "
+		"expired array too, and in 2.6.10 the waiting tasks go first", "ns", 1000000, 1000000000000) = 5000000000;
+const volatile u32 child_penalty
+	TUNABLE("share of its parent's bonus that a child starts with", "percent", 0, 100) = 95;
+const volatile u32 parent_penalty
+	TUNABLE("share of its bonus that a parent keeps when it forks", "percent", 0, 100) = 100;
+const volatile u32 on_runqueue_weight
+	TUNABLE("2.6.10: share of the time spent waiting in the queue that counts as sleep", "percent", 0, 100) = 30;
+const volatile u32 exit_weight
+	TUNABLE("weight of a parent's own average against that of an exiting child", "", 1, 100) = 3;
+const volatile u32 interactive_delta
+	TUNABLE("priorities that a task must have earned to be interactive, at nice 0", "priorities", 0, 5) = 2;
+const volatile bool interactive_credit
+	SETS("2.6.10: tasks build up credit for sleeping, and lose bonuses fast only when it is low; off as in "
+		"2.6.11") = true;
+const volatile u64 granularity_ns
+	TUNABLE("2.6.10: at full bonus, how often interactive tasks of one priority take turns", "ns", 0,
+		1000000000) = 5000000;
+const volatile bool ncpus_in_gran SETS("2.6.10: granularity_ns is multiplied by the number of CPUs") = true;
+const volatile u64 cache_hot_ns
+	TUNABLE_OR_0("a busy CPU does not pull a task that ran less than this long ago", "ns", 1, 1000000000,
+		"2.5 ms in 2.6.10, 10 ms before") = 0;
 
 u64 nr_array_switches COUNTS("times the active array was empty and the two swapped");
 u64 nr_expired COUNTS("slices that ended in the expired array");

@@ -30,28 +30,22 @@ enum burst_rule {
 	BURST_RULE_V7,	/* version 7: every sleep but the shortest is rewarded */
 };
 
-/* Bursts count; off: the stairs go down at once, for servers; on. Changes while it runs. */
-volatile bool interactive = true;
-/* Steps are ten times as long, bursts do not count, wakeups preempt late; off. Changes
- * while it runs. */
-volatile bool compute = false;
-/* How sleep earns bursts; enum, default BURST_RULE_V10. */
-const volatile enum burst_rule burst_rule = BURST_RULE_V10;
-/* A woken task with a whole slice preempts one of its own priority; off as in version 10,
- * on as in 7. */
-const volatile bool equal_prio_preempt = false;
-/* Length of a clock tick; ns, 100000..100000000; 1 ms as with HZ=1000. */
-const volatile u64 tick_ns = 1000000;
-/* Length of a step, without compute; ns, 100000..1000000000; 10 ms. */
-const volatile u64 rr_interval_ns = 10000000;
-/* With compute, how long after a switch the next preemption is; ns; 10 ms. */
-const volatile u64 cache_delay_ns = 10000000;
-/* A task that ran less than this long ago is too warm to be pulled by a busy CPU; ns; 2.5 ms. */
-const volatile u64 cache_hot_ns = 2500000;
-/* A task that has waited for this long runs for a step before all others; ns; 5 s, chosen:
- * a task that was preempted in an RCU read-side section has some turns to leave it before the
+volatile bool interactive SETS("bursts count; off: the stairs go down at once, for servers") = true;
+volatile bool compute SETS("steps are ten times as long, bursts do not count, woken tasks preempt late") = false;
+const volatile enum burst_rule burst_rule SETS("how sleep earns bursts") = BURST_RULE_V10;
+const volatile bool equal_prio_preempt
+	SETS("a woken task with a whole slice preempts one of its own priority; off as in version 10, on as in 7") = false;
+const volatile u64 tick_ns TUNABLE("length of a clock tick; 1 ms as with HZ=1000", "ns", 100000, 100000000) = 1000000;
+const volatile u64 rr_interval_ns TUNABLE("length of a step without compute", "ns", 100000, 1000000000) = 10000000;
+const volatile u64 cache_delay_ns
+	TUNABLE("with compute, how long after a switch the next preemption is", "ns", 0, 1000000000) = 10000000;
+const volatile u64 cache_hot_ns
+	TUNABLE("a busy CPU does not pull a task that ran less than this long ago", "ns", 0, 1000000000) = 2500000;
+/* 5 s is chosen. A task that was preempted in an RCU read-side section has some turns to leave it before the
  * kernel complains (21 s), which also unloads the scheduler. */
-const volatile u64 starvation_max_ns = 5000000000;
+const volatile u64 starvation_max_ns
+	TUNABLE("a task that has waited for this long runs for a step before all others", "ns", 1000000,
+		1000000000000) = 5000000000;
 
 u64 nr_steps COUNTS("steps down the stairs");
 u64 nr_lifts COUNTS("slices walked through: back to the top");

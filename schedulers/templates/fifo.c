@@ -5,8 +5,7 @@
 /* The queue that all CPUs take their tasks from. */
 #define SHARED 0
 
-/* Longest turn of a task; ns; 5 ms. */
-const volatile u64 slice_ns = 5 * MS;
+const volatile u64 slice_ns TUNABLE("longest turn of a task", "ns", 100000, 1000000000) = 5 * MS;
 
 u64 nr_queued COUNTS("tasks that were put on the queue");
 

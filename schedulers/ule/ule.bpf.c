@@ -28,38 +28,37 @@ enum profile {
 	PROFILE_6_X,	/* FreeBSD 6.x, revision 1.161, December 2005 */
 };
 
-/* Generation of the scheduler; enum, default PROFILE_6_X. */
-const volatile enum profile profile = PROFILE_6_X;
-/* Length of a tick of the statistics clock, which slices and run time are counted in; ns,
- * 100000..100000000; 7812500: 128 per second. */
-const volatile u64 tick_ns = STAT_TICK_NS;
-/* Length of a tick of the clock that sleep is measured with; ns, 100000..100000000; 0: 1 ms in
- * 6.x (HZ 1000), 10 ms in 5.2 (HZ 100). */
-const volatile u64 clock_ns = 0;
-/* The shortest slice; ticks, 1..1000; 1. */
-const volatile u32 slice_min = 1;
-/* The longest slice; ticks, 1..1000; 0: a seventh of a second's ticks, 18 in 6.x, 14 in 5.2
- * (which took them from the other clock). */
-const volatile u32 slice_max = 0;
-/* Score below which a task is interactive; 0..101; 30: a share of the CPU below 37.5 %. */
-const volatile u32 interact_thresh = 30;
-/* Run and sleep time together that are remembered; ns; 5 s. */
-const volatile u64 slp_run_max_ns = 5000000000;
-/* 5.2: a task 19 or more nicer than the least nice one of its CPU gets no slice and does not run while
- * that one is there; on. Off: it gets the shortest slice, as in 6.x. */
-const volatile bool nice_window = true;
-/* 5.2: a woken task ranks as one that is still in the kernel (priority 88, a socket's) until it
- * runs, and so goes to the current queue; on. */
-const volatile bool wake_boost = true;
-/* Time between two pushes; ns; 0: random up to 2 s in 6.x, 1 s in 5.2. */
-const volatile u64 push_period_ns = 0;
-/* 6.x: CPUs with consecutive numbers that share a core: they pull from each other, and have their own
- * pushes; 1..64; 1: none do. */
-const volatile u32 core_cpus = 1;
-/* How long a task may wait; after it, it runs for a tick whatever its priority and queue; ns; 5 s,
- * chosen: a task that was preempted in an RCU read-side section has some turns to leave it before the
+const volatile enum profile profile SETS("generation of the scheduler") = PROFILE_6_X;
+const volatile u64 tick_ns
+	TUNABLE("length of a tick of the statistics clock, which slices and run time are counted in; 128 ticks per "
+		"second by default", "ns", 100000, 100000000) = STAT_TICK_NS;
+const volatile u64 clock_ns
+	TUNABLE_OR_0("length of a tick of the clock that sleep is measured with", "ns", 100000, 100000000,
+		"1 ms in 6.x, 10 ms in 5.2") = 0;
+const volatile u32 slice_min TUNABLE("the shortest slice, not more than slice_max", "ticks", 1, 1000) = 1;
+const volatile u32 slice_max
+	TUNABLE_OR_0("the longest slice", "ticks", 1, 1000, "a seventh of a second's ticks: 18 in 6.x, 14 in 5.2, "
+		"which took them from the other clock") = 0;
+const volatile u32 interact_thresh
+	TUNABLE("score below which a task is interactive; 30 is a share of the CPU below 37.5 %", "points", 0, 101) = 30;
+const volatile u64 slp_run_max_ns
+	TUNABLE("run and sleep time together that are remembered", "ns", 1000000, 1000000000000) = 5000000000;
+const volatile bool nice_window
+	SETS("5.2: a task 19 or more nicer than the least nice one of its CPU does not run while that one is "
+		"there; off: it gets the shortest slice, as in 6.x") = true;
+const volatile bool wake_boost
+	SETS("5.2: until it runs, a woken task ranks as one that is still in the kernel (priority 88, a socket's), "
+		"and so goes to the current queue") = true;
+const volatile u64 push_period_ns
+	TUNABLE_OR_0("time between two pushes", "ns", 1000000, 1000000000000, "random up to 2 s in 6.x, 1 s in 5.2") = 0;
+const volatile u32 core_cpus
+	TUNABLE("6.x: CPUs with consecutive numbers that share a core: they pull from each other and have their "
+		"own pushes", "CPUs", 1, 64) = 1;
+/* 5 s is chosen. A task that was preempted in an RCU read-side section has some turns to leave it before the
  * kernel complains (21 s), which also unloads the scheduler. */
-const volatile u64 starvation_max_ns = 5000000000;
+const volatile u64 starvation_max_ns
+	TUNABLE("how long a task may wait; after it, the task runs for a tick whatever its priority and queue",
+		"ns", 1000000, 1000000000000) = 5000000000;
 
 u64 nr_queue_swaps COUNTS("times the current queue was used up and swapped with the next");
 u64 nr_expired COUNTS("slices that ended in the next queue");

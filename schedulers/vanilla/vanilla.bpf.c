@@ -30,13 +30,12 @@ enum profile {
 	PROFILE_TSSS,	/* Linux 2.5.2-pre9: slice and bonus, runnable tasks only */
 };
 
-/* Generation of the scheduler; enum, default PROFILE_2_4. */
-const volatile enum profile profile = PROFILE_2_4;
-/* Bonus for the CPU that a task ran on last; goodness points, 0..1000; 15 as on i386. */
-const volatile u32 proc_change_penalty = 15;
-/* On a tie the running task stays instead of the first in the list; off as in 2.4.18,
- * on as in 2.4.13, which Libenzi measured. */
-const volatile bool prev_wins_ties = false;
+const volatile enum profile profile SETS("generation of the scheduler") = PROFILE_2_4;
+const volatile u32 proc_change_penalty
+	TUNABLE("bonus for the CPU that a task ran on last; 15 on i386", "goodness points", 0, 1000) = 15;
+const volatile bool prev_wins_ties
+	SETS("on a tie the running task stays instead of the first in the list; off as in 2.4.18, on as in 2.4.13, "
+		"which Libenzi measured") = false;
 
 u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
 u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");

@@ -24,6 +24,10 @@ const volatile u32 grid[2][3];
 const volatile bool flags[3];
 const volatile u8 bytes[4];
 const volatile u32 last_cpu = 1;
+const volatile s16 tilt TUNABLE("how far it leans", "degrees", -5, 5) = 1;
+const volatile u32 doses[2] TUNABLE_OR_0("what each one gets", "mg", 10, 20, "nothing") = {};
+const volatile enum pace gait SETS("how it walks") = PACE_SLOW;
+volatile u32 pulse TUNABLE("how often it beats", "", 40, 200) = 60;
 const u64 folded = 5;
 s64 in_data = -7;
 u32 in_bss;
@@ -53,7 +57,7 @@ struct {
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 
 s64 nr_first, nr_second, nr_per_cpu, nr_byte, nr_half, nr_flag, nr_pace, nr_wide_pace, nr_low, nr_high, nr_deep, nr_inner_pace, nr_grid, nr_flags, nr_bytes,
-	nr_folded, nr_in_data, nr_in_bss, nr_hidden, nr_underscored, nr_last_cpu;
+	nr_folded, nr_in_data, nr_in_bss, nr_hidden, nr_underscored, nr_last_cpu, nr_tilt, nr_doses, nr_gait, nr_pulse;
 
 SEC("struct_ops/enqueue")
 void settable_enqueue(u64 *ctx)
@@ -86,6 +90,10 @@ void settable_enqueue(u64 *ctx)
 	nr_in_bss = in_bss;
 	nr_hidden = hidden;
 	nr_underscored = __underscored;
+	nr_tilt = tilt;
+	nr_doses = doses[0] + 100 * doses[1];
+	nr_gait = gait;
+	nr_pulse = pulse;
 	nr_last_cpu = per_cpu[last_cpu];
 	dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS, 0);
 }

@@ -60,7 +60,7 @@ fn refused(lab: &Schedlab, object: &str, flags: &[&str], words: &[&str]) {
 }
 
 /// What is set, and the counters that show it.
-const SETTINGS: [(&str, &str, &str, i64); 21] = [
+const SETTINGS: [(&str, &str, &str, i64); 25] = [
     ("map.pairs[fast].first", "17", "nr_first", 17),
     ("map.pairs[9].second", "[1,-2]", "nr_second", -2),
     ("map.per_cpus[1]", "18", "nr_per_cpu", 18),
@@ -77,6 +77,10 @@ const SETTINGS: [(&str, &str, &str, i64); 21] = [
     ("flags", "[true,off,1]", "nr_flags", 5),
     ("bytes", "[7,0,0,9]", "nr_bytes", 9007),
     ("in_data", "-9223372036854775808", "nr_in_data", i64::MIN),
+    ("tilt", "-5", "nr_tilt", -5),
+    ("doses", "[0,20]", "nr_doses", 2000),
+    ("gait", "9", "nr_gait", 9),
+    ("pulse", "200", "nr_pulse", 200),
     ("in_bss", "4_294_967_295", "nr_in_bss", 0xffff_ffff),
     ("hidden", "8", "nr_hidden", 8),
     ("__underscored", "6", "nr_underscored", 6),
@@ -107,7 +111,7 @@ fn every_kind_of_variable_is_set_in_both_arms() {
 #[test]
 fn what_does_not_fit_is_refused_by_both_arms_alike() {
     let Some(lab) = lab("not-settable", &["settable"]) else { return };
-    let cases: [(&str, &[&str]); 26] = [
+    let cases: [(&str, &[&str]); 33] = [
         ("map.pears[1]=1", &["no map `pears`", "did you mean 'pairs'?", "maps: pairs, per_cpus"]),
         ("map.pairs[soon]=1", &["key: `soon` is none of the values of enum pace"]),
         ("map.pairs[1]=1", &["a struct pair cannot be set as a whole"]),
@@ -130,6 +134,13 @@ fn what_does_not_fit_is_refused_by_both_arms_alike() {
         ("grid=[[1,2,3,4]]", &["element 0: a list of 4 for u32 [3]"]),
         ("grid=[[1]", &["brackets"]),
         ("bytes=abc", &["`abc` is no list for u8 [4]"]),
+        ("tilt=-6", &["-6 is none of the values of `tilt`", "how far it leans", "-5..5 degrees"]),
+        ("tilt=much", &["`much` is no number", "how far it leans", "-5..5 degrees"]),
+        ("doses[1]=9", &["9 is none of the values", "what each one gets", "0 (nothing) or 10..20 mg"]),
+        ("doses=[10,21]", &["21 is none of the values of `doses`"]),
+        ("gait=2", &["2 is none of the values of `gait`", "how it walks", "PACE_SLOW, PACE_FAST"]),
+        ("pulse=201", &["201 is none of the values of `pulse`", "how often it beats", "40..200)"]),
+        ("pulse=0", &["0 is none of the values of `pulse`"]),
         ("folded=1", &["`folded` is `const` without `volatile`"]),
         ("ops.enqueue=1", &["a function cannot be set", "timeout_ms"]),
         ("ops.timeout=1", &["no member `timeout`", "did you mean 'timeout_ms'?"]),
@@ -138,6 +149,10 @@ fn what_does_not_fit_is_refused_by_both_arms_alike() {
     for (setting, words) in cases {
         refused(&lab, "./settable.bpf.o", &["--set", setting], words);
     }
+    for at in ["10ms:pulse=39", "10ms:pulse=0xffff"] {
+        refused(&lab, "./settable.bpf.o", &["--set-at", at], &["of the values of `pulse`", "40..200"]);
+    }
+    refused(&lab, "./settable.bpf.o[tilt=6]", &[], &["6 is none of the values of `tilt`", "-5..5 degrees"]);
     let beyond = lab.run(&["sim", "-s", "./settable.bpf.o", "-w", HOG, "--set", "map.per_cpus[2]=1"], LIMIT);
     assert!(beyond.code == 2 && beyond.err.contains("does not take this entry"), "{beyond:?}");
     // How many elements it has depends on the machine.

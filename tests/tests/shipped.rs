@@ -1,7 +1,7 @@
 //! The shipped schedulers against their documents: what an object says of itself stands in its README, and nothing else.
 
-use schedlab_scx::{LoadOptions, Requirements, requirements};
-use schedlab_tests::{readme_table, root, shipped};
+use schedlab_scx::{LoadOptions, Requirements, Tunable, requirements};
+use schedlab_tests::{readme_table, root, shipped, shipped_with_swap};
 use std::fs;
 
 fn plain(cell: &str) -> &str {
@@ -45,29 +45,56 @@ fn counters_are_explained() {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
-/// The READMEs have the tunables with their defaults.
+/// Rows of the table of tunables, as the object describes them.
+fn tunable_rows(tunables: &[Tunable]) -> Vec<String> {
+    let row = |Tunable { name, default, takes, meaning, .. }: &Tunable| {
+        format!("| `{name}` | {default} | {takes} | {meaning} |")
+    };
+    tunables.iter().map(row).collect()
+}
+
+/// What a README's table of tunables lacks, and what it has that the objects do not.
+fn differences(readme: &str, tunables: &[Tunable]) -> Vec<String> {
+    let text = fs::read_to_string(root().join(readme)).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Tunables")).unwrap_or("");
+    let told: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    let wanted = tunable_rows(tunables);
+    let lacks = wanted.iter().filter(|row| !told.contains(&row.as_str()));
+    let lacks = lacks.map(|row| format!("{readme} lacks the row: {row}"));
+    let more = told.iter().filter(|row| !wanted.iter().any(|known| known == *row));
+    lacks.chain(more.map(|row| format!("{readme} has a row that no object describes: {row}"))).collect()
+}
+
+/// The READMEs have the tunables as the objects describe them: default, values and meaning.
 #[test]
-fn tunables_are_listed() {
+fn tunables_are_listed_as_the_objects_describe_them() {
     let mut findings = Vec::new();
-    for (name, object) in shipped() {
-        let readme = fs::read_to_string(root().join(format!("schedulers/{name}/README.md"))).unwrap();
-        let told = readme_table(&readme, "Tunables");
-        let mut told: Vec<(&str, &str)> = told.iter().map(|row| (plain(&row[0]), plain(&row[1]))).collect();
+    for ((name, plain), (_, with_swap)) in shipped().into_iter().zip(shipped_with_swap()) {
+        let plain = needs(&name, &plain).tunables;
+        findings.extend(differences(&format!("schedulers/{name}/README.md"), &plain));
+        let mut layer = needs(&name, &with_swap).tunables;
+        layer.retain(|tunable| !plain.contains(tunable));
+        findings.extend(differences("schedulers/include/swap/README.md", &layer));
+    }
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Every tunable says what it means; numbers have a range, in which the default lies.
+#[test]
+fn tunables_are_described() {
+    let mut findings = Vec::new();
+    for (name, object) in shipped().into_iter().chain(shipped_with_swap()) {
         for tunable in needs(&name, &object).tunables {
-            match told.iter().position(|(known, _)| *known == tunable.name) {
-                None => findings.push(format!("{name}: the README lacks the tunable {}", tunable.name)),
-                Some(at) => {
-                    let (_, default) = told.remove(at);
-                    if !tunable.default.is_empty() && default != tunable.default {
-                        let (variable, value) = (&tunable.name, &tunable.default);
-                        findings.push(format!("{name}: {variable} is {value}, in the README {default}"));
-                    }
-                }
+            if tunable.meaning.is_empty() || tunable.takes.is_empty() {
+                findings.push(format!("{name}: {} lacks TUNABLE() or SETS()", tunable.name));
+            }
+            let default = tunable.default.parse().ok();
+            if let (Some(range), Some(default)) = (&tunable.range, default)
+                && !range.contains(default)
+            {
+                findings.push(format!("{name}: {} is {default} by default, not {range}", tunable.name));
             }
         }
-        findings.extend(
-            told.iter().map(|(tunable, _)| format!("{name}: the README has {tunable}, the object not")),
-        );
     }
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }

@@ -13,8 +13,6 @@ pub(crate) struct Shipped {
     pub(crate) name: &'static str,
     /// What it is, one line.
     pub(crate) about: &'static str,
-    /// Tunables: name and comment.
-    pub(crate) tunables: &'static [(&'static str, &'static str)],
     /// The compiled object.
     pub(crate) object: &'static [u8],
     /// The same policy with the layer SWAP.

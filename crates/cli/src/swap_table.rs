@@ -1,11 +1,10 @@
 //! The confidences that the layer SWAP has in providers, read from outside: its table lies in the arena of the object
 //! that carries it, and the object's own types say what is where. Nothing is asked of the running programs.
 
+use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::object::Object;
 use schedlab_trace::waits::{CONFIDENCE_DEFAULT, ConfidenceFrom, Mechanism, WaitPair, Waits};
 
-/// Resources in the table: `SWAP_BUCKETS` times `SWAP_WAYS` of `schedulers/include/swap/types.h`.
-const RESOURCES: u64 = 2048;
 /// Set in the type of resources that are named by their own identity (`SWAP_NAMED` there); the others
 /// are named by the process that waits and its call.
 const NAMED: u64 = 0x10000;
@@ -17,10 +16,13 @@ pub(crate) type Bytes<'a> = dyn Fn(u64, u64) -> Option<Vec<u8>> + 'a;
 #[derive(Clone, Debug)]
 pub(crate) struct SwapTable {
     base: u64,
+    size: u64,
     resource_size: u64,
     kind: usize,
     default: usize,
     ty: usize,
+    /// `enum swap_type`: its numbers and names.
+    types: Vec<(u64, String)>,
     providers: Vec<Entry>,
     /// Of the provider's task.
     task_id: usize,
@@ -37,12 +39,12 @@ struct Entry {
 }
 
 /// What SWAP thinks of one provider of one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Confidence {
     /// The process that waits, if the resource is named by it.
     process: Option<i32>,
-    /// `enum swap_type` of the resource.
-    ty: u64,
+    /// `enum swap_type` of the resource, by name.
+    ty: String,
     /// Thread id.
     provider: i32,
     /// In the unit of results.
@@ -70,10 +72,12 @@ impl SwapTable {
         };
         Some(SwapTable {
             base,
+            size: types.size_of(types.find_struct("swap_table")?)?,
             resource_size: types.size_of(types.find_struct("swap_resource")?)?,
             kind: resource(".kind")?,
             default: resource(".confidence")?,
             ty: resource(".type")?,
+            types: swap_types(types),
             providers: (0..).map_while(entry).collect(),
             task_id: find("task", ".base.id")?,
             task_pid: find("task", ".base.pid")?,
@@ -83,7 +87,7 @@ impl SwapTable {
 
     /// Everything that the table holds.
     pub(crate) fn confidences(&self, bytes: &Bytes<'_>) -> Vec<Confidence> {
-        let table = bytes(self.base, RESOURCES * self.resource_size).unwrap_or_default();
+        let table = bytes(self.base, self.size).unwrap_or_default();
         let resources = table.chunks_exact(usize::try_from(self.resource_size).unwrap_or(usize::MAX));
         resources.flat_map(|resource| self.of_resource(resource, bytes)).collect()
     }
@@ -93,6 +97,8 @@ impl SwapTable {
         if kind == 0 || default == 0 {
             return Vec::new();
         }
+        let ty = number(resource, self.ty, 4);
+        let ty = self.types.iter().find(|(number, _)| *number == ty).map_or("", |(_, name)| name);
         let process = (kind >> 32 & NAMED == 0).then_some((kind as u32).cast_signed());
         let provider = |entry: &Entry| {
             let task = Some(number(resource, entry.task, 8)).filter(|task| *task != 0)?;
@@ -105,7 +111,7 @@ impl SwapTable {
             let scaled = number(resource, entry.confidence, 4) * u64::from(CONFIDENCE_DEFAULT) / default;
             Some(Confidence {
                 process,
-                ty: number(resource, self.ty, 4),
+                ty: ty.to_string(),
                 provider: (number(&task, self.task_pid, 4) as u32).cast_signed(),
                 value: u32::try_from(scaled).unwrap_or(u32::MAX).min(2 * CONFIDENCE_DEFAULT),
             })
@@ -119,22 +125,29 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// The number that `enum swap_type` has for what is waited for through a mechanism; none: it may be anything.
-fn swap_type(mechanism: Mechanism) -> Option<u64> {
+/// The numbers and names of `enum swap_type`.
+fn swap_types(types: &Btf) -> Vec<(u64, String)> {
+    let found = types.find("swap_type", |kind| matches!(kind, Kind::Enum(_)));
+    let Some(Kind::Enum(shape)) = found.map(|id| types.kind(id)) else { return Vec::new() };
+    shape.values.iter().map(|value| (value.value, types.enumerator_name(value).to_string())).collect()
+}
+
+/// The name that `enum swap_type` has for what is waited for through a mechanism; none: it may be anything.
+fn swap_type(mechanism: Mechanism) -> Option<&'static str> {
     match mechanism {
-        Mechanism::Other => Some(0),
-        Mechanism::Pipe => Some(1),
-        Mechanism::Unix | Mechanism::Tcp | Mechanism::Udp => Some(2),
-        Mechanism::Message => Some(3),
-        Mechanism::Semaphore => Some(4),
-        Mechanism::PosixMessage => Some(5),
-        Mechanism::Signal => Some(6),
-        Mechanism::Flock => Some(7),
-        Mechanism::Fcntl => Some(8),
-        Mechanism::Futex => Some(9),
-        Mechanism::Eventfd => Some(10),
+        Mechanism::Other => Some("SWAP_OTHER"),
+        Mechanism::Pipe => Some("SWAP_PIPE"),
+        Mechanism::Unix | Mechanism::Tcp | Mechanism::Udp => Some("SWAP_SOCKET"),
+        Mechanism::Message => Some("SWAP_SYSV_MSG"),
+        Mechanism::Semaphore => Some("SWAP_SYSV_SEM"),
+        Mechanism::PosixMessage => Some("SWAP_POSIX_MQ"),
+        Mechanism::Signal => Some("SWAP_SIGNAL"),
+        Mechanism::Flock => Some("SWAP_FLOCK"),
+        Mechanism::Fcntl => Some("SWAP_FCNTL"),
+        Mechanism::Futex => Some("SWAP_FUTEX"),
+        Mechanism::Eventfd => Some("SWAP_EVENTFD"),
         Mechanism::Poll | Mechanism::Select | Mechanism::Epoll => None,
-        Mechanism::Child => Some(12),
+        Mechanism::Child => Some("SWAP_CHILD"),
     }
 }
 
@@ -153,6 +166,34 @@ pub(crate) fn apply(waits: &mut Waits, known: &[Confidence]) {
         let values = known.iter().filter(|known| is_about(pair, known)).map(|known| known.value);
         if let Some(value) = values.max() {
             (pair.confidence, pair.confidence_from) = (value, ConfidenceFrom::Swap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shipped::SCHEDULERS;
+
+    #[test]
+    fn the_types_of_the_mechanisms_are_those_of_the_objects() {
+        for shipped in SCHEDULERS {
+            let object = Object::parse(shipped.name, shipped.swap).unwrap();
+            let types = swap_types(object.btf());
+            let names = (1..).map_while(Mechanism::from_code).filter_map(swap_type);
+            for name in names {
+                assert!(types.iter().any(|(_, known)| known == name), "{}: {name}", shipped.name);
+            }
+            assert!(
+                SwapTable::find(shipped.name, Some(shipped.swap), |_| Some(1)).is_some(),
+                "{}",
+                shipped.name
+            );
+            assert!(
+                SwapTable::find(shipped.name, Some(shipped.object), |_| Some(1)).is_none(),
+                "{}",
+                shipped.name
+            );
         }
     }
 }

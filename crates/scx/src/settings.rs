@@ -11,8 +11,8 @@
 
 use schedlab_bpf::btf::{Btf, Enum, Kind};
 use schedlab_bpf::link::Settings;
-use schedlab_bpf::object::{CPU_COUNTS, Object, Variable};
-use schedlab_bpf::settings::{is_constant, is_tunable};
+use schedlab_bpf::object::{CPU_COUNTS, Object, Range, Variable};
+use schedlab_bpf::settings::{is_constant, is_tunable, values as values_in_words};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_SLICE_DFL};
 
 /// The constant that gets the kernel's default slice where it is 0.
@@ -33,6 +33,12 @@ pub struct Tunable {
     pub default: String,
     /// The values it can take, for enumerations of at most 100.
     pub values: Vec<String>,
+    /// What setting it does, as the object says; empty if it does not.
+    pub meaning: String,
+    /// The numbers that it takes, if the object says so.
+    pub range: Option<Range>,
+    /// The values that it takes in words; empty where its type alone says it.
+    pub takes: String,
     /// False when it can be changed while the scheduler runs.
     pub constant: bool,
 }
@@ -70,7 +76,17 @@ fn describe(object: &Object, variable: &Variable) -> Tunable {
     if variable.ty.is_some_and(|ty| matches!(btf.resolved(ty), Kind::Int(int) if int.is_bool)) {
         default = (number == Some(1)).to_string();
     }
-    Tunable { name: variable.name.clone(), type_name, default, values, constant: is_constant(variable) }
+    let described = object.description(variable);
+    Tunable {
+        name: variable.name.clone(),
+        type_name,
+        default,
+        values,
+        meaning: described.map_or(String::new(), |described| described.meaning.clone()),
+        range: described.and_then(|described| described.range.clone()),
+        takes: values_in_words(object, variable),
+        constant: is_constant(variable),
+    }
 }
 
 fn enumeration(btf: &Btf, ty: schedlab_bpf::btf::TypeId) -> Option<&Enum> {

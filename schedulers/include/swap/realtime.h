@@ -101,8 +101,8 @@ static __always_inline void swap_init_task(task_t *p)
 /* Makes the tables. Not 0: no memory. */
 static __always_inline int swap_init(void)
 {
-	swap_table = (struct swap_bucket __arena *)bpf_arena_alloc_pages(
-		&arena, NULL, PAGES(SWAP_BUCKETS * sizeof(struct swap_bucket)), NUMA_NO_NODE, 0);
+	swap_table = (struct swap_table __arena *)bpf_arena_alloc_pages(
+		&arena, NULL, PAGES(sizeof(struct swap_table)), NUMA_NO_NODE, 0);
 	swap_realtime = (struct swap_realtime __arena *)bpf_arena_alloc_pages(
 		&arena, NULL, PAGES(sizeof(struct swap_realtime)), NUMA_NO_NODE, 0);
 	return swap_table && swap_realtime ? 0 : -ENOMEM;

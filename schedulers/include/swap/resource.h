@@ -11,8 +11,9 @@
 #ifndef SCHEDLAB_SWAP_RESOURCE_H
 #define SCHEDLAB_SWAP_RESOURCE_H
 
-/* Types of resources that count; bits 1 << enum swap_type; all. Fixed when it is loaded. */
-const volatile u32 swap_types = ~0u;
+const volatile u32 swap_types
+	TUNABLE("types of resources that count, one bit 1 << enum swap_type each; all by default", "bits", 0,
+		4294967295) = ~0u;
 
 /* Sides of what has two. */
 #define SIDE_READS 0

@@ -8,8 +8,8 @@
 #define COMM_LEN 16
 #define EXCLUDE_LEN 128
 
-/* Names (comm) of tasks that SWAP leaves alone, separated by commas; at most 127 characters; none. */
-const volatile char swap_exclude[EXCLUDE_LEN] = "";
+const volatile char swap_exclude[EXCLUDE_LEN]
+	SETS("names (comm) of tasks that SWAP leaves alone, separated by commas") = "";
 
 u64 nr_swap_excluded COUNTS("waits and wakeups of tasks that SWAP was told to leave alone");
 u64 nr_swap_uncovered COUNTS("waits in io_uring, which SWAP does not cover");

@@ -6,30 +6,35 @@
 #ifndef SCHEDLAB_SWAP_TABLE_H
 #define SCHEDLAB_SWAP_TABLE_H
 
-/* Confidence in a provider that is new; 1..1000; 20. The paper's C. */
-const volatile u32 swap_confidence = 20;
-/* Providers remembered per resource; 1..20; 20. The paper's K. */
-const volatile u32 swap_providers = SWAP_PROVIDERS;
+const volatile u32 swap_confidence
+	TUNABLE("confidence in a provider that is new; the paper's C", "points", 1, 1000) = 20;
+const volatile u32 swap_providers
+	TUNABLE("providers remembered per resource; the paper's K", "providers", 1, SWAP_PROVIDERS) = SWAP_PROVIDERS;
 
 enum detect {
 	DETECT_WAKER,	/* providers are those who were seen to wake up a requester */
 	DETECT_PAPER,	/* those whose system calls make it possible, as in the paper */
 };
 
-/* How dependencies are found; DETECT_WAKER (who woke whom) or DETECT_PAPER (arguments of system calls); DETECT_WAKER. */
-const volatile enum detect detect = DETECT_WAKER;
-/* Time that a provider gets for a requester until it is trusted less; ns; 20 ms. The paper's Q. */
-const volatile u64 swap_quantum_ns = 20000000;
-/* Exceptions for types of resources (enum swap_type, from 1: pipe, socket, System V queue and semaphore, POSIX
- * queue, signal, flock, record lock, futex, eventfd, poll, child), of Q, C and K; 0: none. */
-const volatile u64 swap_quantum_of_type[16] = {};
-const volatile u32 swap_confidence_of_type[16] = {};
-const volatile u32 swap_providers_of_type[16] = {};
-/* A provider that yields gives the place that was lent to it back; on. Off, programs that wait in sched_yield() are brought
- * forward too, and those that yield for nothing keep others from running. */
-const volatile bool swap_heed_yield = true;
-/* SWAP is at work; may be changed while the scheduler runs; on. */
-volatile bool swap_enabled = true;
+const volatile enum detect detect
+	SETS("how dependencies are found: by who woke whom (DETECT_WAKER), or by the arguments of system calls "
+		"(DETECT_PAPER)") = DETECT_WAKER;
+const volatile u64 swap_quantum_ns
+	TUNABLE("time that a provider gets for a requester until it is trusted less; the paper's Q", "ns", 100000,
+		100000000000) = 20000000;
+/* Exceptions for types of resources; the index is an enum swap_type. */
+const volatile u64 swap_quantum_of_type[16]
+	TUNABLE_OR_0("Q for one type of resource (index: enum swap_type)", "ns", 100000, 100000000000,
+		"swap_quantum_ns") = {};
+const volatile u32 swap_confidence_of_type[16]
+	TUNABLE_OR_0("C for one type of resource (index: enum swap_type)", "points", 1, 1000, "swap_confidence") = {};
+const volatile u32 swap_providers_of_type[16]
+	TUNABLE_OR_0("K for one type of resource (index: enum swap_type)", "providers", 1, SWAP_PROVIDERS,
+		"swap_providers") = {};
+/* Off, programs that wait in sched_yield() are brought forward too, and those that yield for nothing keep others from
+ * running. */
+const volatile bool swap_heed_yield SETS("a provider that yields gives the place that was lent to it back") = true;
+volatile bool swap_enabled SETS("SWAP is at work") = true;
 
 u64 nr_swap_resources COUNTS("resources that somebody was seen to provide");
 u64 nr_swap_evicted COUNTS("resources forgotten to make room for others");
@@ -45,7 +50,12 @@ struct swap_bucket {
 	struct swap_resource way[SWAP_WAYS];
 };
 
-static struct swap_bucket __arena *swap_table;
+/* User space reads the table, and takes its size from this type. */
+struct swap_table {
+	struct swap_bucket bucket[SWAP_BUCKETS];
+};
+
+static struct swap_table __arena *swap_table;
 static struct swap_realtime __arena *swap_realtime;
 
 /* Bucket of a resource: multiplicative hashing by the golden ratio (Knuth). */
@@ -62,7 +72,7 @@ static __always_inline struct lock *swap_lock(u32 bucket)
 /* The resource, or NULL if it is not known. */
 static __noinline resource_t *swap_find(u64 kind, u64 what)
 {
-	struct swap_bucket __arena *bucket = &swap_table[swap_bucket(kind, what)];
+	struct swap_bucket __arena *bucket = &swap_table->bucket[swap_bucket(kind, what)];
 	resource_t *resource;
 	u32 i;
 
@@ -78,7 +88,7 @@ static __noinline resource_t *swap_find(u64 kind, u64 what)
 /* A place for a new resource: a free one, or that of the one unused for longest. */
 static __always_inline resource_t *swap_room(u64 kind, u64 what)
 {
-	resource_t *way = swap_table[swap_bucket(kind, what)].way;
+	resource_t *way = swap_table->bucket[swap_bucket(kind, what)].way;
 	u32 i, oldest = SWAP_WAYS;
 	u64 last_use = ~0ull;
 

@@ -43,7 +43,7 @@ static __noinline int swap_tell(void)
 
 	use_arena();
 	for (i = zero; i < SWAP_BUCKETS * SWAP_WAYS && can_loop; i++) {
-		resource = &swap_table[i / SWAP_WAYS].way[i % SWAP_WAYS];
+		resource = &swap_table->bucket[i / SWAP_WAYS].way[i % SWAP_WAYS];
 		if (!resource->kind)
 			continue;
 		for (j = zero; j < resource->nr_providers && j < SWAP_PROVIDERS && can_loop; j++) {

@@ -1,8 +1,11 @@
-//! Values for a scheduler's tunables, within the ranges that its README documents.
+//! Values for a scheduler's tunables, within the ranges that its object describes.
 
 use schedlab_base::Prng;
 use schedlab_scx::requirements;
-use schedlab_tests::{readme_table, root};
+
+/// Longest time that is drawn, in ns. Chosen: waits of that length stay below the watchdog's 30 s, beyond which a scheduler
+/// is ejected as it was told to be.
+const LONGEST_NS: i128 = 10_000_000_000;
 
 /// A tunable with the values that a case may give it.
 #[derive(Clone, Debug)]
@@ -33,12 +36,8 @@ impl Tunable {
     }
 }
 
-/// Tunables of a shipped scheduler that are enumerations, yes or no, or numbers with a documented range (`1..100`).
+/// Tunables of an object that are enumerations, yes or no, or numbers with a range.
 pub(crate) fn tunables(name: &str, object: &[u8]) -> Vec<Tunable> {
-    let readme = root().join(format!("schedulers/{name}/README.md"));
-    // Other objects document nothing that can be read here.
-    let readme = std::fs::read_to_string(readme).unwrap_or_default();
-    let rows = readme_table(&readme, "Tunables");
     let needs = requirements(name, object, &Default::default()).expect("an object");
     let values = |tunable: &schedlab_scx::Tunable| {
         if !tunable.values.is_empty() {
@@ -47,8 +46,9 @@ pub(crate) fn tunables(name: &str, object: &[u8]) -> Vec<Tunable> {
         if tunable.type_name.ends_with("bool") || tunable.type_name.ends_with("_Bool") {
             return Some(Values::List(["false", "true"].map(String::from).to_vec()));
         }
-        let row = rows.iter().find(|row| row[0].trim_matches('`') == tunable.name)?;
-        range(row.get(2)?)
+        let range = tunable.range.as_ref().filter(|_| !tunable.default.is_empty())?;
+        let highest = range.highest.min(if range.unit == "ns" { LONGEST_NS } else { i128::MAX });
+        Some(Values::Range(range.lowest.try_into().ok()?, highest.try_into().ok()?))
     };
     let known = |tunable: &schedlab_scx::Tunable| {
         Some(Tunable { name: tunable.name.clone(), values: values(tunable)? })
@@ -56,19 +56,8 @@ pub(crate) fn tunables(name: &str, object: &[u8]) -> Vec<Tunable> {
     needs.tunables.iter().filter_map(known).collect()
 }
 
-/// The first `LOW..HIGH` of a sentence.
-fn range(text: &str) -> Option<Values> {
-    text.split([' ', ';', ',', ':', '(', ')']).find_map(|word| {
-        let (low, high) = word.split_once("..")?;
-        let (low, high) = (low.parse().ok()?, high.trim_end_matches('.').parse().ok()?);
-        (low < high).then_some(Values::Range(low, high))
-    })
-}
-
 #[test]
-fn ranges_are_found() {
-    assert!(matches!(range("Length of a tick; ns, 100..900; 0: 1 ms."), Some(Values::Range(100, 900))));
-    assert!(range("Sleep that earns the full bonus; ns; 0: 1 s in 2.6.10.").is_none());
+fn values_lie_within_the_range() {
     let mut prng = Prng::new(1);
     let tunable = Tunable { name: "x".into(), values: Values::Range(5, 8) };
     let drawn: std::collections::BTreeSet<String> = (0..100).map(|_| tunable.draw(&mut prng)).collect();

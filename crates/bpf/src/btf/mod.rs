@@ -270,7 +270,7 @@ impl Btf {
     }
 
     /// Tags on whole types that `wanted` accepts: the type's name and the tag.
-    fn tags(&self, wanted: impl Fn(&Kind) -> bool) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn tags(&self, wanted: impl Fn(&Kind) -> bool) -> impl Iterator<Item = (&str, &str)> {
         self.types.iter().filter_map(move |tag| match tag.kind {
             Kind::DeclTag(of, -1) if wanted(self.kind(of)) => Some((self.name(of), self.string(tag.name))),
             _ => None,

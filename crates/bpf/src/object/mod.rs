@@ -9,6 +9,7 @@ mod embedded;
 mod maps;
 mod program;
 mod tables;
+mod tunables;
 mod uses;
 
 pub use data::{ARENA_SECTION, Extern, ExternKind, StructOpsVar, Variable};
@@ -18,6 +19,7 @@ pub use maps::{MapDef, MapType};
 pub(crate) use program::CodeSection;
 pub use program::{Program, ProgramKind};
 pub use tables::Table;
+pub use tunables::{Description, Range};
 pub use uses::Uses;
 
 use crate::btf::ext::{BtfExt, LineRecord};
@@ -67,6 +69,8 @@ pub struct Object {
     variables: Vec<Variable>,
     /// Number of the variable that a name means.
     by_name: BTreeMap<String, usize>,
+    /// What the object says of its tunables, by name.
+    descriptions: BTreeMap<String, Description>,
     externs: Vec<Extern>,
     struct_ops: Vec<StructOpsVar>,
 }
@@ -112,6 +116,7 @@ impl Object {
         let maps = maps::read(&elf, &btf)?;
         let variables = data::variables(&elf, &btf);
         let by_name = by_name(&variables);
+        let descriptions = tunables::descriptions(&btf, &variables)?;
         let externs = data::externs(&elf, &btf)?;
         let struct_ops = data::struct_ops(&elf, &btf)?;
         Ok(Object {
@@ -124,6 +129,7 @@ impl Object {
             maps,
             variables,
             by_name,
+            descriptions,
             externs,
             struct_ops,
         })
@@ -160,7 +166,7 @@ impl Object {
     }
 
     /// Counters, in name order: global 64-bit integers outside of `.rodata` whose names start with `nr_`. Those into which
-    /// loaders put the number of CPUs are none.
+    /// loaders put the number of CPUs are none, nor are described tunables.
     pub fn counters(&self) -> Vec<Counter<'_>> {
         let is_number = |ty| matches!(self.btf.resolved(ty), Kind::Int(int) if int.size == 8);
         let is_counter = |v: &&Variable| {
@@ -172,7 +178,7 @@ impl Object {
         let variables = self.variables.iter().filter(is_counter);
         let tags = self.btf.variable_tags();
         let mut counters: Vec<Counter<'_>> = variables
-            .filter(|v| !CPU_COUNTS.contains(&v.name.as_str()))
+            .filter(|v| !CPU_COUNTS.contains(&v.name.as_str()) && self.description(v).is_none())
             .map(|variable| Counter { variable, meaning: tags.get(variable.name.as_str()).unwrap_or(&"") })
             .collect();
         counters.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));

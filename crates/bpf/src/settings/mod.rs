@@ -5,16 +5,21 @@
 //! * `TABLE.MEMBER=VALUE`: a member of a struct_ops table that is no function; `ops` names the table of an object that has
 //!   one.
 //! * `map.NAME.max_entries=N`: a map's size; `map.NAME[KEY]=VALUE`, `map.NAME[KEY].member=VALUE`: an entry of a map.
+//!
+//! A variable that its object describes ([`Object::description`]) takes the values alone that the description allows.
 
+mod allowed;
 mod map;
 mod value;
 
 use crate::btf::Kind;
 use crate::error::{LoadError, LoadErrorKind};
 use crate::object::{Object, StructOpsVar, Variable};
+pub(crate) use allowed::is_number;
+pub use allowed::values;
 use schedlab_base::{TimedSetting, did_you_mean};
-pub(crate) use value::encode;
 use value::{Piece, encode_of_any_length, spelled};
+pub(crate) use value::{encode, parse_number};
 
 /// What begins the name of a setting for a map.
 const MAP: &str = "map.";
@@ -199,8 +204,10 @@ fn bytes_of(object: &Object, variable: &Variable, path: &str, value: &str) -> Re
         true => encode_of_any_length(btf, &at, value),
         false => encode(btf, &at, value),
     };
+    let pieces = pieces.and_then(|pieces| allowed::check(object, variable, at.ty, pieces));
     let pieces = pieces.map_err(|problem| {
-        (problem, format!("`{}{path}` is of type {}", variable.name, spelled(btf, at.ty)))
+        let cure = || format!("`{}{path}` is of type {}", variable.name, spelled(btf, at.ty));
+        (problem, allowed::told(object, variable).unwrap_or_else(cure))
     })?;
     let of = Holder::Variable(variable.name.clone());
     let size = if grows { u64::MAX } else { variable.size };

@@ -42,7 +42,7 @@ pub(super) fn spelled(btf: &Btf, ty: TypeId) -> String {
 }
 
 /// Texts are arrays of `char` itself: those of other types of one byte hold numbers.
-fn is_char(btf: &Btf, ty: TypeId) -> bool {
+pub(super) fn is_char(btf: &Btf, ty: TypeId) -> bool {
     matches!(btf.resolved(ty), Kind::Int(int) if int.size == 1) && btf.name(btf.resolve(ty)) == "char"
 }
 
@@ -68,20 +68,25 @@ fn integer(btf: &Btf, ty: TypeId, int: &Int, text: &str) -> Result<Vec<u8>, Stri
 fn enumerator(btf: &Btf, ty: TypeId, shape: &Enum, text: &str) -> Result<Vec<u8>, String> {
     let named = named(btf, shape, text);
     let value = named.or_else(|| parse_number(text)).ok_or_else(|| {
-        let names = || shape.values.iter().map(|value| btf.enumerator_name(value));
-        let listed: Vec<&str> = names().take(LISTED).collect();
-        let more = if shape.values.len() > LISTED { ", ..." } else { "" };
-        let near = did_you_mean(text, names());
+        let near = did_you_mean(text, shape.values.iter().map(|value| btf.enumerator_name(value)));
         format!(
-            "`{text}` is none of the values of {}{near}; values: {}{more}",
+            "`{text}` is none of the values of {}{near}; values: {}",
             spelled(btf, ty),
-            listed.join(", ")
+            enumerators(btf, shape)
         )
     })?;
     let (low, high) = range(shape.size * 8, value < 0);
     let bytes = value.to_le_bytes();
     let bytes = bytes.get(..shape.size as usize).filter(|_| (low..=high).contains(&value));
     bytes.map(<[u8]>::to_vec).ok_or_else(|| format!("{text} does not fit into {}", spelled(btf, ty)))
+}
+
+/// The names of an enumeration's values.
+pub(super) fn enumerators(btf: &Btf, shape: &Enum) -> String {
+    let listed: Vec<&str> =
+        shape.values.iter().take(LISTED).map(|value| btf.enumerator_name(value)).collect();
+    let more = if shape.values.len() > LISTED { ", ..." } else { "" };
+    format!("{}{more}", listed.join(", "))
 }
 
 /// The enumerator that a text means: its name, or the end of it after a `_`; case and `.` or `-` for `_` do not count.
@@ -148,7 +153,7 @@ fn split(inside: &str) -> Option<Vec<&str>> {
 }
 
 /// A number: decimal, `0x` hexadecimal, `_` between digits, `-` before it.
-fn parse_number(text: &str) -> Option<i128> {
+pub(crate) fn parse_number(text: &str) -> Option<i128> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text),

@@ -112,13 +112,15 @@ fn needs(object: &Object) -> String {
     });
     section("maps", &["name", "type", "key bytes", "value bytes", "entries"], rows.collect());
     let rows = tunables(object).iter().map(tunable).collect();
-    section("tunables (--set)", &["name", "type", "default", "while it runs (--set-at)"], rows);
+    let header = ["name", "type", "default", "while it runs (--set-at)", "values", "meaning"];
+    section("tunables (--set)", &header, rows);
     text
 }
 
 fn tunable(tunable: &Tunable) -> Vec<String> {
     let when = if tunable.constant { "" } else { "yes" };
-    vec![tunable.name.clone(), tunable.type_name.clone(), tunable.default.clone(), when.to_string()]
+    let Tunable { name, type_name, default, takes, meaning, .. } = tunable.clone();
+    vec![name, type_name, default, when.to_string(), takes, meaning]
 }
 
 /// Loads it into the simulated kernel.

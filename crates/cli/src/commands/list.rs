@@ -5,9 +5,11 @@ use crate::failure::Failure;
 use crate::host_machine;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
-use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS, SWAP_TUNABLES};
+use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
 use schedlab_base::Machine;
 use schedlab_base::did_you_mean;
+use schedlab_bpf::object::Object;
+use schedlab_scx::{Tunable, tunables};
 use schedlab_workload::catalog;
 
 /// Prints the lists.
@@ -80,21 +82,32 @@ fn schedulers(verbose: bool) -> Vec<Entry> {
         about: "the kernel's own fair class, the baseline and the fall-back".to_string(),
         details: Vec::new(),
     };
-    let details = |tunables: &[(&str, &str)]| -> Vec<(String, String)> {
-        let shown = tunables.iter().filter(|_| verbose);
-        shown.map(|(name, about)| (format!("--set {name}"), (*about).to_string())).collect()
-    };
+    let of = |object: &[u8]| if verbose { of_object(object) } else { Vec::new() };
     let shipped = SCHEDULERS.iter().map(|shipped| Entry {
         name: shipped.name.to_string(),
         about: shipped.about.to_string(),
-        details: details(shipped.tunables),
+        details: of(shipped.object).iter().map(detail).collect(),
     });
+    // The layer is the same in all of them: what one of them has more with it.
+    let (plain, with_layer) =
+        SCHEDULERS.first().map_or_else(Default::default, |one| (of(one.object), of(one.swap)));
+    let layers = with_layer.iter().filter(|tunable| !plain.contains(tunable));
     let layer = Entry {
         name: format!("NAME{SWAP}"),
         about: "any of these with SWAP: who a blocked task waits for runs in its place".to_string(),
-        details: details(SWAP_TUNABLES),
+        details: layers.map(detail).collect(),
     };
     std::iter::once(own).chain(shipped).chain(std::iter::once(layer)).collect()
+}
+
+fn of_object(object: &[u8]) -> Vec<Tunable> {
+    Object::parse("a shipped scheduler", object).map_or_else(|_| Vec::new(), |object| tunables(&object))
+}
+
+/// A tunable with its default, its meaning and what it takes.
+fn detail(tunable: &Tunable) -> (String, String) {
+    let default = if tunable.default.is_empty() { String::new() } else { format!("={}", tunable.default) };
+    (format!("--set {}{default}", tunable.name), format!("{}; {}", tunable.meaning, tunable.takes))
 }
 
 fn workloads(verbose: bool) -> Vec<Entry> {

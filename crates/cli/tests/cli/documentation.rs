@@ -140,14 +140,25 @@ fn lists_name_what_can_be_used() {
     }
     let schedulers = folder.run("list schedulers").ok();
     assert!(schedulers.starts_with("eevdf") && !schedulers.contains("p3-700"));
-    assert!(folder.run("list schedulers -v").ok().contains("--set profile"));
+    let words = [
+        "--set profile=PROFILE_2_6_10",
+        "generation of the scheduler; PROFILE_D1, PROFILE_RH8, PROFILE_2_6_10",
+        "weight of a parent's own average against that of an exiting child; 1..100",
+        "--set swap_providers=20",
+    ];
+    let schedulers = folder.run("list schedulers -v").ok();
+    assert!(words.iter().all(|word| schedulers.contains(word)), "{schedulers}");
     assert!(folder.run("list workloads -v").ok().contains("ntasks=3"));
 }
 
 #[test]
 fn check_tells_what_an_object_needs() {
     let text = Folder::new().run("check o1").ok();
-    assert!(text.contains("sched_ext_ops") && text.contains("PROFILE_2_6_10"), "{text}");
+    assert!(
+        text.contains("sched_ext_ops") && text.contains("PROFILE_D1, PROFILE_RH8, PROFILE_2_6_10"),
+        "{text}"
+    );
+    assert!(text.contains("1..100") && text.contains("average against that of an exiting child"), "{text}");
     assert!(text.contains("the simulator runs it: yes"), "{text}");
 }
 

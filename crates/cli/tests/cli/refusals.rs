@@ -47,6 +47,28 @@ fn bad_values() {
     refused("sim -s eevdf -w cpuhog --duration 99999999999s", 2, &["--duration", "too long", "584 years"]);
 }
 
+/// What an object says of its tunables holds before anything runs: no VM boots.
+#[test]
+fn settings_out_of_range() {
+    let words = ["0 is none of the values of `exit_weight`", "an exiting child", "1..100"];
+    for arm in ["sim", "run --vm --kernel /none/bzImage"] {
+        refused(&format!("{arm} -s o1 --set exit_weight=0 -w cpuhog"), 2, &words);
+        refused(&format!("{arm} -s o1[exit_weight=0] -w cpuhog"), 2, &words);
+        refused(&format!("{arm} -s o1+swap --set interactive_delta=1000 -w cpuhog"), 2, &["0..5 priorities"]);
+        refused(
+            &format!("{arm} -s ule --set slice_min=0 -w cpuhog"),
+            2,
+            &["shortest slice", "1..1000 ticks"],
+        );
+        refused(&format!("{arm} -s o1 --set tick_ns=1 -w cpuhog"), 2, &["0 (1 ms in 2.6.10", "100000000 ns"]);
+        refused(&format!("{arm} -s o1 --set profile=7 -w cpuhog"), 2, &["generation", "PROFILE_RH8"]);
+        refused(&format!("{arm} -s staircase --set-at 1s:compute=2 -w cpuhog"), 2, &["false, true"]);
+        refused(&format!("{arm} -s o1+swap --set swap_providers_of_type[3]=21 -w cpuhog"), 2, &["1..20"]);
+    }
+    refused("compare -s vanilla,o1 --set o1:exit_weight=101 -w cpuhog", 2, &["1..100"]);
+    refused("check o1 --set exit_weight=0", 2, &words);
+}
+
 #[test]
 fn bad_settings() {
     refused("sim -s o1 --set nothing=1 -w cpuhog", 2, &["nothing", "profile"]);
