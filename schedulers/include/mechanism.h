@@ -9,7 +9,7 @@
 #include "calls.h"
 #include "swap/files.h"
 
-/* The numbers are an interface with user space: they are keys of its table. */
+/* User space finds the numbers by these names, which are those of results: THROUGH_PIPE is "pipe". */
 enum mechanism {
 	THROUGH_NOTHING = 0,	/* a sleep, or no call */
 	THROUGH_OTHER = 1,
@@ -17,9 +17,9 @@ enum mechanism {
 	THROUGH_UNIX = 3,
 	THROUGH_TCP = 4,
 	THROUGH_UDP = 5,
-	THROUGH_SEMAPHORE = 6,
-	THROUGH_MESSAGE = 7,
-	THROUGH_POSIX_MESSAGE = 8,
+	THROUGH_SEM = 6,
+	THROUGH_MSG = 7,
+	THROUGH_MQ = 8,
 	THROUGH_SIGNAL = 9,
 	THROUGH_FLOCK = 10,
 	THROUGH_FCNTL = 11,
@@ -103,13 +103,13 @@ static __always_inline enum mechanism call_mechanism(s64 call)
 		return THROUGH_EPOLL;
 	case SYS_SEMOP:
 	case SYS_SEMTIMEDOP:
-		return THROUGH_SEMAPHORE;
+		return THROUGH_SEM;
 	case SYS_MSGSND:
 	case SYS_MSGRCV:
-		return THROUGH_MESSAGE;
+		return THROUGH_MSG;
 	case SYS_MQ_TIMEDSEND:
 	case SYS_MQ_TIMEDRECEIVE:
-		return THROUGH_POSIX_MESSAGE;
+		return THROUGH_MQ;
 	case SYS_PAUSE:
 	case SYS_RT_SIGSUSPEND:
 	case SYS_RT_SIGTIMEDWAIT:

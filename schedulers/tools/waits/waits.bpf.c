@@ -102,8 +102,8 @@ struct {
 struct pair_key {
 	u64 resource;
 	u32 requester, provider;	/* thread ids */
-	u32 mechanism;
-	u32 object;			/* of a wait for several: the mechanism that ended it */
+	enum mechanism mechanism;
+	enum mechanism object;		/* of a wait for several: the mechanism that ended it */
 };
 
 struct pair {

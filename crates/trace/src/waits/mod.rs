@@ -48,41 +48,41 @@ pub enum Mechanism {
     Child,
 }
 
-/// Code, mechanism and name; the codes are those of `schedulers/include/mechanism.h`.
-const MECHANISMS: [(u32, Mechanism, &str); 17] = [
-    (1, Mechanism::Other, "other"),
-    (2, Mechanism::Pipe, "pipe"),
-    (3, Mechanism::Unix, "unix"),
-    (4, Mechanism::Tcp, "tcp"),
-    (5, Mechanism::Udp, "udp"),
-    (6, Mechanism::Semaphore, "sem"),
-    (7, Mechanism::Message, "msg"),
-    (8, Mechanism::PosixMessage, "mq"),
-    (9, Mechanism::Signal, "signal"),
-    (10, Mechanism::Flock, "flock"),
-    (11, Mechanism::Fcntl, "fcntl"),
-    (12, Mechanism::Futex, "futex"),
-    (13, Mechanism::Eventfd, "eventfd"),
-    (14, Mechanism::Poll, "poll"),
-    (15, Mechanism::Select, "select"),
-    (16, Mechanism::Epoll, "epoll"),
-    (17, Mechanism::Child, "child"),
+/// Each mechanism and its name.
+const MECHANISMS: [(Mechanism, &str); 17] = [
+    (Mechanism::Other, "other"),
+    (Mechanism::Pipe, "pipe"),
+    (Mechanism::Unix, "unix"),
+    (Mechanism::Tcp, "tcp"),
+    (Mechanism::Udp, "udp"),
+    (Mechanism::Semaphore, "sem"),
+    (Mechanism::Message, "msg"),
+    (Mechanism::PosixMessage, "mq"),
+    (Mechanism::Signal, "signal"),
+    (Mechanism::Flock, "flock"),
+    (Mechanism::Fcntl, "fcntl"),
+    (Mechanism::Futex, "futex"),
+    (Mechanism::Eventfd, "eventfd"),
+    (Mechanism::Poll, "poll"),
+    (Mechanism::Select, "select"),
+    (Mechanism::Epoll, "epoll"),
+    (Mechanism::Child, "child"),
 ];
 
 impl Mechanism {
     /// The name in results.
     pub fn name(self) -> &'static str {
-        MECHANISMS.iter().find(|known| known.1 == self).map_or("other", |known| known.2)
+        MECHANISMS.iter().find(|known| known.0 == self).map_or("other", |known| known.1)
     }
 
     /// The mechanism with this name.
     pub fn from_name(name: &str) -> Option<Mechanism> {
-        MECHANISMS.iter().find(|known| known.2 == name).map(|known| known.1)
+        MECHANISMS.iter().find(|known| known.1 == name).map(|known| known.0)
     }
 
-    /// The mechanism that BPF programs call by this number; none for 0 and unknown ones.
-    pub fn from_code(code: u32) -> Option<Mechanism> {
-        MECHANISMS.iter().find(|known| known.0 == code).map(|known| known.1)
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Mechanism> {
+        MECHANISMS.iter().map(|known| known.0)
     }
 
     /// True for calls that wait for several objects at once.
@@ -288,12 +288,9 @@ mod tests {
     }
 
     #[test]
-    fn names_and_codes_are_one_to_one() {
-        for (at, (code, mechanism, name)) in MECHANISMS.into_iter().enumerate() {
-            assert_eq!(Mechanism::from_code(code), Some(mechanism));
-            assert_eq!(Mechanism::from_name(name), Some(mechanism));
-            assert_eq!((mechanism.name(), code as usize), (name, at + 1));
+    fn names_are_one_to_one() {
+        for (mechanism, name) in MECHANISMS {
+            assert_eq!((Mechanism::from_name(name), mechanism.name()), (Some(mechanism), name));
         }
-        assert_eq!(Mechanism::from_code(0), None);
     }
 }
