@@ -19,6 +19,9 @@ pub fn reproduction_text(documents: &[DocumentOutcome]) -> String {
             let title = format!("{} {}, growth: {}", document.name, shown.id, growth_title(shown));
             text.push_str(&rows_text(&title, GROWTH, &shown.growth));
         }
+        if let Some(group) = unanswerable(document) {
+            text.push_str(&format!("{}: {UNANSWERABLE}\n{}\n", document.name, group_text(&group)));
+        }
     }
     text + &summary(documents)
 }
@@ -32,6 +35,30 @@ pub(crate) fn growth_title(shown: &TableOutcome) -> String {
     format!("{}; {}", shown.title, share_text(Share::of(shown.growth.iter())))
 }
 
+/// What stands above the rows that no scheduler can answer.
+pub(crate) const UNANSWERABLE: &str = "rows that no scheduler can answer";
+
+/// The rows that no scheduler can answer, with the reason of each and the share with and without them.
+pub(crate) fn unanswerable(document: &DocumentOutcome) -> Option<GroupTable> {
+    let rows = document.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    let line = |(table, row): (&TableOutcome, &RowOutcome)| {
+        let measured = row.measured.map_or_else(|| "-".to_string(), number);
+        vec![
+            format!("{}: {}", table.id, row.place),
+            published(row.published, &row.says),
+            measured,
+            row.verdict.text(),
+            row.unanswerable.clone(),
+        ]
+    };
+    let lines: Vec<Vec<String>> = rows.filter(|(_, row)| !row.unanswerable.is_empty()).map(line).collect();
+    let share = |share: Share| format!("{} ({:.1} %)", share_text(share), share.percent());
+    let (with, without) = (share(document.measured()), share(document.answerable()));
+    let about = format!("They are judged and counted above. With them {with}, without them {without}.");
+    let header = ["row", "published", "measured", "verdict", "why"].map(String::from).to_vec();
+    (!lines.is_empty()).then_some(GroupTable { about, header, right: vec![1, 2], lines })
+}
+
 /// One line a document: how many of its rows agree, and whether that is enough.
 pub fn summary(documents: &[DocumentOutcome]) -> String {
     let rows: Vec<Vec<String>> = documents.iter().map(summary_row).collect();
@@ -39,9 +66,9 @@ pub fn summary(documents: &[DocumentOutcome]) -> String {
 }
 
 /// Columns of the summary, and those of numbers.
-pub(crate) const SUMMARY: [&str; 8] =
-    ["document", "rows", "agree", "share", "wanted", "computed again", "in all", "growth"];
-pub(crate) const SUMMARY_RIGHT: [usize; 6] = [1, 2, 3, 4, 5, 7];
+pub(crate) const SUMMARY: [&str; 9] =
+    ["document", "rows", "agree", "share", "wanted", "computed again", "in all", "answerable", "growth"];
+pub(crate) const SUMMARY_RIGHT: [usize; 7] = [1, 2, 3, 4, 5, 7, 8];
 
 pub(crate) fn summary_row(document: &DocumentOutcome) -> Vec<String> {
     let measured = document.measured();
@@ -58,6 +85,7 @@ pub(crate) fn summary_row(document: &DocumentOutcome) -> Vec<String> {
         format!("{:.0} %", document.wanted_percent),
         apart(document.recomputed()),
         if document.reached() { "reached" } else { "not reached" }.to_string(),
+        apart(document.answerable()),
         apart(document.growth()),
     ]
 }
@@ -274,17 +302,20 @@ pub(crate) mod tests {
             verdict: Judgement::Differs("other order".into()),
             counts: true,
             explanation: "the bus is slow".into(),
+            unanswerable: "one process alone".into(),
         };
         let computed = RowOutcome {
             cells: Vec::new(),
             published: None,
             says: "no difference".into(),
             verdict: Judgement::Agrees,
+            unanswerable: String::new(),
             ..wide.clone()
         };
         let shown = RowOutcome {
             verdict: Judgement::NotComparable("another machine".into()),
             rule: "not judged: another machine".into(),
+            unanswerable: String::new(),
             cells: wide.cells[..1].to_vec(),
             ..wide.clone()
         };
@@ -303,6 +334,7 @@ pub(crate) mod tests {
             half_width: None,
             values: vec![4.0],
             verdict: Judgement::Agrees,
+            unanswerable: String::new(),
             ..wide.clone()
         };
         let table = TableOutcome {
@@ -329,6 +361,9 @@ pub(crate) mod tests {
             "no difference",
             "not judged: another machine",
             "* rooms=10, 2 CPUs: the bus is slow\n",
+            "kravetz: rows that no scheduler can answer\nThey are judged and counted above. With them 0 of 1 rows agree (0.0 %), \
+             without them 0 of 0 rows agree (100.0 %).\n",
+            "chat: rooms=10, 2 CPUs          3    0.9000  other order  one process alone\n",
             "kravetz chat, growth: throughput; 1 of 1 rows agree\n",
             "rooms=10, o1, 2 to 4 CPUs          100         300       3     10    40       4    -  agrees",
         ] {
@@ -340,10 +375,10 @@ pub(crate) mod tests {
     fn the_summary_counts_measured_and_computed_rows_apart() {
         let text = summary(&[outcome()]);
         let last = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(last, "kravetz 1 0 0.0 % 80 % 1 of 1 not reached 1 of 1");
+        assert_eq!(last, "kravetz 1 0 0.0 % 80 % 1 of 1 not reached - 1 of 1");
         let mut without = outcome();
         without.tables[0].growth.clear();
         let text = summary(&[without]);
-        assert!(text.trim_end().ends_with("not reached       -"), "{text}");
+        assert!(text.trim_end().ends_with("not reached           -       -"), "{text}");
     }
 }

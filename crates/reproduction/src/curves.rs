@@ -112,6 +112,7 @@ mod tests {
             verdict: Judgement::Agrees,
             counts: true,
             explanation: String::new(),
+            unanswerable: String::new(),
         };
         let growth = rows.into_iter().map(row).collect();
         let (id, title, about) = ("chat".into(), "rate".into(), String::new());

@@ -79,6 +79,8 @@ pub struct Row {
     pub counts: bool,
     /// Why it does not agree, if it does not.
     pub explanation: String,
+    /// Why no scheduler's decision makes the published figure; empty for a row that a scheduler can answer.
+    pub unanswerable: String,
 }
 
 /// One scheduler under one workload: the runs behind a value.
@@ -222,6 +224,8 @@ struct RowFile {
     counts: bool,
     #[serde(default)]
     explain: String,
+    #[serde(default)]
+    unanswerable: String,
 }
 
 fn yes() -> bool {
@@ -374,8 +378,20 @@ impl Reader<'_> {
             own => own.to_string(),
         };
         let unit = row.unit.clone().unwrap_or_else(|| table.unit.clone());
-        let (says, counts) = (row.says.clone(), row.counts);
-        Ok(Row { place, cells, given, figure, unit, published, says, rule, counts, explanation })
+        let (says, counts, unanswerable) = (row.says.clone(), row.counts, row.unanswerable.clone());
+        Ok(Row {
+            place,
+            cells,
+            given,
+            figure,
+            unit,
+            published,
+            says,
+            rule,
+            counts,
+            explanation,
+            unanswerable,
+        })
     }
 
     fn cell(&self, base: &CellFile, own: &CellFile, variables: &Variables) -> Result<Cell, String> {
@@ -532,6 +548,7 @@ mod tests {
         figure = "a / b"
         [[tables.rows]]
         place = "b at {cpus}"
+        unanswerable = "alone"
         cells = [{ scheduler = "b", cpus = 8 }]
         rule = { kind = "stated" }
     "#;
@@ -549,6 +566,7 @@ mod tests {
         assert_eq!(rows[3].published, Some(Published { value: 6.0, qualifier: Qualifier::Above }));
         assert_eq!((rows[0].explanation.as_str(), rows[1].explanation.as_str()), ("", "four are many"));
         assert_eq!(rows[3].cells[0].cpus, Some(8));
+        assert_eq!((rows[1].unanswerable.as_str(), rows[3].unanswerable.as_str()), ("", "alone"));
         assert_eq!(read(GOOD, Form::Full).unwrap().tables[0].rows[0].cells[0].workload, "w-pipe:scale=1");
     }
 

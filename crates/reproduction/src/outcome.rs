@@ -70,6 +70,9 @@ pub struct RowOutcome {
     /// Why it does not agree, if it does not.
     #[serde(default)]
     pub explanation: String,
+    /// Why no scheduler's decision makes the published figure; empty for a row that a scheduler can answer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unanswerable: String,
 }
 
 /// The runs behind one value of a figure.
@@ -122,6 +125,7 @@ impl Row {
             verdict: self.rule.judge(self.published, mean),
             counts: self.counts,
             explanation: self.explanation.clone(),
+            unanswerable: self.unanswerable.clone(),
         }
     }
 }
@@ -199,7 +203,16 @@ impl DocumentOutcome {
 
     /// The measured rows that decide about the document.
     pub fn measured(&self) -> Share {
-        Share::of(self.rows().filter(|row| row.counts && !row.cells.is_empty()))
+        Share::of(self.deciding())
+    }
+
+    /// Those of the deciding rows that a scheduler can answer.
+    pub fn answerable(&self) -> Share {
+        Share::of(self.deciding().filter(|row| row.unanswerable.is_empty()))
+    }
+
+    fn deciding(&self) -> impl Iterator<Item = &RowOutcome> {
+        self.rows().filter(|row| row.counts && !row.cells.is_empty())
     }
 
     /// The rows that are computed from published figures.
@@ -312,6 +325,7 @@ mod tests {
             rule: Rule::Factor { tie: 1.05, off: 2.0 },
             counts: true,
             explanation: String::new(),
+            unanswerable: String::new(),
         }
     }
 
@@ -350,6 +364,11 @@ mod tests {
             tables: vec![table(vec![good.clone(), RowOutcome { counts: false, ..bad.clone() }])],
         };
         assert!(document.reached());
+        document.tables[0].rows.push(RowOutcome { unanswerable: "alone".into(), ..bad.clone() });
+        assert_eq!(document.measured(), Share { agreeing: 1, rows: 2 });
+        assert_eq!(document.answerable(), Share { agreeing: 1, rows: 1 });
+        assert!(!document.reached(), "a row that no scheduler can answer counts all the same");
+        document.tables[0].rows.pop();
         document.tables[0].growth = vec![good.clone(), bad.clone(), bad.clone()];
         assert_eq!(document.growth(), Share { agreeing: 1, rows: 3 });
         assert!(document.reached() && document.measured() == Share { agreeing: 1, rows: 1 });

@@ -75,6 +75,7 @@ fn row(
         verdict: rule.judge(published, measured),
         counts: true,
         explanation: String::new(),
+        unanswerable: String::new(),
     }
 }
 

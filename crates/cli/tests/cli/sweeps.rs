@@ -159,6 +159,15 @@ fn growth_is_counted_beside_the_other_rows() {
 }
 
 #[test]
+fn rows_that_no_scheduler_can_answer_count_and_are_told_apart() {
+    let folder = Folder::new();
+    let text = folder.run("reproduce freebsd --quick --document-table oggenc --json r.json").ok();
+    let shares = "With them 7 of 9 rows agree (77.8 %), without them 7 of 7 rows agree (100.0 %).";
+    assert!(text.contains("freebsd: rows that no scheduler can answer\n") && text.contains(shares), "{text}");
+    assert_eq!(folder.read("r.json").matches("\"unanswerable\": ").count(), 2);
+}
+
+#[test]
 fn metrics_with_the_same_figures_share_a_table() {
     let text = Folder::new().run("compare -q -s eevdf,o1 -w mkbench:makes=1,scale=0.001 -c 2 --runs 2").ok();
     let title = "build_time_avg, makespan, build_time_fastest, build_time_slowest in s of mkbench:";

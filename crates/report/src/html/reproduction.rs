@@ -5,7 +5,8 @@ use super::plot::{Axis, Plot, Point, Series};
 use super::{escape, growth, table};
 use crate::format::number;
 use crate::reproduction::{
-    GROWTH, SUMMARY, SUMMARY_RIGHT, explanations, group_tables, growth_title, summary_row,
+    GROWTH, GroupTable, SUMMARY, SUMMARY_RIGHT, UNANSWERABLE, explanations, group_tables, growth_title,
+    summary_row, unanswerable,
 };
 use schedlab_reproduction::{DocumentOutcome, Judgement, RowOutcome, TableOutcome};
 
@@ -30,6 +31,9 @@ pub(super) fn sections(documents: &[DocumentOutcome]) -> String {
             text.push_str(&rows_html(&title, GROWTH, &shown.growth));
             text.push_str(&growth::plots(shown));
         }
+        if let Some(group) = unanswerable(document) {
+            text.push_str(&format!("<h3>{UNANSWERABLE}</h3>\n{}", group_html(&group)));
+        }
         text.push_str("</section>\n");
     }
     text
@@ -38,16 +42,8 @@ pub(super) fn sections(documents: &[DocumentOutcome]) -> String {
 /// Rows under a title and what has to be known to read them, then what is known of those that do not agree.
 fn rows_html(title: &str, about: &str, shown: &[RowOutcome]) -> String {
     let mut text = format!("<h3>{}</h3>\n", escape(title));
-    let paragraph = |about: &str| match about.trim() {
-        "" => String::new(),
-        about => format!("<p>{}</p>\n", escape(about)),
-    };
     text.push_str(&paragraph(about));
-    for group in group_tables(shown) {
-        text.push_str(&paragraph(&group.about));
-        let header: Vec<&str> = group.header.iter().map(String::as_str).collect();
-        text.push_str(&table(&header, &group.right, &group.lines));
-    }
+    text.extend(group_tables(shown).iter().map(group_html));
     let told: String = explanations(shown)
         .lines()
         .map(|line| match line.strip_prefix("* ") {
@@ -56,6 +52,18 @@ fn rows_html(title: &str, about: &str, shown: &[RowOutcome]) -> String {
         })
         .collect();
     if told.is_empty() { text } else { format!("{text}<ul>\n{told}</ul>\n") }
+}
+
+fn paragraph(about: &str) -> String {
+    match about.trim() {
+        "" => String::new(),
+        about => format!("<p>{}</p>\n", escape(about)),
+    }
+}
+
+fn group_html(group: &GroupTable) -> String {
+    let header: Vec<&str> = group.header.iter().map(String::as_str).collect();
+    paragraph(&group.about) + &table(&header, &group.right, &group.lines)
 }
 
 /// Measured over published, by table. Each verdict has its own mark, the same in all documents.
@@ -121,6 +129,8 @@ mod tests {
             "chat, rooms=10, 2 CPUs: published 3, measured 0.9000",
             "<h3>chat, growth: throughput; 1 of 1 rows agree</h3>",
             "<td>rooms=10, o1, 2 to 4 CPUs</td>",
+            "<h3>rows that no scheduler can answer</h3>",
+            "<td>one process alone</td>",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }

@@ -98,9 +98,9 @@ fn row(place: String, cells: Vec<Cell>, explanation: String) -> Result<Row, Stri
     if published.is_none() {
         return Err("both published figures have to be values".to_string());
     }
-    let (unit, says) = (String::new(), String::new());
+    let (unit, says, unanswerable) = (String::new(), String::new(), String::new());
     let (given, rule, counts) = (Default::default(), Rule::factor(), true);
-    Ok(Row { place, cells, given, figure, unit, published, says, rule, counts, explanation })
+    Ok(Row { place, cells, given, figure, unit, published, says, rule, counts, explanation, unanswerable })
 }
 
 #[cfg(test)]
