@@ -327,6 +327,8 @@ class Row:
     counts: bool
     says: str = ""
     explanation: str = ""
+    unanswerable: str = ""
+    """Why no scheduler can answer the row; empty for all others."""
 
 
 @dataclass(frozen=True)
@@ -337,6 +339,8 @@ class Table:
     title: str
     rows: list[Row]
     about: str = ""
+    growth: list[Row] = field(default_factory=list)
+    """Figures on more CPUs over those on fewer, counted apart from `rows`."""
 
 
 @dataclass(frozen=True)
@@ -408,7 +412,10 @@ def _row(data: Mapping[str, Any]) -> Row:
 
 
 def _document(data: Mapping[str, Any]) -> Document:
-    tables = [_read(Table, table, rows=[_row(row) for row in table["rows"]]) for table in data["tables"]]
+    def table(data: Mapping[str, Any]) -> Table:
+        return _read(Table, data, **{name: [_row(row) for row in data.get(name, [])] for name in ("rows", "growth")})
+
+    tables = [table(one) for one in data["tables"]]
     return _read(Document, data, tables=tables)
 
 

@@ -17,7 +17,7 @@ fn pair(curves: &Curves) -> String {
         Plot {
             title: format!("{}: {name}", curves.workload),
             x_label: "CPUs".into(),
-            y_label: "times the figure on the fewest CPUs".into(),
+            y_label: "fewest CPUs = 1".into(),
             x: Axis::Factors,
             y: Axis::UpTo(most),
             lines: true,
