@@ -89,7 +89,7 @@ fn descriptions_of_another_form_are_refused() {
         while let Some(at) = bytes.windows(was.len()).position(|part| part == was.as_bytes()) {
             bytes[at..at + was.len()].copy_from_slice(is.as_bytes());
         }
-        Object::parse("tunables", &bytes).err().expect("a tag of another form")
+        Object::parse("tunables", &bytes).expect_err("a tag of another form")
     };
     for (was, is, place) in [
         ("percent|1|100|", "percent|1|MAX|", "tunable `weight`"),
