@@ -152,11 +152,16 @@ impl Kernel {
             fair: 0,
             idle_cpus: 0,
             cpus: cpus.len() as u64,
+            misfit: 0,
             fullness: Fullness::HasSpare,
         };
         for &cpu in cpus {
             self.track_queue(cpu);
             let entry = &self.cpus[cpu.index()];
+            let real_time = entry.curr.is_some_and(|task| self.task(task).class == SchedClass::Rt);
+            if doing != Doing::Work && real_time && entry.fair.nr - entry.fair.delayed == 1 {
+                group.misfit = group.misfit.max(entry.fair.averages.load);
+            }
             group.load += entry.fair.averages.load;
             group.util += entry.fair.averages.util.min(SCALE);
             group.runnable += entry.fair.averages.runnable;
@@ -310,20 +315,21 @@ impl<S: SchedExt> Sim<S> {
         self.k.balancing.next_idle = next.clamp(now + 1, now + u64::from(self.k.machine.hz));
     }
 
-    /// `sched_balance_domains()`: at each level whose time has come. The tick at which it comes next at the earliest.
+    /// `sched_balance_domains()`: at each level whose time has come, up to one at which another CPU of the group does it. The tick at which it comes next at the earliest.
     fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) -> u64 {
-        let (now, mut next) = (self.k.tick_number(), u64::MAX);
+        let (now, mut next, mut alone) = (self.k.tick_number(), u64::MAX, true);
         for level in 0..self.k.balancing.levels.len() {
+            if !alone {
+                break;
+            }
             let last = self.k.balancing.attempts[level][cpu.index()].last;
             if now >= last + self.k.balance_interval(level, cpu, doing == Doing::Work) {
-                let (moved, alone) = self.balance(cpu, level, doing);
+                let (moved, does_it) = self.balance(cpu, level, doing);
                 if moved && doing == Doing::Nothing {
                     doing = Doing::Work;
                 }
                 self.k.balancing.attempts[level][cpu.index()].last = now;
-                if !alone {
-                    return next;
-                }
+                alone = does_it;
             }
             let last = self.k.balancing.attempts[level][cpu.index()].last;
             next = next.min(last + self.k.balance_interval(level, cpu, doing == Doing::Work));

@@ -19,6 +19,8 @@ pub(crate) enum Doing {
 pub(crate) enum Fullness {
     HasSpare,
     FullyBusy,
+    /// The only task of a CPU's fair class does not get the whole CPU (`group_misfit_task`).
+    Misfit,
     /// Several threads of a core are busy.
     Smt,
     Overloaded,
@@ -35,6 +37,8 @@ pub(crate) struct Group {
     pub(crate) fair: u64,
     pub(crate) idle_cpus: u64,
     pub(crate) cpus: u64,
+    /// Load of a task behind a real-time one, of which an idle CPU would have more (`sched_reduced_capacity()`).
+    pub(crate) misfit: u64,
     pub(crate) fullness: Fullness,
 }
 
@@ -53,6 +57,8 @@ impl Group {
             Fullness::Overloaded
         } else if level.groups_are_cores && doing != Doing::Work && self.fair > 1 {
             Fullness::Smt
+        } else if self.misfit > 0 {
+            Fullness::Misfit
         } else if self.running < self.cpus || spare {
             Fullness::HasSpare
         } else {
@@ -68,6 +74,7 @@ impl Group {
         let spare = self.idle_cpus + other.idle_cpus > 0;
         match self.fullness {
             Fullness::Overloaded => self.average() > other.average(),
+            Fullness::Misfit => self.misfit > other.misfit,
             Fullness::Smt | Fullness::FullyBusy if !spare || self.fullness == Fullness::FullyBusy => false,
             _ => (Reverse(self.idle_cpus), self.running) > (Reverse(other.idle_cpus), other.running),
         }
@@ -97,6 +104,9 @@ pub(crate) fn surplus(
     busiest: &Group,
     average: u64,
 ) -> Option<Surplus> {
+    if busiest.fullness == Fullness::Misfit {
+        return Some(Surplus::Load(busiest.misfit));
+    }
     if local.fullness > busiest.fullness {
         return None;
     }
@@ -164,6 +174,7 @@ mod tests {
             fair: tasks,
             idle_cpus: 2u64.saturating_sub(tasks),
             cpus: 2,
+            misfit: 0,
             fullness: Fullness::HasSpare,
         };
         group.classify(&between_caches(), Doing::Work);

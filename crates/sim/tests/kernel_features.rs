@@ -321,3 +321,17 @@ fn a_hog_leaves_the_core_of_another_one() {
     let migrations: u64 = result.tasks.iter().map(|task| task.migrations).sum();
     assert_eq!(migrations, 1, "{:?}", result.tasks);
 }
+
+#[test]
+fn a_task_leaves_the_cpu_of_a_real_time_hog() {
+    let mut scenario = Scenario::empty("behind", End::After(ms(1_000)));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    scenario.tasks = vec![task("fifo", 0, 0), task("normal", 0, 1)];
+    scenario.tasks[0].policy = Policy::Fifo(50);
+    scenario.tasks.iter_mut().for_each(|task| task.affinity = Some(mask(&[0])));
+    let mut config = config(2, 1);
+    let attribute = Attribute::Affinity(mask(&[0, 1]));
+    config.changes.push(Change { at: TimeNs(ms(100).0), task: TaskId(1), attribute });
+    let result = run::<Minimal>(&config, &scenario, Class::Fair).unwrap();
+    assert!(result.tasks[1].share > 0.85, "{:?}", result.tasks);
+}
