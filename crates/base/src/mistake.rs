@@ -22,7 +22,7 @@ impl Mistake {
     /// A mistake at byte `at` of `text`.
     pub fn at(text: &str, at: usize, words: impl Into<String>) -> Mistake {
         let line = text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1;
-        Mistake { line, words: words.into() }
+        Mistake { line, words: in_one_line(&words.into()) }
     }
 
     /// What a TOML parser says of the value at byte `at` of `text`.
@@ -31,6 +31,15 @@ impl Mistake {
         let words = in_words(&message, text, at).unwrap_or(message);
         Mistake::at(text, at, words)
     }
+}
+
+/// The same text with its control characters as escapes: names in files may have them.
+fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() { line.extend(char.escape_default()) } else { line.push(char) }
+    }
+    line
 }
 
 /// What is wanted where a section belongs.

@@ -131,6 +131,7 @@ fn mistakes_name_line_and_cure() {
             "program = \"pnog\"",
             "no program 'pnog'; there are: hog, ping, pong; did you mean 'pong'?",
         ),
+        ("program = \"pong\"", "program = \"p\\ng\"", "no program 'p\\ng'; there are:"),
         ("fifo:50", "fifo:100", "policy 'fifo:100' is none of"),
         ("nice = [-5]", "nice = [-21]", "nice values are -20 to 19"),
         ("nice = [-5]", "slice = \"2s\"", "slice: '2s' is no time from 100us to 100ms"),
