@@ -159,14 +159,14 @@ impl Kernel {
             self.track_queue(cpu);
             let entry = &self.cpus[cpu.index()];
             let real_time = entry.curr.is_some_and(|task| self.task(task).class == SchedClass::Rt);
-            if doing != Doing::Work && real_time && entry.fair.nr - entry.fair.delayed == 1 {
+            if doing != Doing::Work && real_time && entry.fair.runnable() == 1 {
                 group.misfit = group.misfit.max(entry.fair.averages.load);
             }
             group.load += entry.fair.averages.load;
             group.util += entry.fair.averages.util.min(SCALE);
             group.runnable += entry.fair.averages.runnable;
             group.running += u64::from(entry.nr_running);
-            group.fair += u64::from(entry.fair.nr - entry.fair.delayed);
+            group.fair += u64::from(entry.fair.runnable());
             group.idle_cpus += u64::from(self.is_free(cpu));
         }
         group.classify(level, doing);
@@ -216,7 +216,7 @@ impl Kernel {
     fn busiest_cpu(&self, group: &[CpuId], attempt: &Attempt, surplus: Surplus) -> Option<CpuId> {
         let key = |cpu: CpuId| {
             let queue = &self.cpus[cpu.index()].fair;
-            let fair = u64::from(queue.nr - queue.delayed);
+            let fair = u64::from(queue.runnable());
             match surplus {
                 Surplus::Load(left) if fair == 1 && queue.averages.load > left => 0,
                 Surplus::Load(_) => queue.averages.load,
@@ -315,13 +315,11 @@ impl<S: SchedExt> Sim<S> {
         self.k.balancing.next_idle = next.clamp(now + 1, now + u64::from(self.k.machine.hz));
     }
 
-    /// `sched_balance_domains()`: at each level whose time has come, up to one at which another CPU of the group does it. The tick at which it comes next at the earliest.
+    /// `sched_balance_domains()`: at each level whose time has come, up to one at which another CPU of the group does it.
+    /// Returns the tick at which the next level is due at the earliest.
     fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) -> u64 {
         let (now, mut next, mut alone) = (self.k.tick_number(), u64::MAX, true);
         for level in 0..self.k.balancing.levels.len() {
-            if !alone {
-                break;
-            }
             let last = self.k.balancing.attempts[level][cpu.index()].last;
             if now >= last + self.k.balance_interval(level, cpu, doing == Doing::Work) {
                 let (moved, does_it) = self.balance(cpu, level, doing);
@@ -333,6 +331,9 @@ impl<S: SchedExt> Sim<S> {
             }
             let last = self.k.balancing.attempts[level][cpu.index()].last;
             next = next.min(last + self.k.balance_interval(level, cpu, doing == Doing::Work));
+            if !alone {
+                break;
+            }
         }
         next
     }
@@ -399,7 +400,6 @@ impl<S: SchedExt> Sim<S> {
         let (mut moved, mut pinned) = (false, crowd.nr_running > 1 && stays);
         for (_, task) in waiting.into_iter().take(LOOKED_AT) {
             if self.k.cpu(source).nr_running <= 1 {
-                pinned = false;
                 break;
             }
             if !self.k.task(task).allows(attempt.cpu) {

@@ -143,8 +143,13 @@ impl FairRq {
 
     /// What has been going on here, as long as nothing has changed.
     pub(crate) fn since(&self) -> Since {
-        let runnable = u64::from(self.nr - self.delayed);
+        let runnable = u64::from(self.runnable());
         Since { load: self.sum_weight, runnable, running: self.curr.is_some() }
+    }
+
+    /// Entities whose tasks do not sleep (`h_nr_runnable`).
+    pub(crate) fn runnable(&self) -> u32 {
+        self.nr - self.delayed
     }
 
     /// Queued entities that do not run, delayed ones included, earliest deadline first.

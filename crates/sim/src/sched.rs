@@ -172,12 +172,6 @@ impl<S: SchedExt> Sim<S> {
         self.k.rq_lock(from);
         self.deactivate(task, DEQUEUE_NOCLOCK);
         self.k.rq_unlock(from);
-        self.arrive_elsewhere(task, from);
-    }
-
-    /// Activates a task that may not stay on `from`.
-    #[inline(never)]
-    fn arrive_elsewhere(&mut self, task: TaskId, from: CpuId) {
         let to = self.k.fallback_cpu(task, from);
         self.arrive(task, to);
     }
