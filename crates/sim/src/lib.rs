@@ -12,51 +12,26 @@
 //! The host waits for code more than for data: what few paths reach is kept out of
 //! line (`#[inline(never)]`), so that the code of a switch lies close together.
 
-mod balance;
-mod cache;
 mod check;
-mod cpu;
-mod domains;
-mod dsq;
-mod dump;
-mod engine;
+mod class;
+mod core;
 mod event;
 mod exec;
-mod ext;
-mod fair;
 pub mod flags;
-mod hrtick;
-mod idle;
-mod imbalance;
 mod ipc;
-mod kernel;
-mod kfunc;
-mod life;
-mod lock;
-mod ops;
-mod pelt;
-mod placement;
-mod queue;
-mod rq;
-mod rt;
 mod run;
-mod sched;
-mod scx;
-mod server;
-mod sim;
-mod starvation;
-mod task;
-mod trace;
-mod tracking;
+mod state;
 
-pub use cpu::Cpu;
-pub use dsq::DsqIter;
 pub use exec::TaskExec;
 pub use ipc::{Descriptors, File};
-pub use kernel::{Context, CostTotals, Interrupt, Kernel, UPTIME};
-pub use lock::{SimLockId, TimerId};
-pub use ops::{OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints};
 pub use run::{Change, Class, Config, Remainder, RunResult, SimError, run};
-pub use scx::EventCounters;
-pub use task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
-pub use trace::SharedSink;
+pub use state::cpu::Cpu;
+pub use state::dsq::DsqIter;
+pub use state::kernel::{Context, CostTotals, Interrupt, Kernel, UPTIME};
+pub use state::lock::{SimLockId, TimerId};
+pub use state::ops::{
+    OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
+};
+pub use state::scx::EventCounters;
+pub use state::task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
+pub use state::trace::SharedSink;

@@ -14,6 +14,7 @@
 //!
 //! Not checked: fairness, latencies, and anything about policies.
 
+pub(crate) mod starvation;
 mod state;
 mod stream;
 

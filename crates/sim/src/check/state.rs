@@ -1,9 +1,9 @@
 //! The checker of the kernel's state between two events.
 
 use crate::Kernel;
-use crate::ops::SchedExt;
-use crate::sim::Sim;
-use crate::task::{OpsState, RunState, SchedClass, Task};
+use crate::core::sim::Sim;
+use crate::state::ops::SchedExt;
+use crate::state::task::{OpsState, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use std::collections::BTreeMap;
 

@@ -3,11 +3,11 @@
 
 use super::numbers::{SETPRIORITY, through};
 use super::{Event, Phase, Step, burst, locks, state, transfer};
+use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::Objects;
-use crate::lock::Timeline;
-use crate::ops::SchedExt;
-use crate::sim::{Sim, WakeFlags};
-use crate::task::NewTask;
+use crate::state::lock::Timeline;
+use crate::state::ops::SchedExt;
+use crate::state::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
 use schedlab_workload::{ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};

@@ -4,9 +4,9 @@
 //! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
 
 use super::{Event, Phase, Step, burst, call, state};
-use crate::ops::SchedExt;
-use crate::sim::{Sim, WakeFlags};
-use crate::task::RunState;
+use crate::core::sim::{Sim, WakeFlags};
+use crate::state::ops::SchedExt;
+use crate::state::task::RunState;
 use schedlab_base::{CpuId, DurationNs, Policy, Prng, TaskId, TimeNs};
 use schedlab_trace::EventKind;
 use schedlab_workload::{STARTERS, Scenario};

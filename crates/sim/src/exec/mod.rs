@@ -17,10 +17,10 @@ mod user;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
 
+use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::Objects;
-use crate::ops::SchedExt;
-use crate::sim::{Sim, WakeFlags};
-use crate::task::Task;
+use crate::state::ops::SchedExt;
+use crate::state::task::Task;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
     ChannelId, Cursor, End, MAX_TIMERS, Measurements, Op, ProcessId, ProgramId, Scenario, SpanId, SpanSample,

@@ -4,7 +4,7 @@
 
 use super::user;
 use crate::ipc::Descriptors;
-use crate::task::FIRST_PID;
+use crate::state::task::FIRST_PID;
 use schedlab_trace::waits::Mechanism;
 use schedlab_workload::{
     Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario, SemKind,

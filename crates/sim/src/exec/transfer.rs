@@ -2,10 +2,10 @@
 
 use super::call::{PLAIN, SYNC, begin, block, hold, leave};
 use super::{Step, record, state};
+use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::{Moved, Sent};
-use crate::kernel::Interrupt;
-use crate::ops::SchedExt;
-use crate::sim::{Sim, WakeFlags};
+use crate::state::kernel::Interrupt;
+use crate::state::ops::SchedExt;
 use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_workload::{ChannelId, ChannelKind, ListenerId, Op, PollId, SpanId, Watched};
 
@@ -241,7 +241,7 @@ pub(super) fn wake_pollers<S: SchedExt>(sim: &mut Sim<S>, watched: Watched, flag
 
 /// The order in which waiters of a message queue are served: by `task->prio`.
 fn rank<S: SchedExt>(sim: &Sim<S>) -> impl Fn(TaskId) -> i32 + '_ {
-    |task| sim.k.get_task(task).map_or(i32::MAX, crate::task::Task::prio)
+    |task| sim.k.get_task(task).map_or(i32::MAX, crate::state::task::Task::prio)
 }
 
 /// Sends a message into a queue; blocks when it is full.

@@ -7,7 +7,7 @@ use schedlab_base::TaskId;
 use schedlab_workload::{PollId, PollKind, Scenario};
 
 use crate::ipc::Descriptors;
-use crate::task::FIRST_PID;
+use crate::state::task::FIRST_PID;
 
 /// A range of addresses with equally spaced objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

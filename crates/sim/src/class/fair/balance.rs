@@ -4,12 +4,12 @@
 //! Absent: what balancing costs, the groups' flag for tasks that may not move (`group_imbalanced`).
 
 use crate::Kernel;
-use crate::domains::{self, Level};
-use crate::imbalance::{Doing, Fullness, Group, Surplus, surplus};
-use crate::ops::SchedExt;
-use crate::pelt::SCALE;
-use crate::sim::Sim;
-use crate::task::SchedClass;
+use crate::class::fair::domains::{self, Level};
+use crate::class::fair::imbalance::{Doing, Fullness, Group, Surplus, surplus};
+use crate::class::fair::pelt::SCALE;
+use crate::core::sim::Sim;
+use crate::state::ops::SchedExt;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, TaskId, TimeNs};
 use std::cmp::Reverse;
 use std::rc::Rc;

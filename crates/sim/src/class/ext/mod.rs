@@ -4,11 +4,17 @@
 //! (the races that `ops_state` guards in the kernel) cannot happen here, since a
 //! kernel path runs at once; the states are kept because schedulers can tell.
 
+pub(crate) mod dump;
+pub(crate) mod idle;
+pub(crate) mod kfunc;
+pub(crate) mod life;
+pub(crate) mod queue;
+
+use crate::class::ext::queue::Insert;
+use crate::core::sim::Sim;
 use crate::flags::*;
-use crate::ops::{OpKind, PreemptReason, SchedExt};
-use crate::queue::Insert;
-use crate::sim::Sim;
-use crate::task::{OpsState, SchedClass, ScxEntity};
+use crate::state::ops::{OpKind, PreemptReason, SchedExt};
+use crate::state::task::{OpsState, SchedClass, ScxEntity};
 use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::ExitKind;
 
@@ -125,7 +131,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Into a built-in queue with a fresh default slice, without asking.
     #[inline(never)]
-    fn ext_enqueue_past(&mut self, ix: crate::dsq::DsqIx, task: TaskId, flags: u64) {
+    fn ext_enqueue_past(&mut self, ix: crate::state::dsq::DsqIx, task: TaskId, flags: u64) {
         self.ext_refill(task);
         self.clear_direct(task);
         self.k.dispatch_enqueue(ix, task, Insert { flags, ..Insert::default() });
@@ -421,7 +427,7 @@ impl<S: SchedExt> Sim<S> {
         Verdict::Nothing
     }
 
-    fn ext_consume(&mut self, cpu: CpuId, ix: crate::dsq::DsqIx) -> bool {
+    fn ext_consume(&mut self, cpu: CpuId, ix: crate::state::dsq::DsqIx) -> bool {
         let found = self.k.dsq(ix).nr > 0 && self.k.consume(cpu, ix, 0);
         self.run_deferred();
         found

@@ -9,10 +9,10 @@
 //! cost no event.
 
 use crate::Kernel;
+use crate::core::sim::Sim;
 use crate::event::Event;
-use crate::ops::SchedExt;
-use crate::sim::Sim;
-use crate::task::SchedClass;
+use crate::state::ops::SchedExt;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
 /// Time of a server in each period (`sched_init_dl_servers()`).

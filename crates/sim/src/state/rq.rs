@@ -4,8 +4,8 @@
 use crate::Kernel;
 use crate::event::Event;
 use crate::flags::SCX_SLICE_INF;
-use crate::ops::{TracePoint, TracePointKind};
-use crate::task::SchedClass;
+use crate::state::ops::{TracePoint, TracePointKind};
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, Preemption, TaskId};
 use schedlab_trace::EventKind;
 

@@ -3,7 +3,7 @@
 
 use crate::Kernel;
 use crate::flags::*;
-use crate::ops::OpKind;
+use crate::state::ops::OpKind;
 use schedlab_base::{CpuId, CpuMask, TaskId};
 use schedlab_trace::ExitKind;
 

@@ -1,4 +1,4 @@
-//! The real-time class: FIFO and RR by priority, above everything but a deadline server that has to run ([`crate::server`]).
+//! The real-time class: FIFO and RR by priority, above everything but a deadline server that has to run ([`crate::class::server`]).
 //! Throttling is off, as in Linux 7.3 (`sched_rt_runtime` is the whole period); push and pull are reduced to choosing a CPU at
 //! wakeup and pulling when a CPU would otherwise leave real-time work.
 

@@ -6,9 +6,9 @@ use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::{self, Executor};
 use crate::flags::{DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
-use crate::kernel::Deferred;
-use crate::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
-use crate::task::{NewTask, RunState, SchedClass, Task};
+use crate::state::kernel::Deferred;
+use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::state::task::{NewTask, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
 

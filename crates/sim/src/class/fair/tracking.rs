@@ -2,7 +2,7 @@
 //! (`update_load_avg()`), those of a CPU before its load is looked at.
 
 use crate::Kernel;
-use crate::pelt::Averages;
+use crate::class::fair::pelt::Averages;
 use schedlab_base::{CpuId, TaskId};
 
 impl Kernel {

@@ -1,19 +1,19 @@
 //! The simulated kernel's state, its clock and costs, and what callbacks may
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
-use crate::balance::Balancing;
-use crate::cache::Cache;
-use crate::cpu::Cpu;
-use crate::dsq::{Cursor, Dsq};
+use crate::check::starvation::IdleBeside;
+use crate::class::fair::balance::Balancing;
 use crate::event::{Event, EventQueue};
 use crate::exec::{self, UserMemory};
 use crate::ipc::Descriptors;
-use crate::lock::{Grant, SimLockId, Timeline, TimerId};
-use crate::ops::{OpKind, TracePoint, TracePointKind};
-use crate::scx::ScxState;
-use crate::starvation::IdleBeside;
-use crate::task::{FIRST_PID, Task};
-use crate::trace::Tracer;
+use crate::state::cache::Cache;
+use crate::state::cpu::Cpu;
+use crate::state::dsq::{Cursor, Dsq};
+use crate::state::lock::{Grant, SimLockId, Timeline, TimerId};
+use crate::state::ops::{OpKind, TracePoint, TracePointKind};
+use crate::state::scx::ScxState;
+use crate::state::task::{FIRST_PID, Task};
+use crate::state::trace::Tracer;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId, TaskTable, TimeNs};
 use schedlab_trace::{Bounds, WATCHDOG};
 use schedlab_workload::ProcessId;

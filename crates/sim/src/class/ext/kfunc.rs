@@ -3,13 +3,13 @@
 //! integers, checked here.
 
 use crate::Kernel;
-use crate::cpu::Kick;
-use crate::dsq::{Cursor, Dsq, DsqIter};
 use crate::flags::*;
-use crate::kernel::UPTIME;
-use crate::ops::OpKind;
-use crate::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
-use crate::task::OpsState;
+use crate::state::cpu::Kick;
+use crate::state::dsq::{Cursor, Dsq, DsqIter};
+use crate::state::kernel::UPTIME;
+use crate::state::ops::OpKind;
+use crate::state::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
+use crate::state::task::OpsState;
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 

@@ -1,16 +1,18 @@
 //! A run from configuration and scenario to result.
 
+pub(crate) mod engine;
+
 use crate::Kernel;
 use crate::check::Watch;
+use crate::core::sim::Sim;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::ipc::Descriptors;
-use crate::kernel::CostTotals;
-use crate::ops::SchedExt;
-use crate::scx::EventCounters;
-use crate::sim::Sim;
-use crate::task::{FIRST_PID, NewTask};
-use crate::trace::SharedSink;
+use crate::state::kernel::CostTotals;
+use crate::state::ops::SchedExt;
+use crate::state::scx::EventCounters;
+use crate::state::task::{FIRST_PID, NewTask};
+use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, Machine, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WorstWait};

@@ -1,10 +1,10 @@
 //! CPUs: run queue, local clock and what runs.
 
-use crate::fair::FairRq;
+use crate::class::fair::FairRq;
+use crate::class::fair::hrtick::HrTick;
+use crate::class::server::Server;
 use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
-use crate::hrtick::HrTick;
-use crate::lock::Timeline;
-use crate::server::Server;
+use crate::state::lock::Timeline;
 use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
 use std::collections::VecDeque;
 

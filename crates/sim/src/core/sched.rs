@@ -1,9 +1,9 @@
 //! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
 
+use crate::core::sim::{Sim, WakeFlags};
 use crate::flags::*;
-use crate::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
-use crate::sim::{Sim, WakeFlags};
-use crate::task::{RunState, SchedClass};
+use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::state::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, Policy, TaskId};
 use schedlab_trace::{EventKind, TaskState};
 use schedlab_workload::ProcessId;
@@ -571,7 +571,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.task_mut(task).flags |= PF_EXITING;
         if self.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
             let tgid = self.k.task(task).tgid;
-            let lives = |other: &&crate::task::Task| other.tgid == tgid && !other.is_exiting();
+            let lives = |other: &&crate::state::task::Task| other.tgid == tgid && !other.is_exiting();
             let group_dead = !self.k.live_tasks().any(|other| lives(&other));
             let point = TracePoint::SchedProcessExit { task, group_dead };
             self.trace(TracePointKind::SchedProcessExit, || point);

@@ -8,9 +8,17 @@
 //! An entity that goes to sleep before it is eligible stays on the queue, delayed, until it is picked (and then leaves)
 //! or woken: it burns off what it had too much of.
 
+pub(crate) mod balance;
+pub(crate) mod domains;
+pub(crate) mod hrtick;
+pub(crate) mod imbalance;
+pub(crate) mod pelt;
+pub(crate) mod placement;
+pub(crate) mod tracking;
+
 use crate::Kernel;
-use crate::pelt::{Averages, Since};
-use crate::placement::Wakes;
+use crate::class::fair::pelt::{Averages, Since};
+use crate::class::fair::placement::Wakes;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).

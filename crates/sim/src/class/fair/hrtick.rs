@@ -2,10 +2,10 @@
 //! running entity's request of the fair class to the nanosecond, where without it the next tick does.
 
 use crate::Kernel;
+use crate::core::sim::Sim;
 use crate::event::Event;
-use crate::ops::SchedExt;
-use crate::sim::Sim;
-use crate::task::SchedClass;
+use crate::state::ops::SchedExt;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
 /// Requests are not cut shorter than this (`hrtick_start()`).

@@ -1,7 +1,7 @@
 //! The state of the sched_ext core besides tasks, CPUs and queues.
 
-use crate::dump::Dump;
-use crate::ops::{OpsInfo, OpsSet, TracePoints};
+use crate::class::ext::dump::Dump;
+use crate::state::ops::{OpsInfo, OpsSet, TracePoints};
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Who gives how much: whether one group of CPUs is so much fuller than another that tasks should move
 //! (`update_sd_pick_busiest()`, `calculate_imbalance()`).
 
-use crate::domains::Level;
-use crate::pelt::SCALE;
+use crate::class::fair::domains::Level;
+use crate::class::fair::pelt::SCALE;
 use std::cmp::Reverse;
 
 /// What the CPU does that tasks are looked for (`enum cpu_idle_type`).
@@ -161,7 +161,7 @@ fn siblings_surplus(doing: Doing, local: &Group, busiest: &Group) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domains::levels;
+    use crate::class::fair::domains::levels;
     use schedlab_base::Machine;
 
     /// A group of two CPUs with so many tasks of nice 0, all of which have computed for long.

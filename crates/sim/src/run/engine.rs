@@ -1,13 +1,13 @@
 //! The event loop: interrupts, bursts, and what a CPU does between them.
 
+use crate::core::sim::Sim;
 use crate::event::Event;
 use crate::exec::{self, Step};
 use crate::flags::*;
-use crate::kernel::Interrupt;
-use crate::lock::TimerId;
-use crate::ops::{OpKind, SchedExt};
-use crate::sim::Sim;
-use crate::task::{Burst, RunState, SchedClass};
+use crate::state::kernel::Interrupt;
+use crate::state::lock::TimerId;
+use crate::state::ops::{OpKind, SchedExt};
+use crate::state::task::{Burst, RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TickPhase, TimeNs};
 use schedlab_workload::Attribute;
 

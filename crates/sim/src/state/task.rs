@@ -1,11 +1,11 @@
 //! Tasks: the part of `task_struct` that schedulers can see, and what the core
 //! needs to run them.
 
-use crate::cache::Warmth;
-use crate::dsq::DsqIx;
+use crate::class::fair::FairEntity;
 use crate::exec::TaskExec;
-use crate::fair::FairEntity;
 use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
+use crate::state::cache::Warmth;
+use crate::state::dsq::DsqIx;
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 

@@ -1,13 +1,13 @@
 //! The life of a loaded scheduler: enabling, tasks coming and going, the
 //! watchdog, errors, bypass, ejection.
 
+use crate::class::ext::kfunc::cut_message;
+use crate::core::sim::Sim;
 use crate::event::Event;
 use crate::flags::*;
-use crate::kfunc::cut_message;
-use crate::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
-use crate::scx::SMALL_DSQ_IDS;
-use crate::sim::Sim;
-use crate::task::SchedClass;
+use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
+use crate::state::scx::SMALL_DSQ_IDS;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::{Bounds, ExitKind, ExitRecord};
 

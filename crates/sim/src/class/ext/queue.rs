@@ -3,15 +3,15 @@
 //! are left in [`Kernel::deferred`] for the core to make.
 
 use crate::Kernel;
-use crate::dsq::{Dsq, DsqIx};
 use crate::flags::*;
-use crate::kernel::Deferred;
-use crate::ops::OpKind;
-use crate::task::{OpsState, SchedClass, Task};
+use crate::state::dsq::{Dsq, DsqIx};
+use crate::state::kernel::Deferred;
+use crate::state::ops::OpKind;
+use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
 
-impl crate::task::ScxEntity {
+impl crate::state::task::ScxEntity {
     /// The fields that an insertion changes besides the links.
     #[inline]
     fn apply(&mut self, insert: Insert) {
@@ -139,12 +139,12 @@ impl Kernel {
     }
 
     #[inline]
-    pub(crate) fn dsq(&self, ix: DsqIx) -> &crate::dsq::Dsq {
+    pub(crate) fn dsq(&self, ix: DsqIx) -> &crate::state::dsq::Dsq {
         &self.dsqs[ix.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn dsq_mut(&mut self, ix: DsqIx) -> &mut crate::dsq::Dsq {
+    pub(crate) fn dsq_mut(&mut self, ix: DsqIx) -> &mut crate::state::dsq::Dsq {
         &mut self.dsqs[ix.0 as usize]
     }
 
@@ -421,7 +421,7 @@ impl Kernel {
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
     /// is still the one that was meant.
-    fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::scx::DispatchEntry) {
+    fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::scx::DispatchEntry) {
         let Some(task) = self.get_task(entry.task) else { return };
         if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
             return;

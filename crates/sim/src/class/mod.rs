@@ -1,0 +1,6 @@
+//! The scheduling classes: real-time, fair, sched_ext, and the deadline servers above the last two.
+
+pub(crate) mod ext;
+pub(crate) mod fair;
+pub(crate) mod rt;
+pub(crate) mod server;

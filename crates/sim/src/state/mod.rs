@@ -1,0 +1,12 @@
+//! What the simulated kernel is at an instant: tasks, CPUs, queues, locks, caches, the clock.
+
+pub(crate) mod cache;
+pub(crate) mod cpu;
+pub(crate) mod dsq;
+pub(crate) mod kernel;
+pub(crate) mod lock;
+pub(crate) mod ops;
+pub(crate) mod rq;
+pub(crate) mod scx;
+pub(crate) mod task;
+pub(crate) mod trace;
