@@ -10,7 +10,7 @@
 
 use crate::Kernel;
 use crate::core::sim::Sim;
-use crate::event::Event;
+use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -277,7 +277,7 @@ impl Kernel {
         let Some(at) = server.timer().map(|at| at.max(now)) else { return };
         if server.event_at != Some(at) {
             server.event_at = Some(at);
-            self.queue.push(at, Event::Server { cpu });
+            self.queue.expect(OfCpu::Server, cpu, at);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The event loop: interrupts, bursts, and what a CPU does between them.
 
 use crate::core::sim::Sim;
-use crate::event::Event;
+use crate::event::{Event, OfCpu};
 use crate::exec::{self, Step};
 use crate::flags::*;
 use crate::state::kernel::Interrupt;
@@ -11,9 +11,9 @@ use crate::state::task::{Burst, RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TickPhase, TimeNs};
 use schedlab_workload::Attribute;
 
-/// Bursts look at the clock at least this often, so that stale events do not
-/// pile up behind long ones. Chosen: rare enough to cost nothing.
-const BURST_HORIZON: DurationNs = DurationNs::from_ms(50);
+/// Where the speed of CPUs depends on each other, bursts look at it at least this often. Chosen: rare enough to cost
+/// nothing.
+const PACE_HORIZON: DurationNs = DurationNs::from_ms(50);
 
 impl crate::Kernel {
     /// Makes sure that the tick of a busy CPU is on its way. The phase of the period comes from the seed.
@@ -34,7 +34,7 @@ impl crate::Kernel {
         let now = self.ctx.now.0;
         let next = if now < offset { offset } else { offset + ((now - offset) / period + 1) * period };
         self.cpu_mut(cpu).tick_armed = true;
-        self.queue.push(TimeNs(next), Event::Tick { cpu });
+        self.queue.expect(OfCpu::Tick, cpu, TimeNs(next));
     }
 
     /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
@@ -80,12 +80,15 @@ impl crate::Kernel {
     /// Makes sure that an event comes when the burst of `cpu` ends, or before.
     #[inline]
     fn expect_work(&mut self, cpu: CpuId, now: TimeNs) {
-        let entry = &mut self.cpus[cpu.index()];
-        let at = entry.burst_end.min(now + BURST_HORIZON);
-        if entry.work_event_at > at || entry.work_event_at <= now {
-            let generation = entry.burst_generation.wrapping_add(1);
-            (entry.burst_generation, entry.work_event_at) = (generation, at);
-            self.queue.push(at, Event::Work { cpu, generation });
+        let end = self.cpus[cpu.index()].burst_end;
+        if self.topology.even_speed {
+            self.queue.expect(OfCpu::Work, cpu, end);
+            return;
+        }
+        // An earlier event stays: the speed is looked at then.
+        let (at, expected) = (end.min(now + PACE_HORIZON), self.queue.expected(OfCpu::Work, cpu));
+        if expected > at || expected <= now {
+            self.queue.expect(OfCpu::Work, cpu, at);
         }
     }
 
@@ -157,9 +160,9 @@ impl<S: SchedExt> Sim<S> {
     /// Takes one event.
     pub(crate) fn take(&mut self, time: TimeNs, event: Event) {
         match event {
-            Event::Work { cpu, generation } => self.work(cpu, time, generation),
+            Event::Work { cpu } => self.work(cpu, time),
             Event::Tick { cpu } => self.tick(cpu, time),
-            Event::HrTick { cpu, generation } => self.hrtick(cpu, time, generation),
+            Event::HrTick { cpu } => self.hrtick(cpu, time),
             Event::Ipi { cpu } => {
                 if self.postponed(cpu, time, event) {
                     return;
@@ -169,8 +172,8 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(cpu, time, |sim| sim.idle_balance(cpu));
                 }
             }
-            Event::Timer { timer, generation } => self.timer(time, timer, generation),
-            Event::LateTimer { cpu } => self.late_timer(cpu, time),
+            Event::Timer { timer } => self.timer(time, timer),
+            Event::Late { cpu } => self.late(cpu, time),
             Event::Server { cpu } => self.server_timer(cpu, time),
             Event::Exec { cpu, event: inner } => {
                 if !self.postponed(cpu, time, event) {
@@ -200,13 +203,36 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// A CPU in the middle of a kernel path takes the event when that is over.
+    /// A CPU in the middle of a kernel path takes the interrupt when that is over, behind those that came before it. One
+    /// event stands for all of them: a million that meet a busy CPU are each looked at once.
     pub(crate) fn postponed(&mut self, cpu: CpuId, time: TimeNs, event: Event) -> bool {
-        let clock = self.k.cpu(cpu).clock;
-        if clock > time {
-            self.k.queue.push(clock, event);
+        let entry = self.k.cpu_mut(cpu);
+        let clock = entry.clock;
+        if clock <= time {
+            return false;
         }
-        clock > time
+        entry.late.push_back(event);
+        if entry.late.len() == 1 {
+            self.k.queue.expect(OfCpu::Late, cpu, clock);
+        }
+        true
+    }
+
+    /// The CPU takes the first of the interrupts that came while it was busy.
+    #[inline(never)]
+    fn late(&mut self, cpu: CpuId, time: TimeNs) {
+        let entry = self.k.cpu_mut(cpu);
+        if entry.clock > time {
+            let clock = entry.clock;
+            self.k.queue.expect(OfCpu::Late, cpu, clock);
+            return;
+        }
+        let event = entry.late.pop_front().expect("the event stands for interrupts");
+        if !entry.late.is_empty() {
+            // The path that begins now does not run past the next one.
+            self.k.queue.expect(OfCpu::Late, cpu, time);
+        }
+        self.take(time, event);
     }
 
     /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if somebody
@@ -231,6 +257,9 @@ impl<S: SchedExt> Sim<S> {
             let entry = self.k.cpu_mut(cpu);
             if entry.burst_active {
                 entry.burst_end += spent;
+                if self.k.topology.even_speed {
+                    self.k.queue.expect(OfCpu::Work, cpu, self.k.cpus[cpu.index()].burst_end);
+                }
             }
             self.k.leave();
         }
@@ -277,12 +306,8 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// A burst may be over, or the CPU had stepped back to let others go first.
-    fn work(&mut self, cpu: CpuId, time: TimeNs, generation: u32) {
+    fn work(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = self.k.cpu_mut(cpu);
-        if entry.burst_generation != generation {
-            return;
-        }
-        entry.work_event_at = TimeNs::ZERO;
         if !entry.burst_active || entry.burst_end > time {
             if entry.burst_active {
                 // A kernel path of this CPU may be ahead of the event.
@@ -351,7 +376,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.cpu_mut(cpu);
         if entry.need_resched && !entry.ipi_pending {
             entry.ipi_pending = true;
-            self.k.queue.push(now, Event::Ipi { cpu });
+            self.k.queue.expect(OfCpu::Ipi, cpu, now);
         }
         if let Some(task) = self.k.curr(cpu) {
             // Without work in hand it asks what comes next when the others have been.
@@ -370,7 +395,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         };
         let next = time + self.k.machine.tick_period();
-        self.k.queue.push(next, Event::Tick { cpu });
+        self.k.queue.expect(OfCpu::Tick, cpu, next);
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);
             sim.k.rq_lock(cpu);
@@ -420,24 +445,22 @@ impl<S: SchedExt> Sim<S> {
     }
 
     #[inline(never)]
-    fn timer(&mut self, time: TimeNs, timer: u32, generation: u32) {
-        let state = self.k.timers[timer as usize];
-        if state.generation != generation {
-            return;
-        }
+    fn timer(&mut self, time: TimeNs, timer: u32) {
+        let entry = &mut self.k.timers[timer as usize];
+        entry.event = None;
+        let state = *entry;
         if !state.armed || !self.k.scx.loaded {
             self.k.timers[timer as usize].event_at = None;
             return;
         }
-        let event = Event::Timer { timer, generation };
+        let event = Event::Timer { timer };
         if state.at > time {
-            self.k.timers[timer as usize].event_at = Some(state.at);
-            self.k.queue.push(state.at, event);
+            let pending = self.k.queue.push(state.at, event);
+            let entry = &mut self.k.timers[timer as usize];
+            (entry.event, entry.event_at) = (Some(pending), Some(state.at));
             return;
         }
-        if self.k.cpu(state.cpu).clock > time {
-            self.k.cpu_mut(state.cpu).late_timers.push_back((timer, generation));
-            self.call_late_timer(state.cpu, time);
+        if self.postponed(state.cpu, time, event) {
             return;
         }
         self.k.timers[timer as usize].armed = false;
@@ -446,29 +469,5 @@ impl<S: SchedExt> Sim<S> {
             sim.k.charge(sim.k.machine.costs.interrupt);
             sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
         });
-    }
-
-    /// Sees to it that a CPU takes the first of its late timers when its kernel path is over. One event stands for all of
-    /// them: a million timers that are due at once are each looked at once.
-    fn call_late_timer(&mut self, cpu: CpuId, now: TimeNs) {
-        let entry = self.k.cpu_mut(cpu);
-        if entry.late_event || entry.late_timers.is_empty() {
-            return;
-        }
-        entry.late_event = true;
-        let over = entry.clock.max(now);
-        self.k.queue.push(over, Event::LateTimer { cpu });
-    }
-
-    #[inline(never)]
-    fn late_timer(&mut self, cpu: CpuId, time: TimeNs) {
-        if self.postponed(cpu, time, Event::LateTimer { cpu }) {
-            return;
-        }
-        self.k.cpu_mut(cpu).late_event = false;
-        if let Some((timer, generation)) = self.k.cpu_mut(cpu).late_timers.pop_front() {
-            self.timer(time, timer, generation);
-        }
-        self.call_late_timer(cpu, time);
     }
 }

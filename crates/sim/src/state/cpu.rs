@@ -3,6 +3,7 @@
 use crate::class::fair::FairRq;
 use crate::class::fair::hrtick::HrTick;
 use crate::class::server::Server;
+use crate::event::Event;
 use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
 use crate::state::lock::Timeline;
 use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
@@ -20,9 +21,6 @@ pub struct Cpu {
     pub(crate) clock: TimeNs,
     /// When the running task's burst ends if nothing disturbs it.
     pub(crate) burst_end: TimeNs,
-    /// When the pending work event fires, for the present generation.
-    pub(crate) work_event_at: TimeNs,
-    pub(crate) burst_generation: u32,
     /// How long the running burst takes per work, in permille.
     pub(crate) burst_factor: u32,
     pub(crate) burst_active: bool,
@@ -77,10 +75,8 @@ pub struct Cpu {
     pub(crate) distribute_prev: u32,
     /// Kicks of the running kernel path, one for each target and kind.
     pub(crate) kicks: Kicks,
-    /// BPF timers that are due and wait for the end of a kernel path, by number and generation, in order.
-    pub(crate) late_timers: VecDeque<(u32, u32)>,
-    /// An event for the first of them is pending.
-    pub(crate) late_event: bool,
+    /// Interrupts that came while the CPU was in a kernel path, in order. While there are some, [`Event::Late`] is pending.
+    pub(crate) late: VecDeque<Event>,
 }
 
 /// Kicks that wait for the end of the running kernel path (the kernel's `cpus_to_kick` and the masks beside it).
@@ -177,8 +173,6 @@ impl Cpu {
             burst_end: TimeNs::ZERO,
             burst_factor: 1000,
             burst_active: false,
-            burst_generation: 0,
-            work_event_at: TimeNs::ZERO,
             in_dispatch: false,
             nr_immed: 0,
             reenq_local: false,
@@ -189,8 +183,7 @@ impl Cpu {
             last_mm: None,
             last_switch: TimeNs::ZERO,
             kicks: Kicks::new(),
-            late_timers: VecDeque::new(),
-            late_event: false,
+            late: VecDeque::new(),
         }
     }
 

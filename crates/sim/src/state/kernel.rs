@@ -3,7 +3,7 @@
 
 use crate::check::starvation::IdleBeside;
 use crate::class::fair::balance::Balancing;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Pending};
 use crate::exec::{self, UserMemory};
 use crate::ipc::Descriptors;
 use crate::state::cache::Cache;
@@ -72,11 +72,12 @@ pub struct CostTotals {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimerState {
-    pub(crate) generation: u32,
     pub(crate) armed: bool,
     pub(crate) cpu: CpuId,
     pub(crate) at: TimeNs,
-    /// When the pending event of this generation fires.
+    /// Its event, which comes when the timer expires or before.
+    pub(crate) event: Option<Pending>,
+    /// When that comes, or came if the CPU was busy then.
     pub(crate) event_at: Option<TimeNs>,
 }
 
@@ -226,7 +227,7 @@ impl Kernel {
             dsqs: Dsq::built_in(&cpus, nr_nodes),
             nr_nodes,
             cursors: Vec::new(),
-            queue: EventQueue::default(),
+            queue: EventQueue::new(cpus.len()),
             locks: Vec::new(),
             timers: Vec::new(),
             scx: ScxState::default(),
@@ -323,6 +324,7 @@ impl Kernel {
     pub(crate) fn is_idle_source(&self, event: Event) -> bool {
         match event {
             Event::Exec { event, .. } => self.is_foreign(event),
+            Event::Late { cpu } => self.cpu(cpu).late.front().is_none_or(|&event| self.is_idle_source(event)),
             event => event.is_idle_source(),
         }
     }
@@ -442,10 +444,11 @@ impl Kernel {
         state.at = at;
         state.cpu = pinned.unwrap_or(self.ctx.cpu);
         if state.event_at.is_none_or(|pending| pending > at) {
-            state.generation = state.generation.wrapping_add(1);
             state.event_at = Some(at);
-            let event = Event::Timer { timer: timer.0, generation: state.generation };
-            self.queue.push(at, event);
+            match state.event {
+                Some(event) => self.queue.postpone(event, at),
+                None => state.event = Some(self.queue.push(at, Event::Timer { timer: timer.0 })),
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! run time, changes of CPU.
 
 use crate::Kernel;
-use crate::event::Event;
+use crate::event::OfCpu;
 use crate::flags::SCX_SLICE_INF;
 use crate::state::ops::{TracePoint, TracePointKind};
 use crate::state::task::SchedClass;
@@ -32,7 +32,7 @@ impl Kernel {
             return;
         }
         self.charge(self.machine.costs.ipi_send);
-        self.queue.push(self.ctx.now + self.machine.costs.ipi_latency, Event::Ipi { cpu });
+        self.queue.expect(OfCpu::Ipi, cpu, self.ctx.now + self.machine.costs.ipi_latency);
     }
 
     /// `resched_curr_lazy()`: with PREEMPT_LAZY a busy CPU schedules at its next return to user mode, without an

@@ -3,7 +3,7 @@
 
 use crate::Kernel;
 use crate::core::sim::Sim;
-use crate::event::Event;
+use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -18,8 +18,6 @@ const NEAR: u64 = 5_000;
 pub(crate) struct HrTick {
     /// When it fires, while armed.
     at: Option<TimeNs>,
-    /// Of the event that counts.
-    generation: u32,
     /// What `schedule()` has noted: how long after its end the timer fires.
     noted: Option<DurationNs>,
 }
@@ -76,6 +74,7 @@ impl Kernel {
             self.hrtick_arm(cpu, delay);
         } else if entry.curr.is_none() {
             entry.hrtick.at = None;
+            self.queue.forget(OfCpu::HrTick, cpu);
         }
     }
 
@@ -86,21 +85,17 @@ impl Kernel {
             return;
         }
         timer.at = Some(at);
-        timer.generation = timer.generation.wrapping_add(1);
-        let generation = timer.generation;
-        self.queue.push(at, Event::HrTick { cpu, generation });
+        self.queue.expect(OfCpu::HrTick, cpu, at);
     }
 }
 
 impl<S: SchedExt> Sim<S> {
     /// The timer fires: a tick of the running class, which for the fair one is the end of the request.
     #[inline(never)]
-    pub(crate) fn hrtick(&mut self, cpu: CpuId, time: TimeNs, generation: u32) {
-        let timer = self.k.cpu(cpu).hrtick;
-        if timer.generation != generation || timer.at.is_none() {
-            return;
-        }
-        if self.postponed(cpu, time, Event::HrTick { cpu, generation }) {
+    pub(crate) fn hrtick(&mut self, cpu: CpuId, time: TimeNs) {
+        // While it waited for the end of a kernel path, it may have been cancelled or armed anew.
+        let is_stale = self.k.cpu(cpu).hrtick.at.is_none_or(|at| at > time);
+        if is_stale || self.postponed(cpu, time, Event::HrTick { cpu }) {
             return;
         }
         self.k.cpu_mut(cpu).hrtick.at = None;
