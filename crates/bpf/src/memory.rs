@@ -17,10 +17,13 @@ pub use snapshot::Snapshot;
 
 use crate::fault::{Access, Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{MmapOptions, MmapRaw};
+use schedlab_base::Shared;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::BitOr;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Bytes in a page, the unit of permissions.
 pub const PAGE_SIZE: u64 = 4096;
@@ -200,7 +203,7 @@ impl std::error::Error for MemoryError {
 pub struct Memory {
     /// A guard region, `PAGE_COUNT` permission bytes, `GUEST_LIMIT` bytes of the guest's, and another guard region: the
     /// way from permissions to guest is a constant.
-    map: MmapMut,
+    map: Arc<MmapRaw>,
     /// Next free address of window 0.
     bump: u64,
     /// The live regions that `map` handed out, by address.
@@ -214,8 +217,6 @@ pub struct Memory {
     arena_end: u64,
     /// Stack frames in use, over all nested runs.
     pub(crate) frames_used: u32,
-    /// What [`Memory::set_fresh`] was told last.
-    fresh: Fresh,
 }
 
 /// A region of window 0.
@@ -229,15 +230,6 @@ struct Region {
 
 /// The owner of the kernel's own regions.
 const NO_OWNER: u32 = u32::MAX;
-
-/// An object on [`Perm::LAZY`] pages that is up to date: loads that begin in it need not ask the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Fresh {
-    /// First address.
-    pub(crate) start: u64,
-    /// Addresses from there on at which a load of any size ends inside; 0 for no object.
-    pub(crate) len: u64,
-}
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,8 +247,7 @@ pub(crate) enum Store {
 
 #[cfg(target_arch = "x86_64")]
 impl Memory {
-    /// Where compiled code finds the object that is up to date, and the number of frames.
-    pub(crate) const FRESH_AT: usize = std::mem::offset_of!(Memory, fresh);
+    /// Where compiled code finds the number of frames.
     pub(crate) const FRAMES_USED_AT: usize = std::mem::offset_of!(Memory, frames_used);
 }
 
@@ -268,6 +259,7 @@ impl Memory {
     pub fn new() -> Result<Self, MemoryError> {
         let len = GUEST_END + GUARD_LEN;
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
+        let map = MmapRaw::from(map);
         assert_eq!(map.len(), len, "the mapping covers permissions, guest address space and guards");
         for range in [0..GUARD_LEN, GUEST_AT..GUEST_AT + NULL_LIMIT as usize, GUEST_END..len] {
             // SAFETY: `parts` gives no reference to the first and the last; pages below `NULL_LIMIT` never get a
@@ -275,7 +267,7 @@ impl Memory {
             unsafe { guard::close(map.as_ptr(), len, range).map_err(MemoryError::Reserve)? };
         }
         let mut memory = Memory {
-            map,
+            map: Arc::new(map),
             bump: REGION_BASE,
             regions: BTreeMap::new(),
             free: BTreeMap::new(),
@@ -283,7 +275,6 @@ impl Memory {
             limit: DEFAULT_GUEST_MEMORY,
             arena_end: ARENA_BASE,
             frames_used: 0,
-            fresh: Fresh::default(),
         };
         memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);
         Ok(memory)
@@ -292,14 +283,19 @@ impl Memory {
     /// The permission bytes of all pages, and all bytes of the guest.
     #[inline(always)]
     fn parts(&self) -> (&[u8], &[u8]) {
-        // SAFETY: the mapping is that long, as `new` checked.
-        unsafe { self.map.get_unchecked(GUARD_LEN..GUEST_END).split_at_unchecked(PAGE_COUNT) }
+        let start = self.map.as_ptr().wrapping_add(GUARD_LEN);
+        // SAFETY: the mapping is that long, as `new` checked, and nobody writes it but by `&mut self` and, while no such
+        // reference lives, by a record that `share` gave away.
+        unsafe { std::slice::from_raw_parts(start, GUEST_END - GUARD_LEN).split_at_unchecked(PAGE_COUNT) }
     }
 
     #[inline(always)]
     fn parts_mut(&mut self) -> (&mut [u8], &mut [u8]) {
-        // SAFETY: as above.
-        unsafe { self.map.get_unchecked_mut(GUARD_LEN..GUEST_END).split_at_mut_unchecked(PAGE_COUNT) }
+        let start = self.map.as_mut_ptr().wrapping_add(GUARD_LEN);
+        // SAFETY: as above, and `&mut self` makes the mapping ours alone.
+        unsafe {
+            std::slice::from_raw_parts_mut(start, GUEST_END - GUARD_LEN).split_at_mut_unchecked(PAGE_COUNT)
+        }
     }
 
     #[inline(always)]
@@ -446,7 +442,6 @@ impl Memory {
     /// If `perm` is `Perm::NONE`.
     pub fn protect(&mut self, addr: GuestAddr, len: u64, perm: Perm) {
         assert_ne!(perm, Perm::NONE, "unmap takes pages away, protect only changes them");
-        self.fresh = Fresh::default();
         let first = (addr.0 >> PAGE_SHIFT) as usize;
         let end = addr.0.saturating_add(len).min(GUEST_LIMIT).div_ceil(PAGE_SIZE) as usize;
         for page in self.parts_mut().0.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
@@ -454,23 +449,21 @@ impl Memory {
         }
     }
 
-    /// The object of `len` bytes at `addr`, on [`Perm::LAZY`] pages, is up to date until [`Memory::forget_fresh`]: the
-    /// program's loads from it go straight to memory, whose permissions are not looked at any more. One object at a
-    /// time; the one before is forgotten.
+    /// The record of `LEN` bytes at `addr`, for a host that keeps its numbers true while programs read them. It stays where
+    /// it is for as long as the host has it, whatever becomes of the memory.
+    ///
+    /// # Errors
+    /// A fault without a place if any of the pages is not mapped.
     ///
     /// # Panics
-    /// If it is smaller than a load, or not in the guest's memory.
-    #[inline]
-    pub fn set_fresh(&mut self, addr: GuestAddr, len: u64) {
-        debug_assert!(self.is_lazy(addr.0, len.min(PAGE_SIZE)), "only lazy objects have to be fresh");
-        assert!(len >= 8 && addr.0.saturating_add(len) <= GUEST_LIMIT, "an object in the guest's memory");
-        self.fresh = Fresh { start: addr.0, len: len - 7 };
-    }
-
-    /// No object is known to be up to date any more.
-    #[inline]
-    pub fn forget_fresh(&mut self) {
-        self.fresh = Fresh::default();
+    /// If it is not aligned to 8 bytes.
+    pub fn share<const LEN: usize>(&mut self, addr: GuestAddr) -> Result<Shared<LEN>, Fault> {
+        assert!(addr.0.is_multiple_of(8), "the numbers of a record are aligned");
+        self.check_mapped(addr.0, LEN as u64, Access::Write)?;
+        let at = NonNull::new(self.base().wrapping_add(addr.0 as usize)).expect("the mapping is not at NULL");
+        // SAFETY: the record lies in the mapping, of which one owner is kept; references to it come from methods of this
+        // type and end before their callers call the host again.
+        Ok(unsafe { Shared::at(at, self.map.clone()) })
     }
 
     /// The permission of the page that holds `addr`.
@@ -688,7 +681,6 @@ impl Memory {
     }
 
     fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
-        self.fresh = Fresh::default();
         let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
         self.parts_mut().0[pages].fill(perm.0);
     }

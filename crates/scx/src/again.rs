@@ -3,7 +3,6 @@
 use crate::scheduler::BpfScheduler;
 use crate::state::State;
 use schedlab_bpf::memory::Snapshot;
-use schedlab_sim::OpsSet;
 
 /// A scheduler's memory and state as they were at one moment ([`BpfScheduler::keep`]).
 pub struct Start {
@@ -29,7 +28,6 @@ impl BpfScheduler {
     pub fn begin_again(&mut self, start: &Start) {
         self.mem.restore(&start.memory);
         self.state.clone_from(&start.state);
-        self.readers = OpsSet::EMPTY;
         self.costs = Default::default();
     }
 

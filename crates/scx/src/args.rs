@@ -229,13 +229,11 @@ impl KernelObjects for Cx<'_, '_, '_> {
 
     fn remains(&mut self, task: TaskArg) -> (bool, CpuId) {
         let (join, mem) = self.kernel_objects();
-        let at = join.state.offsets.task;
         if let Some(cpu) = join.state.tasks.idle_around(task.at) {
             return (join.k.curr(cpu).is_none(), cpu);
         }
-        let cpu = mem.read_u32(task.at.offset(at.cpu)).unwrap_or(0);
-        let on_cpu = mem.read_u8(task.at.offset(at.on_cpu)).unwrap_or(0);
-        (on_cpu != 0, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
+        let (on_cpu, cpu) = join.state.tasks.remains(task.at, mem);
+        (on_cpu, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
     }
 
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault> {

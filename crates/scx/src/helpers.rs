@@ -20,12 +20,12 @@ impl Env for Join<'_> {
         &mut self.state.runtime
     }
 
-    /// Tasks and run queues are kept lazily.
+    /// Run queues are kept lazily.
     #[inline]
     fn freshen(&mut self, addresses: &[u64], vm: &mut Vm<'_>) -> Result<(), Fault> {
         for addr in addresses.iter().map(|addr| GuestAddr(*addr)) {
             if vm.mem.perm_at(addr).contains(Perm::LAZY) {
-                self.state.freshen(addr, true, self.k, vm.mem)?;
+                self.state.freshen(addr, self.k, vm.mem)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! A running program's view of the kernel: calls that leave the BPF machine arrive here.
 //!
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
-//! the simulated CPU; before anything reads a task or run queue, that is brought up to date.
+//! the simulated CPU; before anything reads a run queue, that is brought up to date.
 
 use crate::kfunc::{Callee, Function};
 use crate::mirror::Field;
@@ -157,13 +157,11 @@ impl Host for Join<'_> {
         if !callee.callers.has(self.op) {
             return Err(self.forbidden(&callee, own.name()));
         }
-        let r0 = (own.run)(Caller::new(self, vm), args);
-        self.state.check_fresh(self.k, vm.mem);
-        r0
+        (own.run)(Caller::new(self, vm), args)
     }
 
     fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
-        self.state.freshen(addr, false, self.k, mem)
+        self.state.freshen(addr, self.k, mem)
     }
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
@@ -174,15 +172,10 @@ impl Host for Join<'_> {
             Some(Field::Slice(_) | Field::DsqVtime(_) | Field::OfSystem) if self.state.cid_form => {
                 Err(self.state.refuse_store(addr, size))
             }
-            // The program sees its store at once; the rest of the task is as it was.
-            Some(Field::Slice(task)) => {
-                self.k.task_set_slice(task, value);
-                vm.mem.write_u64(addr, value)
-            }
-            Some(Field::DsqVtime(task)) => {
-                self.k.task_set_dsq_vtime(task, value);
-                vm.mem.write_u64(addr, value)
-            }
+            // A task that is gone has nobody who would write it.
+            Some(Field::Slice(task)) if self.k.task_set_slice(task, value) => Ok(()),
+            Some(Field::DsqVtime(task)) if self.k.task_set_dsq_vtime(task, value) => Ok(()),
+            Some(Field::Slice(_) | Field::DsqVtime(_)) => vm.mem.write_u64(addr, value),
             // No decision depends on an idle task's slice.
             Some(Field::OfSystem) => vm.mem.write_u64(addr, value),
             Some(Field::Disallow(_)) if self.k.ctx().op == OpKind::InitTask => {

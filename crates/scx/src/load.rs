@@ -189,7 +189,6 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         state,
         guest,
         ops,
-        readers: OpsSet::EMPTY,
         tracing,
         extra: extra_ops(&table, cid_form),
         budget: options.budget,

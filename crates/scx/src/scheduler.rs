@@ -15,8 +15,7 @@ use schedlab_bpf::link::{Image, ImageVariable};
 use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{
-    Kernel, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind,
-    TracePoints,
+    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
 };
 use schedlab_trace::{CallbackCost, ExitKind, ExitRecord, Priorities, PriorityCourse};
 
@@ -38,8 +37,6 @@ pub struct BpfScheduler {
     pub(crate) guest: Guest,
     /// By [`OpKind`].
     pub(crate) ops: [Option<FuncId>; OP_COUNT],
-    /// Callbacks whose programs have looked at a task.
-    pub(crate) readers: OpsSet,
     /// By [`TracePointKind`]: the programs attached, in order of the object.
     pub(crate) tracing: Vec<Vec<FuncId>>,
     pub(crate) extra: ExtraOps,
@@ -261,12 +258,12 @@ impl BpfScheduler {
         let charged = join.charged;
         match outcome {
             Ok(done) => {
-                self.end(k, op, done.insns - charged);
+                self.end(k, done.insns - charged);
                 self.costs[op as usize].add(done.insns, begin, k.ctx().now);
                 if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
-                self.fail(k, op, &fault, charged);
+                self.fail(k, &fault, charged);
                 self.costs[op as usize].add(fault.insns(), begin, k.ctx().now);
                 0
             }
@@ -275,19 +272,15 @@ impl BpfScheduler {
 
     /// A program has ended after `insns` instructions that are not charged yet.
     #[inline(always)]
-    fn end(&mut self, k: &mut Kernel, op: OpKind, insns: u64) {
+    fn end(&mut self, k: &mut Kernel, insns: u64) {
         k.charge_insns(insns);
-        self.state.forget_fresh(&mut self.mem);
-        if self.state.take_looked() {
-            self.readers = self.readers.with(op);
-        }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
     }
 
     /// The same with a fault.
     #[cold]
-    fn fail(&mut self, k: &mut Kernel, op: OpKind, fault: &Fault, charged: u64) {
-        self.end(k, op, fault.insns() - charged);
+    fn fail(&mut self, k: &mut Kernel, fault: &Fault, charged: u64) {
+        self.end(k, fault.insns() - charged);
         self.state.close_all(k);
         self.report(k, fault);
     }
@@ -344,7 +337,7 @@ impl BpfScheduler {
         third: u64,
     ) -> Option<u64> {
         let func = self.ops[op as usize]?;
-        let pointer = self.shown_task(k, op, task)?;
+        let pointer = self.shown_task(k, task)?;
         let context = self.guest.context(&[pointer, second, third], &mut self.mem);
         let r0 = self.enter(k, func, op, [context]);
         // The choice of a CPU is not yet about its priority.
@@ -374,31 +367,15 @@ impl BpfScheduler {
         }
     }
 
-    /// The same for the task that a callback is about: up to date if the callback has looked at tasks before, so that it
-    /// need not ask for that.
+    /// The same for the task that a callback is about.
     #[inline]
-    fn shown_task(&mut self, k: &mut Kernel, op: OpKind, task: TaskId) -> Option<u64> {
-        let pointer = match self.state.tasks.shown(task) {
-            Some(addr) => addr.0,
-            None => {
-                let pointer = self.task(k, task)?;
-                self.state.tasks.show(task, GuestAddr(pointer));
-                pointer
-            }
-        };
-        if self.readers.has(op) {
-            self.state.freshen_task(task, GuestAddr(pointer), k, &mut self.mem);
+    fn shown_task(&mut self, k: &mut Kernel, task: TaskId) -> Option<u64> {
+        if let Some(addr) = self.state.tasks.shown(task) {
+            return Some(addr.0);
         }
+        let pointer = self.task(k, task)?;
+        self.state.tasks.show(task, GuestAddr(pointer));
         Some(pointer)
-    }
-
-    /// Priority, affinity or class of a task changed.
-    fn note_attributes(&mut self, k: &mut Kernel, task: TaskId) {
-        if let Some(task) = k.get_task(task)
-            && let Err(fault) = self.state.tasks.refresh_attributes(task, &mut self.mem)
-        {
-            self.report(k, &fault);
-        }
     }
 
     /// A task or NULL.
@@ -491,6 +468,7 @@ impl SchedExt for BpfScheduler {
         let table = self.state.tasks.fd_table();
         crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
             .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
+        self.state.tasks.show_system(k, &mut self.mem).expect("the system's tasks are mapped");
         self.run_programs(k)?;
         if let Some(func) = self.extra.init_cids {
             let r0 = self.run(k, func, OpKind::Init, &[]);
@@ -535,12 +513,7 @@ impl SchedExt for BpfScheduler {
             self.call(k, OpKind::ExitTask, &[pointer, args]);
         }
         // What a program still points at stays as the task was last.
-        if let Some(addr) = self.state.tasks.known(task)
-            && let Err(fault) = self.state.freshen(addr, true, k, &mut self.mem)
-        {
-            self.report(k, &fault);
-        }
-        self.state.forget_fresh(&mut self.mem);
+        k.hide_task(task);
         self.state.forget_task(task);
     }
 
@@ -553,7 +526,6 @@ impl SchedExt for BpfScheduler {
     }
 
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {
-        self.note_attributes(k, task);
         let args = self.guest.enable_args.0;
         let mask = k.task(task).cpus_allowed;
         if self.cid_form {
@@ -567,7 +539,6 @@ impl SchedExt for BpfScheduler {
     }
 
     fn disable(&mut self, k: &mut Kernel, task: TaskId) {
-        self.note_attributes(k, task);
         self.call_task(k, OpKind::Disable, task, 0);
     }
 
@@ -636,12 +607,10 @@ impl SchedExt for BpfScheduler {
     }
 
     fn set_weight(&mut self, k: &mut Kernel, task: TaskId, weight: Weight) {
-        self.note_attributes(k, task);
         self.call_task(k, OpKind::SetWeight, task, u64::from(weight.0));
     }
 
     fn set_cpumask(&mut self, k: &mut Kernel, task: TaskId, mask: &CpuMask) {
-        self.note_attributes(k, task);
         if self.ops[OpKind::SetCpumask as usize].is_none() {
             return;
         }

@@ -54,10 +54,6 @@ pub(crate) struct State {
     pub(crate) messages: Messages,
     /// Ring buffers, which a user-space half would read.
     pub(crate) rings: Rings,
-    /// The task that is up to date in guest memory, as that was told ([`Memory::set_fresh`]).
-    fresh: Option<TaskId>,
-    /// The running program has looked at a task.
-    looked: bool,
     /// The object reads `__preempt_count`, so that it has to be kept.
     reads_preempt_count: bool,
     /// `ops.init()` has succeeded.
@@ -80,7 +76,7 @@ impl KernelState {
     pub(crate) fn new(mem: &mut Memory, btf: &Btf, machine: &Machine) -> Result<KernelState, MemoryError> {
         let offsets = Offsets::new(btf);
         let nr_cpus = machine.cpu_count();
-        let tasks = Tasks::new(mem, &offsets, nr_cpus, machine.tick_period())?;
+        let tasks = Tasks::new(mem, &offsets, nr_cpus)?;
         let nodes = machine.cpus.iter().map(|cpu| cpu.node as usize + 1).max().unwrap_or(1);
         let cpus = Cpus::new(mem, &offsets, (nr_cpus, nodes), &tasks)?;
         Ok(KernelState { offsets, btf: btf.clone(), tasks, cpus, nr_cpus })
@@ -133,8 +129,6 @@ impl KernelState {
             rings: Rings::new(&runtime),
             runtime,
             messages: Messages::default(),
-            fresh: None,
-            looked: false,
             reads_preempt_count: false,
             initialized: false,
             dump_text: String::new(),
@@ -213,65 +207,13 @@ impl State {
         TimerCall::finished(&mut self.runtime);
     }
 
-    /// Brings the task or run queue around an address up to date, if there is one: somebody is about to read what lies
-    /// there, or any of it (`whole`).
+    /// Brings the run queue around an address up to date, if there is one: somebody is about to read what lies there.
     #[inline]
-    pub(crate) fn freshen(
-        &mut self,
-        addr: GuestAddr,
-        whole: bool,
-        k: &mut Kernel,
-        mem: &mut Memory,
-    ) -> Result<(), Fault> {
-        if let Some((id, start)) = self.tasks.around(addr) {
-            if (whole || self.tasks.is_rare(addr.0 - start.0))
-                && let Some(task) = k.get_task(id)
-            {
-                self.tasks.refresh_rare(task, start, mem)?;
-            }
-            self.looked = true;
-            self.freshen_task(id, start, k, mem);
-            return Ok(());
-        }
-        if let Some(cpu) = self.tasks.idle_around(addr) {
-            return self.tasks.refresh_idle(cpu, k.curr(cpu).is_none(), mem);
-        }
+    pub(crate) fn freshen(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
         match self.cpus.around(addr) {
             Some(cpu) => self.cpus.refresh(k, cpu, &mut self.tasks, mem),
             None => Ok(()),
         }
-    }
-
-    /// The same for a task, without what is rarely looked at.
-    #[inline(always)]
-    pub(crate) fn freshen_task(&mut self, id: TaskId, start: GuestAddr, k: &mut Kernel, mem: &mut Memory) {
-        if let Some(task) = k.take_stale_task(id) {
-            self.tasks.refresh(task, start, mem);
-        }
-        self.fresh = Some(id);
-        let (kept, len) = self.tasks.kept(start);
-        mem.set_fresh(kept, len);
-    }
-
-    /// A kernel function may have changed what was up to date.
-    #[inline]
-    pub(crate) fn check_fresh(&mut self, k: &Kernel, mem: &mut Memory) {
-        if self.fresh.is_some_and(|task| k.is_stale_task(task)) {
-            self.forget_fresh(mem);
-        }
-    }
-
-    /// What was up to date will change.
-    #[inline]
-    pub(crate) fn forget_fresh(&mut self, mem: &mut Memory) {
-        mem.forget_fresh();
-        self.fresh = None;
-    }
-
-    /// Whether a program that has ended looked at a task that was not up to date.
-    #[inline]
-    pub(crate) fn take_looked(&mut self) -> bool {
-        std::mem::take(&mut self.looked)
     }
 
     /// Why a store to a kernel object is refused: names the field.

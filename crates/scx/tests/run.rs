@@ -80,6 +80,21 @@ fn variables_change_at_their_time() {
 }
 
 #[test]
+fn members_of_tasks_are_what_the_kernel_has_whether_looked_at_before_or_not() {
+    let Some(bytes) = common::object("seen") else { return };
+    for early in ["0", "1"] {
+        let result = simulate(&bytes, &[("early", early)], 2, SLEEPERS);
+        assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+        let scheduler = result.scheduler.unwrap();
+        let value = |name: &str| scheduler.variable(name).unwrap();
+        for name in ["state", "vtime", "place", "flags", "time", "slice", "sleep"] {
+            assert_eq!(value(&format!("nr_bad_{name}")), 0, "{name}, early {early}");
+        }
+        assert!(value("nr_stopped") > 500 && value("nr_enqueued") > value("nr_stopped") / 2);
+    }
+}
+
+#[test]
 fn runs_repeat_exactly() {
     let Some(bytes) = common::object("parts") else { return };
     let hash = || simulate(&bytes, &[], 2, SLEEPERS).trace_hash.to_string();

@@ -33,5 +33,8 @@ pub use state::ops::{
     OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
 };
 pub use state::scx::EventCounters;
-pub use state::task::{FIRST_PID, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, Task};
+pub use state::task::{
+    FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
+    TASK_BYTES, Task, Writer,
+};
 pub use state::trace::SharedSink;

@@ -27,7 +27,11 @@ typedef _Bool bool;
 struct cpumask {
 	unsigned long bits[8];
 };
+struct thread_info {
+	u32 cpu;
+};
 struct sched_entity {
+	u64 exec_start;
 	u64 sum_exec_runtime;
 };
 struct sched_ext_entity {
@@ -43,6 +47,8 @@ struct sched_ext_entity {
 	bool disallow;
 };
 struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
 	int pid;
 	int tgid;
 	u8 on_cpu;

@@ -20,7 +20,7 @@ impl Kernel {
         let queue = &mut self.cpus[cpu.index()].rt;
         let at = at.unwrap_or(queue.len());
         queue.insert(at, task);
-        self.hidden(task).ready_at = self.ctx.now;
+        self.task_mut(task).ready_at = self.ctx.now;
     }
 
     #[inline(never)]
@@ -43,11 +43,11 @@ impl Kernel {
         }
         let tick = self.machine.tick_period();
         let left = self.task(task).rt_slice.saturating_sub(tick);
-        self.hidden(task).rt_slice = left;
+        self.task_mut(task).rt_slice = left;
         if left > DurationNs::ZERO {
             return;
         }
-        self.hidden(task).rt_slice = RR_SLICE;
+        self.task_mut(task).rt_slice = RR_SLICE;
         self.rt_yield(cpu, task);
         if self.rt_pick(cpu) != Some(task) {
             self.resched_curr(cpu);

@@ -44,7 +44,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn activate(&mut self, task: TaskId, flags: u64) {
         let entry = self.k.task_mut(task);
         assert!(!entry.on_rq, "{task} is activated once");
-        entry.on_rq = true;
+        entry.set_on_rq(true);
         let (cpu, class) = (entry.cpu, entry.class);
         self.enqueue(task, cpu, class, flags);
     }
@@ -92,7 +92,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.task(task);
         assert!(entry.on_rq, "{task} is on a run queue");
         if self.dequeue(task, entry.cpu, entry.class, flags) {
-            self.k.task_mut(task).on_rq = false;
+            self.k.task_mut(task).set_on_rq(false);
         }
     }
 
@@ -110,7 +110,7 @@ impl<S: SchedExt> Sim<S> {
         match self.k.task(task).class {
             SchedClass::Rt => {
                 let now = self.k.ctx.now;
-                self.k.task_mut(task).exec_start = now;
+                self.k.task_mut(task).set_exec_start(now);
             }
             SchedClass::Fair => self.k.fair_set_next(cpu, task),
             SchedClass::Ext => self.ext_set_next(cpu, task),
@@ -143,7 +143,7 @@ impl<S: SchedExt> Sim<S> {
             // The clock of the run queue stands still meanwhile: the time of the change is the task's.
             let since = self.k.task(task).exec_start;
             self.set_next(cpu, task);
-            self.k.task_mut(task).exec_start = since;
+            self.k.task_mut(task).set_exec_start(since);
         }
         self.k.rq_unlock(cpu);
         self.run_deferred();
@@ -157,7 +157,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         let (weight, cpu) = (entry.scx_weight(), entry.cpu);
-        self.k.task_mut(task).scx.weight = weight;
+        self.k.task_mut(task).set_scx_weight(weight);
         if self.has(OpKind::SetWeight) {
             let weight = schedlab_base::Weight(weight);
             self.call(OpKind::SetWeight, Some(task), Some(cpu), |ops, k| ops.set_weight(k, task, weight));
@@ -199,7 +199,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
         let waker = if flags.from_interrupt { None } else { self.k.ctx.current };
-        let entry = self.k.hidden(task);
+        let entry = self.k.task_mut(task);
         entry.last_waker = waker;
         let prev = entry.cpu;
         if entry.on_rq {
@@ -233,7 +233,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn wake_queued(&mut self, task: TaskId, waker: Option<TaskId>) {
         if !self.k.is_delayed(task) {
-            self.k.task_mut(task).state = RunState::Runnable;
+            self.k.task_mut(task).set_state(RunState::Runnable);
             self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
             return;
         }
@@ -251,7 +251,7 @@ impl<S: SchedExt> Sim<S> {
     /// `ttwu_do_wakeup()`.
     fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
         let entry = self.k.task_mut(task);
-        entry.state = RunState::Runnable;
+        entry.set_state(RunState::Runnable);
         let cpu = entry.cpu;
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
         self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
@@ -278,7 +278,7 @@ impl<S: SchedExt> Sim<S> {
             flags |= SCX_ENQ_CPU_SELECTED;
         }
         self.k.rq_lock(cpu);
-        self.k.task_mut(task).state = RunState::Runnable;
+        self.k.task_mut(task).set_state(RunState::Runnable);
         self.activate(task, flags);
         let waker = self.k.ctx.current;
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
@@ -496,12 +496,8 @@ impl<S: SchedExt> Sim<S> {
             k.cache_leave(cpu, prev);
             let entry = k.task_mut(prev);
             state = entry.state;
-            entry.on_cpu = false;
-            if voluntary {
-                entry.nvcsw += 1;
-            } else {
-                entry.nivcsw += 1;
-            }
+            entry.set_on_cpu(false);
+            entry.count_switch(voluntary);
         }
         self.trace(TracePointKind::SchedSwitch, || TracePoint::SchedSwitch {
             preempt: !voluntary && prev.is_some(),
@@ -514,7 +510,7 @@ impl<S: SchedExt> Sim<S> {
         let mut real_time = false;
         if let Some(next) = next {
             let entry = k.task_mut(next);
-            entry.on_cpu = true;
+            entry.set_on_cpu(true);
             real_time = entry.class == SchedClass::Rt;
             let mm = entry.process.0;
             if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
@@ -525,7 +521,7 @@ impl<S: SchedExt> Sim<S> {
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
         let now = k.ctx.now;
         let entry = k.cpu_mut(cpu);
-        entry.curr = next;
+        entry.set_curr(next);
         entry.nr_switches += 1;
         entry.last_switch = now;
         k.ctx.current = next;
@@ -568,7 +564,8 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn exit_current(&mut self, cpu: CpuId, task: TaskId) {
         let cost = self.k.machine.costs.exit;
         self.charge_task(cost);
-        self.k.task_mut(task).flags |= PF_EXITING;
+        let entry = self.k.task_mut(task);
+        entry.set_flags(entry.flags | PF_EXITING);
         if self.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
             let tgid = self.k.task(task).tgid;
             let lives = |other: &&crate::state::task::Task| other.tgid == tgid && !other.is_exiting();
@@ -578,7 +575,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.emit(EventKind::Exit { task });
         crate::exec::exited(self, cpu, task);
-        self.k.task_mut(task).state = RunState::Dead;
+        self.k.task_mut(task).set_state(RunState::Dead);
         self.schedule(cpu);
     }
 

@@ -111,7 +111,7 @@ impl<S: SchedExt> Sim<S> {
         let state = if interruptible { RunState::Interruptible } else { RunState::Uninterruptible };
         let entry = self.k.task_mut(task);
         assert_eq!(entry.state, RunState::Runnable, "only a running task goes to sleep");
-        entry.state = state;
+        entry.set_state(state);
     }
 
     /// An interrupt with `event` at `time` on `cpu`.
@@ -132,13 +132,14 @@ impl<S: SchedExt> Sim<S> {
     /// The same, with an id that no task has.
     pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, spec: NewTask) {
         let now = self.k.ctx.now;
-        let mut task = Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now);
+        let mut task =
+            Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now, self.k.unseen.clone());
         task.tgid = self.k.leader_pid(task.process, task.pid);
         if task.tgid != task.pid {
             // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.
             task.parent = parent.and_then(|maker| self.k.task(maker).parent);
         }
-        task.scx.weight = task.scx_weight();
+        task.set_scx_weight(task.scx_weight());
         task.class = self.k.class_of(task.policy);
         self.k.tasks.insert(Box::new(task));
         self.k.live_tasks += 1;
@@ -160,7 +161,7 @@ impl<S: SchedExt> Sim<S> {
     /// Entry of a system call, where programs look at them: `sys_enter`.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
         if let Some(current) = self.k.ctx.current {
-            self.k.hidden(current).syscall = Some((nr, args));
+            self.k.task_mut(current).syscall = Some((nr, args));
         }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });
     }
@@ -172,7 +173,7 @@ impl<S: SchedExt> Sim<S> {
         let (nr, args) = call.unwrap_or((-1, [0; 6]));
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
         if let Some(current) = current {
-            self.k.hidden(current).syscall = None;
+            self.k.task_mut(current).syscall = None;
         }
     }
 
@@ -182,7 +183,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.k.task_mut(task).nice = nice;
+            sim.k.task_mut(task).set_nice(nice);
             sim.reweight(task);
         });
         self.k.tell_priority(task);
@@ -196,7 +197,7 @@ impl<S: SchedExt> Sim<S> {
         let class = if self.k.task(task).boost > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
         let old = self.k.task(task).class;
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.k.task_mut(task).policy = policy;
+            sim.k.task_mut(task).set_policy(policy);
             sim.switch_class_of(task, old, class);
             sim.reweight(task);
         });
@@ -216,7 +217,7 @@ impl<S: SchedExt> Sim<S> {
         let class = if priority > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
         let old = self.k.task(task).class;
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.k.task_mut(task).boost = priority;
+            sim.k.task_mut(task).set_boost(priority);
             sim.switch_class_of(task, old, class);
         });
         self.k.tell_priority(task);
@@ -233,8 +234,7 @@ impl<S: SchedExt> Sim<S> {
         assert!(!mask.is_empty(), "an affinity mask has a CPU of the machine");
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             let entry = sim.k.task_mut(task);
-            entry.cpus_allowed = mask;
-            entry.nr_cpus_allowed = mask.count() as u32;
+            entry.set_cpus_allowed(mask);
             if sim.has(OpKind::SetCpumask) && sim.k.task(task).class == SchedClass::Ext {
                 let rq = Some(sim.k.task(task).cpu);
                 sim.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));

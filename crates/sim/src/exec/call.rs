@@ -30,7 +30,7 @@ mod errno {
 /// Enters the system call of `op`; it takes effect when its costs are paid.
 pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step {
     let now = sim.k.ctx.now;
-    let entry = sim.k.hidden(task);
+    let entry = sim.k.task_mut(task);
     let used = entry.cpu_time(now);
     entry.exec.enter_kernel(used, op);
     if sim.k.scx.shows_calls || sim.k.wait_events {
@@ -118,7 +118,7 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
     sim.k.return_to_user();
     if let Some(current) = sim.k.ctx.current {
         let now = sim.k.ctx.now;
-        let entry = sim.k.hidden(current);
+        let entry = sim.k.task_mut(current);
         let used = entry.cpu_time(now);
         entry.exec.leave_kernel(used);
     }

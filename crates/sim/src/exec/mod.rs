@@ -269,7 +269,7 @@ impl TaskExec {
 /// The executor's part of a living task. No scheduler sees it, so the task does
 /// not become dirty.
 fn state<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> &mut TaskExec {
-    &mut sim.k.hidden(task).exec
+    &mut sim.k.task_mut(task).exec
 }
 
 /// A burst of at least a nanosecond: no program makes calls without end in no time.
@@ -303,7 +303,7 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
 /// Begins the next operation that is more than taking down a figure.
 fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let now = sim.k.ctx.now;
-    let exec = &mut sim.k.hidden(task).exec;
+    let exec = &mut sim.k.task_mut(task).exec;
     let program = &sim.exec.scenario.programs[exec.program.index()];
     let op = loop {
         match exec.cursor.next(program) {
@@ -447,7 +447,7 @@ pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
 /// `task`, the current one of `cpu`, ends: wake who waits for it.
 pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
     let now = sim.k.ctx.now;
-    let entry = sim.k.hidden(task);
+    let entry = sim.k.task_mut(task);
     let used = entry.cpu_time(now);
     let exec = &mut entry.exec;
     if !exec.background {

@@ -141,7 +141,7 @@ impl crate::Kernel {
             match class {
                 Some((curr, SchedClass::Ext)) => {
                     if kick.flags & SCX_KICK_PREEMPT != 0 {
-                        self.task_mut(curr).scx.slice = 0;
+                        self.task_mut(curr).set_slice(0);
                     }
                     self.resched_curr(target);
                     if kick.flags & SCX_KICK_WAIT != 0 && target != here {
@@ -275,7 +275,7 @@ impl<S: SchedExt> Sim<S> {
         let left = entry.burst_end.since(time);
         let factor = u64::from(entry.burst_factor);
         let task = entry.curr.expect("a burst has a task");
-        let burst = &mut self.k.hidden(task).burst;
+        let burst = &mut self.k.task_mut(task).burst;
         // The refill comes first, so it is what is left beyond the work.
         let work_wall = burst.work.scale(factor, 1000);
         burst.refill = left.saturating_sub(work_wall);
@@ -294,7 +294,7 @@ impl<S: SchedExt> Sim<S> {
         let end = now + burst.refill + work;
         if !self.k.over(end) && end < self.k.queue.next_time() {
             self.k.ctx.now = end;
-            self.k.hidden(task).burst = Burst::default();
+            self.k.task_mut(task).burst = Burst::default();
             return true;
         }
         let entry = self.k.cpu_mut(cpu);
@@ -320,7 +320,7 @@ impl<S: SchedExt> Sim<S> {
         entry.burst_active = false;
         self.k.enter(cpu, time);
         if let Some(task) = self.k.curr(cpu) {
-            self.k.hidden(task).burst = Default::default();
+            self.k.task_mut(task).burst = Default::default();
         }
         self.run_current(cpu);
         self.check_exit();
@@ -355,7 +355,7 @@ impl<S: SchedExt> Sim<S> {
                 break;
             }
             match exec::next(self, cpu, task) {
-                Step::Compute(work) => self.k.hidden(task).burst.work = work,
+                Step::Compute(work) => self.k.task_mut(task).burst.work = work,
                 Step::Blocked => {
                     if self.k.task(task).state != RunState::Runnable {
                         self.k.run_kicks();

@@ -180,7 +180,7 @@ impl Kernel {
 
     /// The task that runs on `cpu` replaces its image: nothing of the new one is in any cache.
     pub(crate) fn cache_forget(&mut self, cpu: CpuId, task: TaskId) {
-        let entry = self.hidden(task);
+        let entry = self.task_mut(task);
         (entry.ran_on, entry.warmth) = (None, Warmth::default());
         self.cache_arrive(cpu, task);
     }

@@ -6,7 +6,8 @@ use crate::class::server::Server;
 use crate::event::Event;
 use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
 use crate::state::lock::Timeline;
-use schedlab_base::{CpuId, CpuMask, Machine, TaskId, TimeNs};
+use crate::state::task::TASK_BYTES;
+use schedlab_base::{CpuId, CpuMask, Machine, Shared, TaskId, TimeNs};
 use std::collections::VecDeque;
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
@@ -73,6 +74,8 @@ pub struct Cpu {
     pub(crate) siblings: Vec<CpuId>,
     /// Where the last pick of any CPU ended (`distribute_cpu_mask_prev`).
     pub(crate) distribute_prev: u32,
+    /// Where programs see its idle task.
+    pub(crate) idle_task: Shared<TASK_BYTES>,
     /// Kicks of the running kernel path, one for each target and kind.
     pub(crate) kicks: Kicks,
     /// Interrupts that came while the CPU was in a kernel path, in order. While there are some, [`Event::Late`] is pending.
@@ -182,6 +185,7 @@ impl Cpu {
             distribute_prev: 0,
             last_mm: None,
             last_switch: TimeNs::ZERO,
+            idle_task: Shared::unseen(),
             kicks: Kicks::new(),
             late: VecDeque::new(),
         }

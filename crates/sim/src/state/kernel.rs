@@ -12,7 +12,7 @@ use crate::state::dsq::{Cursor, Dsq};
 use crate::state::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::scx::ScxState;
-use crate::state::task::{FIRST_PID, Task};
+use crate::state::task::{FIRST_PID, Task, View};
 use crate::state::trace::Tracer;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId, TaskTable, TimeNs};
 use schedlab_trace::{Bounds, WATCHDOG};
@@ -141,6 +141,8 @@ pub struct Kernel {
     pub(crate) event_time: TimeNs,
     /// The living tasks.
     pub(crate) tasks: TaskTable<Box<Task>>,
+    /// Where tasks are shown that no program knows.
+    pub(crate) unseen: View,
     /// Tasks made so far: the id of the next one.
     pub(crate) tasks_made: u32,
     pub(crate) cpus: Vec<Cpu>,
@@ -222,6 +224,7 @@ impl Kernel {
             prng: Prng::stream(config.seed, PRNG_STREAM),
             tick_phase: Prng::stream(config.seed, TICK_STREAM).below(machine.tick_period().0),
             tasks: TaskTable::new(),
+            unseen: View::none(),
             tasks_made: 0,
             live_tasks: 0,
             dsqs: Dsq::built_in(&cpus, nr_nodes),
@@ -472,14 +475,6 @@ impl Kernel {
 
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        let task = self.tasks.living_mut(id);
-        task.stale = true;
-        task
-    }
-
-    /// The task `id`, to change what programs cannot see of it: it is not marked as changed.
-    #[inline]
-    pub(crate) fn hidden(&mut self, id: TaskId) -> &mut Task {
         self.tasks.living_mut(id)
     }
 
@@ -520,19 +515,6 @@ impl Kernel {
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].curr
-    }
-
-    /// The task when its visible fields may have changed since the last such call.
-    #[inline]
-    pub fn take_stale_task(&mut self, id: TaskId) -> Option<&Task> {
-        let task = self.tasks.get_mut(id)?;
-        std::mem::take(&mut task.stale).then_some(task)
-    }
-
-    /// True when [`Kernel::take_stale_task`] would give the task, or it is gone.
-    #[inline]
-    pub fn is_stale_task(&self, id: TaskId) -> bool {
-        self.get_task(id).is_none_or(|task| task.stale)
     }
 
     /// The totals of scheduling costs so far.

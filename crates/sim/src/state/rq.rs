@@ -64,7 +64,7 @@ impl Kernel {
         let entry = self.task_mut(task);
         let delta = entry.charge_runtime(now);
         if entry.scx.slice != SCX_SLICE_INF {
-            entry.scx.slice -= entry.scx.slice.min(delta);
+            entry.set_slice(entry.scx.slice.saturating_sub(delta));
         }
         let cpu = entry.cpu;
         self.server_update(cpu, delta);
@@ -77,8 +77,8 @@ impl Kernel {
         if from == to {
             return;
         }
-        entry.cpu = to;
-        entry.nr_migrations += 1;
+        entry.set_cpu(to);
+        entry.count_migration();
         self.emit(EventKind::SchedMigrate { task, from, to });
         self.fire(TracePointKind::SchedMigrateTask, || TracePoint::SchedMigrateTask { task, dest: to });
     }

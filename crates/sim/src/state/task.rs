@@ -1,6 +1,11 @@
 //! Tasks: the part of `task_struct` that schedulers can see, and what the core
 //! needs to run them.
 
+mod seen;
+
+pub(crate) use seen::View;
+pub use seen::{MEMBERS, Member, ScxSeen, Seen, TASK_BYTES, Writer};
+
 use crate::class::fair::FairEntity;
 use crate::exec::TaskExec;
 use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
@@ -77,24 +82,9 @@ pub enum OpsState {
 /// `struct sched_ext_entity`.
 #[derive(Clone, Copy, Debug)]
 pub struct ScxEntity {
-    /// `SCX_TASK_*`, state bits included.
-    pub flags: u32,
-    /// 1 to 10000, 100 is nice 0.
-    pub weight: u32,
-    /// Remaining slice in ns; [`crate::flags::SCX_SLICE_INF`] never ends.
-    pub slice: u64,
-    /// Order key of priority queues.
-    pub dsq_vtime: u64,
+    seen: ScxSeen,
     /// The task's id for `scx_bpf_tid_to_task()`, from 1.
     pub tid: u64,
-    /// Where it stands between core and scheduler.
-    pub ops_state: OpsState,
-    /// Sequence number of the last hand-over; 0 before the first.
-    pub ops_qseq: u32,
-    /// Since when it waits for a CPU.
-    pub runnable_at: TimeNs,
-    /// What `ops.select_cpu()` answered last.
-    pub selected_cpu: i32,
     pub(crate) ddsp_dsq_id: DsqId,
     pub(crate) ddsp_enq_flags: u64,
     pub(crate) ddsp_slice: u64,
@@ -105,22 +95,23 @@ pub struct ScxEntity {
     pub(crate) dsq_seq: u32,
     pub(crate) on_priq: bool,
     pub(crate) reenq_cnt: u32,
-    /// Order of becoming runnable, for dumps and bypass.
-    pub(crate) runnable_seq: u64,
 }
 
 impl ScxEntity {
     pub(crate) fn new(task: TaskId) -> ScxEntity {
         ScxEntity {
-            flags: crate::flags::SCX_TASK_RESET_RUNNABLE_AT,
-            weight: 100,
-            slice: crate::flags::SCX_SLICE_DFL,
-            dsq_vtime: 0,
+            seen: ScxSeen {
+                flags: crate::flags::SCX_TASK_RESET_RUNNABLE_AT,
+                weight: 100,
+                slice: crate::flags::SCX_SLICE_DFL,
+                dsq_vtime: 0,
+                ops_state: OpsState::None,
+                ops_qseq: 0,
+                runnable_at: TimeNs::ZERO,
+                runnable_seq: 0,
+                selected_cpu: 0,
+            },
             tid: u64::from(task.0) + 1,
-            ops_state: OpsState::None,
-            ops_qseq: 0,
-            runnable_at: TimeNs::ZERO,
-            selected_cpu: 0,
             ddsp_dsq_id: SCX_DSQ_INVALID,
             ddsp_enq_flags: 0,
             ddsp_slice: 0,
@@ -131,7 +122,6 @@ impl ScxEntity {
             dsq_seq: 0,
             on_priq: false,
             reenq_cnt: 0,
-            runnable_seq: 0,
         }
     }
 
@@ -162,42 +152,18 @@ pub(crate) struct Burst {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Task {
-    /// Where it is in its life.
-    pub state: RunState,
+    seen: Seen,
+    view: View,
     /// Its class at present.
     pub class: SchedClass,
-    /// On a run queue (`on_rq`), running included.
-    pub on_rq: bool,
-    /// Running at present (`on_cpu`).
-    pub on_cpu: bool,
-    /// What programs see of it has changed since they looked.
-    pub(crate) stale: bool,
     /// Its id.
     pub id: TaskId,
-    /// The CPU whose run queue it is on, or was on last.
-    pub cpu: CpuId,
-    /// The number of CPUs it may use.
-    pub nr_cpus_allowed: u32,
-    /// Depth of `migrate_disable()`.
-    pub migration_disabled: u32,
-    /// `PF_*`.
-    pub flags: u32,
     /// Who woke it last, when that was a task.
     pub last_waker: Option<TaskId>,
-    /// Since when the running task has not been charged.
-    pub exec_start: TimeNs,
-    /// CPU time used, as of the last update (tick or switch).
-    pub sum_exec_runtime: DurationNs,
     pub(crate) ready_at: TimeNs,
     /// The sched_ext part.
     pub scx: ScxEntity,
     pub(crate) burst: Burst,
-    /// Changes of CPU.
-    pub nr_migrations: u64,
-    /// Voluntary switches.
-    pub nvcsw: u64,
-    /// Involuntary switches.
-    pub nivcsw: u64,
     /// Working set in KiB.
     pub working_set_kib: u32,
     /// Its process (address space).
@@ -209,12 +175,8 @@ pub struct Task {
     /// The system call that it is in, running or blocked: number (x86-64) and arguments, as its saved registers
     /// show them. Nothing where no program looks at that.
     pub syscall: Option<(i64, [u64; 6])>,
-    /// The CPUs it may use.
-    pub cpus_allowed: CpuMask,
     pub(crate) fair: FairEntity,
     pub(crate) rt_slice: DurationNs,
-    /// Real-time priority lent by a waiter of a mutex that it holds; 0 without.
-    pub boost: u8,
     /// `pid`: the thread's id, [`FIRST_PID`] plus the id.
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
@@ -223,10 +185,6 @@ pub struct Task {
     pub comm: [u8; 16],
     /// Which task created its process, when that is one of the run.
     pub parent: Option<TaskId>,
-    /// Its nice value.
-    pub nice: Nice,
-    /// Its scheduling policy.
-    pub policy: Policy,
     /// When it was made.
     pub start_time: TimeNs,
 }
@@ -273,7 +231,7 @@ pub(crate) fn comm_of(name: &str) -> [u8; 16] {
 }
 
 impl Task {
-    pub(crate) fn new(id: TaskId, parent: Option<&Task>, spec: NewTask, now: TimeNs) -> Task {
+    pub(crate) fn new(id: TaskId, parent: Option<&Task>, spec: NewTask, now: TimeNs, view: View) -> Task {
         let pid = FIRST_PID + id.0 as i32;
         Task {
             id,
@@ -282,22 +240,26 @@ impl Task {
             comm: comm_of(&spec.name),
             process: spec.process,
             parent: parent.map(|parent| parent.id),
-            flags: if spec.kernel_thread { PF_KTHREAD } else { 0 },
-            nice: spec.nice,
-            policy: spec.policy,
             class: SchedClass::Fair,
-            nr_cpus_allowed: spec.cpus_allowed.count() as u32,
-            cpus_allowed: spec.cpus_allowed,
-            migration_disabled: 0,
-            state: RunState::New,
-            on_rq: false,
-            on_cpu: false,
-            cpu: parent.map_or(CpuId(0), |parent| parent.cpu),
-            sum_exec_runtime: DurationNs::ZERO,
-            exec_start: now,
-            nvcsw: 0,
-            nivcsw: 0,
-            nr_migrations: 0,
+            seen: Seen {
+                state: RunState::New,
+                on_rq: false,
+                on_cpu: false,
+                boost: 0,
+                cpu: parent.map_or(CpuId(0), |parent| parent.cpu),
+                nr_cpus_allowed: spec.cpus_allowed.count() as u32,
+                migration_disabled: 0,
+                flags: if spec.kernel_thread { PF_KTHREAD } else { 0 },
+                exec_start: now,
+                sum_exec_runtime: DurationNs::ZERO,
+                nr_migrations: 0,
+                nvcsw: 0,
+                nivcsw: 0,
+                nice: spec.nice,
+                policy: spec.policy,
+                cpus_allowed: spec.cpus_allowed,
+            },
+            view,
             start_time: now,
             syscall: None,
             last_waker: None,
@@ -305,23 +267,12 @@ impl Task {
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::with_slice(spec.slice),
             rt_slice: DurationNs::ZERO,
-            boost: 0,
             burst: Burst::default(),
             ran_on: None,
             warmth: Warmth::default(),
             ready_at: now,
-            stale: true,
             exec: spec.exec,
         }
-    }
-
-    /// `update_curr_common()`: charges the time since the last update; returns it
-    /// in ns.
-    pub(crate) fn charge_runtime(&mut self, now: TimeNs) -> u64 {
-        let delta = now.since(self.exec_start);
-        self.exec_start = self.exec_start.max(now);
-        self.sum_exec_runtime += delta;
-        delta.0
     }
 
     /// CPU time that the running task has used by `now`.

@@ -241,11 +241,6 @@ impl Asm {
         self.encode(Form::new(Width::W64, &[0x3b]), register as u8, mem.into());
     }
 
-    /// `register -= memory`.
-    pub(super) fn sub_mem(&mut self, register: X, mem: Mem) {
-        self.encode(Form::new(Width::W64, &[0x2b]), register as u8, mem.into());
-    }
-
     /// Flags of `place & register`.
     pub(super) fn test(&mut self, width: Width, place: X, with: X) {
         self.encode(Form::new(width, &[0x85]), with as u8, place.into());

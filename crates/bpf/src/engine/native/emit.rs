@@ -14,7 +14,7 @@ use super::{FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, d
 use crate::code::{Code, Op, OpCode, Reg};
 use crate::engine::{MAY_GOTO_LIMIT, Vm};
 use crate::insn::op;
-use crate::memory::{ARENA_BASE, FRAME_SIZE, Fresh, Memory, PAGE_COUNT, PAGE_SIZE, Perm};
+use crate::memory::{ARENA_BASE, FRAME_SIZE, Memory, PAGE_COUNT, PAGE_SIZE, Perm};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
@@ -53,11 +53,6 @@ pub(super) struct Emitted {
 enum Rare {
     /// An operation that the host does; `back` is behind it.
     Step { from: Label, pc: usize, back: Label },
-    /// A load that the host does unless it is from a fresh object.
-    Load { from: Label, pc: usize, back: Label },
-    /// A group whose bytes are not all in one page with the permissions; if a fresh object has them all, control comes
-    /// `back`.
-    Group { from: Label, pc: usize, group: Group, back: Label },
     /// The copy of a stretch from its first lead on, in which all accesses are checked alone.
     Copy { first: usize, end: usize },
     /// A jump out of a block, whose other operations have been counted.
@@ -304,7 +299,6 @@ impl Emitter<'_> {
 
     fn emit_rare(&mut self, rare: Rare) {
         match rare {
-            Rare::Group { from, pc, group, back } => self.group_elsewhere(from, pc, group, back),
             Rare::Copy { first, end } => self.copy(first, end),
             Rare::Leave { from, count, to } => {
                 self.asm.bind(from);
@@ -313,22 +307,6 @@ impl Emitter<'_> {
             }
             Rare::Step { from, pc, back } => {
                 self.asm.bind(from);
-                self.step(pc);
-                self.asm.jump(back);
-            }
-            Rare::Load { from, pc, back } => {
-                let step = self.asm.label();
-                let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
-                let o = self.ops[pc];
-                self.asm.bind(from);
-                self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
-                self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: o.off });
-                self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
-                self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
-                self.asm.jump_if(If::AboveEqual, step);
-                self.plain_load(pc, Mem { base: MEMORY, index: Some(x(o.src)), disp: o.off });
-                self.asm.jump(back);
-                self.asm.bind(step);
                 self.step(pc);
                 self.asm.jump(back);
             }
@@ -441,44 +419,19 @@ impl Emitter<'_> {
             }
             return;
         }
-        let (from, back) = (asm.label(), asm.label());
         asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
         asm.mov(Width::W32, TEMP, TEMP2);
         asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
         asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - group.len);
-        asm.jump_if(If::Above, from);
+        asm.jump_if(If::Above, copy);
         let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
         asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
         asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
-        asm.jump_if(If::AboveEqual, from);
+        asm.jump_if(If::AboveEqual, copy);
         for perm in needs {
             asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
-            asm.jump_if(If::Equal, from);
+            asm.jump_if(If::Equal, copy);
         }
-        asm.bind(back);
-        self.rare.push(Rare::Group { from, pc, group, back });
-    }
-
-    /// What follows a group's check that failed.
-    fn group_elsewhere(&mut self, from: Label, pc: usize, group: Group, back: Label) {
-        let copy = self.copies[&pc];
-        self.asm.bind(from);
-        if !group.writes {
-            // All of it may lie in the fresh object: its first byte, and eight with the last one.
-            let o = self.ops[pc];
-            let last = group.from + (group.len - 8).max(0);
-            self.asm.load(8, false, TEMP, run(offset_of!(Vm<'static>, mem)));
-            for place in [group.from, last] {
-                let fresh = |member| behind(TEMP, Memory::FRESH_AT + member);
-                self.asm.lea(TEMP2, Mem { base: x(o.src), index: None, disp: place });
-                self.asm.sub_mem(TEMP2, fresh(offset_of!(Fresh, start)));
-                self.asm.cmp_mem(TEMP2, fresh(offset_of!(Fresh, len)));
-                self.asm.jump_if(If::AboveEqual, copy);
-            }
-            self.asm.jump(back);
-            return;
-        }
-        self.asm.jump(copy);
     }
 
     /// The label of the copy of a lead. The copy of a stretch begins with its first lead.
@@ -525,15 +478,8 @@ impl Emitter<'_> {
     fn load(&mut self, pc: usize) {
         let (size, _) = load_form(self.ops[pc].code);
         let body = |this: &mut Self, mem| this.plain_load(pc, mem);
-        let base = self.ops[pc].src;
-        let constant = self.constant_address(pc, base, size).is_some();
-        if let Some((from, back)) = self.checked(pc, base, size, &[Perm::READ], body) {
-            // Fresh objects have no constant place.
-            self.rare.push(if constant {
-                Rare::Step { from, pc, back }
-            } else {
-                Rare::Load { from, pc, back }
-            });
+        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, &[Perm::READ], body) {
+            self.rare.push(Rare::Step { from, pc, back });
         }
     }
 

@@ -291,8 +291,7 @@ fn enter(vm: &mut Vm<'_>, native: &Native, func: FuncId, args: [u64; 5]) -> Resu
     // the text is not written any more. It touches: `vm` and the `Memory` behind it, by the offsets of a few of their
     // members; the span's room for registers; its own stack, no deeper than MAX_FRAMES calls; frames below `frames_end`;
     // the guest's memory at offsets below its length, which it compares before each access (in its own frame the offsets
-    // are constants within the stack's region, and loads from what is fresh end inside the guest's memory, as
-    // `Memory::set_fresh` checked), and the permission byte of such an offset's page, before it. The functions it calls
+    // are constants within the stack's region), and the permission byte of such an offset's page, before it. The functions it calls
     // have the type of the span's host. While it runs, `vm` and that host are used by nobody else, and those functions use
     // them only while it waits. The callers of this function hold host and room until it returns.
     let r0 = unsafe { enter(a, b, c, d, e, vm) };

@@ -262,7 +262,7 @@ impl Kernel {
             return;
         }
         self.scx.direct_site = entry.site;
-        let scx = &mut self.hidden(task).scx;
+        let scx = &mut self.task_mut(task).scx;
         scx.ddsp_slice = entry.slice;
         scx.ddsp_vtime = entry.vtime;
         scx.ddsp_dsq_id = entry.dsq;
@@ -367,7 +367,7 @@ impl Kernel {
         if self.get_task(task).is_none() {
             return false;
         }
-        self.task_mut(task).scx.slice = slice;
+        self.task_mut(task).set_slice(slice);
         true
     }
 
@@ -376,7 +376,7 @@ impl Kernel {
         if self.get_task(task).is_none() {
             return false;
         }
-        self.task_mut(task).scx.dsq_vtime = vtime;
+        self.task_mut(task).set_dsq_vtime(vtime);
         true
     }
 

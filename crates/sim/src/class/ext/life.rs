@@ -130,8 +130,8 @@ impl<S: SchedExt> Sim<S> {
 /// Tasks.
 impl<S: SchedExt> Sim<S> {
     fn set_state(&mut self, task: TaskId, state: u32) {
-        let flags = &mut self.k.task_mut(task).scx.flags;
-        *flags = *flags & !SCX_TASK_STATE_MASK | state;
+        let entry = self.k.task_mut(task);
+        entry.set_scx_flags(entry.scx.flags & !SCX_TASK_STATE_MASK | state);
     }
 
     /// `scx_fork()` and `scx_post_fork()`. A failing `ops.init_task()` would fail the
@@ -163,7 +163,7 @@ impl<S: SchedExt> Sim<S> {
     fn ext_enable(&mut self, task: TaskId) {
         let weight = self.k.task(task).scx_weight();
         let cpu = self.k.task(task).cpu;
-        self.k.task_mut(task).scx.weight = weight;
+        self.k.task_mut(task).set_scx_weight(weight);
         if self.has(OpKind::Enable) {
             self.call(OpKind::Enable, Some(task), Some(cpu), |ops, k| ops.enable(k, task));
         }
@@ -181,14 +181,14 @@ impl<S: SchedExt> Sim<S> {
             self.call(OpKind::Disable, Some(task), Some(cpu), |ops, k| ops.disable(k, task));
         }
         self.set_state(task, SCX_TASK_READY);
-        let scx = &mut self.k.task_mut(task).scx;
-        assert!(scx.flags & SCX_TASK_IN_CUSTODY == 0, "{task} was given back");
-        scx.ddsp_dsq_id = SCX_DSQ_INVALID;
-        scx.ddsp_enq_flags = 0;
-        scx.dsq_vtime = 0;
-        scx.slice = 0;
-        scx.reenq_cnt = 0;
-        scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
+        let entry = self.k.task_mut(task);
+        assert!(entry.scx.flags & SCX_TASK_IN_CUSTODY == 0, "{task} was given back");
+        entry.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
+        entry.scx.ddsp_enq_flags = 0;
+        entry.scx.reenq_cnt = 0;
+        entry.set_dsq_vtime(0);
+        entry.set_slice(0);
+        entry.add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
     }
 
     /// `scx_disable_and_exit_task()`.

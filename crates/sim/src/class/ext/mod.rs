@@ -14,7 +14,7 @@ use crate::class::ext::queue::Insert;
 use crate::core::sim::Sim;
 use crate::flags::*;
 use crate::state::ops::{OpKind, PreemptReason, SchedExt};
-use crate::state::task::{OpsState, SchedClass, ScxEntity};
+use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::ExitKind;
 
@@ -31,9 +31,9 @@ impl<S: SchedExt> Sim<S> {
     /// `enqueue_task_scx()`. Holds the rq lock of `cpu`.
     pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
-        let scx = self.ext_set_runnable(task);
-        assert!(scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
-        scx.flags |= SCX_TASK_QUEUED;
+        let entry = self.ext_set_runnable(task);
+        assert!(entry.scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
+        entry.add_scx_flags(SCX_TASK_QUEUED);
         self.k.count_running(cpu, SchedClass::Ext, true);
         if self.has(OpKind::Runnable) {
             self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
@@ -55,30 +55,29 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `set_task_runnable()`: the wait for a CPU begins.
-    fn ext_set_runnable(&mut self, task: TaskId) -> &mut ScxEntity {
+    fn ext_set_runnable(&mut self, task: TaskId) -> &mut Task {
         let now = self.k.ctx.now;
         self.k.scx.runnable_seq += 1;
         let seq = self.k.scx.runnable_seq;
-        let scx = &mut self.k.task_mut(task).scx;
-        if scx.flags & SCX_TASK_RESET_RUNNABLE_AT != 0 {
-            scx.runnable_at = now;
-            scx.flags &= !SCX_TASK_RESET_RUNNABLE_AT;
+        let entry = self.k.task_mut(task);
+        if entry.scx.flags & SCX_TASK_RESET_RUNNABLE_AT != 0 {
+            entry.set_runnable_at(now);
+            entry.drop_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
         }
-        scx.runnable_seq = seq;
-        scx
+        entry.set_runnable_seq(seq);
+        entry
     }
 
     /// `scx_do_enqueue_task()`: to the scheduler, or past it.
     fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        let entry = self.k.hidden(task);
+        let entry = self.k.task_mut(task);
         if entry.scx.flags & SCX_TASK_IMMED != 0 {
-            entry.scx.flags &= !SCX_TASK_IMMED;
-            entry.stale = true;
+            entry.drop_scx_flags(SCX_TASK_IMMED);
         }
         let direct = entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID;
         let (exiting, pinned) = (entry.is_exiting(), entry.migration_disabled > 0);
         if flags & SCX_ENQ_REENQ != 0 {
-            let scx = &mut self.k.hidden(task).scx;
+            let scx = &mut self.k.task_mut(task).scx;
             scx.reenq_cnt += 1;
             let count = scx.reenq_cnt;
             if !self.count_reenqueue(task, count) {
@@ -140,12 +139,12 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn ext_refill(&mut self, task: TaskId) {
         let slice = if self.k.scx.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
-        self.k.task_mut(task).scx.slice = slice;
+        self.k.task_mut(task).set_slice(slice);
         self.k.scx.events.refill_slice_dfl += 1;
     }
 
     fn clear_direct(&mut self, task: TaskId) {
-        let scx = &mut self.k.hidden(task).scx;
+        let scx = &mut self.k.task_mut(task).scx;
         scx.ddsp_dsq_id = SCX_DSQ_INVALID;
         scx.ddsp_enq_flags = 0;
     }
@@ -153,28 +152,25 @@ impl<S: SchedExt> Sim<S> {
     /// `ops.enqueue()`: the scheduler gets custody unless it dispatches directly.
     fn ext_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let now = self.k.ctx.now;
-        let entry = self.k.hidden(task);
+        let entry = self.k.task_mut(task);
         entry.ready_at = now;
-        let scx = &mut entry.scx;
-        assert_eq!(scx.ops_state, OpsState::None, "{task} is handed over once");
-        scx.ops_qseq = scx.ops_qseq.wrapping_add(1).max(1);
-        scx.ops_state = OpsState::Queueing;
+        assert_eq!(entry.scx.ops_state, OpsState::None, "{task} is handed over once");
+        entry.begin_hand_over();
         self.k.scx.direct = Some(Some(task));
         self.call(OpKind::Enqueue, Some(task), Some(cpu), |ops, k| ops.enqueue(k, task, flags));
         self.k.scx.direct = None;
-        let entry = self.k.hidden(task);
+        let entry = self.k.task_mut(task);
         if entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID {
             self.ext_direct_dispatch(cpu, task, flags);
             return;
         }
-        entry.scx.flags |= SCX_TASK_IN_CUSTODY;
-        entry.scx.ops_state = OpsState::Queued;
-        entry.stale = true;
+        entry.add_scx_flags(SCX_TASK_IN_CUSTODY);
+        entry.set_ops_state(OpsState::Queued);
     }
 
     /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
     fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        let scx = &mut self.k.hidden(task).scx;
+        let scx = &mut self.k.task_mut(task).scx;
         scx.ddsp_enq_flags |= flags;
         let id = scx.ddsp_dsq_id;
         let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
@@ -182,7 +178,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.ctx.site = self.k.scx.direct_site;
         let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         if self.k.dsq(ix).local.is_some_and(|target| target != cpu) {
-            self.k.hidden(task).scx.ops_state = OpsState::None;
+            self.k.task_mut(task).set_ops_state(OpsState::None);
             let site = self.k.ctx.site.take();
             self.k.scx.deferred_locals.push((task, site));
             return;
@@ -228,10 +224,10 @@ impl<S: SchedExt> Sim<S> {
     /// `dequeue_task_scx()`. Holds the rq lock of `cpu`.
     pub(crate) fn ext_dequeue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let flags = if flags & SCX_DEQ_SLEEP == 0 { flags | SCX_DEQ_SCHED_CHANGE } else { flags };
-        let scx = &mut self.k.hidden(task).scx;
-        assert!(scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
-        scx.runnable_seq = 0;
-        scx.ops_state = OpsState::None;
+        let entry = self.k.task_mut(task);
+        assert!(entry.scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
+        entry.set_runnable_seq(0);
+        entry.set_ops_state(OpsState::None);
         self.k.end_custody(task, flags);
         self.run_deferred();
         let running = self.k.curr(cpu) == Some(task);
@@ -244,10 +240,10 @@ impl<S: SchedExt> Sim<S> {
         if self.has(OpKind::Quiescent) {
             self.call(OpKind::Quiescent, Some(task), Some(cpu), |ops, k| ops.quiescent(k, task, flags));
         }
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.flags &= !(SCX_TASK_QUEUED | SCX_TASK_DEQD_FOR_SLEEP);
+        let entry = self.k.task_mut(task);
+        entry.drop_scx_flags(SCX_TASK_QUEUED | SCX_TASK_DEQD_FOR_SLEEP);
         if flags & SCX_DEQ_SLEEP != 0 {
-            scx.flags |= SCX_TASK_DEQD_FOR_SLEEP;
+            entry.add_scx_flags(SCX_TASK_DEQD_FOR_SLEEP);
         }
         self.k.count_running(cpu, SchedClass::Ext, false);
         self.k.dispatch_dequeue(task);
@@ -283,11 +279,11 @@ impl<S: SchedExt> Sim<S> {
             self.k.dispatch_dequeue(task);
             self.k.scx.events.reenq_immed += u64::from(immed);
             let reason = if immed { SCX_TASK_REENQ_IMMED } else { SCX_TASK_REENQ_KFUNC };
-            self.k.task_mut(task).scx.flags |= reason;
+            self.k.task_mut(task).add_scx_flags(reason);
         }
         for (task, _) in tasks {
             self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
-            self.k.task_mut(task).scx.flags &= !SCX_TASK_REENQ_REASON_MASK;
+            self.k.task_mut(task).drop_scx_flags(SCX_TASK_REENQ_REASON_MASK);
         }
         self.run_deferred();
         self.move_deferred_locals();
@@ -300,7 +296,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn ext_select(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
         if self.k.scx.bypassing {
             self.k.scx.events.bypass_dispatch += 1;
-            self.k.hidden(task).scx.selected_cpu = prev.0 as i32;
+            self.k.task_mut(task).set_selected_cpu(prev.0 as i32);
             return prev;
         }
         if self.has(OpKind::SelectCpu) {
@@ -309,20 +305,20 @@ impl<S: SchedExt> Sim<S> {
                 ops.select_cpu(k, task, prev, wake_flags)
             });
             self.k.scx.direct = None;
-            self.k.hidden(task).scx.selected_cpu = cpu;
+            self.k.task_mut(task).set_selected_cpu(cpu);
             return self.k.valid_cpu(cpu, Some("from ops.select_cpu()")).unwrap_or(prev);
         }
         let found =
             if self.k.scx.builtin_idle { self.k.select_idle(task, prev, wake_flags, None, 0) } else { None };
         if found.is_some() {
             self.k.scx.events.refill_slice_dfl += 1;
-            let scx = &mut self.k.hidden(task).scx;
+            let scx = &mut self.k.task_mut(task).scx;
             scx.ddsp_slice = SCX_SLICE_DFL;
             scx.ddsp_enq_flags = 0;
             scx.ddsp_dsq_id = SCX_DSQ_LOCAL;
         }
         let cpu = found.unwrap_or(prev);
-        self.k.hidden(task).scx.selected_cpu = cpu.0 as i32;
+        self.k.task_mut(task).set_selected_cpu(cpu.0 as i32);
         cpu
     }
 
@@ -452,16 +448,16 @@ impl<S: SchedExt> Sim<S> {
         let now = self.k.ctx.now;
         let entry = self.k.task_mut(task);
         let (now, queued) = (now.max(entry.ready_at), entry.scx.flags & SCX_TASK_QUEUED != 0);
-        entry.exec_start = now;
+        entry.set_exec_start(now);
         self.k.ctx.now = now;
         if self.has(OpKind::Running) && queued {
             self.call(OpKind::Running, Some(task), Some(cpu), |ops, k| ops.running(k, task));
         }
         // clr_task_runnable(): the wait is over.
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.runnable_seq = 0;
-        scx.flags |= SCX_TASK_RESET_RUNNABLE_AT;
-        scx.reenq_cnt = 0;
+        let entry = self.k.task_mut(task);
+        entry.set_runnable_seq(0);
+        entry.add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
+        entry.scx.reenq_cnt = 0;
     }
 
     /// `put_prev_task_scx()`.
@@ -485,9 +481,9 @@ impl<S: SchedExt> Sim<S> {
         let scx = self.k.task(task).scx;
         if scx.slice != 0 && !self.k.scx.bypassing {
             if scx.flags & SCX_TASK_IMMED != 0 {
-                self.k.task_mut(task).scx.flags |= SCX_TASK_REENQ_PREEMPTED;
+                self.k.task_mut(task).add_scx_flags(SCX_TASK_REENQ_PREEMPTED);
                 self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
-                self.k.task_mut(task).scx.flags &= !SCX_TASK_REENQ_REASON_MASK;
+                self.k.task_mut(task).drop_scx_flags(SCX_TASK_REENQ_REASON_MASK);
             } else {
                 let local = self.k.dsq_local(cpu);
                 let flags = SCX_ENQ_HEAD;
@@ -531,7 +527,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn ext_tick(&mut self, cpu: CpuId, task: TaskId) {
         self.k.scx_update_curr(task);
         if self.k.scx.bypassing {
-            self.k.task_mut(task).scx.slice = 0;
+            self.k.task_mut(task).set_slice(0);
         } else if self.has(OpKind::Tick) {
             self.call(OpKind::Tick, Some(task), Some(cpu), |ops, k| ops.tick(k, task));
         }
@@ -545,7 +541,7 @@ impl<S: SchedExt> Sim<S> {
         if self.has(OpKind::Yield) {
             self.call(OpKind::Yield, Some(task), Some(cpu), |ops, k| ops.yield_task(k, task, None));
         } else {
-            self.k.task_mut(task).scx.slice = 0;
+            self.k.task_mut(task).set_slice(0);
         }
     }
 

@@ -11,22 +11,22 @@ use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
 
-impl crate::state::task::ScxEntity {
+impl Task {
     /// The fields that an insertion changes besides the links.
     #[inline]
     fn apply(&mut self, insert: Insert) {
         let Insert { slice, vtime, flags } = insert;
         let by_vtime = flags & SCX_ENQ_DSQ_PRIQ != 0;
         if flags & SCX_ENQ_APPLY_SLICE != 0 {
-            self.slice = if slice != 0 { slice } else { self.slice.max(1) };
+            self.set_slice(if slice != 0 { slice } else { self.scx.slice.max(1) });
             if by_vtime {
-                self.dsq_vtime = vtime;
+                self.set_dsq_vtime(vtime);
             }
         }
         if flags & SCX_ENQ_CLEAR_OPSS != 0 {
-            self.ops_state = OpsState::None;
+            self.set_ops_state(OpsState::None);
         }
-        self.on_priq = by_vtime;
+        self.scx.on_priq = by_vtime;
     }
 }
 
@@ -184,12 +184,11 @@ impl Kernel {
     /// Ends the custody and leaves the `ops.dequeue()` call behind.
     #[inline]
     pub(crate) fn end_custody(&mut self, task: TaskId, deq_flags: u64) {
-        let entry = self.hidden(task);
+        let entry = self.task_mut(task);
         if entry.scx.flags & SCX_TASK_IN_CUSTODY == 0 {
             return;
         }
-        entry.scx.flags &= !SCX_TASK_IN_CUSTODY;
-        entry.stale = true;
+        entry.drop_scx_flags(SCX_TASK_IN_CUSTODY);
         if self.scx.present.has(OpKind::Dequeue) {
             self.defer(Deferred::Dequeue(task, deq_flags));
         }
@@ -207,15 +206,14 @@ impl Kernel {
         assert!(entry.scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
         assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
         entry.ready_at = now;
-        entry.stale |= flags & SCX_ENQ_APPLY_SLICE != 0;
-        entry.scx.apply(Insert { flags, ..insert });
+        entry.apply(Insert { flags, ..insert });
         let after = dsq.place_for(task, entry.scx.dsq_vtime, flags);
         dsq.link(ix, &mut self.tasks, task, after);
         self.emit(EventKind::DsqInsert { task, dsq: id });
         match local {
             Some(cpu) => self.local_post_enqueue(cpu, ix, task, flags),
             None if id == SCX_DSQ_GLOBAL || id == SCX_DSQ_BYPASS => self.end_custody(task, 0),
-            None => self.task_mut(task).scx.flags |= SCX_TASK_IN_CUSTODY,
+            None => self.task_mut(task).add_scx_flags(SCX_TASK_IN_CUSTODY),
         }
         self.dsq_unlock(ix);
     }
@@ -251,10 +249,9 @@ impl Kernel {
     /// What follows an insertion into a local queue: custody, idle wakeup,
     /// preemption, and re-enqueueing of tasks that must run at once.
     fn local_post_enqueue(&mut self, cpu: CpuId, ix: DsqIx, task: TaskId, flags: u64) {
-        let entry = self.hidden(task);
+        let entry = self.task_mut(task);
         if flags & SCX_ENQ_IMMED != 0 {
-            entry.scx.flags |= SCX_TASK_IMMED;
-            entry.stale = true;
+            entry.add_scx_flags(SCX_TASK_IMMED);
         }
         if entry.scx.flags & SCX_TASK_IMMED != 0 {
             self.cpu_mut(cpu).nr_immed += 1;
@@ -272,7 +269,7 @@ impl Kernel {
             Some(curr) => {
                 let preempt = flags & SCX_ENQ_PREEMPT != 0 && curr != task;
                 if preempt && self.task(curr).class == SchedClass::Ext {
-                    self.task_mut(curr).scx.slice = 0;
+                    self.task_mut(curr).set_slice(0);
                     self.resched_curr(cpu);
                 }
             }
@@ -428,7 +425,7 @@ impl Kernel {
         }
         let home = task.cpu;
         self.ctx.site = entry.site;
-        self.hidden(entry.task).scx.ops_state = OpsState::Dispatching;
+        self.task_mut(entry.task).set_ops_state(OpsState::Dispatching);
         let ix = self.dsq_for_dispatch(cpu, entry.dsq, home);
         let insert = Insert {
             slice: entry.slice,
@@ -538,10 +535,10 @@ impl Kernel {
         }
         let ix = self.dsq_for_dispatch(cpu, dst, home);
         if let Some(vtime) = cursor.vtime {
-            self.task_mut(task).scx.dsq_vtime = vtime;
+            self.task_mut(task).set_dsq_vtime(vtime);
         }
         if let Some(slice) = cursor.slice {
-            self.task_mut(task).scx.slice = slice;
+            self.task_mut(task).set_slice(slice);
         }
         self.dsq_lock(src);
         self.unlink(task);

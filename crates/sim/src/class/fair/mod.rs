@@ -228,7 +228,7 @@ impl Kernel {
         let weight = u64::from(self.task(task).load_weight());
         assert!(!self.task(task).fair.queued, "{task} is queued once");
         self.track_arrival(cpu, task, weight);
-        self.hidden(task).fair.rescale(weight);
+        self.task_mut(task).fair.rescale(weight);
         self.fair_place(cpu, task, initial);
         let (rq, entity) = self.fair_parts(cpu, task);
         entity.queued = true;
@@ -239,7 +239,7 @@ impl Kernel {
         } else {
             rq.order_insert(entity.deadline, task);
         }
-        self.hidden(task).ready_at = self.ctx.now;
+        self.task_mut(task).ready_at = self.ctx.now;
         self.hrtick_update(cpu);
     }
 
@@ -288,7 +288,7 @@ impl Kernel {
         self.fair_remove(cpu, task, true);
         self.fair_awaken(cpu, task);
         self.count_running(cpu, class, false);
-        self.hidden(task).on_rq = false;
+        self.task_mut(task).set_on_rq(false);
     }
 
     fn fair_awaken(&mut self, cpu: CpuId, task: TaskId) {
@@ -346,7 +346,7 @@ impl Kernel {
             }
         }
         self.fair_awaken(cpu, task);
-        self.hidden(task).ready_at = self.ctx.now;
+        self.task_mut(task).ready_at = self.ctx.now;
     }
 }
 
@@ -417,13 +417,13 @@ impl Kernel {
         let now = self.ctx.now;
         self.track(cpu, task);
         let entry = self.task_mut(task);
-        entry.exec_start = now;
+        entry.set_exec_start(now);
         let deadline = entry.fair.deadline;
         let rq = self.fair_rq(cpu);
         assert!(rq.curr.is_none(), "one entity runs at a time");
         rq.order_remove(deadline, task);
         rq.curr = Some(task);
-        self.hidden(task).fair.protected_until = self.protection(cpu, task);
+        self.task_mut(task).fair.protected_until = self.protection(cpu, task);
         self.hrtick_note(cpu, task);
     }
 
@@ -454,7 +454,7 @@ impl Kernel {
         let rq = self.fair_rq(cpu);
         assert_eq!(rq.curr.take(), Some(task), "the one that stops was running");
         rq.order_insert(deadline, task);
-        self.hidden(task).ready_at = self.ctx.now;
+        self.task_mut(task).ready_at = self.ctx.now;
     }
 
     /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now, or is eligible and has a shorter slice; else the protection of the running
@@ -485,7 +485,7 @@ impl Kernel {
 
     /// The protection of the running entity ends (`cancel_protect_slice()`), and it gives way.
     fn fair_preempt(&mut self, cpu: CpuId, curr: TaskId) {
-        let entity = &mut self.hidden(curr).fair;
+        let entity = &mut self.task_mut(curr).fair;
         entity.protected_until = entity.protected_until.min(entity.vruntime);
         self.resched_lazy(cpu);
     }

@@ -70,7 +70,7 @@ impl Kernel {
     /// `record_wakee()`: the current task wakes this one.
     fn record_wakee(&mut self, wakee: TaskId) {
         let (now, Some(waker)) = (self.ctx.now, self.ctx.current) else { return };
-        let wakes = &mut self.hidden(waker).fair.wakes;
+        let wakes = &mut self.task_mut(waker).fair.wakes;
         if now > wakes.halved + FORGETS {
             (wakes.flips, wakes.halved) = (wakes.flips / 2, now);
         }
@@ -122,7 +122,7 @@ impl Kernel {
 
     /// `select_idle_sibling()`: an idle CPU that shares the target's cache.
     fn idle_sibling(&mut self, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
-        let recent = self.hidden(task).fair.wakes.recent.replace(prev);
+        let recent = self.task_mut(task).fair.wakes.recent.replace(prev);
         let allowed = &self.task(task).cpus_allowed;
         let idle = |cpu: CpuId| allowed.contains(cpu) && self.takes_at_once(cpu);
         if idle(target) {

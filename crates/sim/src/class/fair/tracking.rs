@@ -18,7 +18,7 @@ impl Kernel {
     pub(crate) fn track(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now.0;
         let running = self.cpus[cpu.index()].fair.curr == Some(task);
-        let entity = &mut self.hidden(task).fair;
+        let entity = &mut self.task_mut(task).fair;
         let (since, weight) = (entity.since(running), entity.weight);
         entity.averages.update(now, since, weight);
         self.track_queue(cpu);
@@ -46,7 +46,7 @@ impl Kernel {
 
     /// The entity counts nowhere any more: it moves, or is gone.
     pub(crate) fn track_departure(&mut self, task: TaskId) {
-        let Some(cpu) = self.hidden(task).fair.counts_on.take() else { return };
+        let Some(cpu) = self.task_mut(task).fair.counts_on.take() else { return };
         self.track(cpu, task);
         let entity = self.task(task).fair;
         entity.averages.detach(&mut self.cpus[cpu.index()].fair.averages, entity.weight);

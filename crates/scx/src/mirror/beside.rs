@@ -1,0 +1,105 @@
+//! What tasks point at: address spaces, credentials, the root cgroup.
+
+use super::kernel_perm;
+use crate::kernel_model::Offsets;
+use schedlab_bpf::{GuestAddr, Memory, MemoryError};
+use schedlab_workload::ProcessId;
+use std::collections::BTreeMap;
+
+/// Bytes from one address space object to the next, and from its start to the process's `files_struct`.
+const MM_STRIDE: u64 = 128;
+pub(super) const FILES: u64 = 64;
+/// `SCX_TG_ONLINE | SCX_TG_INITED`.
+const ROOT_GROUP: u32 = 3;
+
+/// Objects that all tasks point at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    pub(super) cred: GuestAddr,
+    pub(super) css_set: GuestAddr,
+    pub(super) task_group: GuestAddr,
+    pub(super) cgroup: GuestAddr,
+}
+
+/// Address spaces: one object for each process that lives.
+#[derive(Clone, Debug)]
+pub(super) struct Mms {
+    base: GuestAddr,
+    by_process: BTreeMap<ProcessId, (u32, u32)>,
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl Mms {
+    /// Room for as many as there can be tasks.
+    pub(super) fn new(mem: &mut Memory, offsets: &Offsets, most: u32) -> Result<Mms, MemoryError> {
+        assert!(offsets.mm_size <= FILES, "an mm_struct fits its place");
+        assert!(FILES + offsets.files.files_size <= MM_STRIDE, "a files_struct fits its place");
+        let base = mem.map(MM_STRIDE * u64::from(most), kernel_perm())?;
+        Ok(Mms { base, by_process: BTreeMap::new(), free: Vec::new(), next: 0 })
+    }
+
+    /// The object of a process that has one more task.
+    pub(super) fn acquire(&mut self, process: ProcessId) -> GuestAddr {
+        let slot = match self.by_process.get_mut(&process) {
+            Some((slot, users)) => {
+                *users += 1;
+                *slot
+            }
+            None => {
+                let slot = self.free.pop().unwrap_or_else(|| {
+                    self.next += 1;
+                    self.next - 1
+                });
+                self.by_process.insert(process, (slot, 1));
+                slot
+            }
+        };
+        self.base.offset(u64::from(slot) * MM_STRIDE)
+    }
+
+    /// It has one less.
+    pub(super) fn release(&mut self, process: ProcessId) {
+        if let Some((slot, users)) = self.by_process.get_mut(&process) {
+            *users -= 1;
+            if *users == 0 {
+                self.free.push(*slot);
+                self.by_process.remove(&process);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Maps and fills them.
+    pub(super) fn new(mem: &mut Memory, offsets: &Offsets) -> Result<Shared, MemoryError> {
+        let mut place = |size: u64| mem.map(size, kernel_perm());
+        let shared = Shared {
+            cred: place(offsets.cred_size)?,
+            css_set: place(offsets.css_set_size)?,
+            task_group: place(offsets.task_group_size)?,
+            cgroup: place(offsets.cgroup.size)?,
+        };
+        let kernfs = place(offsets.kernfs_size)?;
+        let cgroup = shared.cgroup;
+        let at = offsets.cgroup;
+        let words = [
+            (shared.css_set.offset(offsets.css_set_dfl_cgrp), cgroup.0),
+            (shared.task_group.offset(offsets.task_group_css_cgroup), cgroup.0),
+            (cgroup.offset(at.kn), kernfs.0),
+            (cgroup.offset(at.self_cgroup), cgroup.0),
+            (cgroup.offset(at.ancestors), cgroup.0),
+            // The cpu controller, `cpu_cgrp_id`.
+            (cgroup.offset(at.subsys + 8), shared.task_group.0),
+            // The root cgroup's inode number.
+            (kernfs.offset(offsets.kernfs_id), 1),
+        ];
+        for (addr, value) in words {
+            mem.write_u64(addr, value).expect("just mapped");
+        }
+        mem.write_u32(shared.task_group.offset(offsets.task_group_weight), 100).expect("just mapped");
+        mem.write_u32(shared.task_group.offset(offsets.task_group_flags), ROOT_GROUP).expect("just mapped");
+        mem.write_u32(cgroup.offset(at.self_id), 1).expect("just mapped");
+        Ok(shared)
+    }
+}

@@ -1,0 +1,416 @@
+//! Tasks in guest memory: who has which slot, and what of a `task_struct` never changes.
+
+use super::beside::{FILES, Mms, Shared};
+use super::{Object, kernel_perm};
+use crate::kernel_model::{Offsets, TaskAt};
+use schedlab_base::{CpuId, OfTask, TaskId, TaskTable};
+use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
+use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, UPTIME, Writer};
+use schedlab_workload::ProcessId;
+use std::num::NonZeroU64;
+
+/// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
+const MAX_TASKS: u32 = 1 << 16;
+/// A slot that nobody has.
+const FREE: u32 = u32::MAX;
+/// A slot of a task that is none of the run's: an idle task or the shell.
+const SYSTEM: u32 = u32::MAX - 1;
+
+/// What a store to a task would change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// `p->scx.slice`.
+    Slice(TaskId),
+    /// `p->scx.dsq_vtime`.
+    DsqVtime(TaskId),
+    /// `p->scx.disallow`.
+    Disallow(TaskId),
+    /// `p->scx.slice` or `p->scx.dsq_vtime` of an idle task or the shell.
+    OfSystem,
+}
+
+/// The tasks of the run and of the system, by slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    at: TaskAt,
+    /// Where pid, signal and saved registers lie in a slot.
+    pid: u64,
+    signal: u64,
+    regs: u64,
+    base: GuestAddr,
+    stride: u64,
+    /// Where the slots of the tasks are that programs know.
+    known: TaskTable<Known>,
+    /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
+    shown: (GuestAddr, TaskId),
+    /// By slot: the task id, `FREE` or `SYSTEM`.
+    owner: Vec<u32>,
+    /// By slot: the process whose address space the task uses.
+    processes: Vec<Option<ProcessId>>,
+    free: Vec<u32>,
+    mms: Mms,
+    /// The table of descriptors, and where a `files_struct` points to it.
+    fd_table: GuestAddr,
+    fdt: u64,
+    shared: Shared,
+    /// Number of idle tasks, which have the first slots; the shell follows.
+    nr_cpus: u32,
+    pid_nr: u64,
+}
+
+/// Where a task's slot is. No slot lies at NULL, which makes an empty place of the table as small as a full one.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    task: TaskId,
+    addr: NonZeroU64,
+}
+
+impl OfTask for Known {
+    #[inline(always)]
+    fn task_id(&self) -> TaskId {
+        self.task
+    }
+}
+
+/// Bytes from one slot to the next for a content of `size` bytes: an odd number of cache lines. The hot members are at
+/// the same place of every slot; with a power of two they would share a few sets of the host's caches.
+fn slot_stride(size: u64) -> u64 {
+    let stride = (size.div_ceil(64) | 1) * 64;
+    assert!(stride * u64::from(MAX_TASKS) <= u64::from(u32::MAX), "distances between slots fit 32 bits");
+    stride
+}
+
+/// The distance of a member that the kernel keeps from the start of its task.
+fn kept(path: &str) -> u64 {
+    let member = MEMBERS.iter().find(|member| member.path == path);
+    member.expect("the kernel keeps it").offset as u64
+}
+
+impl Tasks {
+    /// Maps room for the tasks and makes those of the system.
+    pub(crate) fn new(mem: &mut Memory, offsets: &Offsets, nr_cpus: usize) -> Result<Tasks, MemoryError> {
+        let pid = offsets.task.size.next_multiple_of(8);
+        let signal = (pid + offsets.pid_size).next_multiple_of(8);
+        let regs = (signal + offsets.signal_size).next_multiple_of(8);
+        let stride = slot_stride(regs + offsets.regs.size);
+        let base = mem.map(stride * u64::from(MAX_TASKS), kernel_perm())?;
+        let mms = Mms::new(mem, offsets, MAX_TASKS)?;
+        let shared = Shared::new(mem, offsets)?;
+        let mut tasks = Tasks {
+            at: offsets.task,
+            pid,
+            signal,
+            regs,
+            base,
+            stride,
+            known: TaskTable::new(),
+            shown: (GuestAddr::NULL, TaskId(0)),
+            owner: Vec::new(),
+            processes: Vec::new(),
+            free: Vec::new(),
+            mms,
+            fd_table: mem.map(offsets.files.table_size, kernel_perm())?,
+            fdt: offsets.files.fdt,
+            shared,
+            nr_cpus: nr_cpus as u32,
+            pid_nr: offsets.pid_nr,
+        };
+        for cpu in 0..tasks.nr_cpus {
+            tasks.add_system(mem, &format!("swapper/{cpu}"), 0);
+        }
+        tasks.add_system(mem, "sh", SHELL_PID);
+        Ok(tasks)
+    }
+
+    fn address(&self, slot: u32) -> GuestAddr {
+        self.base.offset(u64::from(slot) * self.stride)
+    }
+
+    /// The idle task of a CPU.
+    pub(crate) fn idle(&self, cpu: CpuId) -> GuestAddr {
+        self.address(cpu.0)
+    }
+
+    /// The shell, parent of all tasks that have none in the run.
+    pub(crate) fn shell(&self) -> GuestAddr {
+        self.address(self.nr_cpus)
+    }
+
+    /// The saved registers of a task at this address.
+    pub(crate) fn regs(&self, task: GuestAddr) -> GuestAddr {
+        task.offset(self.regs)
+    }
+
+    /// The CPU whose idle task an address lies in.
+    pub(crate) fn idle_around(&self, addr: GuestAddr) -> Option<CpuId> {
+        let (slot, _) = self.slot_at(addr)?;
+        (slot < self.nr_cpus).then_some(CpuId(slot))
+    }
+
+    /// The slot that an address lies in, and the distance from its start.
+    #[inline]
+    fn slot_at(&self, addr: GuestAddr) -> Option<(u32, u64)> {
+        // All slots together are less than 4 GiB, and a short division is a cheap one.
+        let distance = u32::try_from(addr.0.wrapping_sub(self.base.0)).ok()?;
+        let stride = self.stride as u32;
+        let slot = distance / stride;
+        ((slot as usize) < self.owner.len()).then_some((slot, u64::from(distance % stride)))
+    }
+
+    /// The number of the slot of a task pointer: small, and unique among living tasks.
+    pub(crate) fn slot_of_pointer(&self, addr: GuestAddr) -> Option<u32> {
+        self.slot_at(addr)
+            .filter(|(slot, within)| *within == 0 && self.owner[*slot as usize] != FREE)
+            .map(|(slot, _)| slot)
+    }
+
+    /// The task that a pointer means: nothing for one that is gone or belongs to the system.
+    #[inline]
+    pub(crate) fn task_at(&self, addr: GuestAddr) -> Option<TaskId> {
+        let (shown, task) = self.shown;
+        if addr == shown && !shown.is_null() {
+            return Some(task);
+        }
+        let (slot, within) = self.slot_at(addr)?;
+        let owner = self.owner[slot as usize];
+        (within == 0 && owner < SYSTEM).then_some(TaskId(owner))
+    }
+
+    /// True for a pointer to a slot, whoever has it.
+    pub(crate) fn is_task_pointer(&self, addr: GuestAddr) -> bool {
+        self.slot_at(addr).is_some_and(|(_, within)| within == 0)
+    }
+
+    /// The slot of a task, if it has one.
+    pub(crate) fn slot(&self, task: TaskId) -> Option<u32> {
+        self.known(task).and_then(|addr| self.slot_at(addr)).map(|(slot, _)| slot)
+    }
+
+    /// The address of a task that is known to programs.
+    #[inline]
+    pub(crate) fn known(&self, task: TaskId) -> Option<GuestAddr> {
+        self.known.get(task).map(|known| GuestAddr(known.addr.get()))
+    }
+
+    /// The address of a task, if a program was called about it last.
+    #[inline]
+    pub(crate) fn shown(&self, task: TaskId) -> Option<GuestAddr> {
+        let (addr, shown) = self.shown;
+        (shown == task && !addr.is_null()).then_some(addr)
+    }
+
+    /// A program is called about the task at this address.
+    #[inline]
+    pub(crate) fn show(&mut self, task: TaskId, addr: GuestAddr) {
+        self.shown = (addr, task);
+    }
+
+    /// The address of a task; makes it known if it is not.
+    ///
+    /// # Errors
+    /// When more tasks live than there are slots.
+    #[inline]
+    pub(crate) fn pointer(
+        &mut self,
+        task: TaskId,
+        k: &mut Kernel,
+        mem: &mut Memory,
+    ) -> Result<GuestAddr, Fault> {
+        match self.known(task) {
+            Some(addr) => Ok(addr),
+            None => self.make_known(task, k, mem),
+        }
+    }
+
+    #[inline(never)]
+    fn make_known(&mut self, task: TaskId, k: &mut Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        // Who runs may be forking the task: the parent comes first.
+        if let Some(current) = k.ctx().current.filter(|current| *current != task) {
+            self.pointer(current, k, mem)?;
+        }
+        if k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
+            // Gone already, and its slot given back: whoever asks finds its parent, the shell.
+            return Ok(self.shell());
+        }
+        let addr = self.add(task, k, mem)?;
+        k.show_task(task, mem.share(addr)?);
+        Ok(addr)
+    }
+
+    fn claim(&mut self, owner: u32) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            self.owner[slot as usize] = owner;
+            return Some(slot);
+        }
+        let slot = self.owner.len() as u32;
+        (slot < MAX_TASKS).then(|| {
+            self.owner.push(owner);
+            self.processes.push(None);
+            slot
+        })
+    }
+
+    /// Gives a living task a slot and writes what never changes of it.
+    fn add(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        let task = k.task(task);
+        let leader = match task.tgid == task.pid {
+            true => None,
+            false => k.task_by_pid(task.tgid).and_then(|leader| self.known(leader)),
+        };
+        let parent = task.parent.and_then(|parent| self.known(parent)).unwrap_or(self.address(self.nr_cpus));
+        let slot = self
+            .claim(task.id.0)
+            .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
+        let addr = self.address(slot);
+        let known = NonZeroU64::new(addr.0).expect("no slot lies at NULL");
+        self.known.insert(Known { task: task.id, addr: known });
+        let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
+        if !task.is_kthread() {
+            mm = self.mms.acquire(task.process);
+            files = mm.offset(FILES);
+            mem.write_u64(files.offset(self.fdt), self.fd_table.0)?;
+            self.processes[slot as usize] = Some(task.process);
+        }
+        let at = self.at;
+        self.write_fixed(mem, addr, task.pid, task.tgid)?;
+        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        object.u64(at.tid, task.scx.tid);
+        object.u64(at.mm, mm.0);
+        object.u64(at.active_mm, mm.0);
+        object.u64(at.files, files.0);
+        object.u64(at.real_parent, parent.0);
+        object.u64(at.parent, parent.0);
+        object.u64(at.group_leader, leader.unwrap_or(addr).0);
+        object.u64(at.start_time, (task.start_time + UPTIME).0);
+        object.u64(at.start_boottime, (task.start_time + UPTIME).0);
+        object.bytes(at.comm, &task.comm);
+        Ok(addr)
+    }
+
+    /// The members that every task has and that never change.
+    fn write_fixed(&self, mem: &mut Memory, addr: GuestAddr, pid: i32, tgid: i32) -> Result<(), Fault> {
+        let at = self.at;
+        let whole = mem.slice_mut(addr, self.stride)?;
+        whole.fill(0);
+        let mut object = Object(whole);
+        object.u32(at.pid, pid as u32);
+        object.u32(at.tgid, tgid as u32);
+        object.u64(at.cpus_ptr, addr.offset(at.cpus_mask).0);
+        object.u64(at.thread_pid, addr.offset(self.pid).0);
+        object.u64(at.signal, addr.offset(self.signal).0);
+        object.u64(at.stack, addr.offset(self.regs).0);
+        object.u64(at.cred, self.shared.cred.0);
+        object.u64(at.real_cred, self.shared.cred.0);
+        object.u64(at.cgroups, self.shared.css_set.0);
+        object.u64(at.sched_task_group, self.shared.task_group.0);
+        object.u32(at.sticky_cpu, u32::MAX);
+        object.u32(at.holding_cpu, u32::MAX);
+        object.u32(self.pid + self.pid_nr, pid as u32);
+        Ok(())
+    }
+
+    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32) {
+        let slot = self.claim(SYSTEM).expect("the system's tasks have room");
+        let addr = self.address(slot);
+        let at = self.at;
+        self.write_fixed(mem, addr, pid, pid).expect("slots are mapped");
+        let mut object = Object(mem.slice_mut(addr, at.size).expect("slots are mapped"));
+        object.bytes(at.comm, name.as_bytes());
+        object.u64(at.group_leader, addr.0);
+        let first = self.base.0;
+        object.u64(at.parent, first);
+        object.u64(at.real_parent, first);
+    }
+
+    /// Hands the idle tasks and the shell to the kernel, which keeps them from now on.
+    ///
+    /// # Errors
+    /// None: slots are mapped.
+    pub(crate) fn show_system(&self, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        for cpu in (0..self.nr_cpus).map(CpuId) {
+            k.show_idle_task(cpu, mem.share(self.idle(cpu))?);
+        }
+        k.show_shell(&mem.share(self.shell())?);
+        Ok(())
+    }
+
+    /// Gives a dead task's slot back; returns which it was.
+    pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
+        let slot = self.slot(task)?;
+        self.known.remove(task);
+        self.shown = (GuestAddr::NULL, task);
+        self.owner[slot as usize] = FREE;
+        self.free.push(slot);
+        if let Some(process) = self.processes[slot as usize].take() {
+            self.mms.release(process);
+        }
+        Some(slot)
+    }
+
+    /// The table of descriptors that all processes share.
+    pub(crate) fn fd_table(&self) -> GuestAddr {
+        self.fd_table
+    }
+
+    /// The root cgroup.
+    pub(crate) fn cgroup(&self) -> GuestAddr {
+        self.shared.cgroup
+    }
+
+    /// The field that a store of `size` bytes at `addr` would change, if programs may change it.
+    pub(crate) fn field(&self, addr: GuestAddr, size: u8) -> Option<Field> {
+        let (slot, within) = self.slot_at(addr)?;
+        let owner = self.owner[slot as usize];
+        if owner == FREE {
+            return None;
+        }
+        let task = TaskId(owner);
+        if owner < SYSTEM && within == self.at.disallow && size == 1 {
+            return Some(Field::Disallow(task));
+        }
+        let meant = |member: &&Member| member.offset as u64 == within && member.size == usize::from(size);
+        match MEMBERS.iter().find(meant)?.writer {
+            Writer::Kernel => None,
+            _ if owner == SYSTEM => Some(Field::OfSystem),
+            Writer::ProgramSlice => Some(Field::Slice(task)),
+            Writer::ProgramVtime => Some(Field::DsqVtime(task)),
+        }
+    }
+
+    /// Whether what lies at `task`, the remains of one that is gone, was on a CPU, and on which.
+    pub(crate) fn remains(&self, task: GuestAddr, mem: &Memory) -> (bool, u32) {
+        let on_cpu = mem.read_u8(task.offset(kept(".on_cpu"))).unwrap_or(0);
+        (on_cpu != 0, mem.read_u32(task.offset(kept(".thread_info.cpu"))).unwrap_or(0))
+    }
+
+    /// The distance of an address from the start of its task.
+    pub(crate) fn offset_in_task(&self, addr: GuestAddr) -> Option<u64> {
+        self.slot_at(addr).map(|(_, within)| within)
+    }
+
+    /// Whether a program set `p->scx.disallow`.
+    pub(crate) fn disallow_at(&self, addr: GuestAddr) -> GuestAddr {
+        addr.offset(self.at.disallow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_model;
+    use schedlab_sim::TASK_BYTES;
+
+    #[test]
+    fn the_kernel_keeps_members_where_the_types_have_them() {
+        let btf = kernel_model::build(std::iter::empty());
+        let task = btf.find_struct("task_struct").expect("the model has tasks");
+        for member in MEMBERS {
+            let place = btf.at_path(task, member.path).expect("the member exists");
+            assert_eq!(place.offset(), member.offset as u64, "{}", member.path);
+            let declared = btf.size_of(place.ty).expect("a complete type");
+            let is_array = member.path == ".cpus_mask";
+            assert!(declared == member.size as u64 || is_array, "{}: {declared}", member.path);
+        }
+        assert_eq!(btf.size_of(task), Some(TASK_BYTES as u64));
+    }
+}
