@@ -17,7 +17,8 @@
 #define QUEUEING 1
 #define ENQ_WAKEUP 1
 #define TASK_QUEUED 1
-#define SLICE 50000ull
+/* Longer than any task runs: none is refilled while it does. */
+#define SLICE SLICE_DFL
 
 struct bpf_map_def {
 	__uint(type, 1);
