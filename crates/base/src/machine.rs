@@ -47,10 +47,14 @@ pub struct Costs {
     pub schedule: DurationNs,
     /// Register and address space switch between two tasks.
     pub context_switch: DurationNs,
+    /// The same between a task and the idle task.
+    pub idle_switch: DurationNs,
     /// Extra of a switch to another address space.
     pub address_space_switch: DurationNs,
     /// Fixed part of a wakeup outside policy code.
     pub wakeup: DurationNs,
+    /// The waker's part of a wakeup that an idle CPU completes (`TTWU_QUEUE` of the fair class).
+    pub wakeup_queued: DurationNs,
     /// The fair class's part of a wakeup: placing the entity.
     pub fair_wakeup: DurationNs,
     /// The fair class's part of a switch between two of its tasks: half for taking one off, half for choosing the other.
@@ -59,10 +63,14 @@ pub struct Costs {
     pub ipi_send: DurationNs,
     /// Latency until the receiver acts on it (not CPU time of the sender).
     pub ipi_latency: DurationNs,
+    /// Entering the idle state, after the last task was switched from.
+    pub idle_enter: DurationNs,
     /// Leaving the idle state, before the idle CPU can schedule.
     pub idle_exit: DurationNs,
     /// An interrupt of a device or of another timer than the tick, besides what it does.
     pub interrupt: DurationNs,
+    /// Arming the timer that a sleeping task is woken by, besides the system call.
+    pub timer: DurationNs,
     /// The timer tick's work outside policy code.
     pub tick: DurationNs,
     /// Refilling one KiB of working set from the next level: the last-level cache where
@@ -119,6 +127,9 @@ pub struct Machine {
     /// contention of computing tasks. Entry `n` is for `n + 1` busy CPUs, the last
     /// one holds beyond; empty means 1000 throughout.
     pub contention_permille: Vec<u32>,
+    /// The CPUs are turns of one processor, as an emulator gives them on one thread: while `n` of them execute anything,
+    /// each has an `n`th of the speed, in the kernel too. Idle ones take nothing.
+    pub one_processor: bool,
     /// The kernel that runs on it.
     pub kernel: KernelFeatures,
     /// What goes on beside the workload; nothing on a quiet machine.
@@ -163,14 +174,18 @@ impl Default for Costs {
             lock_spinner: DurationNs(0),
             schedule: DurationNs(250),
             context_switch: DurationNs(400),
+            idle_switch: DurationNs(400),
             address_space_switch: DurationNs(200),
             wakeup: DurationNs(250),
+            wakeup_queued: DurationNs(60),
             fair_wakeup: DurationNs(150),
             fair_switch: DurationNs(330),
             ipi_send: DurationNs(150),
             ipi_latency: DurationNs(800),
+            idle_enter: DurationNs(0),
             idle_exit: DurationNs(1_000),
             interrupt: DurationNs(300),
+            timer: DurationNs(100),
             tick: DurationNs(700),
             cache_refill_per_kib: DurationNs(60),
             memory_refill_per_kib: DurationNs(200),
@@ -202,6 +217,7 @@ impl Machine {
             llc_kib: 32 * 1024,
             smt_speed_percent: 60,
             contention_permille: Vec::new(),
+            one_processor: false,
             kernel: KernelFeatures::default(),
             background: Vec::new(),
             costs: Costs::default(),
@@ -280,6 +296,9 @@ impl Machine {
         self.validate_kernel()?;
         if self.contention_permille.iter().any(|&permille| !(1000..=100_000).contains(&permille)) {
             return fail("contention: factors start at 1.0 and stay below 100".into());
+        }
+        if self.one_processor && self.contention_permille.iter().any(|&permille| permille != 1000) {
+            return fail("contention: one_processor says how fast busy CPUs are already".into());
         }
         Ok(())
     }

@@ -91,6 +91,9 @@ impl Calibrated {
         line("llc_kib", machine.llc_kib.to_string(), "");
         line("smt_speed_percent", machine.smt_speed_percent.to_string(), "assumed");
         line("contention", contention(&machine.contention_permille), "");
+        if machine.one_processor {
+            line("one_processor", "true".to_string(), "CPUs share the clock of instructions");
+        }
         text.push_str("\n[kernel]\n");
         let mut line = |key: &str, value: String, about: &str| {
             let _ = writeln!(text, "{:<34}  # {about}", format!("{key} = {value}"));

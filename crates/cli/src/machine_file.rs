@@ -48,6 +48,8 @@ struct Section {
     smt_speed_percent: Option<u32>,
     #[serde(default)]
     contention: Vec<f64>,
+    #[serde(default)]
+    one_processor: bool,
 }
 
 /// Features of the kernel; what is absent is as the version has it.
@@ -215,10 +217,13 @@ macro_rules! costs_section {
 
         impl CostsSection {
             fn over(&self, base: Costs) -> Costs {
-                Costs {
+                let mut costs = Costs {
                     $($ps: self.$ps.unwrap_or(base.$ps),)*
                     $($span: self.$span.map_or(base.$span, |span| span.0),)*
-                }
+                };
+                // Without a price of its own, a switch to or from the idle task is one like others.
+                costs.idle_switch = self.idle_switch.map_or(costs.context_switch, |span| span.0);
+                costs
             }
         }
 
@@ -246,7 +251,7 @@ macro_rules! costs_section {
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
     spans: callback kfunc helper kfunc_insert kfunc_move kfunc_kick irq_work lock lock_transfer lock_spinner schedule
-        context_switch address_space_switch wakeup fair_wakeup fair_switch ipi_send ipi_latency idle_exit interrupt tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
+        context_switch idle_switch address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
         sched_yield fork exec exit
 }
 
@@ -307,6 +312,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);
     machine.smt_speed_percent = section.smt_speed_percent.unwrap_or(machine.smt_speed_percent);
     machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
+    machine.one_processor = section.one_processor;
     machine.kernel = file.kernel.features();
     machine.background = file.background.into_iter().map(BackgroundSection::thread).collect();
     machine.costs = file.costs.over(Costs::default());
@@ -396,6 +402,7 @@ mod tests {
         for (rest, told) in [
             ("[kernel]\nversion = '5.4'\n", "m.toml:5:"),
             ("[kernel]\nversion = '5.4'\n", "\"5.4\" is none of \"6.18\", \"7.3\""),
+            ("contention = [1.0, 2.0]\none_processor = true\n", "m.toml:4: contention: one_processor"),
             ("[kernel]\npreempt = 'none'\n", "\"none\" is none of \"full\", \"lazy\""),
             ("[kernel]\nhr_tick = true\n", "hr_tick"),
             ("[kernel]\ntimer_slack = '2s'\n", "m.toml:5: timer_slack: 2s is more than 1 s"),

@@ -4,6 +4,8 @@
 //! shorter), its spread half of the range of the middle half. A price that stands behind others (what a wakeup costs besides the switch it leads to) is what is left of a loop
 //! when those are taken away; then its spread is that of the loop.
 
+mod sleeping;
+
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -126,7 +128,7 @@ fn socket_pair() -> io::Result<[OwnedFd; 2]> {
     Ok(owned(ends))
 }
 
-fn owned(ends: [RawFd; 2]) -> [OwnedFd; 2] {
+fn owned<const N: usize>(ends: [RawFd; N]) -> [OwnedFd; N] {
     // SAFETY: the kernel has just given these descriptors, and nobody else has them.
     ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) })
 }
@@ -287,11 +289,12 @@ fn fork_and_wait() -> io::Result<Figure> {
     })
 }
 
-/// Measures what it can on CPU 0, and on CPU 1 where there is one. Takes a second or two.
+/// Measures what it can on CPU 0, and on CPU 1 where there is one; `shared` if the CPUs are turns of one processor. Takes a second
+/// or two.
 ///
 /// # Errors
 /// A system call that fails, which none should.
-pub fn measure() -> io::Result<Calibration> {
+pub fn measure(shared: bool) -> io::Result<Calibration> {
     // SAFETY: asks for a number.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     let timer_slack = u64::try_from(slack).unwrap_or(50_000);
@@ -325,12 +328,34 @@ pub fn measure() -> io::Result<Calibration> {
             .price("wakeup", "two processes and two pipes, less calls and switches, seven eighths (assumed)"),
     );
     prices.push(part(wakeup, FAIR_WAKEUP_PART).price("fair_wakeup", "the other eighth"));
-    let sleeper = overshoot(1)?.less(wakeup.value + switch);
+    let arming = sleeping::arming()?;
+    prices.push(arming.price("timer", "arming a timer again, less a call that does nothing"));
+    let woken = wakeup.value + syscall.value;
+    let interrupt = sleeping::overshoot_of_busy_cpu()?.less(woken + switch - space.value);
     prices.push(
-        part(sleeper, 0.5)
-            .price("idle_exit", "a sleeper on an idle CPU, less wakeup and switch, half (assumed)"),
+        interrupt
+            .price("interrupt", "a sleeper that takes its CPU from a task, less call, wakeup and switch"),
     );
-    prices.push(part(sleeper, 0.5).price("interrupt", "the other half"));
+    let half_fair = threads.value * FAIR_SWITCH_PART / 2.0;
+    let fixed = alone.value * SCHEDULE_PART + half_fair;
+    let idle = overshoot(1)?.less(woken + interrupt.value + fixed);
+    prices.push(part(idle, 0.5).price(
+        "idle_exit",
+        "a sleeper on an idle CPU, less call, interrupt, wakeup, schedule and half of fair_switch: half (assumed)",
+    ));
+    let idle_switch = Figure { value: (idle.value / 2.0).min(threads.value), ..idle };
+    prices.push(part(idle_switch, 1.0).price("idle_switch", "the other half, or a switch if that is less"));
+    if shared && pin(1).is_ok() {
+        pin(0)?;
+        let late = idle.value + woken + interrupt.value + fixed;
+        let down = late + arming.value + fixed + idle_switch.value;
+        prices.push(sleeping::whole_sleep()?.less(down).price(
+            "idle_enter",
+            "what a sleep takes from a task of another CPU, less waking up, arming, schedule and switch",
+        ));
+    } else {
+        calibration.missing.push(("idle_enter", "shows where CPUs share a processor"));
+    }
     overshoot(timer_slack)?;
     let (tick, hz) = ticks();
     calibration.hz = hz;
@@ -353,7 +378,8 @@ pub fn measure() -> io::Result<Calibration> {
     let forked = fork_and_wait()?;
     prices.push(part(forked, FORK_PART).price("fork", "fork, exit and wait, seven tenths (assumed)"));
     prices.push(part(forked, 1.0 - FORK_PART).price("exit", "fork, exit and wait, three tenths (assumed)"));
-    calibration.across(&[switch, wakeup.value, one.value, sleeper.value / 2.0])?;
+    let fair_switch = threads.value * FAIR_SWITCH_PART;
+    calibration.across(shared, [woken + one.value / 2.0, idle.value + fixed - fair_switch / 2.0])?;
     calibration.missing.extend(NEVER);
     Ok(calibration)
 }
@@ -399,22 +425,36 @@ fn futex() -> io::Result<Figure> {
 }
 
 impl Calibration {
-    /// What a wakeup on another CPU adds: the interrupt's way there.
-    fn across(&mut self, [switch, wakeup, calls, idle_exit]: &[f64; 4]) -> io::Result<()> {
+    /// What a wakeup on another, idle CPU takes: the waker's part and the interrupt's way there.
+    fn across(&mut self, shared: bool, [here, there]: [f64; 2]) -> io::Result<()> {
         if pin(1).is_err() {
-            self.missing.push(("ipi_latency", "there is one CPU"));
-            self.missing.push(("ipi_send", "there is one CPU"));
+            for key in ["wakeup_queued", "ipi_send", "ipi_latency"] {
+                self.missing.push((key, "there is one CPU"));
+            }
             return Ok(());
         }
         pin(0)?;
-        let round = ping_pong(1)?.half();
-        let left = round.less(calls + switch + wakeup + idle_exit);
-        self.prices
-            .push(left.price("ipi_latency", "two processes on two CPUs, less all of one and an idle exit"));
-        self.missing.push(("ipi_send", "is part of ipi_latency"));
+        let queued = sleeping::queued_wakeup(1)?;
+        self.prices.push(part(queued, 1.0 - IPI_PART).price(
+            "wakeup_queued",
+            "a write that wakes a task of an idle CPU, less one that wakes nobody, two thirds (assumed)",
+        ));
+        self.prices.push(part(queued, IPI_PART).price("ipi_send", "the other third"));
+        if shared {
+            let next = Figure::default();
+            self.prices.push(next.price("ipi_latency", "the other CPU's turn begins at the interrupt"));
+            return Ok(());
+        }
+        let left = ping_pong(1)?.half().less(here + there);
+        self.prices.push(
+            left.price("ipi_latency", "two processes on two CPUs, less calls, wakeup, idle exit and switch"),
+        );
         Ok(())
     }
 }
+
+/// Part of a waker's work for an idle CPU that is the interrupt. Assumed.
+const IPI_PART: f64 = 1.0 / 3.0;
 
 #[cfg(test)]
 mod tests {
@@ -430,7 +470,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_prices() {
-        let measured = measure().expect("the loops use what every Linux has");
+        let measured = measure(false).expect("the loops use what every Linux has");
         let of = |key: &str| measured.prices.iter().find(|price| price.key == key).map(|price| price.value);
         assert!(
             of("syscall").is_some_and(|ns| ns > 0.0)

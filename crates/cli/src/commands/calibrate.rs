@@ -45,7 +45,8 @@ fn here(args: &CalibrateArgs) -> Result<String, Failure> {
     let failed = |what: &str, error: String| Failure::environment(format!("{what}: {error}"));
     let mut machine =
         host::machine().map_err(|error| failed("describing this machine", error.to_string()))?;
-    let calibration = loops::measure().map_err(|error| failed("measuring", error.to_string()))?;
+    let calibration =
+        loops::measure(args.as_guest).map_err(|error| failed("measuring", error.to_string()))?;
     let release =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
     let about = if args.as_guest {
@@ -63,7 +64,7 @@ fn without_hardware(machine: &mut Machine) {
     machine.clock_mhz = 1000;
     machine.llc_kib = 0;
     machine.smt_speed_percent = 100;
-    machine.contention_permille = (1..=4).map(|busy| 1000 * busy).collect();
+    machine.one_processor = true;
     let costs = &mut machine.costs;
     for nothing in [
         &mut costs.lock_transfer,

@@ -8,6 +8,7 @@
 mod initramfs;
 mod qemu;
 mod take;
+mod turns;
 
 pub use take::{TakeError, Taken, find_program};
 
@@ -42,8 +43,8 @@ pub enum Accelerator {
     /// multi-threaded emulation has when code is patched under load (schedulers reloaded).
     EmulationSingleThread,
     /// Emulation in which guest time advances by 2^`shift` ns per instruction executed, whichever CPU executes it
-    /// (two busy CPUs have half the speed each); an idle machine's time jumps to its next timer. What the host does meanwhile
-    /// does not show: counts and times repeat, exactly so with 1 CPU.
+    /// (two busy CPUs have half the speed each, in turns of 2000 instructions); an idle machine's time jumps to its next timer, or
+    /// turn. What the host does meanwhile does not show: counts and times repeat, exactly so with 1 CPU.
     InstructionCount {
         /// 0 to 10; 3, a CPU of 125 million instructions per second, is about what emulation reaches.
         shift: u8,
@@ -211,6 +212,14 @@ pub fn run(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmEr
 fn check(job: &VmJob) -> Result<(), VmError> {
     if !(1..=255).contains(&job.cpus) {
         return Err(VmError::BadJob(format!("a VM has 1 to 255 CPUs, not {}", job.cpus)));
+    }
+    let counted = matches!(job.accelerator, Accelerator::InstructionCount { .. });
+    if counted && job.cpus > turns::MOST_CPUS {
+        let most = turns::MOST_CPUS;
+        return Err(VmError::BadJob(format!(
+            "a VM that counts instructions has 1 to {most} CPUs, not {}",
+            job.cpus
+        )));
     }
     if let Accelerator::InstructionCount { shift: 11.. } = job.accelerator {
         return Err(VmError::BadJob(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput};
+use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput, turns};
 use crate::kernel_image::cache_dir;
 use crate::private::{locked, trusted_parent};
 use crate::signals;
@@ -162,7 +162,8 @@ fn remove_left_behind(temp: &Path) {
 fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator) -> Command {
     let mut command = Command::new("qemu-system-x86_64");
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-    command.args(["-nic", "none", "-smp", &job.cpus.to_string()]);
+    command.args(["-nic", "none"]);
+    let mut cpus = String::new();
     command.args(["-m", &format!("{}M", job.memory_mib)]);
     match accelerator {
         Accelerator::Kvm => command.args(["-accel", "kvm", "-cpu", "host"]),
@@ -171,10 +172,15 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
             let icount = format!("shift={shift},sleep=off");
             command.args(["-accel", "tcg,thread=single", "-cpu", "max", "-icount", &icount]);
             // Neither the host's chance nor its clock is to tell.
-            command.args(["-seed", "1", "-rtc", "base=2026-01-01,clock=vm"])
+            command.args(["-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
+            cpus = turns::add_cpus(&mut command, job.cpus, shift);
+            &mut command
         }
         _ => command.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
     };
+    if !matches!(accelerator, Accelerator::InstructionCount { .. }) {
+        command.args(["-smp", &job.cpus.to_string()]);
+    }
     let file = |name: &str| dir.join(name).display().to_string();
     command.args(["-chardev", &format!("file,id=console,path={}", file("console"))]);
     // Without ioeventfd the guest's notifications are handled where they are made, not by another thread when it has the time.
@@ -188,7 +194,7 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     // a second.
     let line = format!(
         "console=ttyS0 panic=-1 oops=panic earlyprintk=serial,ttyS0 loglevel=7 rdinit=/init no_timer_check \
-         cryptomgr.notests damon_stat.enabled=0 LD_LIBRARY_PATH={}",
+         cryptomgr.notests damon_stat.enabled=0{cpus} LD_LIBRARY_PATH={}",
         image.library_dirs.join(":")
     );
     command.arg("-kernel").arg(&job.kernel.vmlinuz);

@@ -299,6 +299,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.cpu_mut(cpu).server.event_at = None;
         self.interrupt(cpu, time, |sim| {
+            sim.run_sleepers(cpu, None);
             let Some(curr) = sim.k.curr(cpu) else { return };
             sim.k.rq_lock(cpu);
             sim.charge_curr(cpu, curr);

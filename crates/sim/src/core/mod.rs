@@ -2,3 +2,4 @@
 
 pub(crate) mod sched;
 pub(crate) mod sim;
+pub(crate) mod wake_list;

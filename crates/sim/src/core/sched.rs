@@ -1,5 +1,6 @@
 //! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
 
+use super::wake_list::QueuedWakeup;
 use crate::core::sim::{Sim, WakeFlags};
 use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
@@ -194,7 +195,7 @@ impl<S: SchedExt> Sim<S> {
     /// check. False when it does not sleep.
     pub(crate) fn wake(&mut self, task: TaskId, flags: WakeFlags) -> bool {
         let Some(entry) = self.k.get_task(task) else { return false };
-        if !entry.state.is_blocked() {
+        if !entry.state.is_blocked() || entry.waking {
             return false;
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
@@ -206,7 +207,10 @@ impl<S: SchedExt> Sim<S> {
             self.wake_queued(task, waker);
             return true;
         }
-        self.charge_wakeup(task);
+        let fair = entry.class == SchedClass::Fair;
+        if !fair {
+            self.charge_wakeup(task);
+        }
         let wake_flags = SCX_WAKE_TTWU | if flags.sync { SCX_WAKE_SYNC } else { 0 };
         let (cpu, selected) = self.select_task_rq(task, prev, wake_flags);
         let mut enq_flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
@@ -216,6 +220,13 @@ impl<S: SchedExt> Sim<S> {
         if cpu != prev {
             enq_flags |= ENQUEUE_MIGRATED;
             self.k.set_task_cpu(task, cpu);
+        }
+        if fair {
+            if self.k.queues_wakeup(cpu) {
+                self.k.queue_wakeup(cpu, QueuedWakeup { task, enq_flags, waker });
+                return true;
+            }
+            self.charge_wakeup(task);
         }
         self.finish_wake(task, cpu, enq_flags, waker);
         true
@@ -258,7 +269,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The part of a wakeup under the target's rq lock.
-    fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
+    pub(crate) fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
         self.k.rq_lock(cpu);
         self.activate(task, enq_flags);
         self.wakeup_preempt(cpu, task, false);
@@ -490,7 +501,9 @@ impl<S: SchedExt> Sim<S> {
         k.rq_unlock(cpu);
         let fair = |task: &TaskId| k.task(*task).class == SchedClass::Fair;
         let halves = prev.iter().chain(&next).filter(|task| fair(task)).count() as u64;
-        k.charge(k.machine.costs.context_switch + k.machine.costs.fair_switch * halves / 2);
+        let costs = &k.machine.costs;
+        let switch = if prev.is_some() && next.is_some() { costs.context_switch } else { costs.idle_switch };
+        k.charge(switch + costs.fair_switch * halves / 2);
         let mut state = RunState::Runnable;
         if let Some(prev) = prev {
             k.cache_leave(cpu, prev);
@@ -519,15 +532,13 @@ impl<S: SchedExt> Sim<S> {
             k.cache_arrive(cpu, next);
         }
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
+        k.idle_path &= next.is_none();
         let now = k.ctx.now;
         let entry = k.cpu_mut(cpu);
         entry.set_curr(next);
         entry.nr_switches += 1;
         entry.last_switch = now;
         k.ctx.current = next;
-        if k.topology.smt && prev.is_some() != next.is_some() {
-            k.set_pace_of_siblings(cpu);
-        }
         let prev_state = match state {
             RunState::Runnable | RunState::New => TaskState::Runnable,
             RunState::Interruptible => TaskState::Blocked,
@@ -537,6 +548,11 @@ impl<S: SchedExt> Sim<S> {
         k.emit(EventKind::SchedSwitch { prev, prev_state, next });
         if next.is_some() {
             k.arm_tick(cpu);
+        } else {
+            k.charge(k.machine.costs.idle_enter);
+        }
+        if !k.topology.even_speed && prev.is_some() != next.is_some() {
+            k.set_pace_beside(cpu, k.ctx.now);
         }
         if real_time {
             k.server_arm(cpu);

@@ -101,7 +101,7 @@ impl<S: SchedExt> Sim<S> {
 impl<S: SchedExt> Sim<S> {
     /// Charges system call work to the current task and advances the local time.
     pub(crate) fn charge_task(&mut self, cost: DurationNs) {
-        self.k.ctx.now += cost;
+        self.k.spend(cost);
     }
 
     /// Marks the current task of `cpu` as about to sleep; the executor then

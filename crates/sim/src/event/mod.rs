@@ -52,7 +52,7 @@ impl Event {
             Event::HrTick { cpu } => (6, cpu.0),
             Event::Server { cpu } => (7, cpu.0),
             Event::Timer { timer } => (8, timer),
-            Event::Exec { event: exec::Event::Timeout(task), .. } => (9, task.0),
+            Event::Exec { event: exec::Event::Timeout(task) | exec::Event::Latest(task), .. } => (9, task.0),
             Event::Ipi { cpu } => (10, cpu.0),
             Event::Work { cpu } => (11, cpu.0),
         }

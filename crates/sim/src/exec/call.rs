@@ -2,7 +2,7 @@
 //! [`super::transfer`], those on locks in [`super::locks`].
 
 use super::numbers::{SETPRIORITY, through};
-use super::{Event, Phase, Step, burst, locks, state, transfer};
+use super::{Event, Phase, Step, burst, locks, sleepers, state, transfer};
 use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::Objects;
 use crate::state::lock::Timeline;
@@ -170,8 +170,8 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         Op::Kill(target) => kill(sim, target),
         Op::SigWait => wait_for_signal(sim, cpu, task),
         Op::Sleep(span) | Op::Await { step: span, .. } => {
-            let until = sim.k.ctx().now + span + timer_slack(sim, task);
-            sleep_until(sim, cpu, task, (op, until))
+            let until = sim.k.ctx().now + span;
+            sleep_by_timer(sim, cpu, task, (op, until))
         }
         Op::TimerWait { timer, period, absolute } => {
             wait_for_timer(sim, cpu, task, (op, timer, period, absolute))
@@ -311,6 +311,23 @@ pub(super) fn timer_slack<S: SchedExt>(sim: &Sim<S>, task: TaskId) -> DurationNs
     if exact { DurationNs::ZERO } else { sim.k.machine.kernel.timer_slack }
 }
 
+/// Blocks until a timer of this CPU that the task has armed for `until`.
+fn sleep_by_timer<S: SchedExt>(
+    sim: &mut Sim<S>,
+    cpu: CpuId,
+    task: TaskId,
+    (op, until): (Op, TimeNs),
+) -> Option<Step> {
+    sim.charge_task(sim.k.machine.costs.timer);
+    let latest = until + timer_slack(sim, task);
+    if sim.k.machine.kernel.timer_slack == DurationNs::ZERO {
+        return sleep_until(sim, cpu, task, (op, until));
+    }
+    let step = block(sim, cpu, task, op);
+    sleepers::wake_between(sim, cpu, task, (until, latest));
+    step
+}
+
 /// Blocks until an interrupt at `until` on this CPU.
 fn sleep_until<S: SchedExt>(
     sim: &mut Sim<S>,
@@ -335,8 +352,7 @@ fn wait_for_timer<S: SchedExt>(
     let expiry = last.unwrap_or(started) + period;
     let missed = expiry <= now;
     *last = Some(if missed && !absolute { now } else { expiry });
-    let slack = timer_slack(sim, task);
-    if missed { leave(sim, 0) } else { sleep_until(sim, cpu, task, (op, expiry + slack)) }
+    if missed { leave(sim, 0) } else { sleep_by_timer(sim, cpu, task, (op, expiry)) }
 }
 
 /// The child inherits nice value, policy (unless they are reset) and affinity, and gets

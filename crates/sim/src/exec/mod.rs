@@ -11,6 +11,7 @@ mod call;
 mod gate;
 mod locks;
 mod numbers;
+pub(crate) mod sleepers;
 mod transfer;
 mod user;
 
@@ -53,6 +54,8 @@ pub struct TaskExec {
     waits_for_signal: bool,
     signal_pending: bool,
     background: bool,
+    /// Events of its timers that are still to come and mean nothing: it was woken before ([`sleepers`]).
+    taken_timers: u32,
 }
 
 /// Timers, further open spans and what programs remember of a task.
@@ -98,6 +101,8 @@ enum Phase {
 pub(crate) enum Event {
     /// A sleeping task's timer, or the completion of its disk request.
     Timeout(TaskId),
+    /// The latest instant of a sleeping task's timer, which has slack.
+    Latest(TaskId),
 }
 
 /// What a task does after its present burst.
@@ -165,6 +170,7 @@ impl Executor {
             waits_for_signal: false,
             signal_pending: false,
             background,
+            taken_timers: 0,
             system: DurationNs::ZERO,
             entered: DurationNs::ZERO,
             rare: None,
@@ -436,12 +442,8 @@ fn record<S: SchedExt>(sim: &mut Sim<S>, span: SpanId, begin: TimeNs) {
 }
 
 /// A device or timer interrupt on `cpu` (interrupt context).
-pub(crate) fn event<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, event: Event) {
-    match event {
-        Event::Timeout(task) => {
-            sim.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
-        }
-    }
+pub(crate) fn timeout<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) {
+    sim.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
 }
 
 /// `task`, the current one of `cpu`, ends: wake who waits for it.

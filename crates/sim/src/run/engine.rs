@@ -62,18 +62,28 @@ impl crate::Kernel {
         entry.burst_factor = factor;
     }
 
-    /// A thread of `cpu`'s core was taken up or given back: the others change speed.
+    /// `cpu` began or ceased to execute: those that share its core or processor change speed at `time`.
     #[inline(never)]
-    pub(crate) fn set_pace_of_siblings(&mut self, cpu: CpuId) {
-        for index in 0..self.cpus[cpu.index()].siblings.len() {
-            let sibling = self.cpus[cpu.index()].siblings[index];
-            let entry = &self.cpus[sibling.index()];
-            // Its own kernel paths may be ahead of this CPU, or its burst over by now.
-            let now = self.ctx.now.max(entry.clock);
-            if entry.burst_active && entry.burst_end > now {
-                self.set_pace(sibling, now);
-                self.expect_work(sibling, now);
+    pub(crate) fn set_pace_beside(&mut self, cpu: CpuId, time: TimeNs) {
+        if self.topology.one_processor {
+            for number in 0..self.cpus.len() as u32 {
+                self.set_pace_from(CpuId(number), time);
             }
+            return;
+        }
+        for index in 0..self.cpus[cpu.index()].siblings.len() {
+            self.set_pace_from(self.cpus[cpu.index()].siblings[index], time);
+        }
+    }
+
+    /// The burst of `cpu`, if there is one, has its present pace from `time` on.
+    fn set_pace_from(&mut self, cpu: CpuId, time: TimeNs) {
+        let entry = &self.cpus[cpu.index()];
+        // Its own kernel paths may be ahead of that, or its burst over by now.
+        let now = time.max(entry.clock);
+        if entry.burst_active && entry.burst_end > now {
+            self.set_pace(cpu, now);
+            self.expect_work(cpu, now);
         }
     }
 
@@ -168,19 +178,24 @@ impl<S: SchedExt> Sim<S> {
                     return;
                 }
                 self.k.cpu_mut(cpu).ipi_pending = false;
-                if self.k.cpu(cpu).need_resched || self.k.balancing.is_asked(cpu) {
-                    self.interrupt(cpu, time, |sim| sim.idle_balance(cpu));
+                let entry = self.k.cpu(cpu);
+                if entry.need_resched || !entry.wake_list.is_empty() || self.k.balancing.is_asked(cpu) {
+                    self.interrupt(cpu, time, |sim| {
+                        sim.take_wake_list(cpu);
+                        sim.idle_balance(cpu);
+                    });
                 }
             }
             Event::Timer { timer } => self.timer(time, timer),
             Event::Late { cpu } => self.late(cpu, time),
             Event::Server { cpu } => self.server_timer(cpu, time),
-            Event::Exec { cpu, event: inner } => {
+            Event::Exec { cpu, event: exec::Event::Latest(task) } => self.latest(cpu, time, task),
+            Event::Exec { cpu, event: inner @ exec::Event::Timeout(task) } => {
                 if !self.postponed(cpu, time, event) {
                     self.k.count_exec(inner, false);
                     self.interrupt(cpu, time, |sim| {
                         sim.k.charge(sim.k.machine.costs.interrupt);
-                        exec::event(sim, cpu, inner);
+                        exec::timeout(sim, task);
                     });
                 }
             }
@@ -240,7 +255,9 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
-        if self.k.cpu(cpu).is_idle() {
+        let idle = self.k.cpu(cpu).is_idle();
+        if idle {
+            self.k.set_idle_path(cpu, time, true);
             self.k.charge(self.k.machine.costs.idle_exit);
         }
         body(self);
@@ -262,6 +279,9 @@ impl<S: SchedExt> Sim<S> {
                 }
             }
             self.k.leave();
+        }
+        if idle {
+            self.k.set_idle_path(cpu, self.k.ctx.now, false);
         }
         self.check_exit();
     }
@@ -398,6 +418,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.queue.expect(OfCpu::Tick, cpu, next);
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);
+            sim.run_sleepers(cpu, None);
             sim.k.rq_lock(cpu);
             sim.tick_of_class(cpu, task);
             sim.k.rq_unlock(cpu);
@@ -467,6 +488,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.timers[timer as usize].event_at = None;
         self.interrupt(state.cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.interrupt);
+            sim.run_sleepers(state.cpu, None);
             sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
         });
     }

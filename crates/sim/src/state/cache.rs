@@ -216,6 +216,9 @@ impl Kernel {
 
     #[inline(never)]
     fn uneven_speed_factor(&self, cpu: CpuId) -> u32 {
+        if self.topology.one_processor {
+            return 1000 * self.executing();
+        }
         let mut factor = self.machine.contention(self.busy_cpus as usize);
         if self.topology.smt {
             let busy = |&other: &CpuId| self.cpus[other.index()].curr.is_some();

@@ -3,7 +3,9 @@
 use crate::class::fair::FairRq;
 use crate::class::fair::hrtick::HrTick;
 use crate::class::server::Server;
+use crate::core::wake_list::QueuedWakeup;
 use crate::event::Event;
+use crate::exec::sleepers::Sleepers;
 use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
 use crate::state::lock::Timeline;
 use crate::state::task::TASK_BYTES;
@@ -80,6 +82,10 @@ pub struct Cpu {
     pub(crate) kicks: Kicks,
     /// Interrupts that came while the CPU was in a kernel path, in order. While there are some, [`Event::Late`] is pending.
     pub(crate) late: VecDeque<Event>,
+    /// Tasks that sleep here until a timer.
+    pub(crate) sleepers: Sleepers,
+    /// Tasks that others have woken and this CPU is to activate.
+    pub(crate) wake_list: VecDeque<QueuedWakeup>,
 }
 
 /// Kicks that wait for the end of the running kernel path (the kernel's `cpus_to_kick` and the masks beside it).
@@ -188,6 +194,8 @@ impl Cpu {
             idle_task: Shared::unseen(),
             kicks: Kicks::new(),
             late: VecDeque::new(),
+            sleepers: Sleepers::new(),
+            wake_list: VecDeque::new(),
         }
     }
 

@@ -93,6 +93,8 @@ pub(crate) struct Topology {
     pub(crate) smt: bool,
     /// Work takes the same time whatever the other CPUs do.
     pub(crate) even_speed: bool,
+    /// [`Machine::one_processor`].
+    pub(crate) one_processor: bool,
     pub(crate) llcs: u32,
     /// All CPUs.
     pub(crate) all: CpuMask,
@@ -114,7 +116,10 @@ impl Topology {
         let smt = masks(|cpu| cpu.core).iter().any(|core| core.count() > 1);
         Topology {
             smt,
-            even_speed: !smt && machine.contention_permille.iter().all(|&permille| permille == 1000),
+            one_processor: machine.one_processor,
+            even_speed: !smt
+                && !machine.one_processor
+                && machine.contention_permille.iter().all(|&permille| permille == 1000),
             llcs: llc_masks.len() as u32,
             all: machine.all_cpus(),
             llc_masks,
@@ -167,6 +172,8 @@ pub struct Kernel {
     pub(crate) total_running: u32,
     /// CPUs that run a task, for contention.
     pub(crate) busy_cpus: u32,
+    /// An idle CPU is in a kernel path; known on a machine of [`Machine::one_processor`].
+    pub(crate) idle_path: bool,
     /// Events of the executor on their way, those of the kernel's own tasks apart.
     pub(crate) exec_pending: u32,
     foreign: Range<u32>,
@@ -238,6 +245,7 @@ impl Kernel {
             totals: CostTotals::default(),
             deferred: VecDeque::new(),
             busy_cpus: 0,
+            idle_path: false,
             setup: true,
             event_time: TimeNs::ZERO,
             ps_remainder: 0,
@@ -313,7 +321,8 @@ impl Kernel {
 
     /// It is a timer of one of the kernel's own tasks.
     fn is_foreign(&self, event: exec::Event) -> bool {
-        matches!(event, exec::Event::Timeout(task) if self.foreign.contains(&task.0))
+        let (exec::Event::Timeout(task) | exec::Event::Latest(task)) = event;
+        self.foreign.contains(&task.0)
     }
 
     /// An event of the executor has been made, or taken (`on`: false).
@@ -358,9 +367,17 @@ impl Kernel {
     #[inline]
     pub fn charge(&mut self, cost: DurationNs) {
         if !self.setup {
-            self.ctx.now += cost;
-            self.totals.sched_cost += cost;
+            let span = self.spend(cost);
+            self.totals.sched_cost += span;
         }
+    }
+
+    /// Lets the CPU of the context execute code that takes `work` at full speed; returns how long it took.
+    #[inline]
+    pub(crate) fn spend(&mut self, work: DurationNs) -> DurationNs {
+        let span = if self.topology.one_processor { self.share_processor(work) } else { work };
+        self.ctx.now += span;
+        span
     }
 
     /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.

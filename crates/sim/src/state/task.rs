@@ -160,6 +160,8 @@ pub struct Task {
     pub id: TaskId,
     /// Who woke it last, when that was a task.
     pub last_waker: Option<TaskId>,
+    /// Woken, and on its way to the CPU that activates it (`TASK_WAKING`).
+    pub(crate) waking: bool,
     pub(crate) ready_at: TimeNs,
     /// The sched_ext part.
     pub scx: ScxEntity,
@@ -263,6 +265,7 @@ impl Task {
             start_time: now,
             syscall: None,
             last_waker: None,
+            waking: false,
             scx: ScxEntity::new(id),
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::with_slice(spec.slice),

@@ -252,7 +252,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let running = self.k.busy_cpus - u32::from(prev.is_some());
-        if self.k.total_running <= running {
+        if self.k.total_running <= running || !self.k.cpu(cpu).wake_list.is_empty() {
             return;
         }
         for level in 0..self.k.balancing.levels.len() {

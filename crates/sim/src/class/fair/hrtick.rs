@@ -102,6 +102,7 @@ impl<S: SchedExt> Sim<S> {
         let Some(task) = self.k.curr(cpu) else { return };
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.interrupt);
+            sim.run_sleepers(cpu, None);
             sim.k.rq_lock(cpu);
             if sim.k.task(task).class == SchedClass::Fair {
                 sim.k.fair_update_curr(cpu);

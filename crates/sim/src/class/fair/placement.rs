@@ -24,12 +24,12 @@ impl Kernel {
     fn takes_at_once(&self, cpu: CpuId) -> bool {
         let entry = &self.cpus[cpu.index()];
         let idles = |task: TaskId| entry.nr_running == 1 && self.task(task).policy == Policy::Idle;
-        entry.curr.map_or(entry.nr_running == 0, idles)
+        entry.curr.map_or(self.is_free(cpu), idles)
     }
 
     pub(crate) fn is_free(&self, cpu: CpuId) -> bool {
         let entry = &self.cpus[cpu.index()];
-        entry.curr.is_none() && entry.nr_running == 0
+        entry.curr.is_none() && entry.nr_running == 0 && entry.wake_list.is_empty()
     }
 
     pub(crate) fn is_core_free(&self, cpu: CpuId) -> bool {
