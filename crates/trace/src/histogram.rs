@@ -41,6 +41,27 @@ fn upper(bucket: usize) -> u64 {
     low + ((1u64 << shift) - 1)
 }
 
+/// The smallest value of a bucket.
+fn lower(bucket: usize) -> u64 {
+    if bucket == 0 { 0 } else { upper(bucket - 1) + 1 }
+}
+
+/// The distribution of counts by number of the bucket, in ascending order; those beyond the range are left out. `max` is as for
+/// [`Histogram::from_counts`].
+pub(crate) fn distribution_of(counts: impl Iterator<Item = (usize, u64)>, max: DurationNs) -> Distribution {
+    let mut buckets = Vec::new();
+    let mut last = 0;
+    for (at, count) in counts.filter(|(at, count)| *count > 0 && *at < BUCKETS) {
+        buckets.push(Bucket { le: DurationNs(upper(at)), count });
+        last = at;
+    }
+    // Only the last bucket with values reaches beyond the largest one.
+    if let Some(bucket) = buckets.last_mut() {
+        bucket.le = DurationNs(max.0.clamp(lower(last), upper(last)));
+    }
+    Distribution::new(buckets).expect("bounds ascend")
+}
+
 impl Histogram {
     /// Adds one value.
     pub fn record(&mut self, value: DurationNs) {
@@ -63,8 +84,7 @@ impl Histogram {
             *to = *from;
         }
         if let Some(last) = histogram.counts.iter().rposition(|count| *count > 0) {
-            let low = if last == 0 { 0 } else { upper(last - 1) + 1 };
-            histogram.max = max.0.clamp(low, upper(last));
+            histogram.max = max.0.clamp(lower(last), upper(last));
         }
         histogram
     }
@@ -85,13 +105,8 @@ impl Histogram {
 
     /// The buckets with values.
     pub fn distribution(&self) -> Distribution {
-        let full = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let bucket = |(at, count): (usize, &u64)| Bucket {
-            // Only the last bucket with values reaches beyond the largest one.
-            le: DurationNs(upper(at).min(self.max)),
-            count: *count,
-        };
-        Distribution::new(full.map(bucket).collect()).expect("bounds ascend up to the bucket of the maximum")
+        let reached = &self.counts[..=bucket(self.max)];
+        distribution_of(reached.iter().copied().enumerate(), DurationNs(self.max))
     }
 
     /// The smallest bucket bound that at least `permille` of the values do not

@@ -1,7 +1,7 @@
 //! Who waited how long, when and behind whom: the waits of each task for a CPU, streamed.
 
 use crate::distribution::Distribution;
-use crate::histogram::{BUCKETS, Histogram, SUB, bucket};
+use crate::histogram::{BUCKETS, SUB, bucket, distribution_of};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
 /// Stretches of tasks that are remembered of each CPU, to say who ran while a task waited. Chosen: more than the tasks
@@ -37,7 +37,7 @@ pub enum WaitKind {
     WakeupLatency,
 }
 
-/// The waits of a task, or of several: counts by length, and the longest ones. The buckets are those of [`Histogram`].
+/// The waits of a task, or of several: counts by length, and the longest ones. The buckets are those of [`crate::Histogram`].
 ///
 /// Memory grows with the range of the lengths alone.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub struct TaskWaits {
 }
 
 impl TaskWaits {
-    /// Waits that were counted elsewhere in the same buckets ([`Histogram::from_counts`]): all of them and those after a
+    /// Waits that were counted elsewhere in the same buckets ([`crate::Histogram::from_counts`]): all of them and those after a
     /// wakeup, with their lengths together and the longest ones. Buckets beyond the range are left out.
     pub fn from_counts(
         counts: impl Iterator<Item = (usize, [u64; 2])>,
@@ -156,9 +156,8 @@ impl TaskWaits {
     /// How the lengths are distributed; the same buckets as the whole run's.
     pub fn distribution(&self, kind: WaitKind) -> Distribution {
         let Some(longest) = self.longest(kind) else { return Distribution::default() };
-        let counts = std::iter::repeat_n(0, self.first)
-            .chain(self.counts.iter().map(|counts| u64::from(counts[kind as usize])));
-        Histogram::from_counts(&counts.collect::<Vec<_>>(), longest.length).distribution()
+        let counts = self.counts.iter().map(|counts| u64::from(counts[kind as usize]));
+        distribution_of((self.first..).zip(counts), longest.length)
     }
 }
 
@@ -213,6 +212,7 @@ impl Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::Histogram;
 
     fn wait(task: u32, length: u64) -> LongWait {
         let (task, cpu) = (TaskId(task), CpuId(0));
