@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         kconfig: [("CONFIG_HZ".to_string(), KconfigValue::Number(250))].into(),
         nr_cpus: 8,
         version: 7 << 16 | 3 << 8,
-        btf: btf.clone(),
+        btf: btf.clone().into(),
         ..KernelModel::default()
     };
     let mut failed = 0;

@@ -93,6 +93,23 @@ impl Function {
     }
 }
 
+/// Where compiled code finds the elements of an array map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
+pub(crate) struct ArrayPlace {
+    /// Address of the first one, on CPU 0 where each has its own.
+    pub(crate) base: u64,
+    /// Bytes from one to the next.
+    pub(crate) stride: u64,
+    /// How many there are.
+    pub(crate) entries: u32,
+    /// Bytes from those of one CPU to those of the next; 0 where all have the same.
+    pub(crate) cpu_stride: u64,
+}
+
+/// The object's arrays by the values that stand for them.
+pub(crate) type Arrays = BTreeMap<u64, ArrayPlace>;
+
 /// A checked and decoded program image. Immutable, and independent of any memory or host.
 #[derive(Clone, Debug)]
 pub struct Code {
@@ -101,6 +118,9 @@ pub struct Code {
     /// For each of `ops`, its slot in its function.
     slots: Vec<u32>,
     functions: Vec<Function>,
+    /// Where known, look-ups in arrays and the CPU's number may be compiled in line.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
+    pub(crate) arrays: Option<Arrays>,
     /// The same as machine code, once somebody asked for it; nothing where that cannot be.
     native: OnceLock<Option<Arc<Native>>>,
     /// Why it cannot.
@@ -281,6 +301,7 @@ pub struct CodeBuilder {
     /// Slots of all functions.
     slot_count: usize,
     wide_shifts: bool,
+    arrays: Option<Arrays>,
 }
 
 impl CodeBuilder {
@@ -295,6 +316,14 @@ impl CodeBuilder {
     #[must_use]
     pub fn wide_shifts(mut self, accept: bool) -> Self {
         self.wide_shifts = accept;
+        self
+    }
+
+    /// Lets look-ups in these arrays, and questions for the CPU's number, be compiled in line: their helpers have to be the
+    /// kernel's.
+    #[must_use]
+    pub(crate) fn in_line(mut self, arrays: Arrays) -> Self {
+        self.arrays = Some(arrays);
         self
     }
 
@@ -337,8 +366,8 @@ impl CodeBuilder {
     /// The first call of, or reference to, a function that was not added.
     pub fn build(self) -> Result<Code, CodeError> {
         let (native, not_compiled) = (OnceLock::new(), OnceLock::new());
-        let CodeBuilder { ops, slots, functions, .. } = self;
-        let mut code = Code { ops, slots, functions, native, not_compiled };
+        let CodeBuilder { ops, slots, functions, arrays, .. } = self;
+        let mut code = Code { ops, slots, functions, arrays, native, not_compiled };
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

@@ -60,11 +60,17 @@ pub const WORK_BYTES: u64 = 8;
 /// from its source).
 pub const CALLBACK_INSNS: u64 = 10;
 
+/// Helpers during which no page is taken away from a program: look-up and update in a map, clocks, random number, number of the
+/// CPU, current task and its pid, lock, unlock, task storage. Chosen: those that schedulers call between accesses by one
+/// pointer, and that call nothing back.
+pub const KEEPS_PAGES: [u32; 14] = [1, 2, 5, 7, 8, 14, 35, 93, 94, 118, 125, 156, 158, 160];
+
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
 /// A host may call back into the program with [`Vm::call`]. A fault that it returns ends the run; the engine adds
-/// place and count. It may take pages away from the program in a call of a helper or kernel function, never in
-/// [`Host::kernel_store`] or [`Host::kernel_load`]: a program's accesses around those may have been checked together.
+/// place and count. It may take pages away from the program in a call of a kernel function or of a helper that is none of
+/// [`KEEPS_PAGES`], never in [`Host::kernel_store`] or [`Host::kernel_load`]: a program's accesses around those may have
+/// been checked together.
 pub trait Host {
     /// Calls helper number `id` with r1 to r5; the result goes to r0.
     ///
@@ -84,6 +90,17 @@ pub trait Host {
     /// # Errors
     /// Ends the run.
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault>;
+
+    /// The number of the CPU that the program runs on, which stays the same for the length of a run.
+    fn current_cpu(&self) -> u32 {
+        0
+    }
+
+    /// So many look-ups in arrays and questions for the CPU's number have been answered in line, without a call of
+    /// [`Host::helper`]: told before any other call, and at the end of the run.
+    fn answered(&mut self, helpers: u64) {
+        let _ = helpers;
+    }
 
     /// Brings an object on pages marked [`crate::memory::Perm::LAZY`] up to date before a load at `addr`.
     ///

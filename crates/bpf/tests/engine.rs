@@ -1,7 +1,8 @@
 //! The engine seen from its host: calls, callbacks, counts, faults and their places.
 
+use schedlab_bpf::engine::KEEPS_PAGES;
 use schedlab_bpf::insn::op;
-use schedlab_bpf::memory::GUEST_LIMIT;
+use schedlab_bpf::memory::{GUEST_LIMIT, PAGE_SIZE};
 use schedlab_bpf::*;
 
 fn code(functions: &[(&str, &[Insn])]) -> Code {
@@ -362,4 +363,59 @@ fn what_is_checked_together_fails_as_each_would_alone() {
         }
     }
     assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?} failed and passed");
+}
+
+/// Takes the page away that the program uses.
+struct Taker(GuestAddr);
+
+impl Host for Taker {
+    fn helper(&mut self, id: u32, _args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        assert!(!KEEPS_PAGES.contains(&id));
+        vm.mem.unmap(self.0, PAGE_SIZE);
+        Ok(0)
+    }
+
+    fn kfunc(&mut self, _index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.helper(0, args, vm)
+    }
+
+    fn kernel_store(
+        &mut self,
+        addr: GuestAddr,
+        _size: u8,
+        _value: u64,
+        _vm: &mut Vm<'_>,
+    ) -> Result<(), Fault> {
+        Err(Fault::unsupported(format!("{addr}")))
+    }
+}
+
+#[test]
+fn accesses_behind_a_call_that_takes_their_page_away_fail() {
+    for call in [Insn::call_helper(4), Insn::call_kfunc(0)] {
+        let insns = [
+            Insn::alu64_reg(op::MOV, 6, 1),
+            Insn::load(op::DW, 2, 6, 0),
+            Insn::load(op::DW, 2, 6, 8),
+            call,
+            Insn::load(op::DW, 0, 6, 0),
+            Insn::load(op::DW, 0, 6, 8),
+            Insn::exit(),
+        ];
+        let code = code(&[("f", &insns)]);
+        let mut mem = Memory::new().unwrap();
+        let mut faults = Vec::new();
+        for compiled in [false, true] {
+            let at = mem.map(PAGE_SIZE, Perm::READ_WRITE).unwrap();
+            let mut host = Taker(at);
+            let (func, args) = (FuncId(0), [at.0]);
+            let fault = match compiled {
+                false => Interpreter::new().run(&code, func, &args, &mut mem, &mut host, 100).unwrap_err(),
+                true => Compiler::new().run(&code, func, &args, &mut mem, &mut host, 100).unwrap_err(),
+            };
+            assert_eq!((fault.insns(), fault.location().unwrap().insn), (5, 4), "{fault}");
+            faults.push(fault.to_string());
+        }
+        assert_eq!(faults[0], faults[1]);
+    }
 }

@@ -160,6 +160,16 @@ impl Host for Join<'_> {
         (own.run)(Caller::new(self, vm), args)
     }
 
+    #[inline(always)]
+    fn current_cpu(&self) -> u32 {
+        self.k.ctx().cpu.0
+    }
+
+    #[inline(always)]
+    fn answered(&mut self, helpers: u64) {
+        self.k.charge(self.state.helper_cost * helpers);
+    }
+
     fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
         self.state.freshen(addr, self.k, mem)
     }

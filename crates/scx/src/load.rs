@@ -100,7 +100,7 @@ fn kernel(machine: &Machine) -> KernelModel {
         ("CONFIG_LOCALVERSION", KconfigValue::Text("-schedlab".into())),
     ];
     KernelModel {
-        btf: kernel_model::build(kfunc::all().map(|kfunc| kfunc.prototype)),
+        btf: kernel_model::types(),
         kfuncs: names.collect(),
         helpers: BTreeSet::new(),
         helper_arguments: (0..HELPERS)

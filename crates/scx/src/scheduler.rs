@@ -1,23 +1,21 @@
 //! A loaded sched_ext object as a scheduler of the simulation.
 
-use crate::callbacks::{OP_COUNT, OPS};
+mod callbacks;
+mod results;
+
+use crate::callbacks::OP_COUNT;
 use crate::contents::{Global, MapTypes};
 use crate::guest::Guest;
-use crate::helpers::Message;
-use crate::join::{Join, TASK_PT_REGS};
+use crate::join::Join;
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::ReadyProgram;
 use crate::state::State;
-use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
+use schedlab_base::{CpuId, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
-use schedlab_bpf::insn::{Insn, op};
 use schedlab_bpf::link::{Image, ImageVariable};
-use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
-use schedlab_sim::{
-    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePointKind, TracePoints,
-};
-use schedlab_trace::{CallbackCost, ExitKind, ExitRecord, Priorities, PriorityCourse};
+use schedlab_sim::{Kernel, OpKind, OpsInfo, TracePointKind, TracePoints};
+use schedlab_trace::{ExitKind, ExitRecord, Priorities};
 
 /// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
 /// hundred instructions each, a hundred times over; the kernel itself has no such limit, but a watchdog.
@@ -48,7 +46,7 @@ pub struct BpfScheduler {
     pub(crate) integers: Vec<(String, u64)>,
     /// Tables and where they are, by name.
     pub(crate) tables: Vec<(String, ImageVariable)>,
-    /// The counter of [`SchedExt::mark`].
+    /// The counter of [`schedlab_sim::SchedExt::mark`].
     pub(crate) mark: Option<GuestAddr>,
     /// What user space writes while the scheduler runs, in order of time.
     pub(crate) writes: Vec<Write>,
@@ -110,55 +108,6 @@ impl std::fmt::Debug for BpfScheduler {
 }
 
 impl BpfScheduler {
-    /// The scheduler's own counters ([`schedlab_bpf::object::Object::counters`]) as they are now, in order of name.
-    pub fn counters(&self) -> Vec<(String, u64)> {
-        let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
-        self.counters.iter().filter_map(read).collect()
-    }
-
-    /// The object's other integers ([`schedlab_bpf::object::Object::integers`]) that are not what they were when it was loaded,
-    /// in order of name; negative ones as two's complement.
-    pub fn changed_integers(&self) -> Vec<(String, u64)> {
-        let now = |(name, before): &(String, u64)| {
-            let now = self.variable(name).ok().filter(|now| now != before)?;
-            Some((name.clone(), now))
-        };
-        self.integers.iter().filter_map(now).collect()
-    }
-
-    /// The bytes of the scheduler's tables ([`schedlab_bpf::object::Object::tables`]) as they are now, in order of name.
-    pub fn tables(&self) -> Vec<(String, Vec<u8>)> {
-        let read = |(name, place): &(String, ImageVariable)| {
-            Some((name.clone(), self.mem.slice(place.addr, place.size).ok()?.to_vec()))
-        };
-        self.tables.iter().filter_map(read).collect()
-    }
-
-    /// Passes through `schedule()` in which the counter of this name rises are marked.
-    ///
-    /// # Errors
-    /// A sentence: no such counter, and which there are.
-    pub fn mark_by(&mut self, counter: &str) -> Result<(), String> {
-        let found = self.counters.iter().find(|(name, _)| name == counter);
-        self.mark = Some(found.map(|&(_, addr)| addr).ok_or_else(|| {
-            let names: Vec<&str> = self.counters.iter().map(|(name, _)| name.as_str()).collect();
-            let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
-            format!("no counter named '{counter}'; it has: {known}")
-        })?);
-        Ok(())
-    }
-
-    /// Watches the priorities of tasks from now on. False: the object does not show them.
-    pub fn watch_priorities(&mut self) -> bool {
-        self.priorities = self.priority_place.map(PriorityWatch::new);
-        self.priorities.is_some()
-    }
-
-    /// How the priorities of tasks went, by [`TaskId`]; nothing where nobody watched.
-    pub fn priorities(&self) -> &[PriorityCourse] {
-        self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
-    }
-
     /// Takes a look at a task's priority after a callback.
     #[cold]
     fn look_at_priority(&mut self, k: &Kernel, op: OpKind, task: TaskId) {
@@ -172,53 +121,6 @@ impl BpfScheduler {
             let what = (k.ctx().now, task, running);
             watch.look(what, slot, &mut self.state.runtime.maps, &self.image, &mut self.mem);
         }
-    }
-
-    /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
-    pub fn messages(&self) -> (&[Message], u64) {
-        (&self.state.messages.lines, self.state.messages.count)
-    }
-
-    /// What the callbacks that were called cost so far, in the order of `struct sched_ext_ops`; timers and trace points last.
-    pub fn callback_costs(&self) -> Vec<CallbackCost> {
-        let named =
-            OPS.iter().map(|(op, name, cid_name)| (*op, if self.cid_form { *cid_name } else { *name }));
-        let all = named.chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
-        let cost = |(op, name): (OpKind, &str)| {
-            let Cost { calls, insns, time } = self.costs[op as usize];
-            CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
-        };
-        all.map(cost).filter(|cost| cost.calls > 0).collect()
-    }
-
-    /// Records that programs put into ring buffers and that were taken out for the reader there is not.
-    pub fn ring_records(&self) -> u64 {
-        self.state.rings.records
-    }
-
-    /// A global variable, or an element or member of one (`counts[3]`), as a number.
-    ///
-    /// # Errors
-    /// A sentence: no such variable, or not a number.
-    pub fn variable(&self, path: &str) -> Result<u64, String> {
-        self.image.read_variable(path, &self.mem)
-    }
-
-    /// A member (`.base.pid`) of the object's struct `name` that lies in its arena, where `pointer`, a value that
-    /// [`BpfScheduler::variable`] or this function gave, points to.
-    ///
-    /// # Errors
-    /// A sentence: no such struct or member, not a number, or nothing in the arena at that place.
-    pub fn arena_member(&self, name: &str, pointer: u64, path: &str) -> Result<u64, String> {
-        // Arena pointers differ in their high halves: the object's own view and the user's.
-        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
-        self.image.read_member(name, addr, path, &self.mem)
-    }
-
-    /// A copy of `len` bytes of the object's arena where `pointer`, as above, points to; nothing outside of it.
-    pub fn arena_bytes(&self, pointer: u64, len: u64) -> Option<Vec<u8>> {
-        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
-        self.mem.slice(addr, len).ok().map(<[u8]>::to_vec)
     }
 
     /// Runs one program (the core has charged the call itself) with the arguments that a kernel's trampoline would
@@ -435,300 +337,5 @@ impl BpfScheduler {
             self.mem.write_u64(regs.offset(self.state.offsets.regs.ax), ret as u64).ok()?;
         }
         Some(regs.0)
-    }
-}
-
-impl SchedExt for BpfScheduler {
-    fn info(&self) -> &OpsInfo {
-        &self.info
-    }
-
-    fn wants(&self) -> TracePoints {
-        self.wants
-    }
-
-    fn reads_registers(&self) -> bool {
-        let reads = |insn: &Insn| {
-            insn.code == op::CALL_K && insn.src == op::CALL_HELPER && insn.imm as u32 == TASK_PT_REGS
-        };
-        self.image.functions.iter().any(|function| function.insns.iter().any(reads))
-    }
-
-    fn user_times(&self) -> Vec<TimeNs> {
-        self.writes.iter().map(|write| write.at).collect()
-    }
-
-    fn user_turn(&mut self, turn: usize) {
-        let write = &self.writes[turn];
-        let written = self.mem.write(write.addr, &write.bytes);
-        debug_assert!(written.is_ok(), "the variable has this place since the object was linked");
-    }
-
-    fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
-        let table = self.state.tasks.fd_table();
-        crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
-            .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
-        self.state.tasks.show_system(k, &mut self.mem).expect("the system's tasks are mapped");
-        self.run_programs(k)?;
-        if let Some(func) = self.extra.init_cids {
-            let r0 = self.run(k, func, OpKind::Init, &[]);
-            Self::outcome(r0)?;
-        }
-        let r0 = self.call(k, OpKind::Init, &[]);
-        Self::outcome(r0)?;
-        self.state.initialized = self.ops[OpKind::Init as usize].is_some();
-        self.init_cgroup(k)
-    }
-
-    fn exit(&mut self, k: &mut Kernel, exit: &ExitRecord) {
-        if let Some(func) = self.extra.cgroup_exit {
-            let root = self.state.tasks.cgroup().0;
-            self.run(k, func, OpKind::Exit, &[root]);
-        }
-        let info =
-            self.guest.write_exit_info(&self.state.offsets, exit, k, self.state.initialized, &mut self.mem);
-        self.call(k, OpKind::Exit, &[info]);
-    }
-
-    fn init_task(&mut self, k: &mut Kernel, task: TaskId, fork: bool) -> Result<(), i32> {
-        let Some(pointer) = self.task(k, task) else { return Err(schedlab_sim::flags::errno::ENOMEM) };
-        let cgroup = self.state.tasks.cgroup();
-        let args = self.guest.write_init_task_args(fork, cgroup, &mut self.mem);
-        let r0 = self.call(k, OpKind::InitTask, &[pointer, args]);
-        Self::outcome(r0)?;
-        let disallow = self.state.tasks.disallow_at(GuestAddr(pointer));
-        if self.mem.read_u8(disallow).is_ok_and(|flag| flag != 0) {
-            let task = k.task(task);
-            let who = format!("{}[{}] during fork", task.name(), task.pid);
-            k.error(ExitKind::Error, format!("ops.init_task() set task->scx.disallow for {who}"));
-        }
-        Ok(())
-    }
-
-    fn exit_task(&mut self, k: &mut Kernel, task: TaskId, cancelled: bool) {
-        if self.ops[OpKind::ExitTask as usize].is_some()
-            && let Some(pointer) = self.task(k, task)
-        {
-            let args = self.guest.write_exit_task_args(cancelled, &mut self.mem);
-            self.call(k, OpKind::ExitTask, &[pointer, args]);
-        }
-        // What a program still points at stays as the task was last.
-        k.hide_task(task);
-        self.state.forget_task(task);
-    }
-
-    fn run_begins(&mut self) {
-        self.costs = Default::default();
-    }
-
-    fn task_gone(&mut self, task: TaskId) {
-        self.state.forget_task(task);
-    }
-
-    fn enable(&mut self, k: &mut Kernel, task: TaskId) {
-        let args = self.guest.enable_args.0;
-        let mask = k.task(task).cpus_allowed;
-        if self.cid_form {
-            self.guest.write_cmask(&self.state.cids, &mask, &mut self.mem);
-        }
-        self.call_task(k, OpKind::Enable, task, args);
-        if self.cid_form {
-            // The kernel follows up with the mask, so that it need not be read in two places.
-            self.set_cpumask(k, task, &mask);
-        }
-    }
-
-    fn disable(&mut self, k: &mut Kernel, task: TaskId) {
-        self.call_task(k, OpKind::Disable, task, 0);
-    }
-
-    fn select_cpu(&mut self, k: &mut Kernel, task: TaskId, prev_cpu: CpuId, wake_flags: u64) -> i32 {
-        let prev = self.cpu_number(prev_cpu);
-        let Some(chosen) = self.call_about(k, OpKind::SelectCpu, task, prev, wake_flags) else {
-            return prev_cpu.0 as i32;
-        };
-        let chosen = chosen as u32 as i32;
-        if !self.cid_form {
-            return chosen;
-        }
-        self.state.cids.cpu(chosen).map_or(-1, |cpu| cpu.0 as i32)
-    }
-
-    fn enqueue(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {
-        self.call_task(k, OpKind::Enqueue, task, enq_flags);
-    }
-
-    fn dequeue(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {
-        self.call_task(k, OpKind::Dequeue, task, deq_flags);
-    }
-
-    fn dispatch(&mut self, k: &mut Kernel, cpu: CpuId, prev: Option<TaskId>) {
-        if let Some(pointer) = self.optional(k, prev) {
-            let cpu = self.cpu_number(cpu);
-            self.call(k, OpKind::Dispatch, &[cpu, pointer]);
-        }
-        if let (true, Some(prev)) = (self.priorities.is_some(), prev) {
-            self.look_at_priority(k, OpKind::Dispatch, prev);
-        }
-    }
-
-    fn tick(&mut self, k: &mut Kernel, task: TaskId) {
-        self.call_task(k, OpKind::Tick, task, 0);
-    }
-
-    fn runnable(&mut self, k: &mut Kernel, task: TaskId, enq_flags: u64) {
-        self.call_task(k, OpKind::Runnable, task, enq_flags);
-    }
-
-    fn running(&mut self, k: &mut Kernel, task: TaskId) {
-        self.call_task(k, OpKind::Running, task, 0);
-    }
-
-    fn stopping(&mut self, k: &mut Kernel, task: TaskId, runnable: bool) {
-        self.call_task(k, OpKind::Stopping, task, u64::from(runnable));
-    }
-
-    fn quiescent(&mut self, k: &mut Kernel, task: TaskId, deq_flags: u64) {
-        self.call_task(k, OpKind::Quiescent, task, deq_flags);
-    }
-
-    fn yield_task(&mut self, k: &mut Kernel, from: TaskId, to: Option<TaskId>) -> bool {
-        match self.optional(k, to) {
-            Some(to) => self.call_task(k, OpKind::Yield, from, to) & 1 != 0,
-            None => false,
-        }
-    }
-
-    fn core_sched_before(&mut self, k: &mut Kernel, a: TaskId, b: TaskId) -> bool {
-        match self.task(k, b) {
-            Some(b) => self.call_task(k, OpKind::CoreSchedBefore, a, b) & 1 != 0,
-            None => false,
-        }
-    }
-
-    fn set_weight(&mut self, k: &mut Kernel, task: TaskId, weight: Weight) {
-        self.call_task(k, OpKind::SetWeight, task, u64::from(weight.0));
-    }
-
-    fn set_cpumask(&mut self, k: &mut Kernel, task: TaskId, mask: &CpuMask) {
-        if self.ops[OpKind::SetCpumask as usize].is_none() {
-            return;
-        }
-        let argument = match self.cid_form {
-            true => self.guest.write_cmask(&self.state.cids, mask, &mut self.mem),
-            false => self.guest.write_cpumask(mask, &mut self.mem),
-        };
-        self.call_task(k, OpKind::SetCpumask, task, argument);
-    }
-
-    fn update_idle(&mut self, k: &mut Kernel, cpu: CpuId, idle: bool) {
-        let cpu = self.cpu_number(cpu);
-        self.call(k, OpKind::UpdateIdle, &[cpu, u64::from(idle)]);
-    }
-
-    fn cpu_acquire(&mut self, k: &mut Kernel, cpu: CpuId) {
-        self.call(k, OpKind::CpuAcquire, &[u64::from(cpu.0), 0]);
-    }
-
-    fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {
-        if let Some(task) = self.optional(k, task) {
-            let args = self.guest.write_release_args(reason, task, &mut self.mem);
-            self.call(k, OpKind::CpuRelease, &[u64::from(cpu.0), args]);
-        }
-    }
-
-    fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {
-        let cpu = self.cpu_number(cpu);
-        self.call(k, OpKind::CpuOnline, &[cpu]);
-    }
-
-    fn cpu_offline(&mut self, k: &mut Kernel, cpu: CpuId) {
-        let cpu = self.cpu_number(cpu);
-        self.call(k, OpKind::CpuOffline, &[cpu]);
-    }
-
-    fn dump(&mut self, k: &mut Kernel, exit: &ExitRecord) {
-        let context = self.dump_context(k, exit);
-        self.call(k, OpKind::Dump, &[context]);
-        self.end_dump(k);
-    }
-
-    fn dump_cpu(&mut self, k: &mut Kernel, exit: &ExitRecord, cpu: CpuId, idle: bool) {
-        let (context, cpu) = (self.dump_context(k, exit), self.cpu_number(cpu));
-        self.call(k, OpKind::DumpCpu, &[context, cpu, u64::from(idle)]);
-        self.end_dump(k);
-    }
-
-    fn dump_task(&mut self, k: &mut Kernel, exit: &ExitRecord, task: TaskId) {
-        if let Some(pointer) = self.task(k, task) {
-            let context = self.dump_context(k, exit);
-            self.call(k, OpKind::DumpTask, &[context, pointer]);
-            self.end_dump(k);
-        }
-    }
-
-    fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
-        let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
-        self.enter(k, due.func, OpKind::Timer, due.args);
-        self.state.timer_done();
-    }
-
-    fn source(&self, site: u32) -> Option<String> {
-        let at = self.image.code.location(site);
-        let line = self.image.calling_line(&at)?;
-        Some(format!("BPF program {}: {line}", at.function))
-    }
-
-    fn mark(&self) -> u64 {
-        self.mark.and_then(|addr| self.mem.read_u64(addr).ok()).unwrap_or(0)
-    }
-
-    fn tracepoint(&mut self, k: &mut Kernel, point: &TracePoint) {
-        let kind = point.kind();
-        if self.tracing[kind as usize].is_empty() {
-            return;
-        }
-        if let Some(args) = self.trace_args(k, point) {
-            self.trace(k, kind, &args);
-        }
-    }
-}
-
-impl BpfScheduler {
-    /// The typed arguments of a trace point (kernel: include/trace/events/sched.h, syscalls.h).
-    fn trace_args(&mut self, k: &mut Kernel, point: &TracePoint) -> Option<[u64; 4]> {
-        let idle = self.state.tasks.idle(k.ctx().cpu).0;
-        let mut or_idle = |k: &mut Kernel, task: Option<TaskId>| match task {
-            Some(task) => self.task(k, task),
-            None => Some(idle),
-        };
-        Some(match *point {
-            TracePoint::SchedSwitch { preempt, prev, next, prev_state } => {
-                [u64::from(preempt), or_idle(k, prev)?, or_idle(k, next)?, u64::from(prev_state)]
-            }
-            TracePoint::SchedWaking { task }
-            | TracePoint::SchedWakeup { task }
-            | TracePoint::SchedWakeupNew { task } => [self.task(k, task)?, 0, 0, 0],
-            TracePoint::SchedMigrateTask { task, dest } => [self.task(k, task)?, u64::from(dest.0), 0, 0],
-            TracePoint::SchedProcessFork { parent, child } => {
-                let shell = self.state.tasks.shell().0;
-                let parent = match parent {
-                    Some(parent) => self.task(k, parent)?,
-                    None => shell,
-                };
-                [parent, self.task(k, child)?, 0, 0]
-            }
-            TracePoint::SchedProcessExit { task, group_dead } => {
-                [self.task(k, task)?, u64::from(group_dead), 0, 0]
-            }
-            TracePoint::SchedProcessExec { task } => {
-                let pid = k.task(task).pid;
-                [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]
-            }
-            TracePoint::SysEnter { nr, args } => [self.write_regs(k, (nr, args), None)?, nr as u64, 0, 0],
-            TracePoint::SysExit { nr, args, ret } => {
-                [self.write_regs(k, (nr, args), Some(ret))?, ret as u64, 0, 0]
-            }
-        })
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct State {
 /// The kernel's side of a state: all that does not depend on the object.
 pub(crate) struct KernelState {
     pub(crate) offsets: Offsets,
-    btf: Btf,
+    btf: Arc<Btf>,
     tasks: Tasks,
     cpus: Cpus,
     nr_cpus: usize,
@@ -73,7 +73,11 @@ pub(crate) struct KernelState {
 
 impl KernelState {
     /// Puts the kernel's objects into guest memory.
-    pub(crate) fn new(mem: &mut Memory, btf: &Btf, machine: &Machine) -> Result<KernelState, MemoryError> {
+    pub(crate) fn new(
+        mem: &mut Memory,
+        btf: &Arc<Btf>,
+        machine: &Machine,
+    ) -> Result<KernelState, MemoryError> {
         let offsets = Offsets::new(btf);
         let nr_cpus = machine.cpu_count();
         let tasks = Tasks::new(mem, &offsets, nr_cpus)?;
@@ -132,7 +136,7 @@ impl KernelState {
             reads_preempt_count: false,
             initialized: false,
             dump_text: String::new(),
-            btf: Arc::new(btf),
+            btf,
         }
     }
 }

@@ -28,20 +28,23 @@ impl<'a> Words<'a> {
 
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8], LoadError> {
         let end = self.at.checked_add(n).filter(|&e| e <= self.bytes.len());
-        let Some(end) = end else {
-            return Err(LoadError::malformed(
-                self.place,
-                format!("ends inside a record at byte {}", self.at),
-            ));
-        };
+        let Some(end) = end else { return Err(self.ends()) };
         let out = &self.bytes[self.at..end];
         self.at = end;
         Ok(out)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, LoadError> {
-        let b = self.take(4)?;
-        Ok(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        let rest = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
+        let Some(word) = rest else { return Err(self.ends()) };
+        self.at += size_of::<u32>();
+        Ok(u32::from_le_bytes(*word))
+    }
+
+    #[cold]
+    fn ends(&self) -> LoadError {
+        LoadError::malformed(self.place, format!("ends inside a record at byte {}", self.at))
     }
 }
 
@@ -81,7 +84,8 @@ impl Btf {
             let place = || format!("section .BTF, type {}", id.0);
             let most =
                 if matches!(ty.kind, Kind::DeclTag(..) | Kind::TypeTag(_)) { TAG_BYTES } else { NAME_BYTES };
-            for name in std::iter::once(ty.name).chain(inner_names(&ty.kind)) {
+            let inner = (0..).map_while(|index| inner_name(&ty.kind, index));
+            for name in std::iter::once(ty.name).chain(inner) {
                 let rest = self.strings.get(name as usize..).unwrap_or_default();
                 let within = &rest[..rest.len().min(most.most_len() + 1)];
                 // Without an end within the limit it is longer, as the last string has an end.
@@ -108,27 +112,35 @@ impl Btf {
             }
         }
         let mut depth = vec![UNSEEN; self.types.len()];
+        let mut stack = Vec::new();
         for (id, _) in self.iter() {
-            self.check_nesting(id, &mut depth)?;
+            self.check_nesting(id, &mut depth, &mut stack)?;
         }
         Ok(())
     }
 
-    /// Depth-first over by-value references with an explicit stack, as a hostile file may nest deeply.
+    /// Depth-first over by-value references with an explicit stack, as a hostile file may nest deeply: types on the way,
+    /// which of their references comes next, and how deep those before it nest.
     ///
     /// Afterwards every by-value walk from any type ends within [`MAX_DEPTH`] steps, so others may recurse.
-    fn check_nesting(&self, root: TypeId, depth: &mut [u16]) -> Result<(), LoadError> {
-        let mut stack = vec![(root, by_value(self.kind(root)).into_iter(), 0u16)];
+    fn check_nesting(
+        &self,
+        root: TypeId,
+        depth: &mut [u16],
+        stack: &mut Vec<(TypeId, usize, u16)>,
+    ) -> Result<(), LoadError> {
         if depth[root.0 as usize] != UNSEEN {
             return Ok(());
         }
         depth[root.0 as usize] = ON_PATH;
-        while let Some((id, inner, deepest)) = stack.last_mut() {
-            if let Some(child) = inner.next() {
+        stack.push((root, 0, 0));
+        while let Some((id, next, deepest)) = stack.last_mut() {
+            if let Some(child) = by_value(self.kind(*id), *next) {
+                *next += 1;
                 match depth[child.0 as usize] {
                     UNSEEN => {
                         depth[child.0 as usize] = ON_PATH;
-                        stack.push((child, by_value(self.kind(child)).into_iter(), 0));
+                        stack.push((child, 0, 0));
                     }
                     ON_PATH => return Err(bad(format!("type {} contains itself", child.0))),
                     known => *deepest = (*deepest).max(known),
@@ -288,49 +300,44 @@ fn read_datasec(w: &mut Words, size: u32, count: u32) -> Result<Datasec, LoadErr
     Ok(Datasec { size, vars })
 }
 
-/// The names inside a type: of members, values and parameters.
-fn inner_names(kind: &Kind) -> Box<dyn Iterator<Item = u32> + '_> {
+/// The names inside a type, one by one: of members, values and parameters.
+fn inner_name(kind: &Kind, index: usize) -> Option<u32> {
     match kind {
-        Kind::Struct(c) | Kind::Union(c) => Box::new(c.members.iter().map(|member| member.name)),
-        Kind::Enum(e) | Kind::Enum64(e) => Box::new(e.values.iter().map(|value| value.name)),
-        Kind::FuncProto(p) => Box::new(p.params.iter().map(|param| param.name)),
-        _ => Box::new(std::iter::empty()),
+        Kind::Struct(c) | Kind::Union(c) => c.members.get(index).map(|member| member.name),
+        Kind::Enum(e) | Kind::Enum64(e) => e.values.get(index).map(|value| value.name),
+        Kind::FuncProto(p) => p.params.get(index).map(|param| param.name),
+        _ => None,
     }
 }
 
 /// Every type that this shape names.
-pub(super) fn references(kind: &Kind) -> Vec<TypeId> {
+pub(super) fn references(kind: &Kind) -> impl Iterator<Item = TypeId> + '_ {
+    (0..).map_while(|index| reference(kind, index))
+}
+
+fn reference(kind: &Kind, index: usize) -> Option<TypeId> {
     match kind {
-        Kind::Void | Kind::Int(_) | Kind::Enum(_) | Kind::Enum64(_) | Kind::Fwd(_) | Kind::Float(_) => {
-            Vec::new()
-        }
-        Kind::Ptr(t)
-        | Kind::Typedef(t)
-        | Kind::Volatile(t)
-        | Kind::Const(t)
-        | Kind::Restrict(t)
-        | Kind::Func(t, _)
-        | Kind::Var(t, _)
-        | Kind::DeclTag(t, _)
-        | Kind::TypeTag(t) => vec![*t],
-        Kind::Array(a) => vec![a.elem, a.index],
-        Kind::Struct(c) | Kind::Union(c) => c.members.iter().map(|m| m.ty).collect(),
-        Kind::FuncProto(p) => std::iter::once(p.ret).chain(p.params.iter().map(|p| p.ty)).collect(),
-        Kind::Datasec(d) => d.vars.iter().map(|v| v.ty).collect(),
+        Kind::Void | Kind::Int(_) | Kind::Enum(_) | Kind::Enum64(_) | Kind::Fwd(_) | Kind::Float(_) => None,
+        Kind::Ptr(t) | Kind::Func(t, _) | Kind::DeclTag(t, _) => (index == 0).then_some(*t),
+        Kind::Array(a) => [a.elem, a.index].get(index).copied(),
+        Kind::FuncProto(p) if index == 0 => Some(p.ret),
+        Kind::FuncProto(p) => p.params.get(index - 1).map(|p| p.ty),
+        Kind::Datasec(d) => d.vars.get(index).map(|v| v.ty),
+        _ => by_value(kind, index),
     }
 }
 
-/// The types whose storage is part of this one's.
-fn by_value(kind: &Kind) -> Vec<TypeId> {
+/// The types whose storage is part of this one's, one by one.
+fn by_value(kind: &Kind, index: usize) -> Option<TypeId> {
     match kind {
         Kind::Typedef(t)
         | Kind::Volatile(t)
         | Kind::Const(t)
         | Kind::Restrict(t)
         | Kind::TypeTag(t)
-        | Kind::Var(t, _) => vec![*t],
-        Kind::Array(a) => vec![a.elem],
-        Kind::Struct(c) | Kind::Union(c) => c.members.iter().map(|m| m.ty).collect(),
-        _ => Vec::new(),
+        | Kind::Var(t, _) => (index == 0).then_some(*t),
+        Kind::Array(a) => (index == 0).then_some(a.elem),
+        Kind::Struct(c) | Kind::Union(c) => c.members.get(index).map(|m| m.ty),
+        _ => None,
     }
 }

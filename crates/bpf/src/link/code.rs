@@ -97,7 +97,7 @@ pub(super) fn link_code(
     let core: Vec<_> = work.linked.iter().map(|(f, core)| (f.insns.as_slice(), core)).collect();
     let probes = walked::probe_marks(&core, &linker.kfuncs, &linker.steps);
     linker.steps.check(|| "code".to_string())?;
-    let mut builder = CodeBuilder::new();
+    let mut builder = CodeBuilder::new().in_line(linker.maps.arrays());
     let mut functions = Vec::new();
     for ((mut function, _), probe_mem) in work.linked.into_iter().zip(probes) {
         function.probe_mem = probe_mem.clone();

@@ -31,12 +31,13 @@ use crate::memory::{GuestAddr, Memory};
 use crate::object::{MapType, Object, ProgramKind};
 use crate::settings::root_of;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What an object is loaded against: the kernel as far as objects can see it.
 #[derive(Debug, Clone, Default)]
 pub struct KernelModel {
     /// The kernel's types: structs that CO-RE looks into, enumerations, prototypes of kernel functions.
-    pub btf: Btf,
+    pub btf: Arc<Btf>,
     /// Kernel functions that the host implements, by name.
     pub kfuncs: BTreeSet<String>,
     /// Helpers that the host implements beyond [`crate::helpers`]' own, by number.
@@ -89,7 +90,7 @@ pub struct Image {
     /// What helpers work on.
     pub runtime: Runtime,
     /// The object's types, for reading variables.
-    pub types: Btf,
+    pub types: Arc<Btf>,
 }
 
 /// What generic helpers work on while the image runs.
@@ -316,7 +317,7 @@ impl<'a> Linker<'a> {
             struct_ops,
             variables,
             runtime: Runtime { maps: self.maps, traps: self.traps, timers: Timers::default(), irq_depth: 0 },
-            types: self.object.btf().clone(),
+            types: self.object.btf.clone(),
         })
     }
 

@@ -24,7 +24,7 @@ pub(crate) use special::find_in as find_special;
 pub use special::{Special, SpecialKind};
 
 use crate::btf::Btf;
-use crate::code::FuncId;
+use crate::code::{ArrayPlace, Arrays, FuncId};
 use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
 use crate::object::{MapDef, MapType};
 use hash::HashStore;
@@ -282,6 +282,20 @@ impl MapTable {
     /// The value by which programs refer to the map.
     pub fn handle(&self, id: MapId) -> GuestAddr {
         self.handles.offset(HANDLE_STRIDE * u64::from(id.0))
+    }
+
+    /// Where the elements of all arrays lie, by the values that stand for the maps.
+    pub(crate) fn arrays(&self) -> Arrays {
+        let place = |(id, map): (MapId, &Map)| {
+            let (base, stride, cpu_stride) = match map.store {
+                Store::Array { base, stride } => (base, stride, 0),
+                Store::PercpuArray { base, stride, cpu_stride } => (base, stride, cpu_stride),
+                _ => return None,
+            };
+            let place = ArrayPlace { base: base.0, stride, entries: map.max_entries, cpu_stride };
+            Some((self.handle(id).0, place))
+        };
+        self.iter().filter_map(place).collect()
     }
 
     /// The map that a program's value refers to.

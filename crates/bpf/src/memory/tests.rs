@@ -1,6 +1,7 @@
 //! Tests of the guest address space.
 
 use super::*;
+use crate::fault::FaultKind;
 
 fn memory() -> Memory {
     Memory::new().expect("8 GiB of address space")

@@ -28,6 +28,7 @@ use crate::error::LoadError;
 use crate::limits::OBJECT_BYTES;
 use elf::Elf;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Names of the variables in which objects expect their loader to put the number of CPUs.
 pub const CPU_COUNTS: [&str; 8] = [
@@ -61,7 +62,7 @@ pub struct Counter<'a> {
 pub struct Object {
     pub(crate) file: String,
     pub(crate) elf: Elf,
-    pub(crate) btf: Btf,
+    pub(crate) btf: Arc<Btf>,
     pub(crate) ext: BtfExt,
     pub(crate) code: Vec<CodeSection>,
     programs: Vec<Program>,
@@ -71,6 +72,8 @@ pub struct Object {
     by_name: BTreeMap<String, usize>,
     /// What the object says of its tunables, by name.
     descriptions: BTreeMap<String, Description>,
+    /// The first tag of each variable that has one, by its name.
+    tags: BTreeMap<String, String>,
     externs: Vec<Extern>,
     struct_ops: Vec<StructOpsVar>,
 }
@@ -117,12 +120,13 @@ impl Object {
         let variables = data::variables(&elf, &btf);
         let by_name = by_name(&variables);
         let descriptions = tunables::descriptions(&btf, &variables)?;
+        let tags = btf.variable_tags().into_iter().map(|(name, tag)| (name.into(), tag.into())).collect();
         let externs = data::externs(&elf, &btf)?;
         let struct_ops = data::struct_ops(&elf, &btf)?;
         Ok(Object {
             file: String::new(),
             elf,
-            btf,
+            btf: Arc::new(btf),
             ext,
             code,
             programs,
@@ -130,6 +134,7 @@ impl Object {
             variables,
             by_name,
             descriptions,
+            tags,
             externs,
             struct_ops,
         })
@@ -176,10 +181,10 @@ impl Object {
                 && v.ty.is_some_and(is_number)
         };
         let variables = self.variables.iter().filter(is_counter);
-        let tags = self.btf.variable_tags();
+        let meaning = |variable: &Variable| self.tags.get(&variable.name).map_or("", String::as_str);
         let mut counters: Vec<Counter<'_>> = variables
             .filter(|v| !CPU_COUNTS.contains(&v.name.as_str()) && self.description(v).is_none())
-            .map(|variable| Counter { variable, meaning: tags.get(variable.name.as_str()).unwrap_or(&"") })
+            .map(|variable| Counter { variable, meaning: meaning(variable) })
             .collect();
         counters.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
         counters

@@ -6,7 +6,6 @@
 
 use super::{Object, Variable};
 use crate::btf::{Kind, TypeId};
-use std::collections::BTreeMap;
 
 /// A table of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,21 +32,16 @@ impl Object {
     /// The object's tables, in order of name.
     pub fn tables(&self) -> Vec<Table<'_>> {
         let outside = |v: &&Variable| v.global && !v.section.starts_with(".rodata");
-        let tags = self.btf.variable_tags();
-        let mut tables: Vec<Table<'_>> = self
-            .variables
-            .iter()
-            .filter(outside)
-            .filter_map(|variable| self.table(variable, &tags))
-            .collect();
+        let mut tables: Vec<Table<'_>> =
+            self.variables.iter().filter(outside).filter_map(|variable| self.table(variable)).collect();
         tables.sort_by(|a, b| a.variable.name.cmp(&b.variable.name));
         tables
     }
 
-    fn table<'a>(&'a self, variable: &'a Variable, tags: &BTreeMap<&str, &'a str>) -> Option<Table<'a>> {
+    fn table<'a>(&'a self, variable: &'a Variable) -> Option<Table<'a>> {
         let Kind::Array(array) = self.btf.resolved(variable.ty?) else { return None };
         let Kind::Struct(row) = self.btf.resolved(array.elem) else { return None };
-        let meaning = tags.get(variable.name.as_str())?;
+        let meaning = self.tags.get(&variable.name)?;
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for member in row.members.iter().filter(|member| member.bitfield == 0) {
             let size = match self.btf.resolved(member.ty) {

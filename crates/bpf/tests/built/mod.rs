@@ -65,7 +65,7 @@ pub fn kernel() -> KernelModel {
         ]),
         version: 0x70300,
         nr_cpus: 2,
-        btf: types(false),
+        btf: types(false).into(),
         ..KernelModel::default()
     }
 }

@@ -11,8 +11,17 @@ mod types;
 
 pub(crate) use offsets::{Offsets, RqAt, TaskAt};
 
+use crate::kfunc;
 use reader::Reader;
 use schedlab_bpf::btf::Btf;
+use std::sync::{Arc, LazyLock};
+
+/// The types of the simulated kernel with its kernel functions, made when they are first asked for.
+pub(crate) fn types() -> Arc<Btf> {
+    static TYPES: LazyLock<Arc<Btf>> =
+        LazyLock::new(|| Arc::new(build(kfunc::all().map(|kfunc| kfunc.prototype))));
+    TYPES.clone()
+}
 
 /// The types of the simulated kernel, with a function for each of `prototypes` (C declarations of kernel functions).
 pub(crate) fn build<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {

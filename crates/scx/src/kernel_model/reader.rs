@@ -279,26 +279,37 @@ fn lay_out(fields: &[Field], union: bool) -> (Vec<MemberSpec<'_>>, u32, u32) {
     (specs, size.next_multiple_of(align), align)
 }
 
-/// The words and signs of a text.
+/// The words and signs of a text, each looked for once.
 struct Tokens<'a> {
     text: &'a str,
+    /// Where the next token begins, and its length: 0 at the end.
     at: usize,
+    len: usize,
+}
+
+/// Bytes of words; every other one is a sign of its own. The minus of a number is one, too.
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_'
 }
 
 impl<'a> Tokens<'a> {
     fn new(text: &'a str) -> Tokens<'a> {
-        let mut tokens = Tokens { text, at: 0 };
-        tokens.skip_blanks();
+        let mut tokens = Tokens { text, at: 0, len: 0 };
+        tokens.advance();
         tokens
     }
 
-    fn skip_blanks(&mut self) {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
+    /// Goes on to the token behind the present one.
+    fn advance(&mut self) {
+        let rest = &self.text.as_bytes()[self.at + self.len..];
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.at += self.len + blanks;
+        let word = rest[blanks..].iter().take_while(|byte| is_word(byte)).count();
+        self.len = word.max(usize::from(blanks < rest.len()));
     }
 
     fn at_end(&self) -> bool {
-        self.at == self.text.len()
+        self.len == 0
     }
 
     fn place(&self) -> String {
@@ -310,24 +321,19 @@ impl<'a> Tokens<'a> {
     }
 
     fn peek(&self) -> &'a str {
-        let rest = &self.text[self.at..];
-        let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        // Signs are one character each; the minus of a number stays with it.
-        let len = if word == 0 { usize::from(!rest.is_empty()) } else { word };
-        &rest[..len]
+        &self.text[self.at..self.at + self.len]
     }
 
     fn peek_second(&self) -> &'a str {
-        let mut ahead = Tokens { text: self.text, at: self.at };
-        ahead.next();
+        let mut ahead = Tokens { ..*self };
+        ahead.advance();
         ahead.peek()
     }
 
     fn next(&mut self) -> &'a str {
         let token = self.peek();
         assert!(!token.is_empty(), "{}: the text ends too early", self.place());
-        self.at += token.len();
-        self.skip_blanks();
+        self.advance();
         token
     }
 

@@ -6,15 +6,18 @@
 //! jump out of its middle gives back what it leaves out. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
 //! they are; they are kept over it only where something reads them later ([`Live`]).
 
-use super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
+mod access;
+mod arithmetic;
+mod jumps;
+
+use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
 use super::live::{ARGUMENTS, Live, Set};
-use super::plan::{Check, Group, Plan};
+use super::plan::Plan;
 use super::stubs::{CallStub, Stubs, behind, run, span, stubs};
-use super::{FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
-use crate::code::{Code, Op, OpCode, Reg};
-use crate::engine::{MAY_GOTO_LIMIT, Vm};
-use crate::insn::op;
-use crate::memory::{ARENA_BASE, FRAME_SIZE, Memory, PAGE_COUNT, PAGE_SIZE, Perm};
+use super::{CPU_NUMBER, FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
+use crate::code::{ArrayPlace, Arrays, Code, Op, OpCode, Reg};
+use crate::engine::{KEEPS_PAGES, MAY_GOTO_LIMIT, Vm};
+use crate::memory::{FRAME_SIZE, Memory, PAGE_COUNT, PAGE_SIZE};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
@@ -57,6 +60,8 @@ enum Rare {
     Copy { first: usize, end: usize },
     /// A jump out of a block, whose other operations have been counted.
     Leave { from: Label, count: i32, to: Label },
+    /// A look-up that finds nothing.
+    Null { from: Label, back: Label },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: usize, count: i32 },
 }
@@ -64,6 +69,7 @@ enum Rare {
 struct Emitter<'a> {
     asm: Asm,
     ops: &'a [Op],
+    arrays: Option<&'a Arrays>,
     /// By operation.
     labels: Vec<Label>,
     after: Vec<u32>,
@@ -96,6 +102,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let mut emitter = Emitter {
         asm,
         ops,
+        arrays: code.arrays.as_ref(),
         labels,
         after: after(&leaders)?,
         plan: Plan::new(code, &heads),
@@ -131,14 +138,14 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     Ok(Emitted { bytes: emitter.asm.finish()?, entries, after: emitter.after })
 }
 
-/// The operations that begin a block, which is counted at once: the heads of stretches, and what follows a loop, so that its
-/// passes do not count it and give it back.
+/// The operations that begin a block, which is counted at once: the heads of stretches, what follows a helper, which finds an
+/// exact count, and what follows a loop, so that its passes do not count it and give it back.
 fn leaders(code: &Code, heads: &[bool]) -> Vec<bool> {
     let mut leaders = heads.to_vec();
     for (pc, op) in code.ops.iter().enumerate() {
         let goes_back = op.target().is_some_and(|target| target <= pc);
         if let Some(next) = leaders.get_mut(pc + 1) {
-            *next |= goes_back;
+            *next |= goes_back || op.code == OpCode::CallHelper;
         }
     }
     leaders
@@ -155,15 +162,11 @@ fn heads(code: &Code) -> Vec<bool> {
         if let Some(target) = op.target() {
             heads[target] = true;
         }
-        heads[pc + 1] |= matches!(
-            op.code,
-            OpCode::CallHelper
-                | OpCode::CallKfunc
-                | OpCode::CallLocal
-                | OpCode::CallReg
-                | OpCode::Exit
-                | OpCode::Ja
-        );
+        heads[pc + 1] |= match op.code {
+            OpCode::CallHelper => !KEEPS_PAGES.iter().any(|id| i64::from(*id) == op.imm),
+            OpCode::CallKfunc | OpCode::CallLocal | OpCode::CallReg | OpCode::Exit | OpCode::Ja => true,
+            _ => false,
+        };
     }
     heads.pop();
     heads
@@ -182,20 +185,6 @@ fn after(leaders: &[bool]) -> Result<Vec<u32>, TooLong> {
 
 fn x(register: Reg) -> X {
     REGS[register as usize]
-}
-
-/// Bytes that a load takes, and whether it extends their sign.
-fn load_form(code: OpCode) -> (u8, bool) {
-    match code {
-        OpCode::Load8 => (1, false),
-        OpCode::Load16 => (2, false),
-        OpCode::Load32 => (4, false),
-        OpCode::Load64 => (8, false),
-        OpCode::Loads8 => (1, true),
-        OpCode::Loads16 => (2, true),
-        OpCode::Loads32 => (4, true),
-        other => unreachable!("{other:?} is no load"),
-    }
 }
 
 /// The low 32 bits of an immediate.
@@ -271,16 +260,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where operation `pc` accesses `size` bytes by register `base`, if that is known and lies within one page below
-    /// 2 GiB, so that it fits a displacement.
-    fn constant_address(&self, pc: usize, base: Reg, size: u8) -> Option<i32> {
-        let value = self.constants[base as usize]?;
-        let value = value.wrapping_add_signed(i64::from(self.ops[pc].off));
-        let address = i32::try_from(value).ok()?;
-        let page_left = PAGE_SIZE - value % PAGE_SIZE;
-        (u64::from(size) <= page_left).then_some(address)
-    }
-
     /// Emits what stands behind the function, which may leave more of that.
     ///
     /// # Errors
@@ -310,6 +289,11 @@ impl Emitter<'_> {
                 self.step(pc);
                 self.asm.jump(back);
             }
+            Rare::Null { from, back } => {
+                self.asm.bind(from);
+                self.asm.mov_imm(x(Reg::R0), 0);
+                self.asm.jump(back);
+            }
             Rare::Spent { from, pc, count } => {
                 self.asm.bind(from);
                 self.interpret_from(pc, count);
@@ -334,291 +318,6 @@ impl Emitter<'_> {
     fn step(&mut self, pc: usize) {
         self.name_operation(pc);
         self.asm.call(self.stubs.step);
-    }
-
-    /// The machine's form of an access of `size` bytes at `base + off`, `body`, in which the host has done the checks;
-    /// where they fail control goes to the first label and is to come back to the second.
-    fn checked(
-        &mut self,
-        pc: usize,
-        base: Reg,
-        size: u8,
-        need: &[Perm],
-        body: impl FnOnce(&mut Self, Mem),
-    ) -> Option<(Label, Label)> {
-        let off = self.ops[pc].off;
-        let own_frame = -FRAME_SIZE_IMM..=-i32::from(size);
-        if x(base) == FRAME_POINTER && own_frame.contains(&off) {
-            // r10 is never written, and the frame below it always there.
-            body(self, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: off });
-            return None;
-        }
-        let constant = self.constant_address(pc, base, size);
-        match self.plan.check(pc) {
-            _ if self.copying => {}
-            Check::Single => {}
-            // Not here: with the lead of its group.
-            planned => {
-                if let Check::Lead(group) = planned {
-                    self.check_group(pc, base, group);
-                }
-                body(
-                    self,
-                    match constant {
-                        Some(address) => Mem { base: MEMORY, index: None, disp: address },
-                        None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
-                    },
-                );
-                return None;
-            }
-        }
-        let asm = &mut self.asm;
-        let (slow, back) = (asm.label(), asm.label());
-        if let Some(address) = constant {
-            let page = address / PAGE_SIZE_IMM;
-            let perms = Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE };
-            for perm in need {
-                asm.test_byte(perms, perm.bits());
-                asm.jump_if(If::Equal, slow);
-            }
-            body(self, Mem { base: MEMORY, index: None, disp: address });
-            self.asm.bind(back);
-            return Some((slow, back));
-        }
-        // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
-        // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
-        let aligned: u8 = asm.narrow(size.trailing_zeros());
-        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
-        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: off });
-        if aligned > 0 {
-            asm.shift_imm(Width::W64, Shift::RotateRight, TEMP2, aligned);
-        }
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift - aligned);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
-        asm.jump_if(If::AboveEqual, slow);
-        for perm in need {
-            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
-            asm.jump_if(If::Equal, slow);
-        }
-        body(self, Mem { base: MEMORY, index: Some(x(base)), disp: off });
-        self.asm.bind(back);
-        Some((slow, back))
-    }
-
-    /// Checks the bytes of a group for its lead, operation `pc`, which accesses memory by `base`.
-    fn check_group(&mut self, pc: usize, base: Reg, group: Group) {
-        let copy = self.copy_of(pc, group);
-        let asm = &mut self.asm;
-        let needs = [(group.reads, Perm::READ), (group.writes, Perm::WRITE)];
-        let needs = needs.into_iter().filter(|(needed, _)| *needed).map(|(_, perm)| perm);
-        if group.constant {
-            let page = group.from / PAGE_SIZE_IMM;
-            for perm in needs {
-                asm.test_byte(Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE }, perm.bits());
-                asm.jump_if(If::Equal, copy);
-            }
-            return;
-        }
-        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
-        asm.mov(Width::W32, TEMP, TEMP2);
-        asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
-        asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - group.len);
-        asm.jump_if(If::Above, copy);
-        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
-        asm.jump_if(If::AboveEqual, copy);
-        for perm in needs {
-            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
-            asm.jump_if(If::Equal, copy);
-        }
-    }
-
-    /// The label of the copy of a lead. The copy of a stretch begins with its first lead.
-    fn copy_of(&mut self, pc: usize, group: Group) -> Label {
-        let label = self.asm.label();
-        if pc == group.first {
-            self.rare.push(Rare::Copy { first: pc, end: group.end });
-        }
-        self.copies.insert(pc, label);
-        label
-    }
-
-    /// The operations from `first` to before `end` once more, each access checked alone.
-    fn copy(&mut self, first: usize, end: usize) {
-        self.copying = true;
-        self.constants = [None; REGS.len()];
-        for pc in first..end {
-            if pc != first && self.leaders[pc] {
-                self.enter_block(pc);
-            }
-            if let Some(label) = self.copies.get(&pc) {
-                self.asm.bind(*label);
-            }
-            self.operation(pc);
-            self.note_constant(pc);
-            if self.asm.is_spoiled() {
-                break;
-            }
-        }
-        self.copying = false;
-        if !matches!(self.ops[end - 1].code, OpCode::Exit | OpCode::Ja | OpCode::CallReg) {
-            self.asm.jump(self.labels[end]);
-        }
-    }
-
-    /// An access that the host does where its checks fail.
-    fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
-        let body = |this: &mut Self, mem| body(&mut this.asm, mem);
-        if let Some((from, back)) = self.checked(pc, base, size, need, body) {
-            self.rare.push(Rare::Step { from, pc, back });
-        }
-    }
-
-    fn load(&mut self, pc: usize) {
-        let (size, _) = load_form(self.ops[pc].code);
-        let body = |this: &mut Self, mem| this.plain_load(pc, mem);
-        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, &[Perm::READ], body) {
-            self.rare.push(Rare::Step { from, pc, back });
-        }
-    }
-
-    /// The load of operation `pc` without any check.
-    fn plain_load(&mut self, pc: usize, from: Mem) {
-        let (size, signed) = load_form(self.ops[pc].code);
-        self.asm.load(size, signed, x(self.ops[pc].dst), from);
-    }
-
-    fn store(&mut self, pc: usize, size: u8) {
-        let o = self.ops[pc];
-        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store(size, mem, x(o.src)));
-    }
-
-    fn store_imm(&mut self, pc: usize, size: u8) {
-        let (o, imm) = (self.ops[pc], self.imm(pc));
-        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store_imm(size, mem, imm));
-    }
-
-    /// An atomic; nothing runs beside the program, so plain instructions do.
-    fn atomic(&mut self, pc: usize, width: Width) {
-        let (o, operation) = (self.ops[pc], self.imm(pc));
-        let size = if width == Width::W64 { 8 } else { 4 };
-        self.access(pc, o.dst, size, &[Perm::READ, Perm::WRITE], |asm, mem| {
-            let source = x(o.src);
-            if operation == op::CMPXCHG {
-                asm.compare_exchange(width, mem, source);
-                if width == Width::W32 {
-                    asm.mov(Width::W32, X::Rax, X::Rax);
-                }
-                return;
-            }
-            let fetch = operation & op::FETCH != 0;
-            if fetch {
-                asm.load(size, false, TEMP2, mem);
-            }
-            match operation & !op::FETCH {
-                0x00 => asm.alu(width, Alu::Add, mem, source),
-                0x40 => asm.alu(width, Alu::Or, mem, source),
-                0x50 => asm.alu(width, Alu::And, mem, source),
-                0xa0 => asm.alu(width, Alu::Xor, mem, source),
-                _ => asm.store(size, mem, source),
-            }
-            if fetch {
-                asm.mov(Width::W64, source, TEMP2);
-            }
-        });
-    }
-
-    fn alu(&mut self, width: Width, operation: Alu, dst: X, operand: Operand) {
-        match operand {
-            Operand::Reg(src) => self.asm.alu(width, operation, dst, src),
-            Operand::Imm(imm) => self.asm.alu_imm(width, operation, dst, imm),
-        }
-    }
-
-    fn mul(&mut self, width: Width, dst: X, operand: Operand) {
-        match operand {
-            Operand::Reg(src) => self.asm.mul(width, dst, src),
-            Operand::Imm(imm) => self.asm.mul_imm(width, dst, imm),
-        }
-    }
-
-    /// Unsigned division: by zero the quotient is 0, the remainder the dividend.
-    fn divide(&mut self, width: Width, dst: X, operand: Operand, remainder: bool) {
-        let asm = &mut self.asm;
-        match operand {
-            Operand::Reg(src) => asm.mov(width, TEMP2, src),
-            Operand::Imm(imm) if width == Width::W64 => asm.mov_imm(TEMP2, i64::from(imm).cast_unsigned()),
-            Operand::Imm(imm) => asm.mov_imm(TEMP2, u64::from(imm.cast_unsigned())),
-        }
-        asm.mov(width, TEMP, dst);
-        asm.push(X::Rax);
-        asm.push(X::Rdx);
-        asm.mov(Width::W64, X::Rax, TEMP);
-        asm.mov_imm(X::Rdx, 0);
-        let (by_zero, done) = (asm.label(), asm.label());
-        asm.test(Width::W64, TEMP2, TEMP2);
-        asm.jump_if(If::Equal, by_zero);
-        asm.div(width, TEMP2);
-        asm.mov(Width::W64, TEMP2, if remainder { X::Rdx } else { X::Rax });
-        asm.jump(done);
-        asm.bind(by_zero);
-        asm.mov(Width::W64, TEMP2, if remainder { X::Rax } else { X::Rdx });
-        asm.bind(done);
-        asm.pop(X::Rdx);
-        asm.pop(X::Rax);
-        asm.mov(Width::W64, dst, TEMP2);
-    }
-
-    fn shift(&mut self, width: Width, shift: Shift, dst: X, operand: Operand) {
-        let asm = &mut self.asm;
-        match operand {
-            Operand::Imm(by) => {
-                if width == Width::W32 {
-                    // A shift by 0 need not clear the upper half.
-                    asm.mov(Width::W32, dst, dst);
-                }
-                // The machine takes a shift modulo the width, as BPF does; 64 is a multiple of both widths.
-                let by: u8 = asm.narrow(by & 63);
-                asm.shift_imm(width, shift, dst, by);
-            }
-            Operand::Reg(by) => {
-                asm.mov(width, TEMP2, dst);
-                asm.mov(Width::W64, TEMP, X::Rcx);
-                asm.mov(Width::W64, X::Rcx, by);
-                asm.shift_cl(width, shift, TEMP2);
-                asm.mov(Width::W64, X::Rcx, TEMP);
-                asm.mov(Width::W64, dst, TEMP2);
-            }
-        }
-    }
-
-    fn jump(&mut self, pc: usize, width: Width, condition: If, operand: Operand) {
-        self.alu(width, Alu::Cmp, x(self.ops[pc].dst), operand);
-        let target = self.target(pc);
-        self.asm.jump_if(condition, target);
-    }
-
-    fn jump_on_bits(&mut self, pc: usize, width: Width, operand: Operand) {
-        let o = self.ops[pc];
-        match operand {
-            Operand::Reg(src) => self.asm.test(width, x(o.dst), src),
-            Operand::Imm(imm) => self.asm.test_imm(width, x(o.dst), imm),
-        }
-        let target = self.target(pc);
-        self.asm.jump_if(If::NotEqual, target);
-    }
-
-    /// Where operation `pc` jumps to: the operation there, by way of giving back what its block has counted too much.
-    fn target(&mut self, pc: usize) -> Label {
-        let to = self.labels[self.ops[pc].target().expect("a jump has a target")];
-        let count: i32 = self.asm.narrow(self.after[pc]);
-        if count == 0 {
-            return to;
-        }
-        let from = self.asm.label();
-        self.rare.push(Rare::Leave { from, count, to });
-        from
     }
 
     /// The immediate of operation `pc`, of 32 bits in all that ask for it.
@@ -674,23 +373,52 @@ impl Emitter<'_> {
         asm.alu_imm(Width::W32, operation, behind(TEMP, Memory::FRAMES_USED_AT), 1);
     }
 
-    /// Casts of arena pointers between address spaces: the high half names the window, NULL stays NULL.
-    fn cast(&mut self, dst: X, src: X) {
-        self.asm.mov(Width::W32, dst, src);
-        self.asm.test(Width::W32, dst, dst);
-        let null = self.asm.label();
-        self.asm.jump_if(If::Equal, null);
-        let window: u8 = self.asm.narrow(ARENA_BASE.trailing_zeros());
-        self.asm.set_bit(dst, window);
-        self.asm.bind(null);
-    }
-
     fn call_helper(&mut self, pc: usize) {
+        if self.answer_in_line(pc).is_some() {
+            return;
+        }
         let hot = HOT_HELPERS.iter().position(|id| i64::from(*id) == self.ops[pc].imm);
         match hot {
             Some(index) => self.call_host(pc, self.stubs.hot_helpers[index]),
             None => self.call_numbered(pc, self.stubs.helper),
         }
+    }
+
+    /// Answers a helper without the host, where what it needs is known.
+    fn answer_in_line(&mut self, pc: usize) -> Option<()> {
+        let arrays = self.arrays?;
+        if self.ops[pc].imm == i64::from(CPU_NUMBER) {
+            self.asm.load(4, false, x(Reg::R0), span(offset_of!(Span, cpu)));
+        } else {
+            let lookup = self.plan.lookup(pc)?;
+            self.look_up(arrays.get(&lookup.map)?, lookup.key)?;
+        }
+        self.asm.alu_imm(Width::W64, Alu::Add, span(offset_of!(Span, answered)), 1);
+        Some(())
+    }
+
+    /// Sets r0 to the address of the element whose index lies at this distance from the frame pointer, or to NULL. Nothing is
+    /// done where a number does not fit its field.
+    fn look_up(&mut self, array: &ArrayPlace, key: i32) -> Option<()> {
+        let field = |number: u64| i32::try_from(number).ok();
+        let (entries, stride) = (field(u64::from(array.entries))?, field(array.stride)?);
+        let cpu_stride = field(array.cpu_stride)?;
+        let (r0, asm) = (x(Reg::R0), &mut self.asm);
+        let (from, back) = (asm.label(), asm.label());
+        asm.load(4, false, r0, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: key });
+        asm.alu_imm(Width::W32, Alu::Cmp, r0, entries);
+        asm.jump_if(If::AboveEqual, from);
+        asm.mul_imm(Width::W64, r0, stride);
+        if cpu_stride != 0 {
+            asm.load(4, false, TEMP, span(offset_of!(Span, cpu)));
+            asm.mul_imm(Width::W64, TEMP, cpu_stride);
+            asm.alu(Width::W64, Alu::Add, r0, TEMP);
+        }
+        asm.mov_imm(TEMP, array.base);
+        asm.alu(Width::W64, Alu::Add, r0, TEMP);
+        asm.bind(back);
+        self.rare.push(Rare::Null { from, back });
+        Some(())
     }
 
     /// Calls the host for the function with the operation's number.
@@ -728,89 +456,6 @@ impl Emitter<'_> {
             FuncPointer => unreachable!("linked by CodeBuilder::build"),
             _ if self.ops[pc].is_jump() => self.jump_operation(pc),
             _ => self.arithmetic(pc),
-        }
-    }
-
-    #[rustfmt::skip]
-    fn jump_operation(&mut self, pc: usize) {
-        use OpCode::*;
-        use Width::{W32, W64};
-        let o = self.ops[pc];
-        let (k, r) = (Operand::Imm(self.imm(pc)), Operand::Reg(x(o.src)));
-        match o.code {
-            Ja => { let target = self.target(pc); self.asm.jump(target) }
-            MayGoto => self.may_goto(pc),
-            Jeq64K => self.jump(pc, W64, If::Equal, k), Jeq64X => self.jump(pc, W64, If::Equal, r),
-            Jeq32K => self.jump(pc, W32, If::Equal, k), Jeq32X => self.jump(pc, W32, If::Equal, r),
-            Jne64K => self.jump(pc, W64, If::NotEqual, k), Jne64X => self.jump(pc, W64, If::NotEqual, r),
-            Jne32K => self.jump(pc, W32, If::NotEqual, k), Jne32X => self.jump(pc, W32, If::NotEqual, r),
-            Jgt64K => self.jump(pc, W64, If::Above, k), Jgt64X => self.jump(pc, W64, If::Above, r),
-            Jgt32K => self.jump(pc, W32, If::Above, k), Jgt32X => self.jump(pc, W32, If::Above, r),
-            Jge64K => self.jump(pc, W64, If::AboveEqual, k), Jge64X => self.jump(pc, W64, If::AboveEqual, r),
-            Jge32K => self.jump(pc, W32, If::AboveEqual, k), Jge32X => self.jump(pc, W32, If::AboveEqual, r),
-            Jlt64K => self.jump(pc, W64, If::Below, k), Jlt64X => self.jump(pc, W64, If::Below, r),
-            Jlt32K => self.jump(pc, W32, If::Below, k), Jlt32X => self.jump(pc, W32, If::Below, r),
-            Jle64K => self.jump(pc, W64, If::BelowEqual, k), Jle64X => self.jump(pc, W64, If::BelowEqual, r),
-            Jle32K => self.jump(pc, W32, If::BelowEqual, k), Jle32X => self.jump(pc, W32, If::BelowEqual, r),
-            Jsgt64K => self.jump(pc, W64, If::Greater, k), Jsgt64X => self.jump(pc, W64, If::Greater, r),
-            Jsgt32K => self.jump(pc, W32, If::Greater, k), Jsgt32X => self.jump(pc, W32, If::Greater, r),
-            Jsge64K => self.jump(pc, W64, If::GreaterEqual, k), Jsge64X => self.jump(pc, W64, If::GreaterEqual, r),
-            Jsge32K => self.jump(pc, W32, If::GreaterEqual, k), Jsge32X => self.jump(pc, W32, If::GreaterEqual, r),
-            Jslt64K => self.jump(pc, W64, If::Less, k), Jslt64X => self.jump(pc, W64, If::Less, r),
-            Jslt32K => self.jump(pc, W32, If::Less, k), Jslt32X => self.jump(pc, W32, If::Less, r),
-            Jsle64K => self.jump(pc, W64, If::LessEqual, k), Jsle64X => self.jump(pc, W64, If::LessEqual, r),
-            Jsle32K => self.jump(pc, W32, If::LessEqual, k), Jsle32X => self.jump(pc, W32, If::LessEqual, r),
-            Jset64K => self.jump_on_bits(pc, W64, k), Jset64X => self.jump_on_bits(pc, W64, r),
-            Jset32K => self.jump_on_bits(pc, W32, k), Jset32X => self.jump_on_bits(pc, W32, r),
-            other => unreachable!("{other:?} is no jump"),
-        }
-    }
-
-    #[rustfmt::skip]
-    fn arithmetic(&mut self, pc: usize) {
-        use OpCode::*;
-        use Width::{W32, W64};
-        let o = self.ops[pc];
-        let (dst, src) = (x(o.dst), x(o.src));
-        // A 64-bit move alone has an immediate of more than 32 bits, and takes it whole.
-        let k = if o.code == Mov64K { Operand::Reg(src) } else { Operand::Imm(self.imm(pc)) };
-        let r = Operand::Reg(src);
-        match o.code {
-            Add64K => self.alu(W64, Alu::Add, dst, k), Add64X => self.alu(W64, Alu::Add, dst, r),
-            Add32K => self.alu(W32, Alu::Add, dst, k), Add32X => self.alu(W32, Alu::Add, dst, r),
-            Sub64K => self.alu(W64, Alu::Sub, dst, k), Sub64X => self.alu(W64, Alu::Sub, dst, r),
-            Sub32K => self.alu(W32, Alu::Sub, dst, k), Sub32X => self.alu(W32, Alu::Sub, dst, r),
-            Or64K => self.alu(W64, Alu::Or, dst, k), Or64X => self.alu(W64, Alu::Or, dst, r),
-            Or32K => self.alu(W32, Alu::Or, dst, k), Or32X => self.alu(W32, Alu::Or, dst, r),
-            And64K => self.alu(W64, Alu::And, dst, k), And64X => self.alu(W64, Alu::And, dst, r),
-            And32K => self.alu(W32, Alu::And, dst, k), And32X => self.alu(W32, Alu::And, dst, r),
-            Xor64K => self.alu(W64, Alu::Xor, dst, k), Xor64X => self.alu(W64, Alu::Xor, dst, r),
-            Xor32K => self.alu(W32, Alu::Xor, dst, k), Xor32X => self.alu(W32, Alu::Xor, dst, r),
-            Mul64K => self.mul(W64, dst, k), Mul64X => self.mul(W64, dst, r),
-            Mul32K => self.mul(W32, dst, k), Mul32X => self.mul(W32, dst, r),
-            Div64K => self.divide(W64, dst, k, false), Div64X => self.divide(W64, dst, r, false),
-            Div32K => self.divide(W32, dst, k, false), Div32X => self.divide(W32, dst, r, false),
-            Mod64K => self.divide(W64, dst, k, true), Mod64X => self.divide(W64, dst, r, true),
-            Mod32K => self.divide(W32, dst, k, true), Mod32X => self.divide(W32, dst, r, true),
-            Lsh64K => self.shift(W64, Shift::Left, dst, k), Lsh64X => self.shift(W64, Shift::Left, dst, r),
-            Lsh32K => self.shift(W32, Shift::Left, dst, k), Lsh32X => self.shift(W32, Shift::Left, dst, r),
-            Rsh64K => self.shift(W64, Shift::Right, dst, k), Rsh64X => self.shift(W64, Shift::Right, dst, r),
-            Rsh32K => self.shift(W32, Shift::Right, dst, k), Rsh32X => self.shift(W32, Shift::Right, dst, r),
-            Arsh64K => self.shift(W64, Shift::RightSigned, dst, k), Arsh64X => self.shift(W64, Shift::RightSigned, dst, r),
-            Arsh32K => self.shift(W32, Shift::RightSigned, dst, k), Arsh32X => self.shift(W32, Shift::RightSigned, dst, r),
-            Mov64K => self.asm.mov_imm(dst, o.imm.cast_unsigned()), Mov64X => self.asm.mov(W64, dst, src),
-            Mov32K => self.asm.mov_imm(dst, low_half(o.imm)), Mov32X => self.asm.mov(W32, dst, src),
-            Neg64 => self.asm.neg(W64, dst), Neg32 => self.asm.neg(W32, dst),
-            Movsx8To32 => self.asm.sign_extend(W32, 1, dst, src), Movsx16To32 => self.asm.sign_extend(W32, 2, dst, src),
-            Movsx8To64 => self.asm.sign_extend(W64, 1, dst, src), Movsx16To64 => self.asm.sign_extend(W64, 2, dst, src),
-            Movsx32To64 => self.asm.sign_extend(W64, 4, dst, src),
-            Zext16 => self.asm.zero_extend_16(dst),
-            Swap16 => { self.asm.swap_16(dst); self.asm.zero_extend_16(dst); }
-            Swap32 => self.asm.swap(W32, dst), Swap64 => self.asm.swap(W64, dst),
-            Cast => self.cast(dst, src),
-            // Rare and long: the host does them.
-            Sdiv64K | Sdiv64X | Sdiv32K | Sdiv32X | Smod64K | Smod64X | Smod32K | Smod32X => self.step(pc),
-            other => unreachable!("{other:?} is no arithmetic"),
         }
     }
 }

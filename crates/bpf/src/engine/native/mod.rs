@@ -107,6 +107,10 @@ type HostCall = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) 
 /// of its own, in which the compiler of the host knows which one it is. Nothing else depends on what is in here.
 const HOT_HELPERS: [u32; 6] = [1, 5, 8, 93, 94, 156];
 
+/// `bpf_map_lookup_elem()` and `bpf_get_smp_processor_id()`, which are answered in line where that can be.
+const LOOKUP: u32 = 1;
+const CPU_NUMBER: u32 = 8;
+
 /// What compiled code calls, for one type of host.
 #[repr(C)]
 #[derive(Debug)]
@@ -131,6 +135,10 @@ pub(super) struct Span {
     number: u32,
     /// Where the interpreter goes on after [`INTERPRET`].
     resume_at: u32,
+    /// The CPU that the program runs on.
+    cpu: u32,
+    /// Helpers that the code has answered itself since the host was told.
+    answered: u64,
     /// The guest's memory; its pages' permissions are before it.
     map: *mut u8,
     /// Behind the running function's frame, and behind the last one there can be.
@@ -162,6 +170,8 @@ impl Span {
         Span {
             number: 0,
             resume_at: 0,
+            cpu: host.current_cpu(),
+            answered: 0,
             map: mem.base(),
             frame: frames.start.wrapping_add(used as usize + 1),
             frames_end: frames.end,
@@ -197,6 +207,8 @@ impl Default for Span {
         Span {
             number: 0,
             resume_at: 0,
+            cpu: 0,
+            answered: 0,
             map,
             frame,
             frames_end: frame,
@@ -254,6 +266,7 @@ pub(super) fn run<H: Host>(
     let span = Span::new(mem, frames, host, &mut regs);
     let mut vm = Vm::new(code, Some(native), mem, frames, budget, span);
     let result = enter(&mut vm, native, func, args);
+    tell(&mut vm, host);
     vm.done(result, frames_used)
 }
 
@@ -271,8 +284,18 @@ pub(super) fn nested<H: Host>(
     let span = Span::new(vm.mem, vm.frames, host, &mut regs);
     let waiting = mem::replace(&mut vm.span, span);
     let result = enter(vm, native, func, args);
+    tell(vm, host);
     vm.span = waiting;
     result
+}
+
+/// Tells the host which helpers the code has answered itself.
+#[inline(always)]
+fn tell<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
+    let answered = mem::take(&mut vm.span.answered);
+    if answered != 0 {
+        host.answered(answered);
+    }
 }
 
 /// Runs `func` in a span that is new.
@@ -320,6 +343,7 @@ unsafe fn call_out<H: Host>(
     // SAFETY: the run's code waits for us, and `enter`, which has lent `vm` and stored a reference of this type, waits
     // for that.
     let (vm, host) = unsafe { (&mut *vm, &mut *(*vm).span.host.cast::<H>()) };
+    tell(vm, host);
     match catch_unwind(AssertUnwindSafe(|| body(host, vm.span.number, vm))) {
         Ok(Ok(r0)) => Answer { r0, status: u64::from(GO_ON) },
         Ok(Err(fault)) => stop(vm, Stopped::Fault(fault)),
@@ -387,6 +411,7 @@ unsafe fn lend<H: Host>(
         regs.add(11).write_bytes(0, size_of::<Registers>() / 8 - 11);
         (vm, host, &mut *regs.cast::<Registers>())
     };
+    tell(vm, host);
     vm.left += after;
     match catch_unwind(AssertUnwindSafe(|| body(regs, vm, host))) {
         Ok(Ok(())) if vm.left < after => {

@@ -1,14 +1,15 @@
 //! Which accesses need a check of their own: those by one pointer are checked together where that can be.
 //!
 //! A stretch is code that is entered at its head only: it goes on over conditional jumps that are not taken, and ends before
-//! the targets of jumps and behind calls. Within it no page is taken away. Accesses whose addresses differ by constants
-//! from one another form a group; the first of them (the lead) checks the bytes from the lowest to the highest, and the
-//! others go straight to memory. Where that check fails, control goes to a copy of the stretch in which each access is
-//! checked alone.
+//! the targets of jumps and behind calls that could take a page away ([`crate::engine::KEEPS_PAGES`] cannot). Accesses
+//! whose addresses differ by constants from one another form a group; the first of them (the lead) checks the bytes from
+//! the lowest to the highest, and the others go straight to memory. Where that check fails, control goes to a copy of the
+//! stretch in which each access is checked alone.
 //!
 //! What is told here is relied on: an access that goes without a check lies in what its lead has checked, whatever the
 //! program's registers held.
 
+use super::LOOKUP;
 use crate::code::{Code, Op, OpCode};
 use crate::memory::{FRAME_SIZE, PAGE_SIZE};
 use std::collections::BTreeMap;
@@ -49,12 +50,23 @@ pub(super) struct Group {
 /// The checks of all operations.
 pub(super) struct Plan {
     checks: Vec<Check>,
+    /// By operation that calls `bpf_map_lookup_elem()` for a known map with a key in the function's own frame.
+    lookups: BTreeMap<usize, Lookup>,
+}
+
+/// What a look-up is known to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lookup {
+    /// The value that stands for the map.
+    pub(super) map: u64,
+    /// The key's distance from the frame pointer; a key of 4 bytes lies in the frame.
+    pub(super) key: i32,
 }
 
 impl Plan {
     /// Those of an image; `heads` are the operations at which stretches begin.
     pub(super) fn new(code: &Code, heads: &[bool]) -> Plan {
-        let mut plan = Plan { checks: vec![Check::Single; code.ops.len()] };
+        let mut plan = Plan { checks: vec![Check::Single; code.ops.len()], lookups: BTreeMap::new() };
         let mut stretch = Stretch::default();
         for (pc, op) in code.ops.iter().enumerate() {
             if heads[pc] {
@@ -66,10 +78,18 @@ impl Plan {
                     Found::By(place, access) => stretch.groups.entry(place).or_default().push(access),
                 }
             }
+            if let Some(lookup) = stretch.lookup(op) {
+                plan.lookups.insert(pc, lookup);
+            }
             stretch.follow(op);
         }
         plan.settle(stretch, code.ops.len());
         plan
+    }
+
+    /// What the look-up that operation `pc` calls asks for, as far as it is known.
+    pub(super) fn lookup(&self, pc: usize) -> Option<Lookup> {
+        self.lookups.get(&pc).copied()
     }
 
     /// How operation `pc` is checked.
@@ -183,6 +203,18 @@ impl Stretch {
             }
             _ => Some(Found::By((origin, at.div_euclid(WINDOW)), access)),
         }
+    }
+
+    /// What an operation looks up.
+    fn lookup(&self, op: &Op) -> Option<Lookup> {
+        let (map, key) = (self.values[1], self.values[2]);
+        let own_frame = -(FRAME_SIZE as i64)..=-4;
+        let known = op.code == OpCode::CallHelper
+            && op.imm == i64::from(LOOKUP)
+            && map.origin == Origin::Number
+            && key.origin == Origin::Frame
+            && own_frame.contains(&key.distance);
+        known.then_some(Lookup { map: map.distance.cast_unsigned(), key: key.distance as i32 })
     }
 
     /// What registers hold behind an operation.

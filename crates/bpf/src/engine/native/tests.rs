@@ -2,12 +2,12 @@
 
 use super::asm::{Asm, Width, X};
 use super::*;
-use crate::code::{CodeBuilder, Marks};
+use crate::code::{ArrayPlace, CodeBuilder, Marks};
 use crate::engine::{Compiler, Engine, Interpreter, NoHost};
 use crate::guard::tests::rights_at;
 use crate::insn::{Insn, op};
 use crate::limits::OBJECT_INSNS;
-use crate::memory::{Memory, PAGE_SIZE};
+use crate::memory::{GuestAddr, Memory, PAGE_SIZE};
 
 /// A loop of 1,000 passes that calls a function, and the function.
 fn code() -> Code {
@@ -107,4 +107,102 @@ fn compiled_code_is_executable_between_guards_and_never_writable() {
         assert_eq!(rights_at(guard), "---");
     }
     assert_eq!(native.text.0[GUARD_LEN + len - 1], Text::FILLER);
+}
+
+/// Answers look-ups and the CPU's number as the code does it in line, and counts both ways.
+#[derive(Default)]
+struct Counting {
+    called: u64,
+    in_line: u64,
+}
+
+const HANDLE: u64 = 0x7000;
+const PLACE: ArrayPlace = ArrayPlace { base: 0x9_0000, stride: 24, entries: 5, cpu_stride: 4096 };
+const CPU: u32 = 3;
+
+impl Host for Counting {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.called += 1;
+        match id {
+            LOOKUP => {
+                let index = vm.mem.read_u32(GuestAddr(args[1]))?;
+                let element =
+                    PLACE.base + u64::from(CPU) * PLACE.cpu_stride + u64::from(index) * PLACE.stride;
+                Ok(if args[0] == HANDLE && index < PLACE.entries { element } else { 0 })
+            }
+            CPU_NUMBER => Ok(u64::from(CPU)),
+            // All that has been answered so far is told before any other call.
+            _ => Ok(self.called + self.in_line),
+        }
+    }
+
+    fn kfunc(&mut self, index: u32, _args: &[u64; 5], _vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        Err(Fault::unsupported(format!("{index}")))
+    }
+
+    fn kernel_store(
+        &mut self,
+        addr: GuestAddr,
+        _size: u8,
+        _value: u64,
+        _vm: &mut Vm<'_>,
+    ) -> Result<(), Fault> {
+        Err(Fault::unsupported(format!("{addr}")))
+    }
+
+    fn current_cpu(&self) -> u32 {
+        CPU
+    }
+
+    fn answered(&mut self, helpers: u64) {
+        self.in_line += helpers;
+    }
+}
+
+/// A look-up of element r1 of a map, and what else is `mixed` into it: the CPU's number and all calls so far.
+fn looking_up(map: u64, known_key: bool) -> Vec<Insn> {
+    let [low, high] = Insn::ld_imm64(1, 0, map);
+    let mut insns = vec![
+        Insn::store(op::W, 10, -4, 1),
+        Insn::alu64_reg(op::MOV, 2, 10),
+        Insn::alu64_imm(op::ADD, 2, if known_key { -4 } else { 0 }),
+        low,
+        high,
+        Insn::call_helper(1),
+        Insn::alu64_reg(op::MOV, 6, 0),
+        Insn::call_helper(8),
+        Insn::alu64_reg(op::ADD, 6, 0),
+        Insn::call_helper(7),
+        Insn::alu64_reg(op::ADD, 0, 6),
+        Insn::exit(),
+    ];
+    if !known_key {
+        insns.splice(2..3, [Insn::alu64_reg(op::ADD, 2, 7), Insn::alu64_imm(op::ADD, 2, -4)]);
+    }
+    insns
+}
+
+#[test]
+fn arrays_and_the_cpu_are_answered_in_line_with_the_same_results() {
+    // In line: the look-up where map and key are known, and the number of the CPU.
+    for (map, known_key, in_line) in [(HANDLE, true, 2), (HANDLE, false, 1), (HANDLE + 64, true, 1)] {
+        let mut builder = CodeBuilder::new().in_line([(HANDLE, PLACE)].into());
+        builder.add_function("main", &looking_up(map, known_key), &Marks::default()).unwrap();
+        let code = builder.build().unwrap();
+        let mut mem = Memory::new().unwrap();
+        for index in [0, 1, 4, 5, 6, u64::from(u32::MAX), 1 << 32] {
+            for budget in [1000, 7, 5] {
+                let (mut compiled, mut interpreted) = (Counting::default(), Counting::default());
+                let args = [index];
+                let one = Compiler::new().run(&code, FuncId(0), &args, &mut mem, &mut compiled, budget);
+                let other =
+                    Interpreter::new().run(&code, FuncId(0), &args, &mut mem, &mut interpreted, budget);
+                assert_eq!(one, other, "index {index}, {budget} instructions");
+                assert_eq!(compiled.called + compiled.in_line, interpreted.called, "all are told");
+                if budget == 1000 {
+                    assert_eq!((compiled.in_line, interpreted.in_line), (in_line, 0));
+                }
+            }
+        }
+    }
 }

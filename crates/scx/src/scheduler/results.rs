@@ -1,0 +1,110 @@
+//! What a scheduler shows of itself during a run and after it.
+
+use super::{BpfScheduler, Cost};
+use crate::callbacks::OPS;
+use crate::helpers::Message;
+use crate::priority::PriorityWatch;
+use schedlab_base::DurationNs;
+use schedlab_bpf::GuestAddr;
+use schedlab_bpf::link::ImageVariable;
+use schedlab_bpf::memory::ARENA_BASE;
+use schedlab_sim::OpKind;
+use schedlab_trace::{CallbackCost, PriorityCourse};
+
+impl BpfScheduler {
+    /// The scheduler's own counters ([`schedlab_bpf::object::Object::counters`]) as they are now, in order of name.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let read = |(name, addr): &(String, GuestAddr)| Some((name.clone(), self.mem.read_u64(*addr).ok()?));
+        self.counters.iter().filter_map(read).collect()
+    }
+
+    /// The object's other integers ([`schedlab_bpf::object::Object::integers`]) that are not what they were when it was loaded,
+    /// in order of name; negative ones as two's complement.
+    pub fn changed_integers(&self) -> Vec<(String, u64)> {
+        let now = |(name, before): &(String, u64)| {
+            let now = self.variable(name).ok().filter(|now| now != before)?;
+            Some((name.clone(), now))
+        };
+        self.integers.iter().filter_map(now).collect()
+    }
+
+    /// The bytes of the scheduler's tables ([`schedlab_bpf::object::Object::tables`]) as they are now, in order of name.
+    pub fn tables(&self) -> Vec<(String, Vec<u8>)> {
+        let read = |(name, place): &(String, ImageVariable)| {
+            Some((name.clone(), self.mem.slice(place.addr, place.size).ok()?.to_vec()))
+        };
+        self.tables.iter().filter_map(read).collect()
+    }
+
+    /// Passes through `schedule()` in which the counter of this name rises are marked.
+    ///
+    /// # Errors
+    /// A sentence: no such counter, and which there are.
+    pub fn mark_by(&mut self, counter: &str) -> Result<(), String> {
+        let found = self.counters.iter().find(|(name, _)| name == counter);
+        self.mark = Some(found.map(|&(_, addr)| addr).ok_or_else(|| {
+            let names: Vec<&str> = self.counters.iter().map(|(name, _)| name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+            format!("no counter named '{counter}'; it has: {known}")
+        })?);
+        Ok(())
+    }
+
+    /// Watches the priorities of tasks from now on. False: the object does not show them.
+    pub fn watch_priorities(&mut self) -> bool {
+        self.priorities = self.priority_place.map(PriorityWatch::new);
+        self.priorities.is_some()
+    }
+
+    /// How the priorities of tasks went, by [`TaskId`]; nothing where nobody watched.
+    pub fn priorities(&self) -> &[PriorityCourse] {
+        self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
+    }
+
+    /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
+    pub fn messages(&self) -> (&[Message], u64) {
+        (&self.state.messages.lines, self.state.messages.count)
+    }
+
+    /// What the callbacks that were called cost so far, in the order of `struct sched_ext_ops`; timers and trace points last.
+    pub fn callback_costs(&self) -> Vec<CallbackCost> {
+        let named =
+            OPS.iter().map(|(op, name, cid_name)| (*op, if self.cid_form { *cid_name } else { *name }));
+        let all = named.chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
+        let cost = |(op, name): (OpKind, &str)| {
+            let Cost { calls, insns, time } = self.costs[op as usize];
+            CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
+        };
+        all.map(cost).filter(|cost| cost.calls > 0).collect()
+    }
+
+    /// Records that programs put into ring buffers and that were taken out for the reader there is not.
+    pub fn ring_records(&self) -> u64 {
+        self.state.rings.records
+    }
+
+    /// A global variable, or an element or member of one (`counts[3]`), as a number.
+    ///
+    /// # Errors
+    /// A sentence: no such variable, or not a number.
+    pub fn variable(&self, path: &str) -> Result<u64, String> {
+        self.image.read_variable(path, &self.mem)
+    }
+
+    /// A member (`.base.pid`) of the object's struct `name` that lies in its arena, where `pointer`, a value that
+    /// [`BpfScheduler::variable`] or this function gave, points to.
+    ///
+    /// # Errors
+    /// A sentence: no such struct or member, not a number, or nothing in the arena at that place.
+    pub fn arena_member(&self, name: &str, pointer: u64, path: &str) -> Result<u64, String> {
+        // Arena pointers differ in their high halves: the object's own view and the user's.
+        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
+        self.image.read_member(name, addr, path, &self.mem)
+    }
+
+    /// A copy of `len` bytes of the object's arena where `pointer`, as above, points to; nothing outside of it.
+    pub fn arena_bytes(&self, pointer: u64, len: u64) -> Option<Vec<u8>> {
+        let addr = GuestAddr(ARENA_BASE | pointer & 0xffff_ffff);
+        self.mem.slice(addr, len).ok().map(<[u8]>::to_vec)
+    }
+}
