@@ -14,7 +14,7 @@ use schedlab_scx::{BpfScheduler, LoadOptions};
 pub fn run(input: &[u8]) {
     let Ok(object) = Object::parse("input", input) else { return };
     let _ = (object.license(), object.warnings());
-    let kernel = KernelModel { btf: object.btf().clone(), nr_cpus: 2, ..KernelModel::default() };
+    let kernel = KernelModel { btf: object.btf().clone().into(), nr_cpus: 2, ..KernelModel::default() };
     let mut mem = Memory::new().expect("8 GiB of address space");
     match link(&object, &kernel, &Settings::new(), &mut mem) {
         Ok(image) => {
