@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * callout.h - what happens by the clock: the round robin every 100 ms, the walk
+ * bsd4/callout.h - what happens by the clock: the round robin every 100 ms, the walk
  * over all tasks every second, and the load average about every five seconds.
- * Included by bsd4.bpf.c.
  */
 #ifndef SCHEDLAB_BSD4_CALLOUT_H
 #define SCHEDLAB_BSD4_CALLOUT_H
+
+#include "priority.h"
 
 /* The load is sampled every 4 to 6 s, lest it beats with something periodic. */
 #define SAMPLE_MIN (4 * SEC_NS)
@@ -15,25 +16,9 @@
 
 /* ---- once per second ---- */
 
-/* @p has waited for too long: it is next, and stays so until it has run for a tick. */
-static __always_inline void put_first(rq_t *rq, task_t *p)
-{
-	p->starving = true;
-	set_prio(rq, p, PRI_MIN_KERNEL);
-	count(nr_starving);
-}
-
-static __always_inline bool starves(rq_t *rq, task_t *p)
-{
-	/* it may have been put after this walk's clock was read */
-	s64 waited = rq->base.clock - p->waiting_since;
-
-	return p->base.state == TASK_READY && !p->starving && waited > (s64)starvation_max_ns;
-}
-
 /*
- * Whoever sleeps is passed by from the second walk on, and has that made up for
- * when it wakes up.
+ * A task that sleeps is passed by from the second walk on. That is made up for when it
+ * wakes up.
  */
 static __noinline int schedcpu_task(rq_t *rq, task_t *p)
 {
@@ -54,8 +39,6 @@ static __noinline int schedcpu_task(rq_t *rq, task_t *p)
 		return 0;
 	if (p->prio >= PRI_MIN_TIMESHARE)
 		set_prio(rq, p, p->user_pri);
-	if (starves(rq, p))
-		put_first(rq, p);
 	return 0;
 }
 
@@ -153,7 +136,7 @@ static u64 timer_expired(u64 now)
 	if (rotate)
 		roundrobin();
 	next = min(rq->next_roundrobin, min(rq->next_schedcpu, rq->next_sample));
-	return halts() && nr_cpus > 1 ? min(next, clock_ticks(rq, now)) : next;
+	return GENERATION(halts) && nr_cpus > 1 ? min(next, clock_ticks(rq, now)) : next;
 }
 
 #endif

@@ -3,79 +3,28 @@
  * hamq - Mike Kravetz's "haMQ" of January 2002: Linux 2.5.2-pre9 with a list per
  * CPU. A reconstruction: the patch is lost, its author's mail tells what it did.
  *
- * Every CPU has a list and a lock of its own, and picks from it by goodness() as
- * Linux 2.5.2 does from its only one (vanilla, profile tsss); epochs are a matter
- * of one CPU. There is no balancing and nothing elaborate, but no CPU is to be idle
- * if that can be helped: a task that becomes ready goes to an idle CPU if there is
- * one, and a CPU with nothing to run takes the best waiting task of the CPU where
- * most are waiting. CPUs that are busy never share their tasks out.
+ *     CPU 0  [A runs] - [B] - [C]         B is the best that waits there:
+ *     CPU 1  (nothing to run)   <-----    CPU 1 takes it
+ *     CPU 2  [D runs]
  *
- * README.md says what is known and what is chosen, and has a worked example,
- * sources, tunables and limits.
+ * Every CPU has a list and a lock of its own. It picks from its list by goodness() as
+ * Linux 2.5.2 does from its only one (vanilla, profile tsss). Epochs are a matter of
+ * one CPU. There is no balancing and nothing elaborate, but no CPU is to be idle if
+ * that can be helped. A task that becomes ready goes to an idle CPU if there is one. A
+ * CPU with nothing to run takes the best waiting task of the CPU where most are
+ * waiting. CPUs that are busy never share their tasks out.
+ *
+ * Worked decision: D blocks, so CPU 2 has nothing to run. Two tasks wait on CPU 0 and
+ * none on CPU 1. B of nice 0 has slept through 3 epochs: 3 + 1 + 20 = 24. C has slept
+ * through none: 21. CPU 2 takes B.
+ *
+ * Gain: no shared lock, and short lists. Failure: nine tasks on one CPU and one on
+ * another stay so for good.
+ *
+ * README.md says what is known and what is chosen, and has sources, numbered
+ * behaviours, tunables and limits.
  */
-#define POLICY_SELECTS_CPU
-#define POLICY_SELECTS_FORK
-#define POLICY_BALANCES
-#define HAS_TSSS
-#define TSSS true
-#define PREV_FIRST true
-#include "../include/types.h"
-
-enum steal_pick {
-	STEAL_BEST,	/* the task with the greatest goodness */
-	STEAL_HEAD,	/* the one that became ready last */
-};
-
-const volatile enum steal_pick steal_pick SETS("which waiting task of the longest list an idle CPU takes") = STEAL_BEST;
-const volatile u32 steal_min TUNABLE("waiting tasks that a CPU must have to lose one", "tasks", 1, 1000) = 1;
-const volatile u64 poll_idle_ns
-	TUNABLE("how often an idle CPU looks for work while another one has tasks to spare; 10 ms is a tick",
-		"ns", 0, 1000000000000) = 10000000;
-const volatile bool wake_idle_search SETS("a task that becomes ready goes to an idle CPU, instead of its own") = true;
-const volatile u32 remote_bonus
-	TUNABLE("STEAL_BEST: what a task that ran elsewhere last lacks against one that ran on the idle CPU",
-		"goodness points", 0, 1000) = 0;
-
-u64 nr_wake_prev COUNTS("ready tasks queued on their own CPU, which was idle");
-u64 nr_wake_idle COUNTS("ready tasks queued on the CPU that was idle longest");
-u64 nr_wake_busy COUNTS("ready tasks queued on their own CPU, with none idle");
-u64 nr_lost_claims COUNTS("idle CPUs that another waker chose first");
-u64 nr_preemptions COUNTS("ready tasks better than what their CPU runs");
-u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
-u64 nr_steals COUNTS("tasks that a CPU with nothing to run took");
-u64 nr_no_steals COUNTS("CPUs with nothing to run that found nobody waiting");
-u64 nr_missed_steals COUNTS("CPUs with nothing to run that found no task they may run where most are waiting");
-u64 nr_idle_polls COUNTS("idle CPUs told by a busy one that there is work");
-
-struct task {
-	struct task_base base;
-	s32 counter;		/* ticks left in this epoch */
-	s32 processor;		/* queue that epoch is of, RQ_NONE: it has been on none */
-	s32 last_cpu;		/* CPU it ran on last, NO_CPU: none */
-	u32 dyn_prio;		/* bonus, goodness points */
-	u32 epoch;		/* epoch that dyn_prio was brought up to */
-	bool yielded;		/* has yielded since it was last put */
-};
-
-/* A search for a CPU; in the arena for the verifier's sake. */
-struct search {
-	u64 best;	/* waiting tasks, or since when it is idle */
-	s32 cpu;	/* whose that is, NO_CPU: nobody's */
-};
-
-struct rq {
-	struct rq_base base;
-	struct list_head head;	/* every runnable task, the running one too */
-	u32 nr_running;
-	u32 epoch;		/* number of the epoch */
-	bool woken;		/* it was idle, and is on its way to run a task */
-	u64 next_poll;		/* ns, when an idle CPU is told of the tasks here */
-	struct search victim;	/* by its CPU only */
-	struct search target;	/* by its CPU only */
-};
-
-#include "../include/glue.h"
-#include "../include/goodness.h"
+#include "goodness.h"
 
 /* All tasks of a list share the CPU: it makes no difference. */
 static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
@@ -86,6 +35,8 @@ static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clo
 static void init_task(task_t *p)
 {
 	init_ticks(p);
+	WRITE_ONCE(p->dyn_prio, 0);
+	WRITE_ONCE(p->epoch, 0);
 	p->processor = RQ_NONE;
 	p->last_cpu = NO_CPU;
 }
@@ -101,7 +52,7 @@ static bool task_fork(task_t *parent, task_t *child)
 /* What @p missed is counted in the epochs of the queue that it was on. */
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
-	catch_up(rq, p->processor < 0 ? rq : rq_nr(p->processor), p);
+	tsss_catch_up(rq, p->processor < 0 ? rq : rq_nr(p->processor), p);
 	p->processor = rq->base.nr;
 	add_to_list(rq, p);
 }
@@ -122,8 +73,10 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 	rq->woken = false;
 }
 
-static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
+/* Another task on the same CPU has to be there to yield to. */
+static bool yield_task(rq_t *rq, task_t *p)
 {
+	return yield_on_cpu(rq, p);
 }
 
 /* ---- preemption: on its own CPU only ---- */

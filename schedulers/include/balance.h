@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * balance.h - which CPU a task wakes up on, and who pulls tasks from whom, as in
- * Linux 2.6.10 with one scheduling domain of all CPUs. Included after glue.h by
- * policies with the state of domain.h.
+ * balance.h - which CPU a task wakes up on, and which CPU pulls tasks from which, as
+ * in Linux 2.6.10 with one scheduling domain of all CPUs. For policies with the state
+ * of domain.h.
  *
  * The lengths of other queues are read without their lock: they are hints, and
  * a pull looks again under the lock.
@@ -10,8 +10,7 @@
 #ifndef SCHEDLAB_BALANCE_H
 #define SCHEDLAB_BALANCE_H
 
-#include "domain.h"
-#include "prio_queue.h"
+#include "glue.h"
 
 /* One task's worth of load. */
 #define LOAD_SCALE 128ull
@@ -127,9 +126,8 @@ static __always_inline s32 wake_cpu(task_t *p, s32 prev_cpu, s32 this_cpu, bool 
 /* ---- pulling ---- */
 
 /*
- * A task of @queue, which is @rq's, that @cpu may pull: from high priorities to
- * low ones, and from the tail of each list, where the task is that ran longest
- * ago.
+ * A task of @queue, which is @rq's, that @cpu may pull. High priorities come first,
+ * and in each list the tail, where the task is that ran longest ago.
  */
 static __always_inline task_t *movable_in(rq_t *rq, prio_queue_t *queue, u32 cpu, bool any)
 {
@@ -254,7 +252,7 @@ static __always_inline void push_running(struct domain __arena *domain, u32 cpu)
 	preempt_cpu(from);
 }
 
-/* Whom a pick may keep running: @prev, unless another CPU wants it. */
+/* The task that a pick may keep running: @prev, unless another CPU wants it. */
 static __always_inline task_t *unless_pushed(rq_t *rq, task_t *prev)
 {
 	if (!rq->domain.push)

@@ -44,8 +44,9 @@ static volatile int zero;
 #define hide_value(x) asm volatile("" : "+r"(x))
 
 /*
- * The address of an arena array's element, made a pointer last: where the compiler makes one of the array before a loop, it
- * may add that to the offset, and verifiers before 7.0 know no number plus an arena pointer, only the reverse.
+ * The address of an arena array's element, made a pointer last. The compiler may make
+ * a pointer of the array before a loop, and add that to the offset. Verifiers before
+ * 7.0 know no number plus an arena pointer, only the reverse.
  */
 #define element(array, i)                       \
 	({                                      \
@@ -75,15 +76,16 @@ go:;                                                                      \
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 
 /*
- * Says what an array of structures shows: struct row rows[N] TABLE("who is ..."); it is read when
- * the scheduler has left. Rows of zeros are none.
+ * Says what an array of structures shows: struct row rows[N] TABLE("tasks that ...");
+ * it is read when the scheduler has left. Rows of zeros are none.
  */
 #define TABLE(meaning) __attribute__((btf_decl_tag(meaning)))
 
 /*
- * Says when an optional program, one whose section begins with '?', is loaded: when the constant
- * NAME has the value VALUE, "NAME=VALUE", once all settings are made. Nobody pays for the others.
- * The text is in the object, as a tag of the program's type information, where our loaders find it.
+ * Says when an optional program, one whose section begins with '?', is loaded: when
+ * the constant NAME has the value VALUE, "NAME=VALUE", once all settings are made. The
+ * others cost nothing. The text is in the object, as a tag of the program's type
+ * information, where our loaders find it.
  */
 #define LOADED_IF(setting) __attribute__((btf_decl_tag("loaded_if:" setting)))
 
@@ -180,10 +182,9 @@ static __always_inline u32 find_next_bit(bitmap_t *map, u32 bits, u32 from)
 }
 
 /*
- * One spin lock per run queue, two for the tables of tasks, some for SWAP, each in a cache
- * line of its own. They are leaves: nobody holds two at a time, nor calls a
- * helper with one held (the verifier sees to both). Interrupts are off under
- * them.
+ * One spin lock per run queue, two for the tables of tasks, some for SWAP, each in a
+ * cache line of its own. They are leaves: no code holds two at a time, nor calls a
+ * helper with one held (the verifier sees to both). Interrupts are off under them.
  */
 #define LOCK_SLAB MAX_CPUS
 #define LOCK_TASKS (MAX_CPUS + 1)

@@ -2,10 +2,10 @@
 /*
  * compat.h - names that differ between kernel versions.
  *
- * Everything is decided when the object is loaded: a function that the kernel
- * lacks is a weak symbol with address 0, a missing member answers false to
- * bpf_core_field_exists(), and the verifier drops the branch. So one object
- * serves 6.12 and everything after it.
+ * Everything is decided when the object is loaded. A function that the kernel lacks is
+ * a weak symbol with address 0, a missing member answers false to
+ * bpf_core_field_exists(). The verifier drops the branch. So one object serves 6.12
+ * and everything after it.
  *
  * Tasks are found by pid, not by scx_bpf_tid_to_task(): the latter needs the
  * ops flag SCX_OPS_TID_TO_TASK, which is part of the object's data and makes
@@ -75,9 +75,9 @@ static __always_inline void set_slice(struct task_struct *p, u64 slice)
 }
 
 /*
- * Is @p on a CPU, be it one that is just switching away from it? The member is an
- * int in older kernels and a byte in newer ones: the byte that both have is read,
- * its place hidden from the compiler, as a load by CO-RE would not fit both.
+ * Is @p on a CPU, be it one that is just switching away from it? The member is an int
+ * in older kernels and a byte in newer ones. A load by CO-RE would not fit both. So
+ * the byte that both have is read, its place hidden from the compiler.
  */
 static __always_inline bool is_on_cpu(struct task_struct *p)
 {

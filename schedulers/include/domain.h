@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * domain.h - what Linux 2.6's balancing between CPUs remembers, may be told and
- * counts. A policy that uses balance.h includes this header before its own types,
- * has a `struct domain domain` and `nr_running` in its struct rq and `last_ran`
- * in its struct task, and includes balance.h after glue.h.
+ * counts. A policy.h that uses balance.h includes this header, has a `struct domain
+ * domain` and `nr_running` in its struct rq, and `last_ran` in its struct task.
  */
 #ifndef SCHEDLAB_DOMAIN_H
 #define SCHEDLAB_DOMAIN_H
@@ -35,7 +34,7 @@ u64 nr_idle_nudges COUNTS("idle CPUs told by a busy one that there is work");
 struct pull {
 	u64 most;	/* load or length found so far */
 	u64 total;	/* load of all CPUs */
-	s32 from;	/* whose that is, NO_CPU: nobody's */
+	s32 from;	/* the CPU with that, NO_CPU: none */
 	u32 amount;	/* tasks to pull */
 };
 

@@ -41,8 +41,8 @@
 enum pri_class {
 	CLASS_INTERRUPT,	/* as FreeBSD's interrupt threads */
 	CLASS_REALTIME,		/* as by rtprio(1) */
-	CLASS_TIMESHARE,	/* everybody else */
-	CLASS_IDLE,		/* as by idprio(1): run when there is nobody else */
+	CLASS_TIMESHARE,	/* all other tasks */
+	CLASS_IDLE,		/* as by idprio(1): run when no other task wants to */
 };
 
 /* How many tasks there are of each nice value. */
@@ -65,6 +65,7 @@ static __always_inline void nice_del(nice_counts_t *counts, s32 nice)
 {
 	u32 at = nice - PRIO_MIN;
 
+	expect(counts->nr[at], LOAD_BELOW_ZERO);
 	if (!--counts->nr[at])
 		counts->used &= ~(1ull << at);
 }

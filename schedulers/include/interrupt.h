@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * interrupt.h - who causes a wakeup: the current task, or an interrupt that came
+ * interrupt.h - what causes a wakeup: the current task, or an interrupt that came
  * while some task happened to run.
  */
 #ifndef SCHEDLAB_INTERRUPT_H
 #define SCHEDLAB_INTERRUPT_H
 
 #include "calls.h"
+#include "compat.h"
 
 /* Where x86 kernels before 6.15 keep the preemption count. */
 struct pcpu_hot {
@@ -54,7 +55,7 @@ static __always_inline bool sends(struct task_struct *current)
 	}
 }
 
-/* Who causes the wakeup that is under way? */
+/* What causes the wakeup that is under way? */
 static __always_inline enum waking_context waking_context(struct task_struct *current)
 {
 	u32 *count = NULL;

@@ -4,13 +4,13 @@
  * use. Adding, removing and finding the best look at one task and at most
  * NR_PRIO / 64 words, however many tasks there are.
  *
- * A policy defines NR_PRIO, the number of lists (0 is the best), and includes
- * this header between types.h and its own types. It remembers for each task
- * which queue and list it is on.
+ * A policy.h defines NR_PRIO, the number of lists (0 is the best), and then includes
+ * this header. The policy remembers for each task which queue and list it is on.
  */
 #ifndef SCHEDLAB_PRIO_QUEUE_H
 #define SCHEDLAB_PRIO_QUEUE_H
 
+#include "invariants.h"
 #include "types.h"
 
 #ifndef NR_PRIO

@@ -2,75 +2,34 @@
 /*
  * libenzi - Davide Libenzi's multi-queue scheduler for Linux 2.4 ("xsched").
  *
+ *     CPU 0  [A runs] - [B] - [C, marked for 1]     picked, C is sent over
+ *     CPU 1  (idle: has marked C)
+ *
+ *     goodness   ticks left  +  history  +  20 - nice
+ *                               history: ticks run last, less the ticks since
+ *
  * Every CPU has a list and a lock of its own, and picks from it by goodness() as
  * Linux 2.4 does from its only one (vanilla). A task belongs to a CPU, so there is
  * no bonus for the CPU that it ran on last. Instead it has a history weight: what
- * it ran in its last turn, in ticks, less the time since then, is a guess at what
+ * it ran in its last turn, in ticks, less the time since then. That is a guess at what
  * the CPU's cache still holds of it, and counts as goodness. An epoch is a matter
  * of one CPU and its tasks.
  *
  * Tasks change their CPU as seldom as possible. A new one goes to the CPU with the
  * fewest tasks. A CPU that has become idle marks one waiting task of the longest
- * list; when that CPU picks the task, it does not run it but sends it over: a
+ * list. When that CPU picks the task, it does not run it but sends it over. A
  * picked task is one that has waited long, and has little left in the cache.
  *
- * README.md has a worked example, sources, tunables and limits.
+ * Worked decision: A of nice 0 is interrupted after 3 of its 6 ticks: 3 left, history
+ * 3, so 3 + 3 + 20 = 26. B has 6 ticks and no history: 26. A tie goes to the task that
+ * ran: A goes on with a warm cache. Under vanilla, B would run.
+ *
+ * Gain: as many lists and locks as CPUs, and warm caches. Failure: nothing balances
+ * CPUs that are busy, and three tasks on two CPUs stay 2:1.
+ *
+ * README.md has sources, numbered behaviours, tunables and limits.
  */
-#define POLICY_WALKS_TASKS
-#define POLICY_HOMES
-#define POLICY_SELECTS_CPU
-#define POLICY_SELECTS_FORK
-#define POLICY_BALANCES_IDLE
-#define POLICY_MOVES_PICKED
-#define TSSS false
-#define PREV_FIRST true
-#include "../include/types.h"
-
-const volatile u32 history_carry
-	TUNABLE("share of the history left at a task's switch that is added to what it earns by that turn; 50 in "
-		"the patch, 0 in the proposal's text", "percent", 0, 100) = 50;
-const volatile u32 steal_threshold
-	TUNABLE("runnable tasks that another CPU must have more than an idle one to lose one; 0 counts as 1, or "
-		"two idle CPUs would send their only task to and fro", "tasks", 0, 1000) = 1;
-const volatile bool fork_balance
-	SETS("new tasks go to the CPU with the fewest tasks, instead of their parent's") = true;
-const volatile bool idle_balance SETS("idle CPUs mark tasks to be sent to them") = true;
-
-u64 nr_fork_here COUNTS("new tasks queued where their parent runs");
-u64 nr_fork_away COUNTS("new tasks queued on another CPU, which had fewer tasks");
-u64 nr_wake_idle COUNTS("ready tasks whose CPU was idle");
-u64 nr_preemptions COUNTS("ready tasks better than what their CPU runs");
-u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
-u64 nr_marks COUNTS("waiting tasks marked to be sent to an idle CPU");
-u64 nr_balanced COUNTS("idle CPUs that found no list long enough to mark a task");
-u64 nr_unmarkable COUNTS("idle CPUs that found no task to mark on the longest list");
-u64 nr_sent COUNTS("marked tasks that were picked and sent over");
-u64 nr_lapsed COUNTS("marks that came to nothing, as the CPU mask had changed or the task ran");
-
-struct task {
-	struct task_base base;
-	s32 counter;		/* ticks left in this epoch */
-	u32 move_to;		/* CPU + 1 that it is to be sent to, 0: none */
-	u64 cpu_jtime;		/* ticks: when nothing will be left of its history */
-	u64 sched_jtime;	/* ticks: when it was switched to */
-	bool yielded;		/* has yielded since it was last put */
-};
-
-/* An idle CPU's search for the longest list; in the arena for the verifier's sake. */
-struct search {
-	u32 longest;	/* tasks */
-	s32 cpu;	/* whose list that is, NO_CPU: nobody's */
-};
-
-struct rq {
-	struct rq_base base;
-	struct list_head head;	/* every runnable task, the running one too */
-	u32 nr_running;
-	struct search search;	/* by its CPU only */
-};
-
-#include "../include/glue.h"
-#include "../include/goodness.h"
+#include "goodness.h"
 
 /* What the cache may still hold: example, 6 ticks run, 2 ticks ago, 4 points. */
 static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
@@ -115,6 +74,11 @@ static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 	take_off_list(rq, p);
 }
 
+static void recalculate_task(task_t *p)
+{
+	v2_4_recalculate(p);
+}
+
 static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
 	return pick_best(rq, cpu, prev);
@@ -152,6 +116,12 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 	if (p->cpu_jtime > p->sched_jtime)
 		left = (p->cpu_jtime - p->sched_jtime) * history_carry / 100;
 	p->cpu_jtime = clock + (clock - p->sched_jtime) + left;
+}
+
+/* Another task on the same CPU has to be there to yield to. */
+static bool yield_task(rq_t *rq, task_t *p)
+{
+	return yield_on_cpu(rq, p);
 }
 
 /* ---- preemption: on its own CPU only ---- */
@@ -238,7 +208,7 @@ static __always_inline void find_longest(u32 cpu)
 	}
 }
 
-/* The first waiting task of @src that @cpu may run and nobody has marked, or NULL. */
+/* The first waiting task of @src that @cpu may run and that is not marked, or NULL. */
 static __always_inline task_t *first_movable(rq_t *src, u32 cpu)
 {
 	list_t *pos;

@@ -1,43 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pull.h - where a task wakes up and who pulls from whom before 2.6, and the
- * choice between that and balance.h. Included by o1.bpf.c.
+ * o1/pull.h - how CPUs pull tasks before 2.6: from the longest queue, half of the
+ * difference.
  */
 #ifndef SCHEDLAB_O1_PULL_H
 #define SCHEDLAB_O1_PULL_H
 
-/* rh8: a busy CPU looks around this often. */
-#define RH8_BUSY_INTERVAL (250 * MS)
-
-static u64 cache_hot(void)
-{
-	if (cache_hot_ns)
-		return cache_hot_ns;
-	return profile == PROFILE_2_6_10 ? 2500000 : 10 * MS;
-}
-
-/* rh8: a waker that is about to sleep has the woken task come to its CPU. */
-static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
-{
-	if (profile == PROFILE_2_6_10)
-		return wake_cpu(p, prev_cpu, this_cpu, sync, now);
-	if (profile == PROFILE_RH8 && sync && cpu_allowed(p, this_cpu))
-		return wakes_on(this_cpu, prev_cpu);
-	return wakes_on(prev_cpu, prev_cpu);
-}
-
-/* In the expired array first, where waiting does least harm. */
-static task_t *pick_movable(rq_t *src, u32 cpu, bool any)
-{
-	task_t *p = movable_in(src, src->expired, cpu, any);
-
-	return p ?: movable_in(src, src->active, cpu, any);
-}
+#include "balance.h"
+#include "arrays.h"
 
 /*
- * d1, rh8: from the longest queue, half of the difference. A length counts only
- * if it was as great at the last look (or the CPU has nothing to run), and a
- * quarter of the longest queue must be to gain.
+ * The longest queue, for @cpu to pull from. A length counts only if it was as great at
+ * the last look (or the CPU has nothing to run). A quarter of the longest queue must be
+ * to gain.
  */
 static __noinline int find_longest(u32 cpu, bool idle)
 {
@@ -69,37 +44,24 @@ static __noinline int find_longest(u32 cpu, bool idle)
 	return 0;
 }
 
-/* Looks for a CPU to pull from and pulls; returns the number of tasks that came. */
-static __always_inline u32 load_balance(u32 cpu, u64 now, bool idle)
+/* Pulls from the longest queue; returns the number of tasks that came. */
+static __always_inline u32 pull_from_longest(u32 cpu, u64 now, bool idle)
 {
-	if (profile == PROFILE_2_6_10)
-		return balance_domain(cpu, now, idle);
 	find_longest(cpu, idle);
 	return end_pull(cpu, now, idle, idle);
 }
 
-static bool balance_newidle(u32 cpu, u64 now)
-{
-	if (!load_balance(cpu, now, true))
-		return false;
-	count(nr_newidle_pulls);
-	return true;
-}
-
-static void balance_tick(u32 cpu, u64 now)
+/* Tick on the busy @cpu, which looks around every @interval ns. */
+static __always_inline void look_around(u32 cpu, u64 now, u64 interval)
 {
 	struct domain __arena *domain = &rq_nr(cpu)->domain;
 
-	if (profile == PROFILE_2_6_10) {
-		rebalance_tick(cpu, now);
-		return;
-	}
 	nudge_idle(cpu);
 	if (now < domain->next_balance)
 		return;
-	if (load_balance(cpu, now, false))
+	if (pull_from_longest(cpu, now, false))
 		count(nr_periodic_pulls);
-	domain->next_balance = now + (profile == PROFILE_RH8 ? RH8_BUSY_INTERVAL : tick_length());
+	domain->next_balance = now + interval;
 }
 
 #endif

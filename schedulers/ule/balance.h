@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * balance.h - which CPU a task becomes ready on, and the two balancers: pull by
- * idle CPUs, push by time. Included by ule.bpf.c.
- *
- * Lengths of other queues are read without their lock: they are hints, and a
- * move looks again under the lock.
+ * ule/balance.h - which CPU a task becomes ready on, and the two balancers: pull by
+ * idle CPUs, push by time.
  */
 #ifndef SCHEDLAB_ULE_BALANCE_H
 #define SCHEDLAB_ULE_BALANCE_H
+
+#include "interact.h"
 
 /* When the next push is due, ns; those within cores come half a second later. */
 static u64 next_push, next_core_push;
 
 static __always_inline u32 core_size(void)
 {
-	return profile == PROFILE_6_X && core_cpus > 1 ? core_cpus : 1;
+	return GENERATION(core_size);
 }
 
 static __always_inline u32 first_of_core(u32 cpu)
@@ -67,18 +66,12 @@ idle_core:
 	return found;
 }
 
-/*
- * 5.2: its last CPU, or an idle one if that has any task. 6.x: the one that wakes it, or an idle one
- * if that has a task waiting.
- */
+/* A task becomes ready where its generation says, or on an idle CPU if that has enough to do. */
 static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 now)
 {
-	u32 enough = profile == PROFILE_6_X ? 2 : 1;
-	s32 cpu = prev_cpu, idle;
+	s32 cpu = GENERATION(ready_cpu, p, prev_cpu, this_cpu), idle;
 
-	if (profile == PROFILE_6_X && cpu_allowed(p, this_cpu))
-		cpu = this_cpu;
-	if (rq_nr(cpu)->load >= enough && p->movable) {
+	if (rq_nr(cpu)->load >= GENERATION(enough_tasks) && p->movable) {
 		idle = find_idle(p, cpu, prev_cpu);
 		if (idle != NO_CPU)
 			return idle;
@@ -95,90 +88,24 @@ static s32 select_task_rq(task_t *p, s32 prev_cpu, s32 this_cpu, bool sync, u64 
 /* @any: those of the idle class too. From the head: the one that waits longest for its turn. */
 static task_t *pick_movable(rq_t *src, u32 cpu, bool any)
 {
-	prio_queue_t *first = profile == PROFILE_5_2 ? src->curr : src->next;
-	prio_queue_t *second = profile == PROFILE_5_2 ? src->next : src->curr;
-	task_t *p = first_task(first, cpu, NULL);
+	task_t *p = first_task(GENERATION(first_movable, src), cpu, NULL);
 
 	if (!p)
-		p = first_task(second, cpu, NULL);
+		p = first_task(GENERATION(second_movable, src), cpu, NULL);
 	if (!p && any)
 		p = first_task(&src->idle, cpu, NULL);
 	return p;
 }
 
-/* Tasks that CPU @cpu can give away: not the one that runs. */
-static __always_inline u32 transferable(u32 cpu)
-{
-	task_t *curr = cpu_nr(cpu)->curr;
-	u32 nr = rq_nr(cpu)->nr_movable;
-
-	return nr && curr && curr->in_movable ? nr - 1 : nr;
-}
-
-/* Adds the load of the @size CPUs from @first on to *@load, what they can give away to *@movable. */
-static __always_inline void add_loads(u32 first, u32 size, u32 *load, u32 *movable)
-{
-	u32 i, cpu;
-
-	for (i = zero; i < size && can_loop; i++) {
-		cpu = first + i;
-		if (cpu >= nr_cpus)
-			break;
-		*load += rq_nr(cpu)->load;
-		*movable += transferable(cpu);
-	}
-}
-
-/*
- * Of @nr groups of @size CPUs from @first on, beginning with the one @start after
- * the first: which has the most load of those with a task to give away, and which
- * the least?
- */
-static __noinline int search_groups(struct search __arena *s, u32 first, u32 nr, u32 size, u32 start)
-{
-	u32 i, cpu, load, movable;
-
-	use_arena();
-	s->least = ~0u;
-	WRITE_ONCE(s->most, 0);
-	for (i = zero; i < nr && can_loop; i++) {
-		cpu = first + (start + i) % nr * size;
-		if (cpu >= nr_cpus)
-			continue;
-		load = 0;
-		movable = 0;
-		add_loads(cpu, size, &load, &movable);
-		if (load > s->most && movable) {
-			s->most = load;
-			s->from = cpu;
-			s->nr_movable = movable;
-		}
-		if (load < s->least) {
-			s->least = load;
-			s->to = cpu;
-		}
-	}
-	return 0;
-}
-
-/*
- * 5.2: from the CPU with most tasks, if it has two. 6.x: from one of the same core;
- * CPUs of other cores send tasks here when these become ready.
- */
+/* A CPU with nothing to run pulls from one that has two tasks. */
 static bool balance_newidle(u32 cpu, u64 now)
 {
 	struct search __arena *s = &rq_nr(cpu)->search;
-	bool all = profile == PROFILE_5_2;
+	bool any = false;
 
-	if (!all && core_size() == 1)
+	if (!GENERATION(search_newidle, cpu, &any) || s->most < 2)
 		return false;
-	if (all)
-		search_groups(s, 0, nr_cpus, 1, 0);
-	else
-		search_groups(s, first_of_core(cpu), core_size(), 1, 0);
-	if (s->most < 2)
-		return false;
-	if (!move_tasks(s->from, cpu, now, 1, all)) {
+	if (!move_tasks(s->from, cpu, now, 1, any)) {
 		count(nr_failed_moves);
 		return false;
 	}
@@ -190,9 +117,7 @@ static bool balance_newidle(u32 cpu, u64 now)
 static __noinline bool push(u32 from, u32 to, u32 diff, u32 movable, u64 now)
 {
 	use_arena();
-	/* 5.2: what runs does not count */
-	if (profile == PROFILE_5_2)
-		diff--;
+	diff = GENERATION(push_difference, diff);
 	if (!move_tasks(from, to, now, min((diff + 1) / 2, movable), true)) {
 		count(nr_failed_moves);
 		return false;
@@ -210,7 +135,7 @@ static __noinline int push_to_cores(u32 cpu, u64 now)
 
 	use_arena();
 	search_groups(s, 0, cores, size, bpf_get_prandom_u32() % cores);
-	if (!s->most || s->most <= s->least || (profile == PROFILE_5_2 && s->most - s->least < 2)) {
+	if (!s->most || s->most < s->least + GENERATION(push_threshold)) {
 		count(nr_balanced);
 		return 0;
 	}
@@ -249,11 +174,7 @@ static __noinline int push_within_cores(u32 cpu, u64 now)
 
 static __always_inline u64 push_period(void)
 {
-	if (push_period_ns)
-		return push_period_ns;
-	if (profile == PROFILE_5_2)
-		return SEC_NS;
-	return bpf_get_prandom_u32() % (2 * SEC_NS / clock_length()) * clock_length();
+	return push_period_ns ?: GENERATION(push_period);
 }
 
 /* Is it time for what *@next says? For one CPU alone it is. The first time is @first after the load. */

@@ -3,63 +3,32 @@
  * vanilla - the scheduler of Linux 2.4: one list of all runnable tasks under
  * one lock, and goodness() asked about each of them at every decision.
  *
- * Every task owns a number of clock ticks. The task with most ticks left (plus
- * bonuses for low nice, the CPU it ran on last, and the address space that is
- * loaded) runs until its ticks are used up. When no runnable task has any left,
- * an epoch ends: all tasks, sleeping ones too, get new ticks on top of half of
- * those they kept. So a task that sleeps comes to own up to nearly twice its
+ *     list   [C 11]  -  [A 6]  -  [B 0]  -  ...     ticks left, the last woken first
+ *               \         |         |
+ *     goodness   46       42         0               asked by the CPU that picks
+ *
+ * Every task owns a number of clock ticks. Goodness is the ticks left, and bonuses for
+ * low nice, for the CPU that it ran on last and for the address space that is loaded.
+ * The task with the greatest goodness runs until its ticks are used up. When no runnable task has
+ * any ticks left, an epoch ends: all tasks, sleeping ones too, get new ticks on top of
+ * half of those they kept. So a task that sleeps comes to own up to nearly twice its
  * share, and beats the others when it wakes up. There is no other notion of
  * interactivity.
  *
- * Profile TSSS is what became of it in 2.5.2: the ticks are split into a slice
- * and a bonus that grows with every epoch slept through, so that an epoch's end
- * no longer visits tasks that sleep.
+ * Worked decision: A of nice 0 computes, with 6 ticks left: 6 + 20 - 0, + 15 for its
+ * CPU, + 1 for its address space: 42. C has slept through some epochs and wakes up
+ * with 11 ticks: 11 + 20 + 15 = 46. 46 > 42: C preempts A. B has no ticks: 0.
  *
- * README.md has a worked example, sources, tunables and limits.
+ * Gain: few tasks on one CPU are served well. Failure: a decision costs a look at every
+ * task, and all CPUs wait for one lock.
+ *
+ * Profile TSSS is what became of it in 2.5.2. The ticks are split into a slice and a
+ * bonus that grows with every epoch slept through. So an epoch's end no longer visits
+ * tasks that sleep (epoch_tsss.h).
+ *
+ * README.md has sources, numbered behaviours, tunables and limits.
  */
-#define POLICY_GLOBAL_RQ
-#define POLICY_PUSHES
-#define POLICY_WALKS_TASKS
-#define HAS_TSSS
-#define TSSS (profile == PROFILE_TSSS)
-#define PREV_FIRST prev_wins_ties
-#include "../include/types.h"
-
-enum profile {
-	PROFILE_2_4,	/* Linux 2.4.18: ticks of all tasks recalculated */
-	PROFILE_TSSS,	/* Linux 2.5.2-pre9: slice and bonus, runnable tasks only */
-};
-
-const volatile enum profile profile SETS("generation of the scheduler") = PROFILE_2_4;
-const volatile u32 proc_change_penalty
-	TUNABLE("bonus for the CPU that a task ran on last; 15 on i386", "goodness points", 0, 1000) = 15;
-const volatile bool prev_wins_ties
-	SETS("on a tie the running task stays instead of the first in the list; off as in 2.4.18, on as in 2.4.13, "
-		"which Libenzi measured") = false;
-
-u64 nr_idle_last COUNTS("ready tasks whose last CPU was idle");
-u64 nr_idle_longest COUNTS("ready tasks sent to the CPU that was idle longest");
-u64 nr_preemptions COUNTS("ready tasks better than what some CPU runs");
-u64 nr_no_preemptions COUNTS("ready tasks that have to wait");
-
-struct task {
-	struct task_base base;
-	s32 counter;		/* ticks left in this epoch */
-	s32 processor;		/* CPU it ran on last */
-	u32 dyn_prio;		/* TSSS: bonus, goodness points */
-	u32 epoch;		/* TSSS: epoch that dyn_prio was brought up to */
-	bool yielded;		/* has yielded since it was last put */
-};
-
-struct rq {
-	struct rq_base base;
-	struct list_head head;	/* every runnable task, running ones too */
-	u32 nr_running;
-	u32 epoch;		/* TSSS: number of the epoch */
-};
-
-#include "../include/glue.h"
-#include "../include/goodness.h"
+#include "goodness.h"
 
 /* Example of goodness(): nice 0, 6 ticks, 41 on its own CPU. */
 static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clock)
@@ -72,6 +41,8 @@ static __always_inline s32 add_cpu_bonus(s32 weight, task_t *p, u32 cpu, u64 clo
 static void init_task(task_t *p)
 {
 	init_ticks(p);
+	WRITE_ONCE(p->dyn_prio, 0);
+	WRITE_ONCE(p->epoch, 0);
 	p->processor = -1;
 }
 
@@ -84,7 +55,7 @@ static bool task_fork(task_t *parent, task_t *child)
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
 	if (TSSS)
-		catch_up(rq, rq, p);
+		tsss_catch_up(rq, rq, p);
 	add_to_list(rq, p);
 }
 
@@ -93,23 +64,24 @@ static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
 	take_off_list(rq, p);
 }
 
+static void recalculate_task(task_t *p)
+{
+	v2_4_recalculate(p);
+}
+
 static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
 	return pick_best(rq, cpu, prev);
 }
 
-/* Who had yielded may go on in another's place (SWAP), and then is not put. */
+/* A task that yielded is picked again: its yield is over. */
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
 	p->processor = cpu;
 	WRITE_ONCE(p->yielded, false);
 }
 
-static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
-{
-}
-
-/* Only if there are more runnable tasks than busy CPUs is there somebody to yield to. */
+/* Only with more runnable tasks than busy CPUs is there a task to yield to. */
 static bool yield_task(rq_t *rq, task_t *p)
 {
 	s32 pending = rq->nr_running;

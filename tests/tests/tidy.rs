@@ -2,6 +2,11 @@
 //! the deterministic rooms, file and function length, module headers, and the
 //! maps in the documents against the tree.
 
+#[path = "tidy/prose.rs"]
+mod prose;
+#[path = "tidy/schedulers.rs"]
+mod schedulers;
+
 use schedlab_tests::{files, root};
 use std::collections::BTreeMap;
 use std::fs;

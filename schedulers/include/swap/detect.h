@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * swap/detect.h - what does a blocked task wait for, and who provides it?
+ * swap/detect.h - what does a blocked task wait for, and which task provides it?
  *
- * A task that blocks in a system call waits for a resource that is named by its
- * process, the call and the call's first argument: a descriptor, an identifier,
- * an address. Who wakes it up has provided that, provided that a task did it and
- * not an interrupt that came while some task happened to run.
+ * A task that blocks in a system call waits for a resource. The resource is named by
+ * the process, the call and the call's first argument: a descriptor, an identifier, an
+ * address. The task that wakes it up has provided the resource. An interrupt that came
+ * while some task happened to run provides nothing.
  */
 #ifndef SCHEDLAB_SWAP_DETECT_H
 #define SCHEDLAB_SWAP_DETECT_H
 
-#include "../interrupt.h"
+#include "interrupt.h"
+#include "swap/paper.h"
 
 u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about tasks");
 
@@ -18,7 +19,7 @@ u64 nr_swap_interrupts COUNTS("wakeups by interrupts, which tell nothing about t
 #define SWAP_CALL(call, tgid) SWAP_KIND((call) + 1, tgid)
 
 /*
- * The resource that @p, which blocks in a system call, waits for. Whoever waits
+ * The resource that @p, which blocks in a system call, waits for. A task that waits
  * for children waits for any of them.
  */
 static __always_inline void swap_blocking_call(task_t *t, struct task_struct *p, s64 call,
@@ -131,7 +132,7 @@ s32 swap_switch(u64 *ctx)
 	return 0;
 }
 
-/* @t wakes up; if it is of a real-time class, nobody stands in for it any more. */
+/* @t wakes up; if it is of a real-time class, no provider stands in for it any more. */
 static __always_inline void swap_realtime_wakes(task_t *t)
 {
 	if (t->base.swap.slot >= SWAP_REALTIME)

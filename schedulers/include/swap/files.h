@@ -8,6 +8,8 @@
 #ifndef SCHEDLAB_SWAP_FILES_H
 #define SCHEDLAB_SWAP_FILES_H
 
+#include "../compat.h"
+
 #define S_IFMT 0170000
 #define S_IFIFO 0010000
 #define S_IFREG 0100000

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * swap/poll.h - who blocks in select, poll or epoll waits for the other ends of
- * all that it watches, up to SWAP_REQUESTS of them, and is known from then on to
+ * swap/poll.h - a task that blocks in select, poll or epoll waits for the other ends
+ * of all that it watches, up to SWAP_REQUESTS of them. From then on it is known to
  * serve its own ends: it is going to read or write them.
  */
 #ifndef SCHEDLAB_SWAP_POLL_H
 #define SCHEDLAB_SWAP_POLL_H
+
+#include "swap/provide.h"
 
 /* Words of a descriptor set that are looked at: descriptors below 1024, as select() has them. */
 #define SET_WORDS 16
@@ -87,8 +89,8 @@ static __always_inline void swap_watch_polled(task_t *t, struct task_struct *cur
 }
 
 /*
- * The first nodes of the tree of an epoll instance, from its root downwards. All
- * are taken to be watched for data: who watches for room has written already.
+ * The first nodes of the tree of an epoll instance, from its root downwards. All are
+ * taken to be watched for data: a task that watches for room has written already.
  */
 static __always_inline void swap_watch_epoll(task_t *t, struct file *instance, u64 now)
 {

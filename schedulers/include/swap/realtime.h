@@ -2,13 +2,14 @@
 /*
  * swap/realtime.h - blocked tasks of the kernel's real-time classes.
  *
- * FIFO and RR tasks are not scheduled by us, but who they wait for may be. Such a
- * requester is above every task of ours, so that whoever stands in for it runs
- * before the policy is asked. It is never linked: a short table has it while it
- * is blocked.
+ * FIFO and RR tasks are not scheduled by us, but the tasks that they wait for may be.
+ * Such a requester is above every task of ours, so that its provider runs before the
+ * policy is asked. It is never linked: a short table has it while it is blocked.
  */
 #ifndef SCHEDLAB_SWAP_REALTIME_H
 #define SCHEDLAB_SWAP_REALTIME_H
+
+#include "swap/search.h"
 
 u64 nr_swap_realtime COUNTS("real-time tasks that blocked with known providers");
 u64 nr_swap_untracked COUNTS("real-time tasks that blocked while the table of them was full");
@@ -43,7 +44,7 @@ static __always_inline void swap_untrack_realtime(task_t *t)
 	__sync_fetch_and_add(&swap_realtime->nr, -1);
 }
 
-/* A real-time task in whose place @cpu, which @prev is about to leave, can run somebody. */
+/* A real-time task in whose place @cpu, which @prev is about to leave, can run a provider. */
 static __noinline task_t *swap_pick_realtime(u32 cpu, task_t *prev)
 {
 	task_t *p;

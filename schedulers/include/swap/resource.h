@@ -11,6 +11,10 @@
 #ifndef SCHEDLAB_SWAP_RESOURCE_H
 #define SCHEDLAB_SWAP_RESOURCE_H
 
+#include "glue/queues.h"
+#include "swap/args.h"
+#include "swap/files.h"
+
 const volatile u32 swap_types
 	TUNABLE("types of resources that count, one bit 1 << enum swap_type each; all by default", "bits", 0,
 		4294967295) = ~0u;
@@ -48,8 +52,8 @@ static __always_inline void swap_name(struct swap_key *key, enum swap_type type,
 }
 
 /*
- * Names what is provided by who reads or @writes @file or, if @other, by who is
- * at its other end.
+ * Names what a task provides that reads or @writes @file or, if @other, the task at
+ * its other end.
  */
 static __noinline int swap_name_file(struct swap_key *key, struct file *file, bool writes, bool other)
 {
@@ -273,7 +277,7 @@ static __noinline int swap_name_wanted(struct swap_key *key, struct task_struct 
 		break;
 	case SYS_WAIT4:
 	case SYS_WAITID:
-		/* whoever waits for children waits for any of them */
+		/* a task that waits for children waits for any of them */
 		swap_name(key, SWAP_CHILD, 0, current->tgid, 0);
 		break;
 	case SYS_FUTEX:

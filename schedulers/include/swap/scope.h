@@ -5,6 +5,8 @@
 #ifndef SCHEDLAB_SWAP_SCOPE_H
 #define SCHEDLAB_SWAP_SCOPE_H
 
+#include "glue/queues.h"
+
 #define COMM_LEN 16
 #define EXCLUDE_LEN 128
 

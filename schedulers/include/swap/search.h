@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * swap/search.h - who runs in place of a blocked task?
+ * swap/search.h - which task runs in place of a blocked one?
  *
- * The requester's providers that can run are candidates, valued by the
- * confidence in them. A provider that is blocked itself leads to its own
- * providers: the value of such a way is the product of the confidences on it,
- * divided by C for every provider after the first. The greatest value wins, of
- * equal ones the entry that is first in its list.
+ * The requester's providers that can run are candidates, valued by the confidence in
+ * them. A provider that is blocked itself leads to its own providers. The value of
+ * such a way is the product of the confidences on it, divided by C for every provider
+ * after the first. The greatest value wins, of equal ones the entry that is first in
+ * its list.
  */
 #ifndef SCHEDLAB_SWAP_SEARCH_H
 #define SCHEDLAB_SWAP_SEARCH_H
+
+#include "glue/cpus.h"
+#include "swap/hooks.h"
+#include "swap/table.h"
 
 u64 nr_swap_cut COUNTS("searches given up because too many providers were in question");
 
@@ -97,9 +101,10 @@ static __always_inline void swap_take(struct swap_search __arena *search, struct
 }
 
 /*
- * Goes on to the providers of the blocked @p, who is listed as @entry in @step; but not again by a way that is worth no
- * more, nor if it is known that there is nobody behind it. Where many wait for many there are more ways than can be
- * looked at. The step to go on with.
+ * Goes on to the providers of the blocked @p, which is listed as @entry in @step. It
+ * does not again by a way that is worth no more, nor if it is known that no task
+ * behind it can run. Where many wait for many there are more ways than can be looked
+ * at. The step to go on with.
  */
 static __always_inline struct swap_step __arena *
 swap_descend(struct swap_search __arena *search, struct swap_step __arena *step, provider_t *entry,
@@ -148,7 +153,7 @@ swap_look(struct swap_search __arena *search, struct swap_step __arena *step, pr
 	return step;
 }
 
-/* The search for @requester is over: remembers who was found, until the pick ends. */
+/* The search for @requester is over: remembers the task that was found, until the pick ends. */
 static __always_inline bool swap_found(struct swap_search __arena *search, task_t *requester)
 {
 	struct swap_task __arena *s = &requester->base.swap;
@@ -162,8 +167,9 @@ static __always_inline bool swap_found(struct swap_search __arena *search, task_
 }
 
 /*
- * Finds who runs in place of @requester on @cpu, the calling one, which @prev is about to leave: the @best one, or whoever is
- * found first. The result is kept with the requester; false: nobody can here.
+ * Finds the task that runs in place of @requester on @cpu, the calling one, which
+ * @prev is about to leave: the @best one, or the first that is found. The result is
+ * kept with the requester; false: no task can here.
  */
 static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, bool best)
 {

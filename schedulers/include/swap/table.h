@@ -6,13 +6,15 @@
 #ifndef SCHEDLAB_SWAP_TABLE_H
 #define SCHEDLAB_SWAP_TABLE_H
 
+#include "swap/resource.h"
+
 const volatile u32 swap_confidence
 	TUNABLE("confidence in a provider that is new; the paper's C", "points", 1, 1000) = 20;
 const volatile u32 swap_providers
 	TUNABLE("providers remembered per resource; the paper's K", "providers", 1, SWAP_PROVIDERS) = SWAP_PROVIDERS;
 
 enum detect {
-	DETECT_WAKER,	/* providers are those who were seen to wake up a requester */
+	DETECT_WAKER,	/* providers are the tasks that were seen to wake up a requester */
 	DETECT_PAPER,	/* those whose system calls make it possible, as in the paper */
 };
 
@@ -109,7 +111,7 @@ static __always_inline resource_t *swap_room(u64 kind, u64 what)
 	return &way[oldest];
 }
 
-/* Nobody provides @resource: no entry of it is taken for one. */
+/* No task provides @resource: no entry of it is taken for a provider. */
 static __always_inline void swap_clear_providers(resource_t *resource)
 {
 	u32 i;
@@ -169,7 +171,7 @@ static __always_inline enum swap_class swap_class_of(provider_t *entry, s32 conf
 	return confidence == usual ? SWAP_DEFAULT : SWAP_LOW;
 }
 
-/* Who changes class goes to the end of it. */
+/* A provider that changes its class goes to the end of it. */
 static __always_inline void swap_set_confidence(provider_t *entry, s32 confidence)
 {
 	confidence = max(min(confidence, (s32)(2 * entry->resource->confidence)), 0);
@@ -178,7 +180,7 @@ static __always_inline void swap_set_confidence(provider_t *entry, s32 confidenc
 	entry->confidence = confidence;
 }
 
-/* Is the task of @entry still who it was? */
+/* Is the task of @entry still the same? */
 static __always_inline bool swap_entry_valid(provider_t *entry)
 {
 	task_t *p = entry->task;
@@ -209,7 +211,7 @@ static __always_inline provider_t *swap_entry_of(resource_t *resource, task_t *p
 	return NULL;
 }
 
-/* An entry for a new provider: a free one, or that of who leaves the list. */
+/* An entry for a new provider: a free one, or that of the provider that leaves the list. */
 static __always_inline provider_t *swap_entry_for(resource_t *resource)
 {
 	provider_t *entry, *room = NULL;
@@ -278,7 +280,7 @@ static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p
 	return entry;
 }
 
-/* @p, the calling task, has provided the resource of @entry for somebody who waited for it. */
+/* @p, the calling task, has provided the resource of @entry for a task that waited for it. */
 static __noinline int swap_credit(provider_t *entry, task_t *p)
 {
 	struct swap_task __arena *s = &p->base.swap;
@@ -325,7 +327,7 @@ static __always_inline bool swap_waits_for(task_t *p, resource_t *resource)
 	return false;
 }
 
-/* Is there nobody else who could provide the resource of @entry? */
+/* Is there no other task that could provide the resource of @entry? */
 static __always_inline bool swap_is_sole(provider_t *entry)
 {
 	resource_t *resource = entry->resource;
@@ -343,9 +345,10 @@ static __always_inline bool swap_is_sole(provider_t *entry)
 }
 
 /*
- * The time of @entry was for nothing. That the paper takes one step back at a time,
- * and none if there is no choice, is for providers that are guessed; one that was seen
- * to provide once, and not since, is given up sooner. A child is not: whoever waits for it gets nothing before its end.
+ * The time of @entry was for nothing. The paper takes one step back at a time, and
+ * none if there is no choice. That is for providers that are guessed. One that was
+ * seen to provide once, and not since, is given up sooner. A child is not: its parent
+ * gets nothing before its end.
  */
 static __always_inline void swap_blame(provider_t *entry)
 {
@@ -382,7 +385,7 @@ static __always_inline void swap_add_request(resource_t *resource, task_t *p)
 	s->nr_requests++;
 }
 
-/* A resource that nobody waits for nor provides is forgotten. */
+/* A resource that no task waits for nor provides is forgotten. */
 static __always_inline void swap_drop_unused(resource_t *resource)
 {
 	u32 i;
@@ -400,7 +403,7 @@ static __always_inline void swap_drop_unused(resource_t *resource)
 
 /*
  * @p does not wait any more, as it has got what it waited for or @leaves. Takes the
- * locks itself. What those knew who leave is kept until its place is needed.
+ * locks itself. What a task that leaves has taught is kept until its place is needed.
  */
 static __noinline int swap_withdraw(task_t *p, bool leaves)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * swap/tell.h - at the end: who is trusted to provide what.
+ * swap/tell.h - at the end: which task is trusted to provide what.
  */
 #ifndef SCHEDLAB_SWAP_TELL_H
 #define SCHEDLAB_SWAP_TELL_H
+
+#include "swap/table.h"
 
 /* Rows of the table; what is more is left out. Chosen. */
 #define TRUST_ROWS 512
@@ -35,7 +37,7 @@ static __always_inline void swap_tell_entry(struct swap_trust *row, provider_t *
 	row->number = resource->what;
 }
 
-/* Fills the table. Nobody schedules any more. */
+/* Fills the table. The scheduler has left. */
 static __noinline int swap_tell(void)
 {
 	u32 i, j, row = zero;

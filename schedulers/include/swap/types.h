@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * swap/types.h - what SWAP remembers: resources, who waits for them, and who
- * has provided them.
+ * swap/types.h - what SWAP remembers: resources, the tasks that wait for them, and
+ * those that have provided them.
  *
  * A resource is whatever a task can wait for: the data in a pipe, a semaphore,
  * a lock. A blocked task is a requester of one resource or several. A task that
@@ -26,7 +26,10 @@
  * whose members all may provide for each other (VolanoMark without hogs) most picks run into the limit.
  */
 #define SWAP_SEARCH_LIMIT 21
-/* Resources of which a task is remembered as provider, when it is asked who waits for it. */
+/*
+ * Resources of which a task is remembered as provider, when the tasks are sought that
+ * wait for it.
+ */
 #define SWAP_OWNED 8
 /*
  * Blocked tasks that one becoming ready queues, per resource, and those that it looks at in all; chosen. VolanoMark without hogs
@@ -34,7 +37,7 @@
  */
 #define SWAP_REVIVALS 4
 #define SWAP_SERVED 16
-/* Tasks that one pick unlinks, as nobody can run in their place, at most; chosen. */
+/* Tasks that one pick unlinks, as no provider can run in their place, at most; chosen. */
 #define SWAP_STALE 8
 /* Real-time tasks that are blocked at the same time and have providers, at most; chosen. */
 #define SWAP_REALTIME 16
@@ -96,9 +99,9 @@ struct swap_task {
 	u32 yielded;			/* Q: gave up the place of another task, and has not run by its own rank since */
 	u64 seen, value;		/* last search that came to it while it was blocked, and by way of what value */
 	u64 on_way;			/* search in which it is on the way to the step at work */
-	u64 noted;			/* last time somebody had become ready who may provide for it */
-	u32 barren;			/* known to have nobody behind it who could run, until somebody becomes ready */
-	struct task __arena *found;	/* who runs in its place, */
+	u64 noted;			/* last time a possible provider of it had become ready */
+	u32 barren;			/* no task behind it can run, as far as is known, until one becomes ready */
+	struct task __arena *found;	/* the task that runs in its place, */
 	provider_t *found_entry;	/* by which entry, */
 	u64 found_pick;			/* and the pick that found that */
 };
@@ -120,10 +123,10 @@ struct swap_step {
 struct swap_search {
 	struct swap_step step[SWAP_DEPTH];
 	u32 left;			/* entries that may be looked at until this pick ends */
-	bool partial;			/* there may be somebody where it has not looked: it came in a circle, or too deep */
+	bool partial;			/* there may be a task where it has not looked: it came in a circle, or too deep */
 	u64 pick, serial;		/* numbers of the pick and of the search, which no other CPU has */
-	struct task __arena *task;	/* who runs in place of the requester, NULL: nobody */
-	struct task __arena *elsewhere;	/* if nobody can here: who can on another CPU, NULL: nobody */
+	struct task __arena *task;	/* the task that runs in place of the requester, or NULL */
+	struct task __arena *elsewhere;	/* if none can here: one that can on another CPU, or NULL */
 	provider_t *entry;		/* the last one on the way to it */
 	u64 value;			/* confidence in it */
 	u32 first_order, order;		/* of the first and last entry, which decide ties */

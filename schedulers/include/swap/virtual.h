@@ -2,12 +2,12 @@
 /*
  * swap/virtual.h - blocked tasks that stay queued.
  *
- * A requester with a provider that could run stays linked when it blocks, as
- * virtual runnable: it keeps its place and its priority, and when the policy
- * picks it, the provider runs. When nobody can run in its place any more, it is
- * parked: unlinked, as blocked tasks are. When one of its providers becomes ready
- * again, it is revived: linked where that provider can run. The policy sees a
- * task that blocks late or wakes up early, and nothing else.
+ * A requester with a provider that could run stays linked when it blocks, as virtual
+ * runnable. It keeps its place and its priority, and when the policy picks it, the
+ * provider runs. When no provider can run any more, it is parked: unlinked, as blocked
+ * tasks are. When one of its providers becomes ready again, it is revived: linked
+ * where that provider can run. The policy sees a task that blocks late or wakes up
+ * early, and nothing else.
  *
  * Linking a blocked task from another task's callback races with its own wakeup.
  * Both claim it by taking base.rq from RQ_NONE to RQ_MOVING; the wakeup says
@@ -15,6 +15,9 @@
  */
 #ifndef SCHEDLAB_SWAP_VIRTUAL_H
 #define SCHEDLAB_SWAP_VIRTUAL_H
+
+#include "glue/pick.h"
+#include "swap/realtime.h"
 
 u64 nr_swap_virtual COUNTS("blocked tasks that stayed queued, as a provider could run");
 u64 nr_swap_blocked COUNTS("blocked tasks with known providers of which none could run");
@@ -27,7 +30,7 @@ u64 nr_swap_lost_pulls COUNTS("providers on another CPU's queue that were gone w
 
 /* ---- picking ---- */
 
-/* Nobody can run in place of @p on @cpu: it is to be parked. */
+/* No provider can run in place of @p on @cpu: it is to be parked. */
 static __always_inline void swap_note_stale(task_t *p, u32 cpu)
 {
 	cpu_t *c = cpu_nr(cpu);
@@ -52,11 +55,9 @@ static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 			return false;
 		if (swap_search(p, cpu, prev, true))
 			return true;
-#ifdef POLICY_GLOBAL_RQ
-		/* another CPU may be able to */
-		if (search->elsewhere)
+		/* another CPU of the same queue may be able to */
+		if (POLICY_GLOBAL_RQ && search->elsewhere)
 			return false;
-#endif
 	}
 	swap_note_stale(p, cpu);
 	return false;
@@ -74,9 +75,8 @@ static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 		p = c->stale[i];
 		if (p->base.state != TASK_VIRTUAL || p->base.rq != (s32)rq->base.nr)
 			continue;
-		dequeue_task(rq, p, DEQ_SLEEP);
+		unlink_from(rq, p, DEQ_SLEEP, RQ_NONE);
 		p->base.state = TASK_NONE;
-		p->base.rq = RQ_NONE;
 		count(nr_swap_parked);
 	}
 	WRITE_ONCE(c->nr_stale, 0);
@@ -100,9 +100,9 @@ static __always_inline void swap_settle(task_t *p)
 }
 
 /*
- * The running @p calls sched_yield(). If somebody's place was lent to it, it has no use for that, which is as good as a
- * quantum in vain; and until it has run by its own rank or has blocked it is no candidate, or it would be chosen again at
- * once.
+ * The running @p calls sched_yield(). If the place of a requester was lent to it, it
+ * has no use for that, which is as good as a quantum in vain. Until it has run by its
+ * own rank or has blocked it is no candidate, or it would be chosen again at once.
  */
 static __always_inline void swap_yields(task_t *p)
 {
@@ -119,7 +119,7 @@ static __always_inline void swap_yields(task_t *p)
 	swap_blame(entry);
 }
 
-/* Who runs on @cpu when @p was picked: itself, or who stands in for it. */
+/* The task that runs on @cpu when @p was picked: itself, or its provider. */
 static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
 {
 	struct swap_search __arena *search = &cpu_nr(cpu)->search;
@@ -170,16 +170,17 @@ static __always_inline void swap_runs(task_t *p, s32 cpu)
 /* CPU whose queue @p is on, or where it ran last if they share one. */
 static __always_inline s32 swap_cpu_of(task_t *p)
 {
-#ifdef POLICY_GLOBAL_RQ
-	return p->base.swap.ran_on;
-#else
 	s32 rq = p->base.rq;
 
+	if (POLICY_GLOBAL_RQ)
+		return p->base.swap.ran_on;
 	return rq >= 0 ? rq : NO_CPU;
-#endif
 }
 
-/* Where somebody can run for @p, which blocks on @cpu: there, else on the CPU of a provider; NO_CPU: nowhere. */
+/*
+ * Where a provider can run for @p, which blocks on @cpu: there, else on the CPU of the
+ * provider; NO_CPU: nowhere.
+ */
 static __always_inline s32 swap_place(task_t *p, u32 cpu)
 {
 	swap_begin_pick(cpu);
@@ -218,7 +219,7 @@ static __always_inline bool swap_claim(task_t *p)
 	return false;
 }
 
-/* Links the parked @p on the queue of @cpu, and tells whoever has to reschedule. */
+/* Links the parked @p on the queue of @cpu, and tells the CPU that has to reschedule. */
 static __always_inline void swap_revive(task_t *p, u32 cpu, u64 now)
 {
 	u32 nr = rq_of(cpu);
@@ -234,16 +235,15 @@ static __always_inline void swap_revive(task_t *p, u32 cpu, u64 now)
 	lock = lock_rq(nr, now);
 	if (!lock)
 		return;
-	enqueue_task(rq_nr(nr), p, ENQ_WAKE);
+	link_on(rq_nr(nr), p, ENQ_WAKE);
 	p->base.state = TASK_VIRTUAL;
-	p->base.rq = nr;
-	target = wakeup_preempt(rq_nr(nr), p, cpu, ENQ_WAKE);
+	target = preempts(rq_nr(nr), p, cpu, ENQ_WAKE);
 	unlock(lock);
 	count(nr_swap_revived);
 	kick(target, NO_CPU, ENQ_WAKE);
 }
 
-/* @waiter is one of those for whom somebody may be able to run now. */
+/* @waiter is a task in whose place a provider may be able to run now. */
 static __always_inline void swap_note(cpu_t *c, task_t *waiter)
 {
 	u32 n = c->nr_served;
@@ -258,9 +258,9 @@ static __always_inline void swap_note(cpu_t *c, task_t *waiter)
 }
 
 /*
- * Does nobody wait for @resource whom it concerns that a provider has become ready? Whoever is queued, and not known to have
- * nobody behind, does not; one requester is the rule. A look without the lock: at worst it misses one that has just come, and
- * that has looked for itself.
+ * True if no requester of @resource must be notified that a provider became ready:
+ * none waits, or the only one is queued and still has a runnable provider. Read
+ * without the lock: a requester that arrives meanwhile searches for itself.
  */
 static __always_inline bool swap_needs_nothing(resource_t *resource)
 {
@@ -274,9 +274,10 @@ static __always_inline bool swap_needs_nothing(resource_t *resource)
 }
 
 /*
- * The provider of @entry has become ready: the first requesters of its resource that are parked, or known to have nobody
- * behind them, for the CPU's list; and the CPU on which somebody else runs in place of one. Those that are queued know of
- * somebody who can run, and so do those that wait for them.
+ * The provider of @entry has become ready. Puts the first requesters of its resource
+ * that are parked, or have no runnable provider, on the CPU's list. Notes the CPU on
+ * which another provider runs in place of one. Requesters that are queued have a
+ * runnable provider, and so do those that wait for them.
  */
 static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 {
@@ -303,9 +304,10 @@ static __always_inline void swap_collect(provider_t *entry, cpu_t *c)
 }
 
 /*
- * The task at @address, for whom somebody can run on @cpu: is queued there if it is parked. Global: whatever way is taken in
- * it, its caller's scratch registers are gone after it. If not, verifiers of 6.18 to 7.0 stumble over one that a pruned path
- * had used ("verifier bug: backtracking exit unexpected regs").
+ * The task at @address, in whose place a provider can run on @cpu, is queued there if
+ * it is parked. Global: whatever way is taken in it, its caller's scratch registers
+ * are gone after it. If not, verifiers of 6.18 to 7.0 stumble over one that a pruned
+ * path had used ("verifier bug: backtracking exit unexpected regs").
  */
 __noinline int swap_serve(u64 address, s32 cpu, u64 now)
 {
@@ -320,9 +322,11 @@ __noinline int swap_serve(u64 address, s32 cpu, u64 now)
 }
 
 /*
- * The task at @address has become ready on @cpu, or is blocked and somebody can run in its place: so have the blocked
- * tasks that it may provide for, and those that these may provide for. Where somebody else runs for one of them, there may
- * be a better choice now. Global, so that the verifier walks it once a program and not once a path.
+ * The task at @address has become ready on @cpu, or is blocked and a provider can run
+ * in its place. So have the blocked tasks that it may provide for, and those that
+ * these may provide for. Where another provider runs for one of them, there may be a
+ * better choice now. Global, so that the verifier walks it once a program and not once
+ * a path.
  */
 __weak int swap_make_ready(u64 address, s32 cpu)
 {
@@ -366,8 +370,8 @@ static __always_inline void swap_ready(task_t *p, s32 cpu)
 }
 
 /*
- * @p wakes up. If it is linked, as virtual runnable, it is ready where it stands,
- * and no longer ranks for who ran in its place. False: it is to be linked.
+ * @p wakes up. If it is linked, as virtual runnable, it is ready where it stands, and
+ * its provider no longer has its rank. False: it is to be linked.
  */
 static __noinline bool swap_wakes(task_t *p, s32 cpu)
 {
@@ -393,10 +397,9 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 	if (c->curr == p)
 		c->curr = c->exec;
 	p->base.state = TASK_READY;
-#ifndef POLICY_GLOBAL_RQ
-	cpu = nr;
-#endif
-	target = wakeup_preempt(rq_nr(nr), p, cpu, ENQ_WAKE);
+	if (!POLICY_GLOBAL_RQ)
+		cpu = nr;
+	target = preempts(rq_nr(nr), p, cpu, ENQ_WAKE);
 	unlock(lock);
 	kick(target, NO_CPU, ENQ_WAKE);
 	count(nr_swap_woken);
@@ -411,10 +414,10 @@ static __always_inline void swap_move(task_t *p, s32 cpu, s32 where, u64 now)
 	swap_ready(p, where);
 	if (where == cpu || p->base.rq == RQ_NONE)
 		return;
-#ifndef POLICY_GLOBAL_RQ
-	unlink_task(p, now, DEQ_MOVED);
-	where = link_task(p, where, now, ENQ_MOVED, TASK_VIRTUAL);
-#endif
+	if (!POLICY_GLOBAL_RQ) {
+		unlink_task(p, now, DEQ_MOVED);
+		where = link_task(p, where, now, ENQ_MOVED, TASK_VIRTUAL);
+	}
 	kick(where, NO_CPU, ENQ_MOVED);
 }
 

@@ -44,9 +44,9 @@ struct event {
 	u64 time;		/* ns, on the clock of bpf_ktime_get_ns() */
 	u32 kind;
 	u32 cpu;		/* where it happens */
-	u32 pid;		/* SWITCH: who stops; WAKEUP: who is woken up; 0: idle */
-	u32 other;		/* SWITCH: who runs; WAKEUP: the current task */
-	u32 state;		/* SWITCH: of who stops, 0: runnable */
+	u32 pid;		/* SWITCH: the task that stops; WAKEUP: the one that is woken up; 0: idle */
+	u32 other;		/* SWITCH: the task that runs; WAKEUP: the current task */
+	u32 state;		/* SWITCH: of the task that stops, 0: runnable */
 	u32 unused;
 	char comm[COMM_LEN];
 	char other_comm[COMM_LEN];	/* SWITCH only */

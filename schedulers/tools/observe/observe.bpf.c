@@ -3,12 +3,12 @@
  * observe.bpf.c - what the kernel's scheduling looks like from outside, for
  * any scheduler.
  *
- * Follows the tasks of one workload: every task that the leader process (or
- * one of its descendants) creates. Counts switches and migrations per task and
- * keeps two histograms, of all tasks and of each: every wait of a runnable task
- * for a CPU (run delay), and of these the waits that began with a wakeup. Of the
- * longest waits of a task it keeps when, where and behind whom. Nothing is sent
- * while the workload runs; user space reads the sections and the maps at the end.
+ * Follows the tasks of one workload: every task that the leader process (or one of its
+ * descendants) creates. Counts switches and migrations per task and keeps two
+ * histograms, of all tasks and of each. One has every wait of a runnable task for a
+ * CPU (run delay), the other one the waits that began with a wakeup. Of the longest
+ * waits of a task it keeps when, where and behind which task. Nothing is sent while
+ * the workload runs; user space reads the sections and the maps at the end.
  */
 
 typedef unsigned char u8;
@@ -92,7 +92,7 @@ struct cpu {
 	u64 since;		/* of the last switch, or the beginning */
 	u64 busy;		/* ns with a task on it, between begin and end */
 	u64 running;		/* 1: a task is on it */
-	u64 last;		/* pid of the workload's task on it last since begin, 0: idle or nobody; others are passed over */
+	u64 last;		/* pid of the workload's task on it last since begin, 0: idle or none; others are passed over */
 };
 
 /* Set by user space. */
@@ -177,7 +177,7 @@ int observe_fork(u64 *ctx)
 	return 0;
 }
 
-/* One more wait of a task. No other CPU has the task, so nobody races for its entry. */
+/* One more wait of a task. No other CPU has the task, so there is no race for its entry. */
 static void count_wait(u32 pid, u64 length, u32 was_woken)
 {
 	u64 key = (u64)pid << 32 | bucket(length);
@@ -217,7 +217,7 @@ int observe_wakeup_new(u64 *ctx)
 	return woken(ctx);
 }
 
-/* Who ran before on the CPU, and for how long. */
+/* The task that ran before on the CPU, and for how long. */
 struct before {
 	u32 pid;
 	u64 ns;
@@ -268,9 +268,9 @@ starts(struct seen *seen, u32 pid, u32 cpu, u64 now, const struct before *before
 }
 
 /*
- * Accounts for the CPU's time up to now; how long it had a task since its last switch. What counts is told by
- * begin and end, not by active: that one may change between the switch and this line, and a stretch which ends
- * then belongs to the run up to its end.
+ * Accounts for the CPU's time up to now; how long it had a task since its last switch.
+ * begin and end decide what counts, not active. That one may change between the switch
+ * and this line, and a stretch which ends then belongs to the run up to its end.
  */
 static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 {
@@ -289,9 +289,10 @@ static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 }
 
 /*
- * A switch counts when what the CPU runs of the workload changes: a task, another one, none (idle). Who interrupts
- * a task that goes on afterwards is passed over: in the simulator there may be nobody else. What ran before the
- * beginning is nobody's: whoever was the last to reach the gate is switched to like the others.
+ * A switch counts when what the CPU runs of the workload changes: a task, another one,
+ * none (idle). A task that interrupts another one, which goes on afterwards, is passed
+ * over: in the simulator there may be no such task. What ran before the beginning
+ * counts for no task: the last one to reach the gate is switched to like the others.
  */
 static void count_switch(u32 cpu, u32 pid)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * waits.bpf.c - who waits for whom, through what, for how long.
+ * waits.bpf.c - which task waits for which, through what, for how long.
  *
- * For any kernel with BTF from 5.19 on, whoever schedules. Two trace points,
- * no work in system calls that do not block: when a task blocks in a system
- * call, its registers tell through what it waits; who wakes it up has ended the
- * wait, unless that was an interrupt or a kernel thread. Waits are added up
- * per pair of tasks and resource; user space reads the table.
+ * For any kernel with BTF from 5.19 on, whatever its scheduler. Two trace points, no
+ * work in system calls that do not block. When a task blocks in a system call, its
+ * registers tell through what it waits. The task that wakes it up has ended the wait,
+ * unless that was an interrupt or a kernel thread. Waits are added up per pair of
+ * tasks and resource; user space reads the table.
  *
- * Priority inversion: the part of a wait in which its provider was runnable
- * without running, while the CPU that it waited for ran a task with a lower
- * priority than the requester's. Who ends a wait is known at its end only, so
- * the recent past is kept: per task when it was runnable without running, and
- * per CPU which priorities ran when.
+ * Priority inversion is a part of a wait. In it the provider was runnable without
+ * running, while the CPU that it waited for ran a task with a lower priority than the
+ * requester's. The provider of a wait is known at its end only, so the recent past is
+ * kept. That is, per task, when it was runnable without running, and, per CPU, which
+ * priorities ran when.
  */
 
 #include "../../include/compat.h"
@@ -122,7 +122,7 @@ struct {
 } pairs SEC(".maps");
 
 /* Set by user space. */
-u32 leader;			/* process whose descendants' waits count; 0: everybody's do */
+u32 leader;			/* process whose descendants' waits count; 0: those of all tasks do */
 u32 active;			/* 1: between begin and end */
 
 /* Read by user space. */
@@ -191,10 +191,10 @@ s32 waits_softirq_exit(u64 *ctx)
 }
 
 /*
- * Who causes the wakeup that is under way, if @current is a user's task? Not every kernel lets
- * programs see the preemption count. But interrupts are served on a stack of their own, except
- * those that come in user mode, when the task is in no system call; and the arguments of a trace
- * point, @ctx, lie on the stack that is in use.
+ * What causes the wakeup that is under way, if @current is a user's task? Not every
+ * kernel lets programs see the preemption count. But interrupts are served on a stack
+ * of their own, except those that come in user mode, when the task is in no system
+ * call. The arguments of a trace point, @ctx, lie on the stack that is in use.
  */
 static __always_inline enum waking_context context_of(u64 *ctx, struct task_struct *current)
 {

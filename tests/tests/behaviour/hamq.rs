@@ -9,7 +9,7 @@ fn hamq() -> Lab {
     Lab::new("hamq")
 }
 
-/// Point 1: two tasks that pass a token sit on different CPUs and wake each other up there: slower than vanilla.
+/// Behaviour hamq.1.
 #[test]
 fn two_tasks_wake_each_other_across_cpus() {
     let run = |lab: Lab| lab.cpus(4).run_catalog("reflex:tasks=2,rounds=300");
@@ -44,7 +44,7 @@ fn longest_idle_with_waiters(seen: &Seen, cpus: usize, tasks: usize) -> u64 {
     longest
 }
 
-/// Point 5: hogs that end at different times leave no CPU idle for longer than a switch while others wait.
+/// Behaviour hamq.2.
 #[test]
 fn no_cpu_is_idle_while_tasks_wait() {
     let mut load = Load::new(ms(2000));
@@ -64,7 +64,7 @@ fn both() -> Attribute {
     Attribute::Affinity(CpuMask::first(2))
 }
 
-/// Point 6: busy CPUs never share their tasks out: nine hogs bound to CPU 0 and one on CPU 1 stay so when they may go.
+/// Behaviour hamq.3.
 #[test]
 fn busy_cpus_do_not_balance() {
     let mut load = Load::new(ms(9000));
@@ -81,7 +81,7 @@ fn busy_cpus_do_not_balance() {
     assert_eq!(seen.migrations_after(ms(0)), 0);
 }
 
-/// Point 7: an epoch is a matter of one CPU: three hogs end one every 90 ms, a single one every 30 ms.
+/// Behaviour hamq.4.
 #[test]
 fn epochs_are_per_cpu() {
     let load = (0..3).fold(Load::new(ms(3000)), |load, _| load.task(0, hog()).on(0)).task(0, hog()).on(1);
@@ -91,7 +91,7 @@ fn epochs_are_per_cpu() {
     }
 }
 
-/// Point 8: of two tasks woken at once with one CPU idle, one goes there and the other one to its own CPU.
+/// Behaviour hamq.5.
 #[test]
 fn an_idle_cpu_is_chosen_once() {
     let mut load = Load::new(ms(200));
@@ -111,7 +111,7 @@ fn an_idle_cpu_is_chosen_once() {
     assert_eq!((after(0), after(1)), (2, 1));
 }
 
-/// Section 4, steal: the best of those that wait, or the one that became ready last; none from a CPU where too few wait.
+/// Behaviour hamq.6.
 #[test]
 fn an_idle_cpu_takes_the_best_waiting_task() {
     let stolen = |name: &str, value: &str| {
@@ -127,8 +127,7 @@ fn an_idle_cpu_takes_the_best_waiting_task() {
     assert_eq!(stolen("steal_min", "3"), None);
 }
 
-/// Section 4, idle loop: an idle CPU hears of tasks that wait elsewhere within a tick: here of one that may come since
-/// a while ago, once it waits.
+/// Behaviour hamq.7.
 #[test]
 fn idle_cpus_look_around_every_tick() {
     let load = Load::new(ms(400)).task(0, hog()).on(0).task(0, program(&[Op::Run(ms(150))])).on(0);
@@ -142,7 +141,7 @@ fn idle_cpus_look_around_every_tick() {
     assert!(seen.counter("nr_idle_polls") > 0);
 }
 
-/// Section 4, wakeup: without the search a task wakes up where it ran last, idle CPUs or not.
+/// Behaviour hamq.8.
 #[test]
 fn the_search_for_idle_cpus_can_be_left_out() {
     let wakes = |search: &str| {

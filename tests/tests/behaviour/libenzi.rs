@@ -10,8 +10,7 @@ fn libenzi() -> Lab {
     Lab::new("libenzi")
 }
 
-/// Point 1 and the document's trace of three hogs on two CPUs: vanilla moves them 22 times in 1.874 s, and each has
-/// been everywhere; here, and under `o1`, nobody moves: one has a CPU, the other two share one.
+/// Behaviour libenzi.1.
 #[test]
 fn three_hogs_on_two_cpus_stay_where_they_are() {
     let published = 22.0 / 1.874;
@@ -46,23 +45,20 @@ fn cycle(run: u64, sleep: u64, carry: &str) -> (Vec<i64>, Vec<i64>) {
     (at(When::Running), at(When::Quiescent))
 }
 
-/// Points 2, 3 and 4: after 6 ticks the history is worth 6 points, two ticks later 4; half of that is carried over to
-/// the next turn, or nothing, as in the proposal's text. The cycle of 6 ticks in, 2 out settles at 7 and 9.
+/// Behaviour libenzi.2.
 #[test]
 fn history_is_what_ran_last_less_the_time_since() {
     assert_eq!(cycle(6, 2, "50"), (vec![0, 4, 6, 7, 7], vec![6, 8, 9, 9, 9]));
     assert_eq!(cycle(6, 2, "0"), (vec![0, 4, 4, 4, 4], vec![6, 6, 6, 6, 6]));
 }
 
-/// Point 5: who is away as long as it runs comes back with nothing.
+/// Behaviour libenzi.3.
 #[test]
 fn history_fades_in_the_time_that_it_took() {
     assert_eq!(cycle(6, 6, "50"), (vec![0, 0, 0, 0, 0], vec![6, 6, 6, 6, 6]));
 }
 
-/// Point 6: two hogs in the first half of an epoch; one is interrupted for a moment after three ticks, by a task in whose
-/// address space it lives, as a kernel thread borrows it. It goes on here (3 ticks, history 3 and 1 against 6), and has
-/// to give way under vanilla.
+/// Behaviour libenzi.4.
 #[test]
 fn the_interrupted_hog_goes_on() {
     let after = |lab: Lab| {
@@ -87,9 +83,7 @@ fn undisturbed(seen: &Seen) -> f64 {
     same.iter().filter(|same| **same).count() as f64 / same.len() as f64
 }
 
-/// The document's traces of two hogs and a repeating key, served by a kernel thread: 8 of 9 keys leave the hog that they
-/// interrupt in place, under the old scheduler 3 of 6. A key served by another user's task costs the old scheduler's hog the
-/// point for its address space each time.
+/// Behaviour libenzi.5.
 #[test]
 fn keys_leave_the_hog_in_place() {
     let rate = |lab: Lab, by: &str| {
@@ -102,7 +96,7 @@ fn keys_leave_the_hog_in_place() {
     assert!(rate(Lab::new("vanilla"), "user") < 0.4);
 }
 
-/// A kernel thread that the policy has no say in disturbs nobody.
+/// Behaviour libenzi.6.
 #[test]
 fn kernel_threads_run_beside_the_policy_as_a_rule() {
     let rate = |lab: Lab| undisturbed(&lab.hz(100).run_catalog("keyboard:ttime=60s"));
@@ -110,8 +104,7 @@ fn kernel_threads_run_beside_the_policy_as_a_rule() {
     near(rate(Lab::new("vanilla")), 1.0, 0.0);
 }
 
-/// Point 7: a parent on CPU 0 of four forks eight children that sleep at once: the number of runnable tasks decides
-/// before that of all tasks, so none comes to CPU 0.
+/// Behaviour libenzi.7.
 #[test]
 fn children_go_to_the_least_loaded_cpu() {
     let placed = |balance: &str| {
@@ -137,8 +130,7 @@ fn idle_after_100_ms(lab: Lab, another: bool) -> Seen {
     lab.cpus(2).run(if another { load.task(0, long()) } else { load })
 }
 
-/// Point 8: an idle CPU marks one waiting task of a list with two, and none of a list with one. The marked task moves
-/// when its CPU picks it, without running there again.
+/// Behaviour libenzi.8.
 #[test]
 fn a_marked_task_moves_when_it_is_picked() {
     let seen = idle_after_100_ms(libenzi(), true);
@@ -162,7 +154,7 @@ fn a_marked_task_moves_when_it_is_picked() {
     assert_eq!((off.counter("nr_marks"), off.counter("nr_balanced")), (0, 0));
 }
 
-/// Point 9: a task that wakes up on a busy CPU stays there while another one is idle, and runs after the other's ticks.
+/// Behaviour libenzi.9.
 #[test]
 fn a_woken_task_stays_on_its_busy_cpu() {
     let sleeper = program(&[Op::Run(us(1)), Op::Sleep(ms(5)), Op::Run(ms(1)), Op::Sleep(ms(1000))]);
@@ -175,8 +167,7 @@ fn a_woken_task_stays_on_its_busy_cpu() {
     assert!(wait > ms(40), "waited for {wait}");
 }
 
-/// An epoch and a pick are a matter of one CPU: with eight hogs on four CPUs a pick looks at two tasks, and one that
-/// ends an epoch at four and recalculates two.
+/// Behaviour libenzi.10.
 #[test]
 fn a_pick_looks_at_its_own_list() {
     let seen = libenzi().cpus(4).watch_picks(&["nr_goodness", "nr_recalcs"]).run(hogs(ms(3000), &[0; 8]));

@@ -22,7 +22,7 @@ fn sleep_once(op: Op) -> ProgramBuilder {
     program(&[Op::Run(us(1)), op, Op::Run(ms(1))])
 }
 
-/// Point 1: slices by nice: 800 to 420 ms below 0, 100 to 5 ms from 0 on.
+/// Behaviour o1.1.
 #[test]
 fn slices_by_nice() {
     let table = [
@@ -47,7 +47,7 @@ fn slices_by_nice() {
     }
 }
 
-/// Point 2: two hogs of nice 0 alternate every 100 ms, at priority 125.
+/// Behaviour o1.2.
 #[test]
 fn hogs_alternate_every_100_ms() {
     for seen in [
@@ -61,7 +61,7 @@ fn hogs_alternate_every_100_ms() {
     }
 }
 
-/// Point 3: 5 below to 5 above 120 + nice, clamped to 100..139.
+/// Behaviour o1.3.
 #[test]
 fn priorities_by_nice_and_bonus() {
     let full = |nice| at_wakeup(nice, sleep_once(Op::Sleep(ms(200))), ".prio");
@@ -71,7 +71,7 @@ fn priorities_by_nice_and_bonus() {
     assert_eq!((full(19), none(19)), (134, 139));
 }
 
-/// Point 4: what one sleep is worth to a task that never slept before.
+/// Behaviour o1.4.
 #[test]
 fn sleep_is_worth_up_to_ten_times_as_much() {
     let ms_after = |op| at_wakeup(0, sleep_once(op), ".sleep_avg") as f64 / 1e6;
@@ -88,8 +88,7 @@ fn until(seen: &Seen, holds: impl Fn(i64) -> bool) -> f64 {
     found.expect("its average shrinks").time.since(woken).0 as f64 / 1e6
 }
 
-/// Points 5 and 6: a full average lasts for 1000 ms of computing, a bonus of 7 for 301; without credit (2.6.11) for
-/// 4600 and 2401. An average is charged when the scheduler is entered, here every 100 ms at the latest.
+/// Behaviour o1.5.
 #[test]
 fn an_average_shrinks_while_computing() {
     for (credit, below_7, nothing) in [("1", 301.0, 1000.0), ("0", 2401.0, 4600.0)] {
@@ -101,14 +100,14 @@ fn an_average_shrinks_while_computing() {
     }
 }
 
-/// Point 6: a hog needs one sleep of 70 ms to become interactive: bonus 7, priority 118.
+/// Behaviour o1.6.
 #[test]
 fn one_sleep_of_70_ms_makes_interactive() {
     assert_eq!(at_wakeup(0, sleep_once(Op::Sleep(ms(71))), ".prio"), 118);
     assert_eq!(at_wakeup(0, sleep_once(Op::Sleep(ms(69))), ".prio"), 119);
 }
 
-/// Point 7: a slice's end leaves an interactive task in the active array; from nice 16 on no task is interactive.
+/// Behaviour o1.7.
 #[test]
 fn interactive_tasks_stay_active() {
     for (nice, stays) in [(0, true), (10, true), (15, false), (16, false), (19, false)] {
@@ -119,8 +118,7 @@ fn interactive_tasks_stay_active() {
     assert_eq!(at_wakeup(15, sleep_once(Op::Sleep(ms(101))), ".prio"), 130);
 }
 
-/// Point 7: an interactive task expires all the same once the expired array has waited for the limit times the
-/// number of tasks and a tick. Here two: its first expiry starts that time, its second one comes 100 ms after.
+/// Behaviour o1.8.
 #[test]
 fn expired_tasks_do_not_starve_for_ever() {
     let run = |limit: &str| {
@@ -135,8 +133,7 @@ fn expired_tasks_do_not_starve_for_ever() {
     assert_eq!(count("55000000"), (2, 0));
 }
 
-/// Point 8: a fork halves the slice; a child that exits in its first slice gives back what it has left. In 2.6.10
-/// the child, a process of its own, runs before its parent.
+/// Behaviour o1.9.
 #[test]
 fn a_fork_splits_the_slice() {
     let mut load = Load::new(ms(1000));
@@ -157,7 +154,7 @@ fn a_fork_splits_the_slice() {
     assert_eq!(seen.counter("nr_child_first"), 1);
 }
 
-/// Point 9: three hogs on two CPUs stay two and one, and nobody moves.
+/// Behaviour o1.10.
 #[test]
 fn three_hogs_stay_two_and_one() {
     let seen = o1().cpus(2).run(hogs(ms(20_000), &[0, 0, 0]));
@@ -169,7 +166,7 @@ fn three_hogs_stay_two_and_one() {
     near(shares[2], 1.0, 0.02);
 }
 
-/// Section 4, yield: behind everybody in the expired array, so that the other one has its whole slice.
+/// Behaviour o1.11.
 #[test]
 fn a_yield_goes_to_the_expired_array() {
     let seen = o1().run(Load::new(ms(3000)).task(0, forever(&[Op::Run(us(10)), Op::Yield])).task(0, hog()));
@@ -177,8 +174,7 @@ fn a_yield_goes_to_the_expired_array() {
     assert!(seen.share(0) < 0.001);
 }
 
-/// Section 4, tick: interactive tasks of one priority take turns within their slices: every 5 ms with a full bonus,
-/// times the number of CPUs.
+/// Behaviour o1.12.
 #[test]
 fn interactive_tasks_take_turns() {
     let first = |lab: Lab| {
@@ -192,7 +188,7 @@ fn interactive_tasks_take_turns() {
     all_near(&first(o1().set("granularity_ns", "10000000")), 6, 10.0, 0.2);
 }
 
-/// Section 5: a wakeup preempts when its priority is better, and not when it is equal.
+/// Behaviour o1.13.
 #[test]
 fn a_wakeup_preempts_by_priority() {
     let wait = |sleep: DurationNs| {
@@ -203,7 +199,7 @@ fn a_wakeup_preempts_by_priority() {
     assert!(wait(ms(9)) > ms(50), "bonus 0: equal");
 }
 
-/// Section 4, pick: the arrays swap when the active one is empty: once per slice of a hog alone.
+/// Behaviour o1.14.
 #[test]
 fn arrays_swap_when_the_active_one_is_empty() {
     let alone = o1().run(hogs(ms(5050), &[0]));
@@ -216,8 +212,7 @@ fn to(nice: i64) -> Attribute {
     Attribute::Nice(Nice::new(nice).expect("a nice value"))
 }
 
-/// Section 3, granularity: interactive tasks of one priority take turns the more rarely the less they have slept: every
-/// 5 ms at bonus 9 and 10, twice as long for each bonus less. With nice -20 bonus 3 is enough to be interactive.
+/// Behaviour o1.15.
 #[test]
 fn granularity_by_bonus() {
     let turns = [
@@ -239,8 +234,7 @@ fn granularity_by_bonus() {
     }
 }
 
-/// Point 8: what an exiting child gives back makes no more than a whole slice of its own: 50 ms with nice 10. Who has
-/// slept less than its parent costs it a quarter of the difference.
+/// Behaviour o1.16.
 #[test]
 fn what_a_child_leaves_is_bounded() {
     let mut load = Load::new(ms(2000));
@@ -267,8 +261,7 @@ fn what_a_child_leaves_is_bounded() {
     near(after.expect("the child exits").values[0] as f64 / 1e6, (3.0 * 1000.0 + 700.0) / 4.0, 1.0);
 }
 
-/// Section 4, nice: the priority moves along, in the array where the task is; a better one takes the CPU at once, and a
-/// worse one loses it.
+/// Behaviour o1.17.
 #[test]
 fn nice_changes_while_it_runs() {
     for (task, nice, prios) in [(0, 10, [135, 125]), (1, -5, [125, 120])] {
@@ -282,8 +275,7 @@ fn nice_changes_while_it_runs() {
     }
 }
 
-/// Section 4, active balancing: the only task that could move to an idle CPU runs, so that it cannot be pulled. After
-/// some failed looks it makes way, and goes over long before its slice of 100 ms ends.
+/// Behaviour o1.18.
 #[test]
 fn a_running_task_makes_way_to_be_pulled() {
     let everywhere = Attribute::Affinity(CpuMask::first(2));
@@ -300,7 +292,7 @@ fn a_running_task_makes_way_to_be_pulled() {
     assert!(seen.share(0) > 0.85 && seen.share(1) > 0.85);
 }
 
-/// Section 8: what a switch costs does not depend on the number of tasks: within 1.2 times from 10 to 1000.
+/// Behaviour o1.19.
 #[test]
 fn a_switch_costs_the_same_with_many_tasks() {
     let insns = |tasks| {

@@ -15,7 +15,7 @@ fn at_begin(lab: Lab, member: &'static str, nice: &[i32]) -> Vec<i64> {
     (0..nice.len()).map(|task| seen.probe().of(task as u32, When::Init)[0].1).collect()
 }
 
-/// tsss: slices of 65 to 10 ms in ticks of 10 ms, and the shares that follow.
+/// Behaviour vanilla.14.
 #[test]
 fn tsss_slices() {
     assert_eq!(at_begin(profile("vanilla", "tsss"), ".counter", &[-20, -10, 0, 10, 19]), [6, 5, 3, 2, 1]);
@@ -29,8 +29,7 @@ fn tsss_slices() {
     all_near(&threads.lengths(0)[1..], 40, 30.0, 0.2);
 }
 
-/// tsss: a sleeper earns a point for every epoch that it misses, at most 40, credited when it wakes up; then it
-/// preempts.
+/// Behaviour vanilla.15.
 #[test]
 fn tsss_sleepers_earn_a_point_per_epoch() {
     // Alone, a hog of nice 0 ends an epoch every 30 ms.
@@ -43,7 +42,7 @@ fn tsss_sleepers_earn_a_point_per_epoch() {
     }
 }
 
-/// d1: a hog is punished by 13 priorities; its slice goes by the dynamic one: 4 ticks of 10 ms at 133.
+/// Behaviour o1.20.
 #[test]
 fn d1_hogs() {
     let seen = profile("o1", "d1").watch(&[".prio"]).run(hogs(ms(10_000), &[0, 0]));
@@ -52,8 +51,7 @@ fn d1_hogs() {
     all_near(&lengths[lengths.len() / 2..], 40, 40.0, 0.2);
 }
 
-/// d1: sleeping all, three quarters, half and a quarter of the last seconds leaves 0, 3, 6 and 9 priorities of the
-/// 13.
+/// Behaviour o1.21.
 #[test]
 fn d1_priorities_by_sleep() {
     for (run, sleep, prio) in [(1, 999, 120), (100, 300, 123), (200, 200, 126), (300, 100, 129)] {
@@ -70,7 +68,7 @@ fn d1_priorities_by_sleep() {
     }
 }
 
-/// rh8: slices of 300 to 10 ms in ticks of 10 ms; hogs of nice 0 alternate every 150 ms; shares are as slices.
+/// Behaviour o1.22.
 #[test]
 fn rh8_slices() {
     assert_eq!(at_begin(profile("o1", "rh8"), ".time_slice", &[-20, -10, 0, 10, 19]), [30, 22, 15, 7, 1]);
@@ -82,7 +80,7 @@ fn rh8_slices() {
     }
 }
 
-/// rh8: sleep counts once, up to 2 s, for 5 priorities below to 5 above; computing takes it away as fast.
+/// Behaviour o1.23.
 #[test]
 fn rh8_average() {
     for (sleep, prio) in [(100, 125), (500, 123), (1010, 120), (2010, 115), (4000, 115)] {
@@ -96,7 +94,7 @@ fn rh8_average() {
     }
 }
 
-/// rh8 and d1, yield: behind the next one of the same priority, which then has the CPU.
+/// Behaviour o1.24.
 #[test]
 fn older_yields_alternate() {
     for name in ["rh8", "d1"] {
@@ -108,7 +106,7 @@ fn older_yields_alternate() {
     }
 }
 
-/// rh8: a waker that is about to sleep has the woken task come to its CPU; in d1 that stays where it was.
+/// Behaviour o1.25.
 #[test]
 fn a_synchronous_wakeup_migrates_in_rh8_only() {
     let run = |name| {

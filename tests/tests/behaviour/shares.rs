@@ -1,7 +1,5 @@
-//! Two hogs on one CPU under every scheduler: their shares are what the arithmetic of the specification says.
-//! That is a point of section 9 of each: 4 of vanilla's, 2 of o1's, 7 of staircase's, 5 and 6 of ule's, 5 of bsd4's (which has
-//! the same under a load average that stands still besides). A scheduler without a row fails: the list is that of the objects.
-//! And what is charged to a task that is changed.
+//! Two hogs on one CPU under every scheduler: their shares are what the arithmetic of its rules says. A scheduler without a
+//! row fails: the list is that of the objects. And what is charged to a task that is changed.
 
 use std::collections::BTreeMap;
 

@@ -10,8 +10,7 @@ fn vanilla() -> Lab {
     Lab::new("vanilla")
 }
 
-/// Point 1: two hogs of nice 0 on one CPU alternate every 6 ticks of 10 ms, one recalculation every 120 ms. Exactly
-/// so where the bonus for a common address space does not tell them apart; at either rate of the kernel's own tick.
+/// Behaviour vanilla.1.
 #[test]
 fn hogs_alternate_every_60_ms() {
     let threads = || hogs(ms(6000), &[0, 0]).thread();
@@ -27,7 +26,7 @@ fn hogs_alternate_every_60_ms() {
     }
 }
 
-/// Point 2: what a sleeper's counter comes to over the epochs it sleeps through: up to just under twice its ticks.
+/// Behaviour vanilla.2.
 #[test]
 fn a_sleepers_counter_grows_every_epoch() {
     let asleep = || program(&[Op::Run(us(1)), Op::Sleep(ms(5000))]);
@@ -41,8 +40,7 @@ fn a_sleepers_counter_grows_every_epoch() {
     assert_eq!(course(3), [1]);
 }
 
-/// Point 5: a sleeper with a counter of 11 (goodness 46) preempts a hog that has at least one tick less; with 6 it
-/// does not preempt one that has 6, whose address space is loaded (41 against 42).
+/// Behaviour vanilla.3.
 #[test]
 fn a_sleeper_preempts_by_its_counter() {
     let sleeper = |span| program(&[Op::Run(us(1)), Op::Sleep(span), Op::Run(ms(1))]);
@@ -61,7 +59,7 @@ fn a_sleeper_preempts_by_its_counter() {
     assert!(wait > ms(50), "waited for {wait}");
 }
 
-/// Point 5, on another CPU: 31 against 42 is not enough, unless the bonus for the last CPU is taken away.
+/// Behaviour vanilla.4.
 #[test]
 fn a_sleeper_does_not_preempt_far_from_its_cache() {
     // CPU 1 is the sleeper's last one; there a hog of nice -20 (66) beats it, on CPU 0 one of nice 0 is at 42 or less.
@@ -80,7 +78,7 @@ fn a_sleeper_does_not_preempt_far_from_its_cache() {
     assert!(wait("15") > ms(5));
 }
 
-/// Point 6: a fork splits the counter, rounded up for the child; a parent with nothing left has to reschedule.
+/// Behaviour vanilla.5.
 #[test]
 fn a_fork_splits_the_counter() {
     let splits = |before: DurationNs| {
@@ -100,7 +98,7 @@ fn a_fork_splits_the_counter() {
     assert_eq!(splits(ms(15)), [(3, 2), (1, 1), (1, 0)]);
 }
 
-/// Point 7: of three hogs on two CPUs none stays alone on one: all rotate, with a migration every 60 ms or so.
+/// Behaviour vanilla.6.
 #[test]
 fn three_hogs_rotate_over_two_cpus() {
     let seen = vanilla().cpus(2).run(hogs(ms(12_000), &[0, 0, 0]));
@@ -114,7 +112,7 @@ fn three_hogs_rotate_over_two_cpus() {
     assert!((0.6..1.4).contains(&per_60_ms), "{per_60_ms} migrations per 60 ms");
 }
 
-/// Point 8: a yield with no more runnable tasks than busy CPUs does nothing; with more it gives the CPU away.
+/// Behaviour vanilla.7.
 #[test]
 fn yields_need_somebody_to_yield_to() {
     let yields = || ProgramBuilder::new().repeat(Amount::Times(100), |b| b.op(Op::Run(us(10))).op(Op::Yield));
@@ -126,7 +124,7 @@ fn yields_need_somebody_to_yield_to() {
     assert!(two.stints().len() > 150, "{} stints", two.stints().len());
 }
 
-/// Point 9: a pick evaluates each of N runnable tasks once, and once more when it ends an epoch.
+/// Behaviour vanilla.8.
 #[test]
 fn a_pick_evaluates_every_task() {
     for tasks in [2, 10, 50] {
@@ -144,7 +142,7 @@ fn a_pick_evaluates_every_task() {
     }
 }
 
-/// What a switch costs grows with the number of tasks: at least 20 times from 10 to 1000.
+/// Behaviour vanilla.9.
 #[test]
 fn a_switch_costs_what_there_are_tasks() {
     let insns = |tasks| {
@@ -155,7 +153,7 @@ fn a_switch_costs_what_there_are_tasks() {
     assert!(many >= 20.0 * few, "{few} and {many} instructions per switch");
 }
 
-/// Section 4, reap: what a child has left goes to its parent when it exits, up to 20 ticks.
+/// Behaviour vanilla.10.
 #[test]
 fn an_exit_gives_ticks_back() {
     let after = |sleep: DurationNs| {
@@ -175,8 +173,7 @@ fn an_exit_gives_ticks_back() {
     assert_eq!(after(ms(2000)), 20, "11 and 11");
 }
 
-/// `prev_wins_ties`, as in 2.4.13: of two equals at an epoch's end the one that ran goes on, as if its address space
-/// counted.
+/// Behaviour vanilla.11.
 #[test]
 fn the_running_task_can_win_ties() {
     let lab = vanilla().set("mm_bonus", "0").set("prev_wins_ties", "1");
@@ -186,7 +183,7 @@ fn the_running_task_can_win_ties() {
     }
 }
 
-/// Section 4, nice: another value changes nothing but what the next epochs give: 6 and 6 ticks before, 6 and 1 after.
+/// Behaviour vanilla.12.
 #[test]
 fn nice_counts_from_the_next_epoch() {
     let nice = Attribute::Nice(Nice::new(19).expect("a nice value"));
@@ -196,8 +193,7 @@ fn nice_counts_from_the_next_epoch() {
     assert!(at(5001) <= 6 && at(5001) >= at(5000) - 1, "the counter is left alone");
 }
 
-/// Section 6, as far as it goes here: a task that becomes real time leaves the list for the kernel's class, which
-/// runs it before all; back again, it shares as before.
+/// Behaviour vanilla.13.
 #[test]
 fn real_time_is_another_class() {
     let policy = Attribute::Policy;

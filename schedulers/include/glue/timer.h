@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * timer.h - calls timer_expired() at load, and then whenever it asks for it.
- * Included by glue.h for policies with POLICY_HAS_TIMER.
+ * glue/timer.h - calls timer_expired() at load, and then whenever it asks for it.
  */
-#ifndef SCHEDLAB_TIMER_H
-#define SCHEDLAB_TIMER_H
+#ifndef SCHEDLAB_GLUE_TIMER_H
+#define SCHEDLAB_GLUE_TIMER_H
+
+#include "verbs.h"
+
+#ifdef timer_expired
 
 struct timer_slot {
 	struct bpf_timer timer;
@@ -37,5 +40,9 @@ static __always_inline s32 start_timer(void)
 		return -EINVAL;
 	return bpf_timer_start(&slot->timer, timer_expired(bpf_ktime_get_ns()), BPF_F_TIMER_ABS);
 }
+
+#else
+#define start_timer() 0
+#endif
 
 #endif

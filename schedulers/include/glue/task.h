@@ -1,10 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * task.h - birth and death: of the scheduler, and of task descriptors.
- * Included by glue.h.
+ * glue/task.h - descriptors of tasks: birth, death, and changes of nice, CPU mask and class.
  */
-#ifndef SCHEDLAB_TASK_H
-#define SCHEDLAB_TASK_H
+#ifndef SCHEDLAB_GLUE_TASK_H
+#define SCHEDLAB_GLUE_TASK_H
+
+#include "glue/custody.h"
+
+static u64 last_id;	/* last task_base::id given out */
+static struct task __arena *free_tasks;
+
+/* Copies the words that this kernel's masks have. */
+static __always_inline void copy_mask(task_t *t, const struct cpumask *mask)
+{
+#define COPY_WORD(n)                                                          \
+	do {                                                                  \
+		if (bpf_core_type_size(struct cpumask) > (n) * sizeof(u64))   \
+			WRITE_ONCE(t->base.allowed[n], mask->bits[n]);        \
+		else                                                          \
+			WRITE_ONCE(t->base.allowed[n], 0);                    \
+	} while (0)
+	COPY_WORD(0);
+	COPY_WORD(1);
+	COPY_WORD(2);
+	COPY_WORD(3);
+	COPY_WORD(4);
+	COPY_WORD(5);
+	COPY_WORD(6);
+	COPY_WORD(7);
+#undef COPY_WORD
+}
 
 #define TASKS_PER_PAGE (PAGE_SIZE / sizeof(struct task))
 
@@ -87,9 +112,8 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	WRITE_ONCE(t->base.state, TASK_NONE);
 	WRITE_ONCE(t->base.over, false);
 	WRITE_ONCE(t->base.uninterruptible, false);
-#ifdef POLICY_HOMES
-	t->base.home = RQ_NONE;
-#endif
+	init_home(t);
+	rescue_init_task(t);
 	copy_mask(t, p->cpus_ptr);
 	swap_init_task(t);
 }
@@ -145,10 +169,8 @@ s32 glue_init_task(u64 *ctx)
 	if (fork)
 		fork_task(t, p->tgid != p->pid);
 	list_task(t, true);
-#ifdef POLICY_HOMES
 	if (is_ours(p))
 		set_home(t, rq_of(scx_bpf_task_cpu(p)));
-#endif
 	slot->task = t;
 	return 0;
 }
@@ -194,54 +216,56 @@ void glue_exit_task(u64 *ctx)
 	free_task(t);
 }
 
-SEC("struct_ops.s/init")
-s32 glue_init(u64 *ctx)
+/* ---- changes of nice, CPU mask, class ---- */
+
+SEC("struct_ops/set_weight")
+void glue_set_weight(u64 *ctx)
 {
-	u32 cpu, nr_rqs;
+	struct task_struct *p = (void *)ctx[0];
+	s32 nice = p->static_prio - NICE_TO_STATIC_PRIO(0), old;
+	task_t *t = task_of(p);
+	struct lock *lock;
+	bool resched;
+	u32 nr = 0;
 
-	use_arena();
-	nr_cpus = scx_bpf_nr_cpu_ids();
-	if (nr_cpus > MAX_CPUS) {
-		static char fmt[] = "made for at most 512 CPUs, this machine has %u";
-		u64 args[] = { nr_cpus };
-
-		scx_bpf_error_bstr(fmt, args, sizeof(args));
-		return -E2BIG;
+	if (!t || t->base.nice == nice)
+		return;
+	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
+	old = t->base.nice;
+	t->base.nice = nice;
+	if (!lock) {
+		prio_changed(NULL, t, old);
+		return;
 	}
-	nr_rqs = rq_of(nr_cpus - 1) + 1;
-	cpus = (cpu_t *)bpf_arena_alloc_pages(&arena, NULL, PAGES(nr_cpus * sizeof(struct cpu)),
-					      NUMA_NO_NODE, 0);
-	rqs = (rq_t *)bpf_arena_alloc_pages(&arena, NULL, PAGES(nr_rqs * sizeof(struct rq)),
-					    NUMA_NO_NODE, 0);
-	all_tasks = (list_t *)bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
-	if (!cpus || !rqs || !all_tasks || swap_init())
-		return -ENOMEM;
-	list_init(all_tasks);
-	for (cpu = zero; cpu < nr_rqs && can_loop; cpu++) {
-		rq_nr(cpu)->base.nr = cpu;
-#ifdef POLICY_HOMES
-		list_init(&rq_nr(cpu)->base.tasks);
-#endif
-		init_rq(rq_nr(cpu), cpu);
-	}
-#ifdef POLICY_HAS_TIMER
-	return start_timer();
-#else
-	return 0;
-#endif
+	resched = prio_changed(rq_nr(nr), t, old);
+	unlock(lock);
+	if (resched)
+		preempt_cpu(scx_bpf_task_cpu(p));
 }
 
-SEC("struct_ops/exit")
-void glue_exit(u64 *ctx)
+SEC("struct_ops/set_cpumask")
+void glue_set_cpumask(u64 *ctx)
 {
-	struct scx_exit_info *info = (void *)ctx[0];
+	struct task_struct *p = (void *)ctx[0];
+	const struct cpumask *mask = (void *)ctx[1];
+	task_t *t = task_of(p);
 
-	bpf_probe_read_kernel_str(uei.reason, sizeof(uei.reason), info->reason);
-	bpf_probe_read_kernel_str(uei.msg, sizeof(uei.msg), info->msg);
-	uei.exit_code = info->exit_code;
-	swap_tell();
-	/* the kind says that the record is complete: last */
-	__sync_val_compare_and_swap(&uei.kind, uei.kind, info->kind);
+	if (t)
+		copy_mask(t, mask);
+}
+
+/* @p leaves for another class. */
+SEC("struct_ops/disable")
+void glue_disable(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	task_t *t = task_of(p);
+
+	if (!t)
+		return;
+	swap_forget(t, true);
+	unlink_task(t, bpf_ktime_get_ns(), DEQ_EXIT);
+	t->base.state = TASK_NONE;
 }
 
 #endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * rescue.h - a task that has waited for too long goes first. A layer of the
+ * laboratory, which no policy had in its day and no policy knows of.
+ *
+ *   waiting   [oldest] - [ ] - [ ] - [newest]    all linked tasks, by waiting_since
+ *                 |
+ *                 +-- waited for starvation_max_ns? then it is picked, for one tick
+ *
+ * Strict priorities starve tasks, and some of these schedulers did so in their day.
+ * Today the kernel unloads a scheduler under which a task waits for 30 s, and
+ * complains about RCU readers that are preempted for 21 s. So each queue keeps its
+ * tasks in the order in which they began to wait. A pick and a tick look at the
+ * oldest one alone. When that has waited for too long it runs for one tick of the
+ * policy, whatever its rank, and no wakeup preempts it. Its policy charges the tick
+ * as any other.
+ *
+ * Example: a hog of nice 19 under o1, behind two tasks that wake each other all the
+ * time. It waits for 5 s, runs for 1 ms, and waits again: 0.02 % of the CPU.
+ *
+ * The hooks are called by the glue; queue locks are held.
+ */
+#ifndef SCHEDLAB_RESCUE_H
+#define SCHEDLAB_RESCUE_H
+
+#include "glue/queues.h"
+
+/* 5 s is chosen: a reader of RCU that was preempted has four turns before the kernel complains. */
+const volatile u64 starvation_max_ns
+	TUNABLE("how long a task may wait; after it, the task runs for a tick whatever its priority", "ns", 1000000,
+		1000000000000) = 5000000000;
+
+u64 nr_rescued COUNTS("tasks that had waited for too long and went first");
+
+static __always_inline void rescue_init_rq(rq_t *rq)
+{
+	list_init(&rq->base.waiting);
+}
+
+static __always_inline void rescue_init_task(task_t *p)
+{
+	WRITE_ONCE(p->base.waiting_since, 0);
+	WRITE_ONCE(p->base.rescued, false);
+}
+
+/*
+ * @p is linked on @rq. A task that is moved has waited elsewhere: if it was moved
+ * often and began anew each time, it might wait for good.
+ */
+static __always_inline void rescue_link(rq_t *rq, task_t *p, enum enqueue_reason reason)
+{
+	list_t *waiting = &rq->base.waiting, *first = waiting->next;
+
+	if (reason != ENQ_MOVED)
+		p->base.waiting_since = rq->base.clock;
+	else if (first != waiting &&
+		 p->base.waiting_since < list_entry(first, struct task_base, waiting)->waiting_since)
+		waiting = first;
+	list_add_tail(&p->base.waiting, waiting);
+}
+
+static __always_inline void rescue_unlink(task_t *p)
+{
+	list_del(&p->base.waiting);
+}
+
+/* @p, which is linked on @rq, waits from now on. */
+static __always_inline void rescue_wait_anew(rq_t *rq, task_t *p)
+{
+	list_del(&p->base.waiting);
+	p->base.waiting_since = rq->base.clock;
+	list_add_tail(&p->base.waiting, &rq->base.waiting);
+}
+
+/* The task that has waited longest on @rq, if that is too long; else NULL. */
+static __always_inline task_t *rescue_oldest(rq_t *rq)
+{
+	list_t *first = rq->base.waiting.next;
+	struct task_base __arena *base = list_entry(first, struct task_base, waiting);
+
+	/* by this queue's clock, which may be behind that of the queue where it began */
+	if (first == &rq->base.waiting || (s64)(rq->base.clock - base->waiting_since) < (s64)starvation_max_ns)
+		return NULL;
+	return (task_t *)base;
+}
+
+/*
+ * The task of @rq that @cpu has to pick, because it has waited too long; NULL: none.
+ * A linked task that runs or blocks does not wait, and begins anew. One that may not
+ * run on @cpu stays the oldest, for the next pick of its own CPU.
+ */
+static __noinline task_t *rescue_pick(rq_t *rq, u32 cpu)
+{
+	task_t *p;
+
+	use_arena();
+	while (can_loop) {
+		p = rescue_oldest(rq);
+		if (!p)
+			return NULL;
+		if (can_move(p, cpu)) {
+			p->base.rescued = true;
+			count(nr_rescued);
+			return p;
+		}
+		if (p->base.state == TASK_READY)
+			return NULL;
+		rescue_wait_anew(rq, p);
+	}
+	return NULL;
+}
+
+/* @p leaves its CPU, where its turn is over. */
+static __always_inline void rescue_put(task_t *p)
+{
+	WRITE_ONCE(p->base.rescued, false);
+}
+
+/* A tick of @p is charged: is its turn over, or has another task waited too long? */
+static __always_inline bool rescue_tick(rq_t *rq, task_t *p)
+{
+	return p->base.rescued || rescue_oldest(rq);
+}
+
+/* Ticks of the policy that @p may run: one if it was rescued. */
+static __always_inline u32 rescue_ticks(task_t *p)
+{
+	return p->base.rescued ? 1 : ticks_left(p);
+}
+
+/* The CPU that has to reschedule for a ready task: @target, unless a rescued task runs there. */
+static __always_inline s32 rescue_shield(s32 target)
+{
+	task_t *curr;
+
+	if (target < 0)
+		return target;
+	curr = cpu_nr(target)->curr;
+	return curr && curr->base.rescued ? NO_CPU : target;
+}
+
+#endif

@@ -1,0 +1,201 @@
+//! Comments and pages are short sentences about named subjects.
+//!
+//! A sentence has at most [`LONGEST`] words. "Who" and its kin are not said of tasks and CPUs, nor of anything else: the
+//! subject has a name. A folder that was read through once is in [`READ`]; the others wait in [`NOT_YET_READ`].
+
+use super::{report, shown};
+use schedlab_tests::{files, root};
+use std::fs;
+use std::path::Path;
+
+/// Folders whose comments and pages hold to the rules.
+const READ: &[&str] = &["schedulers"];
+
+/// Folders and files at the root that nobody has read through yet. The list may only shrink: who reads one moves it up.
+const NOT_YET_READ: &[&str] = &["bench", "crates", "docs", "fuzz", "python", "tests"];
+
+/// Words that a sentence may have.
+const LONGEST: usize = 30;
+
+/// What hides the subject.
+const HIDING: &[&str] = &["who", "whom", "whoever", "whomever", "nobody", "somebody", "anybody", "everybody"];
+
+/// A paragraph: the number of its first line, and its text on one line.
+type Paragraph = (usize, String);
+
+/// Puts lines together; an empty one ends a paragraph.
+fn paragraphs<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<Paragraph> {
+    let mut found: Vec<Paragraph> = Vec::new();
+    let mut open = false;
+    for (number, line) in lines {
+        let line = line.trim();
+        if line.is_empty() {
+            open = false;
+        } else if open {
+            let (_, text) = found.last_mut().expect("a paragraph is open");
+            text.push(' ');
+            text.push_str(line);
+        } else {
+            found.push((number, line.to_string()));
+            open = true;
+        }
+    }
+    found
+}
+
+/// A list's line without its mark: `* text`, `- text`, `3. text`.
+fn without_mark(line: &str) -> Option<&str> {
+    let text = line.trim_start();
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = digits.strip_prefix(". ").filter(|_| digits.len() < text.len());
+    numbered.or_else(|| text.strip_prefix("* ")).or_else(|| text.strip_prefix("- "))
+}
+
+/// What a page says: no tables, headings and code.
+fn of_page(text: &str) -> Vec<Paragraph> {
+    let mut code = false;
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let fence = line.starts_with("```");
+        code ^= fence;
+        if fence || code || line.starts_with('|') || line.starts_with('#') || line.starts_with("    ") {
+            lines.push((at + 1, ""));
+        } else if let Some(item) = without_mark(line) {
+            lines.extend([(at + 1, ""), (at + 1, item)]);
+        } else {
+            lines.push((at + 1, line));
+        }
+    }
+    paragraphs(lines.into_iter())
+}
+
+/// What C comments say; lines that are set in are pictures and code.
+fn of_c(text: &str) -> Vec<Paragraph> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        let first = text[..text.len() - rest.len() + at].matches('\n').count() + 1;
+        let (comment, after) = rest[at + 2..].split_once("*/").unwrap_or((&rest[at + 2..], ""));
+        let lines = comment.lines().enumerate().map(|(n, line)| {
+            let bare = if n == 0 { line.trim() } else { line.trim_start().trim_start_matches('*') };
+            let bare = bare.strip_prefix(' ').unwrap_or(bare);
+            (first + n, if bare.starts_with(' ') { "" } else { bare })
+        });
+        found.extend(paragraphs(lines));
+        rest = after;
+    }
+    found
+}
+
+/// What comments of Rust and Python say.
+fn of_lines(text: &str, marks: &[&str]) -> Vec<Paragraph> {
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let comment = marks.iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or("");
+        lines.push((at + 1, comment.strip_prefix("  ").map_or(comment, |_| "")));
+    }
+    paragraphs(lines.into_iter())
+}
+
+fn of(path: &Path) -> Vec<Paragraph> {
+    let text = fs::read_to_string(path).unwrap();
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("md") => of_page(&text),
+        Some("c" | "h") => of_c(&text),
+        Some("py") => of_lines(&text, &["# "]),
+        _ => of_lines(&text, &["//! ", "/// ", "// "]),
+    }
+}
+
+/// The sentences of a paragraph: a mark, white space, and a beginning.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for (at, c) in text.char_indices().filter(|(_, c)| c.is_whitespace()) {
+        let before = text[begin..at].trim_end_matches(['"', '\'', ')', '*']);
+        let next = text[at + c.len_utf8()..].chars().next();
+        let begins = next.is_some_and(|c| c.is_uppercase() || c.is_ascii_digit() || "`@*\"(".contains(c));
+        if before.ends_with(['.', '?', '!']) && begins {
+            found.push(text[begin..at].trim());
+            begin = at;
+        }
+    }
+    found.push(text[begin..].trim());
+    found
+}
+
+/// What is wrong with a sentence, if anything.
+fn fault(sentence: &str) -> Option<String> {
+    let count = sentence.split_whitespace().filter(|word| word.contains(char::is_alphabetic)).count();
+    if count > LONGEST {
+        return Some(format!("{count} words, at most {LONGEST}"));
+    }
+    let mut words = sentence.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let hiding = words.find(|word| HIDING.contains(&word.to_lowercase().as_str()))?;
+    Some(format!("{hiding:?} hides the subject: name it"))
+}
+
+fn findings(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in files(&root().join(folder), &["c", "h", "md", "rs", "py"]) {
+        for (line, text) in of(&path) {
+            for sentence in sentences(&text) {
+                if let Some(fault) = fault(sentence) {
+                    found.push(format!("{}:{line}: {fault}: {sentence}", shown(&path)));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn sentences_are_short_and_name_their_subject() {
+    report(READ.iter().flat_map(|folder| findings(folder)).collect());
+}
+
+/// Every folder with prose has been read, or waits for it; one that is clean waits no more.
+#[test]
+fn what_is_not_read_yet_is_known() {
+    let mut found = Vec::new();
+    for folder in NOT_YET_READ {
+        if findings(folder).is_empty() {
+            found.push(format!("{folder} has no faults: move it to READ"));
+        }
+    }
+    for entry in fs::read_dir(root()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        let known = READ.iter().chain(NOT_YET_READ).any(|folder| *folder == name);
+        if path.is_dir()
+            && !name.starts_with('.')
+            && name != "target"
+            && !known
+            && !findings(&name).is_empty()
+        {
+            found.push(format!("{name} has faults and is in neither list"));
+        }
+    }
+    report(found);
+}
+
+#[test]
+fn faults_are_found() {
+    let long = format!("This one has {}end.", "many ".repeat(40));
+    assert!(fault(&long).is_some_and(|fault| fault.contains("44 words")));
+    assert!(fault("A CPU takes whoever is first.").is_some());
+    assert!(fault("A CPU takes the first task whose whole slice is left.").is_none());
+    assert_eq!(
+        sentences("It runs, e.g. alone. Then `x` stops. 3 wait."),
+        ["It runs, e.g. alone.", "Then `x` stops.", "3 wait."]
+    );
+    assert_eq!(
+        of_c("int a; /* one */\n/*\n * two\n *     picture\n * three\n */\n"),
+        [(1, "one".to_string()), (3, "two".to_string()), (5, "three".to_string())]
+    );
+    assert_eq!(
+        of_page("# No\n\na\nb\n| no |\n* c\n1. d\n"),
+        [(3, "a b".to_string()), (6, "c".to_string()), (7, "d".to_string())]
+    );
+}
