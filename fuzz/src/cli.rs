@@ -10,3 +10,5 @@ pub(crate) mod input;
 pub(crate) mod machine_file;
 #[path = "../../crates/cli/src/numbers.rs"]
 pub(crate) mod numbers;
+#[path = "../../crates/cli/src/state.rs"]
+pub(crate) mod state;

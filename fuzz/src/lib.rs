@@ -11,6 +11,7 @@ use cli::{failure, input};
 mod machine;
 pub mod noise;
 pub mod objects;
+mod settings;
 pub mod text;
 
 /// A fuzz target.
@@ -25,7 +26,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "boundary", run: boundary::run, smoke: 3000 },
     Target { name: "whole", run: boundary::run_whole, smoke: 10 },
     Target { name: "engines", run: machine::run, smoke: 3000 },
@@ -36,6 +37,8 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "results", run: text::results, smoke: 1000 },
     Target { name: "samples", run: text::samples, smoke: 1000 },
     Target { name: "csv", run: text::csv, smoke: 1000 },
+    Target { name: "settings", run: settings::lines, smoke: 200 },
+    Target { name: "state", run: settings::dump, smoke: 200 },
 ];
 
 /// The target of that name.

@@ -1,10 +1,10 @@
-//! Bytes as an object file: parsed and, if that works, linked against an empty kernel and loaded as a scheduler. Each
+//! Bytes as an object file, or a program that carries one: parsed and, if that works, linked against an empty kernel and loaded as a scheduler. Each
 //! input gives an error that names the file, or an image.
 
 use schedlab_base::Machine;
 use schedlab_bpf::Memory;
 use schedlab_bpf::link::{KernelModel, Settings, link};
-use schedlab_bpf::object::Object;
+use schedlab_bpf::object::{Object, is_executable, scheduler_within};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 
 /// Runs an input.
@@ -12,6 +12,12 @@ use schedlab_scx::{BpfScheduler, LoadOptions};
 /// # Panics
 /// When an error does not name the file.
 pub fn run(input: &[u8]) {
+    if is_executable(input) {
+        // What it carries is a part of it.
+        if let Ok(part) = scheduler_within(input, None) {
+            assert!(input.as_ptr_range().contains(&part.as_ptr()) && part.len() <= input.len());
+        }
+    }
     let Ok(object) = Object::parse("input", input) else { return };
     let _ = (object.license(), object.warnings());
     let kernel = KernelModel { btf: object.btf().clone().into(), nr_cpus: 2, ..KernelModel::default() };

@@ -3,7 +3,9 @@
 
 use crate::cli::{machine_file as machines, numbers};
 use schedlab_base::DurationNs;
-use schedlab_report::{Document, from_json, read_samples, to_csv, to_html, to_json};
+use schedlab_report::{
+    Document, HtmlPage, fidelity_cells, from_json, read_samples, to_csv, to_html, to_json,
+};
 use schedlab_workload::{file, rtapp};
 
 /// The input as text; bytes that are none are what the reader of files refuses.
@@ -59,13 +61,17 @@ pub(crate) fn results(input: &[u8]) {
 
 /// CSV has a row for each metric; the page is one whole.
 fn written_forms(document: &Document) {
-    let csv = to_csv(&document.runs);
+    let csv = to_csv(&document.runs, &document.goals);
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let width = reader.headers().expect("a header").len();
     for record in reader.records() {
         assert_eq!(record.expect("rows are as long as the header").len(), width);
     }
-    let _ = to_html;
+    let page =
+        to_html(&HtmlPage { title: "t".to_string(), command: "c".to_string(), notes: Vec::new() }, document);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    // As the runs that `fidelity --real` reads.
+    let _ = fidelity_cells("in", &document.runs, &document.runs, &document.runs);
 }
 
 /// A file of samples of `schedule()`.

@@ -37,6 +37,8 @@ targets! {
     results: "results",
     samples: "samples",
     csv: "csv",
+    settings: "settings",
+    state: "state",
 }
 
 #[test]

@@ -552,7 +552,13 @@ pub(crate) struct CompareArgs {
     pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// A command in place of a workload, with --live or --vm: as `schedlab bench` does it, which has --warmup and --with besides
+    /// Runs of each scheduler before those that count, which do not [default: 1]
+    #[arg(long, value_name = "N", requires = "command", help_heading = "A command")]
+    pub(crate) warmup: Option<usize>,
+    /// Programs, files and directories that go into the VM beside the command
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], help_heading = "A command")]
+    pub(crate) with: Vec<String>,
+    /// A command in place of a workload, with --live or --vm: as `schedlab bench` does it
     #[arg(
         last = true,
         value_name = "COMMAND",
@@ -570,13 +576,13 @@ impl CompareArgs {
         (!self.command.is_empty()).then(|| BenchArgs {
             schedulers: self.schedulers.clone(),
             runs: self.runs,
-            warmup: WARMUP,
+            warmup: self.warmup.unwrap_or(WARMUP),
             settings: self.setup.settings.clone(),
             verdict: self.verdict.clone(),
             swap: self.setup.swap.clone(),
             vm: self.vm,
             cpus: self.cpus.clone(),
-            with: Vec::new(),
+            with: self.with.clone(),
             machine: self.machine.clone(),
             results: self.results.clone(),
             command: self.command.clone(),
@@ -808,6 +814,9 @@ pub(crate) struct RunArgs {
     /// Programs, files and directories that go into the VM beside the command
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"])]
     pub(crate) with: Vec<String>,
+    /// Runs of the command before the one that counts; what they print is thrown away
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "command")]
+    pub(crate) warmup: usize,
     /// This is the guest of a VM
     #[arg(long, hide = true)]
     pub(crate) as_guest: bool,
@@ -865,6 +874,7 @@ pub(crate) struct DepsArgs {
 Examples:
   schedlab check o1                  a shipped scheduler
   schedlab check ./mine.bpf.o --vm   also ask the verifier of a stock kernel in a VM
+  schedlab check ./mine.bpf.o --json - | jq '.answers[] | select(.takes == false)'
 
 Exit code 0 when all that was asked for takes it, 1 when something does not.")]
 pub(crate) struct CheckArgs {
@@ -880,6 +890,9 @@ pub(crate) struct CheckArgs {
     /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
     #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
+    /// All of it as JSON; `-` writes it to standard output in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,

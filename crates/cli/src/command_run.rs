@@ -8,10 +8,12 @@ use crate::real::{
     named_after, record, run_here,
 };
 use crate::scheduler::Scheduler;
+use crate::simulation::ejection;
 use crate::trust::provenance;
 use schedlab_live::command::{Invocation, Streams};
 use schedlab_live::session::Work;
 use schedlab_live::vm::{TakeError, Taken, VmJob, VmOutput};
+use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 
 /// Where the guest keeps the command's output.
@@ -62,14 +64,28 @@ impl CommandRun {
         Ok((record(&self.scheduler, (self.workload(), self.seed), backend, made_of, result), failed))
     }
 
+    /// Runs that come before and do not count.
+    ///
+    /// # Errors
+    /// See [`run_here`]; the command fails, or the scheduler is ejected.
+    pub(crate) fn warm_up(&self, runs: usize, backend: Backend) -> Result<(), Failure> {
+        for _ in 0..runs {
+            let run = CommandRun { looks: Looks::default(), ..self.clone() };
+            let (record, failed) = run.here(Streams::Silent, backend, true)?;
+            failed.map_or(Ok(()), Err)?;
+            ejection(&Document { runs: vec![record], ..Document::default() })?;
+        }
+        Ok(())
+    }
+
     /// Runs in a VM: this command, as the guest's first program, does [`CommandRun::here`]. What the command writes to its
-    /// standard output is written to ours when it has ended. `with` goes into the VM besides.
+    /// standard output is written to ours when it has ended. `with` goes into the VM besides; `warmup` runs come before.
     ///
     /// # Errors
     /// As there, and everything that can keep a VM from working.
     pub(crate) fn in_vm(
         &self,
-        with: &[String],
+        (with, warmup): (&[String], usize),
         vm: &VmOptions,
         progress: &mut dyn FnMut(&str),
     ) -> Result<CommandEnd, Failure> {
@@ -80,6 +96,7 @@ impl CommandRun {
         args.extend(["-s".to_string(), scheduler, "--seed".to_string(), self.seed.to_string()]);
         args.extend(guest_settings(&self.scheduler));
         args.extend(self.looks.guest_flags());
+        args.extend(["--warmup".to_string(), warmup.to_string()]);
         args.push("--".to_string());
         args.extend(self.command.iter().cloned());
         job.args = args;

@@ -6,35 +6,40 @@ use crate::machine_file::{self, MachineFile};
 use schedlab_base::{Cpu, KernelVersion, Machine, TickPhase};
 use schedlab_live::calibrate::{Calibration, Price};
 use schedlab_live::host;
-use schedlab_live::kernel_image::cache_dir;
+use schedlab_live::kernel_image::{cache_dir, cached_file};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Its name.
 pub(crate) const HOST: &str = "host";
 
-/// Where the calibrated description is kept; nothing where there is no cache.
+/// The calibrated description in the cache.
+const KEPT: &str = "host.toml";
+
+/// Where the calibrated description is written; nothing where there is no cache.
 pub(crate) fn kept() -> Option<PathBuf> {
-    cache_dir().ok().map(|folder| folder.join("host.toml"))
+    cache_dir().ok().map(|folder| folder.join(KEPT))
 }
 
 /// What has to be read for `-m host`.
 pub(crate) fn inputs() -> Vec<PathBuf> {
-    kept().into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()
+    let kept = cached_file(KEPT).ok().flatten().map(|(path, _)| path);
+    kept.into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()
 }
 
 /// This machine: its topology now, and the prices that are kept of it, else those of the default costs.
 ///
 /// # Errors
-/// A kept description that is broken or of other CPUs, a machine that cannot be described.
+/// A kept description that is somebody else's, broken or of other CPUs, a machine that cannot be described.
 pub(crate) fn machine() -> Result<MachineFile, Failure> {
     let found = host::machine().map_err(|error| Failure::environment(format!("-m {HOST}: {error}")))?;
-    let Some(path) = kept().filter(|path| path.exists()) else {
+    let kept = cached_file(KEPT).map_err(|error| Failure::environment(format!("-m {HOST}: {error}")))?;
+    let Some((path, file)) = kept else {
         let about = "this machine, all prices assumed: `schedlab calibrate` measures them".to_string();
         return Ok(MachineFile { machine: found, about });
     };
     let place = path.display().to_string();
-    let text = input::text(&path).map_err(|error| Failure::usage(format!("{place}: {error}")))?;
+    let text = input::text_of(file).map_err(|error| Failure::usage(format!("{place}: {error}")))?;
     let file = machine_file::parse(&text, &place)?;
     if file.machine.cpus != found.cpus {
         return Err(Failure::usage(format!(

@@ -62,7 +62,7 @@ impl Results {
             keep(target.write(&to_json(document)));
         }
         if let Some(target) = &self.csv {
-            keep(target.write(&to_csv(&document.runs)));
+            keep(target.write(&to_csv(&document.runs, &document.goals)));
         }
         if let Some(target) = &self.html {
             let page = HtmlPage { title: title(document), command: command_line(), notes: notes.to_vec() };

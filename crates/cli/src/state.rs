@@ -16,18 +16,26 @@ use std::path::Path;
 pub(crate) fn settings(path: &Path, object: &Object) -> Result<Vec<(String, String)>, Failure> {
     let refused = |why: String| Failure::usage(format!("--state {}: {why}", path.display()));
     let text = input::text(path).map_err(|error| refused(error.to_string()))?;
-    let dump: Value = serde_json::from_str(&text).map_err(|error| refused(format!("no JSON: {error}")))?;
+    of_dump(&text, object).map_err(refused)
+}
+
+/// The same of the file's text.
+///
+/// # Errors
+/// A sentence: no dump of data sections, or a variable that the object does not have.
+pub(crate) fn of_dump(text: &str, object: &Object) -> Result<Vec<(String, String)>, String> {
+    let dump: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let mut settings = Vec::new();
-    for (name, value) in variables(&dump).map_err(|why| refused(why.to_string()))? {
+    for (name, value) in variables(&dump)? {
         let Some(variable) = object.variable(name) else {
-            return Err(refused(format!(
+            return Err(format!(
                 "{} has no variable `{name}`; the file is of another version",
                 object.file()
-            )));
+            ));
         };
         let folded = is_constant(variable) && !is_volatile(object, variable);
         if !folded && !is_filled(name) {
-            flatten(name.to_string(), value, &mut settings).map_err(refused)?;
+            flatten(name.to_string(), value, &mut settings)?;
         }
     }
     Ok(settings)

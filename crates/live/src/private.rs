@@ -55,6 +55,14 @@ pub(crate) fn trusted_parent(path: &Path) -> io::Result<()> {
 /// A folder of somebody else or one that others may write, with the cure.
 pub(crate) fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    still_own(path)
+}
+
+/// Checks that a folder that exists is one of our own.
+///
+/// # Errors
+/// As of [`own_folder`].
+pub(crate) fn still_own(path: &Path) -> io::Result<()> {
     ours(path, &fs::metadata(path)?)
 }
 

@@ -1,14 +1,16 @@
 //! One line a metric of a run: the form that spreadsheets and data frames read.
 
-use crate::comparison::scheduler_label;
+use crate::comparison::{cell_of, scheduler_label};
+use crate::goals::JudgedGoal;
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{Provenance, RunRecord, WaitFigures};
 
 /// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line: scheduler, workload, params, machine, cpus,
 /// seed, backend, exit, metric, value, unit, better; whose metric it is (`scope`, `of`: empty for the run's own); hashes of
-/// object, workload and machine, the build, and how many warnings the run has. A text that a spreadsheet would take for a
-/// formula has an apostrophe in front, see [`from_cell`].
-pub fn to_csv(runs: &[RunRecord]) -> String {
+/// object, workload and machine, the build, and how many warnings the run has. A goal of the workload has the lines `goal_met`
+/// (1 or 0) and `goal_margin`, without a value where the run has no figure. A text that a spreadsheet would take for a formula
+/// has an apostrophe in front, see [`from_cell`].
+pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
     let mut text = String::from(
         "scheduler,workload,params,machine,cpus,seed,backend,exit,metric,value,unit,better,scope,of,object_sha256,\
          workload_sha256,machine_sha256,build,warnings\n",
@@ -34,6 +36,17 @@ pub fn to_csv(runs: &[RunRecord]) -> String {
             let value = if metric.value.is_finite() { metric.value.to_string() } else { String::new() };
             let own = [text_cell(&metric.name), value, text_cell(metric.unit), better.to_string()].join(",");
             text.push_str(&format!("{head},{own},,,{tail}\n"));
+        }
+        let of_run =
+            |judged: &&JudgedGoal| judged.scheduler == scheduler_label(run) && judged.cell == cell_of(run);
+        for judged in goals.iter().filter(of_run) {
+            let goal = &judged.goal;
+            let value = run.metric(&goal.metric).filter(|_| !judged.seeds_without_figure.contains(&run.seed));
+            let met = value.map(|value| u8::from(goal.is_met_by(value)).to_string()).unwrap_or_default();
+            let margin = value.map(|value| goal.margin(value).to_string()).unwrap_or_default();
+            let (of, unit) = (text_cell(&goal.to_string()), text_cell(goal.unit));
+            text.push_str(&format!("{head},goal_met,{met},1,higher,goal,{of},{tail}\n"));
+            text.push_str(&format!("{head},goal_margin,{margin},{unit},higher,goal,{of},{tail}\n"));
         }
         for waits in &run.task_waits {
             for (latency, figures) in waits.figures() {
@@ -80,11 +93,14 @@ fn wait_metrics(latency: &str, figures: &WaitFigures) -> [(String, u64, &'static
 mod tests {
     use super::*;
     use crate::comparison::tests::run;
+    use crate::goals::judge_goals;
     use crate::names::tests::nasty;
+    use schedlab_base::Goal;
+    use schedlab_trace::ExitKind;
 
     #[test]
     fn fields_with_commas_are_quoted() {
-        let text = to_csv(&[run("o1", 1, 2.5)]);
+        let text = to_csv(&[run("o1", 1, 2.5)], &[]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
@@ -97,12 +113,36 @@ mod tests {
     }
 
     #[test]
+    fn goals_are_lines_of_their_runs() {
+        let goal = Goal::parse("throughput > 2 messages/s", |_| Some("messages/s")).unwrap();
+        let mut ejected = run("o1", 3, 9.0);
+        ejected.exit.kind = ExitKind::ErrorStall;
+        let runs = [run("o1", 1, 2.5), run("o1", 2, 1.5), ejected, run("vanilla", 1, 4.0)];
+        let judged = judge_goals(&runs[..3], &[(runs[0].workload.clone(), vec![goal])]);
+        let text = to_csv(&runs, &judged);
+        let of = "goal,throughput > 2 messages/s,ab12,";
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(of)).collect();
+        let wanted = [
+            "goal_met,1,1,",
+            "goal_margin,0.5,messages/s,",
+            "goal_met,0,",
+            "goal_margin,-0.5,",
+            "goal_met,,1,",
+            "goal_margin,,",
+        ];
+        assert_eq!(lines.len(), wanted.len(), "{text}");
+        for (line, wanted) in lines.iter().zip(wanted) {
+            assert!(line.starts_with("o1,chat,") && line.contains(wanted), "{wanted}: {line}");
+        }
+    }
+
+    #[test]
     fn formulas_are_text_and_numbers_are_numbers() {
         for name in nasty().into_iter().chain(["'=1", "''", "\u{ff1d}1", "plain"].map(String::from)) {
             let mut one = run(&name, 1, -2.5);
             one.workload.name.clone_from(&name);
             one.machine.clone_from(&name);
-            let text = to_csv(&[one]);
+            let text = to_csv(&[one], &[]);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
             let record = reader.records().next().unwrap().unwrap();
             for column in [0, 1, 3] {

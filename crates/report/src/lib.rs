@@ -1,6 +1,7 @@
 //! Results as tables, JSON, CSV, HTML and Perfetto traces: the only room that
 //! knows output formats. Nothing here measures; comparisons are made by `stats`.
 
+mod check;
 mod comparison;
 mod csv;
 mod fidelity;
@@ -30,6 +31,10 @@ mod waits;
 mod waits_json;
 mod workload_names;
 
+pub use check::{
+    CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
+    CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
+};
 pub use comparison::{
     Cell, Comparison, LEAST_EFFECT, Sample, Verdict, advice, compare, first_runs, scheduler_label,
     seed_warnings,

@@ -12,12 +12,16 @@ use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
 use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use crate::trust::{left_words, listed};
-use schedlab_bpf::object::{ExternKind, Object};
+use crate::target::Target;
+use crate::trust::{left_words, listed, provenance};
+use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
-use schedlab_report::table;
-use schedlab_scx::{BpfScheduler, LoadErrorKind, LoadOptions, Tunable, tunables};
+use schedlab_report::{
+    CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
+    CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
+};
+use schedlab_scx::{BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, tunables};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
@@ -26,6 +30,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
         Named::new()
             .inputs(entry::names(std::slice::from_ref(&args.object))?)
             .inputs(&args.state)
+            .outputs([&args.json])
             .enter(&args.host.sandbox, verbose);
     }
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?;
@@ -39,88 +44,113 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     if scheduler.choice.is_some() {
         object.choose(scheduler.choice.as_deref()).map_err(refusal)?;
     }
+    let checked = CheckedObject {
+        left_to_loader: scheduler.left_to_loader().map(left_to_loader).unwrap_or_default(),
+        left_out: scheduler.left_out(),
+        sha256: provenance(&scheduler, None, None).object,
+        ..needs(&object)
+    };
+    let json = args.json.as_deref().map(|path| Target::new("--json", path)).transpose()?;
+    // The guest tells the answer of its kernel alone.
+    let in_words = !json.as_ref().is_some_and(Target::is_stdout);
+    let tell = |text: &str| if in_words { output::print(text) } else { Ok(()) };
     if !args.as_guest {
-        output::print(&needs(&object))?;
+        tell(&check_text(&checked))?;
+        if let Some(left) = scheduler.left_to_loader() {
+            tell(&format!("\nleft to its loader: {}\n", left_words(&left)))?;
+        }
+        if !checked.left_out.is_empty() {
+            tell(&format!("\nleft out by the simulator: {}\n", listed(&checked.left_out)))?;
+        }
+        tell("\n")?;
     }
-    if let (false, Some(left)) = (args.as_guest, scheduler.left_to_loader()) {
-        output::print(&format!("\nleft to its loader: {}\n", left_words(&left)))?;
-    }
-    let left_out = scheduler.left_out();
-    if !args.as_guest && !left_out.is_empty() {
-        output::print(&format!("\nleft out by the simulator: {}\n", listed(&left_out)))?;
-    }
-    let mut failure = None;
-    let mut verdict = |place: &str, result: Result<String, Failure>| {
-        let (word, text) = match result {
-            Ok(text) => ("yes", text),
+    let (mut failure, mut answers) = (None, Vec::new());
+    let mut verdict = |by: CheckedBy, result: Result<String, Failure>| {
+        let (takes, text) = match result {
+            Ok(text) => (Some(true), text),
             Err(error) => {
                 // A verifier's log keeps its lines here.
                 let text = error.text.clone();
-                let word = if error.code == Code::Environment { "not known" } else { "no" };
+                let takes = if error.code == Code::Environment { None } else { Some(false) };
                 let hard = failure.as_ref().is_some_and(|seen: &Failure| seen.code == Code::Environment);
                 if !hard {
                     failure = Some(error);
                 }
-                (word, text)
+                (takes, text)
             }
         };
-        output::print(&format!("{place}: {word}{}{text}\n", if text.is_empty() { "" } else { "; " }))
+        let answer = CheckAnswer { by, takes, text };
+        let line = answer.line();
+        answers.push(answer);
+        tell(&line)
     };
     if !args.as_guest {
-        verdict("\nthe simulator runs it", simulator(&scheduler, bytes, args))?;
+        verdict(CheckedBy::Simulator, simulator(&scheduler, bytes, args))?;
     }
     if args.live {
-        verdict("this kernel's verifier takes it", verified(&scheduler, bytes))?;
+        verdict(CheckedBy::ThisKernel, verified(&scheduler, bytes))?;
     }
     if args.vm {
-        verdict("the VM kernel's verifier takes it", verified_in_vm(args, &scheduler, quiet))?;
+        verdict(CheckedBy::VmKernel, verified_in_vm(args, &scheduler, quiet))?;
+    }
+    if let Some(target) = &json {
+        target.write(&check_json(&checked, &answers))?;
     }
     failure.map_or(Ok(()), Err)
 }
 
 /// Everything that the object declares and expects.
-fn needs(object: &Object) -> String {
-    let mut text = format!("{}: license {}\n", object.file(), object.license());
-    let mut section = |title: &str, header: &[&str], rows: Vec<Vec<String>>| {
-        if !rows.is_empty() {
-            text.push_str(&format!("\n{title}\n{}", table(header, &[], &rows)));
-        }
+fn needs(object: &Object) -> CheckedObject {
+    let callback = |(callback, program): &(String, String)| CheckedCallback {
+        callback: callback.clone(),
+        program: program.clone(),
     };
-    for ops in object.struct_ops() {
-        let rows = ops.functions.iter().map(|(member, function)| vec![member.clone(), function.clone()]);
-        section(&format!("{} ({})", ops.name, ops.type_name), &["callback", "program"], rows.collect());
+    let table = |ops: &StructOpsVar| CheckedTable {
+        name: ops.name.clone(),
+        type_name: ops.type_name.clone(),
+        callbacks: ops.functions.iter().map(callback).collect(),
+    };
+    let programs = object.programs().iter().filter(|program| !program.section.starts_with("struct_ops"));
+    CheckedObject {
+        file: object.file().to_string(),
+        license: object.license(),
+        struct_ops: object.struct_ops().iter().map(table).collect(),
+        programs: programs
+            .map(|program| CheckedProgram { name: program.name.clone(), section: program.section.clone() })
+            .collect(),
+        externs: object.externs().iter().map(wanted).collect(),
+        maps: object.maps().iter().map(map).collect(),
+        tunables: tunables(object).iter().map(tunable).collect(),
+        ..CheckedObject::default()
     }
-    let hooks = object.programs().iter().filter(|program| !program.section.starts_with("struct_ops"));
-    let rows = hooks.map(|program| vec![program.name.clone(), program.section.clone()]);
-    section("other programs", &["program", "attaches to"], rows.collect());
-    for (kind, title) in [
-        (ExternKind::Kfunc, "kernel functions"),
-        (ExternKind::Ksym, "kernel variables"),
-        (ExternKind::Kconfig, "kernel configuration"),
-    ] {
-        let wanted = object.externs().iter().filter(|found| found.kind == kind);
-        let rows = wanted.map(|found| {
-            let need = if found.weak { "may be missing" } else { "needed" };
-            vec![found.name.clone(), need.to_string()]
-        });
-        section(title, &["name", "need"], rows.collect());
-    }
-    let rows = object.maps().iter().map(|map| {
-        let sizes = [map.key_size, map.value_size, map.max_entries].map(|size| size.to_string());
-        let [key, value, entries] = sizes;
-        vec![map.name.clone(), map.map_type.name().to_string(), key, value, entries]
-    });
-    section("maps", &["name", "type", "key bytes", "value bytes", "entries"], rows.collect());
-    let rows = tunables(object).iter().map(tunable).collect();
-    let header = ["name", "type", "default", "while it runs (--set-at)", "values", "meaning"];
-    section("tunables (--set)", &header, rows);
-    text
 }
 
-fn tunable(tunable: &Tunable) -> Vec<String> {
-    let when = if tunable.constant { "" } else { "yes" };
-    let Tunable { name, type_name, default, takes, meaning, .. } = tunable.clone();
-    vec![name, type_name, default, when.to_string(), takes, meaning]
+fn wanted(found: &Extern) -> CheckedExtern {
+    let kind = match found.kind {
+        ExternKind::Kfunc => CheckedKind::Kfunc,
+        ExternKind::Ksym => CheckedKind::Ksym,
+        ExternKind::Kconfig => CheckedKind::Kconfig,
+    };
+    CheckedExtern { name: found.name.clone(), kind, needed: !found.weak }
+}
+
+fn map(map: &MapDef) -> CheckedMap {
+    CheckedMap {
+        name: map.name.clone(),
+        map_type: map.map_type.name().to_string(),
+        key_size: map.key_size,
+        value_size: map.value_size,
+        max_entries: map.max_entries,
+    }
+}
+
+fn tunable(tunable: &Tunable) -> CheckedTunable {
+    let Tunable { name, type_name, default, takes, meaning, constant, .. } = tunable.clone();
+    CheckedTunable { name, type_name, default, while_running: !constant, takes, meaning }
+}
+
+fn left_to_loader(left: LeftToLoader) -> CheckedLoader {
+    CheckedLoader { constants: left.constants, programs: left.programs }
 }
 
 /// Loads it into the simulated kernel.

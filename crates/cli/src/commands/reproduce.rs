@@ -71,6 +71,11 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
     lost.and(ejection(&document)).and(verdict(&document.reproduction, args)).and(written).and(strict)
 }
 
+/// What DOCUMENT can be.
+pub(super) fn names() -> Vec<&'static str> {
+    LIBRARY.names(".toml").into_iter().chain([ALL]).collect()
+}
+
 /// The documents that were asked for, with the tables that were.
 fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
     let known = LIBRARY.names(".toml");

@@ -56,8 +56,9 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
             let run = command(scheduler.clone(), &looks, args)?;
             let streams = args.command_output.as_deref().map_or(Streams::Inherited, Streams::Into);
             let (run, ended) = if args.vm {
-                run.in_vm(&args.with, &vm_options(args), &mut |line| tell(line, quiet))?
+                run.in_vm((&args.with, args.warmup), &vm_options(args), &mut |line| tell(line, quiet))?
             } else {
+                run.warm_up(args.warmup, backend(args))?;
                 run.here(streams, backend(args), quiet)?
             };
             failed = ended;

@@ -56,3 +56,19 @@ fn a_command_that_fails_ends_a_comparison_with_its_last_words() {
         assert!(done.err.contains(part), "{part}: {done:?}");
     }
 }
+
+#[test]
+fn a_command_warms_up_under_its_scheduler() {
+    let folder = Folder::new();
+    let script = format!("echo told; echo x >> {}", folder.path().join("turns").display());
+    let done = folder.run_words(&with_script("run -q -s eevdf --warmup 2", &script));
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(
+        (folder.read("turns").lines().count(), done.out.matches("told\n").count()),
+        (3, 1),
+        "{done:?}"
+    );
+    let failing = folder.run_words(&with_script("run -q -s eevdf --warmup 1", "exit 7"));
+    assert!(failing.code == 1 && failing.err.contains("command sh ended with code 7"), "{failing:?}");
+    folder.run("run -s eevdf -w chat --warmup 1").refused(2, &["--warmup"]);
+}

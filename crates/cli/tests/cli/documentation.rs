@@ -2,8 +2,10 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 15] = [
     "list",
+    "calibrate",
+    "fidelity",
     "sim",
     "compare",
     "bench",
@@ -92,19 +94,92 @@ fn bash_completes_names() {
     assert_eq!(asked("schedlab sim -s sta", 3), "staircase staircase+swap");
     assert_eq!(asked("schedlab compare -w mkb", 3), "mkbench");
     assert_eq!(asked("schedlab sim -m p3", 3), "p3-700");
+    assert_eq!(asked("schedlab compare -s vanilla,stai", 3), "vanilla,staircase vanilla,staircase+swap");
+    assert_eq!(asked("schedlab reproduce kr", 2), "kravetz");
     assert_eq!(asked("schedlab compa", 1), "compare");
 }
 
+/// True if a program is there, which a test wants; says that it is skipped if not.
+fn there(shell: &str) -> bool {
+    let found = std::process::Command::new(shell).args(["-c", "true"]).output().is_ok();
+    if !found {
+        eprintln!("skipped: there is no {shell}");
+    }
+    found
+}
+
+/// What a shell, asked by `words`, says in the folder.
+fn said(folder: &Folder, words: &[&str]) -> String {
+    let done = std::process::Command::new(words[0]).args(&words[1..]).current_dir(folder.path()).output();
+    String::from_utf8_lossy(&done.unwrap().stdout).into_owned()
+}
+
 #[test]
-fn other_shells_complete_names_and_files() {
+fn fish_completes_names_lists_and_files() {
+    if !there("fish") {
+        return;
+    }
     let folder = Folder::new();
-    let zsh = folder.run("completions zsh").ok();
-    assert!(
-        zsh.contains("{_alternative \"names:name:(eevdf ") && zsh.contains("\"files:file:_files\"}"),
-        "{zsh}"
+    folder.write("completions", folder.run("completions fish").ok());
+    folder.write("mine.bpf.o", "");
+    let asked = |line: &str| {
+        let script = format!("source completions; complete -C '{line}'");
+        let text = said(&folder, &["fish", "--no-config", "-c", &script]);
+        let words: Vec<String> =
+            text.lines().filter_map(|line| line.split('\t').next()).map(String::from).collect();
+        words
+    };
+    assert_eq!(asked("schedlab sim -s sta"), ["staircase", "staircase+swap"]);
+    assert_eq!(asked("schedlab sim -s mi"), ["mine.bpf.o"]);
+    assert_eq!(asked("schedlab compare -s vanilla,o"), ["vanilla,o1", "vanilla,o1+swap"]);
+    assert_eq!(
+        asked("schedlab compare --schedulers=vanilla,o"),
+        ["--schedulers=vanilla,o1", "--schedulers=vanilla,o1+swap"]
     );
-    let fish = folder.run("completions fish").ok();
-    assert!(fish.contains("-r -F -a \"eevdf\\t''\n"), "{fish}");
+    assert_eq!(asked("schedlab sim -m p3"), ["p3-700"]);
+    assert_eq!(asked("schedlab reproduce kr"), ["kravetz"]);
+    assert_eq!(asked("schedlab list workloads mkb"), ["mkbench"]);
+    assert_eq!(asked("schedlab check hamq"), ["hamq", "hamq+swap"]);
+    assert!(!asked("schedlab ").contains(&"guest-list".to_string()));
+}
+
+/// Prints what the line editor of zsh makes of `$1` and a tab, in a pseudo terminal.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty z "TERM=dumb zsh -f -i"
+zpty -w z "PS1='' PROMPT_EOL_MARK=; unsetopt zle_bracketed_paste; fpath=($PWD/functions \$fpath); autoload -Uz compinit; compinit -u -D
+finish() { print -r -- DONE: \$BUFFER :END; BUFFER=; zle accept-line }; zle -N finish; bindkey '^X' finish; bindkey '^I' complete-word; print REA''DY"
+zpty -r -m z found '*READY*'
+zpty -w -n z "$1"$'\t\x18'
+zpty -r -m z found '*DONE:*:END*'
+found=${found##*DONE: }
+print -r -- "${found%% :END*}"
+zpty -d z
+"#;
+
+#[test]
+fn zsh_completes_names_lists_and_files() {
+    if !there("zsh") {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("functions")).unwrap();
+    folder.write("functions/_schedlab", folder.run("completions zsh").ok());
+    folder.write("mine.bpf.o", "");
+    folder.write("asked.zsh", ZSH);
+    let asked = |line: &str| said(&folder, &["zsh", "-f", "asked.zsh", line]);
+    for (line, wanted) in [
+        ("schedlab sim -s stairc", "schedlab sim -s staircase"),
+        ("schedlab sim -s mi", "schedlab sim -s mine.bpf.o"),
+        ("schedlab compare -s vanilla,ul", "schedlab compare -s vanilla,ule"),
+        ("schedlab sim -w mkb", "schedlab sim -w mkbench"),
+        ("schedlab sim -m p3", "schedlab sim -m p3-700"),
+        ("schedlab reproduce kr", "schedlab reproduce kravetz"),
+        ("schedlab list workloads mkb", "schedlab list workloads mkbench"),
+        ("schedlab check ham", "schedlab check hamq"),
+    ] {
+        assert_eq!(asked(line).trim_end(), wanted);
+    }
 }
 
 #[test]
@@ -160,6 +235,30 @@ fn check_tells_what_an_object_needs() {
     );
     assert!(text.contains("1..100") && text.contains("average against that of an exiting child"), "{text}");
     assert!(text.contains("the simulator runs it: yes"), "{text}");
+}
+
+#[test]
+fn check_as_json() {
+    let folder = Folder::new();
+    let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+    let value = read(&folder.run("check o1 --json -").ok());
+    assert_eq!(value["object"]["file"], "o1.bpf.o");
+    assert_eq!(value["object"]["sha256"].as_str().map(str::len), Some(64));
+    let names = |list: &str, key: &str| -> Vec<String> {
+        let entries = value["object"][list].as_array().unwrap();
+        entries.iter().map(|entry| entry[key].as_str().unwrap().to_string()).collect()
+    };
+    assert!(names("tunables", "name").contains(&"exit_weight".to_string()), "{value}");
+    assert!(names("externs", "kind").contains(&"kfunc".to_string()), "{value}");
+    assert_eq!(
+        (&value["answers"][0]["by"], &value["answers"][0]["takes"]),
+        (&"simulator".into(), &true.into())
+    );
+    // A refusal is written as well, and the command fails with it.
+    let refused = folder.run("check o1 --guest-memory 1M --json r.json -q");
+    let value = read(&folder.read("r.json"));
+    assert_eq!((refused.code != 0, &value["answers"][0]["takes"]), (true, &false.into()), "{refused:?}");
+    assert!(value["answers"][0]["text"].as_str().unwrap().contains("--guest-memory"), "{value}");
 }
 
 #[test]

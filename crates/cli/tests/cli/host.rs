@@ -135,3 +135,49 @@ fn a_real_run_says_beforehand_how_long_it_takes() {
         assert!(!silent.err.contains("one run of"), "{words}: {silent:?}");
     }
 }
+
+/// What `-m host` says of a short run, with a cache of its own.
+fn on_host(folder: &Folder, flags: &[&str]) -> crate::Done {
+    let words = ["sim", "-m", "host", "-s", "eevdf", "-w", "pipe:loops=50", "-c", "1", "-q"];
+    let mut command = folder.command(&[&words[..], flags].concat());
+    crate::Done::of(command.env("SCHEDLAB_CACHE", folder.path().join("cache")).output().unwrap())
+}
+
+#[test]
+fn measured_prices_count_in_the_sandbox_too() {
+    let folder = Folder::new();
+    let assumed = on_host(&folder, &[]).ok();
+    let cache = folder.path().join("cache");
+    assert!(!cache.exists(), "reading makes nothing");
+    std::fs::create_dir(&cache).unwrap();
+    let cpus = std::thread::available_parallelism().unwrap();
+    let text = include_str!("../../../../machines/modern.toml");
+    let line = |line: &str| match line.split_once(" = ") {
+        Some(("name", _)) => "name = \"host\"\n".to_string(),
+        Some(("cpus", _)) => format!("cpus = {cpus}\n"),
+        Some(("context_switch", _)) => "context_switch = \"500us\"\n".to_string(),
+        _ => format!("{line}\n"),
+    };
+    folder.write("cache/host.toml", text.lines().map(line).collect::<String>());
+    let measured = on_host(&folder, &[]);
+    if measured.code == 2 && measured.err.contains("describes") {
+        eprintln!("skipped: this machine's CPUs share more than a line of a machine file says");
+        return;
+    }
+    let measured = measured.ok();
+    assert_ne!(measured, assumed);
+    assert_eq!(measured, on_host(&folder, &["--no-sandbox"]).ok());
+}
+
+#[test]
+fn a_kept_machine_that_is_no_file_of_ours_is_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("cache")).unwrap();
+    let fifo = Command::new("mkfifo").arg(folder.path().join("cache/host.toml")).status().unwrap();
+    assert!(fifo.success());
+    on_host(&folder, &[]).refused(5, &["-m host", "host.toml is no file"]);
+    std::fs::remove_file(folder.path().join("cache/host.toml")).unwrap();
+    folder.write("there.toml", "");
+    std::os::unix::fs::symlink("../there.toml", folder.path().join("cache/host.toml")).unwrap();
+    on_host(&folder, &[]).refused(5, &["-m host", "cache"]);
+}

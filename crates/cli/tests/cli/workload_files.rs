@@ -61,13 +61,20 @@ fn a_missed_goal_fails_under_strict_alone() {
     let file = shipped("frames.toml");
     let compare =
         ["compare", "-s", "o1,eevdf", "-w", &file, "-c", "1", "--runs", "2", "-q", "--json", "r.json"];
-    let words = [&compare[..], &["--html", "r.html"]].concat();
+    let words = [&compare[..], &["--html", "r.html", "--csv", "r.csv"]].concat();
     let told = folder.run_words(&words).ok();
     let row = told.lines().find(|row| row.starts_with("tail <= 16.6 ms") && row.contains("eevdf")).unwrap();
     assert!(row.ends_with(" missed   2 of 2"), "{told}");
     let judged: Vec<_> = goals(&folder).iter().map(|goal| goal["verdict"].to_string()).collect();
     assert_eq!(judged, ["\"met\"", "\"missed\"", "\"met\"", "\"missed\""], "o1, then eevdf, of each goal");
     assert!(folder.read("r.html").contains("<h2>Goals</h2>"));
+    let csv = folder.read("r.csv");
+    let met = |scheduler: &str| -> Vec<&str> {
+        let lines =
+            csv.lines().filter(|line| line.starts_with(scheduler) && line.contains(",tail <= 16.6 ms,"));
+        lines.filter_map(|line| line.split(",goal_met,").nth(1)?.get(..1)).collect()
+    };
+    assert_eq!((met("o1,"), met("eevdf,")), (vec!["1", "1"], vec!["0", "0"]), "{csv}");
     let strict = folder.run_words(&[&compare[..], &["--strict"]].concat());
     strict.refused(
         1,

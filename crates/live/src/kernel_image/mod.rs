@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::private::{own_file, own_folder, own_new_file};
+use crate::private::{own_file, own_folder, own_new_file, still_own};
 use sha2::{Digest, Sha256};
 
 /// A kernel that QEMU can boot.
@@ -107,13 +107,34 @@ const SUMS: &str = "vmlinuz.sha256";
 /// # Errors
 /// No home directory, or the directory cannot be made, is somebody else's, or can be written by others.
 pub fn cache_dir() -> Result<PathBuf, KernelError> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let dir = set("SCHEDLAB_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").map(|d| d.join("schedlab")))
-        .or_else(|| set("HOME").map(|d| d.join(".cache/schedlab")))
-        .ok_or(KernelError::NoCacheDir)?;
+    let dir = cache_place()?;
     own_folder(&dir).map_err(|source| KernelError::Cache { path: dir.clone(), source })?;
     Ok(dir)
+}
+
+/// A file of the cache, opened for reading; nothing where there is no cache or no such file. Nothing is made, so that a
+/// process in a sandbox can ask.
+///
+/// # Errors
+/// The directory or the file is somebody else's, can be written by others, or is no file.
+pub fn cached_file(name: &str) -> Result<Option<(PathBuf, File)>, KernelError> {
+    let Ok(dir) = cache_place() else { return Ok(None) };
+    let path = dir.join(name);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let file = still_own(&dir).and_then(|()| own_file(&path));
+    let file = file.map_err(|source| KernelError::Cache { path: dir, source })?;
+    Ok(Some((path, file)))
+}
+
+/// Where [`cache_dir`] is or would be.
+fn cache_place() -> Result<PathBuf, KernelError> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("SCHEDLAB_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|d| d.join("schedlab")))
+        .or_else(|| set("HOME").map(|d| d.join(".cache/schedlab")))
+        .ok_or(KernelError::NoCacheDir)
 }
 
 /// The image at `path`, checked to be bootable; a configuration beside it (`config`,

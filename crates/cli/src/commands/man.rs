@@ -1,17 +1,13 @@
-//! `completions` and `man`: what the argument parser knows of itself, with the names that there are.
+//! `man`: what the argument parser knows of itself, with the tables of the book that hold for all commands.
 
-use crate::args::{Cli, CompletionsArgs, ManArgs};
+use super::completions::with_names;
+use crate::args::ManArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::scheduler::{FAIR, SWAP};
-use crate::shipped::{MACHINES, SCHEDULERS};
 use crate::target::Target;
-use clap::builder::PossibleValuesParser;
-use clap::{Command, CommandFactory};
-use clap_complete::Shell;
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use schedlab_workload::catalog;
 use std::io;
 use std::path::Path;
 
@@ -24,13 +20,6 @@ const SECTIONS: [(&str, &str); 3] = [
     ("ENVIRONMENT", "| variable | means |"),
     ("FILES", "| file | means |"),
 ];
-
-/// Prints the completions of a shell.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut with_names(), "schedlab", &mut text);
-    output::print_exact(&with_files(args.shell, String::from_utf8_lossy(&text).into_owned()))
-}
 
 /// Prints the main manual page, or writes all pages into a folder.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
@@ -52,55 +41,6 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The names of what an argument takes besides files; nothing for another argument. The parser keeps names for ever, as
-/// long as this command takes.
-fn names(argument: &str) -> Option<Vec<&'static str>> {
-    match argument {
-        "scheduler" | "schedulers" | "object" => {
-            let with_swap = |name: &str| -> &'static str { format!("{name}{SWAP}").leak() };
-            let shipped = SCHEDULERS.iter().flat_map(|one| [one.name, with_swap(one.name)]);
-            Some(std::iter::once(FAIR).chain(shipped).collect())
-        }
-        "workload" | "workloads" => Some(catalog::list().iter().map(|workload| workload.name).collect()),
-        "machine" => Some(MACHINES.iter().map(|(name, _)| *name).collect()),
-        _ => None,
-    }
-}
-
-/// The parser as completions and pages show it: arguments that take a name say which there are.
-fn with_names() -> Command {
-    Cli::command().mut_subcommands(|subcommand| {
-        subcommand.mut_args(|arg| {
-            match names(arg.get_id().as_str()).filter(|_| arg.get_action().takes_values()) {
-                Some(names) => arg.value_parser(PossibleValuesParser::new(names)),
-                None => arg,
-            }
-        })
-    })
-}
-
-/// Where names are completed, files are too: bash does so by itself when no name fits, the others have to be told.
-fn with_files(shell: Shell, mut text: String) -> String {
-    for argument in ["schedulers", "workloads", "machine"] {
-        let names = names(argument).unwrap_or_default();
-        match shell {
-            Shell::Zsh => {
-                let list = format!(":({})", names.join(" "));
-                let either =
-                    format!(":{{_alternative \"names:name:({})\" \"files:file:_files\"}}", names.join(" "));
-                text = text.replace(&list, &either);
-            }
-            Shell::Fish => {
-                let list: Vec<String> = names.iter().map(|name| format!("{name}\\t''")).collect();
-                let list = list.join("\n");
-                text = text.replace(&format!("-r -f -a \"{list}\""), &format!("-r -F -a \"{list}\""));
-            }
-            _ => {}
-        }
-    }
-    text
 }
 
 fn write_page(folder: &Path, command: Command, name: &str) -> Result<(), Failure> {
