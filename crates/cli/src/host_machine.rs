@@ -6,7 +6,7 @@ use crate::machine_file::{self, MachineFile};
 use schedlab_base::{Cpu, KernelVersion, Machine, TickPhase};
 use schedlab_live::calibrate::{Calibration, Price};
 use schedlab_live::host;
-use schedlab_live::kernel_image::{cache_dir, cached_file};
+use schedlab_live::kernel_image::{cache_dir, cached_file, cached_path};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -23,8 +23,7 @@ pub(crate) fn kept() -> Option<PathBuf> {
 
 /// What has to be read for `-m host`.
 pub(crate) fn inputs() -> Vec<PathBuf> {
-    let kept = cached_file(KEPT).ok().flatten().map(|(path, _)| path);
-    kept.into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()
+    cached_path(KEPT).into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()
 }
 
 /// This machine: its topology now, and the prices that are kept of it, else those of the default costs.

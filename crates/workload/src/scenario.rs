@@ -135,6 +135,12 @@ pub enum Attribute {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
+/// The shortest slice that a task can have; the kernel's `__setparam_fair()` brings others into the range.
+pub const SHORTEST_SLICE: DurationNs = DurationNs::from_us(100);
+
+/// The longest one.
+pub const LONGEST_SLICE: DurationNs = DurationNs::from_ms(100);
+
 /// A task that exists when the run starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
@@ -148,7 +154,7 @@ pub struct TaskSpec {
     pub nice: Nice,
     /// Scheduling policy.
     pub policy: Policy,
-    /// The slice that it asks the fair class for, 0.1 to 100 ms (`sched_setattr()`, Linux 6.12); the kernel's own without.
+    /// The slice that it asks the fair class for, [`SHORTEST_SLICE`] to [`LONGEST_SLICE`] (`sched_setattr()`, Linux 6.12); the kernel's own without.
     pub slice: Option<DurationNs>,
     /// CPUs it may use; all without.
     pub affinity: Option<CpuMask>,

@@ -242,7 +242,7 @@ fn check_as_json() {
     let folder = Folder::new();
     let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
     let value = read(&folder.run("check o1 --json -").ok());
-    assert_eq!(value["object"]["file"], "o1.bpf.o");
+    assert_eq!(value["object"]["file"], "o1");
     assert_eq!(value["object"]["sha256"].as_str().map(str::len), Some(64));
     let names = |list: &str, key: &str| -> Vec<String> {
         let entries = value["object"][list].as_array().unwrap();

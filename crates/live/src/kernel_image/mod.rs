@@ -120,12 +120,19 @@ pub fn cache_dir() -> Result<PathBuf, KernelError> {
 pub fn cached_file(name: &str) -> Result<Option<(PathBuf, File)>, KernelError> {
     let Ok(dir) = cache_place() else { return Ok(None) };
     let path = dir.join(name);
-    if !path.exists() {
+    if path.symlink_metadata().is_err() {
         return Ok(None);
     }
     let file = still_own(&dir).and_then(|()| own_file(&path));
     let file = file.map_err(|source| KernelError::Cache { path: dir, source })?;
     Ok(Some((path, file)))
+}
+
+/// The place of a file of the cache, for a sandbox to leave open: [`cached_file`] says whether it can be trusted. Nothing where
+/// nothing is, or a link.
+pub fn cached_path(name: &str) -> Option<PathBuf> {
+    let path = cache_place().ok()?.join(name);
+    path.symlink_metadata().is_ok_and(|found| !found.is_symlink()).then_some(path)
 }
 
 /// Where [`cache_dir`] is or would be.

@@ -20,8 +20,8 @@ use crate::program::{
     WordId,
 };
 use crate::scenario::{
-    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LockKind, PollKind, PollSet, ProcessId, Scenario,
-    SemKind, Semaphore, TaskSpec, Watched,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, PollKind, PollSet,
+    ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore, TaskSpec, Watched,
 };
 
 /// Why a workload file is refused: names file, line and cure.
@@ -467,9 +467,9 @@ fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {
     }
 }
 
-/// A slice as it is written, of those that the kernel takes (`__setparam_fair()` brings others into this range).
+/// A slice as it is written, of those that the kernel takes.
 fn slice(text: &str) -> Result<DurationNs, String> {
-    let range = DurationNs::from_us(100)..=DurationNs::from_ms(100);
+    let range = SHORTEST_SLICE..=LONGEST_SLICE;
     let found = text.parse().ok().filter(|slice| range.contains(slice));
     found.ok_or_else(|| format!("slice: '{text}' is no time from 100us to 100ms"))
 }

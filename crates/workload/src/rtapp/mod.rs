@@ -19,7 +19,10 @@ use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
 use crate::program::{
     Amount, BarrierId, ChangeId, CondId, LockId, Op, Program, ProgramBuilder, ProgramId, SemId, TimerSlot,
 };
-use crate::scenario::{Attribute, Disk, End, LockKind, ProcessId, Scenario, SemKind, Semaphore, TaskSpec};
+use crate::scenario::{
+    Attribute, Disk, End, LONGEST_SLICE, LockKind, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore,
+    TaskSpec,
+};
 use json::{Node, Value};
 
 /// Why an rt-app file is refused: names file, line and JSON path.
@@ -320,6 +323,8 @@ struct Settings {
     instances: u32,
     policy: Policy,
     nice: Nice,
+    /// What `dl-runtime` asks the fair class for.
+    slice: Option<DurationNs>,
     affinity: Option<CpuMask>,
     delay: DurationNs,
     amount: Amount,
@@ -344,7 +349,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outc
                 process: ProcessId(0),
                 nice: settings.nice,
                 policy: settings.policy,
-                slice: None,
+                slice: settings.slice,
                 affinity: settings.affinity,
                 working_set_kib: 0,
                 background: false,
@@ -360,11 +365,12 @@ fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings
         instances: 1,
         policy: default_policy,
         nice: Nice::ZERO,
+        slice: None,
         affinity: None,
         delay: DurationNs::ZERO,
         amount: Amount::Forever,
     };
-    let mut priority = None;
+    let (mut priority, mut slice) = (None, None);
     for (key, node) in object(node, path)? {
         let path = format!("{path}.{key}");
         match key.as_str() {
@@ -377,11 +383,16 @@ fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings
             "priority" => priority = Some((node, path, integer(node, "priority")?)),
             "cpus" => settings.affinity = Some(cpus(node, &path)?),
             "delay" => settings.delay = micros(node, &path)?,
+            "dl-runtime" => slice = Some(micros(node, &path)?).filter(|slice| *slice > DurationNs::ZERO),
             _ => {}
         }
     }
     if let Some((node, path, value)) = priority {
         (settings.policy, settings.nice) = ranked(settings.policy, node, &path, value)?;
+    }
+    // rt-app asks for it under these policies alone; the kernel brings it into its range.
+    if matches!(settings.policy, Policy::Other | Policy::Batch) {
+        settings.slice = slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
     }
     Ok(settings)
 }
@@ -421,7 +432,8 @@ fn cpus(node: &Node, path: &str) -> Outcome<CpuMask> {
 }
 
 /// Keys of a task that [`settings`] has read, or that only a task may have.
-const TASK_KEYS: &[&str] = &["instance", "loop", "policy", "priority", "cpus", "delay", "phases"];
+const TASK_KEYS: &[&str] =
+    &["instance", "loop", "policy", "priority", "cpus", "delay", "phases", "dl-runtime"];
 
 fn task_program(
     shared: &mut Shared,

@@ -8,7 +8,7 @@ use super::{
 
 /// Settings that are refused, in tasks and in phases, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("dl-runtime", "deadline scheduling and slices of single tasks are not modelled"),
+    ("dl-runtime", "slices of single phases are not modelled; a task of SCHED_OTHER or SCHED_BATCH has one"),
     ("dl-period", "deadline scheduling is not modelled"),
     ("dl-deadline", "deadline scheduling is not modelled"),
     ("util_min", "utilisation clamps are not modelled"),

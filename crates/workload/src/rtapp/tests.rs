@@ -168,6 +168,24 @@ fn what_changes_nothing_is_accepted() {
 }
 
 #[test]
+fn slices_are_those_of_the_fair_class() {
+    let slices = |tail: &str| {
+        let text = tasks(&format!(r#""t": {{ "run": 1, {tail} }}"#));
+        parse(&text, "f.json", None).unwrap().tasks[0].slice
+    };
+    assert_eq!(slices(r#""dl-runtime": 20000"#), Some(DurationNs::from_ms(20)));
+    assert_eq!(slices(r#""policy": "SCHED_BATCH", "dl-runtime": 5"#), Some(DurationNs::from_us(100)));
+    assert_eq!(slices(r#""dl-runtime": 5000000"#), Some(DurationNs::from_ms(100)));
+    for none in [
+        r#""dl-runtime": 0"#,
+        r#""policy": "SCHED_FIFO", "dl-runtime": 500"#,
+        r#""policy": "SCHED_IDLE", "dl-runtime": 500"#,
+    ] {
+        assert_eq!(slices(none), None, "{none}");
+    }
+}
+
+#[test]
 fn files_are_merged_section_by_section() {
     let file = |name: &str, text: &str| (name.to_string(), text.to_string());
     let global = file("g.json", "{ \"global\": {\n\"duration\": 5 } }\n");
@@ -219,7 +237,11 @@ fn what_is_not_modelled_is_named_with_its_place() {
         (r#""t": { "exec": 5000, "period": 5000 }"#, "tasks.t.exec: rt-app does not read 'exec' any more"),
         (r#""t": { "phases": { "p": { "exec": 5000 } } }"#, "tasks.t.phases.p.exec: rt-app does not read"),
         (r#""t": { "run": 1, "util_max": 512 }"#, "tasks.t.util_max: utilisation clamps"),
-        (r#""t": { "run": 1, "dl-runtime": 512 }"#, "tasks.t.dl-runtime: deadline scheduling"),
+        (r#""t": { "run": 1, "dl-period": 512 }"#, "tasks.t.dl-period: deadline scheduling"),
+        (
+            r#""t": { "phases": { "p": { "run": 1, "dl-runtime": 512 } } }"#,
+            "p.dl-runtime: slices of single phases",
+        ),
         (
             r#""t": { "phases": { "p": { "run": 1, "nodes_membind": [0] } } }"#,
             "p.nodes_membind: memory that is bound",
