@@ -553,10 +553,16 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) host: HostArgs,
     /// Runs of each scheduler before those that count, which do not [default: 1]
-    #[arg(long, value_name = "N", requires = "command", help_heading = "A command")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "command",
+        conflicts_with = "workloads",
+        help_heading = "A command"
+    )]
     pub(crate) warmup: Option<usize>,
     /// Programs, files and directories that go into the VM beside the command
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], help_heading = "A command")]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], conflicts_with_all = ["workloads", "live"], help_heading = "A command")]
     pub(crate) with: Vec<String>,
     /// A command in place of a workload, with --live or --vm: as `schedlab bench` does it
     #[arg(
@@ -812,10 +818,10 @@ pub(crate) struct RunArgs {
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// Programs, files and directories that go into the VM beside the command
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"])]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], conflicts_with = "workload")]
     pub(crate) with: Vec<String>,
     /// Runs of the command before the one that counts; what they print is thrown away
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "command")]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "workload")]
     pub(crate) warmup: usize,
     /// This is the guest of a VM
     #[arg(long, hide = true)]

@@ -255,6 +255,13 @@ costs_section! {
         sched_yield fork exec exit
 }
 
+/// Most ns of a price. Chosen: thousands of times any real one, while a cache of 4 GiB, refilled at the highest contention, and all
+/// instructions that a callback may execute still are a time that 64 bits hold.
+const MOST_NS: u64 = 100_000_000;
+
+/// The same in ps.
+const MOST_PS: u64 = 1000 * MOST_NS;
+
 /// Parameters besides the costs that can be scaled.
 const CACHES: [&str; 2] = ["cache_kib", "llc_kib"];
 
@@ -320,7 +327,19 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
         let words = error.to_string();
         of_key(words.split(':').next().unwrap_or(""), words.clone())
     })?;
+    if let Some((key, words)) = too_dear(&machine.costs) {
+        return Err(of_key(key, words));
+    }
     Ok(MachineFile { machine, about: section.about })
+}
+
+/// The first price that is beyond [`MOST_NS`] or [`MOST_PS`], and what is wrong with it.
+fn too_dear(costs: &Costs) -> Option<(&'static str, String)> {
+    let beyond = |(key, price): (&'static str, u64)| {
+        let (most, unit) = if key.ends_with("_ps") { (MOST_PS, "ps") } else { (MOST_NS, "ns") };
+        (price > most).then(|| (key, format!("{key}: {price} {unit} is more than 100 ms")))
+    };
+    prices(costs).into_iter().find_map(beyond)
 }
 
 fn cpus(cpus: &Cpus) -> Result<Vec<Cpu>, String> {
@@ -416,6 +435,22 @@ mod tests {
         ] {
             let text = error(&format!("{head}{rest}"));
             assert!(text.contains(told), "{rest}: {text}");
+        }
+    }
+
+    #[test]
+    fn prices_beyond_all_sense_are_refused() {
+        let head = "[machine]\nname = 'm'\ncpus = 1\n[costs]\n";
+        assert!(parse(&format!("{head}fork = '100ms'\n"), "m.toml").is_ok());
+        for (price, told) in [
+            (
+                "fork = '18446744073709551615ns'",
+                "m.toml:5: fork: 18446744073709551615 ns is more than 100 ms",
+            ),
+            ("bpf_insn_ps = 100000000001", "m.toml:5: bpf_insn_ps: 100000000001 ps is more than 100 ms"),
+        ] {
+            let text = error(&format!("{head}{price}\n"));
+            assert!(text.contains(told), "{text}");
         }
     }
 

@@ -73,9 +73,20 @@ pub(crate) fn error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", one_line(text));
 }
 
-/// The text on one line, without what a file that it quotes could do to a terminal.
+/// Most characters of a message. Chosen: what the messages of a kernel's verifier need; a file that is quoted can be longer.
+const LONGEST: usize = 10_000;
+
+/// The text on one line, without what a file that it quotes could do to a terminal, and not longer than [`LONGEST`]. The end
+/// stays: it has the cure.
 fn one_line(text: &str) -> String {
-    visible(&text.replace(['\n', '\t'], " ")).into_owned()
+    let line = text.replace(['\n', '\t'], " ");
+    let count = line.chars().count();
+    if count <= LONGEST {
+        return visible(&line).into_owned();
+    }
+    let begin: String = line.chars().take(LONGEST / 2).collect();
+    let end: String = line.chars().skip(count - LONGEST / 2).collect();
+    visible(&format!("{begin} ... {end}")).into_owned()
 }
 
 /// Help for a command line without a command.

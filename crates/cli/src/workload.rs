@@ -3,7 +3,6 @@
 use crate::failure::Failure;
 use crate::input;
 use schedlab_base::DurationNs;
-use schedlab_base::did_you_mean;
 use schedlab_workload::{End, Scenario, catalog, file, rtapp};
 use std::path::Path;
 
@@ -23,25 +22,7 @@ pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> R
     if spec.ends_with(".toml") {
         return file::parse(&read(spec)?, spec).map_err(|error| refused(spec, &error));
     }
-    catalog::build(spec, seed).map_err(|error| {
-        let failure = refused(spec, &error);
-        Failure { text: failure.text + &near(spec), ..failure }
-    })
-}
-
-/// The name or parameter nearest to the first one in a specification that does not exist.
-fn near(spec: &str) -> String {
-    let (name, params) = spec.split_once(':').unwrap_or((spec, ""));
-    let known = catalog::list();
-    let Some(workload) = known.iter().find(|workload| workload.name == name.trim()) else {
-        return did_you_mean(name.trim(), known.iter().map(|workload| workload.name));
-    };
-    let params = params.split(',').filter_map(|pair| pair.split_once('=')).map(|(param, _)| param.trim());
-    let is_known = |param: &str| workload.params.iter().any(|known| known.name == param);
-    let unknown = params.into_iter().find(|param| !is_known(param));
-    unknown.map_or_else(String::new, |unknown| {
-        did_you_mean(unknown, workload.params.iter().map(|known| known.name))
-    })
+    catalog::build(spec, seed).map_err(|error| refused(spec, &error))
 }
 
 /// The files of `-w`: `a.json+b.json` are two of rt-app that are put together, unless a file has that name.

@@ -144,6 +144,7 @@ fn on_host(folder: &Folder, flags: &[&str]) -> crate::Done {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn measured_prices_count_in_the_sandbox_too() {
     let folder = Folder::new();
     let assumed = on_host(&folder, &[]).ok();

@@ -142,7 +142,8 @@ fn documents_tables_and_parameters_by_name() {
 #[test]
 fn growth_is_counted_beside_the_other_rows() {
     let folder = Folder::new();
-    let text = folder.run("reproduce kravetz --quick --document-table chat --json r.json --html p.html").ok();
+    let text =
+        folder.run("reproduce kravetz -q --quick --document-table chat --json r.json --html p.html").ok();
     assert!(text.contains("kravetz chat, growth: messages per second, higher is better; "), "{text}");
     assert!(text.contains(" of 27 rows agree\n") && text.contains("\nrooms=30, o1, 2 to 8 CPUs "), "{text}");
     let last = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();

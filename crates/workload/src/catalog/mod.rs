@@ -26,6 +26,7 @@ pub use params::{CatalogError, ParamInfo, ParamKind};
 
 use crate::scenario::Scenario;
 use params::Params;
+use schedlab_base::did_you_mean;
 
 /// One built-in workload.
 #[derive(Clone, Copy)]
@@ -105,8 +106,9 @@ pub fn build(spec: &str, seed: u64) -> Result<Scenario, CatalogError> {
     let Some(workload) = WORKLOADS.iter().find(|workload| workload.name == name.trim()) else {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
         return Err(CatalogError(format!(
-            "no workload named '{}'; there are: {} (or give a file: *.toml, *.json)",
+            "no workload named '{}'{}; there are: {} (or give a file: *.toml, *.json)",
             name.trim(),
+            did_you_mean(name.trim(), &names),
             names.join(", ")
         )));
     };

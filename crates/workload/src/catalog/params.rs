@@ -172,8 +172,9 @@ impl Params {
             })?;
             let at = infos.iter().position(|info| info.name == key.trim()).ok_or_else(|| {
                 CatalogError(format!(
-                    "workload {workload}: no parameter named '{}'; {}",
+                    "workload {workload}: no parameter named '{}'{}; {}",
                     key.trim(),
+                    did_you_mean(key.trim(), infos.iter().map(|info| info.name)),
                     known(infos)
                 ))
             })?;
@@ -306,7 +307,9 @@ mod tests {
     #[test]
     fn errors_name_place_and_cure() {
         let fails = |text: &str| Params::parse("w", INFOS, text).unwrap_err().to_string();
-        assert!(fails("m=3").contains("no parameter named 'm'; there are: n, nice, t, scale"));
+        assert!(
+            fails("m=3").contains("no parameter named 'm'; did you mean 'n'?; there are: n, nice, t, scale")
+        );
         assert!(fails("n=0").contains("parameter n: '0' is not a whole number from 1 to 9"));
         assert!(fails("n").contains("not key=value"));
         assert!(fails("n=1,n=2").contains("given twice"));
