@@ -290,8 +290,12 @@ impl Bounds {
 
     /// Warnings about the waits of a run's tasks.
     pub fn starvation(self, tasks: &[TaskRecord], waits: &[WaitRecord]) -> Vec<Warning> {
-        let of_task = |name: &str| tasks.iter().find(|task| task.name == name);
-        let never = |record: &WaitRecord| of_task(&record.name).is_some_and(|task| task.switches == 0);
+        // By name; of several tasks with one name the first one counts.
+        let mut switches = BTreeMap::new();
+        for task in tasks {
+            switches.entry(task.name.as_str()).or_insert(task.switches);
+        }
+        let never = |record: &WaitRecord| switches.get(record.name.as_str()) == Some(&0);
         let worst = |record: &&WaitRecord| record.run_delay.as_ref().map(|figures| figures.worst.clone());
         let single = || waits.iter().filter(|record| record.scope == WaitScope::Task);
         let idle = single().filter(|record| never(record)).filter_map(|record| worst(&record));

@@ -289,13 +289,18 @@ pub(super) fn nested<H: Host>(
     result
 }
 
-/// Tells the host which helpers the code has answered itself.
+/// Tells the host which helpers the code has answered itself, if there are any.
 #[inline(always)]
 fn tell<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
-    let answered = mem::take(&mut vm.span.answered);
-    if answered != 0 {
-        host.answered(answered);
+    if vm.span.answered != 0 {
+        tell_now(vm, host);
     }
+}
+
+/// Out of line, so that the ways to the host stay short.
+#[inline(never)]
+fn tell_now<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
+    host.answered(mem::take(&mut vm.span.answered));
 }
 
 /// Runs `func` in a span that is new.
