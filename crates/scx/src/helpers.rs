@@ -184,6 +184,8 @@ const RUNS_PER_DRAIN: u32 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     maps: Vec<MapId>,
+    /// Somebody reads them.
+    pub(crate) are_read: bool,
     runs: u32,
     /// Records taken out so far.
     pub(crate) records: u64,
@@ -193,13 +195,13 @@ impl Rings {
     /// Those of an object.
     pub(crate) fn new(runtime: &Runtime) -> Rings {
         let rings = runtime.maps.iter().filter(|(_, map)| map.kind() == MapType::RINGBUF);
-        Rings { maps: rings.map(|(id, _)| id).collect(), runs: 0, records: 0 }
+        Rings { maps: rings.map(|(id, _)| id).collect(), are_read: false, runs: 0, records: 0 }
     }
 
     /// A program has run.
     #[inline]
     pub(crate) fn after_run(&mut self, runtime: &mut Runtime, mem: &Memory) {
-        if !self.maps.is_empty() {
+        if !self.maps.is_empty() && !self.are_read {
             self.runs += 1;
             if self.runs.is_multiple_of(RUNS_PER_DRAIN) {
                 self.drain(runtime, mem);

@@ -43,15 +43,17 @@ mod scheduler;
 mod settings;
 mod state;
 mod unconfigured;
+mod user;
 
 pub use again::Start;
 pub use auxiliary::left_out;
 pub use helpers::Message;
 pub use kfunc::prototypes;
-pub use load::LoadOptions;
+pub use load::{LoadOptions, kernel_types};
 pub use programs::{RunProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};
 pub use settings::Tunable;
 pub use unconfigured::LeftToLoader;
+pub use user::{Attached, Recorded, Turn, UserCalls, UserSpace};

@@ -13,11 +13,12 @@ use crate::programs::{self, RunProgram, check_programs};
 use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Write};
 use crate::settings;
 use crate::state::KernelState;
+use crate::user::Recorded;
 use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
-use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, StructOps};
+use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
@@ -46,6 +47,8 @@ pub struct LoadOptions {
     pub programs: Vec<RunProgram>,
     /// `--set` values in the order given; later ones win.
     pub settings: Vec<(String, String)>,
+    /// What the object's own loader decided, which then takes part itself; the conventions of settings do not hold.
+    pub recorded: Option<Recorded>,
     /// `--set-at` values, in any order: what the scheduler's user space writes into variables while it runs.
     pub changes: Vec<TimedSetting>,
     /// Instructions that one callback may execute, [`DEFAULT_BUDGET`] by default.
@@ -62,6 +65,7 @@ impl Default for LoadOptions {
         LoadOptions {
             scheduler: None,
             programs: Vec::new(),
+            recorded: None,
             settings: Vec::new(),
             changes: Vec::new(),
             budget: DEFAULT_BUDGET,
@@ -76,6 +80,11 @@ impl Default for LoadOptions {
 pub(crate) fn kernel_without_places(machine: &Machine) -> KernelModel {
     let ksyms = Cpus::KSYMS.map(|name| (name.to_string(), GuestAddr::NULL));
     KernelModel { ksyms: ksyms.into_iter().collect(), ..kernel(machine) }
+}
+
+/// The types of the simulated kernel, as user space finds them in `/sys/kernel/btf/vmlinux`.
+pub fn kernel_types() -> schedlab_bpf::btf::Btf {
+    kernel_model::shown(kfunc::all().map(|kfunc| kfunc.prototype))
 }
 
 /// Numbers of helpers are below this; Linux 7.3 has 212.
@@ -144,10 +153,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     object.choose(options.scheduler.as_deref())?;
     let nr_cpus = machine.cpu_count();
     check_programs(object, &options.programs)?;
-    let mut settings = settings::prepare(object, &options.settings, nr_cpus);
-    for program in not_run(object, &options.programs)? {
-        settings.leave_out(&program.name);
-    }
+    let settings = linker_settings(object, options, nr_cpus)?;
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     mem.set_limit(options.guest_memory);
@@ -181,6 +187,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     }
     Ok(BpfScheduler {
         info,
+        extra: extra_ops(&table, cid_form),
+        table,
+        user: None,
         wants,
         engine: if options.interpret { None } else { Some(Compiler::new()) },
         reference: Interpreter::new(),
@@ -190,7 +199,6 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         guest,
         ops,
         tracing,
-        extra: extra_ops(&table, cid_form),
         budget: options.budget,
         cid_form,
         counters,
@@ -205,6 +213,22 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         globals: Vec::new(),
         map_types,
     })
+}
+
+/// What the object's own loader has decided, or else the conventions; then the user's settings.
+fn linker_settings(
+    object: &mut Object,
+    options: &LoadOptions,
+    nr_cpus: usize,
+) -> Result<Settings, LoadError> {
+    if let Some(recorded) = &options.recorded {
+        return settings::recorded(object, recorded, &options.settings);
+    }
+    let mut settings = settings::prepare(object, &options.settings, nr_cpus);
+    for program in not_run(object, &options.programs)? {
+        settings.leave_out(&program.name);
+    }
+    Ok(settings)
 }
 
 /// What is written into variables while the scheduler runs, in order of time.
@@ -237,7 +261,7 @@ fn take_ops(image: &mut Image) -> Result<StructOps, LoadError> {
     })
 }
 
-fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
+pub(crate) fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
     let mut ops = [None; OP_COUNT];
     for (kind, cpu_name, cid_name) in OPS {
         let name = if cid_form { cid_name } else { cpu_name };
@@ -246,7 +270,7 @@ fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
     ops
 }
 
-fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
+pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
     let find = |names: [&str; 2]| names.iter().find_map(|name| table.functions.get(*name).copied());
     ExtraOps {
         cgroup_init: find(["cgroup_init", "cpuctl_init"]),
@@ -256,7 +280,7 @@ fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
 }
 
 /// The fixed part of the ops, held against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).
-fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsInfo, LoadError> {
+pub(crate) fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsInfo, LoadError> {
     let number = |name: &str| table.scalars.get(name).copied().unwrap_or(0);
     let place = format!("struct_ops `{}`", table.var_name);
     let refuse =

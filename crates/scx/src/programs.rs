@@ -62,7 +62,7 @@ pub(crate) fn ready(
         let context = if wanted.context.is_empty() {
             GuestAddr::NULL
         } else {
-            placed(&wanted.context, mem).map_err(|error| {
+            placed(&wanted.context, mem).map(|(place, _)| place).map_err(|error| {
                 let place = format!("--run-prog {}", wanted.name);
                 LoadError::new(LoadErrorKind::Memory, place, error, "give it a smaller context")
             })?
@@ -73,15 +73,15 @@ pub(crate) fn ready(
 }
 
 /// A context ends where its pages end, before one that programs cannot read: a program that reads more of it faults, as the
-/// kernel refuses to run it.
-fn placed(context: &[u8], mem: &mut Memory) -> Result<GuestAddr, String> {
+/// kernel refuses to run it. Where it is, and the room that was mapped for it.
+pub(crate) fn placed(context: &[u8], mem: &mut Memory) -> Result<(GuestAddr, (GuestAddr, u64)), String> {
     let length = context.len() as u64;
     let pages = length.div_ceil(PAGE_SIZE) * PAGE_SIZE;
     let room = mem.map(pages + PAGE_SIZE, Perm::READ_WRITE).map_err(|error| error.to_string())?;
     mem.protect(room.offset(pages), PAGE_SIZE, Perm::KERNEL);
     let place = room.offset(pages - length);
     mem.write(place, context).map_err(|error| error.to_string())?;
-    Ok(place)
+    Ok((place, (room, pages + PAGE_SIZE)))
 }
 
 impl BpfScheduler {

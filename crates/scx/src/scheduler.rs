@@ -10,9 +10,10 @@ use crate::join::Join;
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::ReadyProgram;
 use crate::state::State;
+use crate::user::UserSpace;
 use schedlab_base::{CpuId, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
-use schedlab_bpf::link::{Image, ImageVariable};
+use schedlab_bpf::link::{Image, ImageVariable, StructOps};
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{Kernel, OpKind, OpsInfo, TracePointKind, TracePoints};
 use schedlab_trace::{ExitKind, ExitRecord, Priorities};
@@ -25,6 +26,10 @@ pub const DEFAULT_BUDGET: u64 = 50_000_000;
 pub struct BpfScheduler {
     pub(crate) info: OpsInfo,
     pub(crate) wants: TracePoints,
+    /// The table of operations, as the object or its user space has it.
+    pub(crate) table: StructOps,
+    /// The scheduler's user space, if it takes part.
+    pub(crate) user: Option<Box<dyn UserSpace>>,
     /// Nothing: `reference` runs everything.
     pub(crate) engine: Option<Compiler>,
     pub(crate) reference: Interpreter,

@@ -9,7 +9,11 @@
 //!
 //! What the user sets comes after that ([`schedlab_bpf::settings`]).
 
+use crate::auxiliary::not_run;
+use crate::programs::RunProgram;
+use crate::user::Recorded;
 use schedlab_bpf::btf::{Btf, Enum, Kind};
+use schedlab_bpf::error::LoadError;
 use schedlab_bpf::link::Settings;
 use schedlab_bpf::object::{CPU_COUNTS, Object, Range, Variable};
 use schedlab_bpf::settings::{is_constant, is_tunable, values as values_in_words};
@@ -113,6 +117,38 @@ pub(crate) fn prepare(object: &mut Object, settings: &[(String, String)], nr_cpu
         out.set(path, value);
     }
     out
+}
+
+/// What a loader has decided, and then the user's settings, in the linker's form.
+///
+/// # Errors
+/// A program that the loader has loaded and that is not modelled.
+pub(crate) fn recorded(
+    object: &mut Object,
+    recorded: &Recorded,
+    settings: &[(String, String)],
+) -> Result<Settings, LoadError> {
+    let mut out = Settings::new();
+    for (section, content) in &recorded.sections {
+        object.resize_section(section, content.len() as u64);
+        out.set_content(section, content.clone());
+    }
+    for (map, entries) in &recorded.max_entries {
+        out.set(&format!("map.{map}.max_entries"), &entries.to_string());
+    }
+    for (path, value) in settings {
+        out.set(path, value);
+    }
+    let run = |name: &String| RunProgram { name: name.clone(), context: Vec::new() };
+    let run: Vec<RunProgram> = recorded.on_request.iter().map(run).collect();
+    recorded.left_out.iter().for_each(|name| object.leave_out(name));
+    for program in not_run(object, &run)? {
+        out.leave_out(&program.name);
+    }
+    for name in &recorded.left_out {
+        out.leave_out(name);
+    }
+    Ok(out)
 }
 
 /// One element a CPU for the arrays that loaders give a length; the buffer `X` of an exit dump has room for one, and

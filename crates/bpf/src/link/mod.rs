@@ -232,6 +232,7 @@ impl<'a> Linker<'a> {
         linker.create_maps(settings, mem)?;
         linker.place_sections(mem)?;
         linker.fill_enum_variables(mem)?;
+        linker.fill_sections(settings.contents(), mem)?;
         settings.apply(object, |name| linker.variable_address(name), mem)?;
         linker.resolve_externs(mem)?;
         linker.protect_read_only(mem);

@@ -45,6 +45,20 @@ impl Linker<'_> {
         Ok(())
     }
 
+    /// Writes the contents that a loader gave to sections.
+    pub(super) fn fill_sections(
+        &self,
+        contents: &[(String, Vec<u8>)],
+        mem: &mut Memory,
+    ) -> Result<(), LoadError> {
+        for (name, content) in contents {
+            let section = self.object.elf.section(name).and_then(|(index, _)| self.sections.get(&index));
+            let Some(placed) = section.filter(|placed| placed.size >= content.len() as u64) else { continue };
+            mem.write(placed.base, content).map_err(|error| memory(name, &error))?;
+        }
+        Ok(())
+    }
+
     /// Variables of the arena stand in its last pages, where libbpf (1.7) puts them.
     fn place_in_arena(&mut self, size: u64, place: &str, mem: &mut Memory) -> Result<Placed, LoadError> {
         let Some(arena) = &mut self.maps.arena else {

@@ -15,6 +15,8 @@ pub struct Settings {
     values: Vec<(String, String)>,
     /// Programs that are not loaded.
     left_out: BTreeSet<String>,
+    /// Whole contents of data sections.
+    contents: Vec<(String, Vec<u8>)>,
 }
 
 impl Settings {
@@ -37,6 +39,17 @@ impl Settings {
     pub fn leave_out(&mut self, program: &str) -> &mut Settings {
         self.left_out.insert(program.to_string());
         self
+    }
+
+    /// Gives a data section its content; values of variables come after it.
+    pub fn set_content(&mut self, section: &str, content: Vec<u8>) -> &mut Settings {
+        self.contents.push((section.to_string(), content));
+        self
+    }
+
+    /// The contents of data sections.
+    pub(super) fn contents(&self) -> &[(String, Vec<u8>)] {
+        &self.contents
     }
 
     /// True for a program that is left out.

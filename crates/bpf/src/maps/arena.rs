@@ -31,6 +31,22 @@ impl Arena {
         self.pages
     }
 
+    /// Runs of allocated pages: the first page and the number of pages of each.
+    pub fn taken(&self) -> Vec<(u32, u32)> {
+        let mut taken = Vec::new();
+        let mut from = 0;
+        for (&start, &len) in &self.free {
+            if start > from {
+                taken.push((from, start - from));
+            }
+            from = start + len;
+        }
+        if from < self.pages {
+            taken.push((from, self.pages - from));
+        }
+        taken
+    }
+
     /// Runs of free pages, which an allocation may have to look at.
     pub(crate) fn runs(&self) -> usize {
         self.free.len()

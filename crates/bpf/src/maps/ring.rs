@@ -114,6 +114,24 @@ impl MapTable {
         out
     }
 
+    /// Takes the oldest finished record of a ring buffer out, if it `fits`.
+    pub fn ring_next(&mut self, id: MapId, mem: &Memory, fits: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let ring = self.ring(id)?;
+        while let Some(record) = ring.records.front().copied().filter(|r| r.state != State::Busy) {
+            let bytes = mem.slice(record.at, record.len).ok().filter(|_| record.state == State::Ready);
+            if bytes.is_some_and(|bytes| !fits(bytes)) {
+                return None;
+            }
+            let bytes = bytes.map(<[u8]>::to_vec);
+            ring.consumed = record.end;
+            ring.records.pop_front();
+            if bytes.is_some() {
+                return bytes;
+            }
+        }
+        None
+    }
+
     /// Unread bytes, size, reader's and writer's position of a ring buffer (`bpf_ringbuf_query`).
     pub fn ring_query(&mut self, id: MapId) -> Option<[u64; 4]> {
         let ring = self.ring(id)?;

@@ -1,4 +1,5 @@
-//! BPF objects inside of a program: loaders written in Rust carry theirs in the section `.bpf.objs` of their executable.
+//! BPF objects inside of a program: loaders written in Rust carry theirs in the section `.bpf.objs` of their executable, loaders
+//! in C among their constants, where they are found by how an object begins.
 
 use super::Object;
 use crate::error::{LoadError, LoadErrorKind};
@@ -30,13 +31,13 @@ pub fn is_executable(bytes: &[u8]) -> bool {
 /// No such section, damaged contents, or no object or several that can be meant.
 pub fn scheduler_within<'a>(bytes: &'a [u8], choice: Option<&str>) -> Result<&'a [u8], LoadError> {
     let mut named = Vec::new();
-    for (number, part) in parts(section(bytes)?)?.into_iter().enumerate() {
+    for (number, part) in carried(bytes)?.into_iter().enumerate() {
         let object =
-            Object::parse_unnamed(part).map_err(|error| error.in_file(&format!("{SECTION}[{number}]")))?;
+            Object::parse_unnamed(part).map_err(|error| error.in_file(&format!("object {number} in it")))?;
         let wanted = |table: &&super::StructOpsVar| choice.is_none_or(|name| object.is_called(table, name));
         named.extend(object.struct_ops().iter().filter(wanted).map(|table| (table.name.clone(), part)));
     }
-    let place = format!("section {SECTION}");
+    let place = "objects in the program".to_string();
     let Some((_, first)) = named.first() else {
         let problem = match choice {
             Some(name) => format!("no object in it has a scheduler `{name}`"),
@@ -55,11 +56,52 @@ pub fn scheduler_within<'a>(bytes: &'a [u8], choice: Option<&str>) -> Result<&'a
 
 /// The objects of an executable; nothing for another file.
 pub(super) fn parts_of_program(bytes: &[u8]) -> Option<Result<Vec<&[u8]>, LoadError>> {
-    is_executable(bytes).then(|| parts(section(bytes)?))
+    is_executable(bytes).then(|| carried(bytes))
 }
 
-/// The content of the section.
-fn section(bytes: &[u8]) -> Result<&[u8], LoadError> {
+/// The objects that a program carries.
+fn carried(bytes: &[u8]) -> Result<Vec<&[u8]>, LoadError> {
+    if let Some(content) = section(bytes)? {
+        return parts(content);
+    }
+    let found = among_constants(bytes);
+    if found.is_empty() {
+        let problem = "it is a program that carries no BPF object";
+        let cure = "give the scheduler's *.bpf.o, or the program that loads it";
+        return Err(LoadError::new(LoadErrorKind::NotAnObject, "ELF header", problem, cure));
+    }
+    Ok(found)
+}
+
+/// Objects anywhere in a program: by the first bytes of an ELF file of 64 bits for BPF.
+fn among_constants(bytes: &[u8]) -> Vec<&[u8]> {
+    const BEGIN: &[u8] = b"\x7fELF\x02\x01\x01";
+    let mut found = Vec::new();
+    let mut at = 1;
+    while let Some(next) = bytes.get(at..).and_then(|rest| rest.windows(BEGIN.len()).position(|w| w == BEGIN))
+    {
+        at += next;
+        let rest = &bytes[at..];
+        let is_bpf = Header::parse(rest)
+            .ok()
+            .and_then(|header| Some(header.e_machine.get(header.endian().ok()?) == elf::EM_BPF))
+            .unwrap_or(false);
+        let whole = length(rest).ok().filter(|_| is_bpf).and_then(|length| rest.get(..length));
+        if let Some(object) = whole.filter(|object| OBJECT_BYTES.check(object.len(), String::new).is_ok()) {
+            found.push(object);
+            at += object.len().max(1);
+        } else {
+            at += 1;
+        }
+        if found.len() == MOST {
+            break;
+        }
+    }
+    found
+}
+
+/// The content of the section, if there is one.
+fn section(bytes: &[u8]) -> Result<Option<&[u8]>, LoadError> {
     let found = || -> Result<Option<&[u8]>, object::read::Error> {
         let header = Header::parse(bytes)?;
         let endian = header.endian()?;
@@ -68,11 +110,7 @@ fn section(bytes: &[u8]) -> Result<&[u8], LoadError> {
         section.map(|(_, section)| section.data(endian, bytes)).transpose()
     };
     let found = found().map_err(|error| LoadError::malformed("ELF of an executable", error.to_string()))?;
-    found.filter(|content| !content.is_empty()).ok_or_else(|| {
-        let problem = format!("it is a program without a section {SECTION}, and no BPF object");
-        let cure = "give the scheduler's *.bpf.o: programs in C carry theirs where only they find it";
-        LoadError::new(LoadErrorKind::NotAnObject, "ELF header", problem, cure)
-    })
+    Ok(found.filter(|content| !content.is_empty()))
 }
 
 /// The objects of the section; only zeros may stand between them.

@@ -183,6 +183,12 @@ pub(super) fn read(elf: &Elf, btf: &Btf) -> Result<Vec<MapDef>, LoadError> {
 }
 
 impl MapDef {
+    /// A map that no object declares; `sizes` are those of key and value, and the number of entries.
+    pub fn plain(name: &str, map_type: MapType, sizes: [u32; 3], flags: u32) -> MapDef {
+        let [key_size, value_size, max_entries] = sizes;
+        MapDef { name: name.into(), map_type, key_size, value_size, max_entries, flags, ..MapDef::empty() }
+    }
+
     pub(crate) fn empty() -> MapDef {
         MapDef {
             name: String::new(),

@@ -219,6 +219,13 @@ impl Object {
         self.content(variable).is_none_or(|content| content.iter().all(|byte| *byte == 0))
     }
 
+    /// The bytes that a variable has in the object.
+    pub fn initial_bytes(&self, variable: &Variable) -> Vec<u8> {
+        let mut bytes = self.content(variable).unwrap_or(&[]).to_vec();
+        bytes.resize(usize::try_from(variable.size).unwrap_or(0), 0);
+        bytes
+    }
+
     /// A variable's bytes in the file; none for one of zeros in a section without content (.bss).
     fn content(&self, variable: &Variable) -> Option<&[u8]> {
         let (_, section) = self.elf.section(&variable.section)?;
@@ -264,6 +271,29 @@ impl Object {
             found.size = size;
         }
         true
+    }
+
+    /// The data sections, in order of the file, with their sizes.
+    pub fn data_sections(&self) -> Vec<(&str, u64)> {
+        let sections = self.elf.sections.iter();
+        let data = sections.filter(|s| s.allocated && s.size > 0 && is_data_section(&s.name));
+        data.map(|s| (s.name.as_str(), s.size)).collect()
+    }
+
+    /// Gives a data section another size, as loaders do; its last variable grows or shrinks with it.
+    pub fn resize_section(&mut self, name: &str, size: u64) {
+        for found in self.elf.sections.iter_mut().filter(|s| s.name == name) {
+            found.size = size;
+        }
+        let last = self.variables.iter().filter(|v| v.section == name).map(|v| v.offset).max();
+        for variable in self.variables.iter_mut().filter(|v| v.section == name && Some(v.offset) == last) {
+            variable.size = size.saturating_sub(variable.offset);
+        }
+    }
+
+    /// Takes a program that no table names out of those that are loaded.
+    pub fn leave_out(&mut self, name: &str) {
+        self.programs.iter_mut().filter(|program| program.name == name).for_each(|p| p.autoload = false);
     }
 
     /// What the object expects to find: kernel functions, kernel variables, kernel configuration.

@@ -25,6 +25,10 @@ pub(crate) fn types() -> Arc<Btf> {
 
 /// The types of the simulated kernel, with a function for each of `prototypes` (C declarations of kernel functions).
 pub(crate) fn build<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
+    reader(prototypes).into_builder().finish()
+}
+
+fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader {
     let mut reader = Reader::new();
     reader.read(enums::ENUMS);
     reader.read(types::TYPES);
@@ -33,6 +37,15 @@ pub(crate) fn build<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     for prototype in prototypes {
         reader.read(prototype);
     }
+    reader
+}
+
+/// The same with the kernel's variables, as programs in user space find them.
+pub(crate) fn shown<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
+    let mut reader = reader(prototypes);
+    reader.read(types::GENERIC_FUNCTIONS);
+    reader.variable("runqueues", "struct rq");
+    reader.variable("__preempt_count", "int");
     reader.into_builder().finish()
 }
 
@@ -48,5 +61,24 @@ mod tests {
         assert_eq!(btf.enum_value("SCX_DSQ_LOCAL_ON"), Some(0xc000_0000_0000_0000));
         assert_eq!(btf.enum_value("SCX_SLICE_DFL"), Some(20_000_000));
         assert_eq!(btf.enum_value("SCX_EXIT_ERROR_STALL"), Some(1026));
+    }
+
+    #[test]
+    fn user_space_finds_all_functions_and_variables() {
+        let btf = crate::kernel_types();
+        for name in schedlab_bpf::helpers::GenericKfunc::NAMES {
+            assert!(
+                btf.find(name, |kind| matches!(kind, schedlab_bpf::btf::Kind::Func(..))).is_some(),
+                "{name}"
+            );
+        }
+        for name in crate::mirror::Cpus::KSYMS {
+            assert!(
+                btf.find(name, |kind| matches!(kind, schedlab_bpf::btf::Kind::Var(..))).is_some(),
+                "{name}"
+            );
+        }
+        let again = Btf::parse(&btf.to_bytes()).unwrap();
+        assert_eq!(again.iter().count(), btf.iter().count());
     }
 }

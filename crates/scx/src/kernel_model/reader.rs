@@ -81,6 +81,12 @@ impl Reader {
         }
     }
 
+    /// Adds a variable of a known type.
+    pub(crate) fn variable(&mut self, name: &str, ty: &str) {
+        let ty = self.known[ty];
+        self.builder.var(name, ty.id);
+    }
+
     /// The finished types.
     pub(crate) fn into_builder(self) -> BtfBuilder {
         self.builder

@@ -314,3 +314,24 @@ typedef void (*btf_trace_sys_exit)(void *data, struct pt_regs *regs, long ret);
 int bpf_scx_reg(void *kdata, void *link);
 void bpf_scx_unreg(void *kdata, void *link);
 ";
+
+/// Functions that are not of sched_ext, as loaders look them up.
+pub(super) const GENERIC_FUNCTIONS: &str = "
+void *bpf_arena_alloc_pages(void *p__map, void *addr__ign, u32 page_cnt, int node_id, u64 flags);
+void bpf_arena_free_pages(void *p__map, void *ptr__ign, u32 page_cnt);
+int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end);
+int *bpf_iter_num_next(struct bpf_iter_num *it);
+void bpf_iter_num_destroy(struct bpf_iter_num *it);
+void *bpf_rdonly_cast(const void *obj__ign, u32 btf_id__k);
+void *bpf_cast_to_kern_ctx(void *obj);
+void bpf_local_irq_save(unsigned long *flags__irq_flag);
+void bpf_local_irq_restore(unsigned long *flags__irq_flag);
+void bpf_rcu_read_lock(void);
+void bpf_rcu_read_unlock(void);
+void bpf_preempt_disable(void);
+void bpf_preempt_enable(void);
+int bpf_res_spin_lock(struct bpf_res_spin_lock *lock);
+void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock);
+int bpf_res_spin_lock_irqsave(struct bpf_res_spin_lock *lock, unsigned long *flags__irq_flag);
+void bpf_res_spin_unlock_irqrestore(struct bpf_res_spin_lock *lock, unsigned long *flags__irq_flag);
+";

@@ -28,6 +28,14 @@ impl SchedExt for BpfScheduler {
         self.writes.iter().map(|write| write.at).collect()
     }
 
+    fn has_user_space(&self) -> bool {
+        self.user.is_some()
+    }
+
+    fn user_space(&mut self, k: &mut Kernel) -> Option<TimeNs> {
+        self.user_space_turn(k)
+    }
+
     fn user_turn(&mut self, turn: usize) {
         let write = &self.writes[turn];
         let written = self.mem.write(write.addr, &write.bytes);

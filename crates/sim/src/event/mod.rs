@@ -34,6 +34,8 @@ pub(crate) enum Event {
     Change { index: u32 },
     /// A turn of the scheduler's user space.
     User { turn: u32 },
+    /// The scheduler's user space, which takes part, has a turn.
+    UserSpace,
     /// The helper thread that removes a scheduler runs.
     Disable,
 }
@@ -45,6 +47,7 @@ impl Event {
         match self {
             Event::Change { index } => (0, index),
             Event::User { turn } => (1, turn),
+            Event::UserSpace => (1, u32::MAX),
             Event::Watchdog => (2, 0),
             Event::Disable => (3, 0),
             Event::Late { cpu } => (4, cpu.0),
@@ -67,6 +70,7 @@ impl Event {
                 | Event::Server { .. }
                 | Event::Change { .. }
                 | Event::User { .. }
+                | Event::UserSpace
         )
     }
 }

@@ -203,6 +203,9 @@ pub fn run<S: SchedExt>(
     for (turn, at) in turns.into_iter().enumerate() {
         sim.k.queue.push(later(at), Event::User { turn: turn as u32 });
     }
+    if sim.ops.as_ref().is_some_and(SchedExt::has_user_space) {
+        sim.k.queue.push(later(TimeNs::ZERO), Event::UserSpace);
+    }
     let mut before = None;
     let mut end = sim.run_events(true)?;
     if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {

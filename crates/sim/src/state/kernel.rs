@@ -210,6 +210,27 @@ pub(crate) enum Deferred {
 }
 
 impl Kernel {
+    /// A kernel of a machine that runs nothing, for what a loader has programs do before it attaches the scheduler.
+    pub fn unloaded(machine: &schedlab_base::Machine, seed: u64) -> Kernel {
+        let mut k = Kernel::new(&crate::Config::new(machine.clone(), seed));
+        k.setup = true;
+        k.scx.loaded = true;
+        k.ctx.op = OpKind::Init;
+        // Schedulers take a time of 0 for never.
+        k.ctx.now = TimeNs(1);
+        k
+    }
+
+    /// A program has a timer.
+    pub fn has_timers(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
+    /// Why the scheduler is to be ejected, if it is.
+    pub fn failure(&self) -> Option<&str> {
+        self.scx.exit.as_ref().map(|exit| exit.message.as_str())
+    }
+
     /// A kernel at time 0 with idle CPUs and no task.
     pub(crate) fn new(config: &crate::Config) -> Kernel {
         let machine = config.machine.clone();

@@ -267,6 +267,16 @@ pub trait SchedExt {
         Vec::new()
     }
 
+    /// The scheduler has a user space that takes turns ([`SchedExt::user_space`]).
+    fn has_user_space(&self) -> bool {
+        false
+    }
+
+    /// A turn of the scheduler's user space, on a CPU's timer interrupt: when it wants the next one.
+    fn user_space(&mut self, k: &mut Kernel) -> Option<TimeNs> {
+        None
+    }
+
     /// The user space's turn of this number: it may write to what it shares with
     /// the programs. Costs the machine nothing, and happens between callbacks.
     fn user_turn(&mut self, turn: usize) {}
