@@ -3,9 +3,11 @@
 use crate::args::{ResultArgs, SandboxArgs};
 use crate::host_machine;
 use crate::output;
+use crate::own_loader;
 use crate::sweep;
 use crate::target::followed;
 use crate::workload::files;
+use schedlab_loader::PREFIX;
 use schedlab_sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +17,8 @@ pub(crate) struct Named {
     read: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     written: Vec<PathBuf>,
+    /// What schedulers' own loaders are started with.
+    run: Vec<PathBuf>,
 }
 
 impl Named {
@@ -26,6 +30,8 @@ impl Named {
     /// Adds inputs: what is no file is a name, or several files of a workload. The machine `host` is files of the system.
     pub(crate) fn inputs(mut self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Named {
         let names: Vec<PathBuf> = names.into_iter().map(|name| name.as_ref().to_path_buf()).collect();
+        let commands = names.iter().filter_map(|name| name.to_str()?.strip_prefix(PREFIX));
+        self.run.extend(commands.flat_map(own_loader::files));
         if names.iter().any(|name| name.as_os_str() == host_machine::HOST) {
             self.read.extend(host_machine::inputs().into_iter().filter(|path| path.exists()));
         }
@@ -76,7 +82,7 @@ impl Named {
         }
         // The limit of a control group lies in files that cannot be read from then on.
         sweep::available();
-        let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces());
+        let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces()).may_run(self.run);
         let missing = sandbox.may_replace_in(self.folders).may_write(self.written).enter();
         if verbose {
             missing.0.iter().for_each(|what| output::note(&format!("sandbox: {what}")));

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use schedlab_base::TimedSetting;
+use schedlab_loader::PREFIX;
 use std::path::Path;
 
 /// The shipped names and paths in entries.
@@ -42,7 +43,7 @@ pub(crate) struct Entry {
     pub(crate) changes: Vec<TimedSetting>,
 }
 
-/// The entries of lists: their texts.
+/// The entries of lists: their texts. Commas in a command's quotes do not end it.
 ///
 /// # Errors
 /// A bracket without its other one.
@@ -51,8 +52,15 @@ pub(crate) fn split(lists: &[String]) -> Result<Vec<String>, Failure> {
     for list in lists {
         let mut depth = 0_usize;
         let mut begin = 0;
+        let mut quote = None;
         for (at, c) in list.char_indices() {
+            if list[begin..at].contains(PREFIX)
+                && (quote == Some(c) || quote.is_none() && matches!(c, '"' | '\''))
+            {
+                quote = if quote.is_none() { Some(c) } else { None };
+            }
             match c {
+                _ if quote.is_some() => {}
                 '[' => depth += 1,
                 ']' if depth == 0 => return Err(refused(&list[begin..=at], "no '[' before its ']'")),
                 ']' => depth -= 1,
@@ -81,6 +89,9 @@ impl Entry {
     /// # Errors
     /// A label that is none, brackets without settings in them, or text after them.
     pub(crate) fn parse(text: &str) -> Result<Entry, Failure> {
+        if let Some(entry) = Entry::of_command(text) {
+            return Ok(entry);
+        }
         let (label, rest) = match text.split_once('=') {
             Some((label, rest)) if !label.contains(['/', '[']) => (Some(label), rest),
             _ => (None, text),
@@ -107,6 +118,20 @@ impl Entry {
         }
         entry.take_number();
         Ok(entry)
+    }
+
+    /// An entry that is a command (`exec:COMMAND`), perhaps with a label: all behind it is the command's own.
+    fn of_command(text: &str) -> Option<Entry> {
+        let (before, _) = text.split_once(PREFIX)?;
+        let label = match before.strip_suffix('=') {
+            Some(label) if !label.is_empty() && !label.contains(['#', ']', '[', ':', '/', '=']) => {
+                Some(label.to_string())
+            }
+            _ if before.is_empty() => None,
+            _ => return None,
+        };
+        let name = text[before.len()..].to_string();
+        Some(Entry { label, name, settings: Vec::new(), changes: Vec::new() })
     }
 
     /// Takes the number off a name that results have numbered, which then is its label: `o1#2`.

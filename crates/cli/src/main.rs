@@ -19,6 +19,7 @@ mod loads;
 mod machine_file;
 mod numbers;
 mod output;
+mod own_loader;
 mod progress;
 mod real;
 mod record;

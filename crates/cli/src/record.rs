@@ -70,13 +70,20 @@ impl Key {
         // The other two stand in no record: a command that keeps runs takes neither option.
         let Extras { waits, timeline: _, perfetto: _ } = extras;
         // The object's bytes stand for its place; the settings say whatever the own ones say.
-        let Scheduler { name, given: _, choice, object, own: _, settings, values, changes, programs } =
+        let Scheduler { name, given: _, choice, object, loader, own: _, settings, values, changes, programs } =
             scheduler;
         let mut parts = BTreeMap::new();
         let mut part = |name: &str, value: String| parts.insert(name.to_string(), value);
         part("scheduler", name.clone());
         if let Some(object) = object {
             part("object's sha256", sha256(&[object]));
+        }
+        if let Some(loader) = loader {
+            part("loader", format!("{:?}", loader.words));
+            let program = loader.program.display().to_string();
+            let bytes = input::object_or_program(&program)
+                .map_err(|error| Failure::usage(format!("scheduler {name}: {program}: {error}")))?;
+            part("loader's sha256", sha256(&[&bytes]));
         }
         if let Some(choice) = choice {
             part("scheduler of the object", choice.clone());

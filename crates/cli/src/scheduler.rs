@@ -4,6 +4,7 @@ use crate::compiler;
 use crate::entry::{Entry, is_path, with_choice};
 use crate::failure::{Code, Failure};
 use crate::input;
+use crate::own_loader;
 use crate::shipped::SCHEDULERS;
 use crate::state;
 use crate::swap_scope;
@@ -12,6 +13,7 @@ use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{Object, Table, is_executable, scheduler_within};
 use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
+use schedlab_loader::{Command, PREFIX};
 use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, left_out};
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
@@ -34,6 +36,8 @@ pub(crate) struct Scheduler {
     pub(crate) choice: Option<String>,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
+    /// The command that loads it, with which it takes part.
+    pub(crate) loader: Option<Command>,
     /// How many of the settings stand in its entry of `-s`: `--set` does not change those.
     pub(crate) own: usize,
     /// Values of its entry, of `--set` and of `--set-at` (`TIME:VARIABLE`) in the order given, for results.
@@ -57,6 +61,7 @@ impl Scheduler {
             given: name.to_string(),
             choice: None,
             object,
+            loader: None,
             own: 0,
             settings: Vec::new(),
             values: Vec::new(),
@@ -69,6 +74,10 @@ impl Scheduler {
         let (policy, swap) = name.strip_suffix(SWAP).map_or((name, false), |policy| (policy, true));
         if let Some(shipped) = SCHEDULERS.iter().find(|shipped| shipped.name == policy) {
             return Ok(found(Some(Cow::Borrowed(if swap { shipped.swap } else { shipped.object }))));
+        }
+        if let Some(command) = name.strip_prefix(PREFIX) {
+            let (command, object) = own_loader::find(command)?;
+            return Ok(Scheduler { loader: Some(command), ..found(Some(Cow::Owned(object))) });
         }
         if name.ends_with(".c") {
             let what = "is a source; schedulers are objects";
@@ -309,7 +318,7 @@ impl Scheduler {
     /// What the object leaves to a loader of its own; nothing where it leaves nothing, and for shipped schedulers, whose zeros
     /// are meant.
     pub(crate) fn left_to_loader(&self) -> Option<LeftToLoader> {
-        if self.is_shipped_object() {
+        if self.is_shipped_object() || self.loader.is_some() {
             return None;
         }
         let object = self.parsed()?.ok()?;

@@ -5,6 +5,7 @@ use crate::deadline::{Deadline, TimeLimit, stopped};
 use crate::defect;
 use crate::failure::Failure;
 use crate::output;
+use crate::own_loader;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
@@ -140,6 +141,11 @@ impl Simulation {
         let interpret = self.engine == EngineKind::Interpreted;
         let options =
             LoadOptions { interpret, guest_memory: self.guest_memory.0, ..self.scheduler.load_options() };
+        if let Some(command) = &self.scheduler.loader {
+            let stays = true;
+            return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
+                .map(|(scheduler, _)| Class::Ext(scheduler));
+        }
         BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
             .map(Class::Ext)
             .map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })

@@ -63,11 +63,33 @@ const WRITES: u64 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRU
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Limits all threads to what computing needs; `writes` if results go to files.
+/// Starting and tracing a scheduler's own loader, and what that needs for itself: the tracer decides about each of its calls.
+#[rustfmt::skip]
+const LOADERS: &[libc::c_long] = &[
+    libc::SYS_clone, libc::SYS_execve, libc::SYS_wait4, libc::SYS_ptrace, libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev, libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_memfd_create, libc::SYS_ftruncate,
+    libc::SYS_prlimit64, libc::SYS_setsid, libc::SYS_personality, libc::SYS_prctl, libc::SYS_kill, libc::SYS_tgkill,
+    libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_set_tid_address, libc::SYS_mincore, libc::SYS_msync,
+    libc::SYS_eventfd2, libc::SYS_signalfd4, libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_socketpair,
+    libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_close_range, libc::SYS_fcntl,
+    libc::SYS_preadv, libc::SYS_pwritev,
+];
+
+/// The same by their older names.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+const LOADERS_OLD: &[libc::c_long] = &[
+    libc::SYS_arch_prctl, libc::SYS_setrlimit, libc::SYS_getrlimit, libc::SYS_dup2, libc::SYS_pipe, libc::SYS_eventfd,
+    libc::SYS_epoll_create, libc::SYS_epoll_wait, libc::SYS_select,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const LOADERS_OLD: &[libc::c_long] = &[];
+
+/// Limits all threads to what computing needs; `writes` if results go to files, `loaders` if schedulers' own programs run.
 ///
 /// # Errors
 /// Why the kernel does not.
-pub(crate) fn restrict(writes: bool) -> Result<(), String> {
+pub(crate) fn restrict(writes: bool, loaders: bool) -> Result<(), String> {
     let sentence = |error: &dyn std::error::Error| format!("seccomp: {error}");
     let arch = TargetArch::try_from(std::env::consts::ARCH)
         .map_err(|_| format!("there is no filter for {} hosts", std::env::consts::ARCH))?;
@@ -75,7 +97,7 @@ pub(crate) fn restrict(writes: bool) -> Result<(), String> {
     let compiled = |rules, otherwise, then| -> Result<BpfProgram, seccompiler::BackendError> {
         SeccompFilter::new(rules, otherwise, then, arch)?.try_into()
     };
-    let kept = kept(writes).map_err(|error| sentence(&error))?;
+    let kept = kept(writes, loaders).map_err(|error| sentence(&error))?;
     let main =
         compiled(kept, refused(libc::EPERM), SeccompAction::Allow).map_err(|error| sentence(&error))?;
     // The flags of clone3 lie in memory, where no filter sees them. Without it the C library uses clone, whose flags it
@@ -89,7 +111,7 @@ pub(crate) fn restrict(writes: bool) -> Result<(), String> {
 }
 
 /// The calls that stay.
-fn kept(writes: bool) -> Result<Rules, seccompiler::BackendError> {
+fn kept(writes: bool, loaders: bool) -> Result<Rules, seccompiler::BackendError> {
     let always = |calls: &'static [libc::c_long]| calls.iter().map(|&call| (call, Vec::new()));
     let mut rules: Rules = always(COMPUTE).chain(always(FILES)).chain(always(FILES_OLD)).collect();
     let rule = |arg: u8, op: Op, value: u64| -> Result<SeccompRule, seccompiler::BackendError> {
@@ -117,5 +139,8 @@ fn kept(writes: bool) -> Result<Rules, seccompiler::BackendError> {
     }
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, if writes { Vec::new() } else { vec![rule(1, Op::MaskedEq(WRITES), 0)?] });
+    if loaders {
+        rules.extend(always(LOADERS).chain(always(LOADERS_OLD)));
+    }
     Ok(rules)
 }

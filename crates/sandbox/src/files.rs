@@ -17,6 +17,9 @@ const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 const REPLACE: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | ReadDir | WriteFile | Truncate | MakeReg | RemoveFile});
 
+/// Reading and running.
+const RUN: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
+
 /// Writing what is there.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate});
 
@@ -32,7 +35,9 @@ pub(crate) fn restrict(sandbox: &Sandbox) -> Result<(), String> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(KNOWN)))
         .and_then(Ruleset::create);
     let mut ruleset = ruleset.map_err(|error| sentence(&error))?;
-    for (paths, access) in [(&sandbox.read, READ), (&sandbox.replace, REPLACE), (&sandbox.write, WRITE)] {
+    let granted =
+        [(&sandbox.read, READ), (&sandbox.replace, REPLACE), (&sandbox.write, WRITE), (&sandbox.run, RUN)];
+    for (paths, access) in granted {
         for path in paths {
             ruleset = allow(ruleset, path, access).map_err(|error| sentence(&error))?;
         }

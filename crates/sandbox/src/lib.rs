@@ -24,6 +24,7 @@ pub struct Sandbox {
     read: Vec<PathBuf>,
     replace: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    run: Vec<PathBuf>,
 }
 
 /// What could not be given up, each as a sentence with the reason; empty if all was.
@@ -54,6 +55,13 @@ impl Sandbox {
         self
     }
 
+    /// Programs, with files and folders that they need, which it may start and trace: schedulers' own loaders. They live in the
+    /// same sandbox.
+    pub fn may_run(mut self, files: impl IntoIterator<Item = PathBuf>) -> Sandbox {
+        self.run.extend(files);
+        self
+    }
+
     /// Gives up everything else, for good and for all threads to come.
     pub fn enter(&self) -> Missing {
         let mut missing = Vec::new();
@@ -61,7 +69,7 @@ impl Sandbox {
             missing.push(format!("files are not restricted: {why}"));
         }
         let writes = !self.replace.is_empty() || !self.write.is_empty();
-        if let Err(why) = calls::restrict(writes) {
+        if let Err(why) = calls::restrict(writes, !self.run.is_empty()) {
             missing.push(format!("system calls are not restricted: {why}"));
         }
         Missing(missing)

@@ -5,6 +5,7 @@ use super::run::tell;
 use crate::args::{BenchArgs, CpuCounts};
 use crate::command_run::{CommandRun, GuestBench};
 use crate::failure::Failure;
+use crate::own_loader;
 use crate::real::{Looks, VmOptions};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
@@ -30,6 +31,7 @@ const SHOWN: [&str; 7] = [
 pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
+    own_loader::only_simulated(&schedulers)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let (runs, failed) =
         if args.vm { in_vm(args, &schedulers, quiet)? } else { here(args, &schedulers, quiet)? };

@@ -8,6 +8,7 @@ use crate::defect;
 use crate::entry;
 use crate::failure::{Code, Failure};
 use crate::output;
+use crate::own_loader;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
 use crate::run_prog;
 use crate::scheduler::Scheduler;
@@ -159,6 +160,11 @@ fn simulator(scheduler: &Scheduler, bytes: &[u8], args: &CheckArgs) -> Result<St
     let what = format!("check of {}", scheduler.name);
     let _deadline = TimeLimit(args.host.time_limit).begin(&what)?;
     let options = LoadOptions { guest_memory: args.guest_memory.0, ..scheduler.load_options() };
+    if let Some(command) = &scheduler.loader {
+        let load = || own_loader::load(command, bytes, &options, &machine, 1, false);
+        let (_, report) = defect::guard(|| what.clone(), load)?;
+        return Ok(own_loader::words(&report));
+    }
     let load = || BpfScheduler::load(&scheduler.name, bytes, &options, &machine);
     defect::guard(|| what.clone(), || load().map(|_| String::new()).map_err(refusal))
 }

@@ -10,6 +10,7 @@ use crate::deadline::TimeLimit;
 use crate::entry;
 use crate::failure::Failure;
 use crate::loads::{Load, loads};
+use crate::own_loader;
 use crate::progress::{Planned, Progress, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
@@ -276,6 +277,7 @@ fn real_runs(
     loads: &[Load],
     quiet: bool,
 ) -> Result<Real, Failure> {
+    own_loader::only_simulated(schedulers)?;
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         // Before the runs that need none of it.
         check_machine()?;

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::loads::loads;
 use crate::output;
+use crate::own_loader;
 use crate::progress::Progress;
 use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure};
 use crate::scheduler::Scheduler;
@@ -144,6 +145,7 @@ impl Plan {
         let standard = [SCHEDULERS.to_string()];
         let lists = if args.schedulers.is_empty() { &standard } else { args.schedulers.as_slice() };
         let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
+        own_loader::only_simulated(&schedulers)?;
         Scheduler::distinct(&mut schedulers)?;
         let workloads = match args.workloads.as_slice() {
             [] => WORKLOADS.map(String::from).to_vec(),

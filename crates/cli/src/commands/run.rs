@@ -6,6 +6,7 @@ use crate::args::RunArgs;
 use crate::command_run::CommandRun;
 use crate::failure::Failure;
 use crate::output;
+use crate::own_loader;
 use crate::progress::{Planned, announce};
 use crate::real::{Looks, RealRun, VmOptions};
 use crate::results::Results;
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let looks = looks(args, &results)?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
+    own_loader::only_simulated(&schedulers)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
     run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);

@@ -1,0 +1,128 @@
+//! Schedulers as they are shipped, `exec:COMMAND`: their own programs load them and take part.
+
+use crate::failure::Failure;
+use crate::input;
+use crate::scheduler::Scheduler;
+use schedlab_base::Machine;
+use schedlab_bpf::object::{Object, enumerator_of, scheduler_within};
+use schedlab_loader::{Command, Config, Loader, Report};
+use schedlab_scx::{BpfScheduler, LoadOptions, kernel_types};
+use std::path::{Path, PathBuf};
+
+/// Folders and files of the system that programs need to start.
+const SYSTEM: &[&str] = &[
+    "/usr/lib",
+    "/usr/lib64",
+    "/lib",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/dev/null",
+    "/usr/share/zoneinfo",
+];
+
+fn parse(command: &str) -> Result<Command, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let search: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    Command::parse(command, &search).map_err(|error| Failure::usage(format!("-s exec:{command}: {error}")))
+}
+
+/// Finds the program of a command, and the object that it carries.
+///
+/// # Errors
+/// No such program, or none that carries a scheduler.
+pub(crate) fn find(command: &str) -> Result<(Command, Vec<u8>), Failure> {
+    let parsed = parse(command)?;
+    let program = parsed.program.display().to_string();
+    let refused = |error: String| Failure::usage(format!("-s exec:{command}: {program}: {error}"));
+    let bytes = input::object_or_program(&program).map_err(|error| refused(error.to_string()))?;
+    match scheduler_within(&bytes, None) {
+        Ok(object) => Ok((parsed, object.to_vec())),
+        Err(error) => match named_object(&parsed) {
+            Some(object) => Ok((parsed, object)),
+            None => Err(refused(error.to_string())),
+        },
+    }
+}
+
+/// The object that a command's arguments name.
+fn named_object(command: &Command) -> Option<Vec<u8>> {
+    let files =
+        command.named_files().into_iter().filter(|path| path.extension().is_some_and(|end| end == "o"));
+    let mut read = files.filter_map(|path| input::object_or_program(path.to_str()?).ok());
+    read.find(|bytes| Object::parse("", bytes).is_ok_and(|object| !object.struct_ops().is_empty()))
+}
+
+/// What has to be readable for a command to run; nothing for one that is refused later.
+pub(crate) fn files(command: &str) -> Vec<PathBuf> {
+    let Ok(command) = parse(command) else { return Vec::new() };
+    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
+    let beside = command.program.parent().map(Path::to_path_buf);
+    system.chain(command.named_files()).chain(beside).chain([command.program.clone()]).collect()
+}
+
+/// Has a scheduler's own program load it on a machine.
+///
+/// # Errors
+/// It does not attach a scheduler, or one that is refused.
+pub(crate) fn load(
+    command: &Command,
+    object: &[u8],
+    options: &LoadOptions,
+    machine: &Machine,
+    seed: u64,
+    stays: bool,
+) -> Result<(BpfScheduler, Report), Failure> {
+    let name = command.words.join(" ");
+    let parsed = Object::parse(&name, object)?;
+    let types = kernel_types();
+    let config = Config { command, object: parsed, machine, seed, types: &types, stays };
+    Loader::load(config, options, object).map_err(|error| Failure::usage(format!("scheduler exec:{error}")))
+}
+
+/// Refuses commands where they do not run yet: on a real kernel.
+///
+/// # Errors
+/// One of the schedulers is a command.
+pub(crate) fn only_simulated(schedulers: &[Scheduler]) -> Result<(), Failure> {
+    match schedulers.iter().find(|scheduler| scheduler.loader.is_some()) {
+        None => Ok(()),
+        Some(scheduler) => Err(Failure::usage(format!(
+            "-s {}: loaders run in the simulator alone; start it yourself on a real kernel, or give the object: -s {}",
+            scheduler.given,
+            scheduler
+                .loader
+                .as_ref()
+                .map_or_else(String::new, |command| command.program.display().to_string())
+        ))),
+    }
+}
+
+/// What a loader did, for a person.
+pub(crate) fn words(report: &Report) -> String {
+    let mut text = String::from("its loader attached it");
+    let mut part = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n\n{title}\n  {}", lines.join("\n  ")));
+        }
+    };
+    let pairs =
+        |pairs: &[(String, String)]| pairs.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let (kernels, own): (Vec<_>, Vec<_>) =
+        report.variables.iter().cloned().partition(|(name, _)| enumerator_of(name).is_some());
+    part("its loader wrote", pairs(&own));
+    let count = format!("{} variables that stand for the kernel's enumerators", kernels.len());
+    part("and", if kernels.is_empty() { Vec::new() } else { vec![count] });
+    part("operations", pairs(&report.operations));
+    part(
+        "sizes of maps",
+        report.sizes.iter().map(|(name, size)| format!("{name}: {size} entries")).collect(),
+    );
+    part(
+        "programs run",
+        report.runs.iter().map(|(name, returned)| format!("{name} returned {returned}")).collect(),
+    );
+    part("not there", report.refused.clone());
+    part("its output", report.output.lines().map(String::from).collect());
+    text
+}

@@ -1,0 +1,223 @@
+//! Calls about the process, its threads and the machine.
+
+use super::{After, Step};
+use crate::bpf::error;
+use crate::descriptors::Held;
+use crate::loader::Loader;
+use crate::threads::Wait;
+use crate::tracee::{Call, Tracee};
+use crate::world::{MEMORY_KIB, RELEASE};
+use schedlab_bpf::memory::ARENA_BASE;
+
+/// The number that the loader has for itself, and its threads from there on. Chosen: the simulated machine's tasks never come
+/// so far.
+const OWN: i64 = 4_000_000;
+
+/// Calls that concern the process alone; the host carries them out.
+const OWN_AFFAIRS: &[i64] = &[
+    libc::SYS_brk,
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_arch_prctl,
+    libc::SYS_membarrier,
+    libc::SYS_getcwd,
+    libc::SYS_msync,
+];
+
+/// Calls that ask for what the simulated machine does not have to do: they succeed.
+const GRANTED: &[i64] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_mlockall,
+    libc::SYS_munlock,
+    libc::SYS_munlockall,
+    libc::SYS_setrlimit,
+    libc::SYS_capset,
+    libc::SYS_umask,
+    // The loader is root on the simulated machine.
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_getpgrp,
+    libc::SYS_setsid,
+    libc::SYS_sched_getscheduler,
+];
+
+/// Calls that begin another process.
+const PROCESSES: &[i64] = &[libc::SYS_fork, libc::SYS_vfork, libc::SYS_execve, libc::SYS_execveat];
+
+fn written(done: Option<()>) -> Step {
+    Step::Value(if done.is_some() { 0 } else { error(libc::EFAULT) })
+}
+
+impl Loader {
+    pub(super) fn process_call(&mut self, number: usize, call: &Call) -> Option<Step> {
+        let tracee = self.threads.all[number].tracee;
+        let [first, second, third, ..] = call.args;
+        Some(match call.nr {
+            nr if OWN_AFFAIRS.contains(&nr) => Step::Pass(After::Nothing),
+            nr if GRANTED.contains(&nr) => Step::Value(0),
+            nr if PROCESSES.contains(&nr) => self.refuse("another process", libc::EPERM),
+            libc::SYS_mmap => self.map_memory(call),
+            libc::SYS_clone => self.new_thread(first),
+            libc::SYS_clone3 => self.new_thread(tracee.number::<8>(first).unwrap_or(0)),
+            libc::SYS_exit_group => Step::End(first as i32),
+            libc::SYS_exit if number == 0 => Step::Wait { what: Wait::Time, until: None, expired: 0 },
+            libc::SYS_exit => Step::Pass(After::Nothing),
+            libc::SYS_getpid => Step::Value(OWN),
+            libc::SYS_getppid => Step::Value(1),
+            libc::SYS_gettid => Step::Value(OWN + number as i64),
+            libc::SYS_set_tid_address => Step::Pass(After::Value(OWN + number as i64)),
+            libc::SYS_kill => self.signal(first as i64, second),
+            libc::SYS_tkill => self.signal(first as i64, second),
+            libc::SYS_tgkill => self.signal(second as i64, third),
+            libc::SYS_wait4 | libc::SYS_waitid => Step::Value(error(libc::ECHILD)),
+            libc::SYS_pause | libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend => {
+                Step::Wait { what: Wait::Time, until: None, expired: error(libc::EINTR) }
+            }
+            libc::SYS_sched_yield => Step::Yield,
+            libc::SYS_prlimit64 => {
+                Step::Replace(Call { nr: call.nr, args: [0, second, 0, call.args[3], 0, 0] }, After::Nothing)
+            }
+            libc::SYS_getrlimit => Step::Pass(After::Nothing),
+            libc::SYS_prctl => prctl(first),
+            libc::SYS_getpriority => Step::Value(20),
+            libc::SYS_getrandom => self.random(tracee, first, second),
+            libc::SYS_perf_event_open => {
+                self.refused.insert("perf events (there are no counters, as on a virtual machine)".into());
+                Step::Value(error(libc::ENOENT))
+            }
+            _ => return self.machine_call(tracee, call),
+        })
+    }
+
+    /// Questions about the machine.
+    fn machine_call(&mut self, tracee: Tracee, call: &Call) -> Option<Step> {
+        let [first, second, third, ..] = call.args;
+        Some(match call.nr {
+            libc::SYS_sched_getaffinity => {
+                let mut mask = vec![0u8; self.nr_cpus.div_ceil(64) * 8];
+                (0..self.nr_cpus).for_each(|cpu| mask[cpu / 8] |= 1 << (cpu % 8));
+                match (second as usize) < mask.len() {
+                    true => Step::Value(error(libc::EINVAL)),
+                    false if tracee.write(third, &mask).is_none() => Step::Value(error(libc::EFAULT)),
+                    false => Step::Value(mask.len() as i64),
+                }
+            }
+            libc::SYS_getcpu => {
+                let zero = |addr: u64| if addr == 0 { Some(()) } else { tracee.write(addr, &[0; 4]) };
+                written(zero(first).and_then(|()| zero(second)))
+            }
+            libc::SYS_uname => {
+                let mut names = [0u8; 6 * 65];
+                let texts = ["Linux", "schedlab", RELEASE, "#1 SMP PREEMPT", "x86_64", "(none)"];
+                for (at, text) in texts.iter().enumerate() {
+                    names[at * 65..at * 65 + text.len()].copy_from_slice(text.as_bytes());
+                }
+                written(tracee.write(first, &names))
+            }
+            libc::SYS_sysinfo => {
+                let mut info = [0u8; 112];
+                info[0..8].copy_from_slice(&(self.clock / 1_000_000_000).to_le_bytes());
+                for at in [32, 40] {
+                    info[at..at + 8].copy_from_slice(&(MEMORY_KIB * 1024).to_le_bytes());
+                }
+                info[80..82].copy_from_slice(&1u16.to_le_bytes());
+                info[104..108].copy_from_slice(&1u32.to_le_bytes());
+                written(tracee.write(first, &info))
+            }
+            libc::SYS_getrusage => written(tracee.write(second, &[0; 144])),
+            libc::SYS_sched_getparam => written(tracee.write(second, &[0; 4])),
+            libc::SYS_sched_getattr => written(tracee.write(second, &[0; 48][..(third as usize).min(48)])),
+            libc::SYS_capget if second == 0 => Step::Value(0),
+            libc::SYS_capget => written(tracee.write(second, &[0xff; 24])),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn refuse(&mut self, what: &str, errno: i32) -> Step {
+        self.refused.insert(what.to_string());
+        Step::Value(error(errno))
+    }
+
+    fn new_thread(&mut self, flags: u64) -> Step {
+        let thread = (libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES) as u64;
+        if flags & thread != thread || flags & libc::CLONE_UNTRACED as u64 != 0 {
+            return self.refuse("another process", libc::EPERM);
+        }
+        if self.threads.all.len() >= crate::loader::MOST_THREADS {
+            return self.refuse("more threads than there may be", libc::EAGAIN);
+        }
+        Step::Pass(After::Nothing)
+    }
+
+    /// A signal to itself, by the numbers that it knows or that the host's kernel has put into its memory.
+    fn signal(&mut self, to: i64, signal: u64) -> Step {
+        let own = usize::try_from(to - OWN).ok().and_then(|number| self.threads.all.get(number));
+        let by_host = self.threads.all.iter().find(|thread| i64::from(thread.tracee.0) == to);
+        let Some(thread) = own.or(by_host).or(if to == 0 { self.threads.all.first() } else { None }) else {
+            return self.refuse("a signal to another process", libc::EPERM);
+        };
+        let (process, tid) = (self.process() as u64, thread.tracee.0 as u64);
+        Step::Replace(Call { nr: libc::SYS_tgkill, args: [process, tid, signal, 0, 0, 0] }, After::Nothing)
+    }
+
+    fn random(&mut self, tracee: Tracee, addr: u64, len: u64) -> Step {
+        let bytes = self.random_bytes(len.min(1 << 16) as usize);
+        match tracee.write(addr, &bytes) {
+            Some(()) => Step::Value(bytes.len() as i64),
+            None => Step::Value(error(libc::EFAULT)),
+        }
+    }
+
+    /// Memory of maps lies where the simulated programs have it: the arena's addresses are in its pointers.
+    fn map_memory(&mut self, call: &Call) -> Step {
+        let mut args = call.args;
+        if args[3] & libc::MAP_ANONYMOUS as u64 != 0 {
+            return Step::Pass(After::Nothing);
+        }
+        let fd = args[4] as i32;
+        let Some(Held::Bpf(number)) = self.descriptors.get(fd) else { return Step::Pass(After::Nothing) };
+        let Some(map) = self.bpf.map(*number).filter(|map| map.memory.is_some()) else {
+            return Step::Value(error(libc::ENODEV));
+        };
+        if map.frozen && args[2] & libc::PROT_WRITE as u64 != 0 {
+            return Step::Value(error(libc::EPERM));
+        }
+        if map.kind == crate::bpf::kind::ARENA {
+            args[0] = ARENA_BASE;
+            args[3] |= libc::MAP_FIXED as u64;
+            return Step::Replace(Call { nr: call.nr, args }, After::Nothing);
+        }
+        Step::Pass(After::Nothing)
+    }
+}
+
+fn prctl(option: u64) -> Step {
+    /// `PR_SET_VMA`, which names memory.
+    const SET_VMA: i32 = 0x5356_4d41;
+    match option as i32 {
+        libc::PR_SET_NAME | libc::PR_GET_NAME | SET_VMA => Step::Pass(After::Nothing),
+        libc::PR_CAPBSET_READ => Step::Value(1),
+        libc::PR_SET_PDEATHSIG
+        | libc::PR_SET_DUMPABLE
+        | libc::PR_SET_NO_NEW_PRIVS
+        | libc::PR_SET_TIMERSLACK => Step::Value(0),
+        _ => Step::Value(error(libc::EINVAL)),
+    }
+}

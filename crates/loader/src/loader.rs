@@ -1,0 +1,446 @@
+//! The whole: a loader from its start to its end.
+
+use crate::bpf::Bpf;
+use crate::calls::{After, Step};
+use crate::command::Command;
+use crate::descriptors::Descriptors;
+use crate::files::Files;
+use crate::start::{CPU_TIME, memory_file, reads_counter, start};
+use crate::threads::{State, Threads};
+use crate::tracee::{Stop, Tid, Tracee};
+use crate::world::World;
+use schedlab_base::{Machine, Prng, TimeNs};
+use schedlab_bpf::btf::Btf;
+use schedlab_bpf::object::Object;
+use schedlab_scx::{BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Threads that a loader may make in its life. Chosen.
+pub(crate) const MOST_THREADS: usize = 256;
+/// How long a loader may wait before it attaches its scheduler, of its own time, in nanoseconds. Chosen.
+const PATIENCE: u64 = 60_000_000_000;
+/// CPU time that it may take in all once the scheduler is attached, in seconds. Chosen.
+const CPU_TIME_ATTACHED: u64 = 3600;
+/// Bytes of its output that a message shows.
+const SHOWN: usize = 2000;
+/// The stream of random numbers that loaders get.
+const STREAM: u64 = 0x6c6f_6164;
+
+/// What a loader is started with.
+#[derive(Debug)]
+pub struct Config<'a> {
+    /// The command.
+    pub command: &'a Command,
+    /// Its program's object.
+    pub object: Object,
+    /// The machine that it finds.
+    pub machine: &'a Machine,
+    /// The seed of its random numbers.
+    pub seed: u64,
+    /// The kernel's types that it finds.
+    pub types: &'a Btf,
+    /// It takes part in the run; else it ends when the scheduler is attached.
+    pub stays: bool,
+}
+
+/// Why a loader did not attach its scheduler: a sentence, with the last of its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What a loader did until its scheduler was attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Variables of the object that it wrote: name, and value in words.
+    pub variables: Vec<(String, String)>,
+    /// Members of the operations, as they were attached.
+    pub operations: Vec<(String, String)>,
+    /// Maps whose size it set.
+    pub sizes: Vec<(String, u32)>,
+    /// Maps that it filled, with the number of entries.
+    pub filled: Vec<(String, usize)>,
+    /// Programs that it ran, with what they returned.
+    pub runs: Vec<(String, u32)>,
+    /// What it asked for and did not get.
+    pub refused: Vec<String>,
+    /// What it wrote to its output.
+    pub output: String,
+}
+
+/// Why a loader stopped running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// A call needs the scheduler's programs.
+    NeedsPrograms,
+    /// The scheduler is to be attached.
+    Attach,
+    /// All its threads wait, until this time of its clock.
+    Waiting(Option<u64>),
+    /// It has let its scheduler go.
+    Detached,
+    /// It has ended, with this exit code or signal.
+    Ended(Result<i32, i32>),
+}
+
+/// A scheduler's own user-space program, running.
+#[derive(Debug)]
+pub struct Loader {
+    pub(crate) name: String,
+    pub(crate) object: Object,
+    pub(crate) types: Btf,
+    pub(crate) threads: Threads,
+    pub(crate) files: Files,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) bpf: Bpf,
+    pub(crate) nr_cpus: usize,
+    /// Its monotonic clock, in nanoseconds.
+    pub(crate) clock: u64,
+    /// What the clock showed when simulated time began.
+    before: u64,
+    /// What it asked for and did not get, besides files.
+    pub(crate) refused: BTreeSet<String>,
+    /// System calls so far.
+    pub(crate) steps: u64,
+    prng: Prng,
+    output: File,
+}
+
+impl Loader {
+    /// Starts the program and runs it up to the call that needs the scheduler's programs.
+    fn start(config: Config<'_>) -> Result<Loader, Failure> {
+        let name = config.command.words.join(" ");
+        let mut prng = Prng::stream(config.seed, STREAM);
+        let failed = |error: std::io::Error| Failure(format!("{name}: {error}"));
+        let output = memory_file(c"schedlab-output").map_err(failed)?;
+        let tracee = start(config.command, &output, &mut prng).map_err(failed)?;
+        let world = World::new(config.machine, &config.types.to_bytes());
+        Ok(Loader {
+            threads: Threads::new(tracee),
+            files: Files::new(world, config.command),
+            descriptors: Descriptors::default(),
+            bpf: Bpf::default(),
+            nr_cpus: config.machine.cpu_count(),
+            clock: 1,
+            before: 0,
+            refused: BTreeSet::new(),
+            steps: 0,
+            object: config.object,
+            types: config.types.clone(),
+            name,
+            prng,
+            output,
+        })
+    }
+
+    /// Has a loader load and attach its scheduler, and take part in what follows if it stays.
+    ///
+    /// # Errors
+    /// It ended or waits for ever without attaching a scheduler, or the scheduler is refused.
+    pub fn load(
+        config: Config<'_>,
+        options: &LoadOptions,
+        bytes: &[u8],
+    ) -> Result<(BpfScheduler, Report), Failure> {
+        let (machine, seed, stays) = (config.machine, config.seed, config.stays);
+        let mut loader = Loader::start(config)?;
+        match loader.run(None)? {
+            Pause::NeedsPrograms => {}
+            other => return Err(loader.did_not_attach(&other)),
+        }
+        let recorded = loader.recorded()?;
+        let given = loader.given(&recorded);
+        let mut options = LoadOptions { recorded: Some(recorded), ..options.clone() };
+        options.scheduler = Some(loader.table_name()?);
+        let failed = |error: String| Failure(error);
+        let mut scheduler = BpfScheduler::load(&loader.name, bytes, &options, machine)
+            .map_err(|error| failed(error.to_string()))?;
+        let attached = scheduler
+            .before_attach(machine, seed, |kernel| loader.until_attached(kernel))
+            .map_err(|why| failed(format!("{}: {why}", loader.name)))??;
+        scheduler.attach(&attached).map_err(|error| failed(format!("{}: {error}", loader.name)))?;
+        let report = loader.report(given, &attached);
+        if stays {
+            loader.enabled(attached.name.clone());
+            scheduler.take_part(Box::new(loader));
+        }
+        Ok((scheduler, report))
+    }
+
+    /// From the first need of programs to the attached scheduler.
+    fn until_attached(&mut self, kernel: &mut UserCalls<'_>) -> Result<schedlab_scx::Attached, Failure> {
+        self.link(kernel)?;
+        let pause = self.run(Some(kernel))?;
+        self.share_to(kernel);
+        match pause {
+            Pause::Attach => self.attached(),
+            other => Err(self.did_not_attach(&other)),
+        }
+    }
+
+    /// The scheduler is enabled: time is the simulation's from now on.
+    fn enabled(&mut self, name: String) {
+        self.bpf.attached = true;
+        self.before = self.clock;
+        self.files.world.attach(Some(name));
+        if let Some(tracee) = self.threads.living() {
+            tracee.allow_cpu_time(CPU_TIME_ATTACHED);
+        }
+    }
+
+    fn did_not_attach(&self, pause: &Pause) -> Failure {
+        let what = match pause {
+            Pause::Ended(Ok(code)) => format!("ended with exit code {code} before it attached a scheduler"),
+            Pause::Ended(Err(libc::SIGKILL | libc::SIGXCPU)) => {
+                format!("used up {CPU_TIME} s of CPU time and attached no scheduler")
+            }
+            Pause::Ended(Err(signal)) => {
+                format!("was ended by signal {signal} before it attached a scheduler")
+            }
+            Pause::Waiting(Some(_)) => {
+                format!("waited {} s of its own time and attached no scheduler", PATIENCE / 1_000_000_000)
+            }
+            Pause::Waiting(None) => {
+                "waits for something that never comes and has attached no scheduler".to_string()
+            }
+            Pause::Detached => "let its scheduler go before it was enabled".to_string(),
+            Pause::NeedsPrograms | Pause::Attach => "attached a scheduler twice".to_string(),
+        };
+        self.failure(&what)
+    }
+
+    /// A sentence about the loader, with what it was refused and the last of what it wrote.
+    pub(crate) fn failure(&self, what: &str) -> Failure {
+        let mut text = format!("{} {what}", self.name);
+        let refused = self.everything_refused();
+        if !refused.is_empty() {
+            text += &format!("; it was refused: {}", refused.join(", "));
+        }
+        let output = self.written();
+        let from = output.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
+        let last = output[from..].trim();
+        if !last.is_empty() {
+            text += &format!("; its last output:\n{last}");
+        }
+        Failure(text)
+    }
+
+    pub(crate) fn everything_refused(&self) -> Vec<String> {
+        self.refused.iter().chain(&self.bpf.refused).chain(&self.files.refused).cloned().collect()
+    }
+
+    /// All that it has written so far.
+    pub(crate) fn written(&self) -> String {
+        let length = self.output.metadata().map_or(0, |about| about.len());
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        let _ = self.output.read_exact_at(&mut bytes, 0);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The process, as the host numbers it.
+    pub(crate) fn process(&self) -> Tid {
+        self.threads.all[0].tracee.0
+    }
+
+    pub(crate) fn random_bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
+            bytes.extend_from_slice(&self.prng.next_u64().to_le_bytes());
+        }
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Runs the threads one after the other until all wait, or something else has to happen first.
+    fn run(&mut self, mut kernel: Option<&mut UserCalls<'_>>) -> Result<Pause, Failure> {
+        loop {
+            if self.threads.are_gone() {
+                return Ok(Pause::Ended(Ok(0)));
+            }
+            let Some(number) = self.threads.next() else {
+                let deadline = self.threads.deadline();
+                if self.bpf.attached || deadline.is_none_or(|deadline| deadline > PATIENCE) {
+                    return Ok(Pause::Waiting(deadline));
+                }
+                // Nothing else happens before the scheduler is attached: time passes at once.
+                self.clock = self.clock.max(deadline.unwrap_or(0));
+                self.threads.expire(self.clock);
+                continue;
+            };
+            let (looks, steps) = (self.threads.all[number].state == State::Again, self.steps);
+            let pause = self
+                .run_thread(number, kernel.as_deref_mut())
+                .map_err(|error| self.failure(&format!("cannot be traced: {error}")))?;
+            if let Some(pause) = pause {
+                return Ok(pause);
+            }
+            if self.bpf.detached {
+                return Ok(Pause::Detached);
+            }
+            // One that only looked again has changed nothing for the others.
+            if !looks || self.steps > steps + 1 {
+                self.threads.look_again();
+            }
+        }
+    }
+
+    /// Runs one thread until it waits.
+    fn run_thread(
+        &mut self,
+        number: usize,
+        mut kernel: Option<&mut UserCalls<'_>>,
+    ) -> std::io::Result<Option<Pause>> {
+        let thread = &mut self.threads.all[number];
+        let tracee = thread.tracee;
+        let mut stop = match (thread.state, thread.call) {
+            (State::Held, _) => Stop::Entry,
+            (State::Again, Some(call)) => {
+                tracee.again(&call)?;
+                self.go_on(number)?
+            }
+            (State::Ready(Some(result)), Some(call)) => {
+                tracee.finish(&call, result)?;
+                self.go_on(number)?
+            }
+            _ => self.go_on(number)?,
+        };
+        let mut after = After::Nothing;
+        loop {
+            match stop {
+                Stop::Entry => {
+                    let thread = &mut self.threads.all[number];
+                    let call = match (thread.state, thread.call) {
+                        (State::Held, Some(call)) => call,
+                        _ => tracee.call()?,
+                    };
+                    thread.call = Some(call);
+                    thread.state = State::Ready(None);
+                    let step = self.enter(number, call, kernel.as_deref_mut());
+                    match step {
+                        Step::Pause(pause) => {
+                            self.threads.all[number].state = State::Held;
+                            self.threads.first(number);
+                            return Ok(Some(pause));
+                        }
+                        Step::End(code) => {
+                            self.end();
+                            return Ok(Some(Pause::Ended(Ok(code))));
+                        }
+                        step => after = self.carry_out(tracee, step)?,
+                    }
+                }
+                Stop::Exit => {
+                    if let Some(call) = self.threads.all[number].call {
+                        let done = std::mem::replace(&mut after, After::Nothing);
+                        if !self.leave(number, &call, done)? {
+                            return Ok(None);
+                        }
+                    }
+                }
+                Stop::Clone(tid) => {
+                    let new = Tracee(tid);
+                    // It is stopped before its first instruction.
+                    new.wait()?;
+                    self.threads.add(new);
+                }
+                Stop::Signal(signal) => self.signalled(number, signal)?,
+                Stop::Gone(how) => {
+                    self.threads.all[number].state = State::Gone;
+                    self.threads.wake_changed();
+                    let ended = number == 0 || how.is_err();
+                    if ended {
+                        self.end();
+                    }
+                    return Ok(ended.then_some(Pause::Ended(how)));
+                }
+                Stop::Other => {}
+            }
+            stop = self.go_on(number)?;
+        }
+    }
+
+    /// Lets a thread go on, with the signal that it is to get, and waits for its next stop.
+    fn go_on(&mut self, number: usize) -> std::io::Result<Stop> {
+        let thread = &mut self.threads.all[number];
+        thread.state = State::Ready(None);
+        let signal = std::mem::take(&mut thread.signal);
+        let tracee = thread.tracee;
+        tracee.go_on(signal)?;
+        tracee.wait()
+    }
+
+    /// A signal: reading the time stamp counter gives the simulated time, everything else is the loader's.
+    fn signalled(&mut self, number: usize, signal: i32) -> std::io::Result<()> {
+        let tracee = self.threads.all[number].tracee;
+        if signal == libc::SIGSEGV {
+            let mut registers = tracee.registers()?;
+            if let Some(length) = reads_counter(tracee, registers.rip) {
+                registers.rip += length;
+                registers.rax = self.clock & 0xffff_ffff;
+                registers.rdx = self.clock >> 32;
+                if length == 3 {
+                    registers.rcx = 0;
+                }
+                return tracee.set_registers(&registers);
+            }
+        }
+        self.threads.all[number].signal = signal;
+        Ok(())
+    }
+
+    /// Ends the process and waits until it is gone.
+    fn end(&mut self) {
+        let living: Vec<Tracee> = self
+            .threads
+            .all
+            .iter()
+            .filter(|thread| thread.state != State::Gone)
+            .map(|thread| thread.tracee)
+            .collect();
+        let Some(leader) = self.threads.all.first().filter(|_| !living.is_empty()) else { return };
+        leader.tracee.kill();
+        // The leader is reported when all others are gone.
+        for tracee in living.iter().rev() {
+            while tracee.wait().is_ok_and(|stop| !matches!(stop, Stop::Gone(_))) {}
+        }
+        self.threads.all.iter_mut().for_each(|thread| thread.state = State::Gone);
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl UserSpace for Loader {
+    fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn {
+        self.clock = self.clock.max(self.before + kernel.now().0);
+        self.share_from(kernel);
+        self.threads.expire(self.clock);
+        self.threads.look_again();
+        let pause = self.run(Some(kernel));
+        self.share_to(kernel);
+        match pause {
+            Ok(Pause::Waiting(until)) => {
+                Turn::Waits(until.map(|until| TimeNs(until.saturating_sub(self.before))))
+            }
+            Ok(Pause::Detached) => Turn::Detached("unregistered from user space".into()),
+            Ok(Pause::Ended(Ok(code))) => Turn::Detached(format!("its loader ended with exit code {code}")),
+            Ok(Pause::Ended(Err(signal))) => {
+                Turn::Detached(format!("its loader was ended by signal {signal}"))
+            }
+            Ok(Pause::NeedsPrograms | Pause::Attach) => Turn::Detached("its loader attached it again".into()),
+            Err(failure) => Turn::Detached(failure.0),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A scheduler's own loader, as small as one can be, for `exec:` in tests: `own-loader OBJECT [MANNER]`.
+//!
+//! It does what loaders do with `tests/objects/loaded.bpf.c`: writes a constant, sizes and fills a map, runs a program, attaches the
+//! scheduler and takes a turn every 100 ms. A manner makes it a bad one.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program says what it does")]
+
+use libbpf_sys as bpf;
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
+
+/// What stands in the object's constants and programs' contexts.
+const BONUS: u64 = 41;
+const GIVEN: u64 = 7;
+const WEIGHT: u64 = 300;
+
+/// What the program `setup` takes.
+#[repr(C)]
+struct SetupArgs {
+    given: u64,
+    taken: u64,
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let object = arguments.next().expect("own-loader OBJECT [MANNER]");
+    match arguments.next().as_deref() {
+        None => {}
+        Some("exits") => {
+            eprintln!("own-loader: not today");
+            std::process::exit(3);
+        }
+        Some("sleeps") => std::thread::sleep(Duration::from_secs(1_000_000)),
+        Some("waits") => drop(std::sync::mpsc::channel::<()>().1.recv_timeout(Duration::MAX)),
+        Some("spins") => loop {
+            std::hint::spin_loop();
+        },
+        Some("hostile") => misbehave(),
+        Some(other) => panic!("no manner {other}"),
+    }
+    // SAFETY: libbpf's functions get what it has given, and buffers of the sizes that the object has.
+    unsafe { load(&CString::new(object).expect("a path")) };
+}
+
+/// Loads, attaches and stays.
+unsafe fn load(path: &CStr) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let object = bpf::bpf_object__open_file(path.as_ptr(), null());
+        assert!(!object.is_null(), "cannot open the object");
+        let map = |name: &CStr| bpf::bpf_object__find_map_by_name(object, name.as_ptr());
+        let mut size = 0;
+        let constants = bpf::bpf_map__initial_value(map(c".rodata"), &raw mut size).cast::<u64>();
+        // `bonus` is the only constant.
+        constants.write(BONUS);
+        assert_eq!(bpf::bpf_map__set_max_entries(map(c"weights"), 8), 0);
+        assert_eq!(bpf::bpf_object__load(object), 0, "cannot load the object");
+        let weights = bpf::bpf_map__fd(map(c"weights"));
+        let (key, value) = (2u32, WEIGHT);
+        assert_eq!(update(weights, &key, &value), 0);
+        assert_eq!(run_setup(object), BONUS + GIVEN);
+        let link = bpf::bpf_map__attach_struct_ops(map(c"loaded_ops"));
+        assert!(!link.is_null(), "cannot attach the scheduler");
+        println!("own-loader: attached");
+        stay(map(c".data"), map(c"ring"), weights);
+    }
+}
+
+unsafe fn update(map: i32, key: &u32, value: &u64) -> i32 {
+    let (key, value) = (std::ptr::from_ref(key), std::ptr::from_ref(value));
+    // SAFETY: the map's keys have 4 bytes and its values 8.
+    unsafe { bpf::bpf_map_update_elem(map, key.cast(), value.cast(), 0) }
+}
+
+unsafe fn run_setup(object: *mut bpf::bpf_object) -> u64 {
+    // SAFETY: zeros are the options' defaults; the context lives while the program runs.
+    unsafe {
+        let program = bpf::bpf_object__find_program_by_name(object, c"setup".as_ptr());
+        let mut args = SetupArgs { given: GIVEN, taken: 0 };
+        let mut options: bpf::bpf_test_run_opts = std::mem::zeroed();
+        options.sz = size_of::<bpf::bpf_test_run_opts>() as u64;
+        options.ctx_in = (&raw mut args).cast();
+        options.ctx_size_in = size_of::<SetupArgs>() as u32;
+        assert_eq!(bpf::bpf_prog_test_run_opts(bpf::bpf_program__fd(program), &raw mut options), 0);
+        assert_eq!(options.retval, 0);
+        args.taken
+    }
+}
+
+unsafe extern "C" fn count(counter: *mut c_void, _record: *mut c_void, _size: bpf::size_t) -> i32 {
+    // SAFETY: the counter is the one that the buffer was made with.
+    unsafe { *counter.cast::<u64>() += 1 };
+    0
+}
+
+/// Every 100 ms: reads the records of the ring buffer, and tells the programs by a variable and a map how many turns there were.
+unsafe fn stay(data: *mut bpf::bpf_map, ring: *mut bpf::bpf_map, weights: i32) -> ! {
+    // SAFETY: the only variable of the section is `turns_told`, as libbpf maps it.
+    unsafe {
+        let mut size = 0;
+        let told = bpf::bpf_map__initial_value(data, &raw mut size).cast::<u64>();
+        let mut records = 0u64;
+        let buffer =
+            bpf::ring_buffer__new(bpf::bpf_map__fd(ring), Some(count), (&raw mut records).cast(), null_mut());
+        assert!(!buffer.is_null(), "cannot read the ring buffer");
+        let begin = Instant::now();
+        for turn in 1u64.. {
+            std::thread::sleep(Duration::from_millis(100));
+            bpf::ring_buffer__poll(buffer, 0);
+            told.write_volatile(turn);
+            let (key, value) = (2u32, WEIGHT + turn);
+            assert_eq!(update(weights, &key, &value), 0);
+            println!("own-loader: turn {turn} after {:?}, {records} records", begin.elapsed());
+        }
+    }
+    unreachable!("turns do not end")
+}
+
+/// Tries what a loader has no business with, and says what came of it.
+fn misbehave() {
+    // SAFETY: calls on numbers and on texts that live until they return; a child that is made ends at once.
+    unsafe {
+        println!("read: {}", std::fs::read("/etc/shadow").is_ok());
+        println!("write: {}", std::fs::write("/tmp/own-loader-was-here", "x").is_ok());
+        println!("socket: {}", libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) >= 0);
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(0);
+        }
+        println!("fork: {}", child > 0);
+        println!("exec: {}", std::process::Command::new("/bin/true").status().is_ok());
+        let size = 100 << 30;
+        let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let memory = libc::mmap(null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, shared, -1, 0);
+        println!("memory: {}", memory != libc::MAP_FAILED);
+        println!("kill: {}", libc::kill(libc::getppid(), libc::SIGTERM) == 0);
+        println!("trace: {}", libc::ptrace(libc::PTRACE_ATTACH, libc::getppid(), 0, 0) == 0);
+        println!("reboot: {}", libc::syscall(libc::SYS_reboot, 0, 0, 0, 0) == 0);
+    }
+}

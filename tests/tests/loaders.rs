@@ -1,0 +1,150 @@
+//! Schedulers with their own loaders, `exec:COMMAND`: what the loader does reaches the simulated programs, a run is the same each
+//! time, and a bad loader is told and contained.
+//!
+//! Says "skipped" with the reason where there is no compiler.
+
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use schedlab_tests::{Ended, Schedlab, clang, compile};
+use std::time::Duration;
+
+/// Far more than any of these takes on a busy host.
+const LIMIT: Duration = Duration::from_secs(200);
+
+/// The loader of these tests.
+const LOADER: &str = env!("CARGO_BIN_EXE_own-loader");
+
+/// The workload of all runs: long enough for several turns of the loader.
+const HOGS: &str = "cpuhog:ntasks=4,ttime=1s";
+
+fn lab(test: &str) -> Option<Schedlab> {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return None;
+    }
+    let lab = Schedlab::new(test);
+    compile("loaded", "bpf", &lab.path("loaded.bpf.o")).unwrap();
+    Some(lab)
+}
+
+fn scheduler(manner: &str) -> String {
+    format!("mine=exec:{LOADER} loaded.bpf.o {manner}")
+}
+
+fn sim(lab: &Schedlab, manner: &str, more: &[&str]) -> Ended {
+    lab.run(&[&["sim", "-q", "-c", "2", "-s", &scheduler(manner), "-w", HOGS], more].concat(), LIMIT)
+}
+
+#[test]
+fn a_loader_takes_part() {
+    let Some(lab) = lab("loader-part") else { return };
+    let ended = sim(&lab, "", &["--json", "r.json"]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    let record = lab.record("r.json");
+    let counter = |name: &str| record.counters.iter().find(|counter| counter.name == name).unwrap().value;
+    // The constant, the program's context, and what it tells while it runs: 10 turns a second, the last one's before the end.
+    assert_eq!((counter("nr_bonus"), counter("nr_setup")), (41, 7));
+    let seconds = record.duration.0 / 1_000_000_000;
+    assert!(seconds >= 1, "{seconds}");
+    let turns = counter("nr_turns");
+    assert!((seconds * 10 - 1..=seconds * 10 + 10).contains(&turns), "{turns} turns in {seconds} s");
+    assert_eq!(counter("nr_weight"), 300 + turns, "the map and the variable are written in the same turn");
+    assert!(counter("nr_sent") > 10);
+    assert!(
+        record.warnings.iter().all(|warning| !warning.text.contains("unconfigured")),
+        "{:?}",
+        record.warnings
+    );
+}
+
+#[test]
+fn the_same_command_gives_the_same_run() {
+    let Some(lab) = lab("loader-same") else { return };
+    let run = |more: &[&str]| {
+        let ended = sim(&lab, "", &[&["--json", "r.json"], more].concat());
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        lab.record("r.json").trace_hash.unwrap()
+    };
+    let first = run(&[]);
+    for _ in 0..4 {
+        assert_eq!(run(&[]), first);
+    }
+    assert_eq!(run(&["--no-sandbox"]), first, "the sandbox changes nothing");
+    assert_ne!(run(&["--seed", "2"]), first);
+}
+
+#[test]
+fn check_prints_what_the_loader_did() {
+    let Some(lab) = lab("loader-check") else { return };
+    let ended = lab.run(&["check", &format!("exec:{LOADER} loaded.bpf.o")], LIMIT);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for words in [
+        "the simulator runs it: yes",
+        "bonus = 41",
+        "weights: 8 entries",
+        "setup returned 0",
+        "enqueue = loaded_enqueue",
+        "name = loaded",
+    ] {
+        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
+    }
+}
+
+#[test]
+fn a_loader_that_attaches_nothing_is_told() {
+    let Some(lab) = lab("loader-bad") else { return };
+    for (manner, words) in [
+        ("exits", &["ended with exit code 3 before it attached a scheduler", "own-loader: not today"][..]),
+        ("sleeps", &["waited 60 s of its own time and attached no scheduler"]),
+        ("waits", &["attached no scheduler"]),
+        ("spins", &["used up 30 s of CPU time and attached no scheduler"]),
+    ] {
+        let ended = sim(&lab, manner, &[]);
+        assert_eq!(ended.code, 2, "{manner}: {ended:?}");
+        for word in words {
+            assert!(ended.err.contains(word), "{manner}: no {word:?} in {}", ended.err);
+        }
+    }
+    for (entry, words) in [
+        ("exec:", "there is no command"),
+        ("exec:no-such-loader", "no program 'no-such-loader' in PATH"),
+        ("exec:/bin/true", "carries no BPF object"),
+        ("exec:/bin/true 'x", "open quote"),
+    ] {
+        let ended = lab.run(&["sim", "-s", entry, "-w", HOGS], LIMIT);
+        assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{entry}: {ended:?}");
+        assert!(ended.err.contains(words), "{entry}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_real_kernel_is_refused_so_far() {
+    let Some(lab) = lab("loader-real") else { return };
+    let ended = lab.run(&["run", "--vm", "-s", &scheduler(""), "-w", HOGS], LIMIT);
+    assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{ended:?}");
+    assert!(ended.err.contains("loaders run in the simulator alone"), "{}", ended.err);
+}
+
+/// With the sandbox and without: the tracer decides about each call, and Landlock and seccomp hold besides.
+#[test]
+fn a_hostile_loader_is_contained() {
+    let Some(lab) = lab("loader-hostile") else { return };
+    for sandbox in [&[][..], &["--no-sandbox"]] {
+        let command = format!("exec:{LOADER} loaded.bpf.o hostile");
+        let ended = lab.run(&[&["check", &command], sandbox].concat(), LIMIT);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        for what in ["read", "write", "socket", "fork", "exec", "memory", "kill", "trace", "reboot"] {
+            assert!(ended.out.contains(&format!("{what}: false")), "{what}, {sandbox:?}: {}", ended.out);
+        }
+        for told in [
+            "file /etc/shadow",
+            "a socket of family 2",
+            "another process",
+            "writing to /tmp/own-loader-was-here",
+        ] {
+            assert!(ended.out.contains(told), "{told}, {sandbox:?}: {}", ended.out);
+        }
+        assert!(!std::path::Path::new("/tmp/own-loader-was-here").exists());
+    }
+}
