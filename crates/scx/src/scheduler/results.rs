@@ -56,7 +56,7 @@ impl BpfScheduler {
         self.priorities.is_some()
     }
 
-    /// How the priorities of tasks went, by [`TaskId`]; nothing where nobody watched.
+    /// How the priorities of tasks went, by [`schedlab_base::TaskId`]; nothing where nobody watched.
     pub fn priorities(&self) -> &[PriorityCourse] {
         self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
     }
