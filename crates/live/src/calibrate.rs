@@ -339,12 +339,13 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     let half_fair = threads.value * FAIR_SWITCH_PART / 2.0;
     let fixed = alone.value * SCHEDULE_PART + half_fair;
     let idle = overshoot(1)?.less(woken + interrupt.value + fixed);
-    prices.push(part(idle, 0.5).price(
-        "idle_exit",
-        "a sleeper on an idle CPU, less call, interrupt, wakeup, schedule and half of fair_switch: half (assumed)",
+    // What an idle CPU does before the task runs follows the wakeup: it is part of the switch, up to the price of a usual one.
+    let idle_switch = Figure { value: idle.value.min(threads.value * (1.0 - FAIR_SWITCH_PART)), ..idle };
+    prices.push(idle_switch.price(
+        "idle_switch",
+        "a sleeper on an idle CPU, less call, interrupt, wakeup, schedule and half of fair_switch; at most context_switch",
     ));
-    let idle_switch = Figure { value: (idle.value / 2.0).min(threads.value), ..idle };
-    prices.push(part(idle_switch, 1.0).price("idle_switch", "the other half, or a switch if that is less"));
+    prices.push(idle.less(idle_switch.value).price("idle_exit", "what is left of that"));
     if shared && pin(1).is_ok() {
         pin(0)?;
         let late = idle.value + woken + interrupt.value + fixed;

@@ -4,6 +4,7 @@
 use super::numbers::{SETPRIORITY, through};
 use super::{Event, Phase, Step, burst, locks, sleepers, state, transfer};
 use crate::core::sim::{Sim, WakeFlags};
+use crate::flags::PF_KTHREAD;
 use crate::ipc::Objects;
 use crate::state::lock::Timeline;
 use crate::state::ops::SchedExt;
@@ -318,6 +319,11 @@ fn sleep_by_timer<S: SchedExt>(
     task: TaskId,
     (op, until): (Op, TimeNs),
 ) -> Option<Step> {
+    if sim.k.task(task).flags & PF_KTHREAD != 0 {
+        // Their timers are looked at by ticks (`schedule_timeout()`).
+        let tick = sim.k.tick_after(cpu, until);
+        return sleep_until(sim, cpu, task, (op, tick));
+    }
     sim.charge_task(sim.k.machine.costs.timer);
     let latest = until + timer_slack(sim, task);
     if sim.k.machine.kernel.timer_slack == DurationNs::ZERO {

@@ -77,8 +77,8 @@ impl<S: SchedExt> Sim<S> {
         self.k.count_exec(event, false);
         if still_sleeps(self, task) {
             self.interrupt(cpu, time, |sim| {
-                sim.k.charge(sim.k.machine.costs.interrupt);
                 sim.run_sleepers(cpu, Some(task));
+                sim.k.charge(sim.k.machine.costs.interrupt);
             });
         }
     }

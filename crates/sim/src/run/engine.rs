@@ -25,16 +25,21 @@ impl crate::Kernel {
 
     #[inline(never)]
     fn arm_next_tick(&mut self, cpu: CpuId) {
+        let next = self.tick_after(cpu, self.ctx.now);
+        self.cpu_mut(cpu).tick_armed = true;
+        self.queue.expect(OfCpu::Tick, cpu, next);
+    }
+
+    /// When the first tick of `cpu` after `time` is, if it is busy then.
+    pub(crate) fn tick_after(&self, cpu: CpuId, time: TimeNs) -> TimeNs {
         let period = self.machine.tick_period().0;
         let skew = match self.machine.kernel.ticks {
             TickPhase::Aligned => 0,
             TickPhase::Spread => period * u64::from(cpu.0) / self.cpus.len() as u64,
         };
         let offset = (self.tick_phase + skew) % period;
-        let now = self.ctx.now.0;
-        let next = if now < offset { offset } else { offset + ((now - offset) / period + 1) * period };
-        self.cpu_mut(cpu).tick_armed = true;
-        self.queue.expect(OfCpu::Tick, cpu, TimeNs(next));
+        let now = time.0;
+        TimeNs(if now < offset { offset } else { offset + ((now - offset) / period + 1) * period })
     }
 
     /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
@@ -194,8 +199,9 @@ impl<S: SchedExt> Sim<S> {
                 if !self.postponed(cpu, time, event) {
                     self.k.count_exec(inner, false);
                     self.interrupt(cpu, time, |sim| {
-                        sim.k.charge(sim.k.machine.costs.interrupt);
                         exec::timeout(sim, task);
+                        // Most of it follows: the next timer is armed, the interrupt ends.
+                        sim.k.charge(sim.k.machine.costs.interrupt);
                     });
                 }
             }
