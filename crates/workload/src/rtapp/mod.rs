@@ -446,7 +446,7 @@ fn task_program(
     let mut events: Vec<&(String, Node)> =
         entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).collect();
     let alone = phases.is_none() && !entries.iter().any(|(key, _)| events::is_event(key));
-    for (key, node) in entries {
+    for (key, node) in entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())) {
         if phases::accepted(key, node, &format!("{path}.{key}"), alone)? {
             events.retain(|(event, _)| event != key);
         }
