@@ -67,8 +67,6 @@ pub struct Report {
     pub operations: Vec<(String, String)>,
     /// Maps whose size it set.
     pub sizes: Vec<(String, u32)>,
-    /// Maps that it filled, with the number of entries.
-    pub filled: Vec<(String, usize)>,
     /// Programs that it ran, with what they returned.
     pub runs: Vec<(String, u32)>,
     /// What it asked for and did not get.

@@ -155,7 +155,7 @@ impl Loader {
         self.bpf.program(self.descriptors.bpf(fd)?)?.full.clone()
     }
 
-    /// Variables that differ from the object's, and the maps that were filled by then.
+    /// Variables and sizes that differ from the object's.
     pub(crate) fn given(&self, recorded: &Recorded) -> Report {
         let mut report = Report::default();
         let sections: BTreeMap<&str, &Vec<u8>> =

@@ -16,7 +16,7 @@ const PRIVATE: u64 = 2 << 30;
 /// What it may write to a file of its own (its output).
 const FILE: u64 = 64 << 20;
 /// CPU time until the scheduler is attached, in seconds. Chosen: loaders need less than one.
-pub(crate) const CPU_TIME: u64 = 30;
+pub(crate) const CPU_TIME: u64 = 10;
 /// Open descriptors.
 const DESCRIPTORS: u64 = 4096;
 
