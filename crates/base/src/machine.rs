@@ -38,6 +38,9 @@ pub struct Costs {
     pub lock: DurationNs,
     /// Extra when the lock was last held by another CPU: moving its line.
     pub lock_transfer: DurationNs,
+    /// A cache line of a scheduler's memory that another CPU has written since, where the machine has lines
+    /// ([`Machine::line_bytes`]).
+    pub line_transfer: DurationNs,
     /// Extra of a contended hand-over for each CPU that spins on the lock: all of
     /// them read the line again and try to take it, over one bus. Grows with the
     /// number of waiters as simple spin locks do (Anderson, "The performance of spin
@@ -86,6 +89,9 @@ pub struct Costs {
     pub pipe: DurationNs,
     /// A socket send or receive besides `syscall` and waiting.
     pub socket: DurationNs,
+    /// How long a packet over loopback holds the lock of the device, which all CPUs share; 0 for kernels that send without
+    /// one, as later ones do (`NETIF_F_LLTX`).
+    pub loopback: DurationNs,
     /// A semaphore, message queue or signal operation besides `syscall`.
     pub sysv: DurationNs,
     /// A futex operation besides `syscall`.
@@ -121,6 +127,9 @@ pub struct Machine {
     /// Last-level cache behind it, which the CPUs of a domain ([`Cpu::llc`]) share, in
     /// KiB; 0 for none.
     pub llc_kib: u32,
+    /// Bytes of a cache line, a power of two from 16 to 256: which CPU has which line of the memory that a scheduler's
+    /// programs share is followed then, and [`Costs::line_transfer`] paid. 0: it has no price.
+    pub line_bytes: u32,
     /// Share of full speed, in percent, that each of two busy SMT siblings has.
     pub smt_speed_percent: u32,
     /// Work factor in permille by number of busy CPUs: shared bus and memory
@@ -171,6 +180,7 @@ impl Default for Costs {
             irq_work: DurationNs(175),
             lock: DurationNs(10),
             lock_transfer: DurationNs(60),
+            line_transfer: DurationNs(60),
             lock_spinner: DurationNs(0),
             schedule: DurationNs(250),
             context_switch: DurationNs(400),
@@ -193,6 +203,7 @@ impl Default for Costs {
             syscall: DurationNs(100),
             pipe: DurationNs(350),
             socket: DurationNs(700),
+            loopback: DurationNs(0),
             sysv: DurationNs(250),
             futex: DurationNs(200),
             sched_yield: DurationNs(100),
@@ -215,6 +226,7 @@ impl Machine {
             hz: 1000,
             cache_kib: 1024,
             llc_kib: 32 * 1024,
+            line_bytes: 0,
             smt_speed_percent: 60,
             contention_permille: Vec::new(),
             one_processor: false,
@@ -289,6 +301,10 @@ impl Machine {
             if kib > MAX_CACHE_KIB {
                 return fail(format!("{key}: {kib} is more than {MAX_CACHE_KIB} (4 GiB)"));
             }
+        }
+        let bytes = self.line_bytes;
+        if bytes != 0 && !(bytes.is_power_of_two() && (16..=256).contains(&bytes)) {
+            return fail(format!("line_bytes: {bytes} is neither 0 nor a power of two from 16 to 256"));
         }
         if !(1..=100).contains(&self.smt_speed_percent) {
             return fail(format!("smt_speed_percent: {} is outside 1..100", self.smt_speed_percent));

@@ -22,6 +22,7 @@ use crate::engine::{Native, NotCompiled};
 use crate::fault::Location;
 use crate::insn::Insn;
 use crate::limits::{OBJECT_INSNS, PROGRAM_INSNS};
+use crate::memory::{Memory, MemoryError, NO_LINES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -121,6 +122,8 @@ pub struct Code {
     /// Where known, look-ups in arrays and the CPU's number may be compiled in line.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
     pub(crate) arrays: Option<Arrays>,
+    /// Binary logarithm of a cache line's bytes, where machine code follows lines; else [`NO_LINES`].
+    pub(crate) line_shift: u8,
     /// The same as machine code, once somebody asked for it; nothing where that cannot be.
     native: OnceLock<Option<Arc<Native>>>,
     /// Why it cannot.
@@ -151,6 +154,20 @@ impl Code {
             (None, Some(why)) => Err(why.clone()),
             _ => Ok(()),
         }
+    }
+
+    /// Programs run in a memory that follows lines from now on: machine code asks for each access whether the running CPU has
+    /// its line. Results are the same for machine code that was made before, which is not run then.
+    ///
+    /// # Errors
+    /// The host gives no address space.
+    ///
+    /// # Panics
+    /// If `bytes` is no power of two within [`crate::memory::LINE_BYTES`].
+    pub fn follow_lines(&mut self, bytes: u32, cpus: u32, mem: &mut Memory) -> Result<(), MemoryError> {
+        mem.follow_lines(bytes, cpus, self.ops.len())?;
+        self.line_shift = mem.line_shift();
+        Ok(())
     }
 
     /// The same image on a host that does not compile it, for this reason.
@@ -367,7 +384,7 @@ impl CodeBuilder {
     pub fn build(self) -> Result<Code, CodeError> {
         let (native, not_compiled) = (OnceLock::new(), OnceLock::new());
         let CodeBuilder { ops, slots, functions, arrays, .. } = self;
-        let mut code = Code { ops, slots, functions, arrays, native, not_compiled };
+        let mut code = Code { ops, slots, functions, arrays, line_shift: NO_LINES, native, not_compiled };
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

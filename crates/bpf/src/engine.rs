@@ -287,10 +287,10 @@ impl Engine for Compiler {
         budget: u64,
     ) -> Result<Done, Fault> {
         match code.native() {
-            Some(native) => {
+            Some(native) if native.follows(mem) => {
                 native::run(code, native, func, registers(args), mem, &mut self.scratch.frames, host, budget)
             }
-            None => self.scratch.run(code, func, args, mem, host, budget),
+            _ => self.scratch.run(code, func, args, mem, host, budget),
         }
     }
 }

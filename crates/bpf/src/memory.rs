@@ -13,10 +13,13 @@
 
 mod access;
 mod kinds;
+mod lines;
 mod snapshot;
 
 pub(crate) use access::Store;
 pub use kinds::{GuestAddr, MemoryError, Perm};
+pub use lines::LINE_BYTES;
+pub(crate) use lines::{NO_LINES, View};
 pub use snapshot::Snapshot;
 
 use crate::fault::{Access, Fault};
@@ -84,6 +87,10 @@ pub struct Memory {
     arena_end: u64,
     /// Stack frames in use, over all nested runs.
     pub(crate) frames_used: u32,
+    /// Where compiled code finds the lines.
+    line_view: View,
+    /// Which CPU has which line, where that has a price.
+    lines: Option<Box<lines::Lines>>,
 }
 
 /// A region of window 0.
@@ -108,6 +115,8 @@ impl fmt::Debug for Memory {
 impl Memory {
     /// Where compiled code finds the number of frames.
     pub(crate) const FRAMES_USED_AT: usize = std::mem::offset_of!(Memory, frames_used);
+    /// And who has which line.
+    pub(crate) const LINE_VIEW_AT: usize = std::mem::offset_of!(Memory, line_view);
 }
 
 impl Memory {
@@ -134,6 +143,8 @@ impl Memory {
             limit: DEFAULT_GUEST_MEMORY,
             arena_end: ARENA_BASE,
             frames_used: 0,
+            line_view: View::default(),
+            lines: None,
         };
         memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);
         Ok(memory)
@@ -331,6 +342,7 @@ impl Memory {
     }
 
     fn zero_pages(&mut self, start: u64, end: u64) {
+        self.forget_lines(start..end);
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
             let (offset, len) = (GUEST_AT + start as usize, (end - start) as usize);

@@ -87,3 +87,48 @@ fn every_budget_is_kept_exactly() {
     }
     assert_eq!(run(done.insns), Ok(done));
 }
+
+/// What a run of `code` on CPU 0, 1, 0 and 2 in turn moves: after each run its result and how many, then lines and operations.
+fn moved(engine: &mut impl Engine, code: &mut schedlab_bpf::Code, input: &[u8]) -> String {
+    let mut mem = Memory::new().expect("address space");
+    code.follow_lines(32, 4, &mut mem).expect("address space");
+    let addr = mem.map(input.len() as u64, Perm::READ_WRITE).expect("room");
+    mem.write(addr, input).expect("mapped");
+    let after_each = [0, 1, 0, 2].map(|cpu| {
+        mem.run_on(cpu);
+        let done = engine.run(code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, BUDGET);
+        (done, mem.take_moved())
+    });
+    format!("{:?}", (after_each, mem.moved_lines(), mem.moved_by_op()))
+}
+
+#[test]
+fn engines_agree_on_the_lines_that_move() {
+    let mut prng = Prng::new(4);
+    let mut transfers = 0;
+    for _ in 0..300 {
+        let slots = generate::program(&mut prng, 40);
+        let input = generate::memory(&mut prng);
+        let mut code = code::from_slots("test", &slots, false).expect("valid");
+        let interpreted = moved(&mut Interpreter::new(), &mut code, &input);
+        let compiled = moved(&mut Compiler::new(), &mut code, &input);
+        assert_eq!(interpreted, compiled, "{slots:?}");
+        transfers += interpreted.matches("GuestAddr").count();
+    }
+    assert!(transfers > 300, "{transfers} lines moved: the generator proves little");
+}
+
+#[test]
+fn machine_code_that_does_not_follow_lines_is_not_run_where_they_are_followed() {
+    let slots = [Insn::store_imm(op::DW, 1, 0, 7), Insn::alu64_imm(op::MOV, 0, 0), Insn::exit()];
+    let mut code = code::from_slots("test", &slots, false).expect("valid");
+    code.compile().ok();
+    let mut mem = Memory::new().expect("address space");
+    code.follow_lines(64, 2, &mut mem).expect("address space");
+    let addr = mem.map(64, Perm::READ_WRITE).expect("room");
+    for cpu in [0, 1] {
+        mem.run_on(cpu);
+        Compiler::new().run(&code, FuncId(0), &[addr.0], &mut mem, &mut NoHost, 10).expect("runs");
+    }
+    assert_eq!(mem.take_moved(), 1);
+}

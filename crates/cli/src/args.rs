@@ -437,6 +437,10 @@ pub(crate) struct SimArgs {
     pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) history: HistoryArgs,
+    /// Also tell which cache lines of the scheduler's memory moved between CPUs, and which lines of its source moved them, on
+    /// machines that price that
+    #[arg(long, help_heading = "Results")]
+    pub(crate) profile_lines: bool,
     /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
     #[arg(long, value_name = "COUNTER", requires = "sched_samples", help_heading = "Results")]
     pub(crate) sched_mark: Option<String>,
@@ -682,9 +686,15 @@ pub(crate) struct ReproduceArgs {
     /// Halve and double these parameters of the machine, one at a time: all, or names of its costs and caches
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) sensitivity: Vec<String>,
+    /// Take this machine file in place of the shipped machine that has its name
+    #[arg(long = "machine-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) machine_files: Vec<PathBuf>,
     /// How the schedulers' programs are executed: compiled, or interpreted (slower, the same results)
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t, hide_possible_values = true)]
     pub(crate) engine: EngineKind,
+    /// Pictures (SVG) of all tables, published beside measured, into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
+    pub(crate) figures: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]

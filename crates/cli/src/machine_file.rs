@@ -45,6 +45,7 @@ struct Section {
     hz: Option<u32>,
     cache_kib: Option<u32>,
     llc_kib: Option<u32>,
+    line_bytes: Option<u32>,
     smt_speed_percent: Option<u32>,
     #[serde(default)]
     contention: Vec<f64>,
@@ -250,8 +251,8 @@ macro_rules! costs_section {
 
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
-    spans: callback kfunc helper kfunc_insert kfunc_move kfunc_kick irq_work lock lock_transfer lock_spinner schedule
-        context_switch idle_switch address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket sysv futex
+    spans: callback kfunc helper kfunc_insert kfunc_move kfunc_kick irq_work lock lock_transfer line_transfer lock_spinner schedule
+        context_switch idle_switch address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket loopback sysv futex
         sched_yield fork exec exit
 }
 
@@ -317,12 +318,16 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     machine.hz = section.hz.unwrap_or(machine.hz);
     machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
     machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);
+    machine.line_bytes = section.line_bytes.unwrap_or(machine.line_bytes);
     machine.smt_speed_percent = section.smt_speed_percent.unwrap_or(machine.smt_speed_percent);
     machine.contention_permille = section.contention.iter().map(|f| (f * 1000.0).round() as u32).collect();
     machine.one_processor = section.one_processor;
     machine.kernel = file.kernel.features();
     machine.background = file.background.into_iter().map(BackgroundSection::thread).collect();
     machine.costs = file.costs.over(Costs::default());
+    if file.costs.line_transfer.is_none() {
+        machine.costs.line_transfer = machine.costs.lock_transfer;
+    }
     machine.validate().map_err(|error| {
         let words = error.to_string();
         of_key(words.split(':').next().unwrap_or(""), words.clone())

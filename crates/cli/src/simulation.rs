@@ -47,6 +47,8 @@ pub(crate) struct Watch {
     pub(crate) timeline: Option<Window>,
     /// The scheduler's maps, and its integers that have changed, go into the record.
     pub(crate) contents: bool,
+    /// Each cache line that moved, and each place of the source that made lines move, goes into the record.
+    pub(crate) lines: bool,
     /// Ends the run without a result.
     pub(crate) stop: StopFlag,
 }
@@ -245,6 +247,12 @@ impl Simulation {
         let loaded = result.scheduler.as_ref().filter(|_| watch.contents);
         let contents = loaded.map(|loaded| loaded.changed_globals().into_iter().chain(loaded.map_contents()));
         let contents: Vec<SchedulerTable> = contents.into_iter().flatten().collect();
+        let switches = result.costs.switches;
+        let followed = result.scheduler.as_ref();
+        let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
+        let by_line = followed.filter(|_| watch.lines).map(|loaded| loaded.line_profile(switches));
+        let lines = by_symbol.into_iter().chain(by_line.into_iter().flatten());
+        let contents = contents.into_iter().chain(lines).collect::<Vec<SchedulerTable>>();
         let mut record = self.record(scenario, result);
         record.tables.extend(contents);
         let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
@@ -376,6 +384,10 @@ fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
         let (cost, insns) = (per_switch(costs.sched_cost.0), per_switch(costs.bpf_insns));
         metrics.push(Metric::new("sched_cost_ns_per_switch", cost, "ns", Better::Lower));
         metrics.push(Metric::new("bpf_insns_per_switch", insns, "insns", Better::Lower));
+    }
+    if costs.switches > 0 && result.scheduler.as_ref().is_some_and(BpfScheduler::follows_lines) {
+        let lines = costs.lines as f64 / costs.switches as f64;
+        metrics.push(Metric::new("lines_per_switch", lines, "lines", Better::Lower));
     }
     metrics.push(Metric::new("lock_wait_ns", costs.lock_wait.0 as f64, "ns", Better::Lower));
     metrics

@@ -4,6 +4,7 @@
 mod check;
 mod comparison;
 mod csv;
+mod document_plot;
 mod fidelity;
 mod format;
 mod goals;
@@ -40,6 +41,7 @@ pub use comparison::{
     seed_warnings,
 };
 pub use csv::{from_cell, to_csv};
+pub use document_plot::{DocumentPlot, document_plots};
 pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
 pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};

@@ -199,11 +199,11 @@ pub fn printed_text(run: &RunRecord, limit: usize) -> String {
 }
 
 /// The tables that the scheduler has left.
-pub fn scheduler_tables(run: &RunRecord) -> String {
+pub fn scheduler_tables(run: &RunRecord, wanted: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
-    for left in &run.tables {
+    for left in run.tables.iter().filter(|left| wanted(&left.name)) {
         let columns: Vec<&str> = left.columns.iter().map(String::as_str).collect();
-        let is_number = |column: usize| left.rows.iter().all(|row| row[column].parse::<i128>().is_ok());
+        let is_number = |column: usize| left.rows.iter().all(|row| row[column].parse::<f64>().is_ok());
         let right: Vec<usize> = (0..columns.len()).filter(|&column| is_number(column)).collect();
         text.push_str(&format!("\n{}: {}\n{}", left.name, left.meaning, table(&columns, &right, &left.rows)));
     }

@@ -31,9 +31,9 @@ pub(crate) struct Global {
 /// The types of a map's keys and values, where the object says them.
 #[derive(Clone, Debug)]
 pub(crate) struct MapTypes {
-    map: MapId,
+    pub(crate) map: MapId,
     key: Option<TypeId>,
-    value: Option<TypeId>,
+    pub(crate) value: Option<TypeId>,
 }
 
 /// The maps that an object declares, with their types.

@@ -41,6 +41,15 @@ impl Join<'_> {
         }
     }
 
+    /// Charges the lines that came from other CPUs since the last time.
+    #[inline(always)]
+    fn settle_lines(&mut self, mem: &mut Memory) {
+        let moved = mem.take_moved();
+        if moved > 0 {
+            self.k.charge_lines(moved);
+        }
+    }
+
     /// Charges a call of a helper, and with it what was executed before one that would do that next: once for both.
     #[inline(always)]
     fn settle_helper(&mut self, id: u32, executed: u64) {
@@ -140,12 +149,14 @@ fn no_task(pointer: u64) -> Fault {
 impl Host for Join<'_> {
     #[inline(always)]
     fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.settle_lines(vm.mem);
         self.settle_helper(id, vm.insns());
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.settle_lines(vm.mem);
         let (callee, price) = self.state.kfuncs[index as usize];
         self.k.charge_call(vm.insns() - self.charged, price);
         self.charged = vm.insns();
@@ -175,6 +186,7 @@ impl Host for Join<'_> {
     }
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.settle_lines(vm.mem);
         self.settle(vm.insns());
         let field = self.state.tasks.field(addr, size);
         match field {

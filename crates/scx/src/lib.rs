@@ -29,6 +29,7 @@ mod helpers;
 mod join;
 mod kernel_model;
 mod kfunc;
+mod lines;
 mod load;
 mod locks;
 mod masks;

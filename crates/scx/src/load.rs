@@ -181,6 +181,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
+    follow_lines(machine, &mut image, &mut mem)?;
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, (info.flags, cid_form));
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
@@ -229,6 +230,16 @@ fn linker_settings(
         settings.leave_out(&program.name);
     }
     Ok(settings)
+}
+
+/// Follows the cache lines of the object's memory where the machine prices them. The threads of a core share its cache, and
+/// a single core takes lines from nobody.
+fn follow_lines(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Result<(), LoadError> {
+    let cores = machine.cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(1);
+    if machine.line_bytes == 0 || cores == 1 {
+        return Ok(());
+    }
+    image.code.follow_lines(machine.line_bytes, cores, mem).map_err(|error| memory_error(&error))
 }
 
 /// What is written into variables while the scheduler runs, in order of time.

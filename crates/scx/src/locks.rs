@@ -86,6 +86,7 @@ impl Locks {
         let id = self.id(addr, k, mem)?;
         self.held.push(Held { at: addr.0, id, kind });
         k.lock_acquire(id);
+        mem.brought_by_lock(addr);
         Ok(())
     }
 

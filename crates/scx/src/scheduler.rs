@@ -156,6 +156,9 @@ impl BpfScheduler {
             return 0;
         }
         let begin = k.ctx().now;
+        if self.mem.follows_lines() {
+            self.mem.run_on(k.machine().cpus[k.ctx().cpu.index()].core);
+        }
         let mut join = Join { k, state: &mut self.state, charged: 0, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
@@ -181,6 +184,10 @@ impl BpfScheduler {
     #[inline(always)]
     fn end(&mut self, k: &mut Kernel, insns: u64) {
         k.charge_insns(insns);
+        let moved = self.mem.take_moved();
+        if moved > 0 {
+            k.charge_lines(moved);
+        }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
     }
 

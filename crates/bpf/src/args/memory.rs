@@ -134,6 +134,7 @@ impl<E: Env> Caller<'_, '_, E> {
         if len > 0 {
             self.freshen(addr)?;
             self.vm.mem.check_readable(at, len)?;
+            self.vm.mem.touch_all(at, len, false, self.vm.site());
         }
         self.vm.work_bytes(len)?;
         Ok(Readable { at, len })
@@ -148,6 +149,7 @@ impl<E: Env> Caller<'_, '_, E> {
         let at = GuestAddr(addr);
         if len > 0 {
             self.vm.mem.check_own(at, len)?;
+            self.vm.mem.touch_all(at, len, true, self.vm.site());
         }
         self.vm.work_bytes(len)?;
         Ok(Writable { at, len })
@@ -169,6 +171,18 @@ impl<E: Env> Caller<'_, '_, E> {
     #[inline]
     pub fn bytes(&self, of: Readable) -> Result<&[u8], Fault> {
         of.of(self.vm.mem)
+    }
+
+    /// Whether somebody wants to know what calls write.
+    pub(crate) fn follows_lines(&self) -> bool {
+        self.vm.mem.follows_lines()
+    }
+
+    /// The call has written the value of this length that a program finds at `addr`, if it finds one.
+    pub(crate) fn wrote_value(&mut self, addr: Option<GuestAddr>, len: u64) {
+        if let Some(addr) = addr {
+            self.vm.mem.touch_all(addr, len, true, self.vm.site());
+        }
     }
 
     /// The numbers of eight bytes each that an argument begins with.

@@ -7,6 +7,9 @@ use schedlab_base::did_you_mean;
 /// would make a hostile file's search endless).
 const MAX_VISITS: u32 = 100_000;
 
+/// Bytes after which a path goes no further (chosen: longer than a line of a report).
+const MAX_PATH: usize = 120;
+
 /// A place inside a type: what is there and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberAt {
@@ -121,6 +124,34 @@ impl Btf {
         self.walk(root, path, true)
     }
 
+    /// The path (`.lock`, `[2].count`) of the innermost member or element in which the byte at `offset` of a value of type
+    /// `root` lies; it ends where that is padding. The way back of [`Btf::at_path`]; of a union the first member.
+    pub fn path_to(&self, root: TypeId, offset: u64) -> String {
+        let (mut path, mut ty, mut rest) = (String::new(), root, offset);
+        while path.len() < MAX_PATH {
+            let inner = match self.resolved(ty) {
+                Kind::Array(array) => {
+                    let size = self.size_of(array.elem).filter(|size| *size > 0);
+                    size.map(|size| (format!("[{}]", rest / size), array.elem, rest / size * size))
+                }
+                _ => self.members(ty).iter().find_map(|member| {
+                    let from = u64::from(member.bit_offset / 8);
+                    let size = self.size_of(member.ty)?.max(1);
+                    let name = self.member_name(member);
+                    let step = if name.is_empty() { String::new() } else { format!(".{name}") };
+                    (from..from + size).contains(&rest).then_some((step, member.ty, from))
+                }),
+            };
+            let Some((step, inner, from)) = inner else { break };
+            path.push_str(&step);
+            (ty, rest) = (inner, rest - from);
+            if !matches!(self.resolved(ty), Kind::Struct(_) | Kind::Union(_) | Kind::Array(_)) {
+                break;
+            }
+        }
+        path
+    }
+
     fn walk(&self, root: TypeId, path: &str, mut any_index: bool) -> Result<MemberAt, String> {
         let mut at = MemberAt { ty: root, bit_offset: 0, bitfield: 0 };
         let mut rest = path;
@@ -212,6 +243,16 @@ mod tests {
         assert_eq!(btf.member(outer, "y").map(|m| m.bit_offset), Some(160));
         assert!(btf.member(outer, "z").is_none());
         assert_eq!(btf.size_of(outer), Some(32));
+    }
+
+    #[test]
+    fn places_have_paths() {
+        let (btf, outer) = sample();
+        for path in [".a[3]", ".y", ".n.y"] {
+            let at = btf.at_path(outer, path).unwrap();
+            assert_eq!(btf.path_to(outer, at.offset() + 3), path);
+        }
+        assert_eq!(btf.path_to(outer, 99), "");
     }
 
     #[test]

@@ -85,7 +85,10 @@ fn store<const N: usize, H: Host>(
     host: &mut H,
 ) -> Result<(), Fault> {
     match vm.mem.store::<N>(addr, value) {
-        Ok(Store::Done) => Ok(()),
+        Ok(Store::Done) => {
+            vm.mem.touch(addr, true, vm.at);
+            Ok(())
+        }
         Ok(Store::Kernel) => host.kernel_store(GuestAddr(addr), N as u8, value, vm),
         Err(()) => failed(vm, decoded, addr, N as u64, Access::Write),
     }
@@ -172,8 +175,12 @@ fn smod32(a: u32, b: u32) -> u32 {
 pub(super) fn one<H: Host>(vm: &mut Vm<'_>, o: &Op, regs: &mut Registers, host: &mut H) -> Result<(), Fault> {
     let (dst, src) = (regs[o.dst as usize], regs[o.src as usize]);
     macro_rules! load { ($n:literal, $extend:expr) => {{
-        match load_otherwise::<$n, H>(vm, o, src.wrapping_add(o.off as u64), host, Access::Read)? {
-            Some(value) => regs[o.dst as usize] = $extend(value),
+        let addr = src.wrapping_add(o.off as u64);
+        match load_otherwise::<$n, H>(vm, o, addr, host, Access::Read)? {
+            Some(value) => {
+                vm.mem.touch(addr, false, vm.at);
+                regs[o.dst as usize] = $extend(value);
+            }
             None => if !o.keep { regs[o.dst as usize] = 0; }
         }
         Ok(())
@@ -252,11 +259,17 @@ pub(super) fn run<H: Host>(
         macro_rules! load { ($n:literal, $extend:expr) => {{
             let addr = src!().wrapping_add(o.off as u64);
             match vm.mem.load::<$n>(addr) {
-                Some(value) => dst!() = $extend(value),
+                Some(value) => {
+                    vm.mem.touch(addr, false, (pc - 1) as u32);
+                    dst!() = $extend(value);
+                }
                 None => {
                     sync!();
                     match load_otherwise::<$n, H>(vm, o, addr, host, Access::Read)? {
-                        Some(value) => dst!() = $extend(value),
+                        Some(value) => {
+                            vm.mem.touch(addr, false, vm.at);
+                            dst!() = $extend(value);
+                        }
                         None => if !o.keep { dst!() = 0; }
                     }
                 }
@@ -266,7 +279,7 @@ pub(super) fn run<H: Host>(
             let addr = dst!().wrapping_add(o.off as u64);
             let value: u64 = $value;
             match vm.mem.store::<$n>(addr, value) {
-                Ok(Store::Done) => {}
+                Ok(Store::Done) => vm.mem.touch(addr, true, (pc - 1) as u32),
                 Ok(Store::Kernel) => { sync!(); host.kernel_store(GuestAddr(addr), $n, value, vm)?; executed = vm.insns(); }
                 Err(()) => { sync!(); failed(vm, o, addr, $n, Access::Write)?; }
             }

@@ -17,6 +17,11 @@ impl Native {
     pub(crate) fn compile(_code: &Code) -> Result<Native, NotCompiled> {
         Err(NotCompiled::OtherHost)
     }
+
+    /// Never called, since there is none.
+    pub(crate) fn follows(&self, _mem: &Memory) -> bool {
+        match *self {}
+    }
 }
 
 /// What compiled code would keep of a run.

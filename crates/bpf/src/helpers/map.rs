@@ -62,7 +62,12 @@ pub(super) fn update<E: Env>(
     caller.work(parts as u64)?;
     let key = caller.key(key)?;
     let (key, value) = (caller.bytes(key)?.to_vec(), caller.bytes(value.0)?.to_vec());
-    Ok(caller.with_maps(|maps, mem| maps.update(map.0, &key, &value, flags, cpu, mem)))
+    let updated = caller.with_maps(|maps, mem| maps.update(map.0, &key, &value, flags, cpu, mem));
+    if updated.is_ok() && caller.follows_lines() {
+        let at = caller.env.runtime().maps.value(map.0, &key, cpu);
+        caller.wrote_value(at, value.len() as u64);
+    }
+    Ok(updated)
 }
 
 /// `bpf_map_delete_elem(map, key)`. Removing an element also cancels the timers in its value.

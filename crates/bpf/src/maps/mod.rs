@@ -339,6 +339,16 @@ impl MapTable {
         }
     }
 
+    /// The value of a key as a program on `cpu` has it: its address. Nobody has looked it up.
+    pub(crate) fn value(&self, id: MapId, key: &[u8], cpu: u32) -> Option<GuestAddr> {
+        let map = self.get(id)?;
+        match &map.store {
+            Store::Array { .. } | Store::PercpuArray { .. } => map.element(index_of(key)?, cpu, self.nr_cpus),
+            Store::Hash(hash) => hash.value(hash.find(key)?, if hash.copies() > 1 { cpu } else { 0 }),
+            _ => None,
+        }
+    }
+
     /// Whether a map's values stand in a row, for [`MapTable::element`].
     #[inline]
     pub(crate) fn is_array(&self, id: MapId) -> bool {

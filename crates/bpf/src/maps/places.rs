@@ -53,6 +53,12 @@ impl MapTable {
         Some(ValuePlace { map: MapId(owner), start, key })
     }
 
+    /// The map whose value an address lies in, and where that value begins.
+    #[must_use]
+    pub fn value_around(&self, addr: GuestAddr, mem: &Memory) -> Option<(MapId, GuestAddr)> {
+        self.value_at(addr.0, mem).map(|place| (place.map, place.start))
+    }
+
     /// The value in which a kernel-owned part of this kind begins at an address.
     pub(crate) fn special_at(&self, addr: u64, kind: SpecialKind, mem: &Memory) -> Option<ValuePlace> {
         let place = self.value_at(addr, mem)?;

@@ -65,7 +65,7 @@ impl Memory {
     }
 
     /// Where pages can be mapped now: the stack, the live regions, the arena. First address and end of each.
-    fn extents(&self) -> Vec<(u64, u64)> {
+    pub(super) fn extents(&self) -> Vec<(u64, u64)> {
         let regions = self.regions.iter().map(|(start, region)| (*start, start + region.size));
         let arena = (ARENA_BASE, self.arena_end);
         [(STACK_BASE, STACK_BASE + STACK_SIZE), arena]

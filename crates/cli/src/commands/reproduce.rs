@@ -11,15 +11,17 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::sweep::sweep;
+use crate::target::Target;
 use crate::trust::strict;
 use schedlab_base::Machine;
 use schedlab_base::did_you_mean;
 use schedlab_report::{
-    Document as ResultDocument, LEAST_EFFECT, compare, reproduction_text, sensitivity_text,
+    Document as ResultDocument, LEAST_EFFECT, compare, document_plots, reproduction_text, sensitivity_text,
 };
 use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Row, Sensitivity, TableOutcome};
 use schedlab_stats::{Level, mean};
 use schedlab_trace::RunRecord;
+use std::path::{Path, PathBuf};
 
 /// The name that stands for all documents.
 const ALL: &str = "all";
@@ -33,13 +35,14 @@ pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 /// Runs everything and prints the tables.
 pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let named = Named::new().results(&args.results).resume(&args.sweep.resume);
-    named.enter(&args.host.sandbox, verbose);
+    let named = Named::new().results(&args.results).resume(&args.sweep.resume).inputs(&args.machine_files);
+    named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose);
     let limit = TimeLimit(args.host.time_limit);
     let documents = documents(args)?;
     let plan = Plan::new(&documents, args.runs.get());
     let changes = changes(args)?;
     let mut runs = plan.simulations(args.seed, args.engine, limit)?;
+    replace_machines(&mut runs, &args.machine_files)?;
     args.engine.announce(quiet);
     let own = runs.len();
     let varied: Vec<Change> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
@@ -66,9 +69,39 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
         ResultDocument { runs: records, comparisons, reproduction, sensitivity, ..ResultDocument::default() };
     let notes = [("Published beside measured".to_string(), text.clone())];
     let written = results.write(&text, &document, &notes);
+    let drawn = args.figures.as_deref().map_or(Ok(()), |folder| draw(&document.reproduction, folder));
     let strict = strict(&document, args.results.strict);
     let lost = made.failure().map_or(Ok(()), Err);
-    lost.and(ejection(&document)).and(verdict(&document.reproduction, args)).and(written).and(strict)
+    lost.and(ejection(&document))
+        .and(verdict(&document.reproduction, args))
+        .and(written)
+        .and(drawn)
+        .and(strict)
+}
+
+/// Puts the machines of these files in the place of those of the same name.
+fn replace_machines(runs: &mut [Simulation], files: &[PathBuf]) -> Result<(), Failure> {
+    for file in files {
+        let machine = machine_file::read(file)?.machine;
+        let refused = |text: String| Failure::usage(format!("--machine-file {}: {text}", file.display()));
+        let mut of_name = runs.iter_mut().filter(|run| run.machine.name == machine.name).peekable();
+        if of_name.peek().is_none() {
+            return Err(refused(format!("no run is made on a machine named '{}'", machine.name)));
+        }
+        for run in of_name {
+            let cpus = run.machine.cpu_count();
+            run.machine = machine.with_cpus(cpus).map_err(|error| refused(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pictures of `--figures`.
+fn draw(outcomes: &[DocumentOutcome], folder: &Path) -> Result<(), Failure> {
+    for plot in outcomes.iter().flat_map(document_plots) {
+        Target::new("--figures", &folder.join(format!("{}.svg", plot.name)))?.write(&plot.svg)?;
+    }
+    Ok(())
 }
 
 /// What DOCUMENT can be.

@@ -84,6 +84,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         Watch { mark: args.sched_mark.clone(), priorities, stop: deadline.stop(), ..Watch::default() };
     watch.waits = args.explain_waits;
     watch.contents = verbose;
+    watch.lines = args.profile_lines;
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
     let open = streams.open(&scenario, &simulation.machine, &mut watch)?;
@@ -92,8 +93,11 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     progress.borrow().finish();
     let document = judged(run?, &scenario.goals);
     let in_their_place = others().any(Target::is_stdout);
-    let tables =
-        if in_their_place { String::new() } else { tables(&document, Shown::of(&args.history, verbose)) };
+    let tables = if in_their_place {
+        String::new()
+    } else {
+        tables(&document, Shown { lines: args.profile_lines, ..Shown::of(&args.history, verbose) })
+    };
     let written = results.write(&tables, &document, &[]);
     let streamed = open.finish(TimeNs::ZERO + document.runs[0].duration);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
@@ -160,17 +164,19 @@ pub(crate) struct Shown {
     verbose: bool,
     /// `--latency`.
     latency: bool,
+    /// `--profile-lines`.
+    lines: bool,
 }
 
 impl Shown {
     /// Those that the command line wants.
     pub(crate) fn of(history: &HistoryArgs, verbose: bool) -> Shown {
-        Shown { verbose, latency: history.latency }
+        Shown { verbose, latency: history.latency, lines: false }
     }
 }
 
 /// The tables of one run.
-pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> String {
+pub(crate) fn tables(document: &Document, Shown { verbose, latency, lines }: Shown) -> String {
     let (run, goals) = (&document.runs[0], &document.goals);
     let mut text = run_summary(run);
     text.push('\n');
@@ -203,7 +209,9 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency }: Shown) -> 
     }
     if verbose {
         text.push_str(&format!("\n{}", task_waits_table(run)));
-        text.push_str(&scheduler_tables(run));
+        text.push_str(&scheduler_tables(run, |_| true));
+    } else if lines {
+        text.push_str(&scheduler_tables(run, |name| name.starts_with("lines")));
     }
     let printed = printed_text(run, if verbose { usize::MAX } else { 0 });
     if !printed.is_empty() {

@@ -133,7 +133,7 @@ pub(super) fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
     Some(Step::Blocked)
 }
 
-/// Holds an object's lock for `span` of the task's time: waits until it is free,
+/// Holds an object's lock for `span` of the task's time: waits until it is free, which those who spin on it make longer,
 /// and pays for `lines` cache lines when another CPU used the object last.
 pub(super) fn hold<S: SchedExt>(
     sim: &mut Sim<S>,
@@ -146,7 +146,8 @@ pub(super) fn hold<S: SchedExt>(
     let (local, moved) = (costs.lock, costs.lock + costs.lock_transfer * lines);
     let lock = lock(&mut sim.exec.objects);
     let grant = lock.acquire(now, event, cpu);
-    let end = grant.at + if grant.transfer { moved } else { local } + span;
+    let spun = if grant.at > now { costs.lock_spinner * grant.spinners } else { DurationNs::ZERO };
+    let end = grant.at + spun + if grant.transfer { moved } else { local } + span;
     lock.release(end);
     sim.charge_task(end - now);
 }

@@ -17,6 +17,10 @@ const PIPE_LINES: u64 = 4;
 const QUEUE_LINES: u64 = 4;
 const UNIX_LINES: u64 = 6;
 const TCP_LINES: u64 = 10;
+/// Cache lines of the loopback device that a packet writes: its queue's lock, its sender's lock with the owner, its
+/// reference count, its counters of packets and bytes (Linux 2.4: `dev_queue_xmit()` and `netif_rx()` in net/core/dev.c,
+/// `loopback_xmit()` in drivers/net/loopback.c).
+const DEVICE_LINES: u64 = 4;
 
 /// What a transfer costs besides the system call and copying.
 pub(super) fn cost<S: SchedExt>(sim: &Sim<S>, channel: ChannelId) -> DurationNs {
@@ -98,6 +102,7 @@ fn send<S: SchedExt>(
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
     let left = hold_to_copy(sim, task, (channel, bytes));
+    pass_device(sim, channel);
     let moved = sim.exec.objects.channels[channel.index()].put(left);
     sim.exec.objects.written[channel.index()] = sim.k.ctx().now;
     state(sim, task).moved += moved.bytes;
@@ -135,6 +140,15 @@ fn wake_channel<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved)
         in_soft_interrupt(sim, |sim| wake_ends(sim, channel, moved));
     } else {
         wake_ends(sim, channel, moved);
+    }
+}
+
+/// A packet over loopback passes the device, which has one lock for all CPUs in kernels that price it.
+fn pass_device<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId) {
+    let span = sim.k.machine().costs.loopback;
+    let kind = sim.exec.objects.channels[channel.index()].kind;
+    if span > DurationNs::ZERO && matches!(kind, ChannelKind::Tcp | ChannelKind::Udp) {
+        hold(sim, span, DEVICE_LINES, |objects| &mut objects.loopback);
     }
 }
 

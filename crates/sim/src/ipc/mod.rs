@@ -15,12 +15,15 @@ pub(crate) use message::{MessageQueue, Sent};
 pub(crate) use poll::PollSet;
 pub(crate) use sync::{Barrier, Cond, Disk, Listener, Mutex, PiMutex, Semaphore};
 
+use crate::state::lock::Timeline;
 use schedlab_base::TimeNs;
 use schedlab_workload::{ChannelId, ChannelKind, Scenario, Watched};
 
 /// The objects of a run, by their ids in the scenario.
 #[derive(Debug)]
 pub(crate) struct Objects {
+    /// The lock of the loopback device, through which all packets go.
+    pub(crate) loopback: Timeline,
     /// Those that are message queues lie unused.
     pub(crate) channels: Vec<Channel>,
     /// By channel: the message queue, if it is one.
@@ -47,6 +50,7 @@ impl Objects {
         let numbered = || scenario.channels.iter().zip(0..);
         let lengths = scenario.message_lengths();
         Objects {
+            loopback: Timeline::default(),
             channels: numbered()
                 .map(|(spec, at)| Channel::new(spec, polled(Watched::Channel(ChannelId(at)))))
                 .collect(),

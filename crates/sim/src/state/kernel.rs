@@ -66,6 +66,8 @@ pub struct CostTotals {
     pub bpf_insns: u64,
     /// Time spent waiting for locks (part of `sched_cost`).
     pub lock_wait: DurationNs,
+    /// Cache lines of the scheduler's memory that came from another CPU.
+    pub lines: u64,
     /// Context switches.
     pub switches: u64,
 }
@@ -417,6 +419,15 @@ impl Kernel {
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
         self.charge(DurationNs(ps / 1000) + cost);
+    }
+
+    /// Charges `count` cache lines of the scheduler's memory that another CPU had written.
+    #[cold]
+    pub fn charge_lines(&mut self, count: u64) {
+        if !self.setup {
+            self.totals.lines += count;
+            self.charge(self.machine.costs.line_transfer * count);
+        }
     }
 
     /// Makes a lock with a timeline.

@@ -241,8 +241,13 @@ impl Asm {
         self.encode(Form::new(Width::W64, &[0x3b]), register as u8, mem.into());
     }
 
+    /// `register += memory`.
+    pub(super) fn add_mem(&mut self, register: X, mem: Mem) {
+        self.encode(Form::new(Width::W64, &[0x03]), register as u8, mem.into());
+    }
+
     /// Flags of `place & register`.
-    pub(super) fn test(&mut self, width: Width, place: X, with: X) {
+    pub(super) fn test(&mut self, width: Width, place: impl Into<Place>, with: X) {
         self.encode(Form::new(width, &[0x85]), with as u8, place.into());
     }
 

@@ -14,10 +14,12 @@ use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
 use super::live::{ARGUMENTS, Live, Set};
 use super::plan::Plan;
 use super::stubs::{CallStub, Stubs, behind, run, span, stubs};
-use super::{CPU_NUMBER, FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement};
+use super::{
+    CPU_NUMBER, FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement, lines,
+};
 use crate::code::{ArrayPlace, Arrays, Code, Op, OpCode, Reg};
 use crate::engine::{KEEPS_PAGES, MAY_GOTO_LIMIT, Vm};
-use crate::memory::{FRAME_SIZE, Memory, PAGE_COUNT, PAGE_SIZE};
+use crate::memory::{FRAME_SIZE, Memory, NO_LINES, PAGE_COUNT, PAGE_SIZE};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
@@ -33,7 +35,7 @@ const FRAME_POINTER: X = X::Rbp;
 /// Addresses, and whatever an operation needs.
 pub(super) const TEMP: X = X::R10;
 /// Whatever an operation needs.
-const TEMP2: X = X::R11;
+pub(super) const TEMP2: X = X::R11;
 
 /// The permission byte of page `n` lies this far before the `n`th byte of the memory.
 const PERMS_BEFORE: i32 = displacement(PAGE_COUNT);
@@ -53,7 +55,7 @@ pub(super) struct Emitted {
 }
 
 /// Code that stands behind a function's straight path.
-enum Rare {
+pub(super) enum Rare {
     /// An operation that the host does; `back` is behind it.
     Step { from: Label, pc: usize, back: Label },
     /// The copy of a stretch from its first lead on, in which all accesses are checked alone.
@@ -64,10 +66,12 @@ enum Rare {
     Null { from: Label, back: Label },
     /// A block for which too few instructions are left.
     Spent { from: Label, pc: usize, count: i32 },
+    /// An access whose line the running CPU lacks, or must take from others.
+    Line { from: Label, pc: usize, write: bool, back: Label },
 }
 
-struct Emitter<'a> {
-    asm: Asm,
+pub(super) struct Emitter<'a> {
+    pub(super) asm: Asm,
     ops: &'a [Op],
     arrays: Option<&'a Arrays>,
     /// By operation.
@@ -76,14 +80,16 @@ struct Emitter<'a> {
     leaders: Vec<bool>,
     /// By operation: whether a stretch of code begins there that is entered nowhere else.
     heads: Vec<bool>,
-    plan: Plan,
+    pub(super) plan: Plan,
+    /// Binary logarithm of a line's bytes, where lines are followed.
+    pub(super) line_shift: u8,
     /// By operation: the label of the copy of a lead.
     copies: BTreeMap<usize, Label>,
     /// A copy is being emitted.
     copying: bool,
     live: Live,
-    stubs: Stubs,
-    rare: Vec<Rare>,
+    pub(super) stubs: Stubs,
+    pub(super) rare: Vec<Rare>,
     /// By register: its value, where the block has set it to a number. Variables are addressed so.
     constants: [Option<u64>; REGS.len()],
 }
@@ -95,7 +101,7 @@ struct Emitter<'a> {
 pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let ops = &code.ops[..];
     let mut asm = Asm::new(most);
-    let stubs = stubs(&mut asm);
+    let stubs = stubs(&mut asm, code.line_shift != NO_LINES);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let heads = heads(code);
     let leaders = leaders(code, &heads);
@@ -106,6 +112,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         labels,
         after: after(&leaders)?,
         plan: Plan::new(code, &heads),
+        line_shift: code.line_shift,
         leaders,
         heads,
         copies: BTreeMap::new(),
@@ -226,6 +233,9 @@ impl Emitter<'_> {
         asm.store(8, span(offset_of!(Span, stack)), X::Rsp);
         asm.load(8, false, FRAME_POINTER, span(offset_of!(Span, frame_pointer)));
         asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
+        if self.line_shift != NO_LINES {
+            lines::enter(asm);
+        }
         for register in [0].into_iter().chain(KEPT).filter(|register| calls || live >> register & 1 != 0) {
             asm.mov_imm(REGS[register], 0);
         }
@@ -298,6 +308,7 @@ impl Emitter<'_> {
                 self.asm.bind(from);
                 self.interpret_from(pc, count);
             }
+            Rare::Line { from, pc, write, back } => self.line_elsewhere(from, pc, write, back),
         }
     }
 
@@ -309,7 +320,7 @@ impl Emitter<'_> {
     }
 
     /// Puts the operation's index where the host's functions find it.
-    fn name_operation(&mut self, pc: usize) {
+    pub(super) fn name_operation(&mut self, pc: usize) {
         let index: i32 = self.asm.narrow(pc);
         self.asm.store_imm(4, run(offset_of!(Vm<'static>, at)), index);
     }

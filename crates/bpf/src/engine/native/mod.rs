@@ -7,6 +7,7 @@
 
 mod asm;
 mod emit;
+mod lines;
 mod live;
 mod plan;
 mod stubs;
@@ -17,7 +18,8 @@ use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
 use crate::limits::MACHINE_CODE_BYTES;
-use crate::memory::{MAX_FRAMES, Memory};
+use crate::memory::{MAX_FRAMES, Memory, View};
+use lines::LineMissed;
 use memmap2::Mmap;
 use std::any::Any;
 use std::mem::{self, MaybeUninit, offset_of, size_of};
@@ -81,6 +83,8 @@ pub(crate) struct Native {
     entries: Vec<u32>,
     /// For each operation, how many follow it in its block: they are counted already when it runs.
     after: Vec<u32>,
+    /// As [`Code`] had it when this was made.
+    line_shift: u8,
 }
 
 /// What a call of the host returns, in two registers.
@@ -120,6 +124,7 @@ struct CallOuts {
     hot_helpers: [HostCall; HOT_HELPERS.len()],
     kfunc: HostCall,
     interpret: CallOut,
+    line: LineMissed,
 }
 
 /// Why a run ended before its exit.
@@ -154,6 +159,8 @@ pub(super) struct Span {
     /// Room for the registers, while the host has control: those that were saved on the way to it.
     regs: *mut u64,
     stopped: Option<Stopped>,
+    /// Who has which line, for code that asks.
+    lines: View,
 }
 
 impl Span {
@@ -191,11 +198,13 @@ impl Span {
                     ],
                     kfunc: kfunc::<H>,
                     interpret: rest::<H>,
+                    line: lines::missed,
                 }
             },
             host: (host as *mut H).cast(),
             regs: regs.as_mut_ptr().cast(),
             stopped: None,
+            lines: View { words: 0, others: 0, own: 0 },
         }
     }
 }
@@ -218,6 +227,7 @@ impl Default for Span {
             host,
             regs,
             stopped: None,
+            lines: View { words: 0, others: 0, own: 0 },
         }
     }
 }
@@ -241,7 +251,14 @@ impl Native {
     fn within(code: &Code, most: usize) -> Result<Native, NotCompiled> {
         let emitted = emit::compile(code, most).map_err(|TooLong| NotCompiled::TooLong)?;
         let text = Text::new(&emitted.bytes).map_err(|error| NotCompiled::Forbidden(error.to_string()))?;
-        Ok(Native { text, entries: emitted.entries, after: emitted.after })
+        let line_shift = code.line_shift;
+        Ok(Native { text, entries: emitted.entries, after: emitted.after, line_shift })
+    }
+
+    /// Whether it follows lines as this memory does.
+    #[inline(always)]
+    pub(crate) fn follows(&self, mem: &Memory) -> bool {
+        self.line_shift == mem.line_shift()
     }
 }
 

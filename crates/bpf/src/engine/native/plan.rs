@@ -11,7 +11,7 @@
 
 use super::LOOKUP;
 use crate::code::{Code, Op, OpCode};
-use crate::memory::{FRAME_SIZE, PAGE_SIZE};
+use crate::memory::{FRAME_SIZE, NO_LINES, PAGE_SIZE};
 use std::collections::BTreeMap;
 
 /// Accesses whose distance from their origin lies in the same so many bytes are checked together. Chosen: what mostly lies in
@@ -50,6 +50,9 @@ pub(super) struct Group {
 /// The checks of all operations.
 pub(super) struct Plan {
     checks: Vec<Check>,
+    /// By operation: the running CPU has the line of its access for certain. It lies in the own frame, or an earlier access
+    /// of the stretch has had the same place, and has written it if this one does.
+    has_line: Vec<bool>,
     /// By operation that calls `bpf_map_lookup_elem()` for a known map with a key in the function's own frame.
     lookups: BTreeMap<usize, Lookup>,
 }
@@ -66,7 +69,8 @@ pub(super) struct Lookup {
 impl Plan {
     /// Those of an image; `heads` are the operations at which stretches begin.
     pub(super) fn new(code: &Code, heads: &[bool]) -> Plan {
-        let mut plan = Plan { checks: vec![Check::Single; code.ops.len()], lookups: BTreeMap::new() };
+        let (count, lookups) = (code.ops.len(), BTreeMap::new());
+        let mut plan = Plan { checks: vec![Check::Single; count], has_line: vec![false; count], lookups };
         let mut stretch = Stretch::default();
         for (pc, op) in code.ops.iter().enumerate() {
             if heads[pc] {
@@ -74,8 +78,20 @@ impl Plan {
             }
             if let Some(access) = stretch.access(pc, op) {
                 match access {
-                    Found::OwnFrame => plan.checks[pc] = Check::Done,
-                    Found::By(place, access) => stretch.groups.entry(place).or_default().push(access),
+                    Found::OwnFrame => {
+                        plan.checks[pc] = Check::Done;
+                        plan.has_line[pc] = true;
+                    }
+                    Found::By(place, access) => {
+                        let before = stretch.groups.entry(place).or_default();
+                        // Where the address is known the line is.
+                        let shift = if place.0 == Origin::Number { code.line_shift } else { 0 };
+                        let same = |earlier: &Access| {
+                            earlier.at >> shift == access.at >> shift && (earlier.writes || !access.writes)
+                        };
+                        plan.has_line[pc] = code.line_shift != NO_LINES && before.iter().any(same);
+                        before.push(access);
+                    }
                 }
             }
             if let Some(lookup) = stretch.lookup(op) {
@@ -95,6 +111,11 @@ impl Plan {
     /// How operation `pc` is checked.
     pub(super) fn check(&self, pc: usize) -> Check {
         self.checks[pc]
+    }
+
+    /// Whether the running CPU certainly has the line of operation `pc`'s access.
+    pub(super) fn has_line(&self, pc: usize) -> bool {
+        self.has_line[pc]
     }
 
     /// Forms the groups of a stretch that ends before operation `end`.

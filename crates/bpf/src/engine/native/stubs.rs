@@ -2,7 +2,7 @@
 
 use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
 use super::emit::{MEMORY, REGS, RUN, TEMP};
-use super::{CallOuts, HOT_HELPERS, HostCall, Span, displacement};
+use super::{CallOuts, HOT_HELPERS, HostCall, Span, displacement, lines};
 use crate::engine::Vm;
 use std::mem::offset_of;
 
@@ -17,6 +17,8 @@ pub(super) struct Stubs {
     pub(super) hot_helpers: [CallStub; HOT_HELPERS.len()],
     /// Interprets the rest of the function, then returns from it.
     pub(super) interpret: Label,
+    /// Tell that a line is not here, for a load and for a store; nothing where nobody follows lines.
+    pub(super) lines: Option<[Label; 2]>,
 }
 
 /// Two ways to call the host.
@@ -59,7 +61,7 @@ fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
 }
 
 /// Calls a host's function, a member of [`CallOuts`].
-fn call_out(asm: &mut Asm, function: usize) {
+pub(super) fn call_out(asm: &mut Asm, function: usize) {
     asm.load(8, false, TEMP, span(offset_of!(Span, outs)));
     asm.call_indirect(behind(TEMP, function));
 }
@@ -88,7 +90,7 @@ fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Lab
 }
 
 /// The code that all functions share.
-pub(super) fn stubs(asm: &mut Asm) -> Stubs {
+pub(super) fn stubs(asm: &mut Asm, follows_lines: bool) -> Stubs {
     // Something stopped the run: all of the program's frames end, and its way in goes on behind its call.
     let stopped = asm.here();
     asm.load(8, false, X::Rsp, span(offset_of!(Span, stack)));
@@ -135,5 +137,6 @@ pub(super) fn stubs(asm: &mut Asm) -> Stubs {
     restore(asm, 0..=9);
     asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
     asm.ret();
-    Stubs { step, helper, kfunc, hot_helpers, interpret }
+    let lines = follows_lines.then(|| [false, true].map(|write| lines::stub(asm, write)));
+    Stubs { step, helper, kfunc, hot_helpers, interpret, lines }
 }

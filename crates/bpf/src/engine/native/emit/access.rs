@@ -60,13 +60,12 @@ impl Emitter<'_> {
                 if let Check::Lead(group) = planned {
                     self.check_group(pc, base, group);
                 }
-                body(
-                    self,
-                    match constant {
-                        Some(address) => Mem { base: MEMORY, index: None, disp: address },
-                        None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
-                    },
-                );
+                let place = match constant {
+                    Some(address) => Mem { base: MEMORY, index: None, disp: address },
+                    None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
+                };
+                self.touch(pc, place, need);
+                body(self, place);
                 return None;
             }
         }
@@ -79,7 +78,9 @@ impl Emitter<'_> {
                 asm.test_byte(perms, perm.bits());
                 asm.jump_if(If::Equal, slow);
             }
-            body(self, Mem { base: MEMORY, index: None, disp: address });
+            let place = Mem { base: MEMORY, index: None, disp: address };
+            self.touch(pc, place, need);
+            body(self, place);
             self.asm.bind(back);
             return Some((slow, back));
         }
@@ -98,7 +99,9 @@ impl Emitter<'_> {
             asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
             asm.jump_if(If::Equal, slow);
         }
-        body(self, Mem { base: MEMORY, index: Some(x(base)), disp: off });
+        let place = Mem { base: MEMORY, index: Some(x(base)), disp: off };
+        self.touch(pc, place, need);
+        body(self, place);
         self.asm.bind(back);
         Some((slow, back))
     }
