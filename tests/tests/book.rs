@@ -180,6 +180,17 @@ fn every_page_is_in_the_table_of_contents() {
 }
 
 #[test]
+fn every_picture_of_the_book_is_there() {
+    for page in files(&root().join("docs"), &["md"]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let picture = page.parent().unwrap().join(link);
+            assert!(!link.ends_with(".svg") || picture.is_file(), "{} lacks {link}", page.display());
+        }
+    }
+}
+
+#[test]
 fn the_comparison_finds_what_is_wrong() {
     let output =
         "CPUs  scheduler   mean  change\n----  ---------  -----  ------\n   2  o1         100.5  +8.9%\n";
