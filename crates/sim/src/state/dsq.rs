@@ -3,8 +3,8 @@
 use crate::flags::{SCX_DSQ_BYPASS, SCX_DSQ_GLOBAL, SCX_DSQ_LOCAL};
 use crate::state::cpu::Cpu;
 use crate::state::lock::Timeline;
+use crate::state::order::Order;
 use schedlab_base::{CpuId, DsqId, TaskId};
-use std::collections::VecDeque;
 
 /// A queue's place in the kernel's table: local queues first (by CPU), then
 /// global ones (by node), bypass queues (by CPU), then user queues.
@@ -26,7 +26,7 @@ pub(crate) struct Dsq {
     /// Open iterators on it.
     pub(crate) cursors: u32,
     /// Order of the vtime-ordered tasks, empty for a FIFO.
-    pub(crate) priq: VecDeque<(u64, TaskId)>,
+    pub(crate) order: Order,
     pub(crate) lock: Timeline,
 }
 
@@ -38,7 +38,7 @@ impl Dsq {
             seq: 0,
             head: None,
             tail: None,
-            priq: VecDeque::new(),
+            order: Order::default(),
             local,
             cursors: 0,
             lock: Timeline::default(),

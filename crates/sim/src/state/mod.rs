@@ -7,6 +7,7 @@ pub(crate) mod kernel;
 pub(crate) mod lock;
 pub(crate) mod ops;
 pub(crate) mod processor;
+pub(crate) mod order;
 pub(crate) mod rq;
 pub(crate) mod scx;
 pub(crate) mod task;

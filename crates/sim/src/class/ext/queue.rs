@@ -7,6 +7,7 @@ use crate::flags::*;
 use crate::state::dsq::{Dsq, DsqIx};
 use crate::state::kernel::Deferred;
 use crate::state::ops::OpKind;
+use crate::state::order::{Place, seq_before};
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
@@ -31,20 +32,14 @@ impl Task {
 }
 
 impl Dsq {
-    /// Inserts in vtime order, behind equals; returns who is before it.
-    #[inline]
-    fn insert_by_vtime(&mut self, vtime: u64, task: TaskId) -> Option<TaskId> {
-        let at = self.priq.partition_point(|&(other, _)| !vtime_before(vtime, other));
-        let before = at.checked_sub(1).map(|before| self.priq[before].1);
-        self.priq.insert(at, (vtime, task));
-        before
-    }
-
     /// Where a task of these flags goes: who is before it.
     #[inline]
     fn place_for(&mut self, task: TaskId, vtime: u64, flags: u64) -> Option<TaskId> {
         match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
-            _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => self.insert_by_vtime(vtime, task),
+            _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => {
+                let seq = self.seq.wrapping_add(1);
+                self.order.insert(Place { vtime, seq, task })
+            }
             0 => self.tail,
             _ => None,
         }
@@ -69,12 +64,9 @@ impl Dsq {
         scx.dsq = Some(ix);
     }
 
-    /// Takes a task off the list, and off the order where it is in that.
+    /// Takes a task off the list.
     #[inline]
-    fn unlink(&mut self, tasks: &mut TaskTable<Box<Task>>, task: TaskId, links: Links, on_priq: bool) {
-        if on_priq {
-            self.remove_priq(task);
-        }
+    fn unlink(&mut self, tasks: &mut TaskTable<Box<Task>>, links: Links) {
         match links.prev {
             Some(prev) => tasks.living_mut(prev).scx.dsq_next = links.next,
             None => self.head = links.next,
@@ -86,16 +78,6 @@ impl Dsq {
         assert!(self.nr > 0, "a queue with a linked task is not empty");
         self.nr -= 1;
     }
-
-    #[inline]
-    fn remove_priq(&mut self, task: TaskId) {
-        if self.priq.front().is_some_and(|&(_, first)| first == task) {
-            self.priq.pop_front();
-            return;
-        }
-        let at = self.priq.iter().position(|&(_, other)| other == task);
-        self.priq.remove(at.expect("a linked task is in the order"));
-    }
 }
 
 /// A task's neighbours on a queue.
@@ -103,15 +85,6 @@ impl Dsq {
 struct Links {
     prev: Option<TaskId>,
     next: Option<TaskId>,
-}
-
-/// `a` before `b` on a wrapping scale (`time_before64()`).
-pub(crate) fn vtime_before(a: u64, b: u64) -> bool {
-    (a.wrapping_sub(b) as i64) < 0
-}
-
-fn seq_before(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) < 0
 }
 
 /// What an insertion carries besides task and queue.
@@ -223,7 +196,7 @@ impl Kernel {
     #[inline]
     fn vet_order(&mut self, ix: DsqIx, flags: u64) -> u64 {
         let (dsq, by_vtime) = (self.dsq(ix), flags & SCX_ENQ_DSQ_PRIQ != 0);
-        let mixed = dsq.head.is_some() && dsq.priq.is_empty() == by_vtime;
+        let mixed = dsq.head.is_some() && dsq.order.is_empty() == by_vtime;
         if mixed || by_vtime && dsq.id.0 & SCX_DSQ_FLAG_BUILTIN != 0 {
             return self.refuse_order(ix, flags);
         }
@@ -239,7 +212,7 @@ impl Kernel {
             flags &= !SCX_ENQ_DSQ_PRIQ;
         }
         let (dsq, by_vtime) = (self.dsq(ix), flags & SCX_ENQ_DSQ_PRIQ != 0);
-        if dsq.head.is_some() && dsq.priq.is_empty() == by_vtime {
+        if dsq.head.is_some() && dsq.order.is_empty() == by_vtime {
             let kind = if by_vtime { "FIFO" } else { "PRIQ" };
             self.error(ExitKind::Error, format!("DSQ ID {id:#018x} already had {kind}-enqueued tasks"));
         }
@@ -292,9 +265,13 @@ impl Kernel {
         let ix = scx.dsq.take().expect("the task is on a queue");
         let links = Links { prev: scx.dsq_prev.take(), next: scx.dsq_next.take() };
         let (on_priq, immed) = (std::mem::take(&mut scx.on_priq), scx.flags & SCX_TASK_IMMED != 0);
+        let place = Place { vtime: scx.dsq_vtime, seq: scx.dsq_seq, task };
         let dsq = &mut self.dsqs[ix.0 as usize];
+        if on_priq {
+            dsq.order.remove(place);
+        }
         let (local, cursors) = (dsq.local, dsq.cursors);
-        dsq.unlink(&mut self.tasks, task, links, on_priq);
+        dsq.unlink(&mut self.tasks, links);
         if cursors > 0 {
             self.step_cursors_back(ix, task, (links.prev, links.next));
         }
