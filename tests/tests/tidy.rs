@@ -47,6 +47,23 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The rooms of `sim`, lowest first: a file names its own and those below it.
+const SIM_ROOMS: &[&str] = &["event", "ipc", "state", "core", "class", "exec", "check", "run"];
+
+/// What `state` holds for rooms above it: data that they define and that only they look into. The list may only shrink.
+const HELD: &[&str] = &[
+    "class::ext::dump",
+    "class::fair",
+    "class::server",
+    "check::StreamChecker",
+    "check::Watch",
+    "core::wake_list",
+    "exec::Executor",
+    "exec::TaskExec",
+    "exec::sleepers",
+    "exec::UserMemory",
+];
+
 /// Rooms where a run must be a function of its inputs alone.
 const DETERMINISTIC: &[&str] = &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "reproduction"];
 
@@ -118,6 +135,35 @@ fn dependencies_point_one_way() {
             for name in table.keys().filter_map(|name| name.strip_prefix("schedlab-")) {
                 if !allowed.contains(&name) {
                     findings.push(format!("crates/{room}/Cargo.toml: {room} must not depend on {name}"));
+                }
+            }
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn rooms_of_the_simulator_point_down() {
+    let rank = |room: &str| SIM_ROOMS.iter().position(|other| *other == room);
+    let mut findings = Vec::new();
+    for path in rust_files("crates/sim/src") {
+        let shown = shown(&path);
+        let mut parts = shown.trim_start_matches("crates/sim/src/").split('/');
+        let (room, file) = (parts.next().unwrap_or_default(), parts.next());
+        let Some(here) = rank(room).filter(|_| file.is_some()) else {
+            if file.is_some() || !["lib.rs", "flags.rs"].contains(&room) {
+                findings.push(format!("{shown}: not in a room of the simulator"));
+            }
+            continue;
+        };
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in production(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            for named in code.split("crate::").skip(1) {
+                let other = named.split(|c: char| c != '_' && !c.is_alphanumeric()).next().unwrap_or("");
+                let held = room == "state" && HELD.iter().any(|held| named.starts_with(held));
+                if rank(other).is_some_and(|other| other > here) && !held {
+                    findings.push(format!("{shown}:{}: {room} is below {other}", number + 1));
                 }
             }
         }

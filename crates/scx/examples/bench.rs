@@ -5,7 +5,7 @@
 //! so that its peak memory is its own, and ends after a limit of CPU time; it is then shown as not finished.
 //!
 //! `--seconds N` simulates N seconds (0.1 is a number too), `--limit N` allows a cell N seconds of CPU time (60), `--size N` takes the N-th
-//! machine only (0 is the smallest), `--set NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter,
+//! machine only (0 is the smallest), `--cpus N`, `--tasks N` and `--sleep MICROSECONDS` with `--cell 1` take other sizes in its place, `--set NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter,
 //! `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is the kernel's fair class.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
@@ -49,6 +49,10 @@ struct Options {
     size: Option<usize>,
     cell: bool,
     hashes: bool,
+    cpus: Option<usize>,
+    tasks: Option<usize>,
+    /// In microseconds.
+    sleep: usize,
     load: LoadOptions,
 }
 
@@ -62,6 +66,9 @@ fn options(args: &[String]) -> Result<Options, String> {
         size: None,
         cell: false,
         hashes: false,
+        cpus: None,
+        tasks: None,
+        sleep: 300,
         load,
     };
     let mut args = args.iter();
@@ -78,6 +85,9 @@ fn options(args: &[String]) -> Result<Options, String> {
             "--limit" => options.limit = seconds()?,
             "--size" => options.size = Some(number()?).filter(|size| *size < SIZES.len()),
             "--interpret" => options.load.interpret = number()? != 0,
+            "--cpus" => options.cpus = Some(number()?),
+            "--tasks" => options.tasks = Some(number()?),
+            "--sleep" => options.sleep = number()?,
             "--hashes" => options.hashes = number()? != 0,
             CELL => options.cell = number()? != 0,
             "--set" => {
@@ -87,7 +97,7 @@ fn options(args: &[String]) -> Result<Options, String> {
             }
             _ => {
                 return Err(format!(
-                    "{arg}: there are --seconds, --limit, --size, --set, --interpret, --hashes"
+                    "{arg}: there are --seconds, --limit, --size, --cpus, --tasks, --sleep, --set, --interpret, --hashes"
                 ));
             }
         }
@@ -111,6 +121,7 @@ fn name_of(path: &str) -> String {
 
 /// Measures one cell in this process and prints its row.
 fn measure(path: &str, (cpus, tasks): (usize, usize), options: &Options) -> Result<(), String> {
+    let (cpus, tasks) = (options.cpus.unwrap_or(cpus), options.tasks.unwrap_or(tasks));
     let machine = Machine::uniform("bench", cpus);
     let class = if path == "eevdf" {
         Class::Fair
@@ -120,7 +131,8 @@ fn measure(path: &str, (cpus, tasks): (usize, usize), options: &Options) -> Resu
         Class::Ext(loaded.map_err(|error| error.to_string())?)
     };
     let seconds = options.seconds;
-    let spec = format!("periodic:tasks={tasks},run=100us,sleep=300us,ttime={}us", (seconds * 1e6) as u64);
+    let (sleep, length) = (options.sleep, (seconds * 1e6) as u64);
+    let spec = format!("periodic:tasks={tasks},run=100us,sleep={sleep}us,ttime={length}us");
     let scenario = catalog::build(&spec, 1).map_err(|error| error.to_string())?;
     let before = cpu_seconds("self");
     let result = run(&Config::new(machine, 1), &scenario, class).map_err(|error| error.to_string())?;

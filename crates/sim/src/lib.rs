@@ -22,13 +22,13 @@ mod ipc;
 mod run;
 mod state;
 
+pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;
 pub use ipc::{Descriptors, File};
-pub use run::{Change, Class, Config, Remainder, RunResult, SimError, run};
+pub use run::{Class, Config, Remainder, RunResult, SimError, run};
 pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
-pub use state::kernel::{Context, CostTotals, Interrupt, Kernel, UPTIME};
-pub use state::lock::{SimLockId, TimerId};
+pub use state::kernel::{Change, Context, CostTotals, Interrupt, Kernel, UPTIME};
 pub use state::ops::{
     OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
 };

@@ -14,7 +14,6 @@
 //!
 //! Not checked: fairness, latencies, and anything about policies.
 
-pub(crate) mod starvation;
 mod state;
 mod stream;
 

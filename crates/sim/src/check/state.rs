@@ -1,8 +1,8 @@
 //! The checker of the kernel's state between two events.
 
 use crate::Kernel;
-use crate::core::sim::Sim;
 use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
 use crate::state::task::{OpsState, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use std::collections::BTreeMap;

@@ -9,9 +9,9 @@
 //! cost no event.
 
 use crate::Kernel;
-use crate::core::sim::Sim;
 use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 

@@ -1,9 +1,9 @@
 //! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
 
 use super::wake_list::QueuedWakeup;
-use crate::core::sim::{Sim, WakeFlags};
 use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, Policy, TaskId};
 use schedlab_trace::{EventKind, TaskState};
@@ -572,26 +572,6 @@ impl<S: SchedExt> Sim<S> {
             SchedClass::Ext => self.ext_yield(cpu, task),
         }
         self.k.rq_unlock(cpu);
-        self.schedule(cpu);
-    }
-
-    /// `do_exit()` of the current task, up to its last `schedule()`.
-    #[inline(never)]
-    pub(crate) fn exit_current(&mut self, cpu: CpuId, task: TaskId) {
-        let cost = self.k.machine.costs.exit;
-        self.charge_task(cost);
-        let entry = self.k.task_mut(task);
-        entry.set_flags(entry.flags | PF_EXITING);
-        if self.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
-            let tgid = self.k.task(task).tgid;
-            let lives = |other: &&crate::state::task::Task| other.tgid == tgid && !other.is_exiting();
-            let group_dead = !self.k.live_tasks().any(|other| lives(&other));
-            let point = TracePoint::SchedProcessExit { task, group_dead };
-            self.trace(TracePointKind::SchedProcessExit, || point);
-        }
-        self.k.emit(EventKind::Exit { task });
-        crate::exec::exited(self, cpu, task);
-        self.k.task_mut(task).set_state(RunState::Dead);
         self.schedule(cpu);
     }
 

@@ -1,8 +1,8 @@
 //! Wakeups that the CPU completes where the task is to run (`ttwu_queue_wakelist()`): the waker only sends an interrupt.
 
-use super::sim::Sim;
 use crate::Kernel;
 use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
 use schedlab_base::{CpuId, TaskId};
 
 /// A task on its way to a CPU (`TASK_WAKING`).
@@ -28,7 +28,7 @@ impl Kernel {
     pub(crate) fn queue_wakeup(&mut self, cpu: CpuId, wakeup: QueuedWakeup) {
         self.charge(self.machine.costs.wakeup_queued);
         self.task_mut(wakeup.task).waking = true;
-        self.exec_pending += 1;
+        self.pending_wakeups += 1;
         self.cpu_mut(cpu).wake_list.push_back(wakeup);
         self.send_ipi(cpu);
     }
@@ -38,7 +38,7 @@ impl<S: SchedExt> Sim<S> {
     /// `sched_ttwu_pending()`: the interrupted CPU activates what others have woken for it.
     pub(crate) fn take_wake_list(&mut self, cpu: CpuId) {
         while let Some(QueuedWakeup { task, enq_flags, waker }) = self.k.cpu_mut(cpu).wake_list.pop_front() {
-            self.k.exec_pending -= 1;
+            self.k.pending_wakeups -= 1;
             self.k.task_mut(task).waking = false;
             let costs = &self.k.machine.costs;
             self.k.charge((costs.wakeup + costs.fair_wakeup).saturating_sub(costs.wakeup_queued));

@@ -1,12 +1,12 @@
-//! What is pending, ordered by time and, of one instant, by where it comes from ([`Event::source`]).
+//! Simulated time: the timelines of locks ([`lock`]), and what is pending, ordered by time and, of one instant, by where it comes from ([`Event::source`]).
 //!
 //! What a CPU waits for has fixed entries, one of each kind, which are moved when it changes: nothing stale is left behind.
 //! Timeouts of tasks, timers of programs and what comes from outside take an entry while they are pending.
 
+pub(crate) mod lock;
 mod wheel;
 
-use crate::exec;
-use schedlab_base::{CpuId, TimeNs};
+use schedlab_base::{CpuId, TaskId, TimeNs};
 use wheel::Wheel;
 
 /// What happens.
@@ -26,8 +26,10 @@ pub(crate) enum Event {
     Server { cpu: CpuId },
     /// A CPU takes the first of the interrupts that came while it was in a kernel path.
     Late { cpu: CpuId },
-    /// A device or timer interrupt of the executor.
-    Exec { cpu: CpuId, event: exec::Event },
+    /// A sleeping task's timer, or the completion of its disk request, interrupts a CPU.
+    Timeout { cpu: CpuId, task: TaskId },
+    /// The latest instant of a sleeping task's timer, which has slack.
+    Latest { cpu: CpuId, task: TaskId },
     /// The sched_ext watchdog looks for starved tasks.
     Watchdog,
     /// A change of the configuration's list, from outside.
@@ -55,9 +57,10 @@ impl Event {
             Event::HrTick { cpu } => (6, cpu.0),
             Event::Server { cpu } => (7, cpu.0),
             Event::Timer { timer } => (8, timer),
-            Event::Exec { event: exec::Event::Timeout(task) | exec::Event::Latest(task), .. } => (9, task.0),
-            Event::Ipi { cpu } => (10, cpu.0),
-            Event::Work { cpu } => (11, cpu.0),
+            Event::Timeout { task, .. } => (9, task.0),
+            Event::Latest { task, .. } => (10, task.0),
+            Event::Ipi { cpu } => (11, cpu.0),
+            Event::Work { cpu } => (12, cpu.0),
         }
     }
 
@@ -197,8 +200,8 @@ mod tests {
         let mut queue = EventQueue::new(2);
         queue.expect(OfCpu::Work, a, at);
         queue.expect(OfCpu::Ipi, b, at);
-        queue.push(at, Event::Exec { cpu: a, event: exec::Event::Timeout(schedlab_base::TaskId(9)) });
-        queue.push(at, Event::Exec { cpu: b, event: exec::Event::Timeout(schedlab_base::TaskId(3)) });
+        queue.push(at, Event::Timeout { cpu: a, task: TaskId(9) });
+        queue.push(at, Event::Timeout { cpu: b, task: TaskId(3) });
         queue.expect(OfCpu::Tick, b, at);
         queue.expect(OfCpu::Tick, a, at);
         queue.push(at, Event::Change { index: 0 });

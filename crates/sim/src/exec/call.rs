@@ -2,12 +2,12 @@
 //! [`super::transfer`], those on locks in [`super::locks`].
 
 use super::numbers::{SETPRIORITY, through};
-use super::{Event, Phase, Step, burst, locks, sleepers, state, transfer};
-use crate::core::sim::{Sim, WakeFlags};
+use super::{Phase, Step, burst, locks, sleepers, state, transfer};
+use crate::event::lock::Timeline;
 use crate::flags::PF_KTHREAD;
 use crate::ipc::Objects;
-use crate::state::lock::Timeline;
 use crate::state::ops::SchedExt;
+use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
@@ -343,7 +343,7 @@ fn sleep_until<S: SchedExt>(
     (op, until): (Op, TimeNs),
 ) -> Option<Step> {
     let step = block(sim, cpu, task, op);
-    sim.at(until, cpu, Event::Timeout(task));
+    sim.wake_at(until, cpu, task);
     step
 }
 

@@ -3,9 +3,9 @@
 //!
 //! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
 
-use super::{Event, Phase, Step, burst, call, state};
-use crate::core::sim::{Sim, WakeFlags};
+use super::{Phase, Step, burst, call, state};
 use crate::state::ops::SchedExt;
+use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::RunState;
 use schedlab_base::{CpuId, DurationNs, Policy, Prng, TaskId, TimeNs};
 use schedlab_trace::EventKind;
@@ -135,7 +135,7 @@ pub(super) fn lead<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, leader: TaskId, at
 fn sleep<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, (until, then): (TimeNs, Lead)) -> Step {
     state(sim, task).phase = Phase::Lead(then);
     sim.block(cpu, true);
-    sim.at(until, cpu, Event::Timeout(task));
+    sim.wake_at(until, cpu, task);
     Step::Blocked
 }
 

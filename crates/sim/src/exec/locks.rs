@@ -3,8 +3,8 @@
 
 use super::call::{PLAIN, begin, block, hold, leave, wake_waiters};
 use super::{Step, burst};
-use crate::core::sim::Sim;
 use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
 use schedlab_base::{CpuId, TaskId};
 use schedlab_workload::{CondId, LockId, LockKind, Op};
 

@@ -8,6 +8,7 @@
 //! CPUs wait for each other.
 
 mod call;
+mod exit;
 mod gate;
 mod locks;
 mod numbers;
@@ -15,12 +16,13 @@ pub(crate) mod sleepers;
 mod transfer;
 mod user;
 
+pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
 
-use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::Objects;
 use crate::state::ops::SchedExt;
+use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::Task;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{
@@ -94,15 +96,6 @@ enum Phase {
     Clone(TaskId),
     /// It is there.
     AtGate,
-}
-
-/// A device or timer event of the executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// A sleeping task's timer, or the completion of its disk request.
-    Timeout(TaskId),
-    /// The latest instant of a sleeping task's timer, which has slack.
-    Latest(TaskId),
 }
 
 /// What a task does after its present burst.
@@ -441,35 +434,9 @@ fn record<S: SchedExt>(sim: &mut Sim<S>, span: SpanId, begin: TimeNs) {
     sim.exec.spans[span.0 as usize].record(SpanSample { begin, end });
 }
 
-/// A device or timer interrupt on `cpu` (interrupt context).
+/// The timer of a sleeping task, or the completion of its disk request, interrupts a CPU.
 pub(crate) fn timeout<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) {
     sim.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
-}
-
-/// `task`, the current one of `cpu`, ends: wake who waits for it.
-pub(crate) fn exited<S: SchedExt>(sim: &mut Sim<S>, _cpu: CpuId, task: TaskId) {
-    let now = sim.k.ctx.now;
-    let entry = sim.k.task_mut(task);
-    let used = entry.cpu_time(now);
-    let exec = &mut entry.exec;
-    if !exec.background {
-        // It ends inside a system call.
-        exec.leave_kernel(used);
-        let system = exec.system;
-        let ended = &mut sim.exec.ended;
-        *ended = (ended.0 + used, ended.1 + system);
-        sim.exec.foreground -= 1;
-    }
-    locks::exited(sim, task);
-    let pid = sim.k.task(task).pid;
-    let parent = sim.k.task(task).parent.filter(|&parent| sim.k.get_task(parent).is_some());
-    let Some(parent) = parent else { return };
-    let exec = state(sim, parent);
-    exec.zombies.push(pid);
-    if std::mem::take(&mut exec.waits_for_child) {
-        // __wake_up_parent() is a synchronous wakeup: the child is about to be gone.
-        sim.wake(parent, WakeFlags { sync: true, ..WakeFlags::default() });
-    }
 }
 
 #[cfg(test)]

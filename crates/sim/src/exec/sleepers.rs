@@ -3,10 +3,9 @@
 //! (`__hrtimer_run_queues()`).
 
 use super::state;
-use crate::core::sim::Sim;
-use crate::core::sim::WakeFlags;
 use crate::event::Event;
 use crate::state::ops::SchedExt;
+use crate::state::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, TaskId, TimeNs};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +29,8 @@ pub(super) fn wake_between<S: SchedExt>(
     (earliest, latest): (TimeNs, TimeNs),
 ) {
     sim.k.cpu_mut(cpu).sleepers.push(Reverse(Sleeper { latest, earliest, task }));
-    sim.at(latest, cpu, super::Event::Latest(task));
+    sim.k.count_timeout(task, true);
+    sim.k.queue.push(latest.max(sim.k.ctx.now), Event::Latest { cpu, task });
 }
 
 /// The latest instant of a task's timer: false if another interrupt took it before.
@@ -70,11 +70,10 @@ impl<S: SchedExt> Sim<S> {
 
     /// The latest instant of a sleeper's timer.
     pub(crate) fn latest(&mut self, cpu: CpuId, time: TimeNs, task: TaskId) {
-        let event = super::Event::Latest(task);
-        if self.postponed(cpu, time, Event::Exec { cpu, event }) {
+        if self.postponed(cpu, time, Event::Latest { cpu, task }) {
             return;
         }
-        self.k.count_exec(event, false);
+        self.k.count_timeout(task, false);
         if still_sleeps(self, task) {
             self.interrupt(cpu, time, |sim| {
                 sim.run_sleepers(cpu, Some(task));

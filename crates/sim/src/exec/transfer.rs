@@ -2,10 +2,10 @@
 
 use super::call::{PLAIN, SYNC, begin, block, hold, leave};
 use super::{Step, record, state};
-use crate::core::sim::{Sim, WakeFlags};
 use crate::ipc::{Moved, Sent};
 use crate::state::kernel::Interrupt;
 use crate::state::ops::SchedExt;
+use crate::state::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_workload::{ChannelId, ChannelKind, ListenerId, Op, PollId, SpanId, Watched};
 

@@ -5,7 +5,7 @@
 //! a page (a pipe's buffer, a socket's packet), so a channel holds up to one
 //! message more than its capacity.
 
-use crate::state::lock::Timeline;
+use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
 use schedlab_workload::{Channel as Spec, ChannelKind};
 use std::collections::VecDeque;

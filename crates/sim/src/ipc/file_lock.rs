@@ -5,7 +5,7 @@
 //! share. Who is woken tries again and may find that a newcomer was faster; then those attached to it are woken
 //! too, since they may not conflict with whom it waits for now.
 
-use crate::state::lock::Timeline;
+use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
 
 #[derive(Clone, Copy, Debug)]

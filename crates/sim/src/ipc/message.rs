@@ -5,7 +5,7 @@
 //! can get in between (`pipelined_send()` of both implementations). They differ in who is served, and in what
 //! happens to senders that found the queue full.
 
-use crate::state::lock::Timeline;
+use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
 use schedlab_workload::ChannelKind;
 use std::collections::VecDeque;

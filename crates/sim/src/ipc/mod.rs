@@ -15,7 +15,7 @@ pub(crate) use message::{MessageQueue, Sent};
 pub(crate) use poll::PollSet;
 pub(crate) use sync::{Barrier, Cond, Disk, Listener, Mutex, PiMutex, Semaphore};
 
-use crate::state::lock::Timeline;
+use crate::event::lock::Timeline;
 use schedlab_base::TimeNs;
 use schedlab_workload::{ChannelId, ChannelKind, Scenario, Watched};
 

@@ -1,7 +1,7 @@
 //! Semaphores, eventfds, futex-based mutexes, condition variables and barriers, and
 //! the queues of disks and listening sockets.
 
-use crate::state::lock::Timeline;
+use crate::event::lock::Timeline;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
 use schedlab_workload::{ChannelId, SemKind, Semaphore as Spec};
 use std::collections::VecDeque;

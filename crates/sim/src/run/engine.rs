@@ -1,12 +1,12 @@
 //! The event loop: interrupts, bursts, and what a CPU does between them.
 
-use crate::core::sim::Sim;
+use crate::event::lock::TimerId;
 use crate::event::{Event, OfCpu};
 use crate::exec::{self, Step};
 use crate::flags::*;
 use crate::state::kernel::Interrupt;
-use crate::state::lock::TimerId;
 use crate::state::ops::{OpKind, SchedExt};
+use crate::state::sim::Sim;
 use crate::state::task::{Burst, RunState, SchedClass};
 use schedlab_base::{CpuId, DurationNs, TaskId, TickPhase, TimeNs};
 use schedlab_workload::Attribute;
@@ -194,10 +194,10 @@ impl<S: SchedExt> Sim<S> {
             Event::Timer { timer } => self.timer(time, timer),
             Event::Late { cpu } => self.late(cpu, time),
             Event::Server { cpu } => self.server_timer(cpu, time),
-            Event::Exec { cpu, event: exec::Event::Latest(task) } => self.latest(cpu, time, task),
-            Event::Exec { cpu, event: inner @ exec::Event::Timeout(task) } => {
+            Event::Latest { cpu, task } => self.latest(cpu, time, task),
+            Event::Timeout { cpu, task } => {
                 if !self.postponed(cpu, time, event) {
-                    self.k.count_exec(inner, false);
+                    self.k.count_timeout(task, false);
                     self.interrupt(cpu, time, |sim| {
                         exec::timeout(sim, task);
                         // Most of it follows: the next timer is armed, the interrupt ends.
@@ -404,7 +404,7 @@ impl<S: SchedExt> Sim<S> {
                     }
                 }
                 Step::Yield => self.yield_current(cpu, task),
-                Step::Exit => self.exit_current(cpu, task),
+                Step::Exit => exec::exit(self, cpu, task),
             }
         }
         self.k.leave();

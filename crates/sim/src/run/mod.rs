@@ -4,19 +4,19 @@ pub(crate) mod engine;
 
 use crate::Kernel;
 use crate::check::Watch;
-use crate::core::sim::Sim;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::ipc::Descriptors;
-use crate::state::kernel::CostTotals;
+use crate::state::kernel::{Change, CostTotals};
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
+use crate::state::sim::Sim;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, Start, StopFlag, TaskId, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, Start, StopFlag, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WorstWait};
-use schedlab_workload::{Attribute, End, Measurements, Scenario};
+use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -43,18 +43,6 @@ pub struct Config {
     pub changes: Vec<Change>,
     /// Ends the run with [`SimError::Stopped`].
     pub stop: StopFlag,
-}
-
-/// A change of a task's attributes at some time, made by somebody outside of the
-/// run on CPU 0. Has no effect on a task that does not live then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// When.
-    pub at: TimeNs,
-    /// Whose.
-    pub task: TaskId,
-    /// What.
-    pub attribute: Attribute,
 }
 
 impl Config {

@@ -1,8 +1,8 @@
 //! Dispatch queues: FIFO or ordered by vtime, with iterators that survive removal.
 
+use crate::event::lock::Timeline;
 use crate::flags::{SCX_DSQ_BYPASS, SCX_DSQ_GLOBAL, SCX_DSQ_LOCAL};
 use crate::state::cpu::Cpu;
-use crate::state::lock::Timeline;
 use crate::state::order::Order;
 use schedlab_base::{CpuId, DsqId, TaskId};
 

@@ -1,22 +1,22 @@
 //! The simulated kernel's state, its clock and costs, and what callbacks may
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
-use crate::check::starvation::IdleBeside;
 use crate::class::fair::balance::Balancing;
+use crate::event::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::event::{Event, EventQueue, Pending};
-use crate::exec::{self, UserMemory};
+use crate::exec::UserMemory;
 use crate::ipc::Descriptors;
 use crate::state::cache::Cache;
 use crate::state::cpu::Cpu;
 use crate::state::dsq::{Cursor, Dsq};
-use crate::state::lock::{Grant, SimLockId, Timeline, TimerId};
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::scx::ScxState;
+use crate::state::starvation::IdleBeside;
 use crate::state::task::{FIRST_PID, Task, View};
 use crate::state::trace::Tracer;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId, TaskTable, TimeNs};
 use schedlab_trace::{Bounds, WATCHDOG};
-use schedlab_workload::ProcessId;
+use schedlab_workload::{Attribute, ProcessId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -70,6 +70,18 @@ pub struct CostTotals {
     pub lines: u64,
     /// Context switches.
     pub switches: u64,
+}
+
+/// A change of a task's attributes at some time, made by somebody outside of the
+/// run on CPU 0. Has no effect on a task that does not live then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: TimeNs,
+    /// Whose.
+    pub task: TaskId,
+    /// What.
+    pub attribute: Attribute,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,8 +188,8 @@ pub struct Kernel {
     pub(crate) busy_cpus: u32,
     /// An idle CPU is in a kernel path; known on a machine of [`Machine::one_processor`].
     pub(crate) idle_path: bool,
-    /// Events of the executor on their way, those of the kernel's own tasks apart.
-    pub(crate) exec_pending: u32,
+    /// Wakeups on their way (timeouts, and what other CPUs have queued), those of the kernel's own tasks apart.
+    pub(crate) pending_wakeups: u32,
     foreign: Range<u32>,
     /// When the run began; what was before is told to nobody.
     pub(crate) origin: TimeNs,
@@ -193,7 +205,7 @@ pub struct Kernel {
     pub(crate) timers: Vec<TimerState>,
     /// First thread's pid and the number of threads, by process.
     pub(crate) leaders: BTreeMap<ProcessId, (i32, u32)>,
-    pub(crate) changes: Vec<crate::run::Change>,
+    pub(crate) changes: Vec<Change>,
     /// Sinks want every pass through `schedule()`.
     pub(crate) schedule_events: bool,
     pub(crate) wait_events: bool,
@@ -279,7 +291,7 @@ impl Kernel {
             leaders: BTreeMap::new(),
             kicks_pending: false,
             resched_after_pick: false,
-            exec_pending: 0,
+            pending_wakeups: 0,
             foreign: 0..0,
             origin: TimeNs::ZERO,
             silent: false,
@@ -342,23 +354,17 @@ impl Kernel {
         self.foreign.contains(&task.0)
     }
 
-    /// It is a timer of one of the kernel's own tasks.
-    fn is_foreign(&self, event: exec::Event) -> bool {
-        let (exec::Event::Timeout(task) | exec::Event::Latest(task)) = event;
-        self.foreign.contains(&task.0)
-    }
-
-    /// An event of the executor has been made, or taken (`on`: false).
-    pub(crate) fn count_exec(&mut self, event: exec::Event, on: bool) {
-        if !self.is_foreign(event) {
-            self.exec_pending = if on { self.exec_pending + 1 } else { self.exec_pending - 1 };
+    /// A timeout of a task has been made, or taken (`on`: false). Those of the kernel's own tasks keep no run going.
+    pub(crate) fn count_timeout(&mut self, task: TaskId, on: bool) {
+        if !self.is_own_thread(task) {
+            self.pending_wakeups = if on { self.pending_wakeups + 1 } else { self.pending_wakeups - 1 };
         }
     }
 
     /// It comes by itself, however long the workload's tasks wait.
     pub(crate) fn is_idle_source(&self, event: Event) -> bool {
         match event {
-            Event::Exec { event, .. } => self.is_foreign(event),
+            Event::Timeout { task, .. } | Event::Latest { task, .. } => self.is_own_thread(task),
             Event::Late { cpu } => self.cpu(cpu).late.front().is_none_or(|&event| self.is_idle_source(event)),
             event => event.is_idle_source(),
         }
@@ -367,7 +373,7 @@ impl Kernel {
     /// True when no task runs, is runnable, or waits for something that will come.
     #[inline]
     pub(crate) fn is_stuck(&self) -> bool {
-        self.total_running == 0 && self.busy_cpus == 0 && self.exec_pending == 0
+        self.total_running == 0 && self.busy_cpus == 0 && self.pending_wakeups == 0
     }
 
     /// Where and when the present kernel path runs.

@@ -2,7 +2,7 @@
 //! `struct sched_ext_ops` and the trace points that its programs attach to.
 
 use crate::Kernel;
-use crate::state::lock::TimerId;
+use crate::event::lock::TimerId;
 use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 

@@ -1,9 +1,9 @@
 //! The debug dump of an ejection, in the kernel's layout (`scx_dump_state()`).
 
 use crate::Kernel;
-use crate::core::sim::Sim;
 use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt};
+use crate::state::sim::Sim;
 use crate::state::task::{OpsState, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, TimeNs};
 use schedlab_trace::ExitRecord;

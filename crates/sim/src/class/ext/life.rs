@@ -2,11 +2,11 @@
 //! watchdog, errors, bypass, ejection.
 
 use crate::class::ext::kfunc::cut_message;
-use crate::core::sim::Sim;
 use crate::event::Event;
 use crate::flags::*;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::state::scx::SMALL_DSQ_IDS;
+use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::{Bounds, ExitKind, ExitRecord};

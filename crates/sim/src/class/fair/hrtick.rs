@@ -2,9 +2,9 @@
 //! running entity's request of the fair class to the nanosecond, where without it the next tick does.
 
 use crate::Kernel;
-use crate::core::sim::Sim;
 use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 

@@ -4,7 +4,7 @@
 use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
-use crate::exec::{self, Executor};
+use crate::exec::Executor;
 use crate::flags::{DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
 use crate::state::kernel::Deferred;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
@@ -105,7 +105,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Marks the current task of `cpu` as about to sleep; the executor then
-    /// returns [`exec::Step::Blocked`]. A wakeup in between cancels it.
+    /// returns [`crate::exec::Step::Blocked`]. A wakeup in between cancels it.
     pub(crate) fn block(&mut self, cpu: CpuId, interruptible: bool) {
         let task = self.k.curr(cpu).expect("a task blocks itself");
         let state = if interruptible { RunState::Interruptible } else { RunState::Uninterruptible };
@@ -114,10 +114,10 @@ impl<S: SchedExt> Sim<S> {
         entry.set_state(state);
     }
 
-    /// An interrupt with `event` at `time` on `cpu`.
-    pub(crate) fn at(&mut self, time: TimeNs, cpu: CpuId, event: exec::Event) {
-        self.k.count_exec(event, true);
-        self.k.queue.push(time.max(self.k.ctx.now), Event::Exec { cpu, event });
+    /// An interrupt on `cpu` at `time` wakes `task`.
+    pub(crate) fn wake_at(&mut self, time: TimeNs, cpu: CpuId, task: TaskId) {
+        self.k.count_timeout(task, true);
+        self.k.queue.push(time.max(self.k.ctx.now), Event::Timeout { cpu, task });
     }
 
     /// Makes a task, a child of `parent` (the current task) or of the shell, and
