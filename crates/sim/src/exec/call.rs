@@ -106,7 +106,11 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
         Op::Fork { .. } => costs.fork,
         Op::Exec => costs.exec,
         Op::Exit => costs.exit,
-        _ => DurationNs::ZERO,
+        Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } | Op::Io { .. } | Op::Fsync { .. } => {
+            DurationNs::ZERO
+        }
+        Op::Set { .. } | Op::WaitChild => DurationNs::ZERO,
+        no_calls!() => unreachable!("{op:?} is no system call"),
     };
     costs.syscall + own
 }
@@ -204,7 +208,7 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
         }
         Op::WaitChild => wait_for_child(sim, cpu, task, op),
         Op::Exit => Some(Step::Exit),
-        op => unreachable!("{op:?} is no system call"),
+        no_calls!() => unreachable!("{op:?} is no system call"),
     }
 }
 
@@ -225,7 +229,16 @@ pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op
             None
         }
         Op::WaitChild => wait_for_child(sim, cpu, task, op),
-        _ => leave(sim, 0),
+        Op::SemWait(_) | Op::Barrier(_) | Op::Connect { .. } => leave(sim, 0),
+        Op::Sleep(_) | Op::TimerWait { .. } | Op::Io { .. } | Op::Fsync { .. } => leave(sim, 0),
+        Op::RunKernel(_) | Op::SemPost { .. } | Op::SemDrain(_) | Op::Unlock(_) => {
+            unreachable!("{op:?} does not block")
+        }
+        Op::Close(_) | Op::Kill(_) | Op::CondSignal(_) | Op::CondBroadcast(_) | Op::Yield => {
+            unreachable!("{op:?} does not block")
+        }
+        Op::Fork { .. } | Op::Exec | Op::Set { .. } | Op::Exit => unreachable!("{op:?} does not block"),
+        no_calls!() => unreachable!("{op:?} is no system call"),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::core::wake_list::QueuedWakeup;
 use crate::event::Event;
 use crate::event::lock::Timeline;
 use crate::exec::sleepers::Sleepers;
-use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE};
+use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE, SCX_KICK_PREEMPT, SCX_KICK_WAIT};
 use crate::state::task::TASK_BYTES;
 use schedlab_base::{CpuId, CpuMask, Machine, Shared, TaskId, TimeNs};
 use std::collections::VecDeque;
@@ -88,39 +88,55 @@ pub struct Cpu {
     pub(crate) wake_list: VecDeque<QueuedWakeup>,
 }
 
-/// Kicks that wait for the end of the running kernel path (the kernel's `cpus_to_kick` and the masks beside it).
+/// Kicks that wait for the end of the running kernel path, by the kernel's masks: adding one is O(1).
 #[derive(Clone, Debug)]
 pub(crate) struct Kicks {
+    /// In the order in which they were added; the flags are in the masks.
     list: Vec<Kick>,
-    targets: CpuMask,
+    /// `cpus_to_kick`, `cpus_to_kick_if_idle`, `cpus_to_preempt`, `cpus_to_wait`.
+    masks: Box<[CpuMask; 4]>,
 }
 
 impl Kicks {
     /// None.
     fn new() -> Kicks {
-        Kicks { list: Vec::new(), targets: CpuMask::EMPTY }
+        Kicks { list: Vec::new(), masks: Box::new([CpuMask::EMPTY; 4]) }
     }
 
     /// Adds a kick; one of the same kind for the same CPU takes its flags over.
     pub(crate) fn add(&mut self, kick: Kick) {
-        let idle = |flags: u64| flags & SCX_KICK_IDLE;
-        let same = |known: &&mut Kick| known.cpu == kick.cpu && idle(known.flags) == idle(kick.flags);
-        if self.targets.contains(kick.cpu)
-            && let Some(known) = self.list.iter_mut().find(same)
-        {
-            known.flags |= kick.flags;
-            return;
+        let [to_kick, if_idle, to_preempt, to_wait] = &mut *self.masks;
+        let kind = if kick.flags & SCX_KICK_IDLE != 0 {
+            if_idle
+        } else {
+            if kick.flags & SCX_KICK_PREEMPT != 0 {
+                to_preempt.set(kick.cpu);
+            }
+            if kick.flags & SCX_KICK_WAIT != 0 {
+                to_wait.set(kick.cpu);
+            }
+            to_kick
+        };
+        if !kind.contains(kick.cpu) {
+            kind.set(kick.cpu);
+            self.list.push(kick);
         }
-        self.targets.set(kick.cpu);
-        self.list.push(kick);
     }
 
     /// Takes all of them out, in the order in which they were added.
     pub(crate) fn take(&mut self) -> Vec<Kick> {
-        for kick in &self.list {
-            self.targets.clear(kick.cpu);
+        let mut list = std::mem::take(&mut self.list);
+        let [_, _, to_preempt, to_wait] = &*self.masks;
+        for kick in &mut list {
+            if kick.flags & SCX_KICK_IDLE == 0 {
+                let flag = |mask: &CpuMask, flag| if mask.contains(kick.cpu) { flag } else { 0 };
+                kick.flags |= flag(to_preempt, SCX_KICK_PREEMPT) | flag(to_wait, SCX_KICK_WAIT);
+            }
         }
-        std::mem::take(&mut self.list)
+        for kick in &list {
+            self.masks.iter_mut().for_each(|mask| mask.clear(kick.cpu));
+        }
+        list
     }
 
     /// Gives an empty list back, so that its room is used again.
@@ -202,5 +218,24 @@ impl Cpu {
     /// True when the idle task runs.
     pub fn is_idle(&self) -> bool {
         self.curr.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_kicked_once_of_each_kind_with_all_flags() {
+        let (mut kicks, a, b) = (Kicks::new(), CpuId(0), CpuId(900));
+        let kick = |cpu, flags| Kick { cpu, flags };
+        for kick in [kick(b, 0), kick(a, SCX_KICK_IDLE), kick(b, SCX_KICK_PREEMPT), kick(a, SCX_KICK_WAIT)] {
+            kicks.add(kick);
+        }
+        kicks.add(kick(a, SCX_KICK_IDLE));
+        let taken: Vec<(CpuId, u64)> = kicks.take().iter().map(|kick| (kick.cpu, kick.flags)).collect();
+        assert_eq!(taken, [(b, SCX_KICK_PREEMPT), (a, SCX_KICK_IDLE), (a, SCX_KICK_WAIT)]);
+        kicks.add(kick(b, 0));
+        assert_eq!(kicks.take().iter().map(|kick| kick.flags).collect::<Vec<_>>(), [0]);
     }
 }
