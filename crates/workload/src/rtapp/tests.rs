@@ -170,7 +170,7 @@ fn what_changes_nothing_is_accepted() {
 #[test]
 fn slices_are_those_of_the_fair_class() {
     let slices = |tail: &str| {
-        let text = tasks(&format!(r#""t": {{ "run": 1, {tail} }}"#));
+        let text = tasks(&format!(r#""t": {{ "loop": 1, "run": 1, {tail} }}"#));
         parse(&text, "f.json", None).unwrap().tasks[0].slice
     };
     assert_eq!(slices(r#""dl-runtime": 20000"#), Some(DurationNs::from_ms(20)));
