@@ -54,6 +54,19 @@ fn main() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
     }
+    code.push_str("];\n/// A copy of o1 with all layers, as a user's folder has it: path and text.\n");
+    code.push_str("pub(crate) static LAYERED: &[(&str, &str)] = &[\n");
+    let mut layered = Vec::new();
+    below(schedulers.join("include"), &mut layered);
+    below(schedulers.join("o1"), &mut layered);
+    layered.retain(|path| path.extension().is_some_and(|extension| extension == "h" || extension == "c"));
+    layered.sort();
+    for path in layered {
+        let place = path.strip_prefix(&schedulers).unwrap_or(&path);
+        let place = place.strip_prefix("o1").unwrap_or(place).to_string_lossy().into_owned();
+        let path = path.canonicalize().unwrap_or(path);
+        writeln!(code, "    ({place:?}, include_str!({path:?})),").expect("a string takes all");
+    }
     code.push_str("];\n/// Definitions of documents and their published figures: file name and text.\n");
     code.push_str("pub(crate) static PUBLISHED: &[(&str, &str)] = &[\n");
     for path in files(&published, "toml").into_iter().chain(files(&published, "csv")) {

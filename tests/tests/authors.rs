@@ -87,6 +87,33 @@ fn new_schedulers_share_as_they_say_in_both_arms() {
     }
 }
 
+/// A copy of o1 with its layers compiles where it is, and schedules as the shipped one.
+#[test]
+fn a_copy_of_o1_is_o1() {
+    let Some(clang) = clang() else {
+        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    };
+    let lab = Schedlab::new("copies");
+    let made = lab.run(&["new", "mine", "--from", "o1"], LIMIT);
+    assert_eq!((made.code, made.err.as_str()), (0, ""), "{made:?}");
+    for words in [" -I . -I include -c mine.bpf.c", "schedlab check mine.bpf.o"] {
+        assert!(made.out.contains(words), "no {words:?} in {}", made.out);
+    }
+    let mut make = Command::new("make");
+    make.arg(format!("CLANG={clang}")).current_dir(lab.path("mine"));
+    let done = make.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let hash = |scheduler: &str| {
+        let fixed = ["sim", "-q", "-c", "2", "-s", scheduler, "-w", "mixed:ttime=1s", "--json", "r.json"];
+        let ended = lab.run(&fixed, LIMIT);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{scheduler}");
+        lab.record("r.json").trace_hash
+    };
+    assert_eq!(hash("./mine/mine.bpf.o"), hash("o1"));
+    let told = lab.run(&["sim", "-s", "mine/mine.bpf.c", "-w", "chat"], LIMIT);
+    assert!(told.err.contains(" -I mine -I mine/include -c mine/mine.bpf.c"), "{told:?}");
+}
+
 /// What the header has and the templates do not use: the simulator runs it, and a real kernel's verifier takes it.
 #[test]
 fn the_header_serves_in_both_arms() {

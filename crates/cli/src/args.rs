@@ -190,6 +190,8 @@ pub(crate) enum Template {
     Vtime,
     /// First come, first served
     Fifo,
+    /// Run queues of its own: a copy of o1 with the layers of the shipped schedulers
+    O1,
 }
 
 /// Arguments of `list`.

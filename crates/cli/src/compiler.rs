@@ -14,9 +14,9 @@ pub(crate) const FLAGS: &str = "-g -O2 -target bpf -mcpu=v3";
 
 /// How a scheduler's source is compiled, for people to copy: with the compiler that this machine has, or a word on how to
 /// get one.
-pub(crate) fn advice(source: &str, include: Option<&Path>) -> String {
+pub(crate) fn advice<P: AsRef<Path>>(source: &str, include: &[P]) -> String {
     let object = format!("{}.o", source.strip_suffix(".c").unwrap_or(source));
-    let include = include.map_or(String::new(), |folder| format!(" -I {}", folder.display()));
+    let include = searched(include);
     let command = |clang: &str| format!("{clang} {FLAGS}{include} -c {source} -o {object}");
     match found() {
         Some(clang) => command(&clang),
@@ -25,6 +25,11 @@ pub(crate) fn advice(source: &str, include: Option<&Path>) -> String {
             command(&format!("clang-{OLDEST}"))
         ),
     }
+}
+
+/// The arguments by which a compiler looks for headers in these folders, each after a space.
+pub(crate) fn searched<P: AsRef<Path>>(include: &[P]) -> String {
+    include.iter().map(|folder| format!(" -I {}", folder.as_ref().display())).collect()
 }
 
 /// The name by which the machine's newest suitable clang can be called, looked for as a shell would; nothing is started.
@@ -55,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_advice_names_source_object_and_headers() {
-        let text = advice("mine.bpf.c", Some(Path::new("include")));
+        let text = advice("mine.bpf.c", &["include"]);
         assert!(text.contains(" -target bpf -mcpu=v3 -I include -c mine.bpf.c -o mine.bpf.o"), "{text}");
     }
 

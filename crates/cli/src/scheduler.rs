@@ -17,7 +17,7 @@ use schedlab_loader::{Command, PREFIX};
 use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, left_out};
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the kernel's own fair class.
 pub(crate) const FAIR: &str = "eevdf";
@@ -83,7 +83,7 @@ impl Scheduler {
             let what = "is a source; schedulers are objects";
             return Err(Failure::usage(format!(
                 "scheduler {name}: {what}: compile it: {}",
-                compiler::advice(name, None)
+                compiler::advice(name, &headers_beside(Path::new(name)))
             )));
         }
         let (path, choice) = with_choice(name);
@@ -421,6 +421,15 @@ fn split_setting(setting: &str) -> Result<(Option<&str>, &str, &str), Failure> {
         return Err(form());
     }
     Ok((scope, variable, value))
+}
+
+/// Folders with headers of the source `path`, as `schedlab new` makes them: its own where a policy.h is, and `include`.
+fn headers_beside(path: &Path) -> Vec<PathBuf> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let own = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let layered = own.join("policy.h").is_file().then(|| own.to_path_buf());
+    let include = folder.join("include");
+    layered.into_iter().chain(include.is_dir().then_some(include)).collect()
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use crate::compiler;
 use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::is_shipped;
-use crate::shipped::HEADERS;
+use crate::shipped::{HEADERS, LAYERED};
 use crate::target::{Target, unwritten};
-use std::fs::create_dir;
+use std::fs::{create_dir, create_dir_all};
 use std::path::Path;
 
 /// Longest name: with `_ops` it fits the kernel's `ops.name` of 127 characters.
@@ -20,8 +20,8 @@ const NAME: &str = "NAME";
 const MAKEFILE: &str = "\
 CLANG ?= {clang}
 
-NAME.bpf.o: NAME.bpf.c $(wildcard include/*.h)
-\t$(CLANG) {flags} -Wall -I include -c $< -o $@
+NAME.bpf.o: NAME.bpf.c $(wildcard *.h include/*.h include/*/*.h)
+\t$(CLANG) {flags} -Wall {include} -c $< -o $@
 
 check: NAME.bpf.o
 \tschedlab check $<
@@ -32,13 +32,40 @@ clean:
 .PHONY: check clean
 ";
 
+/// The source among the files of [`LAYERED`], and how it closes.
+const LAYERED_SOURCE: &str = "o1.bpf.c";
+const LAYERED_CLOSE: &str = "SCHED_OPS(o1);";
+
 impl Template {
-    /// Its source, with [`NAME`] in place of the scheduler's.
-    fn source(self) -> &'static str {
+    /// The files of a folder for the scheduler `name` but the Makefile: path and text.
+    fn files(self, name: &str) -> Vec<(String, String)> {
+        let dsq = |source: &str| {
+            let headers = HEADERS.iter().map(|(file, text)| (format!("include/{file}"), (*text).to_string()));
+            [(format!("{name}.bpf.c"), source.replace(NAME, name))].into_iter().chain(headers).collect()
+        };
         match self {
-            Template::Vtime => include_str!("../../../../schedulers/templates/vtime.c"),
-            Template::Fifo => include_str!("../../../../schedulers/templates/fifo.c"),
+            Template::Vtime => dsq(include_str!("../../../../schedulers/templates/vtime.c")),
+            Template::Fifo => dsq(include_str!("../../../../schedulers/templates/fifo.c")),
+            Template::O1 => LAYERED.iter().map(|(place, text)| layered(name, place, text)).collect(),
         }
+    }
+
+    /// Folders in which the compiler looks for headers, from the scheduler's own.
+    fn include(self) -> &'static [&'static str] {
+        match self {
+            Template::Vtime | Template::Fifo => &["include"],
+            // The layers include the policy's policy.h.
+            Template::O1 => &[".", "include"],
+        }
+    }
+}
+
+/// One file of a copy of o1, with its new name and close.
+fn layered(name: &str, place: &str, text: &str) -> (String, String) {
+    if place == LAYERED_SOURCE {
+        (format!("{name}.bpf.c"), text.replace(LAYERED_CLOSE, &format!("SCHED_OPS({name});")))
+    } else {
+        (place.to_string(), text.to_string())
     }
 }
 
@@ -46,22 +73,22 @@ impl Template {
 pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     let name = named(&args.name)?;
     let folder = Path::new(name);
-    let headers = folder.join("include");
-    for made in [folder, &headers] {
-        create_dir(made).map_err(|error| unwritten(&format!("new {name}"), "folder", &error))?;
-    }
+    let unmade = |error| unwritten(&format!("new {name}"), "folder", &error);
+    create_dir(folder).map_err(unmade)?;
+    let include = args.from.include();
     let clang = compiler::found().unwrap_or_else(|| "clang".to_string());
-    let makefile =
-        MAKEFILE.replace(NAME, name).replace("{clang}", &clang).replace("{flags}", compiler::FLAGS);
-    let source = format!("{name}.bpf.c");
-    let own = [(source.as_str(), args.from.source().replace(NAME, name)), ("Makefile", makefile)];
-    for (file, text) in own {
-        Target::new("new", &folder.join(file))?.write(&text)?;
+    let makefile = MAKEFILE
+        .replace(NAME, name)
+        .replace("{clang}", &clang)
+        .replace("{flags}", compiler::FLAGS)
+        .replace("{include}", compiler::searched(include).trim_start());
+    let makefile = ("Makefile".to_string(), makefile);
+    for (file, text) in args.from.files(name).into_iter().chain([makefile]) {
+        let path = folder.join(file);
+        create_dir_all(path.parent().unwrap_or(folder)).map_err(unmade)?;
+        Target::new("new", &path)?.write(&text)?;
     }
-    for (file, text) in HEADERS {
-        Target::new("new", &headers.join(file))?.write(text)?;
-    }
-    let advice = compiler::advice(&source, Some(Path::new("include")));
+    let advice = compiler::advice(&format!("{name}.bpf.c"), include);
     let next = if quiet { String::new() } else { next(name, &advice) };
     output::print_exact(&next)
 }
