@@ -464,6 +464,7 @@ mod tests {
         let mut machine = Machine::uniform("m", 1);
         machine.costs.lock_spinner = DurationNs(10);
         machine.costs.idle_enter = DurationNs(10);
+        machine.costs.loopback = DurationNs(10);
         for name in parameters() {
             let (half, double) = (scaled(&machine, name, 1, 2), scaled(&machine, name, 2, 1));
             assert!(half.is_some() && double.is_some() && half != double, "{name}");

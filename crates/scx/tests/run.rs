@@ -2,7 +2,7 @@
 
 mod common;
 
-use schedlab_base::Machine;
+use schedlab_base::{DurationNs, Machine};
 use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};
 use schedlab_trace::ExitKind;
@@ -59,7 +59,9 @@ fn variables_change_at_their_time() {
     let counts = |changes: &[&str]| {
         let changes = changes.iter().map(|text| text.parse().unwrap()).collect();
         let options = LoadOptions { changes, ..LoadOptions::default() };
-        let machine = Machine::uniform("test", 2);
+        let mut machine = Machine::uniform("test", 2);
+        // With slack, the length of a turn decides which timers are taken together, and so how many turns there are.
+        machine.kernel.timer_slack = DurationNs::ZERO;
         let scheduler = BpfScheduler::load("switched", &bytes, &options, &machine).unwrap();
         let scenario = catalog::build(SLEEPERS, 1).unwrap();
         let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).unwrap();

@@ -54,7 +54,7 @@ fn flags_stand_under_their_own_heading() {
         assert_eq!(flags_under(&help(command), "Many runs"), ["--jobs", "--resume", "--shard"], "{command}");
     }
     let files = ["--json", "--csv", "--html", "--strict"];
-    assert_eq!(flags_under(&help("reproduce"), "Results"), files);
+    assert_eq!(flags_under(&help("reproduce"), "Results"), [&["--figures"], &files[..]].concat());
     let looks = ["--perfetto", "--timeline", "--explain-waits"];
     assert_eq!(flags_under(&help("compare"), "Results"), [&files[..], &looks].concat());
     assert_eq!(flags_under(&help("run"), "Arguments"), ["[COMMAND]..."]);
