@@ -220,7 +220,7 @@ fn programs_that_carry_an_object_are_read() {
         refused(&lab, object, &[], words);
     }
     for (object, word) in [
-        ("./scx_none", "program without a section .bpf.objs"),
+        ("./scx_none", "it is a program that carries no BPF object"),
         ("./scx_broken", "section .bpf.objs, object 0"),
         ("./scx_text", "section .bpf.objs, object 0"),
         ("./scx_many", "more than 16"),
