@@ -115,14 +115,17 @@ static void task_exit(task_t *parent, task_t *child)
 
 /* ---- queueing ---- */
 
-/* A task that is moved keeps its array. */
+/* A task that is moved keeps its array. A woken one is expired, too, once the others have waited for epoch_max_ns. */
 static __always_inline bool joins_expired(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
-	if (reason != ENQ_MOVED || !p->expired)
+	if (reason == ENQ_MOVED && p->expired) {
+		if (!rq->expired_since)
+			rq->expired_since = jiffies(rq);
+		return true;
+	}
+	if (reason != ENQ_WAKE || !rq->expired_since)
 		return false;
-	if (!rq->expired_since)
-		rq->expired_since = jiffies(rq);
-	return true;
+	return jiffies(rq) - rq->expired_since >= epoch_max_ns / tick_length();
 }
 
 static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)

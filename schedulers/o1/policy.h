@@ -36,6 +36,10 @@ const volatile u64 max_sleep_ns
 const volatile u64 starvation_limit_ns
 	TUNABLE_OR_0("per runnable task, how long the expired array may wait for tasks that stay active because "
 		"they are interactive", "ns", 1000000, 100000000000, "1 s in 2.6.10, 2 s in rh8") = 0;
+/* As since Linux 2.6.17; 5 s is chosen. */
+const volatile u64 epoch_max_ns
+	TUNABLE("the most that starvation_limit_ns comes to for all tasks; after it woken tasks expire, too", "ns", 1000000,
+		1000000000000) = 5000000000;
 const volatile u32 child_penalty
 	TUNABLE("share of its parent's bonus that a child starts with", "percent", 0, 100) = 95;
 const volatile u32 parent_penalty

@@ -53,7 +53,7 @@ static __always_inline bool expired_starving(rq_t *rq)
 {
 	u64 limit = starvation_limit_ns ?: profile == PROFILE_RH8 ? 2 * SEC_NS : SEC_NS;
 
-	limit = limit * rq->nr_running / tick_length();
+	limit = min(limit * rq->nr_running, epoch_max_ns) / tick_length();
 	return rq->expired_since && jiffies(rq) - rq->expired_since >= limit + 1;
 }
 

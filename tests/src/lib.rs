@@ -62,6 +62,8 @@ pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
     let mut command = Command::new(clang);
     command.args(["-g", "-O2", "-target", target, "-mcpu=v3", "-Wall", "-Werror"]);
     command.arg("-I").arg(root().join("schedulers/include"));
+    // A policy on the shipped layers has its policy.h beside it.
+    command.arg("-I").arg(source.parent().expect("it is in a folder"));
     command.arg("-c").arg(&source).arg("-o").arg(object);
     let done = command.output().map_err(|error| format!("{clang}: {error}"))?;
     match done.status.success() {

@@ -1,5 +1,6 @@
 //! The command line: what the flags are called and what their help says.
 
+use crate::cpu_counts::CpuCounts;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
@@ -8,7 +9,6 @@ use schedlab_trace::Window;
 use std::error::Error;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -448,39 +448,6 @@ pub(crate) struct SimArgs {
     pub(crate) sched_mark: Option<String>,
     #[command(flatten)]
     pub(crate) host: HostArgs,
-}
-
-/// Most CPUs that a range reaches to: more than any machine takes.
-const MOST_CPUS: usize = 1024;
-
-/// A number of CPUs, or several in a row: `8` or `2-4`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CpuCounts(RangeInclusive<NonZeroUsize>);
-
-impl CpuCounts {
-    /// All numbers of a list, in its order.
-    pub(crate) fn all(list: &[CpuCounts]) -> Vec<NonZeroUsize> {
-        let numbers = list.iter().flat_map(|CpuCounts(range)| range.start().get()..=range.end().get());
-        numbers.filter_map(NonZeroUsize::new).collect()
-    }
-}
-
-impl FromStr for CpuCounts {
-    type Err = Box<dyn Error + Send + Sync>;
-
-    fn from_str(text: &str) -> Result<CpuCounts, Self::Err> {
-        let Some((from, to)) = text.split_once('-') else {
-            let number = text.parse()?;
-            return Ok(CpuCounts(number..=number));
-        };
-        let (from, to): (NonZeroUsize, NonZeroUsize) = (from.parse()?, to.parse()?);
-        if from > to || to.get() > MOST_CPUS {
-            return Err(
-                format!("write a range from the smaller number, to {MOST_CPUS} at most, as in 2-4").into()
-            );
-        }
-        Ok(CpuCounts(from..=to))
-    }
 }
 
 /// When a difference is one.

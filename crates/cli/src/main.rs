@@ -9,6 +9,7 @@ mod command_run;
 mod commands;
 mod compiler;
 mod confine;
+mod cpu_counts;
 mod deadline;
 mod defect;
 mod entry;

@@ -309,7 +309,6 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     let space = processes.less(threads.value);
     let one = through(&pipe()?, 1, 1_000)?;
     let page = through(&pipe()?, 4_096, 500)?;
-    let channel = one.half().less(syscall.value);
     let round = ping_pong(0)?.half();
     let switch = alone.value * SCHEDULE_PART + threads.value + space.value;
     let wakeup = round.less(one.value + switch);
@@ -358,21 +357,9 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
         calibration.missing.push(("idle_enter", "shows where CPUs share a processor"));
     }
     overshoot(timer_slack)?;
-    let (tick, hz) = ticks();
-    calibration.hz = hz;
-    match tick {
-        Some(tick) => prices.push(tick.price("tick", "median gap of a lone task that reads the clock")),
-        None => calibration.missing.push(("tick", "no regular gaps were seen")),
-    }
-    prices.push(syscall.price("syscall", "getppid"));
-    prices.push(channel.price("pipe", "a byte through a pipe, less the calls"));
-    let copied = Figure { value: (page.value - one.value).max(0.0), ..page };
-    prices.push(
-        part(copied, 1_000.0 / (2.0 * 4_095.0)).price("copy_byte_ps", "4096 bytes through a pipe less one"),
-    );
-    let socket = through(&socket_pair()?, 1, 1_000)?.half().less(syscall.value);
-    prices.push(socket.price("socket", "a byte through a Unix socket, less the calls"));
-    prices.push(futex()?.less(syscall.value).price("futex", "a wake of nobody, less a system call"));
+    calibration.tick();
+    calibration.calls(syscall, one, page)?;
+    let prices = &mut calibration.prices;
     prices.push(
         part(alone, 1.0 - SCHEDULE_PART).price("sched_yield", "a lone sched_yield, one sixth (assumed)"),
     );
@@ -383,6 +370,36 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     calibration.across(shared, [woken + one.value / 2.0, idle.value + fixed - fair_switch / 2.0])?;
     calibration.missing.extend(NEVER);
     Ok(calibration)
+}
+
+impl Calibration {
+    /// The tick, by the gaps that a lone task sees.
+    fn tick(&mut self) {
+        let (tick, hz) = ticks();
+        self.hz = hz;
+        match tick {
+            Some(tick) => {
+                self.prices.push(tick.price("tick", "median gap of a lone task that reads the clock"));
+            }
+            None => self.missing.push(("tick", "no regular gaps were seen")),
+        }
+    }
+
+    /// Calls that do not block, from a call that does nothing and from `one` byte and a `page` through a pipe and back.
+    fn calls(&mut self, syscall: Figure, one: Figure, page: Figure) -> io::Result<()> {
+        let prices = &mut self.prices;
+        prices.push(syscall.price("syscall", "getppid"));
+        prices.push(one.half().less(syscall.value).price("pipe", "a byte through a pipe, less the calls"));
+        let copied = Figure { value: (page.value - one.value).max(0.0), ..page };
+        prices.push(
+            part(copied, 1_000.0 / (2.0 * 4_095.0))
+                .price("copy_byte_ps", "4096 bytes through a pipe less one"),
+        );
+        let socket = through(&socket_pair()?, 1, 1_000)?.half().less(syscall.value);
+        prices.push(socket.price("socket", "a byte through a Unix socket, less the calls"));
+        prices.push(futex()?.less(syscall.value).price("futex", "a wake of nobody, less a system call"));
+        Ok(())
+    }
 }
 
 /// Part of a lone `sched_yield` that is `schedule()`. Assumed.

@@ -2,8 +2,9 @@
 
 use super::compare::{Real, contestants, in_turn, once, tables, vm_cpus};
 use super::run::tell;
-use crate::args::{BenchArgs, CpuCounts};
+use crate::args::BenchArgs;
 use crate::command_run::{CommandRun, GuestBench};
+use crate::cpu_counts::CpuCounts;
 use crate::failure::Failure;
 use crate::own_loader;
 use crate::real::{Looks, VmOptions};

@@ -56,14 +56,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     let in_words = !json.as_ref().is_some_and(Target::is_stdout);
     let tell = |text: &str| if in_words { output::print(text) } else { Ok(()) };
     if !args.as_guest {
-        tell(&check_text(&checked))?;
-        if let Some(left) = scheduler.left_to_loader() {
-            tell(&format!("\nleft to its loader: {}\n", left_words(&left)))?;
-        }
-        if !checked.left_out.is_empty() {
-            tell(&format!("\nleft out by the simulator: {}\n", listed(&checked.left_out)))?;
-        }
-        tell("\n")?;
+        tell(&about(&scheduler, &checked))?;
     }
     let (mut failure, mut answers) = (None, Vec::new());
     let mut verdict = |by: CheckedBy, result: Result<String, Failure>| {
@@ -98,6 +91,18 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
         target.write(&check_json(&checked, &answers))?;
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// What is told of the object before anybody answers.
+fn about(scheduler: &Scheduler, checked: &CheckedObject) -> String {
+    let mut text = check_text(checked);
+    if let Some(left) = scheduler.left_to_loader() {
+        text += &format!("\nleft to its loader: {}\n", left_words(&left));
+    }
+    if !checked.left_out.is_empty() {
+        text += &format!("\nleft out by the simulator: {}\n", listed(&checked.left_out));
+    }
+    text + "\n"
 }
 
 /// Everything that the object declares and expects.

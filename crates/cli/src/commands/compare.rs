@@ -3,9 +3,10 @@
 use super::bench::bench;
 use super::run::{VM_CPUS, tell};
 use super::sim::{PAIRS_SHOWN, machine};
-use crate::args::{AfterEjection, CompareArgs, CpuCounts, SwapArgs};
+use crate::args::{AfterEjection, CompareArgs, SwapArgs};
 use crate::batch::in_one_vm;
 use crate::confine::Named;
+use crate::cpu_counts::CpuCounts;
 use crate::deadline::TimeLimit;
 use crate::entry;
 use crate::failure::Failure;
