@@ -81,7 +81,13 @@ mod tests {
 
     #[test]
     fn each_machine_states_every_parameter_and_where_it_is_from() {
-        let names = |text: &str| keys(text).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        // These have defaults that follow from other prices, and one processor is said in place of contention.
+        let optional = ["idle_enter", "idle_switch", "wakeup_queued"];
+        let names = |text: &str| {
+            let stated = keys(text).into_iter().map(|(key, _)| key);
+            let wanted = stated.filter(|key| !optional.contains(&key.as_str()));
+            wanted.map(|key| key.replace("one_processor", "contention")).collect::<Vec<_>>()
+        };
         let (_, modern) = MACHINES.iter().find(|(name, _)| *name == DEFAULT_MACHINE).expect("it is shipped");
         let mut wanted = names(modern);
         wanted.sort();
