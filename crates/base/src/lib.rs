@@ -30,7 +30,7 @@ pub use metric::{Better, Metric, RUN_METRICS};
 pub use mistake::Mistake;
 pub use nearest::did_you_mean;
 pub use prng::Prng;
-pub use setting::{ParseTimedSettingError, TimedSetting};
+pub use setting::{ParseTimedSettingError, Presence, TimedSetting};
 pub use shared::{Number, Place, Shared};
 pub use stop::StopFlag;
 pub use task_table::{OfTask, TaskTable};

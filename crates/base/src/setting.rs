@@ -15,6 +15,15 @@ pub struct TimedSetting {
     pub value: String,
 }
 
+/// When a scheduler's user space attaches it and takes it out again, since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// Before the run begins without.
+    pub attach: Option<DurationNs>,
+    /// At the end of the run without.
+    pub detach: Option<DurationNs>,
+}
+
 /// A text that is no [`TimedSetting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseTimedSettingError(String);

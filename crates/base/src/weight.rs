@@ -22,12 +22,19 @@ pub enum Policy {
     Fifo(u8),
     /// `SCHED_RR` with a real-time priority of 1 to 99.
     Rr(u8),
+    /// `SCHED_EXT`: under a sched_ext scheduler, where there is one; else as [`Policy::Other`].
+    Ext,
 }
 
 impl Policy {
     /// True for the real-time policies, which never reach sched_ext.
     pub fn is_realtime(self) -> bool {
         matches!(self, Policy::Fifo(_) | Policy::Rr(_))
+    }
+
+    /// True for the policies of ordinary time-sharing (`normal_policy()` of the kernel).
+    pub fn is_normal(self) -> bool {
+        matches!(self, Policy::Other | Policy::Ext)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cpu_counts::CpuCounts;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
-use schedlab_scx::RunProgram;
+use schedlab_scx::{RunProgram, TimedProgram};
 use schedlab_trace::Window;
 use std::error::Error;
 use std::fmt;
@@ -292,6 +292,23 @@ pub(crate) struct SwapArgs {
     pub(crate) exclude: Vec<String>,
 }
 
+/// What a scheduler's user space does while a run goes on.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MeanwhileArgs {
+    /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
+    #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
+    pub(crate) changes: Vec<TimedSetting>,
+    /// Run a program of the object (SEC("syscall")) while the scheduler is attached; HEX is its context
+    #[arg(long = "run-prog-at", value_name = "TIME:NAME[:HEX]", value_parser = crate::run_prog::parse_timed)]
+    pub(crate) timed_programs: Vec<TimedProgram>,
+    /// Attach the scheduler when the run has gone on for so long: tasks exist before it (500ms, 2s)
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) attach_at: Option<DurationNs>,
+    /// Take the scheduler out after so much of the run, which goes on under the kernel's own class
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) detach_at: Option<DurationNs>,
+}
+
 /// What is simulated.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
@@ -404,9 +421,8 @@ pub(crate) struct SimArgs {
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
-    /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
-    #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
-    pub(crate) changes: Vec<TimedSetting>,
+    #[command(flatten)]
+    pub(crate) meanwhile: MeanwhileArgs,
     /// A picture (SVG) of the tasks' priorities over time, if the scheduler shows them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) priorities: Option<PathBuf>,
@@ -775,9 +791,8 @@ pub(crate) struct RunArgs {
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
-    /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
-    #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
-    pub(crate) changes: Vec<TimedSetting>,
+    #[command(flatten)]
+    pub(crate) meanwhile: MeanwhileArgs,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
     #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,

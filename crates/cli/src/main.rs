@@ -18,6 +18,7 @@ mod host_machine;
 mod input;
 mod loads;
 mod machine_file;
+mod meanwhile;
 mod numbers;
 mod output;
 mod own_loader;

@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::timehist;
-use crate::trust::{provenance, unconfigured};
+use crate::trust::{program_returned, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::DurationNs;
 use schedlab_live::kernel_image::{self, KernelError, KernelImage};
@@ -204,6 +204,8 @@ pub(crate) fn record(
 ) -> RunRecord {
     let (own, events) = (result.scheduler.counters, result.scheduler.events);
     let starvation = Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits);
+    let returned = result.scheduler.returned.into_iter();
+    let returned = returned.filter_map(|(name, value)| program_returned(&name, value));
     RunRecord {
         scheduler: scheduler.name.clone(),
         settings: scheduler.settings.clone(),
@@ -219,7 +221,7 @@ pub(crate) fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
-        warnings: unconfigured(scheduler).into_iter().chain(starvation).collect(),
+        warnings: unconfigured(scheduler).into_iter().chain(starvation).chain(returned).collect(),
         printed: result.printed,
         callbacks: result.callbacks,
         tasks: result.tasks,
@@ -381,10 +383,9 @@ pub(crate) fn guest_scheduler(job: &mut VmJob, folder: &str, scheduler: &Schedul
 /// The flags that give a scheduler in the guest its settings and the programs that are run for it.
 pub(crate) fn guest_settings(scheduler: &Scheduler) -> Vec<String> {
     let set = scheduler.values.iter().map(|(name, value)| ["--set".to_string(), format!("{name}={value}")]);
-    let set_at = scheduler.changes.iter().map(|change| ["--set-at".to_string(), change.to_string()]);
     let programs =
         scheduler.programs.iter().map(|program| ["--run-prog".to_string(), run_prog::text(program)]);
-    set.chain(set_at).chain(programs).flatten().collect()
+    set.chain(programs).flatten().chain(scheduler.meanwhile_flags()).collect()
 }
 
 /// The runs whose results the guest has left in a file.

@@ -5,6 +5,7 @@ use crate::input;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Extras, Simulation};
 use crate::workload::files;
+use schedlab_base::Presence;
 use schedlab_report::{Document, from_json, to_json};
 use schedlab_trace::RunRecord;
 use serde::{Deserialize, Serialize};
@@ -70,8 +71,20 @@ impl Key {
         // The other two stand in no record: a command that keeps runs takes neither option.
         let Extras { waits, timeline: _, perfetto: _ } = extras;
         // The object's bytes stand for its place; the settings say whatever the own ones say.
-        let Scheduler { name, given: _, choice, object, loader, own: _, settings, values, changes, programs } =
-            scheduler;
+        let Scheduler {
+            name,
+            given: _,
+            choice,
+            object,
+            loader,
+            own: _,
+            settings,
+            values,
+            changes,
+            programs,
+            timed_programs,
+            presence,
+        } = scheduler;
         let mut parts = BTreeMap::new();
         let mut part = |name: &str, value: String| parts.insert(name.to_string(), value);
         part("scheduler", name.clone());
@@ -91,6 +104,9 @@ impl Key {
         part("settings", format!("{settings:?} {values:?} {changes:?}"));
         if !programs.is_empty() {
             part("programs", format!("{programs:?}"));
+        }
+        if !timed_programs.is_empty() || *presence != Presence::default() {
+            part("meanwhile", format!("{timed_programs:?} {presence:?}"));
         }
         part("workload", workload.clone());
         for (number, file) in files(workload).into_iter().enumerate() {

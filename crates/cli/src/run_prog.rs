@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
-use schedlab_scx::{RunProgram, check_programs};
+use schedlab_base::{DurationNs, ParseDurationError};
+use schedlab_scx::{RunProgram, TimedProgram, check_programs};
 use std::fmt::Write;
 
 /// Most bytes of a context. The kernel takes no more.
@@ -30,7 +31,22 @@ pub(crate) fn parse(text: &str) -> Result<RunProgram, String> {
     Ok(RunProgram { name: name.to_string(), context })
 }
 
+/// Reads `TIME:NAME` or `TIME:NAME:HEX`.
+///
+/// # Errors
+/// As [`parse`], and a time that is none.
+pub(crate) fn parse_timed(text: &str) -> Result<TimedProgram, String> {
+    let (at, program) = text.split_once(':').ok_or("write TIME:NAME or TIME:NAME:HEX, as 2s:report")?;
+    let at: DurationNs = at.parse().map_err(|error: ParseDurationError| error.to_string())?;
+    Ok(TimedProgram { at, program: parse(program)? })
+}
+
 /// The same as text, for another command line.
+pub(crate) fn timed_text(timed: &TimedProgram) -> String {
+    format!("{}:{}", timed.at, text(&timed.program))
+}
+
+/// A program as text, for another command line.
 pub(crate) fn text(program: &RunProgram) -> String {
     let mut text = program.name.clone();
     for (at, byte) in program.context.iter().enumerate() {
@@ -73,6 +89,16 @@ pub(crate) fn give(schedulers: &mut [Scheduler], programs: &[RunProgram]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timed_programs_begin_with_their_time() {
+        let timed = parse_timed("2s:report:01").unwrap();
+        assert_eq!((timed.at.0, timed.program.name.as_str()), (2_000_000_000, "report"));
+        assert_eq!(timed_text(&timed), "2s:report:01");
+        for bad in ["report", "2:report", "2s:", "x:report"] {
+            assert!(parse_timed(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn programs_have_a_name_and_perhaps_bytes() {

@@ -8,13 +8,13 @@ use crate::own_loader;
 use crate::shipped::SCHEDULERS;
 use crate::state;
 use crate::swap_scope;
-use schedlab_base::{TimedSetting, did_you_mean};
+use schedlab_base::{Presence, TimedSetting, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{Object, Table, is_executable, scheduler_within};
 use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
 use schedlab_loader::{Command, PREFIX};
-use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, left_out};
+use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, TimedProgram, left_out};
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,10 @@ pub(crate) struct Scheduler {
     pub(crate) changes: Vec<TimedSetting>,
     /// Those of `--run-prog`.
     pub(crate) programs: Vec<RunProgram>,
+    /// Those of `--run-prog-at`.
+    pub(crate) timed_programs: Vec<TimedProgram>,
+    /// `--attach-at` and `--detach-at`.
+    pub(crate) presence: Presence,
 }
 
 impl Scheduler {
@@ -67,6 +71,8 @@ impl Scheduler {
             values: Vec::new(),
             changes: Vec::new(),
             programs: Vec::new(),
+            timed_programs: Vec::new(),
+            presence: Presence::default(),
         };
         if name == FAIR {
             return Ok(found(None));
@@ -322,13 +328,13 @@ impl Scheduler {
             return None;
         }
         let object = self.parsed()?.ok()?;
-        Some(LeftToLoader::of(&object, &self.values, &self.programs)).filter(|left| !left.is_nothing())
+        Some(LeftToLoader::of(&object, &self.values, &self.all_programs())).filter(|left| !left.is_nothing())
     }
 
     /// The programs that the simulator leaves out, each with its section.
     pub(crate) fn left_out(&self) -> Vec<String> {
         let Some(Ok(object)) = self.parsed() else { return Vec::new() };
-        let left = left_out(&object, &self.programs).unwrap_or_default();
+        let left = left_out(&object, &self.all_programs()).unwrap_or_default();
         left.iter().map(|program| format!("{} ({})", program.name, program.section)).collect()
     }
 
@@ -353,7 +359,8 @@ impl Scheduler {
     pub(crate) fn load_options(&self) -> LoadOptions {
         let (settings, changes) = (self.values.clone(), self.changes.clone());
         let (scheduler, programs) = (self.choice.clone(), self.programs.clone());
-        LoadOptions { scheduler, programs, settings, changes, ..LoadOptions::default() }
+        let timed_programs = self.timed_programs.clone();
+        LoadOptions { scheduler, programs, timed_programs, settings, changes, ..LoadOptions::default() }
     }
 
     /// How a kernel gets its object, `bytes`.
@@ -365,6 +372,10 @@ impl Scheduler {
             settings: self.values.clone(),
             changes: self.changes.clone(),
             programs: self.programs.iter().map(|one| (one.name.clone(), one.context.clone())).collect(),
+            timed_programs: (self.timed_programs.iter())
+                .map(|timed| (timed.at, timed.program.name.clone(), timed.program.context.clone()))
+                .collect(),
+            presence: self.presence,
         }
     }
 

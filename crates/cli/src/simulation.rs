@@ -10,7 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
-use crate::trust::{left_out, provenance, unconfigured};
+use crate::trust::{left_out, program_returned, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs};
@@ -208,6 +208,7 @@ impl Simulation {
         config.limit = self.limit;
         config.checkers = self.checkers;
         config.outlive_exit = self.after_ejection == AfterEjection::Continue;
+        config.presence = self.scheduler.presence;
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
         config.stop = watch.stop;
@@ -298,6 +299,8 @@ impl Simulation {
         let own =
             result.scheduler.as_ref().map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
         let own = own.unwrap_or_default();
+        let returned = result.scheduler.as_ref().map(|loaded| loaded.returned().to_vec()).unwrap_or_default();
+        let returned = returned.iter().filter_map(|one| program_returned(&one.name, one.value));
         let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
@@ -327,6 +330,7 @@ impl Simulation {
                 .into_iter()
                 .chain(left_out(&self.scheduler))
                 .chain(result.warnings)
+                .chain(returned)
                 .collect(),
             after_ejection: result.after.map(|after| after_ejection(scenario, after)),
             provenance: provenance(&self.scheduler, Some(scenario), Some(&self.machine)),

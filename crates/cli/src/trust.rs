@@ -80,6 +80,12 @@ pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
     (count > 0).then_some(Warning { kind: WarningKind::LeftOut, text: words, count, worst: None })
 }
 
+/// A warning about a program that was run while the scheduler was attached and has not returned 0.
+pub(crate) fn program_returned(name: &str, value: i32) -> Option<Warning> {
+    let text = format!("--run-prog-at: the program {name} returned {value}");
+    (value != 0).then_some(Warning { kind: WarningKind::ProgramReturned, text, count: 1, worst: None })
+}
+
 /// What is left to a loader, in words, with the cure.
 pub(crate) fn left_words(left: &LeftToLoader) -> String {
     let number = |names: &[String], what: &str| match names.len() {

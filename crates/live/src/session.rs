@@ -264,23 +264,28 @@ fn goes_on(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs) -> bool {
     !signals::stop_wanted() && loaded.is_none_or(|loaded| loaded.stays(elapsed))
 }
 
-/// Changes the scheduler's variables that are due at `elapsed` or before the next look, for which it waits: that
-/// makes a change as exact as a sleep.
-fn change_variables(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs, look: Duration) {
-    let Some(loaded) = loaded else { return };
+/// Does with the scheduler what is due at `elapsed` or before the next look, for which it waits: that makes it as exact as
+/// a sleep.
+fn take_turns(
+    loaded: Option<&mut LoadedScheduler>,
+    elapsed: DurationNs,
+    look: Duration,
+) -> Result<(), LoadError> {
+    let Some(loaded) = loaded else { return Ok(()) };
     let begin = Instant::now();
     let now = || elapsed + DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let until = elapsed + DurationNs(u64::try_from(look.as_nanos()).unwrap_or(u64::MAX));
-    while let Some(at) = loaded.next_write().filter(|at| *at <= until) {
+    while let Some(at) = loaded.next_turn().filter(|at| *at <= until) {
         std::thread::sleep(Duration::from_nanos(at.0.saturating_sub(now().0)));
-        loaded.write_due(now());
+        loaded.take_turns(now())?;
     }
+    Ok(())
 }
 
 /// When a run of a workload is looked at: as rarely as what it needs allows.
 fn looks(loaded: Option<&LoadedScheduler>, watchers: Watchers<'_>, uevents: Option<&Uevents>) -> Looks {
     let records = watchers.events.is_some();
-    let changes = loaded.is_some_and(|loaded| loaded.next_write().is_some());
+    let changes = loaded.is_some_and(|loaded| loaded.next_turn().is_some());
     // Nothing tells of the scheduler's end.
     let unheard = loaded.is_some() && uevents.is_none();
     if records || changes || unheard { Looks::Often } else { Looks::At(uevents.map(Uevents::descriptor)) }
@@ -303,16 +308,20 @@ fn run_scenario(
     close.extend(uevents.as_ref().map(Uevents::descriptor));
     let looks = looks(loaded.as_deref(), watchers, uevents.as_ref());
     let options = ExecOptions { spin_rate: plan.spin_rate, close, looks };
+    let mut failed = None;
     let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
         watchers.drain();
         uevents.iter().for_each(Uevents::drain);
         if let Some(elapsed) = elapsed {
-            change_variables(loaded.as_deref_mut(), elapsed, exec::POLL);
+            failed = take_turns(loaded.as_deref_mut(), elapsed, exec::POLL).err();
         }
-        goes_on(loaded.as_deref_mut(), elapsed.unwrap_or_default())
+        failed.is_none() && goes_on(loaded.as_deref_mut(), elapsed.unwrap_or_default())
     })?;
     if signals::stop_wanted() {
         return Err(RunError::Interrupted);
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
     }
     let (elapsed, cpus) = (outcome.measurements.elapsed, outcome.measurements.cpus);
     let seen = observer.map(|observer| observer.read(outcome.begin.0, elapsed, cpus));
@@ -410,16 +419,24 @@ fn run_command(
     let program = invocation.args.first().cloned().unwrap_or_else(|| "no command given".to_string());
     watchers.follow(std::process::id());
     watchers.open(exec::now_ns());
+    let mut failed = None;
     let ended = command::run(invocation, &mut |elapsed| {
         watchers.drain();
         if signals::stop_wanted() {
             return Verdict::Forget;
         }
-        change_variables(loaded.as_deref_mut(), elapsed, command::LOOK);
+        failed = take_turns(loaded.as_deref_mut(), elapsed, command::LOOK).err();
         // What comes after an ejection is not the scheduler's work: the run is over.
-        if goes_on(loaded.as_deref_mut(), elapsed) { Verdict::GoesOn } else { Verdict::End }
+        if failed.is_none() && goes_on(loaded.as_deref_mut(), elapsed) {
+            Verdict::GoesOn
+        } else {
+            Verdict::End
+        }
     });
     watchers.close();
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
     let ended = ended.map_err(|source| RunError::Command { program: program.clone(), source })?;
     let ended = ended.ok_or(RunError::Interrupted)?;
     Ok(command_result(&program, ended, watchers.observer))

@@ -70,7 +70,10 @@ impl Document {
             }
         };
         let of_run = |run, warning: &Warning| match warning.kind {
-            WarningKind::Unconfigured | WarningKind::LeftOut => warning.text.clone(),
+            WarningKind::Unconfigured
+            | WarningKind::LeftOut
+            | WarningKind::NothingToSchedule
+            | WarningKind::ProgramReturned => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),
         };
         let own =

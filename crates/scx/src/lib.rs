@@ -51,7 +51,7 @@ pub use auxiliary::left_out;
 pub use helpers::Message;
 pub use kfunc::prototypes;
 pub use load::{LoadOptions, kernel_types};
-pub use programs::{RunProgram, check_programs};
+pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};

@@ -9,8 +9,8 @@ use crate::kernel_model;
 use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
-use crate::programs::{self, RunProgram, check_programs};
-use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Write};
+use crate::programs::{self, RunProgram, TimedProgram, check_programs};
+use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Turn, TurnKind};
 use crate::settings;
 use crate::state::KernelState;
 use crate::user::Recorded;
@@ -23,9 +23,7 @@ use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{Object, ProgramKind};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
-use schedlab_sim::flags::{
-    SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_OPS_SWITCH_PARTIAL, SCX_WATCHDOG_MAX_TIMEOUT_SECS,
-};
+use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
 use schedlab_sim::{OpKind, OpsInfo, OpsSet, TracePoints};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +43,8 @@ pub struct LoadOptions {
     pub scheduler: Option<String>,
     /// Programs that are run before the scheduler is attached, in order.
     pub programs: Vec<RunProgram>,
+    /// Programs that are run while it is attached, in any order.
+    pub timed_programs: Vec<TimedProgram>,
     /// `--set` values in the order given; later ones win.
     pub settings: Vec<(String, String)>,
     /// What the object's own loader decided, which then takes part itself; the conventions of settings do not hold.
@@ -66,6 +66,7 @@ impl Default for LoadOptions {
             scheduler: None,
             programs: Vec::new(),
             recorded: None,
+            timed_programs: Vec::new(),
             settings: Vec::new(),
             changes: Vec::new(),
             budget: DEFAULT_BUDGET,
@@ -152,8 +153,10 @@ impl BpfScheduler {
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     object.choose(options.scheduler.as_deref())?;
     let nr_cpus = machine.cpu_count();
-    check_programs(object, &options.programs)?;
-    let settings = linker_settings(object, options, nr_cpus)?;
+    let timed = options.timed_programs.iter().map(|timed| timed.program.clone());
+    let programs: Vec<RunProgram> = options.programs.iter().cloned().chain(timed).collect();
+    check_programs(object, &programs)?;
+    let settings = linker_settings(object, options, &programs, nr_cpus)?;
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     mem.set_limit(options.guest_memory);
@@ -162,11 +165,11 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     kernel.ksyms = state.ksyms();
     let mut image = link::link(object, &kernel, &settings, &mut mem)?;
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
-    let writes = writes(&options.changes, object, &image)?;
+    let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let ops = callbacks(&table, cid_form);
-    let info = ops_info(&table, &ops)?;
+    let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;
     let (tracing, wants) = tracing(&image);
     let cmask = if cid_form { arena_room(&mut image, &mut mem)? } else { GuestAddr::NULL };
@@ -206,8 +209,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         integers,
         tables,
         mark: None,
-        writes,
+        turns,
         programs,
+        returned: Vec::new(),
         priority_place,
         priorities: None,
         costs: [Cost::default(); OP_COUNT],
@@ -220,13 +224,14 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
 fn linker_settings(
     object: &mut Object,
     options: &LoadOptions,
+    programs: &[RunProgram],
     nr_cpus: usize,
 ) -> Result<Settings, LoadError> {
     if let Some(recorded) = &options.recorded {
         return settings::recorded(object, recorded, &options.settings);
     }
     let mut settings = settings::prepare(object, &options.settings, nr_cpus);
-    for program in not_run(object, &options.programs)? {
+    for program in not_run(object, programs)? {
         settings.leave_out(&program.name);
     }
     Ok(settings)
@@ -242,19 +247,29 @@ fn follow_lines(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Resul
     image.code.follow_lines(machine.line_bytes, cores, mem).map_err(|error| memory_error(&error))
 }
 
-/// What is written into variables while the scheduler runs, in order of time.
-fn writes(changes: &[TimedSetting], object: &Object, image: &Image) -> Result<Vec<Write>, LoadError> {
-    let mut writes = Vec::new();
-    for change in changes {
+/// What user space does while the scheduler runs, in order of time.
+fn turns(
+    options: &LoadOptions,
+    object: &Object,
+    image: &Image,
+    mem: &mut Memory,
+) -> Result<Vec<Turn>, LoadError> {
+    let mut turns = Vec::new();
+    for change in &options.changes {
         for part in timed_changes(object, change)? {
             let Change::Bytes { of: Holder::Variable(name), offset, bytes } = part else { continue };
             let Some(variable) = image.variables.get(&name) else { continue };
             let addr = variable.addr.offset(offset);
-            writes.push(Write { at: TimeNs::ZERO + change.at, addr, bytes });
+            turns.push(Turn { at: TimeNs::ZERO + change.at, kind: TurnKind::Write { addr, bytes } });
         }
     }
-    writes.sort_by_key(|write| write.at);
-    Ok(writes)
+    let timed = &options.timed_programs;
+    let ready = programs::ready(image, timed.iter().map(|timed| &timed.program), mem)?;
+    for (timed, program) in timed.iter().zip(ready) {
+        turns.push(Turn { at: TimeNs::ZERO + timed.at, kind: TurnKind::Run(program) });
+    }
+    turns.sort_by_key(|turn| turn.at);
+    Ok(turns)
 }
 
 /// The table of the scheduler's operations, the only one that is left.
@@ -291,7 +306,11 @@ pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
 }
 
 /// The fixed part of the ops, held against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).
-pub(crate) fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> Result<OpsInfo, LoadError> {
+pub(crate) fn ops_info(
+    table: &StructOps,
+    ops: &[Option<FuncId>; OP_COUNT],
+    cid_form: bool,
+) -> Result<OpsInfo, LoadError> {
     let number = |name: &str| table.scalars.get(name).copied().unwrap_or(0);
     let place = format!("struct_ops `{}`", table.var_name);
     let refuse =
@@ -312,12 +331,6 @@ pub(crate) fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> R
     }
     if number("dispatch_max_batch") > i32::MAX as u64 {
         return refuse("dispatch_max_batch is too large".into(), "a batch has 32 entries by default");
-    }
-    if flags & SCX_OPS_SWITCH_PARTIAL != 0 {
-        return refuse(
-            "SCX_OPS_SWITCH_PARTIAL: no simulated task has the policy SCHED_EXT".into(),
-            "run it on a real kernel, or without the flag",
-        );
     }
     let (bandwidth, quantum) = (number("rescue_bandwidth_ppt"), number("rescue_quantum_us"));
     if bandwidth > RESCUE_MAX_BW_PPT && bandwidth != RESCUE_DISABLE {
@@ -346,6 +359,7 @@ pub(crate) fn ops_info(table: &StructOps, ops: &[Option<FuncId>; OP_COUNT]) -> R
         timeout: DurationNs::from_ms(timeout_ms),
         dispatch_max_batch: number("dispatch_max_batch") as u32,
         exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
+        cid_form,
         present,
     })
 }

@@ -1,7 +1,7 @@
 //! Programs that a loader runs before it attaches the scheduler (`SEC("syscall")`), here on request.
 
 use crate::scheduler::BpfScheduler;
-use schedlab_base::did_you_mean;
+use schedlab_base::{DurationNs, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::link::Image;
 use schedlab_bpf::memory::PAGE_SIZE;
@@ -18,6 +18,24 @@ pub struct RunProgram {
     pub name: String,
     /// The bytes of its context; none is a NULL context.
     pub context: Vec<u8>,
+}
+
+/// A program that is run while the scheduler is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedProgram {
+    /// When, since the run began.
+    pub at: DurationNs,
+    /// What.
+    pub program: RunProgram,
+}
+
+/// What a program that was run while the scheduler was attached has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The function.
+    pub name: String,
+    /// Its result.
+    pub value: i32,
 }
 
 /// The same with its places in the image.
@@ -49,9 +67,9 @@ pub fn check_programs(object: &Object, programs: &[RunProgram]) -> Result<(), Lo
 }
 
 /// Puts the programs' contexts into memory.
-pub(crate) fn ready(
+pub(crate) fn ready<'a>(
     image: &Image,
-    programs: &[RunProgram],
+    programs: impl IntoIterator<Item = &'a RunProgram>,
     mem: &mut Memory,
 ) -> Result<Vec<ReadyProgram>, LoadError> {
     let mut ready = Vec::new();
@@ -85,6 +103,17 @@ pub(crate) fn placed(context: &[u8], mem: &mut Memory) -> Result<(GuestAddr, (Gu
 }
 
 impl BpfScheduler {
+    /// Runs a program that a loader starts while the scheduler is attached.
+    pub(crate) fn run_program(&mut self, k: &mut Kernel, program: &ReadyProgram) {
+        let value = self.enter(k, program.func, OpKind::Init, [program.context.0]) as i32;
+        self.returned.push(Returned { name: program.name.clone(), value });
+    }
+
+    /// What the programs of [`crate::LoadOptions::timed_programs`] have returned, in order.
+    pub fn returned(&self) -> &[Returned] {
+        &self.returned
+    }
+
     /// Runs the programs before `ops.init()`, once.
     ///
     /// # Errors

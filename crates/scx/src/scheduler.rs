@@ -8,7 +8,7 @@ use crate::contents::{Global, MapTypes};
 use crate::guest::Guest;
 use crate::join::Join;
 use crate::priority::{PriorityPlace, PriorityWatch};
-use crate::programs::ReadyProgram;
+use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
 use crate::user::UserSpace;
 use schedlab_base::{CpuId, TaskId, TimeNs};
@@ -53,8 +53,10 @@ pub struct BpfScheduler {
     pub(crate) tables: Vec<(String, ImageVariable)>,
     /// The counter of [`schedlab_sim::SchedExt::mark`].
     pub(crate) mark: Option<GuestAddr>,
-    /// What user space writes while the scheduler runs, in order of time.
-    pub(crate) writes: Vec<Write>,
+    /// What user space does while the scheduler runs, in order of time.
+    pub(crate) turns: Vec<Turn>,
+    /// What the programs among them have returned.
+    pub(crate) returned: Vec<Returned>,
     /// What runs before it is attached.
     pub(crate) programs: Vec<ReadyProgram>,
     /// Where the object keeps the priority of a task, if it does.
@@ -87,12 +89,19 @@ impl Cost {
     }
 }
 
-/// Bytes that user space writes into a variable.
+/// What user space does at a time.
 #[derive(Clone, Debug)]
-pub(crate) struct Write {
+pub(crate) struct Turn {
     pub(crate) at: TimeNs,
-    pub(crate) addr: GuestAddr,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: TurnKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TurnKind {
+    /// It writes bytes into a variable.
+    Write { addr: GuestAddr, bytes: Vec<u8> },
+    /// It runs a program.
+    Run(ReadyProgram),
 }
 
 /// Callbacks that the simulated core does not know, called here around those that it does.

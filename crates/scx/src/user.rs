@@ -284,7 +284,7 @@ impl BpfScheduler {
         table.functions = attached.functions.iter().filter_map(func).collect();
         self.ops = crate::load::callbacks(&self.table, self.cid_form);
         self.extra = crate::load::extra_ops(&self.table, self.cid_form);
-        self.info = ops_info(&self.table, &self.ops)?;
+        self.info = ops_info(&self.table, &self.ops, self.cid_form)?;
         self.state.ops_flags = self.info.flags;
         Ok(())
     }

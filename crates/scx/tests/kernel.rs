@@ -141,7 +141,6 @@ fn the_cid_form_may_not_do_everything() {
 fn operations_that_the_kernel_or_the_simulator_lacks_are_refused_by_name() {
     let machine = Machine::uniform("test", 2);
     for (object, setting, words) in [
-        ("fifo", ("lab.flags", "8"), "SCX_OPS_SWITCH_PARTIAL"),
         ("cids", ("cids.sub_cgroup_id", "7"), "sub_cgroup_id"),
         ("cids", ("cids.rescue_bandwidth_ppt", "300"), "rescue_bandwidth_ppt 300"),
         ("cids", ("cids.rescue_quantum_us", "5"), "rescue_quantum_us 5"),

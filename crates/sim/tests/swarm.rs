@@ -126,11 +126,12 @@ fn draw_task(
     }
     if features & 512 != 0 {
         let prio = 1 + prng.below(99) as u8;
-        spec.policy = match prng.below(8) {
+        spec.policy = match prng.below(10) {
             0 => Policy::Fifo(prio),
             1 => Policy::Rr(prio),
             2 => Policy::Batch,
             3 => Policy::Idle,
+            4 | 5 => Policy::Ext,
             _ => Policy::Other,
         };
     }
@@ -154,7 +155,8 @@ fn ping_pong(scenario: &mut Scenario, pair: u32) {
 
 fn attribute(prng: &mut Prng, cpus: usize) -> Attribute {
     let cpu = |prng: &mut Prng| prng.below(cpus as u64) as u32;
-    match prng.below(6) {
+    match prng.below(7) {
+        6 => Attribute::Policy(Policy::Ext),
         0 => Attribute::Nice(Nice::new(prng.below(40) as i64 - 20).unwrap()),
         1 => Attribute::Policy(Policy::Fifo(1 + prng.below(99) as u8)),
         2 => Attribute::Policy(Policy::Other),
@@ -179,7 +181,9 @@ fn world(seed: u64) -> String {
     let machine = machine(&mut prng);
     let scenario = scenario(&mut prng, machine.cpu_count());
     let changes = changes(&mut prng, &scenario, machine.cpu_count());
-    let config = Config { checkers: true, changes, ..Config::new(machine, seed) };
+    let mut config = Config { checkers: true, changes, ..Config::new(machine, seed) };
+    let time = |prng: &mut Prng| prng.chance(1, 4).then(|| DurationNs(prng.below(60_000_000)));
+    config.presence = Presence { attach: time(&mut prng), detach: time(&mut prng) };
     let twists = [Twist::Stall, Twist::BadDsq, Twist::Cpu0, Twist::Mixed, Twist::Exit];
     let mut simple = Simple::new(prng.chance(1, 2));
     let (kind, hash) = match prng.below(5) {
@@ -199,9 +203,16 @@ fn world(seed: u64) -> String {
             simple.slice = [SCX_SLICE_DFL, 500_000, 3_000_000][prng.below(3) as usize];
             simple.info.flags =
                 prng.next_u64() & (SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING | SCX_OPS_ALWAYS_ENQ_IMMED);
+            if prng.chance(1, 4) {
+                simple.info.flags |= SCX_OPS_SWITCH_PARTIAL;
+            }
             let result = run(&config, &scenario, Class::Ext(simple)).unwrap();
             let simple = result.scheduler.unwrap();
-            assert_eq!((simple.tasks, simple.exits), (0, 1), "every task was given back");
+            assert_eq!(
+                (simple.tasks, simple.exits),
+                (0, u64::from(simple.loaded)),
+                "every task was given back"
+            );
             (result.exit.kind, result.trace_hash)
         }
     };

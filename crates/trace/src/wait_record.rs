@@ -232,6 +232,10 @@ pub enum WarningKind {
     Unconfigured,
     /// Programs of the object that only report were left out.
     LeftOut,
+    /// A program that was run while the scheduler was attached has not returned 0.
+    ProgramReturned,
+    /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
+    NothingToSchedule,
 }
 
 impl WarningKind {
@@ -244,15 +248,28 @@ impl WarningKind {
             WarningKind::SeedsChangeNothing => "seeds_change_nothing",
             WarningKind::Unconfigured => "unconfigured",
             WarningKind::LeftOut => "left_out",
+            WarningKind::ProgramReturned => "program_returned",
+            WarningKind::NothingToSchedule => "nothing_to_schedule",
         }
     }
 
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
-        use WarningKind::{IdleBesideWaiting, LeftOut, NeverRan, SeedsChangeNothing, Starved, Unconfigured};
-        [Starved, NeverRan, IdleBesideWaiting, SeedsChangeNothing, Unconfigured, LeftOut]
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        use WarningKind::{
+            IdleBesideWaiting, LeftOut, NeverRan, NothingToSchedule, ProgramReturned, SeedsChangeNothing,
+            Starved, Unconfigured,
+        };
+        let all = [
+            Starved,
+            NeverRan,
+            IdleBesideWaiting,
+            SeedsChangeNothing,
+            Unconfigured,
+            LeftOut,
+            NothingToSchedule,
+            ProgramReturned,
+        ];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 }
 

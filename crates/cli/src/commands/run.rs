@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
-    scheduler.change(&args.changes)?;
+    scheduler.meanwhile(&args.meanwhile)?;
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
         return Err(Failure::usage(text));

@@ -56,7 +56,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     run_prog::give(&mut schedulers, &args.setup.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
-    scheduler.change(&args.changes)?;
+    scheduler.meanwhile(&args.meanwhile)?;
     let simulation = Simulation {
         scheduler,
         workload: args.workload.clone(),

@@ -220,6 +220,7 @@ fn encode_change(change: &Attribute) -> [u64; 1 + CPU_WORDS] {
             words[1..].copy_from_slice(mask.words());
             (6, words[1])
         }
+        Attribute::Policy(Policy::Ext) => (7, 0),
     };
     words
 }
@@ -240,6 +241,7 @@ fn decode_change(words: &mut Words) -> Option<Attribute> {
             mask.iter().enumerate().for_each(|(index, word)| cpus.set_word(index, *word));
             Attribute::Affinity(cpus)
         }
+        7 => Attribute::Policy(Policy::Ext),
         _ => return None,
     })
 }
@@ -436,6 +438,7 @@ mod tests {
             Attribute::Policy(Policy::Other),
             Attribute::Policy(Policy::Batch),
             Attribute::Policy(Policy::Idle),
+            Attribute::Policy(Policy::Ext),
             Attribute::Policy(Policy::Fifo(50)),
             Attribute::Policy(Policy::Rr(1)),
             Attribute::Affinity(cpus),

@@ -275,11 +275,15 @@ pub(super) fn set_own_slice(slice: DurationNs) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) } as libc::c_int)
 }
 
+/// `SCHED_EXT` (include/uapi/linux/sched.h).
+const SCHED_EXT: libc::c_int = 7;
+
 fn set_scheduler(tid: u32, policy: Policy, flags: libc::c_int) -> io::Result<()> {
     let (number, priority) = match policy {
         Policy::Other => (libc::SCHED_OTHER, 0),
         Policy::Batch => (libc::SCHED_BATCH, 0),
         Policy::Idle => (libc::SCHED_IDLE, 0),
+        Policy::Ext => (SCHED_EXT, 0),
         Policy::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
         Policy::Rr(priority) => (libc::SCHED_RR, i32::from(priority)),
     };

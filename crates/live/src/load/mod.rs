@@ -10,6 +10,7 @@ mod exit;
 mod raw;
 pub mod sched_ext;
 mod settings;
+mod turns;
 mod uevents;
 mod verifier;
 
@@ -18,13 +19,13 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
-use schedlab_base::{DurationNs, TimedSetting};
+use schedlab_base::{DurationNs, Presence, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
 use raw::{Link, Object};
 pub(crate) use raw::{ProgramCounts, Ring};
-use settings::Write;
+use turns::Turn;
 pub(crate) use uevents::Uevents;
 
 /// A scheduler to load.
@@ -42,6 +43,10 @@ pub struct SchedulerObject {
     pub programs: Vec<(String, Vec<u8>)>,
     /// Values that its variables get while it runs, in any order.
     pub changes: Vec<TimedSetting>,
+    /// Programs that are run while it is attached, in any order: when, which, and the bytes of its context.
+    pub timed_programs: Vec<(DurationNs, String, Vec<u8>)>,
+    /// When it is attached and taken out.
+    pub presence: Presence,
 }
 
 /// Why a scheduler does not run.
@@ -191,6 +196,8 @@ pub struct SchedulerEnd {
     pub tables: Vec<(String, Vec<u8>)>,
     /// The kernel's counters of unusual events, in the kernel's order.
     pub events: Vec<(String, u64)>,
+    /// What the programs that ran while it was attached have returned, in order.
+    pub returned: Vec<(String, i32)>,
 }
 
 /// A scheduler in charge of this machine; the machine is given back when it is dropped.
@@ -207,8 +214,14 @@ pub struct LoadedScheduler {
     tables: Vec<String>,
     sequence: Option<u64>,
     log: Option<KernelLog>,
-    /// What its variables are to become, in order of time.
-    writes: VecDeque<Write>,
+    /// What is done with it while the run goes on, in order of time.
+    turns: VecDeque<Turn>,
+    /// It has been attached.
+    attached: bool,
+    /// It has been taken out before the run's end: the kernel's counters of then.
+    detached: Option<Vec<(String, u64)>>,
+    /// What the programs that ran meanwhile have returned.
+    returned: Vec<(String, i32)>,
     /// When it was seen to be out of charge, since the run began.
     left: Option<DurationNs>,
 }
@@ -300,7 +313,7 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     let object = prepare(scheduler)?;
     let file = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes).ok();
     run_programs(&object, &scheduler.programs)?;
-    let writes = settings::writes(scheduler)?.into();
+    let turns = turns::of(scheduler)?.into();
     let name = scheduler.name.clone();
     let mut loaded = LoadedScheduler {
         hooks: Vec::new(),
@@ -313,17 +326,20 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         tables: names(scheduler, |o| o.tables().iter().map(|t| t.variable.name.clone()).collect()),
         sequence: None,
         log,
-        writes,
+        turns,
+        attached: false,
+        detached: None,
+        returned: Vec::new(),
         left: None,
     };
     let integers = file.map(|file| loaded.present_integers(&file)).unwrap_or_default();
     loaded.integers = integers;
-    loaded.attach()?;
-    if loaded.ops.is_empty() {
+    if !loaded.object.maps().any(|map| map.is_struct_ops() && map.is_created()) {
         return Err(LoadError::NoScheduler { name });
     }
-    loaded.ops_name = sched_ext::current_scheduler().unwrap_or_default();
-    loaded.sequence = sched_ext::enable_sequence();
+    if scheduler.presence.attach.is_none() {
+        loaded.attach()?;
+    }
     Ok(loaded)
 }
 
@@ -366,6 +382,9 @@ impl LoadedScheduler {
                 Err(source) => return Err(self.attach_error(program.name(), source)),
             }
         }
+        self.ops_name = sched_ext::current_scheduler().unwrap_or_default();
+        self.sequence = sched_ext::enable_sequence();
+        self.attached = true;
         Ok(())
     }
 
@@ -396,26 +415,14 @@ impl LoadedScheduler {
         sched_ext::state().as_deref() == Some("enabled") && is_ours()
     }
 
-    /// The same at `elapsed` since the run began; the first time that it is out of charge is kept.
+    /// True unless the kernel has thrown it out, as of `elapsed` since the run began; the first time that it is out of charge
+    /// is kept.
     pub(crate) fn stays(&mut self, elapsed: DurationNs) -> bool {
-        let stays = self.is_in_charge();
+        let stays = !self.attached || self.detached.is_some() || self.is_in_charge();
         if !stays {
             self.left.get_or_insert(elapsed);
         }
         stays
-    }
-
-    /// When the next of its variables changes, since the run began.
-    pub(crate) fn next_write(&self) -> Option<DurationNs> {
-        self.writes.front().map(|write| write.at)
-    }
-
-    /// Gives variables the values that are due at `elapsed` since the run began.
-    pub(crate) fn write_due(&mut self, elapsed: DurationNs) {
-        while self.next_write().is_some_and(|at| at <= elapsed) {
-            let write = self.writes.pop_front().expect("there is a next one");
-            write.write(&self.object);
-        }
     }
 
     /// The present values of its counters, in name order.
@@ -479,13 +486,9 @@ impl LoadedScheduler {
 
     /// Takes the scheduler out and tells how it left.
     pub fn unload(mut self) -> SchedulerEnd {
-        let stayed = self.is_in_charge();
-        let events = sched_ext::events();
-        self.hooks.clear();
-        self.ops.clear();
-        // The kernel disables in the background; its log line and ops.exit come at the end.
-        let disabled = || sched_ext::state().is_none_or(|state| state == "disabled");
-        let waited = sched_ext::wait_until(DISABLE_LIMIT, disabled);
+        let stayed = !self.attached || self.detached.is_none() && self.is_in_charge();
+        let events = self.detached.take().unwrap_or_else(sched_ext::events);
+        let waited = self.take_out();
         let mut exit = exit::record(&self.object, &self.kernel_words());
         if stayed && !exit.kind.is_ejection() {
             exit = ExitRecord::default();
@@ -497,7 +500,17 @@ impl LoadedScheduler {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }
         let counters = self.all_counters();
-        SchedulerEnd { exit, counters, tables: exit::tables(&self.object, &self.tables), events }
+        let (tables, returned) = (exit::tables(&self.object, &self.tables), self.returned);
+        SchedulerEnd { exit, counters, tables, events, returned }
+    }
+
+    /// Ends its attachment, and waits until the kernel has taken it out: it does so in the background, and its log line and
+    /// `ops.exit()` come at the end.
+    fn take_out(&mut self) -> io::Result<()> {
+        self.hooks.clear();
+        self.ops.clear();
+        let disabled = || sched_ext::state().is_none_or(|state| state == "disabled");
+        sched_ext::wait_until(DISABLE_LIMIT, disabled)
     }
 }
 

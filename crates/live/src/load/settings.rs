@@ -131,7 +131,6 @@ pub(super) fn choose_programs(object: &Object, scheduler: &SchedulerObject) -> R
 
 /// Bytes for a variable of a loaded object.
 pub(super) struct Write {
-    pub(super) at: DurationNs,
     section: String,
     offset: usize,
     bytes: Vec<u8>,
@@ -147,7 +146,7 @@ impl Write {
 }
 
 /// What is to be written while the scheduler runs, in order of time.
-pub(super) fn writes(scheduler: &SchedulerObject) -> Result<Vec<Write>, LoadError> {
+pub(super) fn writes(scheduler: &SchedulerObject) -> Result<Vec<(DurationNs, Write)>, LoadError> {
     if scheduler.changes.is_empty() {
         return Ok(Vec::new());
     }
@@ -159,10 +158,9 @@ pub(super) fn writes(scheduler: &SchedulerObject) -> Result<Vec<Write>, LoadErro
             let Some(variable) = file.variable(&name) else { continue };
             let offset = variable.offset.saturating_add(offset);
             let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-            writes.push(Write { at: change.at, section: variable.section.clone(), offset, bytes });
+            writes.push((change.at, Write { section: variable.section.clone(), offset, bytes }));
         }
     }
-    writes.sort_by_key(|write| write.at);
     Ok(writes)
 }
 

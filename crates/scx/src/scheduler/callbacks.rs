@@ -1,6 +1,6 @@
 //! The callbacks of the simulated kernel, each as a run of the object's program for it.
 
-use super::BpfScheduler;
+use super::{BpfScheduler, TurnKind};
 use crate::join::TASK_PT_REGS;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
@@ -25,7 +25,7 @@ impl SchedExt for BpfScheduler {
     }
 
     fn user_times(&self) -> Vec<TimeNs> {
-        self.writes.iter().map(|write| write.at).collect()
+        self.turns.iter().map(|turn| turn.at).collect()
     }
 
     fn has_user_space(&self) -> bool {
@@ -37,9 +37,21 @@ impl SchedExt for BpfScheduler {
     }
 
     fn user_turn(&mut self, turn: usize) {
-        let write = &self.writes[turn];
-        let written = self.mem.write(write.addr, &write.bytes);
-        debug_assert!(written.is_ok(), "the variable has this place since the object was linked");
+        if let TurnKind::Write { addr, bytes } = &self.turns[turn].kind {
+            let written = self.mem.write(*addr, bytes);
+            debug_assert!(written.is_ok(), "the variable has this place since the object was linked");
+        }
+    }
+
+    fn turn_runs(&self, turn: usize) -> bool {
+        matches!(self.turns[turn].kind, TurnKind::Run(_))
+    }
+
+    fn run_turn(&mut self, k: &mut Kernel, turn: usize) {
+        if let TurnKind::Run(program) = &self.turns[turn].kind {
+            let program = program.clone();
+            self.run_program(k, &program);
+        }
     }
 
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {

@@ -1,11 +1,11 @@
 //! Deadline servers (`kernel/sched/deadline.c`, Linux 7.3): what real-time tasks leave to the classes below them.
 //!
-//! Each CPU has a server for its normal tasks, be they of the fair class or of sched_ext: 50 ms of CPU time in each
-//! second. It waits for as long as it can still keep that (until zero laxity); what normal tasks run by themselves
+//! Each CPU has a server for its tasks of the fair class, and Linux 7.3 one for those of sched_ext: 50 ms of CPU time in each
+//! second. A server whose class can have no task is detached. It waits for as long as it can still keep that (until zero laxity); what normal tasks run by themselves
 //! meanwhile is its own, and so is idle time. Then it goes before real-time tasks until its time is used up.
 //!
-//! The kernel arms a timer for the server all the time. Here an event is made for it only while a real-time task runs:
-//! at other times it would change nothing but the server's figures, which follow when they matter. Hours of normal load
+//! The kernel arms a timer for the server all the time. Here an event is made for it only while a task of a higher class
+//! runs: at other times it would change nothing but the server's figures, which follow when they matter. Hours of normal load
 //! cost no event.
 
 use crate::Kernel;
@@ -13,7 +13,7 @@ use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
 
 /// Time of a server in each period (`sched_init_dl_servers()`).
 const RUNTIME: DurationNs = DurationNs::from_ms(50);
@@ -39,10 +39,60 @@ enum State {
     ReplenishWait,
 }
 
-/// The server of a CPU.
+/// Whose server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// `rq->fair_server`.
+    Fair,
+    /// `rq->ext_server`.
+    Ext,
+}
+
+/// The servers of a CPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct Servers {
+    fair: Server,
+    ext: Server,
+}
+
+impl Default for Servers {
+    /// Those of a kernel without a sched_ext scheduler.
+    fn default() -> Servers {
+        Servers { fair: Server { attached: true, ..Server::default() }, ext: Server::default() }
+    }
+}
+
+impl Servers {
+    fn of(&mut self, served: Served) -> &mut Server {
+        match served {
+            Served::Fair => &mut self.fair,
+            Served::Ext => &mut self.ext,
+        }
+    }
+
+    fn both(&mut self) -> [&mut Server; 2] {
+        [&mut self.fair, &mut self.ext]
+    }
+
+    /// The one whose tasks go before real-time ones: of two, that with the earlier deadline.
+    #[inline]
+    fn running(&self) -> Option<Served> {
+        match (self.fair.is_running(), self.ext.is_running()) {
+            (false, false) => None,
+            (true, false) => Some(Served::Fair),
+            (false, true) => Some(Served::Ext),
+            (true, true) if self.ext.deadline < self.fair.deadline => Some(Served::Ext),
+            (true, true) => Some(Served::Fair),
+        }
+    }
+}
+
+/// A server of a CPU.
+#[derive(Clone, Debug)]
+struct Server {
     state: State,
+    /// Its class can have tasks (`dl_bw_attached`).
+    attached: bool,
     /// It has had to run, and has not caught up in the background since (`dl_defer_running`).
     starving: bool,
     /// Time that it has left, ns.
@@ -60,6 +110,7 @@ impl Default for Server {
     fn default() -> Server {
         Server {
             state: State::Init,
+            attached: false,
             starving: false,
             runtime: RUNTIME.0 as i64,
             deadline: TimeNs::ZERO,
@@ -72,7 +123,7 @@ impl Default for Server {
 impl Server {
     /// Its tasks go before real-time ones.
     #[inline]
-    pub(crate) fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.state == State::Running
     }
 
@@ -106,11 +157,11 @@ impl Server {
         }
     }
 
-    /// `dl_server_start()`: the first normal task is queued. False when it has been started already.
+    /// `dl_server_start()`: the first task of its class is queued. False when it has been started already.
     #[inline]
     fn start(&mut self, now: TimeNs) -> bool {
         match self.state {
-            State::Init => self.begin(now),
+            State::Init if self.attached => self.begin(now),
             State::IdleWait => self.state = State::ZeroLaxityWait,
             _ => return false,
         }
@@ -135,8 +186,16 @@ impl Server {
     }
 
     /// `dl_server_stop()`: it has no task.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.state = State::Init;
+    }
+
+    /// `dl_server_attach_bw()`, `dl_server_detach_bw()`.
+    fn attach(&mut self, attached: bool) {
+        if !attached {
+            self.stop();
+        }
+        self.attached = attached;
     }
 
     /// `update_curr_dl_se()`: its tasks ran for `delta` up to `now`, or the CPU was `idle`. True when its time is used up and
@@ -227,14 +286,14 @@ impl Server {
 }
 
 impl Kernel {
-    /// A normal task is the first on the run queue of `cpu`.
+    /// A task of its class is the first on the run queue of `cpu`.
     #[inline]
-    pub(crate) fn server_start(&mut self, cpu: CpuId) {
+    pub(crate) fn server_start(&mut self, cpu: CpuId, served: Served) {
         if self.cpus[cpu.index()].curr.is_none() {
             self.server_update_idle(cpu);
         }
         let now = self.ctx.now;
-        let server = &mut self.cpus[cpu.index()].server;
+        let server = self.cpus[cpu.index()].servers.of(served);
         if !server.start(now) {
             return;
         }
@@ -244,11 +303,11 @@ impl Kernel {
         self.server_expect(cpu);
     }
 
-    /// `dl_server_update()`: a normal task ran for `delta` ns on `cpu`.
+    /// `dl_server_update()`: a task of its class ran for `delta` ns on `cpu`.
     #[inline]
-    pub(crate) fn server_update(&mut self, cpu: CpuId, delta: u64) {
+    pub(crate) fn server_update(&mut self, cpu: CpuId, served: Served, delta: u64) {
         let now = self.ctx.now;
-        let server = &mut self.cpus[cpu.index()].server;
+        let server = self.cpus[cpu.index()].servers.of(served);
         if server.ran(now, DurationNs(delta), false) {
             self.resched_curr(cpu);
         }
@@ -259,52 +318,75 @@ impl Kernel {
     pub(crate) fn server_update_idle(&mut self, cpu: CpuId) {
         let now = self.ctx.now;
         let entry = &mut self.cpus[cpu.index()];
-        entry.server.idled(entry.last_switch, now);
+        let since = entry.last_switch;
+        entry.servers.both().into_iter().for_each(|server| server.idled(since, now));
     }
 
-    /// The server waits for something else than before: its timer has to fire if a real-time task runs on `cpu`.
+    /// A server waits for something else than before: its timer has to fire if a real-time task runs on `cpu`.
     fn server_expect(&mut self, cpu: CpuId) {
-        if self.cpus[cpu.index()].curr.is_some_and(|curr| self.task(curr).class == SchedClass::Rt) {
+        if self.cpus[cpu.index()].curr.is_some_and(|curr| self.starves_others(self.task(curr).class)) {
             self.server_arm(cpu);
         }
     }
 
-    /// Sees to it that the server's timer fires: a real-time task runs on `cpu`.
+    /// True if a task of this class keeps those that have a server from running.
+    #[inline]
+    pub(crate) fn starves_others(&self, class: SchedClass) -> bool {
+        class == SchedClass::Rt || class == SchedClass::Fair && self.scx.enabled
+    }
+
+    /// Sees to it that the servers' timers fire: a task of a higher class runs on `cpu`.
     #[inline(never)]
     pub(crate) fn server_arm(&mut self, cpu: CpuId) {
         let now = self.ctx.now;
-        let server = &mut self.cpus[cpu.index()].server;
-        let Some(at) = server.timer().map(|at| at.max(now)) else { return };
-        if server.event_at != Some(at) {
-            server.event_at = Some(at);
+        let servers = self.cpus[cpu.index()].servers.both();
+        let timers = servers.map(|server| {
+            server.event_at = server.timer().map(|at| at.max(now));
+            server.event_at
+        });
+        if let Some(at) = timers.into_iter().flatten().min() {
             self.queue.expect(OfCpu::Server, cpu, at);
         }
     }
 
-    /// The normal tasks change their class: each class has a server of its own.
-    pub(crate) fn reset_servers(&mut self) {
-        for cpu in &mut self.cpus {
-            cpu.server = Server::default();
+    /// The classes that can have tasks change: a server without tasks to come is detached. Before Linux 7.0 sched_ext has
+    /// none.
+    pub(crate) fn attach_servers(&mut self) {
+        let ext = self.scx.enabled && self.machine.kernel.version >= KernelVersion::V7_3;
+        let fair = !self.scx.switch_all;
+        for index in 0..self.cpus.len() {
+            let entry = &mut self.cpus[index];
+            entry.servers.fair.attach(fair);
+            entry.servers.ext.attach(ext);
+            let (cpu, ext_tasks, fair_tasks) = (entry.id, entry.scx_nr_running, entry.fair.nr);
+            if fair_tasks > 0 {
+                self.server_start(cpu, Served::Fair);
+            }
+            if ext_tasks > 0 {
+                self.server_start(cpu, Served::Ext);
+            }
         }
     }
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// The timer of a server.
+    /// The timer of a server. Those of both may be due.
     #[inline(never)]
     pub(crate) fn server_timer(&mut self, cpu: CpuId, time: TimeNs) {
-        let is_stale = self.k.cpu(cpu).server.event_at.is_none_or(|at| at > time);
-        if is_stale || self.postponed(cpu, time, Event::Server { cpu }) {
+        let is_due = |server: &mut Server| server.event_at.is_some_and(|at| at <= time);
+        let due = self.k.cpu_mut(cpu).servers.both().map(is_due);
+        if due == [false; 2] || self.postponed(cpu, time, Event::Server { cpu }) {
             return;
         }
-        self.k.cpu_mut(cpu).server.event_at = None;
         self.interrupt(cpu, time, |sim| {
             sim.run_sleepers(cpu, None);
             let Some(curr) = sim.k.curr(cpu) else { return };
             sim.k.rq_lock(cpu);
             sim.charge_curr(cpu, curr);
             let now = sim.k.ctx.now;
-            if sim.k.cpu_mut(cpu).server.fires(now) {
+            let servers = sim.k.cpu_mut(cpu).servers.both().into_iter().zip(due);
+            let fired = servers.filter(|(_, due)| *due).map(|(server, _)| server.fires(now));
+            if fired.fold(false, |runs, fires| runs | fires) {
                 sim.k.resched_curr(cpu);
             }
             sim.k.rq_unlock(cpu);
@@ -321,22 +403,23 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The task that the server of `cpu` runs, if its tasks go first; a server without a task stops (`pick_task_dl()`).
+    /// The task that a server of `cpu` runs, if its tasks go first; a server without a task stops (`pick_task_dl()`).
     #[inline]
     pub(crate) fn server_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        if !self.k.cpu(cpu).server.is_running() {
-            return None;
+        while let Some(served) = self.k.cpu(cpu).servers.running() {
+            let found = match served {
+                Served::Ext => self.ext_pick(cpu, prev),
+                Served::Fair => {
+                    self.k.fair_update_curr(cpu);
+                    self.k.fair_pick_next(cpu, true)
+                }
+            };
+            if found.is_some() {
+                return found;
+            }
+            self.k.cpu_mut(cpu).servers.of(served).stop();
         }
-        let found = if self.k.scx.switch_all {
-            self.ext_pick(cpu, prev)
-        } else {
-            self.k.fair_update_curr(cpu);
-            self.k.fair_pick_next(cpu, true)
-        };
-        if found.is_none() {
-            self.k.cpu_mut(cpu).server.stop();
-        }
-        found
+        None
     }
 }
 
@@ -353,7 +436,7 @@ mod tests {
     }
 
     fn started() -> Server {
-        let mut server = Server::default();
+        let mut server = Server { attached: true, ..Server::default() };
         assert!(server.start(at(0)));
         server
     }

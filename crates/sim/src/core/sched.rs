@@ -1,6 +1,7 @@
 //! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
 
 use super::wake_list::QueuedWakeup;
+use crate::class::server::Served;
 use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::{Sim, WakeFlags};
@@ -14,7 +15,7 @@ impl crate::Kernel {
     pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
         if policy.is_realtime() {
             SchedClass::Rt
-        } else if self.scx.switch_all && !self.scx.disabling {
+        } else if !self.scx.disabling && (self.scx.switch_all || self.scx.enabled && policy == Policy::Ext) {
             SchedClass::Ext
         } else {
             SchedClass::Fair
@@ -61,7 +62,7 @@ impl<S: SchedExt> Sim<S> {
                 self.k.count_running(cpu, class, true);
                 self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
                 if self.k.cpu(cpu).fair.nr == 1 {
-                    self.k.server_start(cpu);
+                    self.k.server_start(cpu, Served::Fair);
                 }
             }
             SchedClass::Ext => self.ext_enqueue(cpu, task, flags),
@@ -458,7 +459,7 @@ impl<S: SchedExt> Sim<S> {
         if let Some(task) = self.pick_fair(cpu, prev) {
             return Some(task);
         }
-        if self.k.scx.switch_all { self.ext_pick(cpu, prev) } else { None }
+        if self.k.scx.enabled { self.ext_pick(cpu, prev) } else { None }
     }
 
     /// `pick_task_fair()`: where the queue is empty, or has been left by those that slept, others' tasks are looked for.
@@ -520,11 +521,11 @@ impl<S: SchedExt> Sim<S> {
         });
         let k = &mut self.k;
         k.totals.switches += 1;
-        let mut real_time = false;
+        let mut above = None;
         if let Some(next) = next {
             let entry = k.task_mut(next);
             entry.set_on_cpu(true);
-            real_time = entry.class == SchedClass::Rt;
+            above = Some(entry.class);
             let mm = entry.process.0;
             if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
                 k.charge(k.machine.costs.address_space_switch);
@@ -554,7 +555,7 @@ impl<S: SchedExt> Sim<S> {
         if !k.topology.even_speed && prev.is_some() != next.is_some() {
             k.set_pace_beside(cpu, k.ctx.now);
         }
-        if real_time {
+        if above.is_some_and(|class| k.starves_others(class)) {
             k.server_arm(cpu);
         }
     }

@@ -38,6 +38,10 @@ pub(crate) enum Event {
     User { turn: u32 },
     /// The scheduler's user space, which takes part, has a turn.
     UserSpace,
+    /// The scheduler's user space attaches it.
+    Attach,
+    /// The scheduler's user space takes it out.
+    Detach,
     /// The helper thread that removes a scheduler runs.
     Disable,
 }
@@ -52,6 +56,8 @@ impl Event {
             Event::UserSpace => (1, u32::MAX),
             Event::Watchdog => (2, 0),
             Event::Disable => (3, 0),
+            Event::Attach => (3, 1),
+            Event::Detach => (3, 2),
             Event::Late { cpu } => (4, cpu.0),
             Event::Tick { cpu } => (5, cpu.0),
             Event::HrTick { cpu } => (6, cpu.0),
@@ -74,6 +80,8 @@ impl Event {
                 | Event::Change { .. }
                 | Event::User { .. }
                 | Event::UserSpace
+                | Event::Attach
+                | Event::Detach
         )
     }
 }

@@ -211,9 +211,11 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(CpuId(0), time, |sim| sim.apply(index));
                 }
             }
-            Event::User { turn } => {
-                if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
-                    ops.user_turn(turn as usize);
+            Event::User { turn } => self.user_turn(time, turn),
+            Event::Attach | Event::Detach => {
+                if !self.postponed(CpuId(0), time, event) {
+                    let attach = event == Event::Attach;
+                    self.interrupt(CpuId(0), time, if attach { Sim::attach_late } else { Sim::detach });
                 }
             }
             Event::UserSpace => self.user_space(time, event),
@@ -459,6 +461,20 @@ impl<S: SchedExt> Sim<S> {
             }
             SchedClass::Fair => self.k.fair_tick(cpu, task),
             SchedClass::Ext => self.ext_tick(cpu, task),
+        }
+    }
+
+    /// A turn of the scheduler's user space.
+    #[inline(never)]
+    fn user_turn(&mut self, time: TimeNs, turn: u32) {
+        let Some(ops) = &mut self.ops else { return };
+        if !ops.turn_runs(turn as usize) {
+            ops.user_turn(turn as usize);
+        } else if self.k.scx.loaded && !self.postponed(CpuId(0), time, Event::User { turn }) {
+            self.interrupt(CpuId(0), time, |sim| {
+                sim.k.charge(sim.k.machine.costs.syscall);
+                sim.call(OpKind::Init, None, None, |ops, k| ops.run_turn(k, turn as usize));
+            });
         }
     }
 

@@ -6,6 +6,7 @@ use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
+use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::kernel::{Change, CostTotals};
 use crate::state::ops::SchedExt;
@@ -13,10 +14,12 @@ use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, Start, StopFlag, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
-use schedlab_trace::{ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WorstWait};
-use schedlab_workload::{End, Measurements, Scenario};
+use schedlab_trace::{
+    ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
+};
+use schedlab_workload::{Attribute, End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -31,6 +34,9 @@ pub struct Config {
     pub limit: Option<DurationNs>,
     /// The run goes on under the fair class after the scheduler has left. It ends then without.
     pub outlive_exit: bool,
+    /// When the scheduler is attached, before the first task exists without, and taken out: the run goes on under the fair
+    /// class then, and is one with what was before.
+    pub presence: Presence,
     /// Check the run's invariants while it runs (panics on a broken one).
     pub checkers: bool,
     /// Who else gets the events.
@@ -53,6 +59,7 @@ impl Config {
             seed,
             limit: None,
             outlive_exit: false,
+            presence: Presence::default(),
             checkers: false,
             sinks: Vec::new(),
             schedule_events: false,
@@ -176,7 +183,7 @@ pub fn run<S: SchedExt>(
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
     };
-    sim.start(own, gated.then_some(config.seed));
+    sim.start(own, gated.then_some(config.seed), config.presence.attach.is_none());
     if gated {
         sim.gather(config.outlive_exit)?;
     }
@@ -194,9 +201,17 @@ pub fn run<S: SchedExt>(
     if sim.ops.as_ref().is_some_and(SchedExt::has_user_space) {
         sim.k.queue.push(later(TimeNs::ZERO), Event::UserSpace);
     }
+    let is_ext = sim.ops.is_some();
+    for (at, event) in [(config.presence.attach, Event::Attach), (config.presence.detach, Event::Detach)] {
+        if let Some(at) = at.filter(|_| is_ext) {
+            sim.k.queue.push(origin + at, event);
+        }
+    }
     let mut before = None;
     let mut end = sim.run_events(true)?;
-    if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {
+    if sim.k.scx.detached && !sim.ended(end) {
+        end = sim.run_events(false)?;
+    } else if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {
         before = Some(sim.split(end));
         end = sim.run_events(false)?;
     }
@@ -220,13 +235,15 @@ fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// Loads the scheduler and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the shell
+    /// Loads the scheduler if it is to come first, and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the shell
     /// on CPU 0: all at time 0 and without cost, in order, or by way of a gate.
-    fn start(&mut self, own: u32, gate_seed: Option<u64>) {
+    fn start(&mut self, own: u32, gate_seed: Option<u64>, load: bool) {
         self.k.setup = true;
         // Schedulers take a time of 0 for never, and no machine starts work at 0.
         self.k.ctx.now = TimeNs(1);
-        self.load();
+        if load {
+            self.load();
+        }
         let all = self.exec.scenario.tasks.len();
         for number in 0..if gate_seed.is_some() { 0 } else { all } {
             if self.k.stop.is_raised() {
@@ -410,6 +427,7 @@ impl<S: SchedExt> Sim<S> {
         let names = Names { parties: &parties, first_pid: FIRST_PID };
         let waits = names.records(summary.waits(), summary.forked_waits());
         let mut warnings = self.k.bounds.starvation(tasks, &waits);
+        warnings.extend(self.nothing_to_schedule());
         warnings.extend(self.k.idle_beside.worst.map(|worst| {
             let task = names
                 .of(worst.task, self.k.get_task(worst.task).and_then(|t| t.parent).unwrap_or(worst.task));
@@ -418,6 +436,16 @@ impl<S: SchedExt> Sim<S> {
             self.k.bounds.idle_beside(self.k.idle_beside.count, worst)
         }));
         (waits, warnings)
+    }
+
+    /// The warning that a scheduler that does not take all tasks had none.
+    fn nothing_to_schedule(&self) -> Option<Warning> {
+        let scx = &self.k.scx;
+        let text = "the scheduler takes tasks of the policy ext alone (SCX_OPS_SWITCH_PARTIAL), and no task had it: all \
+                    ran under the fair class; give tasks policy = \"ext\" in a workload file";
+        let none = scx.flags & SCX_OPS_SWITCH_PARTIAL != 0 && !scx.had_tasks;
+        let kind = WarningKind::NothingToSchedule;
+        none.then(|| Warning { kind, text: text.to_string(), count: 1, worst: None })
     }
 
     /// The scenario's tasks in order, and the forked ones together.

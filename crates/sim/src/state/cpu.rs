@@ -2,7 +2,7 @@
 
 use crate::class::fair::FairRq;
 use crate::class::fair::hrtick::HrTick;
-use crate::class::server::Server;
+use crate::class::server::Servers;
 use crate::core::wake_list::QueuedWakeup;
 use crate::event::Event;
 use crate::event::lock::Timeline;
@@ -69,7 +69,7 @@ pub struct Cpu {
     pub node: u32,
     pub(crate) rt: Vec<TaskId>,
     /// For the normal tasks, where real-time ones leave them nothing.
-    pub(crate) server: Server,
+    pub(crate) servers: Servers,
     pub(crate) fair: FairRq,
     pub(crate) hrtick: HrTick,
     /// Other CPUs of the same core.
@@ -189,7 +189,7 @@ impl Cpu {
             siblings,
             lock: Timeline::default(),
             rt: Vec::new(),
-            server: Server::default(),
+            servers: Servers::default(),
             fair: FairRq::default(),
             hrtick: HrTick::default(),
             lazy_resched: false,

@@ -89,6 +89,8 @@ pub struct OpsInfo {
     pub dispatch_max_batch: u32,
     /// `ops.exit_dump_len` in bytes; zero stands for 32768.
     pub exit_dump_len: u32,
+    /// It speaks of cids (`struct sched_ext_ops_cid`).
+    pub cid_form: bool,
     /// The callbacks that exist.
     pub present: OpsSet,
 }
@@ -280,6 +282,14 @@ pub trait SchedExt {
     /// The user space's turn of this number: it may write to what it shares with
     /// the programs. Costs the machine nothing, and happens between callbacks.
     fn user_turn(&mut self, turn: usize) {}
+
+    /// True if the turn runs a program of the scheduler instead (`BPF_PROG_RUN`).
+    fn turn_runs(&self, turn: usize) -> bool {
+        false
+    }
+
+    /// Such a turn, on top of what runs on CPU 0. Not taken without the scheduler.
+    fn run_turn(&mut self, k: &mut Kernel, turn: usize) {}
 
     /// `ops.init()`. # Errors: the errno (positive).
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {

@@ -2,6 +2,7 @@
 //! run time, changes of CPU.
 
 use crate::Kernel;
+use crate::class::server::Served;
 use crate::event::OfCpu;
 use crate::flags::SCX_SLICE_INF;
 use crate::state::ops::{TracePoint, TracePointKind};
@@ -67,7 +68,7 @@ impl Kernel {
             entry.set_slice(entry.scx.slice.saturating_sub(delta));
         }
         let cpu = entry.cpu;
-        self.server_update(cpu, delta);
+        self.server_update(cpu, Served::Ext, delta);
     }
 
     /// `set_task_cpu()`.

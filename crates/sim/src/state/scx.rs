@@ -89,7 +89,13 @@ pub(crate) const SMALL_DSQ_IDS: usize = 2048;
 pub(crate) struct ScxState {
     /// A scheduler is loaded and not yet removed.
     pub(crate) loaded: bool,
-    /// New fair tasks go to sched_ext.
+    /// Tasks can be of its class (`scx_enabled()`).
+    pub(crate) enabled: bool,
+    /// Its loader has taken it out.
+    pub(crate) detached: bool,
+    /// A task has been of its class.
+    pub(crate) had_tasks: bool,
+    /// All normal tasks are, not only those of the policy `SCHED_EXT` (`scx_switching_all`).
     pub(crate) switch_all: bool,
     /// `ops.flags`.
     pub(crate) flags: u64,

@@ -199,7 +199,9 @@ impl<S: SchedExt> Sim<S> {
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             sim.k.task_mut(task).set_policy(policy);
             sim.switch_class_of(task, old, class);
-            sim.reweight(task);
+            if class == old {
+                sim.reweight(task);
+            }
         });
         self.k.tell_priority(task);
         let cpu = self.k.task(task).cpu;

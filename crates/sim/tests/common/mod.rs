@@ -15,6 +15,7 @@ pub fn info(name: &str, ops: &[OpKind]) -> OpsInfo {
         timeout: DurationNs::ZERO,
         dispatch_max_batch: 0,
         exit_dump_len: 0,
+        cid_form: false,
         present: ops.iter().copied().collect::<OpsSet>(),
     }
 }
@@ -55,6 +56,7 @@ pub struct Simple {
     pub enqueues: u64,
     pub init_failed: Option<i32>,
     pub exits: u64,
+    pub loaded: bool,
     pub tasks: i64,
     pub lock_hold: Option<(schedlab_sim::SimLockId, DurationNs)>,
     pub hold: DurationNs,
@@ -74,6 +76,7 @@ impl Simple {
             enqueues: 0,
             init_failed: None,
             exits: 0,
+            loaded: false,
             tasks: 0,
             lock_hold: None,
             hold: DurationNs::ZERO,
@@ -103,6 +106,7 @@ impl SchedExt for Simple {
     }
 
     fn init(&mut self, k: &mut Kernel) -> Result<(), i32> {
+        self.loaded = true;
         if let Some(errno) = self.init_failed {
             return Err(errno);
         }
@@ -119,8 +123,7 @@ impl SchedExt for Simple {
         self.exits += 1;
     }
 
-    fn init_task(&mut self, _k: &mut Kernel, _task: TaskId, fork: bool) -> Result<(), i32> {
-        assert!(fork);
+    fn init_task(&mut self, _k: &mut Kernel, _task: TaskId, _fork: bool) -> Result<(), i32> {
         self.tasks += 1;
         Ok(())
     }

@@ -482,10 +482,11 @@ fn policy(text: &str) -> Result<Policy, String> {
         ("" | "other", _) => Ok(Policy::Other),
         ("batch", _) => Ok(Policy::Batch),
         ("idle", _) => Ok(Policy::Idle),
+        ("ext", _) => Ok(Policy::Ext),
         ("fifo", Some(priority)) => Ok(Policy::Fifo(priority)),
         ("rr", Some(priority)) => Ok(Policy::Rr(priority)),
         _ => Err(format!(
-            "policy '{text}' is none of other, batch, idle, fifo:PRIORITY, rr:PRIORITY (1 to 99)"
+            "policy '{text}' is none of other, batch, idle, ext, fifo:PRIORITY, rr:PRIORITY (1 to 99)"
         )),
     }
 }
@@ -496,6 +497,7 @@ fn policy_text(policy: Policy) -> String {
         Policy::Other => "other".to_string(),
         Policy::Batch => "batch".to_string(),
         Policy::Idle => "idle".to_string(),
+        Policy::Ext => "ext".to_string(),
         Policy::Fifo(priority) => format!("fifo:{priority}"),
         Policy::Rr(priority) => format!("rr:{priority}"),
     }

@@ -306,13 +306,14 @@ fn policy_of(node: &Node, path: &str) -> Outcome<Policy> {
         "SCHED_OTHER" => Ok(Policy::Other),
         "SCHED_BATCH" => Ok(Policy::Batch),
         "SCHED_IDLE" => Ok(Policy::Idle),
+        "SCHED_EXT" => Ok(Policy::Ext),
         "SCHED_FIFO" => Ok(Policy::Fifo(DEFAULT_RT_PRIORITY)),
         "SCHED_RR" => Ok(Policy::Rr(DEFAULT_RT_PRIORITY)),
         other => fault(
             node,
             path,
             format!(
-                "'{other}' is not modelled; there are: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR"
+                "'{other}' is not modelled; there are: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_EXT, SCHED_FIFO, SCHED_RR"
             ),
         ),
     }

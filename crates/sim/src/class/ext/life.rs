@@ -32,8 +32,8 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
 
 /// Enabling.
 impl<S: SchedExt> Sim<S> {
-    /// Loads the scheduler before the first task exists. After a failure its exit
-    /// is claimed and the run goes on under the fair class.
+    /// Loads the scheduler (`scx_root_enable_workfn()`), before the first task exists or among those that are there. After a
+    /// failure its exit is claimed and the run goes on under the fair class.
     pub(crate) fn load(&mut self) {
         let Some(ops) = &self.ops else { return };
         let info = ops.info().clone();
@@ -70,16 +70,27 @@ impl<S: SchedExt> Sim<S> {
         if self.k.scx.exit.is_some() {
             return;
         }
-        // What follows runs under a bypass in the kernel, which takes no time here.
+        // What follows runs under a bypass, which takes no time here.
         self.k.scx.events.bypass_activate += 1;
+        self.k.scx.bypassing = true;
+        let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
+        if !tasks.iter().all(|&task| self.init_task(task, false)) {
+            return;
+        }
+        self.k.scx.enabled = true;
         self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
-        self.k.reset_servers();
+        tasks.iter().for_each(|&task| self.take_in(task));
+        self.k.scx.bypassing = false;
+        self.requeue_waiting();
+        self.k.attach_servers();
         // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
         // call ops.dispatch() and tell that they are idle.
         let here = self.k.ctx.cpu;
         for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
             self.k.ctx.cpu = cpu;
-            self.schedule(cpu);
+            if tasks.is_empty() {
+                self.schedule(cpu);
+            }
             self.notify_idle(cpu);
             // The end of the bypass that enabling runs under: `scx_bypass()` reschedules every CPU, so that each idle
             // one passes through ops.dispatch() once.
@@ -88,7 +99,21 @@ impl<S: SchedExt> Sim<S> {
         self.k.ctx.cpu = here;
         let interval = (self.k.scx.timeout / 2).max(self.k.machine.tick_period());
         self.k.scx.watchdog_interval = interval;
-        self.k.queue.push(TimeNs::ZERO + interval, Event::Watchdog);
+        let begin = if tasks.is_empty() { TimeNs::ZERO } else { self.k.ctx.now };
+        self.k.queue.push(begin + interval, Event::Watchdog);
+    }
+
+    /// A task that was there before the scheduler: of its class from now on, if its policy is.
+    fn take_in(&mut self, task: TaskId) {
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+            let entry = sim.k.task_mut(task);
+            entry.set_slice(SCX_SLICE_DFL);
+            let (old, policy, boosted) = (entry.class, entry.policy, entry.boost > 0);
+            if !boosted {
+                let new = sim.k.class_of(policy);
+                sim.switch_class_of(task, old, new);
+            }
+        });
     }
 
     /// `scx_validate_ops()`.
@@ -140,29 +165,36 @@ impl<S: SchedExt> Sim<S> {
         if !self.k.scx.loaded || self.k.scx.disabling {
             return;
         }
+        if !self.init_task(task, true) {
+            self.k.task_mut(task).class = SchedClass::Fair;
+        } else if self.k.task(task).class == SchedClass::Ext {
+            self.ext_enable(task);
+        }
+    }
+
+    /// `__scx_init_task()`: false after a failure, whose exit is claimed.
+    fn init_task(&mut self, task: TaskId, fork: bool) -> bool {
         if self.has(OpKind::InitTask) {
             self.set_state(task, SCX_TASK_INIT_BEGIN);
-            let result = self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, true));
+            let result = self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, fork));
             if let Err(errno) = result {
                 let entry = self.k.task(task);
                 let message =
                     format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid);
                 self.k.error(ExitKind::Error, message);
                 self.set_state(task, SCX_TASK_NONE);
-                self.k.task_mut(task).class = SchedClass::Fair;
-                return;
+                return false;
             }
         }
         self.set_state(task, SCX_TASK_READY);
-        if self.k.task(task).class == SchedClass::Ext {
-            self.ext_enable(task);
-        }
+        true
     }
 
     /// `scx_enable_task()`.
     fn ext_enable(&mut self, task: TaskId) {
         let weight = self.k.task(task).scx_weight();
         let cpu = self.k.task(task).cpu;
+        self.k.scx.had_tasks = true;
         self.k.task_mut(task).set_scx_weight(weight);
         if self.has(OpKind::Enable) {
             self.call(OpKind::Enable, Some(task), Some(cpu), |ops, k| ops.enable(k, task));
@@ -221,7 +253,17 @@ impl<S: SchedExt> Sim<S> {
         self.k.task_mut(task).class = new;
         let known = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK != SCX_TASK_NONE;
         if new == SchedClass::Ext && old != SchedClass::Ext && known {
-            self.ext_enable(task);
+            self.switching_to_ext(task);
+        }
+    }
+
+    /// `switching_to_scx()`: changes of affinity were not told while another class had the task.
+    fn switching_to_ext(&mut self, task: TaskId) {
+        self.ext_enable(task);
+        let cid_form = self.k.scx.info.as_ref().is_some_and(|info| info.cid_form);
+        if self.has(OpKind::SetCpumask) && !cid_form {
+            let (cpu, mask) = (self.k.task(task).cpu, self.k.task(task).cpus_allowed);
+            self.call(OpKind::SetCpumask, Some(task), Some(cpu), |ops, k| ops.set_cpumask(k, task, &mask));
         }
     }
 }
@@ -286,6 +328,14 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.bypassing = true;
         self.k.scx.bypass_since = self.k.ctx.now;
         self.k.scx.events.bypass_activate += 1;
+        self.requeue_waiting();
+        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+            self.k.resched_curr(cpu);
+        }
+    }
+
+    /// The waiting tasks are queued anew, those that wait longest last, as the bypass begins or ends.
+    fn requeue_waiting(&mut self) {
         let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
         let mut waiting: Vec<_> = self
             .k
@@ -300,16 +350,34 @@ impl<S: SchedExt> Sim<S> {
             }
             self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |_| {});
         }
-        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
-            self.k.resched_curr(cpu);
+    }
+
+    /// The scheduler's loader attaches it now.
+    #[inline(never)]
+    pub(crate) fn attach_late(&mut self) {
+        self.quietly(Sim::load);
+    }
+
+    /// The scheduler's loader takes it out again.
+    #[inline(never)]
+    pub(crate) fn detach(&mut self) {
+        if self.k.scx.loaded && self.k.scx.exit.is_none() {
+            self.k.scx.detached = true;
+            self.k.claim_exit(ExitKind::Unreg, String::new(), None);
         }
+    }
+
+    /// Does what costs nothing here.
+    fn quietly(&mut self, body: impl FnOnce(&mut Self)) {
+        let was = std::mem::replace(&mut self.k.setup, true);
+        body(self);
+        self.k.setup = was;
     }
 
     /// `scx_root_disable()`: every task goes to the fair class, then `ops.exit()`.
     pub(crate) fn disable(&mut self) {
         let was = std::mem::replace(&mut self.k.setup, true);
         self.k.scx.switch_all = false;
-        self.k.reset_servers();
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         for task in tasks {
             // A run that was stopped ends with this event; callbacks of thousands of tasks may take long.
@@ -328,6 +396,8 @@ impl<S: SchedExt> Sim<S> {
             }
             self.ext_exit_task(task);
         }
+        self.k.scx.enabled = false;
+        self.k.attach_servers();
         let record = self.exit_record();
         if self.has(OpKind::Exit) {
             self.call(OpKind::Exit, None, None, |ops, k| ops.exit(k, &record));

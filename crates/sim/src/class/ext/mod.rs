@@ -11,6 +11,7 @@ pub(crate) mod life;
 pub(crate) mod queue;
 
 use crate::class::ext::queue::Insert;
+use crate::class::server::Served;
 use crate::flags::*;
 use crate::state::ops::{OpKind, PreemptReason, SchedExt};
 use crate::state::sim::Sim;
@@ -39,7 +40,7 @@ impl<S: SchedExt> Sim<S> {
             self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
         }
         if self.k.cpu(cpu).scx_nr_running == 1 {
-            self.k.server_start(cpu);
+            self.k.server_start(cpu, Served::Ext);
         }
         if restored {
             let local = self.k.dsq_local(cpu);

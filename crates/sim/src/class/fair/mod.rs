@@ -19,6 +19,7 @@ pub(crate) mod tracking;
 use crate::Kernel;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
+use crate::class::server::Served;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
@@ -360,7 +361,7 @@ impl Kernel {
         if delta == 0 {
             return;
         }
-        self.server_update(cpu, delta);
+        self.server_update(cpu, Served::Fair, delta);
         let slice = self.slice_of(task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let vdelta = scaled(delta, entity.weight);
@@ -469,7 +470,7 @@ impl Kernel {
             return self.fair_preempt(cpu, curr);
         }
         self.fair_update_curr(cpu);
-        let asks = idle(running) == idle(woken) && woken == Policy::Other;
+        let asks = idle(running) == idle(woken) && woken.is_normal();
         let shorter = asks && self.slice_of(task) < self.slice_of(curr);
         if (shorter || (asks && !new)) && self.fair_pick_next(cpu, !shorter) == Some(task) {
             return self.fair_preempt(cpu, curr);

@@ -1,0 +1,77 @@
+//! What a scheduler's user space does while a run goes on: `--set-at`, `--run-prog-at`, `--attach-at`, `--detach-at`.
+
+use crate::args::MeanwhileArgs;
+use crate::failure::Failure;
+use crate::run_prog;
+use crate::scheduler::{FAIR, Scheduler};
+use schedlab_base::Presence;
+use schedlab_scx::{RunProgram, TimedProgram, check_programs};
+
+impl Scheduler {
+    /// Adds all of it.
+    ///
+    /// # Errors
+    /// As [`Scheduler::change`]; programs that the object does not have, or that would run without the scheduler; any of
+    /// it for the fair class.
+    pub(crate) fn meanwhile(&mut self, args: &MeanwhileArgs) -> Result<(), Failure> {
+        self.change(&args.changes)?;
+        self.presence = Presence { attach: args.attach_at, detach: args.detach_at };
+        if self.object.is_none() && (self.presence != Presence::default() || !args.timed_programs.is_empty())
+        {
+            let text = format!(
+                "--attach-at, --detach-at, --run-prog-at: {FAIR} is the kernel's own class, which no loader attaches; \
+                 name a scheduler"
+            );
+            return Err(Failure::usage(text));
+        }
+        if self.loader.is_some() && (self.presence != Presence::default() || !args.timed_programs.is_empty())
+        {
+            let text = "--attach-at, --detach-at, --run-prog-at: the scheduler's own program does that; leave them out";
+            return Err(Failure::usage(text));
+        }
+        if let Presence { attach: Some(attach), detach: Some(detach) } = self.presence
+            && detach <= attach
+        {
+            let text =
+                format!("--detach-at {detach}: the scheduler is attached at {attach}; give a later time");
+            return Err(Failure::usage(text));
+        }
+        args.timed_programs.iter().try_for_each(|timed| self.check_timed(timed))?;
+        self.timed_programs.clone_from(&args.timed_programs);
+        Ok(())
+    }
+
+    /// A program of the object, at a time at which the scheduler is attached.
+    fn check_timed(&self, timed: &TimedProgram) -> Result<(), Failure> {
+        let text = run_prog::timed_text(timed);
+        if let Some(Ok(object)) = self.parsed() {
+            check_programs(&object, std::slice::from_ref(&timed.program)).map_err(|error| {
+                Failure::usage(format!("--run-prog-at {text}: scheduler {}", error.in_file(&self.name)))
+            })?;
+        }
+        let Presence { attach, detach } = self.presence;
+        if attach.is_some_and(|attach| timed.at < attach) || detach.is_some_and(|detach| timed.at >= detach) {
+            let cure = "give a time between --attach-at and --detach-at";
+            let text = format!("--run-prog-at {text}: the scheduler is not attached at {}; {cure}", timed.at);
+            return Err(Failure::usage(text));
+        }
+        Ok(())
+    }
+
+    /// The programs that are run on request, before the scheduler is attached or later.
+    pub(crate) fn all_programs(&self) -> Vec<RunProgram> {
+        let timed = self.timed_programs.iter().map(|timed| &timed.program);
+        self.programs.iter().chain(timed).cloned().collect()
+    }
+
+    /// The flags that want the same of another command.
+    pub(crate) fn meanwhile_flags(&self) -> Vec<String> {
+        let set = self.changes.iter().map(|change| ["--set-at".to_string(), change.to_string()]);
+        let timed = self.timed_programs.iter();
+        let timed = timed.map(|timed| ["--run-prog-at".to_string(), run_prog::timed_text(timed)]);
+        let presence = [("--attach-at", self.presence.attach), ("--detach-at", self.presence.detach)];
+        let presence =
+            presence.into_iter().filter_map(|(flag, at)| Some([flag.to_string(), at?.to_string()]));
+        set.chain(timed).chain(presence).flatten().collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! Which tasks are a scheduler's, and what it sees of those that were there before it and outlive it: the same in both arms.
+//!
+//! Says "skipped" with the reason where there is no compiler, QEMU or kernel.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::time::Duration;
+
+use schedlab_live::kernel_image;
+use schedlab_tests::{Schedlab, clang, compile};
+use schedlab_trace::RunRecord;
+
+/// Far more than any of these takes on a busy host, boot under emulation included.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// One task of each policy, all on one CPU, and one that changes its own.
+const POLICIES: &str = "
+name = 'policies'
+end = '3s'
+
+[programs]
+hog = ['repeat forever', 'run 1ms', 'done']
+fickle = ['policy self other', 'sleep 100ms', 'policy self ext', 'sleep 100ms', 'policy self batch']
+
+[[tasks]]
+name = 'own'
+program = 'hog'
+policy = 'ext'
+
+[[tasks]]
+name = 'foreign'
+program = 'hog'
+
+[[tasks]]
+name = 'fickle'
+program = 'fickle'
+policy = 'ext'
+background = true
+";
+
+/// A lab with the object; nothing without a compiler.
+fn lab(test: &str) -> Option<Schedlab> {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return None;
+    }
+    let lab = Schedlab::new(test);
+    compile("life", "bpf", &lab.path("life.bpf.o")).unwrap();
+    std::fs::write(lab.path("policies.toml"), POLICIES).unwrap();
+    Some(lab)
+}
+
+/// The runs of both arms, or of the simulated one where no kernel can be booted.
+fn runs(lab: &Schedlab, workload: &str, flags: &[&str]) -> Vec<RunRecord> {
+    let mut arms = vec![&["sim"][..]];
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Ok(_) => arms.push(&["run", "--vm", "--icount=16"]),
+        Err(error) => println!("skipped on a real kernel: {error}"),
+    }
+    let run = |arm: &[&str]| {
+        let fixed = ["-q", "-c", "1", "-s", "./life.bpf.o", "-w", workload, "--json", "r.json"];
+        let ended = lab.run(&[arm, &fixed, flags].concat(), LIMIT);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {flags:?}");
+        lab.record("r.json")
+    };
+    arms.into_iter().map(run).collect()
+}
+
+fn counter(run: &RunRecord, name: &str) -> u64 {
+    let found = run.counters.iter().find(|counter| counter.name == name);
+    found.unwrap_or_else(|| panic!("{name} of {:?}", run.counters)).value
+}
+
+fn share(run: &RunRecord, name: &str) -> f64 {
+    run.tasks.iter().find(|task| task.name == name).unwrap().share
+}
+
+/// SCX_OPS_SWITCH_PARTIAL is 8. The fair class goes before sched_ext, whose deadline server leaves it 50 ms of each second.
+#[test]
+fn a_partial_scheduler_has_the_tasks_of_its_policy() {
+    let Some(lab) = lab("partial") else { return };
+    for run in runs(&lab, "policies.toml", &["--set", "ops.flags=8"]) {
+        let told = format!("{:?}: {:?} {:?}", run.backend, run.tasks, run.counters);
+        println!("{told}");
+        assert!(
+            (share(&run, "own") - 0.05).abs() < 0.02 && (share(&run, "foreign") - 0.95).abs() < 0.03,
+            "{told}"
+        );
+        // Its own at the start, and one that comes back.
+        assert_eq!((counter(&run, "nr_enabled"), counter(&run, "nr_masks")), (3, 1), "{told}");
+    }
+}
+
+#[test]
+fn tasks_are_there_before_a_scheduler_and_outlive_it() {
+    let Some(lab) = lab("late") else { return };
+    let flags = ["--attach-at", "500ms", "--run-prog-at", "1s:tell:07", "--detach-at", "2s"];
+    for run in runs(&lab, "cpuhog:ntasks=3,ttime=3s", &flags) {
+        let told = format!("{:?}: {:?} {:?}", run.backend, run.exit, run.counters);
+        println!("{told}");
+        let count = |name: &str| counter(&run, name);
+        // A real kernel has other tasks too.
+        assert!(count("nr_there") >= 3 && count("nr_enabled") >= 3, "{told}");
+        assert_eq!(count("nr_left"), count("nr_there") + count("nr_forked"), "{told}");
+        assert_eq!(count("nr_disabled"), count("nr_enabled"), "{told}");
+        assert_eq!((count("nr_told"), count("nr_told_context")), (1, 7), "{told}");
+        assert_eq!((run.exit.kind.name(), run.warnings.len()), ("unreg", 1), "{told}");
+        assert_eq!(run.warnings[0].text, "--run-prog-at: the program tell returned 7");
+        // One run of 3 s, in which nobody lost time.
+        let total: f64 = run.tasks.iter().map(|task| task.share).sum();
+        assert!((total - 1.0).abs() < 0.03, "{told}");
+    }
+}
+
+#[test]
+fn what_a_loader_cannot_do_is_refused_by_both_arms() {
+    let Some(lab) = lab("meanwhile") else { return };
+    let cases: [(&str, &[&str], &str); 5] = [
+        ("eevdf", &["--attach-at", "1s"], "eevdf is the kernel's own class"),
+        ("./life.bpf.o", &["--attach-at", "2s", "--detach-at", "1s"], "give a later time"),
+        ("./life.bpf.o", &["--attach-at", "2s", "--run-prog-at", "1s:tell"], "is not attached at 1s"),
+        ("./life.bpf.o", &["--run-prog-at", "1s:tel"], "did you mean 'tell'?"),
+        ("./life.bpf.o", &["--run-prog-at", "tell"], "TIME:NAME"),
+    ];
+    for (scheduler, flags, words) in cases {
+        for arm in [&["sim"][..], &["run", "--vm", "--kernel", "/none/bzImage"]] {
+            let ended = lab.run(&[arm, &["-q", "-s", scheduler, "-w", "cpuhog"], flags].concat(), LIMIT);
+            assert!(ended.code == 2 && ended.err.contains(words), "{arm:?} {flags:?} {ended:?}");
+        }
+    }
+}
