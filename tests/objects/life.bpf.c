@@ -4,6 +4,7 @@
 
 u64 nr_forked, nr_there, nr_left, nr_enabled, nr_disabled, nr_masks;
 u64 nr_runnable, nr_quiescent;
+u64 nr_online, nr_offline;
 u64 nr_told;
 u64 nr_told_context;
 
@@ -55,6 +56,18 @@ void life_quiescent(u64 *ctx)
 	__sync_fetch_and_add(&nr_quiescent, 1);
 }
 
+SEC("struct_ops.s/cpu_online")
+void life_cpu_online(u64 *ctx)
+{
+	__sync_fetch_and_add(&nr_online, 1);
+}
+
+SEC("struct_ops.s/cpu_offline")
+void life_cpu_offline(u64 *ctx)
+{
+	__sync_fetch_and_add(&nr_offline, 1);
+}
+
 /* What a loader asks for while the scheduler is attached; its result is the context's first byte. */
 SEC("syscall")
 int tell(u8 *context)
@@ -73,6 +86,8 @@ struct sched_ext_ops life_ops = {
 	.set_cpumask = (void *)life_set_cpumask,
 	.runnable = (void *)life_runnable,
 	.quiescent = (void *)life_quiescent,
+	.cpu_online = (void *)life_cpu_online,
+	.cpu_offline = (void *)life_cpu_offline,
 	.name = "life",
 };
 

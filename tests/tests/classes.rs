@@ -47,23 +47,68 @@ fn lab(test: &str) -> Option<Schedlab> {
     let lab = Schedlab::new(test);
     compile("life", "bpf", &lab.path("life.bpf.o")).unwrap();
     std::fs::write(lab.path("policies.toml"), POLICIES).unwrap();
+    std::fs::write(lab.path("hotplug.toml"), HOTPLUG).unwrap();
     Some(lab)
 }
 
 /// The runs of both arms, or of the simulated one where no kernel can be booted.
-fn runs(lab: &Schedlab, workload: &str, flags: &[&str]) -> Vec<RunRecord> {
+fn runs(lab: &Schedlab, object: &str, cpus: &str, workload: &str, flags: &[&str]) -> Vec<RunRecord> {
     let mut arms = vec![&["sim"][..]];
     match kernel_image::find_or_fetch(&mut |_| {}) {
         Ok(_) => arms.push(&["run", "--vm", "--icount=16"]),
         Err(error) => println!("skipped on a real kernel: {error}"),
     }
     let run = |arm: &[&str]| {
-        let fixed = ["-q", "-c", "1", "-s", "./life.bpf.o", "-w", workload, "--json", "r.json"];
+        let fixed = ["-q", "-c", cpus, "-s", object, "-w", workload, "--json", "r.json"];
         let ended = lab.run(&[arm, &fixed, flags].concat(), LIMIT);
         assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {flags:?}");
         lab.record("r.json")
     };
     arms.into_iter().map(run).collect()
+}
+
+/// Hogs on two CPUs, of which the second one is offline from 1 to 2 s.
+const HOTPLUG: &str = "
+name = 'hotplug'
+end = '3s'
+changes = ['1s cpu 1 offline', '2s cpu 1 online']
+
+[programs]
+hog = ['repeat forever', 'run 1ms', 'done']
+
+[[tasks]]
+name = 'hog'
+program = 'hog'
+count = 2
+
+[[tasks]]
+name = 'pinned'
+program = 'hog'
+cpus = [1]
+";
+
+/// A scheduler that is told of CPUs that come and go stays; another one leaves, to be restarted.
+#[test]
+fn cpus_come_and_go() {
+    let Some(lab) = lab("hotplug") else { return };
+    compile("counts", "bpf", &lab.path("counts.bpf.o")).unwrap();
+    for run in runs(&lab, "./life.bpf.o", "2", "hotplug.toml", &[]) {
+        let told = format!("{:?}: {:?} {:?} {:?}", run.backend, run.exit, run.tasks, run.counters);
+        println!("{told}");
+        assert_eq!(run.exit.kind.name(), "none", "{told}");
+        assert_eq!((counter(&run, "nr_offline"), counter(&run, "nr_online")), (1, 1), "{told}");
+        // Two CPUs for two thirds of the run.
+        let total: f64 = run.tasks.iter().map(|task| task.share).sum();
+        assert!((total - 5.0 / 3.0).abs() < 0.06, "{total} {told}");
+        assert!(share(&run, "pinned") > 0.3, "{told}");
+    }
+    for run in runs(&lab, "./counts.bpf.o", "2", "hotplug.toml", &[]) {
+        let told = format!("{:?}: {:?}", run.backend, run.exit);
+        println!("{told}");
+        assert_eq!(run.exit.kind.name(), "unreg_kern", "{told}");
+        let after = run.exit.after.unwrap().0;
+        assert!((1_000_000_000..1_200_000_000).contains(&after), "{told}");
+    }
 }
 
 fn counter(run: &RunRecord, name: &str) -> u64 {
@@ -79,7 +124,7 @@ fn share(run: &RunRecord, name: &str) -> f64 {
 #[test]
 fn a_partial_scheduler_has_the_tasks_of_its_policy() {
     let Some(lab) = lab("partial") else { return };
-    for run in runs(&lab, "policies.toml", &["--set", "ops.flags=8"]) {
+    for run in runs(&lab, "./life.bpf.o", "1", "policies.toml", &["--set", "ops.flags=8"]) {
         let told = format!("{:?}: {:?} {:?}", run.backend, run.tasks, run.counters);
         println!("{told}");
         assert!(
@@ -87,7 +132,9 @@ fn a_partial_scheduler_has_the_tasks_of_its_policy() {
             "{told}"
         );
         // Its own at the start, and one that comes back.
-        assert_eq!((counter(&run, "nr_enabled"), counter(&run, "nr_masks")), (3, 1), "{told}");
+        assert_eq!(counter(&run, "nr_enabled"), 3, "{told}");
+        // Real tasks begin under another policy.
+        assert!([1, 3].contains(&counter(&run, "nr_masks")), "{told}");
     }
 }
 
@@ -95,7 +142,7 @@ fn a_partial_scheduler_has_the_tasks_of_its_policy() {
 fn tasks_are_there_before_a_scheduler_and_outlive_it() {
     let Some(lab) = lab("late") else { return };
     let flags = ["--attach-at", "500ms", "--run-prog-at", "1s:tell:07", "--detach-at", "2s"];
-    for run in runs(&lab, "cpuhog:ntasks=3,ttime=3s", &flags) {
+    for run in runs(&lab, "./life.bpf.o", "1", "cpuhog:ntasks=3,ttime=3s", &flags) {
         let told = format!("{:?}: {:?} {:?}", run.backend, run.exit, run.counters);
         println!("{told}");
         let count = |name: &str| counter(&run, name);

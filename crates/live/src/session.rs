@@ -297,6 +297,7 @@ fn run_scenario(
     mut loaded: Option<&mut LoadedScheduler>,
     watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
+    let _cpus = exec::Restored::of(scenario);
     let mut close = loaded.as_deref().map(LoadedScheduler::descriptors).unwrap_or_default();
     let observer = watchers.observer;
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());

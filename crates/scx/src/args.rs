@@ -165,6 +165,9 @@ pub(crate) trait KernelObjects {
     /// asked for.
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault>;
 
+    /// A copy of the mask of the CPUs that are online, as of now.
+    fn online_mask_pointer(&mut self) -> Result<GuestAddr, Fault>;
+
     /// The CPUs of a mask.
     fn mask(&mut self, mask: MaskArg) -> Result<CpuMask, Fault>;
 
@@ -243,6 +246,12 @@ impl KernelObjects for Cx<'_, '_, '_> {
         let place = node.and_then(|node| usize::try_from(node).ok()).filter(known).unwrap_or(0);
         let at = join.state.cpus.idle_mask(smt, place);
         write_mask(mem, at, &mask).map(|()| at)
+    }
+
+    fn online_mask_pointer(&mut self) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        let at = join.state.cpus.online_mask();
+        write_mask(mem, at, join.k.online_cpus()).map(|()| at)
     }
 
     fn mask(&mut self, mask: MaskArg) -> Result<CpuMask, Fault> {

@@ -14,7 +14,7 @@
 //! many instructions. The scheduler is then ejected with the program, the instruction and the reason. A task pointer
 //! that is kept beyond its task reads the remains of that task, then another task.
 //!
-//! Not modelled: more cgroups than the root, sub-schedulers, hotplug, `scx_bpf_dsq_reenq()` (objects fall back to
+//! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each
 //! name of sched_ext with the kernel, and `page` holds it against this code.
 

@@ -359,6 +359,7 @@ pub(crate) fn ops_info(
         timeout: DurationNs::from_ms(timeout_ms),
         dispatch_max_batch: number("dispatch_max_batch") as u32,
         exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
+        hotplug_seq: number("hotplug_seq"),
         cid_form,
         present,
     })

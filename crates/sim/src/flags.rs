@@ -24,6 +24,11 @@ pub const SCX_OPS_TID_TO_TASK: u64 = 1 << 8;
 /// All flags an object may set.
 pub const SCX_OPS_ALL_FLAGS: u64 = 511;
 
+/// An exit that asks for a restart of the scheduler.
+pub const SCX_ECODE_ACT_RESTART: i64 = 1 << 48;
+/// A CPU has come or gone.
+pub const SCX_ECODE_RSN_HOTPLUG: i64 = 1 << 32;
+
 /// The task is woken up.
 pub const SCX_ENQ_WAKEUP: u64 = 1;
 /// The task is put back after a change of its attributes.

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use schedlab_base::{Cpu, DurationNs, Machine, Nice, Policy, Prng, TaskId, TimeNs};
+use schedlab_base::{Cpu, CpuId, DurationNs, Machine, Nice, Policy, Presence, Prng, TaskId, TimeNs};
 use schedlab_sim::flags::*;
 use schedlab_sim::{Change, Class, Config, run};
 use schedlab_trace::ExitKind;
@@ -53,13 +53,17 @@ fn renumber(machine: &mut Machine) {
     dense(|cpu| &mut cpu.node, machine);
 }
 
-fn op(prng: &mut Prng, features: u64) -> Op {
+fn op(prng: &mut Prng, features: u64, cpus: usize) -> Op {
     let span = |prng: &mut Prng, most: u64| DurationNs(prng.below(most) + 1);
     match prng.below(6) {
         0 | 1 => Op::Run(span(prng, 3_000_000)),
         2 if features & 1 != 0 => Op::Sleep(span(prng, 5_000_000)),
         3 if features & 2 != 0 => Op::Yield,
         4 if features & 4 != 0 => Op::Exec,
+        5 if features & 2048 != 0 && cpus > 1 && prng.chance(1, 8) => {
+            let cpu = CpuId(1 + prng.below(cpus as u64 - 1) as u32);
+            Op::Hotplug { cpu, online: prng.chance(1, 2) }
+        }
         5 if features & 1024 != 0 => {
             let task = prng.chance(1, 2).then_some(TaskRef(0));
             Op::Set { task, change: ChangeId(prng.below(CHANGES) as u32) }
@@ -68,9 +72,9 @@ fn op(prng: &mut Prng, features: u64) -> Op {
     }
 }
 
-fn random_program(prng: &mut Prng, features: u64) -> Program {
+fn random_program(prng: &mut Prng, features: u64, cpus: usize) -> Program {
     let times = if prng.chance(1, 4) { Amount::Forever } else { Amount::Times(1 + prng.below(40)) };
-    let ops: Vec<Op> = (0..1 + prng.below(5)).map(|_| op(prng, features)).collect();
+    let ops: Vec<Op> = (0..1 + prng.below(5)).map(|_| op(prng, features, cpus)).collect();
     let mut builder = ProgramBuilder::new();
     if features & 8 != 0 && prng.chance(1, 3) {
         let program = schedlab_workload::ProgramId(0);
@@ -93,7 +97,7 @@ fn scenario(prng: &mut Prng, cpus: usize) -> Scenario {
     scenario.programs.push(program(|b| b.op(Op::Run(us(20))).op(Op::Sleep(us(30))).op(Op::Run(us(10)))));
     let pairs = if features & 16 != 0 { prng.below(3) } else { 0 };
     for _ in 0..1 + prng.below(4) {
-        scenario.programs.push(random_program(prng, features));
+        scenario.programs.push(random_program(prng, features, cpus));
     }
     let plain = scenario.programs.len() as u64;
     for n in 0..1 + prng.below(12) as u32 {

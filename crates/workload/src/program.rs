@@ -1,6 +1,6 @@
 //! Task programs: lists of operations with counted loops.
 
-use schedlab_base::DurationNs;
+use schedlab_base::{CpuId, DurationNs};
 use std::fmt;
 
 use crate::measure::{CounterId, SpanId};
@@ -264,6 +264,14 @@ pub enum Op {
         task: Option<TaskRef>,
         /// What it becomes.
         change: ChangeId,
+    },
+    /// Takes a CPU offline, or brings it back (`/sys/devices/system/cpu/cpuN/online`), which takes root on a real kernel.
+    /// Does nothing where it is as wanted.
+    Hotplug {
+        /// Which CPU; not CPU 0.
+        cpu: CpuId,
+        /// Whether it is to run tasks.
+        online: bool,
     },
     /// Blocks until one child has ended, and reaps it. Does nothing without children.
     WaitChild,

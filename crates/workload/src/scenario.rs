@@ -1,6 +1,6 @@
 //! A scenario: kernel objects, programs and the tasks that run them.
 
-use schedlab_base::{CpuMask, DurationNs, Goal, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Goal, Nice, Policy};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -371,6 +371,7 @@ impl Scenario {
                 }
                 task.map_or(Ok(()), |task| known(task.index(), self.tasks.len()))
             }
+            Op::Hotplug { cpu: CpuId(0), .. } => Err("CPU 0 stays online"),
             Op::Fork { program } => known(program.index(), self.programs.len()),
             Op::Count { counter, .. } => known(counter.0 as usize, self.counters as usize),
             Op::SpanBegin(span) | Op::SpanEnd(span) => known(span.0 as usize, self.spans as usize),
@@ -516,6 +517,12 @@ impl Scenario {
             }
         }
         private
+    }
+
+    /// The CPUs that programs take offline or bring back, in order.
+    pub fn hotplugged(&self) -> BTreeSet<CpuId> {
+        let ops = self.programs.iter().flat_map(Program::ops);
+        ops.filter_map(|op| if let Op::Hotplug { cpu, .. } = op { Some(*cpu) } else { None }).collect()
     }
 
     /// The lock table's kind of `lock`.

@@ -6,6 +6,7 @@
 
 mod channels;
 mod handles;
+mod hotplug;
 mod leader;
 mod locks;
 mod queues;
@@ -16,6 +17,7 @@ mod system;
 mod task;
 mod words;
 
+pub(crate) use hotplug::Restored;
 pub(crate) use resume::continue_if_asked;
 pub use spin::SpinRate;
 pub(crate) use system::now_ns;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-use schedlab_base::{CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
     ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
@@ -296,6 +296,7 @@ fn encode_op(op: &Op) -> [u64; 3] {
         Op::CondBroadcast(cond) => [23, cond.0.into(), 0],
         Op::Barrier(barrier) => [24, barrier.0.into(), 0],
         Op::TimerWait { timer, period, absolute: false } => [25, timer.0.into(), period.0],
+        Op::Hotplug { cpu, online } => [51, cpu.0.into(), online.into()],
         Op::Set { task: None, change } => [28, change.0.into(), 0],
         Op::Set { task: Some(task), change } => [29, change.0.into(), task.0.into()],
         Op::TimerWait { timer, period, absolute: true } => [26, timer.0.into(), period.0],
@@ -340,6 +341,7 @@ fn decode_op(words: &mut Words) -> Option<Op> {
         22 => Op::CondSignal(CondId(short(a)?)),
         23 => Op::CondBroadcast(CondId(short(a)?)),
         24 => Op::Barrier(BarrierId(short(a)?)),
+        51 => Op::Hotplug { cpu: CpuId(short(a)?), online: b != 0 },
         28 => Op::Set { task: None, change: ChangeId(short(a)?) },
         29 => Op::Set { task: Some(TaskRef(short(b)?)), change: ChangeId(short(a)?) },
         40 => Op::SemDrain(SemId(short(a)?)),
@@ -417,6 +419,7 @@ mod tests {
             Op::RestartIfChanged(WordId(0)),
             Op::TimerWait { timer: TimerSlot(1), period: DurationNs(9), absolute: true },
             Op::TimerWait { timer: TimerSlot(2), period: DurationNs(8), absolute: false },
+            Op::Hotplug { cpu: CpuId(3), online: true },
             Op::Set { task: None, change: ChangeId(2) },
             Op::Set { task: Some(TaskRef(3)), change: ChangeId(4) },
         ];

@@ -12,6 +12,7 @@ use schedlab_workload::{
 };
 
 use super::handles::Handles;
+use super::hotplug;
 use super::locks::{self, FileLock};
 use super::queues::{self, HEADER};
 use super::resume;
@@ -39,12 +40,13 @@ pub(super) enum Doing {
     Fork,
     Exec,
     Wait,
+    Hotplug,
     /// A task's process ended in a way that no operation asks for.
     Crash,
 }
 
 impl Doing {
-    const ALL: [Doing; 14] = [
+    const ALL: [Doing; 15] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
@@ -58,6 +60,7 @@ impl Doing {
         Doing::Fork,
         Doing::Exec,
         Doing::Wait,
+        Doing::Hotplug,
         Doing::Crash,
     ];
 
@@ -81,6 +84,7 @@ impl Doing {
             Doing::Fork => "forking",
             Doing::Exec => "replacing the process image",
             Doing::Wait => "waiting for a child",
+            Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
             Doing::Crash => "running (its process was killed or crashed)",
         }
     }
@@ -260,6 +264,9 @@ impl<'a> Task<'a> {
             Op::Yield => drop(unsafe { libc::sched_yield() }),
             Op::Fork { program } => self.fork(program.index())?,
             Op::Set { task, change } => self.set(task, self.context.changes[change.index()])?,
+            Op::Hotplug { cpu, online } => {
+                hotplug::set_online(cpu, online).map_err(|error| Failure(Doing::Hotplug, error))?;
+            }
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {

@@ -120,6 +120,10 @@ fn nr_cids(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.state.cids.count() as u32
 }
 
+fn nr_online(cx: &mut Cx<'_, '_, '_>) -> u32 {
+    cx.env.k.online_cpus().count() as u32
+}
+
 fn perf(cx: &mut Cx<'_, '_, '_>, cid: i32) -> u32 {
     cpu_of(cx.env, cid).map_or(FULL_SPEED, |cpu| cx.env.k.cpuperf_cap(cpu.0 as i32))
 }
@@ -180,7 +184,7 @@ pub(super) const TABLE: &[Kfunc] = &[
     kfunc!("s32 scx_bpf_this_cid(void);", this_cid),
     kfunc!("struct task_struct *scx_bpf_cid_curr(s32 cid);", cid_curr),
     kfunc!("u32 scx_bpf_nr_cids(void);", nr_cids),
-    kfunc!("u32 scx_bpf_nr_online_cids(void);", nr_cids),
+    kfunc!("u32 scx_bpf_nr_online_cids(void);", nr_online),
     kfunc!("u32 scx_bpf_cidperf_cap(s32 cid);", perf),
     kfunc!("u32 scx_bpf_cidperf_cur(s32 cid);", perf),
     kfunc!("s32 scx_bpf_cidperf_set(s32 cid, u32 perf);", perf_set),

@@ -31,9 +31,12 @@ fn nr_cpu_ids(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.nr_cpu_ids()
 }
 
-/// Possible and online CPUs are the same: hotplug is not modelled.
 fn all_cpus(cx: &mut Cx<'_, '_, '_>) -> GuestAddr {
     cx.env.state.cpus.all_mask()
+}
+
+fn online_cpus(cx: &mut Cx<'_, '_, '_>) -> Result<GuestAddr, Fault> {
+    cx.online_mask_pointer()
 }
 
 fn cpu_rq(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> Option<GuestAddr> {
@@ -82,7 +85,7 @@ pub(super) const TABLE: &[Kfunc] = &[
     kfunc!("u32 scx_bpf_nr_node_ids(void);", nr_node_ids),
     kfunc!("u32 scx_bpf_nr_cpu_ids(void);", nr_cpu_ids),
     kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_possible_cpumask(void);", all_cpus),
-    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_online_cpumask(void);", all_cpus),
+    kfunc!(CPU_FORM, "const struct cpumask *scx_bpf_get_online_cpumask(void);", online_cpus),
     // Gone since Linux 7.1; objects of that time need it.
     kfunc!("struct rq *scx_bpf_cpu_rq(s32 cpu);", cpu_rq),
     kfunc!("struct rq *scx_bpf_locked_rq(void);", locked_rq),

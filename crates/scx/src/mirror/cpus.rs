@@ -17,6 +17,8 @@ pub(crate) struct Cpus {
     stride: u64,
     nr_cpus: u64,
     all: GuestAddr,
+    /// A copy of the mask of those that are online.
+    online: GuestAddr,
     /// Copies of the idle masks: for each node two, of CPUs and of whole cores.
     idle: GuestAddr,
     /// What programs hold as the addresses of per-CPU variables.
@@ -37,7 +39,7 @@ impl Cpus {
         let at = offsets.rq;
         let stride = at.size.next_multiple_of(64);
         let rqs = mem.map(stride * nr_cpus as u64, lazy_perm())?;
-        let masks = mem.map(MASK_BYTES * (1 + 2 * nr_nodes as u64), kernel_perm())?;
+        let masks = mem.map(MASK_BYTES * (2 + 2 * nr_nodes as u64), kernel_perm())?;
         // Templates of per-CPU variables are only ever compared; a page each keeps them apart from everything.
         let templates = mem.map(128, kernel_perm())?;
         let cpus = Cpus {
@@ -46,7 +48,8 @@ impl Cpus {
             stride,
             nr_cpus: nr_cpus as u64,
             all: masks,
-            idle: masks.offset(MASK_BYTES),
+            online: masks.offset(MASK_BYTES),
+            idle: masks.offset(2 * MASK_BYTES),
             runqueues: templates,
             preempt_count: templates.offset(64),
             preempt_counts: mem.map(4 * nr_cpus as u64, kernel_perm())?,
@@ -103,6 +106,11 @@ impl Cpus {
         self.all
     }
 
+    /// Where the copy of the mask of CPUs that are online goes.
+    pub(crate) fn online_mask(&self) -> GuestAddr {
+        self.online
+    }
+
     /// Where the copy of a node's idle mask goes; that of all nodes goes where the first one's does.
     pub(crate) fn idle_mask(&self, smt: bool, node: usize) -> GuestAddr {
         self.idle.offset((2 * node as u64 + u64::from(smt)) * MASK_BYTES)
@@ -124,6 +132,8 @@ impl Cpus {
         let at = self.at;
         let mut object = Object(mem.slice_mut(self.rq(cpu), at.size)?);
         object.u64(at.curr, curr.0);
+        object.u32(at.online, u32::from(from.online));
+        object.u32(at.scx_flags, u32::from(from.online));
         object.u32(at.nr_running, from.nr_running);
         object.u32(at.scx_nr_running, from.scx_nr_running);
         object.u32(at.cpuperf_target, from.cpuperf_target);

@@ -122,7 +122,9 @@ impl Watch {
         };
         let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
         for cpu in (0..k.cpus.len() as u32).map(CpuId) {
-            let could = k.curr(cpu).is_none() && waiting.iter().any(|&task| k.task(task).allows(cpu));
+            let could = k.is_online(cpu)
+                && k.curr(cpu).is_none()
+                && waiting.iter().any(|&task| k.task(task).allows(cpu));
             let since = &mut self.idle_beside[cpu.index()];
             if !could {
                 *since = None;

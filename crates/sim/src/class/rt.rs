@@ -70,8 +70,9 @@ impl Kernel {
             return prev;
         }
         let allowed = self.task(task).cpus_allowed;
-        let online = allowed.iter().take_while(|cpu| cpu.index() < self.cpus.len());
-        let lowest = online.min_by_key(|&cpu| (rank(cpu), self.cpus[cpu.index()].curr.is_some(), cpu.0));
+        let online = allowed.and(&self.online);
+        let lowest =
+            online.iter().min_by_key(|&cpu| (rank(cpu), self.cpus[cpu.index()].curr.is_some(), cpu.0));
         lowest.filter(|&cpu| rank(cpu) < prio).unwrap_or(prev)
     }
 

@@ -1,4 +1,5 @@
 //! What all classes share: `schedule()`, wakeups, changes of attributes (`kernel/sched/core.c`).
 
+pub(crate) mod hotplug;
 pub(crate) mod sched;
 pub(crate) mod wake_list;

@@ -174,7 +174,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.rq_lock(from);
         self.deactivate(task, DEQUEUE_NOCLOCK);
         self.k.rq_unlock(from);
-        let to = self.k.fallback_cpu(task, from);
+        let to = self.fallback_cpu(task, from);
         self.arrive(task, to);
     }
 
@@ -316,10 +316,10 @@ impl<S: SchedExt> Sim<S> {
         } else {
             (entry.cpus_allowed.lowest().expect("an affinity mask is not empty"), false)
         };
-        if self.k.task(task).allows_of(cpu, self.k.cpus.len()) {
+        if self.k.task(task).allows_of(cpu, self.k.cpus.len()) && self.k.is_online(cpu) {
             (cpu, selected)
         } else {
-            (self.k.fallback_cpu(task, prev), selected)
+            (self.fallback_cpu(task, prev), selected)
         }
     }
 
@@ -426,10 +426,12 @@ impl<S: SchedExt> Sim<S> {
         if !entry.on_rq || self.k.is_delayed(task) {
             return None;
         }
-        let to = if entry.allows(cpu) {
-            to.filter(|&to| entry.class == SchedClass::Fair && entry.allows(to))?
+        let to = if entry.allows(cpu) && self.k.is_online(cpu) {
+            let movable =
+                |to: &CpuId| entry.class == SchedClass::Fair && entry.allows(*to) && self.k.is_online(*to);
+            to.filter(movable)?
         } else {
-            self.k.fallback_cpu(task, cpu)
+            self.fallback_cpu(task, cpu)
         };
         self.deactivate(task, DEQUEUE_NOCLOCK);
         Some((task, to))
@@ -448,6 +450,7 @@ impl<S: SchedExt> Sim<S> {
     /// Highest class first; an idle CPU of the fair class looks for work elsewhere.
     fn pick_next(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if self.k.cpu(cpu).rt.is_empty()
+            && self.k.is_online(cpu)
             && prev.is_some_and(|task| self.k.task(task).class == SchedClass::Rt)
             && let Some(task) = self.k.rt_pullable(cpu)
         {
@@ -465,7 +468,7 @@ impl<S: SchedExt> Sim<S> {
     /// `pick_task_fair()`: where the queue is empty, or has been left by those that slept, others' tasks are looked for.
     fn pick_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         loop {
-            if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all {
+            if self.k.cpu(cpu).fair.nr == 0 && !self.k.scx.switch_all && self.k.is_online(cpu) {
                 self.newidle_balance(cpu, prev);
             }
             if self.k.cpu(cpu).fair.nr == 0 {

@@ -42,8 +42,8 @@ impl<S: SchedExt> Sim<S> {
             self.k.task_mut(task).waking = false;
             let costs = &self.k.machine.costs;
             self.k.charge((costs.wakeup + costs.fair_wakeup).saturating_sub(costs.wakeup_queued));
-            let allowed = self.k.task(task).allows(cpu);
-            let to = if allowed { cpu } else { self.k.fallback_cpu(task, cpu) };
+            let allowed = self.k.task(task).allows(cpu) && self.k.is_online(cpu);
+            let to = if allowed { cpu } else { self.fallback_cpu(task, cpu) };
             if to != cpu {
                 self.k.set_task_cpu(task, to);
             }

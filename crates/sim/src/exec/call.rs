@@ -109,7 +109,7 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
         Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } | Op::Io { .. } | Op::Fsync { .. } => {
             DurationNs::ZERO
         }
-        Op::Set { .. } | Op::WaitChild => DurationNs::ZERO,
+        Op::Set { .. } | Op::Hotplug { .. } | Op::WaitChild => DurationNs::ZERO,
         no_calls!() => unreachable!("{op:?} is no system call"),
     };
     costs.syscall + own
@@ -202,6 +202,10 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
             sim.set_attribute(whose, sim.exec.scenario.changes[change.index()]);
             leave(sim, 0)
         }
+        Op::Hotplug { cpu: other, online } => {
+            sim.hotplug(other, online);
+            leave(sim, 1)
+        }
         Op::Exec => {
             sim.exec_image(cpu);
             leave(sim, 0)
@@ -237,7 +241,9 @@ pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op
         Op::Close(_) | Op::Kill(_) | Op::CondSignal(_) | Op::CondBroadcast(_) | Op::Yield => {
             unreachable!("{op:?} does not block")
         }
-        Op::Fork { .. } | Op::Exec | Op::Set { .. } | Op::Exit => unreachable!("{op:?} does not block"),
+        Op::Fork { .. } | Op::Exec | Op::Set { .. } | Op::Hotplug { .. } | Op::Exit => {
+            unreachable!("{op:?} does not block")
+        }
         no_calls!() => unreachable!("{op:?} is no system call"),
     }
 }

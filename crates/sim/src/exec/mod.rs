@@ -380,6 +380,7 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
         | Op::Fork { .. }
         | Op::Exec
         | Op::Set { .. }
+        | Op::Hotplug { .. }
         | Op::WaitChild
         | Op::Exit => Some(call::begin(sim, task, op)),
         Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => {

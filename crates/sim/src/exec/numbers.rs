@@ -142,6 +142,8 @@ impl Calls {
                 Attribute::Policy(_) => (144, [0, 0, user::BUFFER.at(0), 0, 0, 0]),
                 Attribute::Affinity(_) => (203, [0, 64, user::BUFFER.at(0), 0, 0, 0]),
             },
+            // A write into a file of sysfs.
+            Op::Hotplug { .. } => (1, [998, user::BUFFER.at(0), 1, 0, 0, 0]),
             // clone() with CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD.
             Op::Fork { .. } => (56, [0x0120_0011, 0, 0, 0, 0, 0]),
             Op::Exec => (59, [user::BUFFER.at(0), user::BUFFER.at(0), user::BUFFER.at(0), 0, 0, 0]),
@@ -262,7 +264,7 @@ pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> 
         Op::WaitChild => (Mechanism::Child, 0),
         Op::SemDrain(_) | Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } => return None,
         Op::Io { .. } | Op::Fsync { .. } | Op::RunKernel(_) | Op::Close(_) | Op::Yield => return None,
-        Op::Set { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => return None,
+        Op::Set { .. } | Op::Hotplug { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => return None,
         no_calls!() => return None,
     })
 }

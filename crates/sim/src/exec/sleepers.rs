@@ -70,12 +70,13 @@ impl<S: SchedExt> Sim<S> {
 
     /// The latest instant of a sleeper's timer.
     pub(crate) fn latest(&mut self, cpu: CpuId, time: TimeNs, task: TaskId) {
-        if self.postponed(cpu, time, Event::Latest { cpu, task }) {
+        let at = self.k.or_online(cpu);
+        if self.postponed(at, time, Event::Latest { cpu, task }) {
             return;
         }
         self.k.count_timeout(task, false);
         if still_sleeps(self, task) {
-            self.interrupt(cpu, time, |sim| {
+            self.interrupt(at, time, |sim| {
                 sim.run_sleepers(cpu, Some(task));
                 sim.k.charge(sim.k.machine.costs.interrupt);
             });

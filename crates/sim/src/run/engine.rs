@@ -196,6 +196,7 @@ impl<S: SchedExt> Sim<S> {
             Event::Server { cpu } => self.server_timer(cpu, time),
             Event::Latest { cpu, task } => self.latest(cpu, time, task),
             Event::Timeout { cpu, task } => {
+                let cpu = self.k.or_online(cpu);
                 if !self.postponed(cpu, time, event) {
                     self.k.count_timeout(task, false);
                     self.interrupt(cpu, time, |sim| {
@@ -504,8 +505,9 @@ impl<S: SchedExt> Sim<S> {
 
     #[inline(never)]
     fn timer(&mut self, time: TimeNs, timer: u32) {
+        let cpu = self.k.or_online(self.k.timers[timer as usize].cpu);
         let entry = &mut self.k.timers[timer as usize];
-        entry.event = None;
+        (entry.event, entry.cpu) = (None, cpu);
         let state = *entry;
         if !state.armed || !self.k.scx.loaded {
             self.k.timers[timer as usize].event_at = None;

@@ -14,12 +14,12 @@ use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, Machine, Presence, Start, StopFlag, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
     ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
 };
-use schedlab_workload::{Attribute, End, Measurements, Scenario};
+use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -168,6 +168,7 @@ pub fn run<S: SchedExt>(
         .map_err(|error| SimError::Refused(format!("machine {}: {error}", config.machine.name)))?;
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
+    check_hotplug(config, scenario)?;
     let ops = match class {
         Class::Fair => None,
         Class::Ext(ops) => Some(ops),
@@ -218,6 +219,17 @@ pub fn run<S: SchedExt>(
     let result = sim.finish(before, end);
     // Callbacks of the end may have been left out.
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
+}
+
+fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let count = config.machine.cpu_count();
+    match scenario.hotplugged().into_iter().find(|cpu| cpu.index() >= count) {
+        None => Ok(()),
+        Some(cpu) => Err(SimError::Refused(format!(
+            "a program takes CPU {} on or off, which does not exist on a machine with {count} CPUs; name another or add CPUs",
+            cpu.0
+        ))),
+    }
 }
 
 fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {

@@ -27,6 +27,8 @@ pub struct Cpu {
     /// How long the running burst takes per work, in permille.
     pub(crate) burst_factor: u32,
     pub(crate) burst_active: bool,
+    /// It runs tasks.
+    pub online: bool,
     /// Reschedule at the next return to user mode.
     pub need_resched: bool,
     pub(crate) lazy_resched: bool,
@@ -198,6 +200,7 @@ impl Cpu {
             burst_end: TimeNs::ZERO,
             burst_factor: 1000,
             burst_active: false,
+            online: true,
             in_dispatch: false,
             nr_immed: 0,
             reenq_local: false,

@@ -110,19 +110,22 @@ pub(crate) struct Topology {
     /// [`Machine::one_processor`].
     pub(crate) one_processor: bool,
     pub(crate) llcs: u32,
-    /// All CPUs.
+    /// All of them.
     pub(crate) all: CpuMask,
     pub(crate) llc_masks: Vec<CpuMask>,
     pub(crate) node_masks: Vec<CpuMask>,
 }
 
 impl Topology {
-    fn new(machine: &Machine) -> Topology {
+    /// Of the CPUs that are online.
+    pub(crate) fn new(machine: &Machine, online: &CpuMask) -> Topology {
         let masks = |key: fn(&schedlab_base::Cpu) -> u32| {
             let count = machine.cpus.iter().map(|cpu| key(cpu) + 1).max().unwrap_or(1);
             let mut masks = vec![CpuMask::EMPTY; count as usize];
             for (number, cpu) in machine.cpus.iter().enumerate() {
-                masks[key(cpu) as usize].set(CpuId(number as u32));
+                if online.contains(CpuId(number as u32)) {
+                    masks[key(cpu) as usize].set(CpuId(number as u32));
+                }
             }
             masks
         };
@@ -135,7 +138,7 @@ impl Topology {
                 && !machine.one_processor
                 && machine.contention_permille.iter().all(|&permille| permille == 1000),
             llcs: llc_masks.len() as u32,
-            all: machine.all_cpus(),
+            all: *online,
             llc_masks,
             node_masks: masks(|cpu| cpu.node),
         }
@@ -177,6 +180,9 @@ pub struct Kernel {
     pub(crate) machine: Machine,
     pub(crate) topology: Topology,
     pub(crate) balancing: Balancing,
+    pub(crate) online: CpuMask,
+    /// How often CPUs have come and gone.
+    pub(crate) hotplugs: u64,
     /// By core.
     pub(crate) core_caches: Vec<Cache>,
     /// By last-level domain; empty when the machine has no such caches.
@@ -248,7 +254,8 @@ impl Kernel {
     /// A kernel at time 0 with idle CPUs and no task.
     pub(crate) fn new(config: &crate::Config) -> Kernel {
         let machine = config.machine.clone();
-        let topology = Topology::new(&machine);
+        let online = machine.all_cpus();
+        let topology = Topology::new(&machine, &online);
         let cpus = Cpu::all(&machine);
         let nr_nodes = topology.node_masks.len() as u32;
         let ctx = Context {
@@ -285,6 +292,8 @@ impl Kernel {
             event_time: TimeNs::ZERO,
             ps_remainder: 0,
             topology,
+            online,
+            hotplugs: 0,
             balancing: Balancing::new(&machine, config.seed),
             core_caches: Cache::of_cores(&machine),
             llc_caches: Cache::of_llcs(&machine),

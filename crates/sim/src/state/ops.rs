@@ -89,6 +89,8 @@ pub struct OpsInfo {
     pub dispatch_max_batch: u32,
     /// `ops.exit_dump_len` in bytes; zero stands for 32768.
     pub exit_dump_len: u32,
+    /// `ops.hotplug_seq`: how often CPUs had come and gone when it was opened; 0 does not matter.
+    pub hotplug_seq: u64,
     /// It speaks of cids (`struct sched_ext_ops_cid`).
     pub cid_form: bool,
     /// The callbacks that exist.
@@ -374,10 +376,10 @@ pub trait SchedExt {
     /// `ops.cpu_release()`; `task` is who takes the CPU.
     fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {}
 
-    /// `ops.cpu_online()`; hotplug is not modelled.
+    /// `ops.cpu_online()`.
     fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {}
 
-    /// `ops.cpu_offline()`; hotplug is not modelled.
+    /// `ops.cpu_offline()`.
     fn cpu_offline(&mut self, k: &mut Kernel, cpu: CpuId) {}
 
     /// `ops.dump()`: text goes to [`Kernel::dump_line`].

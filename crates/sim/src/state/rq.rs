@@ -17,7 +17,7 @@ impl Kernel {
     pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
         let here = self.ctx.cpu;
         let entry = &mut self.cpus[cpu.index()];
-        if entry.need_resched {
+        if entry.need_resched || !entry.online && entry.curr.is_none() {
             return;
         }
         entry.need_resched = true;
@@ -82,16 +82,6 @@ impl Kernel {
         entry.count_migration();
         self.emit(EventKind::SchedMigrate { task, from, to });
         self.fire(TracePointKind::SchedMigrateTask, || TracePoint::SchedMigrateTask { task, dest: to });
-    }
-
-    /// A CPU for a task whose present one is not allowed (`select_fallback_rq()`):
-    /// of the same node first, the lowest number.
-    pub(crate) fn fallback_cpu(&self, task: TaskId, near: CpuId) -> CpuId {
-        let node = self.cpus[near.index()].node;
-        let allowed = &self.task(task).cpus_allowed;
-        let online = || allowed.iter().take_while(|cpu| cpu.index() < self.cpus.len());
-        let found = online().find(|cpu| self.cpus[cpu.index()].node == node).or_else(|| online().next());
-        found.expect("an affinity mask has a CPU of the machine")
     }
 
     /// Counts a task on to or off the run queue of `cpu`.

@@ -68,7 +68,8 @@ impl Kernel {
         now: TimeNs,
     ) -> Option<Beside> {
         let allowed = |cpu: CpuId, task: TaskId| {
-            self.get_task(task).is_some_and(|task| task.allows(cpu) && task.migration_disabled == 0)
+            self.is_online(cpu)
+                && self.get_task(task).is_some_and(|task| task.allows(cpu) && task.migration_disabled == 0)
         };
         let spans =
             pairs.filter(|(cpu, _, (task, _))| allowed(*cpu, *task)).map(|(cpu, idle, (task, waits))| {

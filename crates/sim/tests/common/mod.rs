@@ -15,6 +15,7 @@ pub fn info(name: &str, ops: &[OpKind]) -> OpsInfo {
         timeout: DurationNs::ZERO,
         dispatch_max_batch: 0,
         exit_dump_len: 0,
+        hotplug_seq: 0,
         cid_form: false,
         present: ops.iter().copied().collect::<OpsSet>(),
     }

@@ -48,6 +48,7 @@ const SYNTAX: &[(&str, &str)] = &[
     ("nice", "nice TASK|self VALUE"),
     ("policy", "policy TASK|self POLICY"),
     ("cpus", "cpus TASK|self LIST"),
+    ("cpu", "cpu NUMBER online|offline"),
     ("exec", "exec"),
     ("wait-child", "wait-child"),
     ("exit", "exit"),
@@ -109,7 +110,7 @@ pub(super) fn parse(name: &str, lines: &[Spanned<String>], names: &mut Names) ->
 /// The program that makes the changes in `lines`, each a time since the start of the run
 /// and an operation that changes an attribute; none without lines.
 pub(super) fn timed_changes(lines: &[Spanned<String>], names: &mut Names) -> Outcome<Option<Program>> {
-    const USAGE: &str = "a change is written: TIME nice|policy|cpus TASK VALUE, as in 2s nice hog/0 10";
+    const USAGE: &str = "a change is written: TIME nice|policy|cpus TASK VALUE or TIME cpu NUMBER online|offline, as in 2s nice hog/0 10";
     let mut changes = Vec::with_capacity(lines.len());
     for text in lines {
         let at = text.span().start;
@@ -119,7 +120,7 @@ pub(super) fn timed_changes(lines: &[Spanned<String>], names: &mut Names) -> Out
         let line = Line { at, words: rest.split_whitespace().collect() };
         match line.words.as_slice() {
             ["nice" | "policy" | "cpus", "self", ..] => return line.fail("name a task; nobody is self here"),
-            ["nice" | "policy" | "cpus", ..] => changes.push((time, operation(&line, names)?)),
+            ["nice" | "policy" | "cpus" | "cpu", ..] => changes.push((time, operation(&line, names)?)),
             _ => return whole.fail(USAGE),
         }
     }
@@ -186,6 +187,7 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
             }
         },
         "nice" | "policy" | "cpus" => change(line, names)?,
+        "cpu" => hotplug(line)?,
         "count" => {
             let next = CounterId(names.counters.len() as u32);
             let counter = *names.counters.entry(line.word(1)?.to_string()).or_insert(next);
@@ -233,6 +235,21 @@ fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         names.changes.len() - 1
     });
     Ok(Op::Set { task, change: ChangeId(place as u32) })
+}
+
+/// A CPU that comes or goes.
+fn hotplug(line: &Line<'_>) -> Outcome<Op> {
+    let number: u64 = line.number(1)?;
+    let cpu = u32::try_from(number).ok().filter(|cpu| (1..MAX_CPUS).contains(&(*cpu as usize)));
+    let Some(cpu) = cpu else {
+        return line.fail(&format!("CPU {number} is none of 1 to {}; CPU 0 stays online", MAX_CPUS - 1));
+    };
+    let online = match line.word(2)? {
+        "online" => true,
+        "offline" => false,
+        other => return line.fail(&format!("'{other}' is neither online nor offline")),
+    };
+    Ok(Op::Hotplug { cpu: CpuId(cpu), online })
 }
 
 /// CPUs as in `0,2-3`.

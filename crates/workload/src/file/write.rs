@@ -233,6 +233,7 @@ fn line(scenario: &Scenario, op: &Op) -> String {
                 Attribute::Affinity(mask) => format!("cpus {task} {}", cpus(&mask, ",")),
             }
         }
+        Op::Hotplug { cpu, online } => format!("cpu {} {}", cpu.0, if online { "online" } else { "offline" }),
         Op::Exec => "exec".to_string(),
         Op::WaitChild => "wait-child".to_string(),
         Op::Exit => "exit".to_string(),

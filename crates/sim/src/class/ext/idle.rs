@@ -214,6 +214,7 @@ impl Kernel {
     /// `update_builtin_idle()`.
     pub(crate) fn idle_update(&mut self, cpu: CpuId, idle: bool) {
         let node = self.idle_node_of(cpu);
+        let idle = idle && self.is_online(cpu);
         let masks = &mut self.scx.idle_cpus;
         if idle {
             masks.cpu[node].set(cpu);
@@ -251,7 +252,7 @@ impl Kernel {
 
     /// `cpumask_any_distribute()`, which goes on where the last pick on this CPU ended.
     pub fn any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
-        let online = self.machine.all_cpus();
+        let online = self.online;
         self.distribute(mask, &online)
     }
 

@@ -67,7 +67,8 @@ impl<S: SchedExt> Sim<S> {
                 self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
             }
         }
-        if self.k.scx.exit.is_some() {
+        let expected = self.k.scx.info.as_ref().map_or(0, |info| info.hotplug_seq);
+        if self.k.scx.exit.is_some() || !self.k.check_hotplug_seq(expected) {
             return;
         }
         // What follows runs under a bypass, which takes no time here.
@@ -86,7 +87,7 @@ impl<S: SchedExt> Sim<S> {
         // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
         // call ops.dispatch() and tell that they are idle.
         let here = self.k.ctx.cpu;
-        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+        for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             self.k.ctx.cpu = cpu;
             if tasks.is_empty() {
                 self.schedule(cpu);
@@ -329,7 +330,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.bypass_since = self.k.ctx.now;
         self.k.scx.events.bypass_activate += 1;
         self.requeue_waiting();
-        for cpu in (0..self.k.cpus.len() as u32).map(CpuId) {
+        for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             self.k.resched_curr(cpu);
         }
     }

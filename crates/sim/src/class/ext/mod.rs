@@ -87,6 +87,11 @@ impl<S: SchedExt> Sim<S> {
                 return;
             }
         }
+        if !self.k.is_online(cpu) {
+            let local = self.k.dsq_local(cpu);
+            self.ext_enqueue_past(local, task, flags);
+            return;
+        }
         if self.k.scx.bypassing {
             self.k.scx.events.bypass_dispatch += 1;
             let bypass = self.k.dsq_bypass(cpu);
@@ -396,6 +401,9 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_dispatch_sched()`: the global queue, then `ops.dispatch()` until it
     /// brings something or brings nothing.
     fn ext_dispatch(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
+        if !self.k.is_online(cpu) {
+            return Verdict::Nothing;
+        }
         if self.ext_consume(cpu, self.k.dsq_global(cpu)) {
             return Verdict::Local;
         }

@@ -327,7 +327,7 @@ impl Kernel {
         let allowed = entry.allows_of(cpu, self.cpus.len());
         let pinned = entry.migration_disabled > 0;
         if !pinned && allowed {
-            return true;
+            return self.can_run_where_online(cpu, enforce);
         }
         if enforce {
             let (name, pid, from) = (entry.name().to_string(), entry.pid, entry.cpu.0);
@@ -342,6 +342,14 @@ impl Kernel {
             self.error(ExitKind::Error, message);
         }
         false
+    }
+
+    /// CPUs may go offline between a dispatch and here: no error.
+    #[inline]
+    fn can_run_where_online(&mut self, cpu: CpuId, enforce: bool) -> bool {
+        let online = self.is_online(cpu);
+        self.scx.events.dispatch_local_dsq_offline += u64::from(enforce && !online);
+        online
     }
 
     /// `scx_consume_dispatch_q()`: moves the first task that `cpu` may run from a

@@ -76,20 +76,10 @@ impl NewIdle {
 
 impl Balancing {
     pub(crate) fn new(machine: &Machine, seed: u64) -> Balancing {
-        let levels = domains::levels(machine);
-        let newidle = NewIdle { calls: 512, successes: 256, ratio: 512, since: TimeNs::ZERO };
-        let of = |level: &Level| {
-            let one = |cpu| Attempts {
-                last: 0,
-                interval: level.domain(CpuId(cpu)).cpus.len() as u64,
-                failed: 0,
-                newidle: newidle.clone(),
-            };
-            (0..machine.cpu_count() as u32).map(one).collect()
-        };
+        let levels = domains::levels(machine, &machine.all_cpus());
         let llcs = machine.cpus.iter().map(|cpu| cpu.llc + 1).max().unwrap_or(1);
         Balancing {
-            attempts: levels.iter().map(of).collect(),
+            attempts: attempts(&levels, machine),
             levels: Rc::new(levels),
             idle_scan: vec![0; llcs as usize],
             next_idle: 0,
@@ -98,10 +88,33 @@ impl Balancing {
         }
     }
 
+    /// CPUs have come or gone: the domains are new (`rebuild_sched_domains()`).
+    pub(crate) fn rebuild(&mut self, machine: &Machine, online: &CpuMask) {
+        let levels = domains::levels(machine, online);
+        self.attempts = attempts(&levels, machine);
+        self.levels = Rc::new(levels);
+        self.asked = None;
+    }
+
     /// The CPU is to balance the idle ones.
     pub(crate) fn is_asked(&self, cpu: CpuId) -> bool {
         self.asked == Some(cpu)
     }
+}
+
+/// What begins with nothing tried.
+fn attempts(levels: &[Level], machine: &Machine) -> Vec<Vec<Attempts>> {
+    let newidle = NewIdle { calls: 512, successes: 256, ratio: 512, since: TimeNs::ZERO };
+    let of = |level: &Level| {
+        let one = |cpu| Attempts {
+            last: 0,
+            interval: level.domain(CpuId(cpu)).cpus.len() as u64,
+            failed: 0,
+            newidle: newidle.clone(),
+        };
+        (0..machine.cpu_count() as u32).map(one).collect()
+    };
+    levels.iter().map(of).collect()
 }
 
 /// An attempt at one level for one CPU.
@@ -284,7 +297,7 @@ impl<S: SchedExt> Sim<S> {
     /// `nohz_balancer_kick()`: an idle CPU is asked to balance those that are, when there may be something to take.
     fn ask_for_idle(&mut self, cpu: CpuId) {
         let k = &self.k;
-        let all_busy = k.busy_cpus as usize >= k.cpus.len();
+        let all_busy = k.busy_cpus >= k.online_cpus().count() as u32;
         if all_busy || k.tick_number() < k.balancing.next_idle || k.balancing.asked.is_some() {
             return;
         }

@@ -1,6 +1,6 @@
 //! Scheduling domains: which CPUs the fair class balances among each other, from the threads of a core up to the machine.
 
-use schedlab_base::{Cpu, CpuId, Machine};
+use schedlab_base::{Cpu, CpuId, CpuMask, Machine};
 
 /// One level of domains; each CPU is in one of them.
 #[derive(Debug)]
@@ -35,18 +35,18 @@ impl Level {
     }
 }
 
-/// The levels of a machine, the smallest domains first: cores, caches, nodes, all. A level that would be like the one below is left out
+/// The levels of the CPUs of a machine that are online, the smallest domains first: cores, caches, nodes, all. A level that would be like the one below is left out
 /// (`sd_parent_degenerate()`).
-pub(crate) fn levels(machine: &Machine) -> Vec<Level> {
+pub(crate) fn levels(machine: &Machine, online: &CpuMask) -> Vec<Level> {
     let keys: [fn(&Cpu) -> u32; 4] = [|cpu| cpu.core, |cpu| cpu.llc, |cpu| cpu.node, |_| 0];
     let mut levels: Vec<Level> = Vec::new();
-    let mut below: Vec<Vec<CpuId>> = (0..machine.cpu_count() as u32).map(|cpu| vec![CpuId(cpu)]).collect();
+    let mut below: Vec<Vec<CpuId>> = online.iter().map(|cpu| vec![cpu]).collect();
     for (rank, key) in keys.into_iter().enumerate() {
         let mut parts: Vec<Vec<CpuId>> = Vec::new();
         let last = machine.cpus.iter().map(key).max().unwrap_or(0);
         parts.resize(last as usize + 1, Vec::new());
-        for (number, cpu) in (0..).zip(&machine.cpus) {
-            parts[key(cpu) as usize].push(CpuId(number));
+        for cpu in online.iter() {
+            parts[key(&machine.cpus[cpu.index()]) as usize].push(cpu);
         }
         parts.retain(|part| !part.is_empty());
         if parts.len() == below.len() {
@@ -87,6 +87,7 @@ mod tests {
 
     #[test]
     fn levels_that_are_alike_are_left_out() {
+        let levels = |machine: &Machine| super::levels(machine, &machine.all_cpus());
         assert!(levels(&Machine::uniform("one", 1)).is_empty());
         let flat = levels(&Machine::uniform("flat", 4));
         assert_eq!((flat.len(), flat[0].domain(CpuId(3)).groups.len()), (1, 4));
@@ -101,5 +102,10 @@ mod tests {
         assert_eq!(levels[2].domain(CpuId(0)).groups[1], [4, 5, 6, 7].map(CpuId));
         assert_eq!([0, 1, 2].map(|level: usize| levels[level].cache_nice_tries), [0, 1, 2]);
         assert!(!levels[0].prefers_siblings && levels[1].prefers_siblings && !levels[2].shares_llc);
+        // One thread of each core of the first node and nothing else.
+        let mut online = CpuMask::EMPTY;
+        [0, 2].into_iter().for_each(|cpu| online.set(CpuId(cpu)));
+        let two = super::levels(&machine, &online);
+        assert_eq!((two.len(), two[0].domain(CpuId(2)).cpus.len(), two[0].smt), (1, 2, false));
     }
 }

@@ -184,7 +184,7 @@ mod tests {
     fn between_caches() -> Level {
         let mut machine = Machine::uniform("two caches", 4);
         (0..).zip(&mut machine.cpus).for_each(|(number, cpu)| cpu.llc = number / 2);
-        levels(&machine).pop().unwrap()
+        levels(&machine, &machine.all_cpus()).pop().unwrap()
     }
 
     #[test]

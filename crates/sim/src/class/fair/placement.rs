@@ -24,12 +24,12 @@ impl Kernel {
     fn takes_at_once(&self, cpu: CpuId) -> bool {
         let entry = &self.cpus[cpu.index()];
         let idles = |task: TaskId| entry.nr_running == 1 && self.task(task).policy == Policy::Idle;
-        entry.curr.map_or(self.is_free(cpu), idles)
+        entry.online && entry.curr.map_or(self.is_free(cpu), idles)
     }
 
     pub(crate) fn is_free(&self, cpu: CpuId) -> bool {
         let entry = &self.cpus[cpu.index()];
-        entry.curr.is_none() && entry.nr_running == 0 && entry.wake_list.is_empty()
+        entry.online && entry.curr.is_none() && entry.nr_running == 0 && entry.wake_list.is_empty()
     }
 
     pub(crate) fn is_core_free(&self, cpu: CpuId) -> bool {
@@ -57,14 +57,13 @@ impl Kernel {
 
     /// `sched_balance_find_dst_cpu()`, over the whole machine at once: an idle core, an idle CPU, else the least load.
     fn idlest(&self, task: TaskId, prev: CpuId) -> CpuId {
-        let allowed = &self.task(task).cpus_allowed;
-        let online = allowed.iter().take_while(|cpu| cpu.index() < self.cpus.len());
+        let online = self.task(task).cpus_allowed.and(&self.online);
         let key = |cpu: CpuId| {
             let free = self.is_free(cpu);
             let load = if free { 0 } else { self.cpus[cpu.index()].fair.averages.load };
             (!free, !self.is_core_free(cpu), load, !self.share_cache(cpu, prev), cpu.0)
         };
-        online.min_by_key(|&cpu| key(cpu)).unwrap_or(prev)
+        online.iter().min_by_key(|&cpu| key(cpu)).unwrap_or(prev)
     }
 
     /// `record_wakee()`: the current task wakes this one.
