@@ -47,6 +47,21 @@ struct Record<'a> {
     sha256: String,
 }
 
+/// The sha256 of the program that loads the scheduler `name`.
+fn program_hash(name: &str, program: &Path) -> Result<String, Failure> {
+    let program = program.display().to_string();
+    let bytes = input::object_or_program(&program)
+        .map_err(|error| Failure::usage(format!("scheduler {name}: {program}: {error}")))?;
+    Ok(sha256(&[&bytes]))
+}
+
+/// The sha256 of a workload file.
+fn workload_hash(file: &str) -> Result<String, Failure> {
+    let text =
+        input::bytes(file).map_err(|error| Failure::usage(format!("workload file {file}: {error}")))?;
+    Ok(sha256(&[&text]))
+}
+
 impl Key {
     /// Of a run.
     ///
@@ -93,10 +108,7 @@ impl Key {
         }
         if let Some(loader) = loader {
             part("loader", format!("{:?}", loader.words));
-            let program = loader.program.display().to_string();
-            let bytes = input::object_or_program(&program)
-                .map_err(|error| Failure::usage(format!("scheduler {name}: {program}: {error}")))?;
-            part("loader's sha256", sha256(&[&bytes]));
+            part("loader's sha256", program_hash(name, &loader.program)?);
         }
         if let Some(choice) = choice {
             part("scheduler of the object", choice.clone());
@@ -111,9 +123,7 @@ impl Key {
         part("workload", workload.clone());
         for (number, file) in files(workload).into_iter().enumerate() {
             if Path::new(file).is_file() {
-                let text = input::bytes(file)
-                    .map_err(|error| Failure::usage(format!("workload file {file}: {error}")))?;
-                part(&workload_part(number), sha256(&[&text]));
+                part(&workload_part(number), workload_hash(file)?);
             }
         }
         part("machine", machine.name.clone());

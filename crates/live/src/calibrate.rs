@@ -300,7 +300,6 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     let timer_slack = u64::try_from(slack).unwrap_or(50_000);
     pin(0)?;
     let mut calibration = Calibration { timer_slack, ..Calibration::default() };
-    let prices = &mut calibration.prices;
     // SAFETY: takes nothing.
     let syscall = timed(2_000, || checked(unsafe { libc::syscall(libc::SYS_getppid) }).map(drop))?;
     let alone = timed(1_000, sched_yield)?.less(syscall.value);
@@ -312,16 +311,8 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     let round = ping_pong(0)?.half();
     let switch = alone.value * SCHEDULE_PART + threads.value + space.value;
     let wakeup = round.less(one.value + switch);
-    prices.push(
-        part(alone, SCHEDULE_PART)
-            .price("schedule", "a lone sched_yield less a system call, five sixths (assumed)"),
-    );
-    prices.push(
-        part(threads, 1.0 - FAIR_SWITCH_PART)
-            .price("context_switch", "two threads that yield, less one alone, two thirds (assumed)"),
-    );
-    prices.push(part(threads, FAIR_SWITCH_PART).price("fair_switch", "the other third"));
-    prices.push(space.price("address_space_switch", "two processes that yield, less two threads"));
+    calibration.switches(alone, threads, space);
+    let prices = &mut calibration.prices;
     prices.push(
         part(wakeup, 1.0 - FAIR_WAKEUP_PART)
             .price("wakeup", "two processes and two pipes, less calls and switches, seven eighths (assumed)"),
@@ -373,6 +364,21 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
 }
 
 impl Calibration {
+    /// A pass through `schedule()` of a task `alone`, and what switching between `threads` and to another address `space` adds.
+    fn switches(&mut self, alone: Figure, threads: Figure, space: Figure) {
+        let prices = &mut self.prices;
+        prices.push(
+            part(alone, SCHEDULE_PART)
+                .price("schedule", "a lone sched_yield less a system call, five sixths (assumed)"),
+        );
+        prices.push(
+            part(threads, 1.0 - FAIR_SWITCH_PART)
+                .price("context_switch", "two threads that yield, less one alone, two thirds (assumed)"),
+        );
+        prices.push(part(threads, FAIR_SWITCH_PART).price("fair_switch", "the other third"));
+        prices.push(space.price("address_space_switch", "two processes that yield, less two threads"));
+    }
+
     /// The tick, by the gaps that a lone task sees.
     fn tick(&mut self) {
         let (tick, hz) = ticks();

@@ -11,6 +11,7 @@
 use crate::Kernel;
 use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
+use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
@@ -37,15 +38,6 @@ enum State {
     Running,
     /// E: its time is used up until the next period.
     ReplenishWait,
-}
-
-/// Whose server it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
-    /// `rq->fair_server`.
-    Fair,
-    /// `rq->ext_server`.
-    Ext,
 }
 
 /// The servers of a CPU.

@@ -1,9 +1,9 @@
 //! The scheduler core: `schedule()`, wakeups, fork, exit, changes of attributes.
 
 use super::wake_list::QueuedWakeup;
-use crate::class::server::Served;
 use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::state::rq::Served;
 use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, Policy, TaskId};

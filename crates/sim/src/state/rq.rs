@@ -2,13 +2,21 @@
 //! run time, changes of CPU.
 
 use crate::Kernel;
-use crate::class::server::Served;
 use crate::event::OfCpu;
 use crate::flags::SCX_SLICE_INF;
 use crate::state::ops::{TracePoint, TracePointKind};
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, Preemption, TaskId};
 use schedlab_trace::EventKind;
+
+/// Whose deadline server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// `rq->fair_server`.
+    Fair,
+    /// `rq->ext_server`.
+    Ext,
+}
 
 impl Kernel {
     /// `resched_curr()`: the CPU schedules at its next chance; another CPU gets an

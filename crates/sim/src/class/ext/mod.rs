@@ -11,9 +11,9 @@ pub(crate) mod life;
 pub(crate) mod queue;
 
 use crate::class::ext::queue::Insert;
-use crate::class::server::Served;
 use crate::flags::*;
 use crate::state::ops::{OpKind, PreemptReason, SchedExt};
+use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, TaskId};

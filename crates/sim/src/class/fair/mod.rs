@@ -19,7 +19,7 @@ pub(crate) mod tracking;
 use crate::Kernel;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
-use crate::class::server::Served;
+use crate::state::rq::Served;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
