@@ -55,11 +55,17 @@ fn program_hash(name: &str, program: &Path) -> Result<String, Failure> {
     Ok(sha256(&[&bytes]))
 }
 
-/// The sha256 of a workload file.
-fn workload_hash(file: &str) -> Result<String, Failure> {
-    let text =
-        input::bytes(file).map_err(|error| Failure::usage(format!("workload file {file}: {error}")))?;
-    Ok(sha256(&[&text]))
+/// The sha256 of each file of a workload, by the name of its part.
+fn workload_hashes(workload: &str) -> Result<Vec<(String, String)>, Failure> {
+    let mut hashes = Vec::new();
+    for (number, file) in files(workload).into_iter().enumerate() {
+        if Path::new(file).is_file() {
+            let text = input::bytes(file)
+                .map_err(|error| Failure::usage(format!("workload file {file}: {error}")))?;
+            hashes.push((workload_part(number), sha256(&[&text])));
+        }
+    }
+    Ok(hashes)
 }
 
 impl Key {
@@ -121,19 +127,15 @@ impl Key {
             part("meanwhile", format!("{timed_programs:?} {presence:?}"));
         }
         part("workload", workload.clone());
-        for (number, file) in files(workload).into_iter().enumerate() {
-            if Path::new(file).is_file() {
-                part(&workload_part(number), workload_hash(file)?);
-            }
+        for (name, hash) in workload_hashes(workload)? {
+            part(&name, hash);
         }
         part("machine", machine.name.clone());
         part("machine's sha256", sha256(&[format!("{machine:?}").as_bytes()]));
         part("CPUs", machine.cpu_count().to_string());
         part("seed", seed.to_string());
-        part(
-            "duration",
-            limit.map_or_else(|| "the workload's".to_string(), |limit| format!("{} ns", limit.0)),
-        );
+        let duration = limit.map(|limit| format!("{} ns", limit.0));
+        part("duration", duration.unwrap_or_else(|| "the workload's".to_string()));
         part("checkers", checkers.to_string());
         part("guest memory", guest_memory.to_string());
         part("after an ejection", format!("{after_ejection:?}"));
