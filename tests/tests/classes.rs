@@ -106,8 +106,9 @@ fn cpus_come_and_go() {
         let told = format!("{:?}: {:?}", run.backend, run.exit);
         println!("{told}");
         assert_eq!(run.exit.kind.name(), "unreg_kern", "{told}");
+        // While the CPU is away: how soon the real arm notices depends on when the guest goes through with it.
         let after = run.exit.after.unwrap().0;
-        assert!((1_000_000_000..1_200_000_000).contains(&after), "{told}");
+        assert!((1_000_000_000..2_000_000_000).contains(&after), "{told}");
     }
 }
 
