@@ -305,6 +305,8 @@ pub struct Vm<'a> {
     left: u64,
     /// Index of the operation that called the host.
     at: u32,
+    /// Locks that the program holds.
+    locks: u32,
     /// What compiled code keeps of the run.
     span: native::Span,
     /// The guest's memory.
@@ -327,7 +329,7 @@ impl<'a> Vm<'a> {
         budget: u64,
         span: native::Span,
     ) -> Vm<'a> {
-        Vm { left: budget, at: 0, span, mem, code, native, frames, budget, probe_faults: 0 }
+        Vm { left: budget, at: 0, locks: 0, span, mem, code, native, frames, budget, probe_faults: 0 }
     }
 
     /// What the run comes to; `frames_used` were in use before it.
@@ -354,6 +356,25 @@ impl<'a> Vm<'a> {
     #[inline(always)]
     fn set_insns(&mut self, executed: u64) {
         self.left = self.budget - executed;
+    }
+
+    /// Whether the program holds a lock, under which it may call hardly anything.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.locks != 0
+    }
+
+    /// The program has taken a lock.
+    #[inline(always)]
+    pub(crate) fn lock_taken(&mut self) {
+        self.locks += 1;
+    }
+
+    /// The program has given one back.
+    #[inline(always)]
+    pub(crate) fn lock_given(&mut self) {
+        self.locks -= 1;
     }
 
     /// Instructions that the run may still execute.

@@ -96,12 +96,9 @@ impl Env for Join<'_> {
         self.state.locks.acquire(lock, kind, self.k, vm.mem)
     }
 
-    fn unlock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault> {
+    fn unlock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
-        if self.state.locks.release(lock, self.k) {
-            return Ok(());
-        }
-        Err(Fault::host(0, format!("the lock at {lock} is not held")))
+        self.state.locks.release(lock, kind, self.k)
     }
 
     fn timer_start(&mut self, timer: u32, expires_ns: u64) {

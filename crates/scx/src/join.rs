@@ -161,9 +161,12 @@ impl Host for Join<'_> {
         self.k.charge_call(vm.insns() - self.charged, price);
         self.charged = vm.insns();
         self.k.set_site(Some(vm.site()));
+        if vm.is_locked() {
+            callee.what.under_lock()?;
+        }
         let own = match callee.what {
             Function::Own(own) => own,
-            Function::Generic(generic) => return generic.call(args, vm, self),
+            Function::Generic(generic, _) => return generic.call(args, vm, self),
         };
         if !callee.callers.has(self.op) {
             return Err(self.forbidden(&callee, own.name()));

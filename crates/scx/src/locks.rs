@@ -96,29 +96,43 @@ impl Locks {
         if self.held.iter().any(|held| held.at == addr.0) {
             return Err(misuse(format!("deadlock: the lock at {addr} is held by this program")));
         }
-        if kind == LockKind::Spin && self.held.iter().any(|held| held.kind == LockKind::Spin) {
-            return Err(Fault::host(
-                0,
-                format!("takes the lock at {addr}, but programs hold one bpf_spin_lock at a time"),
-            ));
+        if kind == LockKind::Spin {
+            return Err(misuse(format!(
+                "takes the lock at {addr}, but a bpf_spin_lock can be taken by programs that hold no lock only"
+            )));
         }
         if self.held.len() >= MAX_HELD {
-            return Err(Fault::host(
-                0,
-                format!("holds {MAX_HELD} locks, and takes the one at {addr} besides"),
-            ));
+            return Err(misuse(format!("holds {MAX_HELD} locks, and takes the one at {addr} besides")));
         }
         Ok(())
     }
 
-    /// Gives the lock at an address back; false if the running program does not hold it.
+    /// Gives the lock at an address back, which is the one that was taken last.
+    ///
+    /// # Errors
+    /// Ends the program: it does not hold the lock, took it in another way, or took another one since.
     #[inline]
-    pub(crate) fn release(&mut self, addr: GuestAddr, k: &mut Kernel) -> bool {
-        // Mostly the one that was taken last.
-        let Some(place) = self.held.iter().rposition(|held| held.at == addr.0) else { return false };
-        let held = self.held.swap_remove(place);
-        k.lock_release(held.id);
-        true
+    pub(crate) fn release(&mut self, addr: GuestAddr, kind: LockKind, k: &mut Kernel) -> Result<(), Fault> {
+        match self.held.last() {
+            Some(held) if held.at == addr.0 && held.kind == kind => k.lock_release(held.id),
+            _ => return Err(self.may_not_release(addr)),
+        }
+        self.held.pop();
+        Ok(())
+    }
+
+    #[cold]
+    fn may_not_release(&self, addr: GuestAddr) -> Fault {
+        let last = self.held.last().map(|held| GuestAddr(held.at));
+        misuse(match last {
+            _ if !self.held.iter().any(|held| held.at == addr.0) => {
+                format!("the lock at {addr} is not held")
+            }
+            Some(last) if last != addr => {
+                format!("gives the lock at {addr} back before the one at {last}, which it took later")
+            }
+            _ => format!("the lock at {addr} was taken by the function of another kind of lock"),
+        })
     }
 
     /// The program has ended: gives back what it still held, and says where the last one of that is.

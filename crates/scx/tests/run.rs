@@ -181,6 +181,32 @@ fn a_scheduler_can_give_up_with_a_message() {
 }
 
 #[test]
+fn under_a_lock_hardly_anything_may_be_called() {
+    let Some(bytes) = common::object("locked") else { return };
+    let run = |what: &str| simulate(&bytes, &[("what", what)], 2, SLEEPERS);
+    for allowed in ["NOTHING", "EXCHANGE", "NUMBERS", "RESILIENT"] {
+        let result = run(allowed);
+        assert_eq!(result.exit.kind, ExitKind::None, "{allowed}: {:?}", result.exit);
+        assert!(result.scheduler.unwrap().variable("nr_done").unwrap() > 100, "{allowed}");
+    }
+    // The first two are answered in line by compiled code where no lock is held.
+    for (what, words) in [
+        ("LOOKUP", "calls bpf_map_lookup_elem() while it holds a lock"),
+        ("CPU", "calls bpf_get_smp_processor_id() while it holds a lock"),
+        ("CLOCK", "calls bpf_ktime_get_ns() while it holds a lock"),
+        ("RCU", "calls bpf_rcu_read_lock() while it holds a lock"),
+        ("KFUNC", "calls scx_bpf_task_cpu() while it holds a lock"),
+        ("NESTED", "calls bpf_map_lookup_elem() while it holds a lock"),
+        ("ORDER", "which it took later"),
+        ("OTHER_KIND", "was taken by the function of another kind of lock"),
+    ] {
+        let result = run(what);
+        ejected(&result, ExitKind::Error, &[words, "lab_enqueue"]);
+        assert_eq!(result.scheduler.unwrap().variable("nr_done").unwrap(), 0, "{what}");
+    }
+}
+
+#[test]
 fn all_parts_work_together() {
     let Some(bytes) = common::object("parts") else { return };
     let result = simulate(&bytes, &[("weights[0]", "2"), ("period_ns", "2000000")], 2, SLEEPERS);

@@ -1,6 +1,6 @@
 //! Kernel functions that do not depend on scheduling: arena pages, number iterators, casts, nested locks.
 
-use super::{Env, LockKind, registers_of};
+use super::{Env, LockKind, give, registers_of, take};
 use crate::args::{Caller, LockPlace, MapArg, OnStack, Pointer, misuse};
 use crate::engine::Vm;
 use crate::fault::Fault;
@@ -103,6 +103,17 @@ impl GenericKfunc {
             GenericKfunc::ResUnlock => registers_of(res_unlock::<E>),
             GenericKfunc::ResLockIrq => registers_of(res_lock_irq::<E>),
             GenericKfunc::ResUnlockIrq => registers_of(res_unlock_irq::<E>),
+        }
+    }
+
+    /// Whether a program may call it while it holds a lock (kernel: `KF_SPINLOCK_SAFE`).
+    #[must_use]
+    pub fn is_for_locked(self) -> bool {
+        use GenericKfunc::*;
+        match self {
+            ArenaAlloc | ArenaFree | IterNumNew | IterNumNext | IterNumDestroy => true,
+            ResLock | ResUnlock | ResLockIrq | ResUnlockIrq => true,
+            Identity | IrqSave | IrqRestore | Nothing => false,
         }
     }
 
@@ -230,14 +241,12 @@ fn irq_restore<E: Env>(caller: &mut Caller<'_, '_, E>, _flags: OnStack<8>) -> Re
 
 /// `bpf_res_spin_lock(lock)`.
 fn res_lock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: LockPlace) -> Result<(), Fault> {
-    let (env, vm) = caller.parts();
-    env.lock(lock.0, LockKind::Resilient, vm)
+    take(caller, lock, LockKind::Resilient)
 }
 
 /// `bpf_res_spin_unlock(lock)`.
 fn res_unlock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer) -> Result<(), Fault> {
-    let (env, vm) = caller.parts();
-    env.unlock(lock.0, vm)
+    give(caller, lock, LockKind::Resilient)
 }
 
 /// `bpf_res_spin_lock_irqsave(lock, flags)`.

@@ -22,7 +22,7 @@ pub use names::name;
 pub use timer::TimerCall;
 pub(crate) use timer::Timers;
 
-use crate::args::{Arg, Callback, Caller, Function, Key, LockPlace, MapArg, Pointer, Registers};
+use crate::args::{Arg, Callback, Caller, Function, Key, LockPlace, MapArg, Pointer, Registers, misuse};
 use crate::engine::{Host, Vm};
 use crate::fault::Fault;
 use crate::link::{Runtime, TRAP_BASE};
@@ -109,8 +109,8 @@ pub trait Env: Host {
     /// Releases a lock.
     ///
     /// # Errors
-    /// Ends the program, for instance when it does not hold the lock.
-    fn unlock(&mut self, lock: GuestAddr, vm: &mut Vm<'_>) -> Result<(), Fault>;
+    /// Ends the program, for instance when it does not hold the lock, or has taken another one after it.
+    fn unlock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault>;
 
     /// Arms (or re-arms) the timer of this number for this time; when it is due, [`TimerCall::of`] says what to run.
     fn timer_start(&mut self, timer: u32, expires_ns: u64);
@@ -156,6 +156,9 @@ pub fn is_implemented(id: u32) -> bool {
 /// that is not modelled, or an instruction that must not be reached (named).
 #[inline(always)]
 pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> Result<u64, Fault> {
+    if vm.is_locked() && !matches!(id, 93 | 94 | 194) {
+        may_call_locked(id)?;
+    }
     match id {
         // The hottest; all others are beyond a call.
         1 => lookup(Caller::new(env, vm), Registers::new(args)),
@@ -166,6 +169,22 @@ pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> R
         94 => Caller::new(env, vm).invoke(unlock::<E>, args),
         _ => call_other(id, args, vm, env),
     }
+}
+
+/// While it holds a lock, a program may call two helpers (kernel: `do_check()` of its verifier): the one that gives the lock
+/// back, and the one that exchanges a pointer. Taking one more lock is refused by the host, which knows them.
+#[cold]
+fn may_call_locked(id: u32) -> Result<(), Fault> {
+    // Instructions that must not be reached have faults of their own.
+    if id < TRAP_BASE { Err(under_lock(&name(id))) } else { Ok(()) }
+}
+
+/// The fault of a program that calls this while it holds a lock.
+#[cold]
+pub fn under_lock(name: &str) -> Fault {
+    misuse(format!(
+        "calls {name}() while it holds a lock: the kernel's verifier does not allow that; give the lock back before"
+    ))
 }
 
 /// As [`Caller::invoke`] of [`map::lookup`], without a call.
@@ -284,15 +303,29 @@ fn unknown<E: Env>(id: u32, env: &mut E) -> Fault {
 /// `bpf_spin_lock(lock)`.
 #[inline(always)]
 fn lock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: LockPlace) -> Result<(), Fault> {
+    take(caller, lock, LockKind::Spin)
+}
+
+#[inline(always)]
+fn take<E: Env>(caller: &mut Caller<'_, '_, E>, lock: LockPlace, kind: LockKind) -> Result<(), Fault> {
     let (env, vm) = caller.parts();
-    env.lock(lock.0, LockKind::Spin, vm)
+    env.lock(lock.0, kind, vm)?;
+    vm.lock_taken();
+    Ok(())
 }
 
 /// `bpf_spin_unlock(lock)`: a lock that is held is one.
 #[inline(always)]
 fn unlock<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer) -> Result<(), Fault> {
+    give(caller, lock, LockKind::Spin)
+}
+
+#[inline(always)]
+fn give<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer, kind: LockKind) -> Result<(), Fault> {
     let (env, vm) = caller.parts();
-    env.unlock(lock.0, vm)
+    env.unlock(lock.0, kind, vm)?;
+    vm.lock_given();
+    Ok(())
 }
 
 /// `bpf_per_cpu_ptr(variable, cpu)`.

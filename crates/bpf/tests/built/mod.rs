@@ -231,7 +231,7 @@ impl Env for TestHost {
         self.locked += 1;
         Ok(())
     }
-    fn unlock(&mut self, _: GuestAddr, _: &mut Vm<'_>) -> Result<(), Fault> {
+    fn unlock(&mut self, _: GuestAddr, _: LockKind, _: &mut Vm<'_>) -> Result<(), Fault> {
         self.locked -= 1;
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::callbacks::OPS;
 use schedlab_bpf::Fault;
 #[cfg(test)]
 use schedlab_bpf::args::Shape;
-use schedlab_bpf::helpers::GenericKfunc;
+use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::maps::Errno;
 use schedlab_sim::{OpKind, OpsSet};
 
@@ -142,8 +142,27 @@ pub(crate) struct Callee {
 pub(crate) enum Function {
     /// One of this module.
     Own(&'static Kfunc),
-    /// One that has nothing to do with scheduling.
-    Generic(GenericKfunc),
+    /// One that has nothing to do with scheduling, and the place of its name in [`GenericKfunc::NAMES`].
+    Generic(GenericKfunc, u8),
+}
+
+impl Function {
+    /// Its name.
+    fn name(self) -> &'static str {
+        match self {
+            Function::Own(own) => own.name(),
+            Function::Generic(_, place) => GenericKfunc::NAMES[place as usize],
+        }
+    }
+
+    /// A program may call it while it holds a lock, or is told that it may not.
+    #[cold]
+    pub(crate) fn under_lock(self) -> Result<(), Fault> {
+        match self {
+            Function::Generic(generic, _) if generic.is_for_locked() => Ok(()),
+            _ => Err(helpers::under_lock(self.name())),
+        }
+    }
 }
 
 /// The kernel function of this name, for a scheduler of this form.
@@ -151,8 +170,9 @@ pub(crate) fn find(name: &str, cid_form: bool) -> Option<Callee> {
     if let Some(own) = all().find(|kfunc| kfunc.name() == name) {
         return Some(Callee { callers: callers(own.groups, cid_form), what: Function::Own(own) });
     }
-    let generic = GenericKfunc::from_name(name)?;
-    Some(Callee { callers: OpsSet::ALL, what: Function::Generic(generic) })
+    let place = GenericKfunc::NAMES.iter().position(|known| *known == name)?;
+    let what = Function::Generic(GenericKfunc::from_name(name)?, place as u8);
+    Some(Callee { callers: OpsSet::ALL, what })
 }
 
 /// All kernel functions of this module, in a fixed order.

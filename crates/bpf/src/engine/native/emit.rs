@@ -64,7 +64,7 @@ pub(super) enum Rare {
     Leave { from: Label, count: i32, to: Label },
     /// A look-up that finds nothing.
     Null { from: Label, back: Label },
-    /// A block for which too few instructions are left.
+    /// A block for which too few instructions are left, or one call that the host has to refuse.
     Spent { from: Label, pc: usize, count: i32 },
     /// An access whose line the running CPU lacks, or must take from others.
     Line { from: Label, pc: usize, write: bool, back: Label },
@@ -399,21 +399,31 @@ impl Emitter<'_> {
     fn answer_in_line(&mut self, pc: usize) -> Option<()> {
         let arrays = self.arrays?;
         if self.ops[pc].imm == i64::from(CPU_NUMBER) {
+            self.unless_locked(pc);
             self.asm.load(4, false, x(Reg::R0), span(offset_of!(Span, cpu)));
         } else {
             let lookup = self.plan.lookup(pc)?;
-            self.look_up(arrays.get(&lookup.map)?, lookup.key)?;
+            self.look_up(pc, arrays.get(&lookup.map)?, lookup.key)?;
         }
         self.asm.alu_imm(Width::W64, Alu::Add, span(offset_of!(Span, answered)), 1);
         Some(())
     }
 
+    /// While the program holds a lock it may not call the helper: the host says so.
+    fn unless_locked(&mut self, pc: usize) {
+        let from = self.asm.label();
+        self.asm.alu_imm(Width::W32, Alu::Cmp, run(offset_of!(Vm<'static>, locks)), 0);
+        self.asm.jump_if(If::NotEqual, from);
+        self.rare.push(Rare::Spent { from, pc, count: 1 });
+    }
+
     /// Sets r0 to the address of the element whose index lies at this distance from the frame pointer, or to NULL. Nothing is
     /// done where a number does not fit its field.
-    fn look_up(&mut self, array: &ArrayPlace, key: i32) -> Option<()> {
+    fn look_up(&mut self, pc: usize, array: &ArrayPlace, key: i32) -> Option<()> {
         let field = |number: u64| i32::try_from(number).ok();
         let (entries, stride) = (field(u64::from(array.entries))?, field(array.stride)?);
         let cpu_stride = field(array.cpu_stride)?;
+        self.unless_locked(pc);
         let (r0, asm) = (x(Reg::R0), &mut self.asm);
         let (from, back) = (asm.label(), asm.label());
         asm.load(4, false, r0, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: key });
