@@ -166,6 +166,8 @@ pub(crate) struct FidelityArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) vm_args: VmArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 /// Arguments of `new`.

@@ -19,6 +19,8 @@ pub(crate) struct Named {
     written: Vec<PathBuf>,
     /// What schedulers' own loaders are started with.
     run: Vec<PathBuf>,
+    /// What this very program is started with.
+    start: Vec<PathBuf>,
 }
 
 impl Named {
@@ -58,6 +60,12 @@ impl Named {
         self
     }
 
+    /// Adds this very program, of which processes are started that have fewer rights still.
+    pub(crate) fn itself(mut self) -> Named {
+        self.start.extend(own_loader::system_files().chain(std::env::current_exe()));
+        self
+    }
+
     /// Adds a folder that results go to. It is made: nothing can make it later.
     pub(crate) fn folder(mut self, folder: Option<&PathBuf>) -> Named {
         if let Some(folder) = folder {
@@ -82,7 +90,8 @@ impl Named {
         }
         // The limit of a control group lies in files that cannot be read from then on.
         sweep::available();
-        let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces()).may_run(self.run);
+        let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces());
+        let sandbox = sandbox.may_run(self.run).may_start(self.start);
         let missing = sandbox.may_replace_in(self.folders).may_write(self.written).enter();
         if verbose {
             missing.0.iter().for_each(|what| output::note(&format!("sandbox: {what}")));

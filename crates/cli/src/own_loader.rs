@@ -53,12 +53,16 @@ fn named_object(command: &Command) -> Option<Vec<u8>> {
     read.find(|bytes| Object::parse("", bytes).is_ok_and(|object| !object.struct_ops().is_empty()))
 }
 
+/// What of the system has to be readable for a program to start.
+pub(crate) fn system_files() -> impl Iterator<Item = PathBuf> {
+    SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists())
+}
+
 /// What has to be readable for a command to run; nothing for one that is refused later.
 pub(crate) fn files(command: &str) -> Vec<PathBuf> {
     let Ok(command) = parse(command) else { return Vec::new() };
-    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
     let beside = command.program.parent().map(Path::to_path_buf);
-    system.chain(command.named_files()).chain(beside).chain([command.program.clone()]).collect()
+    system_files().chain(command.named_files()).chain(beside).chain([command.program.clone()]).collect()
 }
 
 /// Has a scheduler's own program load it on a machine.

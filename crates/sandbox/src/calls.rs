@@ -61,13 +61,36 @@ const DESCRIPTORS: [libc::c_int; 5] =
 /// Opening for more than reading.
 const WRITES: u64 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u64;
 
+/// New namespaces for what is cloned.
+const NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Starting processes of this very program, which read their output through pipes and enter a sandbox of their own.
+#[rustfmt::skip]
+const STARTS: &[libc::c_long] = &[
+    libc::SYS_execve, libc::SYS_wait4, libc::SYS_pipe2, libc::SYS_dup3, libc::SYS_fcntl,
+    libc::SYS_set_tid_address, libc::SYS_prlimit64, libc::SYS_prctl, libc::SYS_seccomp, libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self,
+];
+
+/// The same by their older names.
+#[cfg(target_arch = "x86_64")]
+const STARTS_OLD: &[libc::c_long] = &[libc::SYS_arch_prctl, libc::SYS_dup2];
+#[cfg(not(target_arch = "x86_64"))]
+const STARTS_OLD: &[libc::c_long] = &[];
 
 /// Starting and tracing a scheduler's own loader, and what that needs for itself: the tracer decides about each of its calls.
 #[rustfmt::skip]
 const LOADERS: &[libc::c_long] = &[
-    libc::SYS_clone, libc::SYS_execve, libc::SYS_wait4, libc::SYS_ptrace, libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev, libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_memfd_create, libc::SYS_ftruncate,
+    libc::SYS_execve, libc::SYS_wait4, libc::SYS_ptrace, libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev, libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_pidfd_send_signal, libc::SYS_memfd_create, libc::SYS_ftruncate,
     libc::SYS_prlimit64, libc::SYS_setsid, libc::SYS_personality, libc::SYS_prctl, libc::SYS_kill, libc::SYS_tgkill,
     libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_set_tid_address, libc::SYS_mincore, libc::SYS_msync,
     libc::SYS_eventfd2, libc::SYS_signalfd4, libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_socketpair,
@@ -85,11 +108,22 @@ const LOADERS_OLD: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const LOADERS_OLD: &[libc::c_long] = &[];
 
-/// Limits all threads to what computing needs; `writes` if results go to files, `loaders` if schedulers' own programs run.
+/// What is kept besides computing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Results go to files.
+    pub(crate) writes: bool,
+    /// Processes of this very program are started.
+    pub(crate) starts: bool,
+    /// Schedulers' own programs are started and traced.
+    pub(crate) loaders: bool,
+}
+
+/// Limits all threads to what computing and `what` need.
 ///
 /// # Errors
 /// Why the kernel does not.
-pub(crate) fn restrict(writes: bool, loaders: bool) -> Result<(), String> {
+pub(crate) fn restrict(what: Kept) -> Result<(), String> {
     let sentence = |error: &dyn std::error::Error| format!("seccomp: {error}");
     let arch = TargetArch::try_from(std::env::consts::ARCH)
         .map_err(|_| format!("there is no filter for {} hosts", std::env::consts::ARCH))?;
@@ -97,7 +131,7 @@ pub(crate) fn restrict(writes: bool, loaders: bool) -> Result<(), String> {
     let compiled = |rules, otherwise, then| -> Result<BpfProgram, seccompiler::BackendError> {
         SeccompFilter::new(rules, otherwise, then, arch)?.try_into()
     };
-    let kept = kept(writes, loaders).map_err(|error| sentence(&error))?;
+    let kept = kept(what).map_err(|error| sentence(&error))?;
     let main =
         compiled(kept, refused(libc::EPERM), SeccompAction::Allow).map_err(|error| sentence(&error))?;
     // The flags of clone3 lie in memory, where no filter sees them. Without it the C library uses clone, whose flags it
@@ -111,7 +145,7 @@ pub(crate) fn restrict(writes: bool, loaders: bool) -> Result<(), String> {
 }
 
 /// The calls that stay.
-fn kept(writes: bool, loaders: bool) -> Result<Rules, seccompiler::BackendError> {
+fn kept(Kept { writes, starts, loaders }: Kept) -> Result<Rules, seccompiler::BackendError> {
     let always = |calls: &'static [libc::c_long]| calls.iter().map(|&call| (call, Vec::new()));
     let mut rules: Rules = always(COMPUTE).chain(always(FILES)).chain(always(FILES_OLD)).collect();
     let rule = |arg: u8, op: Op, value: u64| -> Result<SeccompRule, seccompiler::BackendError> {
@@ -128,7 +162,10 @@ fn kept(writes: bool, loaders: bool) -> Result<Rules, seccompiler::BackendError>
     rules.insert(libc::SYS_prctl, vec![rule(0, Op::Eq, libc::PR_SET_NAME as u64)?]);
     // Requests are 32 bits wide; the kernel does not look at the rest.
     let request = |value: u64| SeccompRule::new(vec![Condition::new(1, Len::Dword, Op::Eq, value)?]);
-    rules.insert(libc::SYS_ioctl, TERMINAL.into_iter().map(request).collect::<Result<_, _>>()?);
+    // Output of what is started is read from two pipes, without waiting for either.
+    let pipes = starts.then_some(libc::FIONBIO as u64);
+    let requests = TERMINAL.into_iter().chain(pipes).map(request);
+    rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     let commands = DESCRIPTORS.into_iter().map(|command| request(u64::from(command.unsigned_abs())));
     rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
     if writes {
@@ -139,8 +176,14 @@ fn kept(writes: bool, loaders: bool) -> Result<Rules, seccompiler::BackendError>
     }
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, if writes { Vec::new() } else { vec![rule(1, Op::MaskedEq(WRITES), 0)?] });
+    if starts {
+        rules.extend(always(STARTS).chain(always(STARTS_OLD)));
+    }
     if loaders {
         rules.extend(always(LOADERS).chain(always(LOADERS_OLD)));
+    }
+    if starts || loaders {
+        rules.insert(libc::SYS_clone, vec![rule(0, Op::MaskedEq(NAMESPACES), 0)?]);
     }
     Ok(rules)
 }

@@ -35,8 +35,13 @@ pub(crate) fn restrict(sandbox: &Sandbox) -> Result<(), String> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(KNOWN)))
         .and_then(Ruleset::create);
     let mut ruleset = ruleset.map_err(|error| sentence(&error))?;
-    let granted =
-        [(&sandbox.read, READ), (&sandbox.replace, REPLACE), (&sandbox.write, WRITE), (&sandbox.run, RUN)];
+    let granted = [
+        (&sandbox.read, READ),
+        (&sandbox.replace, REPLACE),
+        (&sandbox.write, WRITE),
+        (&sandbox.run, RUN),
+        (&sandbox.start, RUN),
+    ];
     for (paths, access) in granted {
         for path in paths {
             ruleset = allow(ruleset, path, access).map_err(|error| sentence(&error))?;

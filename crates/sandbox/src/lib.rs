@@ -25,6 +25,7 @@ pub struct Sandbox {
     replace: Vec<PathBuf>,
     write: Vec<PathBuf>,
     run: Vec<PathBuf>,
+    start: Vec<PathBuf>,
 }
 
 /// What could not be given up, each as a sentence with the reason; empty if all was.
@@ -62,6 +63,12 @@ impl Sandbox {
         self
     }
 
+    /// This very program, with what it needs to start: processes of it may be started, and give up more than this one.
+    pub fn may_start(mut self, files: impl IntoIterator<Item = PathBuf>) -> Sandbox {
+        self.start.extend(files);
+        self
+    }
+
     /// Gives up everything else, for good and for all threads to come.
     pub fn enter(&self) -> Missing {
         let mut missing = Vec::new();
@@ -69,7 +76,8 @@ impl Sandbox {
             missing.push(format!("files are not restricted: {why}"));
         }
         let writes = !self.replace.is_empty() || !self.write.is_empty();
-        if let Err(why) = calls::restrict(writes, !self.run.is_empty()) {
+        let kept = calls::Kept { writes, starts: !self.start.is_empty(), loaders: !self.run.is_empty() };
+        if let Err(why) = calls::restrict(kept) {
             missing.push(format!("system calls are not restricted: {why}"));
         }
         Missing(missing)

@@ -4,6 +4,7 @@ use super::compare::vm_cpus_or;
 use super::run::tell;
 use crate::args::{FidelityArgs, InstructionTime};
 use crate::batch::in_one_vm;
+use crate::confine::Named;
 use crate::entry;
 use crate::failure::Failure;
 use crate::input;
@@ -39,6 +40,9 @@ const WORKLOADS: [&str; 8] = [
 
 /// Runs and prints.
 pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    if !args.vm && !args.host {
+        confine(args, verbose)?;
+    }
     if let Some(path) = &args.show {
         let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
@@ -54,6 +58,21 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
     output::print(&shown(&fidelity, verbose))?;
     kept.map_or(Ok(()), |target| target.write(&to_json(&Document { runs, ..Document::default() })))?;
     cells.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
+}
+
+/// Gives up what is not needed where nothing is run on a kernel. Simulated runs are processes of their own, which give up
+/// the rest.
+fn confine(args: &FidelityArgs, verbose: bool) -> Result<(), Failure> {
+    let files = Named::new().inputs(&args.show).inputs(&args.real).outputs([&args.output]);
+    let named = match args.real.is_empty() {
+        true => files,
+        false => {
+            let schedulers = entry::names(&args.schedulers)?;
+            files.inputs(schedulers).inputs(&args.workloads).inputs([&args.machine]).itself()
+        }
+    };
+    named.enter(&args.sandbox, verbose);
+    Ok(())
 }
 
 /// Where the real arm's figures come from.
@@ -232,7 +251,7 @@ impl Plan {
         let progress = Progress::new("simulating", Some(cases.len() as u64), quiet);
         let made = cases.iter().enumerate().map(|(number, case)| {
             progress.set(number as u64, format!("{} under {}", case.scheduler.label(), case.workload));
-            simulate(case, &args.machine, cpus)
+            simulate(case, args, cpus)
         });
         let made = made.collect();
         progress.finish();
@@ -244,13 +263,14 @@ impl Plan {
 type Outcome = Result<RunRecord, Failure>;
 
 /// A simulated run, by this command in a process and a sandbox of its own.
-fn simulate(case: &RealRun, machine: &str, cpus: u32) -> Outcome {
+fn simulate(case: &RealRun, args: &FidelityArgs, cpus: u32) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|error| Failure::environment(format!("finding the own program: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", machine]);
+    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", &args.machine]);
     command.args(["-c", &cpus.to_string(), "--seed", &case.seed.to_string(), "--json", "-"]);
     command.args(guest_settings(&case.scheduler));
+    command.args(args.sandbox.no_sandbox.then_some("--no-sandbox"));
     if let Some(limit) = case.limit {
         command.args(["--duration", &limit.to_string()]);
     }

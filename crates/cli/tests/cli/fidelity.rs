@@ -60,3 +60,32 @@ fn runs_that_are_missing_or_simulated_are_no_real_arm() {
     done.refused(2, &["--real sim.json: the run of o1 in it is simulated"]);
     folder.run(&format!("fidelity {CASE} --real nowhere.json")).refused(2, &["nowhere.json"]);
 }
+
+/// Kept runs are a stranger's file: what reads them has given up all but starting itself.
+#[test]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
+fn kept_runs_are_read_in_a_sandbox() {
+    let folder = Folder::new();
+    folder.write("real.json", kept(&folder));
+    let own = env!("CARGO_BIN_EXE_schedlab");
+    let line = format!("-f -o calls {own} -v fidelity {CASE} --phases 1 --real real.json -o cells.json");
+    let mut strace = std::process::Command::new("strace");
+    let traced = strace.args(line.replace("-q ", "").split_whitespace()).current_dir(folder.path()).output();
+    let Some(traced) = traced.ok().filter(|output| output.status.success()) else {
+        eprintln!("skipped: no strace, or it may not trace here");
+        return;
+    };
+    let told = String::from_utf8_lossy(&traced.stderr);
+    assert!(!told.contains("sandbox: "), "nothing is lacking: {told}");
+    let calls = folder.read("calls");
+    let (before, after) = calls.split_once("seccomp(SECCOMP_SET_MODE_FILTER").unwrap();
+    assert!(!before.contains("real.json\", O_RDONLY|O_CLOEXEC) ="), "it is read later: {before}");
+    assert!(after.contains("real.json\", O_RDONLY"), "{after}");
+    for call in after.lines().filter(|call| call.contains("execve(")) {
+        assert!(call.contains(&format!("execve(\"{own}\"")), "{call}");
+    }
+    assert!(["socket(", "ptrace(", "bpf("].iter().all(|banned| !after.contains(banned)), "{after}");
+    assert_eq!(after.matches("execve(").count(), 1, "one run: {after}");
+    let text = folder.run("fidelity --show cells.json -v").ok();
+    assert!(text.contains("agree in"), "{text}");
+}
