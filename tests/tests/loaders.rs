@@ -99,6 +99,8 @@ fn a_loader_that_attaches_nothing_is_told() {
         ("sleeps", &["waited 60 s of its own time and attached no scheduler"]),
         ("waits", &["attached no scheduler"]),
         ("spins", &["used up 10 s of CPU time and attached no scheduler"]),
+        ("deaf", &["used up 10 s of CPU time and attached no scheduler"]),
+        ("wild", &["waited 60 s of its own time", "no pages: true"]),
     ] {
         let ended = sim(&lab, manner, &[]);
         assert_eq!(ended.code, 2, "{manner}: {ended:?}");
@@ -146,5 +148,31 @@ fn a_hostile_loader_is_contained() {
             assert!(ended.out.contains(told), "{told}, {sandbox:?}: {}", ended.out);
         }
         assert!(!std::path::Path::new("/tmp/own-loader-was-here").exists());
+    }
+}
+
+/// What the host keeps for a loader is limited, and what the command has inherited is not the loader's.
+#[test]
+fn a_greedy_loader_gets_little() {
+    let Some(lab) = lab("loader-greedy") else { return };
+    let command = format!("exec 9>inherited; exec \"$0\" check \"exec:{LOADER} loaded.bpf.o greedy\"");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &command]).arg(lab.binary()).current_dir(&lab.folder);
+    let ended = shell.output().unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{out}");
+    for told in [
+        "inherited: false",
+        "above a link: false",
+        "memory file: false",
+        "shared memory: false",
+        "large keys: false",
+        "large values: 3",
+        "maps: true",
+        "folders: true",
+        "writing to /file-",
+        "and more",
+    ] {
+        assert!(out.contains(told), "no {told:?} in {out}");
     }
 }

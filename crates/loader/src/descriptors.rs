@@ -11,6 +11,8 @@ pub(crate) enum Held {
     Folder { path: String, names: Vec<(String, bool)>, read: usize },
     /// A file of the simulated machine.
     File { path: String },
+    /// A file in memory of the loader's own, which stays empty: libraries make them to have a number.
+    Memory,
     /// Something whose reader may have to wait: a pipe, an event, a socket.
     Waitable,
     /// A set of descriptors (epoll): those in it that are maps, each with events and data.
@@ -36,6 +38,11 @@ impl Descriptors {
             Some(Held::Bpf(number)) => Some(*number),
             _ => None,
         }
+    }
+
+    /// How many descriptors of files of the simulated machine are open.
+    pub(crate) fn files(&self) -> usize {
+        self.0.values().filter(|held| matches!(held, Held::File { .. })).count()
     }
 
     /// True if a descriptor of this thing is open.

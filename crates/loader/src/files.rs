@@ -1,9 +1,9 @@
 //! Paths: what the loader finds at them, and the answers in the kernel's formats.
 
 use crate::command::Command;
+use crate::refusals::Refusals;
 use crate::world::{Node, World};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Folders of the host that programs need for their libraries, time zone and messages; nothing in them is private.
 const SYSTEM: &[&str] = &[
@@ -38,7 +38,7 @@ pub(crate) struct Files {
     folder: String,
     own: Vec<PathBuf>,
     /// Paths that exist on the host and were refused.
-    pub(crate) refused: BTreeSet<String>,
+    pub(crate) refused: Refusals,
 }
 
 impl Files {
@@ -48,7 +48,7 @@ impl Files {
         own.push(command.program.clone());
         // Libraries may lie beside the program.
         own.extend(command.program.parent().map(Path::to_path_buf));
-        Files { world, folder: folder.unwrap_or_else(|| "/".into()), own, refused: BTreeSet::new() }
+        Files { world, folder: folder.unwrap_or_else(|| "/".into()), own, refused: Refusals::default() }
     }
 
     /// A path without `.` and `..`, from the root; relative ones begin in `folder`, or in the working directory.
@@ -64,6 +64,13 @@ impl Files {
             }
         }
         format!("/{}", parts.join("/"))
+    }
+
+    /// True if the host takes a path with `..` for another one than its normal form: links decide what that is above.
+    pub(crate) fn leads_elsewhere(&self, text: &str, normal: &str) -> bool {
+        let given = Path::new(&self.folder).join(text);
+        let up = given.components().any(|part| part == Component::ParentDir);
+        up && !World::owns(normal) && given.canonicalize().ok() != Path::new(normal).canonicalize().ok()
     }
 
     /// What is at a normal path.
@@ -84,7 +91,7 @@ impl Files {
             return Found::World(Node::Folder(Vec::new()));
         }
         if std::fs::symlink_metadata(path).is_ok() {
-            self.refused.insert(format!("file {path}"));
+            self.refused.note(&format!("file {path}"));
             return Found::Nothing(libc::EACCES);
         }
         Found::Nothing(libc::ENOENT)
@@ -188,7 +195,7 @@ mod tests {
         assert_eq!(files.find("/etc/shadow", 0), Found::Nothing(libc::EACCES));
         assert_eq!(files.find("/proc/1/environ", 0), Found::Nothing(libc::ENOENT));
         assert_eq!(files.find("/no/such", 0), Found::Nothing(libc::ENOENT));
-        assert!(files.refused.contains("file /etc/shadow"));
+        assert_eq!(files.refused.names().next().as_deref(), Some("file /etc/shadow"));
         let sneaky = files.normal("/usr/lib/../../etc/shadow", None);
         assert_eq!(files.find(&sneaky, 0), Found::Nothing(libc::EACCES));
         assert_eq!(files.normal("cpu0//./x", Some("/sys/a/..")), "/sys/cpu0/x");

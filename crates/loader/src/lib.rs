@@ -12,6 +12,7 @@
 //! * `calls` decides about each system call; `files` about paths, `world` has the simulated machine's files.
 //! * `bpf` answers bpf(2): maps are memory files, so that what the program maps it shares; from the moment the programs are
 //!   linked they are the simulated kernel's maps, and `share` keeps what is mapped the same on both sides.
+//! * `watch` ends a loader that computes for too long.
 //! * `recorded` is what the program had decided by then.
 //!
 //! [`Loader`] is the whole: it runs up to the first call that needs the scheduler's programs, is joined to the simulated kernel,
@@ -31,6 +32,8 @@ mod loader;
 #[cfg(target_arch = "x86_64")]
 mod recorded;
 #[cfg(target_arch = "x86_64")]
+mod refusals;
+#[cfg(target_arch = "x86_64")]
 mod share;
 #[cfg(target_arch = "x86_64")]
 mod start;
@@ -38,6 +41,8 @@ mod start;
 mod threads;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
+#[cfg(target_arch = "x86_64")]
+mod watch;
 #[cfg(target_arch = "x86_64")]
 mod world;
 

@@ -5,25 +5,27 @@ use crate::calls::{After, Step};
 use crate::command::Command;
 use crate::descriptors::Descriptors;
 use crate::files::Files;
-use crate::start::{CPU_TIME, memory_file, reads_counter, start};
+use crate::refusals::Refusals;
+use crate::start::{memory_file, reads_counter, start};
 use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
+use crate::watch::Watch;
 use crate::world::World;
 use schedlab_base::{Machine, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::object::Object;
 use schedlab_scx::{BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// Threads that a loader may make in its life. Chosen.
 pub(crate) const MOST_THREADS: usize = 256;
 /// How long a loader may wait before it attaches its scheduler, of its own time, in nanoseconds. Chosen.
 const PATIENCE: u64 = 60_000_000_000;
-/// CPU time that it may take in all once the scheduler is attached, in seconds. Chosen.
-const CPU_TIME_ATTACHED: u64 = 3600;
+/// CPU time until the scheduler is attached, and of each turn from then on. Chosen: loaders need less than a second.
+const CPU_TIME: Duration = Duration::from_secs(10);
 /// Bytes of its output that a message shows.
 const SHOWN: usize = 2000;
 /// The stream of random numbers that loaders get.
@@ -106,11 +108,14 @@ pub struct Loader {
     /// What the clock showed when simulated time began.
     before: u64,
     /// What it asked for and did not get, besides files.
-    pub(crate) refused: BTreeSet<String>,
+    pub(crate) refused: Refusals,
     /// System calls so far.
     pub(crate) steps: u64,
+    /// Bytes of the simulated machine's files that it has mapped in its life.
+    pub(crate) mapped: u64,
     prng: Prng,
     output: File,
+    watch: Watch,
 }
 
 impl Loader {
@@ -121,6 +126,10 @@ impl Loader {
         let failed = |error: std::io::Error| Failure(format!("{name}: {error}"));
         let output = memory_file(c"schedlab-output").map_err(failed)?;
         let tracee = start(config.command, &output, &mut prng).map_err(failed)?;
+        let watch = Watch::begin(tracee.0, CPU_TIME).map_err(|error| {
+            tracee.kill();
+            failed(error)
+        })?;
         let world = World::new(config.machine, &config.types.to_bytes());
         Ok(Loader {
             threads: Threads::new(tracee),
@@ -130,13 +139,15 @@ impl Loader {
             nr_cpus: config.machine.cpu_count(),
             clock: 1,
             before: 0,
-            refused: BTreeSet::new(),
+            refused: Refusals::default(),
             steps: 0,
+            mapped: 0,
             object: config.object,
             types: config.types.clone(),
             name,
             prng,
             output,
+            watch,
         })
     }
 
@@ -190,16 +201,13 @@ impl Loader {
         self.bpf.attached = true;
         self.before = self.clock;
         self.files.world.attach(Some(name));
-        if let Some(tracee) = self.threads.living() {
-            tracee.allow_cpu_time(CPU_TIME_ATTACHED);
-        }
     }
 
     fn did_not_attach(&self, pause: &Pause) -> Failure {
         let what = match pause {
             Pause::Ended(Ok(code)) => format!("ended with exit code {code} before it attached a scheduler"),
-            Pause::Ended(Err(libc::SIGKILL | libc::SIGXCPU)) => {
-                format!("used up {CPU_TIME} s of CPU time and attached no scheduler")
+            Pause::Ended(Err(libc::SIGKILL)) => {
+                format!("used up {} s of CPU time and attached no scheduler", CPU_TIME.as_secs())
             }
             Pause::Ended(Err(signal)) => {
                 format!("was ended by signal {signal} before it attached a scheduler")
@@ -233,7 +241,10 @@ impl Loader {
     }
 
     pub(crate) fn everything_refused(&self) -> Vec<String> {
-        self.refused.iter().chain(&self.bpf.refused).chain(&self.files.refused).cloned().collect()
+        [&self.refused, &self.bpf.refused, &self.files.refused]
+            .into_iter()
+            .flat_map(Refusals::names)
+            .collect()
     }
 
     /// All that it has written so far.
@@ -396,7 +407,7 @@ impl Loader {
     }
 
     /// Ends the process and waits until it is gone.
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         let living: Vec<Tracee> = self
             .threads
             .all
@@ -422,6 +433,7 @@ impl Drop for Loader {
 
 impl UserSpace for Loader {
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn {
+        self.watch.allow_more(CPU_TIME);
         self.clock = self.clock.max(self.before + kernel.now().0);
         self.share_from(kernel);
         self.threads.expire(self.clock);
@@ -434,6 +446,9 @@ impl UserSpace for Loader {
             }
             Ok(Pause::Detached) => Turn::Detached("unregistered from user space".into()),
             Ok(Pause::Ended(Ok(code))) => Turn::Detached(format!("its loader ended with exit code {code}")),
+            Ok(Pause::Ended(Err(libc::SIGKILL))) => {
+                Turn::Detached(format!("its loader used up {} s of CPU time in a turn", CPU_TIME.as_secs()))
+            }
             Ok(Pause::Ended(Err(signal))) => {
                 Turn::Detached(format!("its loader was ended by signal {signal}"))
             }

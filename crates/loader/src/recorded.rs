@@ -12,6 +12,8 @@ const NAME: usize = 15;
 /// `BPF_PROG_TYPE_SYSCALL`, `.._STRUCT_OPS`.
 const SYSCALL: u32 = 31;
 const STRUCT_OPS: u32 = 27;
+/// Bytes of all data sections. Chosen: what guest memory has by default.
+const MOST_SECTIONS: u64 = 512 << 20;
 /// Variables that a report lists. Chosen.
 const LISTED: usize = 400;
 
@@ -78,10 +80,17 @@ impl Loader {
         let mut recorded = Recorded::default();
         let sizes: BTreeMap<&str, u32> =
             self.object.maps().iter().map(|map| (map.name.as_str(), map.max_entries)).collect();
+        let mut bytes = 0;
         for (number, name) in self.named_maps() {
             let Some(map) = self.bpf.map(number) else { continue };
             match sizes.get(name.as_str()) {
-                None => recorded.sections.push((name, map.content())),
+                None => {
+                    bytes += u64::from(map.value_size);
+                    if bytes > MOST_SECTIONS {
+                        return Err(self.failure("made its data sections larger than they may be"));
+                    }
+                    recorded.sections.push((name, map.content()));
+                }
                 Some(declared) if *declared != map.max_entries => {
                     recorded.max_entries.push((name, map.max_entries))
                 }
@@ -162,7 +171,8 @@ impl Loader {
             recorded.sections.iter().map(|(name, content)| (name.as_str(), content)).collect();
         for variable in self.object.variables() {
             let Some(content) = sections.get(variable.section.as_str()) else { continue };
-            let now = content.get(variable.offset as usize..(variable.offset + variable.size) as usize);
+            let end = variable.offset.saturating_add(variable.size);
+            let now = content.get(variable.offset as usize..end as usize);
             let Some(now) = now.filter(|now| *now != self.object.initial_bytes(variable)) else { continue };
             if report.variables.len() < LISTED {
                 report.variables.push((variable.name.clone(), shown(self.object.btf(), variable.ty, now)));
@@ -204,7 +214,7 @@ fn text(bytes: &[u8]) -> String {
 /// A value in words: a number, a text, or how many bytes of it are not 0.
 fn shown(types: &Btf, ty: Option<schedlab_bpf::btf::TypeId>, bytes: &[u8]) -> String {
     match ty.map(|ty| types.resolved(ty)) {
-        Some(Kind::Int(int)) if int.signed && bytes.len() <= 8 => {
+        Some(Kind::Int(int)) if int.signed && (1..=8).contains(&bytes.len()) => {
             let shift = 64 - 8 * bytes.len() as u32;
             (((number(bytes) << shift) as i64) >> shift).to_string()
         }

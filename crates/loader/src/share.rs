@@ -10,6 +10,9 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
 
+/// Bytes of the arena that a loader may have written. Chosen: twice what guest memory has by default.
+const MOST_ARENA: u64 = 1 << 30;
+
 /// Bytes before each record of a ring buffer: its length and the page it lies in.
 const HEADER: u64 = 8;
 
@@ -43,7 +46,7 @@ impl Loader {
     }
 
     fn put_inner(
-        &self,
+        &mut self,
         outer: MapId,
         key: &[u8],
         value: &[u8],
@@ -54,8 +57,12 @@ impl Loader {
         kernel.set_inner(outer, key, inner).map_err(|errno| errno.0)
     }
 
-    /// What the loader wrote becomes what programs read.
+    /// What the loader wrote becomes what programs read. One that has written too much of its arena is ended.
     pub(crate) fn share_to(&mut self, kernel: &mut UserCalls<'_>) {
+        if self.bpf.maps().any(|(_, map)| map.kind == kind::ARENA && map.bytes_taken() > MOST_ARENA) {
+            self.refused.note(&format!("more than {} MiB of its arena", MOST_ARENA >> 20));
+            return self.end();
+        }
         for (_, map) in self.bpf.maps().filter(|(_, map)| !map.frozen) {
             let (Some(id), Some(memory)) = (map.linked, &map.memory) else { continue };
             match map.kind {
@@ -120,7 +127,9 @@ fn deliver(map: &Map, id: MapId, kernel: &mut UserCalls<'_>) {
     let (Some((read, mut end)), Some(memory)) = (positions(map), &map.memory) else { return };
     let size = u64::from(map.max_entries);
     let bytes = |record: &[u8]| (HEADER + record.len() as u64).next_multiple_of(8);
-    while let Some(record) = kernel.next_record(id, |record| end.wrapping_sub(read) + bytes(record) <= size) {
+    // Both positions lie in memory that the loader writes.
+    let fits = |end: u64, record: &[u8]| end.wrapping_sub(read).saturating_add(bytes(record)) <= size;
+    while let Some(record) = kernel.next_record(id, |record| fits(end, record)) {
         let place = end % size;
         let mut out = (record.len() as u32).to_le_bytes().to_vec();
         out.extend_from_slice(&((place / PAGE) as u32).to_le_bytes());
@@ -133,7 +142,7 @@ fn deliver(map: &Map, id: MapId, kernel: &mut UserCalls<'_>) {
         if place + out.len() as u64 > size {
             let _ = memory.write_all_at(&out[(size - place) as usize..], 2 * PAGE);
         }
-        end += bytes(&record);
+        end = end.wrapping_add(bytes(&record));
     }
     let _ = memory.write_all_at(&end.to_le_bytes(), PAGE);
 }

@@ -15,8 +15,6 @@ const ADDRESS_SPACE: u64 = 24 << 30;
 const PRIVATE: u64 = 2 << 30;
 /// What it may write to a file of its own (its output).
 const FILE: u64 = 64 << 20;
-/// CPU time until the scheduler is attached, in seconds. Chosen: loaders need less than one.
-pub(crate) const CPU_TIME: u64 = 10;
 /// Open descriptors.
 const DESCRIPTORS: u64 = 4096;
 
@@ -69,10 +67,11 @@ fn before_exec() -> io::Result<()> {
         // SAFETY: the limit is read only.
         done(unsafe { libc::setrlimit(which, &raw const limit) })?;
     }
-    let cpu = libc::rlimit { rlim_cur: CPU_TIME, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: as above. The rest are calls on numbers.
+    // SAFETY: calls on numbers.
     unsafe {
-        done(libc::setrlimit(libc::RLIMIT_CPU, &raw const cpu))?;
+        // What the command has inherited from whoever started it is not the loader's.
+        let close = libc::CLOSE_RANGE_CLOEXEC as libc::c_int;
+        done(libc::close_range(3, libc::c_uint::MAX, close))?;
         // Signals of the terminal are not for it.
         libc::setsid();
         libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);

@@ -148,7 +148,7 @@ impl Tracee {
         let mut registers = self.registers()?;
         registers.rax = call.nr as u64;
         // The instruction `syscall` has two bytes.
-        registers.rip -= 2;
+        registers.rip = registers.rip.wrapping_sub(2);
         [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = call.args;
         self.set_registers(&registers)
     }
@@ -223,7 +223,7 @@ impl Tracee {
     /// Puts a few bytes where the stopped thread does not use its stack, for the next call to read: where they are.
     pub(crate) fn scratch(self, bytes: &[u8]) -> Option<u64> {
         debug_assert!(bytes.len() as u64 <= SCRATCH - RED_ZONE, "chosen larger than what is put there");
-        let at = (self.registers().ok()?.rsp - SCRATCH) & !15;
+        let at = self.registers().ok()?.rsp.wrapping_sub(SCRATCH) & !15;
         self.write(at, bytes)?;
         Some(at)
     }
@@ -246,12 +246,5 @@ impl Tracee {
     pub(crate) fn kill(self) {
         // SAFETY: numbers only; the process is our child and not reaped yet, so that the number is its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
-    }
-
-    /// Allows the process this much more CPU time, in seconds of its whole life.
-    pub(crate) fn allow_cpu_time(self, seconds: u64) {
-        let limit = libc::rlimit { rlim_cur: seconds, rlim_max: seconds };
-        // SAFETY: the new limit is read, nothing is written. A limit that stays is a shorter one.
-        unsafe { libc::prlimit(self.0, libc::RLIMIT_CPU, &raw const limit, std::ptr::null_mut()) };
     }
 }

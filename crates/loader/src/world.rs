@@ -13,6 +13,9 @@ pub(crate) const RELEASE: &str = "7.3.4-schedlab";
 /// Memory that the machine says it has, in KiB. Chosen: 16 GiB; machine files do not say.
 pub(crate) const MEMORY_KIB: u64 = 16 << 20;
 
+/// Folders that there may be. Chosen: each node and each of its CPUs has one.
+const MOST_FOLDERS: usize = 8192;
+
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
@@ -94,9 +97,9 @@ impl World {
         is_folder.then(|| Node::Folder(names.into_iter().collect()))
     }
 
-    /// Makes a folder that the loader asks for. It exists for the loader alone.
-    pub(crate) fn make_folder(&mut self, path: &str) {
-        self.folders.insert(path.to_string());
+    /// Makes a folder that the loader asks for, unless there are too many. It exists for the loader alone.
+    pub(crate) fn make_folder(&mut self, path: &str) -> bool {
+        self.folders.len() < MOST_FOLDERS && self.folders.insert(path.to_string())
     }
 
     /// A scheduler of this name is attached from now on; nothing: none is.

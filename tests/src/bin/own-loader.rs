@@ -36,7 +36,10 @@ fn main() {
         Some("spins") => loop {
             std::hint::spin_loop();
         },
+        Some("deaf") => spin_deaf(),
         Some("hostile") => misbehave(),
+        Some("greedy") => hoard(),
+        Some("wild") => ask_wildly(),
         Some(other) => panic!("no manner {other}"),
     }
     // SAFETY: libbpf's functions get what it has given, and buffers of the sizes that the object has.
@@ -138,4 +141,68 @@ fn misbehave() {
         println!("trace: {}", libc::ptrace(libc::PTRACE_ATTACH, libc::getppid(), 0, 0) == 0);
         println!("reboot: {}", libc::syscall(libc::SYS_reboot, 0, 0, 0, 0) == 0);
     }
+}
+
+/// Computes for ever with every signal blocked that can be.
+fn spin_deaf() -> ! {
+    // SAFETY: the set is ours; a signal that cannot be blocked is left out by the kernel.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const all, null_mut());
+    }
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Asks for more than it may have of everything that the host keeps for it, and says how far it came.
+fn hoard() {
+    // SAFETY: calls on numbers and on memory that lives until they return.
+    unsafe {
+        println!("inherited: {}", libc::fcntl(9, libc::F_GETFL) >= 0);
+        println!("above a link: {}", std::fs::read("/usr/lib/ssl/certs/../../passwd").is_ok());
+        let own = libc::memfd_create(c"own".as_ptr(), 0);
+        println!(
+            "memory file: {}",
+            libc::write(own, c"x".as_ptr().cast(), 1) == 1 || libc::ftruncate(own, 4096) == 0
+        );
+        let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let memory = libc::mmap(null_mut(), 4 << 30, libc::PROT_READ | libc::PROT_WRITE, shared, -1, 0);
+        println!("shared memory: {}", memory != libc::MAP_FAILED);
+        let hash = |key_size, value_size| {
+            bpf::bpf_map_create(1, c"hoard".as_ptr(), key_size, value_size, 1 << 20, null())
+        };
+        println!("large keys: {}", hash(1 << 20, 8) >= 0);
+        let (map, value) = (hash(4, 32 << 20), vec![1u8; 32 << 20]);
+        let put = |key: &u32| {
+            bpf::bpf_map_update_elem(map, std::ptr::from_ref(key).cast(), value.as_ptr().cast(), 0) == 0
+        };
+        println!("large values: {}", (0u32..32).filter(put).count());
+        let maps = (0..20_000).map(|_| hash(4, 4)).take_while(|fd| *fd >= 0 && libc::close(*fd) == 0);
+        println!("maps: {}", maps.count() < 10_000);
+        let folders = (0..20_000).map(|number| std::fs::create_dir(format!("/tmp/{number}")));
+        println!("folders: {}", folders.take_while(Result::is_ok).count() < 10_000);
+        (0..1000).for_each(|number| drop(std::fs::write(format!("/file-{number}"), "x")));
+    }
+    std::process::exit(3);
+}
+
+/// Makes calls whose arguments lie at the end of the address space or are as large as they can be.
+fn ask_wildly() {
+    // SAFETY: the kernel checks what is an address; the time lives until its call returns.
+    unsafe {
+        let set = libc::epoll_create1(0);
+        let map = bpf::bpf_map_create(1, c"wild".as_ptr(), 4, 4, 1, null());
+        libc::syscall(libc::SYS_epoll_ctl, set, libc::EPOLL_CTL_ADD, map, -2i64);
+        for command in 0..40 {
+            for size in [0, 8, 72, -1i64] {
+                libc::syscall(libc::SYS_bpf, command, -3i64, size);
+            }
+        }
+        println!("no pages: {}", bpf::bpf_map_create(27, c"ring".as_ptr(), 0, 0, 0, null()) < 0);
+        let longest = libc::timeval { tv_sec: i64::MAX, tv_usec: i64::MAX };
+        libc::select(0, null_mut(), null_mut(), null_mut(), &raw const longest as *mut libc::timeval);
+    }
+    std::process::exit(3);
 }

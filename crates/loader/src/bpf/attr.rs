@@ -21,7 +21,7 @@ impl Attr {
 
     /// Where the byte of this number lies.
     pub(crate) fn place(&self, at: usize) -> u64 {
-        self.addr + at as u64
+        self.addr.wrapping_add(at as u64)
     }
 
     fn word<const N: usize>(&self, at: usize) -> [u8; N] {

@@ -6,7 +6,8 @@ use schedlab_scx::UserCalls;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::ops::Bound;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
@@ -16,9 +17,14 @@ const PAGE: u64 = 4096;
 
 /// Bytes of all maps that may be mapped, besides the arena. Chosen: far above what schedulers share with their loaders.
 const MOST_SHARED: u64 = 256 << 20;
-/// Bytes of one value, and entries that a map may have here. Chosen: the kernel's limits lie above.
+/// Bytes of one value, and of one for each CPU (kernel: `PCPU_MIN_UNIT_SIZE`), and bytes of a key. Chosen, but for the second.
 const MOST_VALUE: u32 = 64 << 20;
-const MOST_KEPT: usize = 1 << 20;
+const MOST_PER_CPU: u32 = 32 << 10;
+const MOST_KEY: u32 = 4096;
+/// Bytes of all keys and values that are kept here, and what each pair of them takes besides. Chosen: far above what loaders put
+/// into maps before their programs are there.
+const MOST_KEPT: u64 = 128 << 20;
+const PAIR: u64 = 96;
 
 /// A map.
 #[derive(Debug)]
@@ -51,6 +57,12 @@ impl Map {
             kind::ARRAY if self.flags & MMAPABLE != 0 => whole(u64::from(self.max_entries) * self.stride()),
             _ => 0,
         }
+    }
+
+    /// Bytes of the host's memory that the file takes which the loader maps.
+    pub(crate) fn bytes_taken(&self) -> u64 {
+        let about = self.memory.as_ref().and_then(|memory| memory.metadata().ok());
+        about.map_or(0, |about| about.blocks() * 512)
     }
 
     /// Bytes from one value to the next.
@@ -119,7 +131,7 @@ impl Map {
         key: Vec<u8>,
         value: Vec<u8>,
         flags: u64,
-        kernel: Option<&mut UserCalls<'_>>,
+        (kernel, kept): (Option<&mut UserCalls<'_>>, &mut u64),
     ) -> Result<(), i32> {
         if self.frozen {
             return Err(libc::EPERM);
@@ -140,9 +152,14 @@ impl Map {
             EXIST if !known => return Err(libc::ENOENT),
             _ => {}
         }
-        let most = (self.max_entries as usize).min(MOST_KEPT);
-        if !self.entries.contains_key(&key) && self.entries.len() >= most {
-            return Err(libc::E2BIG);
+        if !self.entries.contains_key(&key) {
+            if self.entries.len() >= self.max_entries as usize {
+                return Err(libc::E2BIG);
+            }
+            *kept += (key.len() + value.len()) as u64 + PAIR;
+            if *kept > MOST_KEPT {
+                return Err(libc::ENOMEM);
+            }
         }
         self.entries.insert(key, value);
         Ok(())
@@ -167,11 +184,19 @@ impl Map {
         if let (Some(id), Some(kernel)) = (self.linked, kernel) {
             return kernel.key_after(id, key);
         }
-        let mut keys = self.entries.keys();
-        match key.filter(|key| self.entries.contains_key(*key)) {
-            Some(key) => keys.find(|found| found.as_slice() > key).cloned(),
-            None => keys.next().cloned(),
-        }
+        let after = match key.filter(|key| self.entries.contains_key(*key)) {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        self.entries.range::<[u8], _>((after, Bound::Unbounded)).next().map(|(key, _)| key.clone())
+    }
+
+    /// Whether its sizes are those of a map that there can be.
+    fn fits(&self) -> bool {
+        let value = if self.is_per_cpu() { MOST_PER_CPU } else { MOST_VALUE };
+        let ring = self.kind == kind::RINGBUF;
+        let whole_pages = self.max_entries.is_power_of_two() && u64::from(self.max_entries) >= PAGE;
+        self.key_size <= MOST_KEY && self.value_size <= value && (!ring || whole_pages)
     }
 }
 
@@ -193,11 +218,15 @@ impl Bpf {
         };
         let shared: u64 =
             self.maps().filter(|(_, map)| map.kind != kind::ARENA).map(|(_, map)| map.shared_bytes()).sum();
+        if !map.fits() {
+            return Answer::Value(error(libc::EINVAL));
+        }
         let own = map.shared_bytes();
-        let arena_fits = map.kind != kind::ARENA || own <= 1 << 32;
-        if map.value_size > MOST_VALUE || !arena_fits || map.kind != kind::ARENA && shared + own > MOST_SHARED
-        {
-            self.refused.insert(format!("map {}: {own} bytes to share, above the limit", map.name));
+        // An object has one arena.
+        let first = !self.maps().any(|(_, map)| map.kind == kind::ARENA);
+        let arena_fits = map.kind != kind::ARENA || own <= 1 << 32 && first;
+        if !arena_fits || map.kind != kind::ARENA && shared + own > MOST_SHARED {
+            self.refused.note(&format!("map {}: {own} bytes to share, above the limit", map.name));
             return Answer::Value(error(libc::ENOMEM));
         }
         Answer::Make(Thing::Map(map))
@@ -260,13 +289,13 @@ impl Bpf {
             value = (inner as u32).to_le_bytes().to_vec();
         }
         let flags = asked.attr.u64(24);
-        let map = self.map_mut(number).ok_or(libc::EINVAL)?;
-        map.put(key, value, flags, asked.kernel.as_deref_mut())
+        let Some(Thing::Map(map)) = self.things.get_mut(number) else { return Err(libc::EINVAL) };
+        map.put(key, value, flags, (asked.kernel.as_deref_mut(), &mut self.kept))
     }
 
     /// A map that is put into another one: made in the simulated kernel if the object does not declare it.
-    pub(crate) fn inner(&self, number: usize, kernel: &mut UserCalls<'_>) -> Result<MapId, i32> {
-        let map = self.map(number).ok_or(libc::EINVAL)?;
+    pub(crate) fn inner(&mut self, number: usize, kernel: &mut UserCalls<'_>) -> Result<MapId, i32> {
+        let map = self.map_mut(number).ok_or(libc::EINVAL)?;
         let id = match map.linked {
             Some(id) => return Ok(id),
             None => kernel.make_map(
@@ -276,8 +305,9 @@ impl Bpf {
             ),
         };
         let id = id.map_err(|_| libc::EINVAL)?;
-        for (key, value) in &map.entries {
-            kernel.update(id, key, value, 0).map_err(|errno| errno.0)?;
+        map.linked = Some(id);
+        for (key, value) in std::mem::take(&mut map.entries) {
+            kernel.update(id, &key, &value, 0).map_err(|errno| errno.0)?;
         }
         Ok(id)
     }

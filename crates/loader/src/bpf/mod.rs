@@ -9,6 +9,7 @@ pub(crate) use maps::{Map, written};
 pub(crate) use programs::{Link, Program};
 
 use crate::descriptors::Descriptors;
+use crate::refusals::Refusals;
 use crate::tracee::Tracee;
 use schedlab_scx::UserCalls;
 
@@ -65,10 +66,16 @@ pub(crate) struct Bpf {
     pub(crate) attached: bool,
     pub(crate) detached: bool,
     /// What was asked for and is not there, by name.
-    pub(crate) refused: std::collections::BTreeSet<String>,
-    /// Programs that were run, in order, and what they returned.
+    pub(crate) refused: Refusals,
+    /// Programs that were run before it was attached, in order, and what they returned.
     pub(crate) runs: Vec<(String, u32)>,
+    /// Bytes that the entries of maps take here.
+    kept: u64,
 }
+
+/// Things that a loader may make in its life, and runs of programs that are listed. Chosen.
+const MOST_THINGS: usize = 8192;
+const MOST_RUNS: usize = 1000;
 
 /// Who asks, and of what.
 pub(crate) struct Asked<'a, 'k> {
@@ -82,6 +89,16 @@ pub(crate) struct Asked<'a, 'k> {
 impl Bpf {
     /// Answers a call; `command` is the first argument.
     pub(crate) fn call(&mut self, command: u32, asked: &mut Asked<'_, '_>) -> Answer {
+        match self.answer(command, asked) {
+            Answer::Make(_) if self.things.len() >= MOST_THINGS => {
+                self.refused.note(&format!("more than {MOST_THINGS} maps, programs and links"));
+                Answer::Value(error(libc::ENOSPC))
+            }
+            answer => answer,
+        }
+    }
+
+    fn answer(&mut self, command: u32, asked: &mut Asked<'_, '_>) -> Answer {
         match command {
             0 => self.make_map(asked),
             1 => self.look_up(asked, false),
@@ -104,7 +121,7 @@ impl Bpf {
             7 => Answer::Value(error(libc::ENOENT)),
             36 => Answer::Value(error(libc::EOPNOTSUPP)),
             other => {
-                self.refused.insert(format!("bpf(2) command {other}"));
+                self.refused.note(&format!("bpf(2) command {other}"));
                 Answer::Value(error(libc::EINVAL))
             }
         }

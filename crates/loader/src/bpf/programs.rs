@@ -1,6 +1,6 @@
 //! Programs and links.
 
-use super::{Answer, Asked, Bpf, ENOTSUPP, Thing, error};
+use super::{Answer, Asked, Bpf, ENOTSUPP, MOST_RUNS, Thing, error};
 
 /// `BPF_PROG_TYPE_SYSCALL`.
 const SYSCALL: u32 = 31;
@@ -91,7 +91,9 @@ impl Bpf {
             Ok(returned) => returned,
             Err(errno) => return Answer::Value(error(errno.0)),
         };
-        self.runs.push((name, returned));
+        if !self.attached && self.runs.len() < MOST_RUNS {
+            self.runs.push((name, returned));
+        }
         // The kernel writes the context back to where it came from.
         let done = asked
             .tracee

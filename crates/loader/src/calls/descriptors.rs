@@ -1,6 +1,6 @@
 //! Calls on descriptors: reading, waiting for them, and sockets that lead nowhere.
 
-use super::time::span;
+use super::time::{SECOND, span};
 use super::{After, Step};
 use crate::bpf::error;
 use crate::descriptors::Held;
@@ -26,11 +26,20 @@ const TRANSFERS: &[(i64, bool)] = &[
 /// Calls on sockets that nobody ever reaches: they succeed.
 const SOCKET_AFFAIRS: &[i64] = &[libc::SYS_bind, libc::SYS_listen, libc::SYS_setsockopt, libc::SYS_shutdown];
 
+/// Whether a message carries more than its text, such as descriptors.
+fn passes_descriptors(tracee: Tracee, message: u64) -> bool {
+    // `msg_controllen` of `struct msghdr`.
+    tracee.number::<8>(message.wrapping_add(40)) != Some(0)
+}
+
 impl Loader {
     pub(super) fn descriptor_call(&mut self, number: usize, call: &Call) -> Option<Step> {
         let tracee = self.threads.all[number].tracee;
         let [first, second, third, ..] = call.args;
         let fd = first as i32;
+        if call.nr == libc::SYS_sendmsg && passes_descriptors(tracee, second) {
+            return Some(self.refuse("descriptors sent through a socket", libc::EPERM));
+        }
         if let Some((_, writes)) = TRANSFERS.iter().find(|(nr, _)| *nr == call.nr) {
             return Some(self.transfer(number, fd, *writes));
         }
@@ -59,10 +68,10 @@ impl Loader {
             libc::SYS_lseek => Step::Pass(After::Nothing),
             libc::SYS_fstatfs | libc::SYS_flock | libc::SYS_fsync | libc::SYS_fchmod => Step::Value(0),
             libc::SYS_ftruncate => match self.descriptors.get(fd) {
-                Some(_) => Step::Value(error(libc::EINVAL)),
-                None => Step::Pass(After::Nothing),
+                Some(Held::Memory) => self.refuse("memory in files (memfd)", libc::ENOSPC),
+                _ => Step::Value(error(libc::EINVAL)),
             },
-            libc::SYS_memfd_create => Step::Pass(After::Nothing),
+            libc::SYS_memfd_create => Step::Pass(After::Hold(Held::Memory)),
             libc::SYS_pipe | libc::SYS_pipe2 => Step::Pass(After::Pair(first)),
             libc::SYS_eventfd | libc::SYS_eventfd2 | libc::SYS_signalfd | libc::SYS_signalfd4 => {
                 Step::Pass(After::Hold(Held::Waitable))
@@ -106,6 +115,8 @@ impl Loader {
                     None => Step::Value(error(libc::EFAULT)),
                 }
             }
+            Some(Held::Memory) if writes => self.refuse("memory in files (memfd)", libc::ENOSPC),
+            Some(Held::Memory) => Step::Pass(After::Nothing),
             Some(Held::Folder { .. }) => Step::Value(error(libc::EISDIR)),
             Some(_) => Step::Value(error(libc::EINVAL)),
         }
@@ -132,7 +143,7 @@ impl Loader {
         if !matches!(self.descriptors.get(fd), Some(Held::Bpf(_))) {
             return Step::Pass(After::Nothing);
         }
-        let entry = (tracee.number::<4>(event), tracee.number::<8>(event + 4));
+        let entry = (tracee.number::<4>(event), tracee.number::<8>(event.wrapping_add(4)));
         let Some(Held::Set(members)) = self.descriptors.get_mut(set) else {
             return Step::Value(error(libc::EINVAL));
         };
@@ -166,8 +177,8 @@ impl Loader {
             }
             libc::SYS_select | libc::SYS_pselect6 => {
                 let unit = if call.nr == libc::SYS_select { 1000 } else { 1 };
-                let span =
-                    at(fifth).map(|span| span / 1_000_000_000 * 1_000_000_000 + span % 1_000_000_000 * unit);
+                let whole = |span: u64| span - span % SECOND;
+                let span = at(fifth).map(|span| whole(span).saturating_add(span % SECOND * unit));
                 let zero = tracee.scratch(&[0; 16]).unwrap_or(0);
                 (span, Call { nr: libc::SYS_select, args: [first, second, third, fourth, zero, 0] })
             }

@@ -80,7 +80,7 @@ impl Loader {
             .or_else(|| self.path_call(tracee, &call))
             .or_else(|| self.descriptor_call(number, &call))
             .unwrap_or_else(|| {
-                self.refused.insert(format!("system call {}", call.nr));
+                self.refused.note(&format!("system call {}", call.nr));
                 Step::Value(error(libc::ENOSYS))
             })
     }

@@ -11,6 +11,9 @@ use crate::world::{Node, World};
 /// Bytes that a file of random numbers has. Chosen: who reads more gets its end.
 const RANDOM: usize = 4096;
 
+/// Files of the simulated machine that may be open at once. Chosen.
+const MOST_FILES: usize = 256;
+
 /// Opening for more than reading.
 const WRITES: u64 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u64;
 
@@ -60,6 +63,9 @@ impl Loader {
             return Some(Step::Value(error(libc::EACCES)));
         }
         let path = self.files.normal(&text, base.as_deref());
+        if self.files.leads_elsewhere(&text, &path) {
+            return Some(self.refuse(&format!("file {text}"), libc::EACCES));
+        }
         Some(match call.nr {
             libc::SYS_open | libc::SYS_openat | libc::SYS_creat => self.open(tracee, call, path),
             libc::SYS_mkdir | libc::SYS_mkdirat => self.make_folder(&path),
@@ -111,6 +117,9 @@ impl Loader {
 
     /// The call gives a descriptor of a file in memory.
     fn inject(&self, tracee: Tracee, content: Vec<u8>, held: Held) -> Step {
+        if self.descriptors.files() >= MOST_FILES {
+            return Step::Value(error(libc::EMFILE));
+        }
         match memory_file_call(tracee) {
             Some(call) => Step::Replace(call, After::Fill(content, held)),
             None => Step::Value(error(libc::EFAULT)),
@@ -120,8 +129,8 @@ impl Loader {
     fn make_folder(&mut self, path: &str) -> Step {
         match self.files.find(path, self.clock) {
             Found::Nothing(libc::ENOENT) if World::owns(path) => {
-                self.files.world.make_folder(path);
-                Step::Value(0)
+                let made = self.files.world.make_folder(path);
+                Step::Value(if made { 0 } else { error(libc::ENOSPC) })
             }
             Found::World(_) | Found::Host | Found::Random => Step::Value(error(libc::EEXIST)),
             Found::Nothing(_) => self.refuse(&format!("writing to {path}"), libc::EACCES),

@@ -99,7 +99,7 @@ impl Loader {
             libc::SYS_getpriority => Step::Value(20),
             libc::SYS_getrandom => self.random(tracee, first, second),
             libc::SYS_perf_event_open => {
-                self.refused.insert("perf events (there are no counters, as on a virtual machine)".into());
+                self.refused.note("perf events (there are no counters, as on a virtual machine)");
                 Step::Value(error(libc::ENOENT))
             }
             _ => return self.machine_call(tracee, call),
@@ -151,7 +151,7 @@ impl Loader {
     }
 
     pub(super) fn refuse(&mut self, what: &str, errno: i32) -> Step {
-        self.refused.insert(what.to_string());
+        self.refused.note(what);
         Step::Value(error(errno))
     }
 
@@ -189,10 +189,17 @@ impl Loader {
     fn map_memory(&mut self, call: &Call) -> Step {
         let mut args = call.args;
         if args[3] & libc::MAP_ANONYMOUS as u64 != 0 {
-            return Step::Pass(After::Nothing);
+            // There is no process to share it with, and what is private is limited.
+            let shared = (libc::MAP_SHARED | libc::MAP_PRIVATE) as u64;
+            args[3] = args[3] & !shared | libc::MAP_PRIVATE as u64;
+            return Step::Replace(Call { nr: call.nr, args }, After::Nothing);
         }
         let fd = args[4] as i32;
-        let Some(Held::Bpf(number)) = self.descriptors.get(fd) else { return Step::Pass(After::Nothing) };
+        let number = match self.descriptors.get(fd) {
+            Some(Held::Bpf(number)) => number,
+            Some(Held::File { .. }) => return self.map_file(call),
+            _ => return Step::Pass(After::Nothing),
+        };
         let Some(map) = self.bpf.map(*number).filter(|map| map.memory.is_some()) else {
             return Step::Value(error(libc::ENODEV));
         };
@@ -205,6 +212,20 @@ impl Loader {
             return Step::Replace(Call { nr: call.nr, args }, After::Nothing);
         }
         Step::Pass(After::Nothing)
+    }
+}
+
+/// Bytes of files of the simulated machine that a loader may map in its life. Chosen: a few hundred times what they have.
+const MOST_MAPPED: u64 = 512 << 20;
+
+impl Loader {
+    /// Maps a file of the simulated machine, which lives as long as it is mapped.
+    fn map_file(&mut self, call: &Call) -> Step {
+        self.mapped = self.mapped.saturating_add(call.args[1]);
+        match self.mapped > MOST_MAPPED {
+            true => self.refuse("more mapped files than there may be", libc::ENOMEM),
+            false => Step::Pass(After::Nothing),
+        }
     }
 }
 

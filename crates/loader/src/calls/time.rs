@@ -6,7 +6,7 @@ use crate::loader::Loader;
 use crate::threads::Wait;
 use crate::tracee::{Call, Tracee};
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// What the wall clock shows when the simulation begins: 2026-01-01, in nanoseconds. Chosen.
 pub(crate) const EPOCH: u64 = 1_767_225_600 * SECOND;
