@@ -177,3 +177,33 @@ fn what_a_loader_cannot_do_is_refused_by_both_arms() {
         }
     }
 }
+
+#[test]
+fn what_comes_after_the_end_is_told_with_its_effect() {
+    let Some(lab) = lab("late") else { return };
+    let program = "[programs]\nwork = [\"run 100ms\"]\n";
+    let task = "[[tasks]]\nname = \"hog\"\nprogram = \"work\"\n";
+    let file = format!("name = \"late\"\nchanges = [\"1h nice hog 1\"]\n{program}{task}");
+    std::fs::write(lab.path("late.toml"), file).unwrap();
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("cpuhog:ttime=100ms", &["--attach-at", "5s"], "--attach-at 5s: the scheduler was never attached"),
+        ("cpuhog:ttime=100ms", &["--detach-at", "5s"], "--detach-at 5s: the scheduler stayed to the end"),
+        (
+            "cpuhog:ttime=100ms",
+            &["--run-prog-at", "5s:tell:07"],
+            "--run-prog-at 5s:tell:07: the program was not run",
+        ),
+        ("late.toml", &[], "the workload's change at 3600s: it was not made"),
+    ];
+    for (workload, flags, words) in cases {
+        let sim =
+            ["sim", "-q", "-s", "./life.bpf.o", "-c", "1", "-w", workload, "--strict", "--json", "r.json"];
+        let ended = lab.run(&[&sim, flags].concat(), LIMIT);
+        assert!(ended.code == 1 && ended.err.contains(words), "{flags:?}: {ended:?}");
+        let warnings = lab.record("r.json").warnings;
+        assert!(
+            warnings.iter().any(|one| one.kind.name() == "not_reached" && one.text.contains(words)),
+            "{warnings:?}"
+        );
+    }
+}

@@ -4,8 +4,9 @@ use crate::args::MeanwhileArgs;
 use crate::failure::Failure;
 use crate::run_prog;
 use crate::scheduler::{FAIR, Scheduler};
-use schedlab_base::Presence;
+use schedlab_base::{DurationNs, Presence};
 use schedlab_scx::{RunProgram, TimedProgram, check_programs};
+use schedlab_trace::{Warning, WarningKind};
 
 impl Scheduler {
     /// Adds all of it.
@@ -56,6 +57,40 @@ impl Scheduler {
             return Err(Failure::usage(text));
         }
         Ok(())
+    }
+
+    /// A warning about everything that was to be done at a time at which the run was over, with what that means; `change` is
+    /// when the workload's last change comes.
+    pub(crate) fn not_reached(&self, ran: DurationNs, change: Option<DurationNs>) -> Option<Warning> {
+        let mut late = Vec::new();
+        let mut add = |at: DurationNs, what: String, effect: &str| {
+            if at >= ran {
+                late.push(format!("{what}: {effect}"));
+            }
+        };
+        if let Some(at) = self.presence.attach {
+            let effect = "the scheduler was never attached, and the figures are the kernel's own class's";
+            add(at, format!("--attach-at {at}"), effect);
+        }
+        if let Some(at) = self.presence.detach {
+            add(at, format!("--detach-at {at}"), "the scheduler stayed to the end");
+        }
+        for change in &self.changes {
+            add(change.at, format!("--set-at {change}"), "the variable kept its value");
+        }
+        for timed in &self.timed_programs {
+            add(
+                timed.at,
+                format!("--run-prog-at {}", run_prog::timed_text(timed)),
+                "the program was not run",
+            );
+        }
+        if let Some(at) = change {
+            add(at, format!("the workload's change at {at}"), "it was not made");
+        }
+        let text = format!("the run was over before its time came: {}", late.join("; "));
+        let kind = WarningKind::NotReached;
+        (!late.is_empty()).then_some(Warning { kind, text, count: late.len() as u64, worst: None })
     }
 
     /// The programs that are run on request, before the scheduler is attached or later.

@@ -203,6 +203,7 @@ pub(crate) fn record(
     result: RunResult,
 ) -> RunRecord {
     let (own, events) = (result.scheduler.counters, result.scheduler.events);
+    let late = scheduler.not_reached(result.elapsed, None);
     let starvation = Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits);
     let returned = result.scheduler.returned.into_iter();
     let returned = returned.filter_map(|(name, value)| program_returned(&name, value));
@@ -221,7 +222,7 @@ pub(crate) fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
-        warnings: unconfigured(scheduler).into_iter().chain(starvation).chain(returned).collect(),
+        warnings: unconfigured(scheduler).into_iter().chain(late).chain(starvation).chain(returned).collect(),
         printed: result.printed,
         callbacks: result.callbacks,
         tasks: result.tasks,

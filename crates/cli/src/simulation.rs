@@ -329,6 +329,7 @@ impl Simulation {
             warnings: unconfigured(&self.scheduler)
                 .into_iter()
                 .chain(left_out(&self.scheduler))
+                .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))
                 .chain(result.warnings)
                 .chain(returned)
                 .collect(),

@@ -73,6 +73,7 @@ impl Document {
             WarningKind::Unconfigured
             | WarningKind::LeftOut
             | WarningKind::NothingToSchedule
+            | WarningKind::NotReached
             | WarningKind::ProgramReturned => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),
         };

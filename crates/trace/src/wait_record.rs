@@ -236,6 +236,8 @@ pub enum WarningKind {
     ProgramReturned,
     /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
     NothingToSchedule,
+    /// Something was to be done at a time at which the run was over.
+    NotReached,
 }
 
 impl WarningKind {
@@ -250,14 +252,15 @@ impl WarningKind {
             WarningKind::LeftOut => "left_out",
             WarningKind::ProgramReturned => "program_returned",
             WarningKind::NothingToSchedule => "nothing_to_schedule",
+            WarningKind::NotReached => "not_reached",
         }
     }
 
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
         use WarningKind::{
-            IdleBesideWaiting, LeftOut, NeverRan, NothingToSchedule, ProgramReturned, SeedsChangeNothing,
-            Starved, Unconfigured,
+            IdleBesideWaiting, LeftOut, NeverRan, NotReached, NothingToSchedule, ProgramReturned,
+            SeedsChangeNothing, Starved, Unconfigured,
         };
         let all = [
             Starved,
@@ -268,6 +271,7 @@ impl WarningKind {
             LeftOut,
             NothingToSchedule,
             ProgramReturned,
+            NotReached,
         ];
         all.into_iter().find(|kind| kind.name() == name)
     }

@@ -189,6 +189,9 @@ pub enum End {
     After(DurationNs),
 }
 
+/// The task that makes a workload file's changes.
+pub(crate) const CHANGER: &str = "changes";
+
 /// A complete workload with parameters and seed applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -275,6 +278,18 @@ impl Scenario {
             series: Vec::new(),
             goals: Vec::new(),
         }
+    }
+
+    /// When the last of the changes comes that a workload file makes at times of its own, if it makes any.
+    #[must_use]
+    pub fn last_change(&self) -> Option<DurationNs> {
+        let changer = self.tasks.iter().find(|task| task.name == CHANGER && task.background)?;
+        let waited = |op: &Op| match op {
+            Op::TimerWait { period, absolute: true, .. } => Some(period.0),
+            _ => None,
+        };
+        let ops = self.programs.get(changer.program.0 as usize)?.ops();
+        Some(DurationNs(ops.iter().filter_map(waited).fold(0, u64::saturating_add)))
     }
 
     /// What a run starts with to keep its spans in, by [`crate::SpanId`]: each counts what the figures ask for.

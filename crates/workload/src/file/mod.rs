@@ -20,8 +20,8 @@ use crate::program::{
     WordId,
 };
 use crate::scenario::{
-    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, PollKind, PollSet,
-    ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore, TaskSpec, Watched,
+    Attribute, CHANGER, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, PollKind,
+    PollSet, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore, TaskSpec, Watched,
 };
 
 /// Why a workload file is refused: names file, line and cure.
@@ -445,7 +445,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
     let process = scenario.tasks.iter().map(|task| task.process.0 + 1).max().unwrap_or(0);
     scenario.programs.push(program);
     scenario.tasks.push(TaskSpec {
-        name: "changes".into(),
+        name: CHANGER.into(),
         program: ProgramId(scenario.programs.len() as u32 - 1),
         process: ProcessId(process),
         nice: Nice::ZERO,
