@@ -206,6 +206,7 @@ fn the_state_of_a_scheduler_is_shown() {
     assert!(cost.insns > Some(20 * queued) && cost.time.0 > queued, "{cost:?}");
     let table = |name: &str| run.tables.iter().find(|table| table.name == name).unwrap();
     let globals = &table("globals").rows;
+    assert!(run.counters.iter().all(|counter| counter.name != "balance"), "what is below 0 is no count");
     assert!(globals.contains(&vec!["balance".into(), "0".into(), format!("-{queued}")]), "{globals:?}");
     assert!(globals.contains(&vec!["queued_on[0]".into(), "0".into(), queued.to_string()]), "{globals:?}");
     assert!(!globals.iter().any(|row| row[0] == "never" || row[0] == "queued_on[1]"), "{globals:?}");

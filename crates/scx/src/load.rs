@@ -178,8 +178,10 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
-    let integer = |name: &String| Some((name.clone(), image.read_variable(name, &mem).ok()?));
-    let integers = object.integers().iter().filter_map(|(variable, _)| integer(&variable.name)).collect();
+    let integer = |name: &String, signed| Some((name.clone(), signed, image.read_variable(name, &mem).ok()?));
+    let integers = object.integers();
+    let integers =
+        integers.iter().filter_map(|(variable, signed)| integer(&variable.name, *signed)).collect();
     let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);

@@ -47,8 +47,8 @@ pub struct BpfScheduler {
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
     pub(crate) counters: Vec<(String, GuestAddr)>,
-    /// The object's other integers, in name order, as they were when it was loaded.
-    pub(crate) integers: Vec<(String, u64)>,
+    /// The object's other integers, in name order, with whether they have a sign, as they were when it was loaded.
+    pub(crate) integers: Vec<(String, bool, u64)>,
     /// Tables and where they are, by name.
     pub(crate) tables: Vec<(String, ImageVariable)>,
     /// The counter of [`schedlab_sim::SchedExt::mark`].

@@ -455,10 +455,11 @@ impl LoadedScheduler {
         Some(if signed { ((value << unused).cast_signed() >> unused).cast_unsigned() } else { value })
     }
 
-    /// The counters, and the other integers that have changed, in name order each.
+    /// The counters, and the other integers that have changed, in name order each. What is below 0 counts nothing.
     fn all_counters(&self) -> Vec<(String, u64)> {
         let now = |(name, signed, before): &(String, bool, u64)| {
-            let now = self.integer(name, *signed).filter(|now| now != before)?;
+            let counts = |now: &u64| now != before && (!signed || now.cast_signed() >= 0);
+            let now = self.integer(name, *signed).filter(counts)?;
             Some((name.clone(), now))
         };
         self.counters().into_iter().chain(self.integers.iter().filter_map(now)).collect()

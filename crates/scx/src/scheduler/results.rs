@@ -19,10 +19,11 @@ impl BpfScheduler {
     }
 
     /// The object's other integers ([`schedlab_bpf::object::Object::integers`]) that are not what they were when it was loaded,
-    /// in order of name; negative ones as two's complement.
+    /// in order of name. What is below 0 counts nothing, and is left to the tables of variables.
     pub fn changed_integers(&self) -> Vec<(String, u64)> {
-        let now = |(name, before): &(String, u64)| {
-            let now = self.variable(name).ok().filter(|now| now != before)?;
+        let now = |(name, signed, before): &(String, bool, u64)| {
+            let counts = |now: &u64| now != before && (!signed || now.cast_signed() >= 0);
+            let now = self.variable(name).ok().filter(counts)?;
             Some((name.clone(), now))
         };
         self.integers.iter().filter_map(now).collect()
