@@ -10,6 +10,10 @@ use std::path::Path;
 /// the memory.
 const LIMIT_MIB: u64 = 256;
 
+/// Longest definition (a workload, a machine, a scheduler's state) in MiB. Chosen: once it is read it takes up to a hundred times as
+/// much memory, and one that was written by hand has some KiB.
+const DEFINITION_MIB: u64 = 8;
+
 /// Bytes of the header of an ELF file of 64 bits.
 const ELF_HEADER: u64 = 64;
 
@@ -51,6 +55,14 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Result<String> {
     decoded(bytes(path)?)
 }
 
+/// The content of a text file that defines something.
+///
+/// # Errors
+/// As of [`text`].
+pub(crate) fn definition(path: impl AsRef<Path>) -> Result<String> {
+    decoded(at_most(File::open(path)?, DEFINITION_MIB)?)
+}
+
 /// The content of a text file that is open.
 ///
 /// # Errors
@@ -68,7 +80,11 @@ pub(crate) fn stdin() -> Result<String> {
 }
 
 fn all(reader: impl Read) -> Result<Vec<u8>> {
-    up_to(reader, LIMIT_MIB << 20)?.ok_or_else(|| Error::other(format!("it is longer than {LIMIT_MIB} MiB")))
+    at_most(reader, LIMIT_MIB)
+}
+
+fn at_most(reader: impl Read, mib: u64) -> Result<Vec<u8>> {
+    up_to(reader, mib << 20)?.ok_or_else(|| Error::other(format!("it is longer than {mib} MiB")))
 }
 
 /// What a reader gives until it ends; nothing if that is longer than `limit` bytes.

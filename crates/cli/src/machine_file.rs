@@ -295,7 +295,7 @@ pub(crate) fn scaled(machine: &Machine, name: &str, numerator: u32, denominator:
 
 /// Reads a machine file from the disk.
 pub(crate) fn read(path: &Path) -> Result<MachineFile, Failure> {
-    let text = input::text(path)
+    let text = input::definition(path)
         .map_err(|error| Failure::usage(format!("machine file {}: {error}", path.display())))?;
     parse(&text, &path.display().to_string())
 }

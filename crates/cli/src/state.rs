@@ -15,7 +15,7 @@ use std::path::Path;
 /// A file that cannot be read or is no dump of data sections, or a variable that the object does not have.
 pub(crate) fn settings(path: &Path, object: &Object) -> Result<Vec<(String, String)>, Failure> {
     let refused = |why: String| Failure::usage(format!("--state {}: {why}", path.display()));
-    let text = input::text(path).map_err(|error| refused(error.to_string()))?;
+    let text = input::definition(path).map_err(|error| refused(error.to_string()))?;
     of_dump(&text, object).map_err(refused)
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 /// An unknown name or key, a bad value, an unreadable or wrong file.
 pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> Result<Scenario, Failure> {
     let read = |path: &str| {
-        input::text(path).map_err(|error| Failure::usage(format!("workload file {path}: {error}")))
+        input::definition(path).map_err(|error| Failure::usage(format!("workload file {path}: {error}")))
     };
     if spec.ends_with(".json") {
         let files: Result<Vec<(String, String)>, Failure> =

@@ -3,8 +3,11 @@
 use crate::scheduler::BpfScheduler;
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::btf::TypeId;
+use schedlab_bpf::link::ImageVariable;
 use schedlab_trace::SchedulerTable;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
 
 /// Rows of each table. Chosen: what a person reads.
 const SHOWN: usize = 64;
@@ -15,6 +18,38 @@ struct Named {
     start: GuestAddr,
     size: u64,
     ty: Option<TypeId>,
+}
+
+/// The variables at places that are asked for in ascending order: an object may have many variables, and many lines that move.
+struct Sweep<'a> {
+    /// Those that lie further on, the nearest last, and those that reach up to the present place, by name.
+    ahead: Vec<(&'a String, &'a ImageVariable)>,
+    here: BTreeMap<&'a String, &'a ImageVariable>,
+    /// Where those of `here` end, the nearest first.
+    ends: BinaryHeap<Reverse<(u64, &'a String)>>,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(variables: &'a BTreeMap<String, ImageVariable>) -> Sweep<'a> {
+        let mut ahead: Vec<_> = variables.iter().collect();
+        ahead.sort_by_key(|(_, variable)| Reverse(variable.addr.0));
+        Sweep { ahead, here: BTreeMap::new(), ends: BinaryHeap::new() }
+    }
+
+    /// The first by name of those that lie in `range`.
+    fn first_within(&mut self, range: Range<u64>) -> Option<(&'a String, &'a ImageVariable)> {
+        while let Some((name, variable)) = self.ahead.pop_if(|(_, variable)| variable.addr.0 < range.end) {
+            self.here.insert(name, variable);
+            self.ends.push(Reverse((variable.addr.0 + variable.size.max(1), name)));
+        }
+        while let Some(Reverse((end, name))) = self.ends.peek().copied()
+            && end <= range.start
+        {
+            self.ends.pop();
+            self.here.remove(name);
+        }
+        self.here.first_key_value().map(|(name, variable)| (*name, *variable))
+    }
 }
 
 /// Transfers of one symbol.
@@ -37,8 +72,9 @@ impl BpfScheduler {
         let bytes = self.mem.line_bytes()?;
         let (lines, gone) = self.mem.moved_lines();
         let mut symbols: BTreeMap<String, Symbol> = BTreeMap::new();
+        let mut variables = Sweep::new(&self.image.variables);
         for (at, moved) in lines {
-            let (name, holds) = self.line_contents(at, bytes);
+            let (name, holds) = self.line_contents(at, bytes, &mut variables);
             let symbol = symbols.entry(name).or_default();
             symbol.moved += moved;
             if moved > symbol.most.0 {
@@ -61,8 +97,9 @@ impl BpfScheduler {
     pub fn line_profile(&self, switches: u64) -> Vec<SchedulerTable> {
         let Some(bytes) = self.mem.line_bytes() else { return Vec::new() };
         let (lines, _) = self.mem.moved_lines();
+        let mut variables = Sweep::new(&self.image.variables);
         let by_line = lines.into_iter().map(|(at, moved)| {
-            let (name, holds) = self.line_contents(at, bytes);
+            let (name, holds) = self.line_contents(at, bytes, &mut variables);
             (moved, vec![at.to_string(), if holds.is_empty() { name } else { holds }])
         });
         let mut places: BTreeMap<Vec<String>, u64> = BTreeMap::new();
@@ -86,8 +123,8 @@ impl BpfScheduler {
     }
 
     /// The symbol that a line belongs to, and what of it lies there; of several symbols the first.
-    fn line_contents(&self, at: GuestAddr, bytes: u64) -> (String, String) {
-        let Some(found) = self.named_at(at, bytes) else {
+    fn line_contents(&self, at: GuestAddr, bytes: u64, variables: &mut Sweep<'_>) -> (String, String) {
+        let Some(found) = self.named_at(at, bytes, variables) else {
             let what = if at.is_arena() { "arena, allocated" } else { "memory without a name" };
             return (what.into(), at.to_string());
         };
@@ -105,14 +142,10 @@ impl BpfScheduler {
     }
 
     /// The first variable or value of a map in a line.
-    fn named_at(&self, at: GuestAddr, bytes: u64) -> Option<Named> {
-        let variables = self.image.variables.iter();
-        let mut inside = variables.filter(|(_, variable)| {
-            variable.addr.0 < at.0 + bytes && at.0 < variable.addr.0 + variable.size.max(1)
-        });
-        if let Some((name, variable)) = inside.next() {
+    fn named_at(&self, at: GuestAddr, bytes: u64, variables: &mut Sweep<'_>) -> Option<Named> {
+        if let Some((name, variable)) = variables.first_within(at.0..at.0 + bytes) {
             let (start, size, ty) = (variable.addr, variable.size, variable.ty);
-            return Some(Named { name: name.clone(), start, size, ty });
+            return Some(Named { name: name.to_string(), start, size, ty });
         }
         let maps = &self.state.runtime.maps;
         // A line may begin before its first value.

@@ -187,14 +187,7 @@ impl UserCalls<'_> {
 
     /// The key after this one in the map's order, the first one after a key that is not there.
     pub fn key_after(&self, id: MapId, key: Option<&[u8]>) -> Option<Vec<u8>> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        self.scheduler.state.runtime.maps.visit(id, &mut |entry| {
-            if entry.cpu.is_none_or(|cpu| cpu == 0) {
-                keys.push(entry.key.to_vec());
-            }
-        });
-        let at = key.and_then(|key| keys.iter().position(|found| found == key));
-        keys.into_iter().nth(at.map_or(0, |at| at + 1))
+        self.scheduler.state.runtime.maps.key_after(id, key)
     }
 
     /// Puts a map into a map of maps.

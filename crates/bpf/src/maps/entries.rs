@@ -57,4 +57,28 @@ impl MapTable {
         }
         true
     }
+
+    /// The key behind this one in the order of [`MapTable::visit`], the first one behind none and behind one that is not there.
+    /// Maps of keys and arrays find it at once.
+    #[must_use]
+    pub fn key_after(&self, id: MapId, key: Option<&[u8]>) -> Option<Vec<u8>> {
+        let map = self.get(id)?;
+        match &map.store {
+            Store::Array { .. } | Store::PercpuArray { .. } => {
+                let index = key.and_then(|key| Some(u32::from_le_bytes(key.try_into().ok()?)));
+                let next = index.filter(|index| *index < map.max_entries).map_or(0, |index| index + 1);
+                (next < map.max_entries).then(|| next.to_le_bytes().to_vec())
+            }
+            Store::Hash(hash) => {
+                let slot = hash.after(key.and_then(|key| hash.find(key)))?;
+                Some(hash.key(slot).to_vec())
+            }
+            _ => {
+                let mut keys = Vec::new();
+                self.visit(id, &mut |entry| keys.push(entry.key.to_vec()));
+                let at = key.and_then(|key| keys.iter().position(|found| found == key));
+                keys.into_iter().nth(at.map_or(0, |at| at + 1))
+            }
+        }
+    }
 }

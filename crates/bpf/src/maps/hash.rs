@@ -279,6 +279,12 @@ impl HashStore {
         std::iter::successors(Some(self.oldest).filter(|&s| s != NONE), next)
     }
 
+    /// The element behind this one in that order, the first one behind none.
+    pub(super) fn after(&self, slot: Option<u32>) -> Option<u32> {
+        let next = slot.map_or(self.oldest, |slot| self.links[slot as usize].newer);
+        (next != NONE).then_some(next)
+    }
+
     /// Whether an element is in the map.
     pub(super) fn is_used(&self, slot: u32) -> bool {
         self.links.get(slot as usize).is_some_and(|link| link.used)
@@ -352,6 +358,8 @@ mod tests {
             } else {
                 assert_eq!(hash.remove(&bytes, &mut mem).is_ok(), model.remove(&key).is_some());
             }
+            let walked = std::iter::successors(hash.after(None), |slot| hash.after(Some(*slot)));
+            assert!(step % 1000 != 0 || walked.eq(hash.slots()));
             let found =
                 hash.find(&bytes).map(|s| mem.read_u32(hash.value(s, 0).expect("value")).expect("mapped"));
             assert_eq!(found, model.get(&key).copied());
