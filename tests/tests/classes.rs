@@ -199,7 +199,7 @@ fn what_comes_after_the_end_is_told_with_its_effect() {
         let sim =
             ["sim", "-q", "-s", "./life.bpf.o", "-c", "1", "-w", workload, "--strict", "--json", "r.json"];
         let ended = lab.run(&[&sim, flags].concat(), LIMIT);
-        assert!(ended.code == 1 && ended.err.contains(words), "{flags:?}: {ended:?}");
+        assert_eq!(ended.code, 1, "{flags:?}: {ended:?}");
         let warnings = lab.record("r.json").warnings;
         assert!(
             warnings.iter().any(|one| one.kind.name() == "not_reached" && one.text.contains(words)),
