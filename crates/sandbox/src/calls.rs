@@ -54,6 +54,10 @@ const REPLACE_OLD: &[libc::c_long] = &[];
 #[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
 const TERMINAL: [u64; 3] = [libc::TCGETS as u64, libc::TCGETS2 as u64, libc::TIOCGWINSZ as u64];
 
+/// Reading from a pipe without waiting for it.
+#[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
+const NO_WAIT: u64 = libc::FIONBIO as u64;
+
 /// Questions about descriptors, and a second one for the same file. Who is sent signals (`F_SETOWN`) is not among them.
 const DESCRIPTORS: [libc::c_int; 5] =
     [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_DUPFD_CLOEXEC];
@@ -163,7 +167,7 @@ fn kept(Kept { writes, starts, loaders }: Kept) -> Result<Rules, seccompiler::Ba
     // Requests are 32 bits wide; the kernel does not look at the rest.
     let request = |value: u64| SeccompRule::new(vec![Condition::new(1, Len::Dword, Op::Eq, value)?]);
     // Output of what is started is read from two pipes, without waiting for either.
-    let pipes = starts.then_some(libc::FIONBIO as u64);
+    let pipes = starts.then_some(NO_WAIT);
     let requests = TERMINAL.into_iter().chain(pipes).map(request);
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     let commands = DESCRIPTORS.into_iter().map(|command| request(u64::from(command.unsigned_abs())));

@@ -20,7 +20,7 @@ use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_bpf::object::{Object, ProgramKind};
+use schedlab_bpf::object::{Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
@@ -133,6 +133,15 @@ fn memory_error(error: &dyn std::fmt::Display) -> LoadError {
     )
 }
 
+/// The object's integers besides its counters, with whether they have a sign, as they are now.
+fn integers(object: &Object, image: &Image, mem: &Memory) -> Vec<(String, bool, u64)> {
+    let now = |(variable, signed): (&Variable, bool)| {
+        let value = image.read_variable(&variable.name, mem).ok()?;
+        Some((variable.name.clone(), signed, value))
+    };
+    object.integers().into_iter().filter_map(now).collect()
+}
+
 impl BpfScheduler {
     /// Loads the object file `bytes` as a scheduler for `machine`; `name` is used in messages only.
     ///
@@ -178,10 +187,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         .map_err(|error| memory_error(&error))?;
     let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
     let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
-    let integer = |name: &String, signed| Some((name.clone(), signed, image.read_variable(name, &mem).ok()?));
-    let integers = object.integers();
-    let integers =
-        integers.iter().filter_map(|(variable, signed)| integer(&variable.name, *signed)).collect();
+    let integers = integers(object, &image, &mem);
     let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
