@@ -223,7 +223,8 @@ fn runs_without_work_or_with_too_much() {
 fn files_without_an_end() {
     let object = ["scheduler object /dev/zero", "bytes in an object file, the limit is 67108864"];
     refused("sim -s /dev/zero -w cpuhog", 2, &object);
-    refused("sim -s eevdf -w cpuhog -m /dev/zero", 2, &["machine file /dev/zero", "256 MiB"]);
+    refused("sim -s eevdf -w cpuhog -m /dev/zero", 2, &["machine file /dev/zero", "than 8 MiB"]);
+    refused("sim -s o1 -w cpuhog --state /dev/zero", 2, &["--state /dev/zero", "than 8 MiB"]);
     refused("stat /dev/zero", 2, &["stat /dev/zero", "256 MiB"]);
 }
 
