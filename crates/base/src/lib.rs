@@ -27,7 +27,7 @@ pub use ids::{CpuId, DsqId, TaskId};
 pub use kernel::{Background, KernelFeatures, KernelVersion, Preemption, Start, TickPhase};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric, RUN_METRICS};
-pub use mistake::Mistake;
+pub use mistake::{Mistake, in_one_line};
 pub use nearest::did_you_mean;
 pub use prng::Prng;
 pub use setting::{ParseTimedSettingError, Presence, TimedSetting};

@@ -34,7 +34,7 @@ impl Mistake {
 }
 
 /// The same text with its control characters as escapes: names in files may have them.
-fn in_one_line(text: &str) -> String {
+pub fn in_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for char in text.chars() {
         if char.is_control() { line.extend(char.escape_default()) } else { line.push(char) }

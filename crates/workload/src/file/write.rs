@@ -16,7 +16,7 @@ use schedlab_base::CpuMask;
 /// objects that no task uses are left out, as are metrics; names of objects and programs are made up.
 pub fn write(scenario: &Scenario) -> String {
     let programs = used_programs(scenario);
-    let mut text = format!("name = {:?}\nend = {:?}\n", scenario.name, end(scenario.end));
+    let mut text = format!("name = {}\nend = {:?}\n", quoted(&scenario.name), end(scenario.end));
     if scenario.child.working_set_kib > 0 {
         text.push_str(&format!("child_working_set_kib = {}\n", scenario.child.working_set_kib));
     }
@@ -277,8 +277,23 @@ fn cpus(mask: &CpuMask, separator: &str) -> String {
     numbers.join(separator)
 }
 
+/// A text as TOML has it, which knows fewer escapes than Rust.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => quoted.extend(['\\', char]),
+            _ if char.is_control() => {
+                write!(quoted, "\\u{:04x}", u32::from(char)).expect("a string takes all")
+            }
+            _ => quoted.push(char),
+        }
+    }
+    quoted + "\""
+}
+
 fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
-    let mut text = format!("\n[[tasks]]\nname = {:?}\n", task.name);
+    let mut text = format!("\n[[tasks]]\nname = {}\n", quoted(&task.name));
     let mut line = |key: &str, value: String| writeln!(text, "{key} = {value}").expect("a string takes all");
     line("program", format!("{:?}", program_name(task.program)));
     if task.nice.get() != 0 {

@@ -11,7 +11,7 @@ mod json;
 mod memory;
 mod phases;
 
-use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, in_one_line};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -77,20 +77,24 @@ pub fn parse_merged(
     let mut first_line = 1;
     for (origin, text) in files {
         let mut document = json::parse(text, first_line)
-            .map_err(|(line, text)| RtAppError(format!("{origin}:{}: {text}", line + 1 - first_line)))?;
+            .map_err(|(line, text)| refused(format!("{origin}:{}: {text}", line + 1 - first_line)))?;
         json::unique_keys(&mut document);
         first_line += text.lines().count() + 1;
         match files.len() {
             1 => merged = document,
-            _ => json::merge(&mut merged, document)
-                .map_err(|text| RtAppError(format!("{origin}:1: {text}")))?,
+            _ => json::merge(&mut merged, document).map_err(|text| refused(format!("{origin}:1: {text}")))?,
         }
     }
     let origins: Vec<&str> = files.iter().map(|(origin, _)| origin.as_str()).collect();
     read(&merged, &origins.join("+"), duration).map_err(|fault| {
         let (origin, line) = place(files, fault.line);
-        RtAppError(format!("{origin}:{line}: {}: {}", fault.path, fault.text))
+        refused(format!("{origin}:{line}: {}: {}", fault.path, fault.text))
     })
+}
+
+/// An error whose words quote the file, where names may have line breaks.
+fn refused(text: String) -> RtAppError {
+    RtAppError(in_one_line(&text))
 }
 
 /// The file and the line in it of a line of all files together.
