@@ -67,6 +67,14 @@ impl ExampleSources {
     /// # Errors
     /// The compiler is missing or refuses the source; its last lines are in the error.
     pub fn compile(&self, name: &str, clang: &str, object: &Path) -> Result<(), KernelError> {
+        self.compile_file(&self.dir.join(format!("{name}.bpf.c")), clang, object)
+    }
+
+    /// Compiles another source that includes the kernel's headers for schedulers; its own folder is searched for headers too.
+    ///
+    /// # Errors
+    /// As [`ExampleSources::compile`].
+    pub fn compile_file(&self, source: &Path, clang: &str, object: &Path) -> Result<(), KernelError> {
         let arch = match std::env::consts::ARCH {
             "x86_64" => "x86",
             "aarch64" => "arm64",
@@ -78,7 +86,7 @@ impl ExampleSources {
             .arg(format!("-D__TARGET_ARCH_{arch}"))
             .args(self.include_dirs.iter().map(|d| format!("-I{}", d.display())))
             .arg("-c")
-            .arg(self.dir.join(format!("{name}.bpf.c")))
+            .arg(source)
             .arg("-o")
             .arg(object);
         apt::output(&mut command).map(drop)
