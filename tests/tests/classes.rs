@@ -207,3 +207,59 @@ fn what_comes_after_the_end_is_told_with_its_effect() {
         );
     }
 }
+
+/// A deadline task that overruns, beside a real-time and a normal hog, or with a second one for which there is no room.
+fn deadline(second: &str) -> String {
+    format!(
+        "
+name = 'deadline'
+end = '2s'
+
+[programs]
+hog = ['repeat forever', 'run 1ms', 'done']
+
+[[tasks]]
+name = 'reserved'
+program = 'hog'
+policy = 'deadline:3ms/10ms'
+
+[[tasks]]
+name = 'other'
+program = 'hog'
+policy = '{second}'
+"
+    )
+}
+
+/// An overrunning deadline task has its 30 % of the CPU, not more, whatever else there is; a sched_ext scheduler has the rest.
+#[test]
+fn deadline_tasks_have_their_bandwidth() {
+    let Some(lab) = lab("deadline") else { return };
+    for second in ["other", "fifo:5", "deadline:30ms/100ms"] {
+        std::fs::write(lab.path("deadline.toml"), deadline(second)).unwrap();
+        for run in runs(&lab, "./life.bpf.o", "1", "deadline.toml", &[]) {
+            let told = format!("{:?} beside {second}: {:?}", run.backend, run.tasks);
+            println!("{told}");
+            assert!((share(&run, "reserved") - 0.3).abs() < 0.01, "{told}");
+            let other = if second.starts_with("deadline") { 0.3 } else { 0.69 };
+            assert!((share(&run, "other") - other).abs() < 0.04, "{told}");
+        }
+    }
+}
+
+/// More than a CPU has is refused in both arms with the kernel's error.
+#[test]
+fn deadline_tasks_beyond_the_bandwidth_are_refused() {
+    let Some(lab) = lab("admission") else { return };
+    std::fs::write(lab.path("deadline.toml"), deadline("deadline:7ms/10ms")).unwrap();
+    let mut arms = vec![(&["sim"][..], 2, "task other: sched_setattr() of deadline:7ms/10ms: EBUSY")];
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Ok(_) => arms.push((&["run", "--vm"], 5, "asking for SCHED_DEADLINE (EBUSY")),
+        Err(error) => println!("skipped on a real kernel: {error}"),
+    }
+    for (arm, code, words) in arms {
+        let fixed = ["-q", "-c", "1", "-s", "eevdf", "-w", "deadline.toml"];
+        let ended = lab.run(&[arm, &fixed].concat(), LIMIT);
+        assert!(ended.code == code && ended.err.contains(words), "{arm:?}: {} {}", ended.code, ended.err);
+    }
+}

@@ -14,6 +14,7 @@ mod metric;
 mod mistake;
 mod nearest;
 mod prng;
+mod reservation;
 mod setting;
 mod shared;
 mod stop;
@@ -24,12 +25,16 @@ mod weight;
 pub use cpumask::{CpuMask, MAX_CPUS};
 pub use goal::{Goal, GoalError, Relation};
 pub use ids::{CpuId, DsqId, TaskId};
-pub use kernel::{Background, KernelFeatures, KernelVersion, Preemption, Start, TickPhase};
+pub use kernel::{
+    Background, KernelChange, KernelFeatures, KernelPreset, KernelVersion, Preemption, Start, TickPhase,
+    VersionError,
+};
 pub use machine::{Costs, Cpu, MAX_CACHE_KIB, Machine, MachineError};
 pub use metric::{Better, Metric, RUN_METRICS};
 pub use mistake::{Mistake, in_one_line};
 pub use nearest::did_you_mean;
 pub use prng::Prng;
+pub use reservation::{FULL_BANDWIDTH, Reservation, ReservationError};
 pub use setting::{ParseTimedSettingError, Presence, TimedSetting};
 pub use shared::{Number, Place, Shared};
 pub use stop::StopFlag;

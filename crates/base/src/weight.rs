@@ -1,5 +1,7 @@
 //! Nice values, sched_ext weights and scheduling policies.
 
+use crate::Reservation;
+
 /// A nice value, -20 (most favoured) to 19.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nice(i8);
@@ -22,14 +24,21 @@ pub enum Policy {
     Fifo(u8),
     /// `SCHED_RR` with a real-time priority of 1 to 99.
     Rr(u8),
+    /// `SCHED_DEADLINE`: its reservation of CPU time in each period, before everything else.
+    Deadline(Reservation),
     /// `SCHED_EXT`: under a sched_ext scheduler, where there is one; else as [`Policy::Other`].
     Ext,
 }
 
 impl Policy {
-    /// True for the real-time policies, which never reach sched_ext.
+    /// True for the real-time and deadline policies, which never reach sched_ext (`rt_or_dl_policy()`).
     pub fn is_realtime(self) -> bool {
-        matches!(self, Policy::Fifo(_) | Policy::Rr(_))
+        matches!(self, Policy::Fifo(_) | Policy::Rr(_) | Policy::Deadline(_))
+    }
+
+    /// What a task of `SCHED_DEADLINE` asks for.
+    pub fn reservation(self) -> Option<Reservation> {
+        if let Policy::Deadline(reservation) = self { Some(reservation) } else { None }
     }
 
     /// True for the policies of ordinary time-sharing (`normal_policy()` of the kernel).

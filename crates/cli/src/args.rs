@@ -222,6 +222,8 @@ pub(crate) enum ListKind {
     Workloads,
     /// What `-m` takes
     Machines,
+    /// What `--kernel` of simulated runs takes
+    Kernels,
 }
 
 /// Where results go besides standard output.
@@ -420,6 +422,9 @@ pub(crate) struct SimArgs {
     pub(crate) workload: String,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+    /// The machine runs this kernel in place of its own: a version (6.12) or a distribution's, as `schedlab list kernels` has them
+    #[arg(long, value_name = "NAME|VERSION")]
+    pub(crate) kernel: Option<String>,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
@@ -693,8 +698,8 @@ pub(crate) struct ReproduceArgs {
 /// What a virtual machine is like, of the commands that run workloads in one (`--vm`).
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
-    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
-    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
+    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext); of simulated comparisons a kernel as in `list kernels`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
     /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
     #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]

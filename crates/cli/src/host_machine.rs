@@ -102,11 +102,7 @@ impl Calibrated {
         let mut line = |key: &str, value: String, about: &str| {
             let _ = writeln!(text, "{:<34}  # {about}", format!("{key} = {value}"));
         };
-        line(
-            "version",
-            format!("\"{}\"", self.version().name()),
-            &format!("the nearest to {}", self.release),
-        );
+        line("version", format!("\"{}\"", self.version()), &format!("the nearest to {}", self.release));
         let ticks = if machine.kernel.ticks == TickPhase::Aligned { "aligned" } else { "spread" };
         line("ticks", format!("\"{ticks}\""), "assumed");
         line("timer_slack", format!("\"{}ns\"", self.calibration.timer_slack), "measured: PR_GET_TIMERSLACK");
@@ -135,9 +131,10 @@ impl Calibrated {
     fn version(&self) -> KernelVersion {
         let numbers: Vec<u32> =
             self.release.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect();
-        let recent =
-            numbers.first().zip(numbers.get(1)).is_some_and(|(&major, &minor)| (major, minor) >= (7, 1));
-        if recent { KernelVersion::V7_3 } else { KernelVersion::V6_18 }
+        match numbers[..] {
+            [major, minor, ..] => KernelVersion::nearest(major, minor),
+            _ => KernelVersion::LAST,
+        }
     }
 }
 
@@ -168,7 +165,7 @@ mod tests {
         assert_eq!(read.cpus, made.machine.cpus);
         assert_eq!(
             (read.hz, read.costs.wakeup, read.kernel.version),
-            (250, DurationNs(1234), KernelVersion::V7_3)
+            (250, DurationNs(1234), KernelVersion::LAST)
         );
         assert_eq!(read.costs.exec, made.machine.costs.exec);
         let told = |words: &str| assert!(made.text().contains(words), "{}", made.text());

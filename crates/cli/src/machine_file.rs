@@ -4,9 +4,10 @@
 
 use crate::failure::Failure;
 use crate::input;
+use crate::kernels;
 use schedlab_base::{
-    Background, Costs, Cpu, DurationNs, KernelFeatures, KernelVersion, Machine, Mistake, Preemption, Start,
-    TickPhase,
+    Background, Costs, Cpu, DurationNs, KernelFeatures, KernelPreset, KernelVersion, Machine, Mistake,
+    Preemption, Start, TickPhase,
 };
 use serde::Deserialize;
 use serde::de::Visitor;
@@ -57,7 +58,8 @@ struct Section {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KernelSection {
-    version: Option<Choice<KernelVersion>>,
+    preset: Option<Preset>,
+    version: Option<Version>,
     hrtick: Option<bool>,
     preempt: Option<Choice<Preemption>>,
     ticks: Option<Choice<TickPhase>>,
@@ -84,7 +86,11 @@ impl BackgroundSection {
 
 impl KernelSection {
     fn features(&self) -> KernelFeatures {
-        let base = self.version.map_or_else(KernelFeatures::default, |version| version.0.features());
+        let version = self.version.as_ref().map(|version| version.0);
+        let base = match (&self.preset, version) {
+            (Some(Preset(preset)), None) => preset.features(),
+            (_, version) => version.unwrap_or(KernelVersion::LAST).features(),
+        };
         KernelFeatures {
             version: base.version,
             hrtick: self.hrtick.unwrap_or(base.hrtick),
@@ -102,8 +108,23 @@ trait Named: Copy + 'static {
     const ALL: &'static [(&'static str, Self)];
 }
 
-impl Named for KernelVersion {
-    const ALL: &'static [(&'static str, KernelVersion)] = &KernelVersion::ALL;
+/// A version of the kernel, as `6.12`.
+struct Version(KernelVersion);
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Version).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A distribution's kernel by its name.
+struct Preset(KernelPreset);
+
+impl<'de> Deserialize<'de> for Preset {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Preset, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        kernels::preset(&name).map(Preset).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Named for Preemption {
@@ -315,7 +336,8 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
     let mut machine = Machine::uniform(&section.name, 1);
     machine.cpus = cpus(&section.cpus).map_err(|what| of_key("cpus", what))?;
     machine.clock_mhz = section.clock_mhz.unwrap_or(machine.clock_mhz);
-    machine.hz = section.hz.unwrap_or(machine.hz);
+    let of_kernel = file.kernel.preset.as_ref().map(|preset| preset.0.hz);
+    machine.hz = section.hz.or(of_kernel).unwrap_or(machine.hz);
     machine.cache_kib = section.cache_kib.unwrap_or(machine.cache_kib);
     machine.llc_kib = section.llc_kib.unwrap_or(machine.llc_kib);
     machine.line_bytes = section.line_bytes.unwrap_or(machine.line_bytes);
@@ -416,19 +438,24 @@ mod tests {
     fn kernel_and_background_are_read_and_mistakes_named() {
         let head = "[machine]\nname = 'm'\ncpus = 1\n";
         let parsed = |rest: &str| parse(&format!("{head}{rest}"), "m.toml").unwrap().machine;
-        assert_eq!(parsed("").kernel, KernelVersion::V7_3.features());
+        assert_eq!(parsed("").kernel, KernelVersion::LAST.features());
         let old = parsed("[kernel]\nversion = '6.18'\nticks = 'spread'\ntimer_slack = '0ns'\n").kernel;
         assert!(!old.hrtick && old.ticks == TickPhase::Spread && old.timer_slack == DurationNs::ZERO);
         assert!(parsed("[kernel]\nversion = '6.18'\nhrtick = true\n").kernel.hrtick);
+        let debian = parsed("[kernel]\npreset = 'debian-13'\n");
+        assert_eq!((debian.hz, debian.kernel), (250, KernelPreset::named("debian-13").unwrap().features()));
+        let mixed = parsed("hz = 300\n[kernel]\npreset = 'fedora-43'\npreempt = 'full'\n");
+        assert_eq!((mixed.hz, mixed.kernel.preempt), (300, Preemption::Full));
         let threads = "[[background]]\nname = 'a'\nperiod = '5ms'\nlength = '10us'\nper_cpu = true\n";
         let thread = &parsed(threads).background[0];
         assert!(thread.per_cpu && thread.length == DurationNs::from_us(10));
         for (rest, told) in [
             ("[kernel]\nversion = '5.4'\n", "m.toml:5:"),
-            ("[kernel]\nversion = '5.4'\n", "\"5.4\" is none of \"6.18\", \"7.3\""),
+            ("[kernel]\nversion = '5.4'\n", "Linux 5.4 is not modelled: its fair class is CFS"),
             ("contention = [1.0, 2.0]\none_processor = true\n", "m.toml:4: contention: one_processor"),
             ("[kernel]\npreempt = 'none'\n", "\"none\" is none of \"full\", \"lazy\""),
             ("[kernel]\nhr_tick = true\n", "hr_tick"),
+            ("[kernel]\npreset = 'debain-13'\n", "no kernel 'debain-13'; did you mean 'debian-13'?"),
             ("[kernel]\ntimer_slack = '2s'\n", "m.toml:5: timer_slack: 2s is more than 1 s"),
             ("[[background]]\nname = 'a'\nperiod = '5ms'\n", "length"),
             (

@@ -16,6 +16,7 @@ mod entry;
 mod failure;
 mod host_machine;
 mod input;
+mod kernels;
 mod loads;
 mod machine_file;
 mod meanwhile;

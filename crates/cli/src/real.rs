@@ -320,6 +320,19 @@ pub(crate) struct VmOptions {
     pub(crate) accelerator: Accelerator,
 }
 
+/// Refuses a kernel's image where no VM is booted.
+///
+/// # Errors
+/// It was given without `--vm`.
+pub(crate) fn without_vm(args: &VmArgs, vm: bool) -> Result<(), Failure> {
+    match &args.kernel {
+        Some(kernel) if !vm => {
+            Err(Failure::usage(format!("--kernel {}: it is the kernel of a VM: add --vm", kernel.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl VmOptions {
     /// A VM with so many CPUs, otherwise as the command line says.
     pub(crate) fn new(cpus: u32, args: &VmArgs) -> VmOptions {

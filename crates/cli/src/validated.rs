@@ -9,7 +9,13 @@ const MEASURED: &str = include_str!("../../../fidelity/linux-7.3.json");
 
 /// A line on the figures of a simulated run; nothing for a real one.
 pub(crate) fn line(run: &RunRecord) -> Option<String> {
-    (run.backend == Backend::Sim).then(|| words(&measured(), &scheduler_label(run), run.cpus))
+    if run.backend != Backend::Sim {
+        return None;
+    }
+    match run.machine.split_once('@') {
+        Some((_, kernel)) => Some(format!("real kernel: not validated under the rules of {kernel}\n")),
+        None => Some(words(&measured(), &scheduler_label(run), run.cpus)),
+    }
 }
 
 fn measured() -> Fidelity {

@@ -15,20 +15,21 @@ use crate::settings;
 use crate::state::KernelState;
 use crate::user::Recorded;
 use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
+use schedlab_bpf::btf::essential_name;
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_bpf::object::{Object, ProgramKind, Variable};
+use schedlab_bpf::object::{Extern, ExternKind, Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
 use schedlab_sim::{OpKind, OpsInfo, OpsSet, TracePoints};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kernel that objects believe to run on: 7.3.4, as `LINUX_KERNEL_VERSION` encodes it.
-const KERNEL_VERSION: u32 = 7 << 16 | 3 << 8 | 4;
+/// The patch level that objects believe to run on: that of the 7.3.4 whose types they see.
+const PATCH_LEVEL: u32 = 4;
 
 /// `SCX_RESCUE_MAX_BW_PPT` and `SCX_RESCUE_DISABLE`.
 const RESCUE_MAX_BW_PPT: u64 = 250;
@@ -111,7 +112,7 @@ fn kernel(machine: &Machine) -> KernelModel {
     ];
     KernelModel {
         btf: kernel_model::types(),
-        kfuncs: names.collect(),
+        kfuncs: names.filter(|name| kfunc::exists_in(machine.kernel.version, name)).collect(),
         helpers: BTreeSet::new(),
         helper_arguments: (0..HELPERS)
             .filter_map(|id| Some((id, helpers::arguments::<Join<'static>>(id)?)))
@@ -119,7 +120,7 @@ fn kernel(machine: &Machine) -> KernelModel {
         kfunc_arguments: own_arguments.chain(generic_arguments).collect(),
         ksyms: BTreeMap::new(),
         kconfig: kconfig.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        version: KERNEL_VERSION,
+        version: machine.kernel.version.code() | PATCH_LEVEL,
         nr_cpus: machine.cpu_count() as u32,
     }
 }
@@ -159,12 +160,28 @@ impl BpfScheduler {
     }
 }
 
+/// An object that cannot do without what a later kernel brought is refused, as libbpf does it.
+fn check_version(object: &Object, machine: &Machine) -> Result<(), LoadError> {
+    let strong = object.externs().iter().filter(|wanted| wanted.kind == ExternKind::Kfunc && !wanted.weak);
+    let absence = |wanted: &Extern| kfunc::absence(machine.kernel.version, essential_name(&wanted.name));
+    match strong.filter_map(absence).next() {
+        None => Ok(()),
+        Some(problem) => Err(LoadError::new(
+            LoadErrorKind::Unresolved,
+            "kernel functions",
+            problem,
+            "take a newer kernel, or declare the function __weak and ask bpf_ksym_exists()",
+        )),
+    }
+}
+
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     object.choose(options.scheduler.as_deref())?;
     let nr_cpus = machine.cpu_count();
     let timed = options.timed_programs.iter().map(|timed| timed.program.clone());
     let programs: Vec<RunProgram> = options.programs.iter().cloned().chain(timed).collect();
     check_programs(object, &programs)?;
+    check_version(object, machine)?;
     let settings = linker_settings(object, options, &programs, nr_cpus)?;
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;

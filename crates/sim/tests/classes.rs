@@ -138,7 +138,7 @@ fn the_fair_class_goes_before_a_partial_scheduler() {
     assert!((found[0] - 0.05).abs() < 0.006 && (found[1] - 0.95).abs() < 0.006, "{found:?}");
     // Linux 6.18 has no server for sched_ext.
     let mut config = config(1, 1);
-    config.machine.kernel = KernelVersion::V6_18.features();
+    config.machine.kernel = "6.18".parse::<KernelVersion>().unwrap().features();
     let result = run(
         &config,
         &hogs(&[Policy::Ext, Policy::Other], 1_000),

@@ -7,7 +7,7 @@ use crate::command_run::{CommandRun, GuestBench};
 use crate::cpu_counts::CpuCounts;
 use crate::failure::Failure;
 use crate::own_loader;
-use crate::real::{Looks, VmOptions};
+use crate::real::{Looks, VmOptions, without_vm};
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::simulation::ejection;
@@ -30,6 +30,7 @@ const SHOWN: [&str; 7] = [
 
 /// Runs and prints.
 pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
     let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
     own_loader::only_simulated(&schedulers)?;

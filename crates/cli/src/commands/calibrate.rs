@@ -5,7 +5,7 @@ use crate::args::{CalibrateArgs, InstructionTime};
 use crate::failure::Failure;
 use crate::host_machine::{Calibrated, kept};
 use crate::output;
-use crate::real::{VmOptions, boot, guest_failure};
+use crate::real::{VmOptions, boot, guest_failure, without_vm};
 use crate::target::Target;
 use schedlab_base::Machine;
 use schedlab_live::vm::VmJob;
@@ -17,6 +17,7 @@ const GUEST_FILE: &str = "/tmp/machine.toml";
 
 /// Measures, and writes the machine file.
 pub(crate) fn calibrate(args: &CalibrateArgs, quiet: bool) -> Result<(), Failure> {
+    without_vm(&args.machine, args.vm)?;
     let place = place(args)?;
     let target = Target::new("-o", &place)?;
     let text = if args.vm { in_vm(args, quiet)? } else { here(args)? };

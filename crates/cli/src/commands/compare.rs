@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::loads::{Load, loads};
 use crate::own_loader;
 use crate::progress::{Planned, Progress, announce};
-use crate::real::{Looks, RealRun, VmOptions};
+use crate::real::{Looks, RealRun, VmOptions, without_vm};
 use crate::results::Results;
 use crate::run_prog;
 use crate::scheduler::Scheduler;
@@ -48,6 +48,8 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let simulated = !args.live && !args.vm;
     if simulated {
         confine(args, verbose)?;
+    } else {
+        without_vm(&args.machine, args.vm)?;
     }
     let mut schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
     run_prog::give(&mut schedulers, &setup.programs)?;
@@ -198,9 +200,12 @@ pub(super) fn once<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<
 /// Workloads, then CPU counts, then schedulers, then seeds.
 fn matrix(args: &CompareArgs, schedulers: &[Scheduler], loads: &[Load]) -> Result<Vec<Simulation>, Failure> {
     let counts = CpuCounts::all(&args.cpus);
+    let kernel = args.machine.kernel.as_ref().map(|kernel| kernel.display().to_string());
     let counts = if counts.is_empty() { vec![None] } else { counts.into_iter().map(Some).collect() };
-    let machines: Vec<Machine> =
-        counts.into_iter().map(|count| machine(&args.setup, count)).collect::<Result<_, _>>()?;
+    let machines: Vec<Machine> = counts
+        .into_iter()
+        .map(|count| machine(&args.setup, kernel.as_deref(), count))
+        .collect::<Result<_, _>>()?;
     let mut extras = AllExtras::new(args)?;
     let mut runs = Vec::new();
     for load in loads {

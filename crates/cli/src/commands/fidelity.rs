@@ -12,7 +12,7 @@ use crate::loads::loads;
 use crate::output;
 use crate::own_loader;
 use crate::progress::Progress;
-use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure};
+use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure, without_vm};
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::{self, Target};
@@ -48,6 +48,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
         return output::print(&shown(&Fidelity::from_json(&text).map_err(named)?, verbose));
     }
+    without_vm(&args.vm_args, args.vm)?;
     let to =
         |option, path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(option, path)).transpose();
     let (cells, kept) = (to("-o", &args.output)?, to("--keep", &args.keep)?);

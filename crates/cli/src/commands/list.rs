@@ -3,11 +3,11 @@
 use crate::args::{ListArgs, ListKind};
 use crate::failure::Failure;
 use crate::host_machine;
+use crate::kernels::range;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
-use schedlab_base::Machine;
-use schedlab_base::did_you_mean;
+use schedlab_base::{KernelChange, KernelPreset, KernelVersion, Machine, Preemption, did_you_mean};
 use schedlab_bpf::object::Object;
 use schedlab_scx::{Tunable, tunables};
 use schedlab_workload::catalog;
@@ -16,7 +16,7 @@ use schedlab_workload::catalog;
 pub(crate) fn list(args: &ListArgs, verbose: bool) -> Result<(), Failure> {
     let verbose = verbose || !args.names.is_empty();
     let mut text = String::new();
-    let all = [ListKind::Schedulers, ListKind::Workloads, ListKind::Machines];
+    let all = [ListKind::Schedulers, ListKind::Workloads, ListKind::Machines, ListKind::Kernels];
     for kind in all {
         if args.what.is_some_and(|only| only != kind) {
             continue;
@@ -25,6 +25,7 @@ pub(crate) fn list(args: &ListArgs, verbose: bool) -> Result<(), Failure> {
             ListKind::Schedulers => ("Schedulers (-s)", schedulers(verbose)),
             ListKind::Workloads => ("Workloads (-w)", workloads(verbose)),
             ListKind::Machines => ("Machines (-m)", machines()?),
+            ListKind::Kernels => ("Kernels (--kernel)", kernels(verbose)),
         };
         if !args.names.is_empty() {
             entries = chosen(entries, &args.names)?;
@@ -135,6 +136,34 @@ fn machines() -> Result<Vec<Entry>, Failure> {
     };
     let host = host_machine::machine().map(|file| (host_machine::HOST, file));
     Ok(shipped::machines()?.into_iter().chain(host).map(entry).collect())
+}
+
+/// Distributions' kernels, and what single versions brought.
+fn kernels(verbose: bool) -> Vec<Entry> {
+    let preempt = |preset: &KernelPreset| match preset.preempt {
+        Preemption::Full => "full",
+        Preemption::Lazy => "lazy",
+    };
+    let entry = |preset: &KernelPreset| Entry {
+        name: preset.name.to_string(),
+        about: format!(
+            "Linux {}, {} Hz, {} preemption; {}",
+            preset.version,
+            preset.hz,
+            preempt(preset),
+            preset.about
+        ),
+        details: Vec::new(),
+    };
+    let change = |(_, since, words): &(KernelChange, KernelVersion, &str)| {
+        (format!("since {since}"), (*words).to_string())
+    };
+    let versions = Entry {
+        name: "VERSION".to_string(),
+        about: format!("any from {}", range()),
+        details: if verbose { KernelChange::ALL.iter().map(change).collect() } else { Vec::new() },
+    };
+    KernelPreset::ALL.iter().map(entry).chain([versions]).collect()
 }
 
 fn shape(machine: &Machine) -> String {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::own_loader;
 use crate::progress::{Planned, announce};
-use crate::real::{Looks, RealRun, VmOptions};
+use crate::real::{Looks, RealRun, VmOptions, without_vm};
 use crate::results::Results;
 use crate::run_prog;
 use crate::scheduler::Scheduler;
@@ -27,6 +27,7 @@ pub(crate) const VM_CPUS: u32 = 2;
 
 /// Runs and prints.
 pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
     let looks = looks(args, &results)?;
     only_simulated(args.after_ejection)?;

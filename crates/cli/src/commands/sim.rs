@@ -6,6 +6,7 @@ use crate::deadline::TimeLimit;
 use crate::defect;
 use crate::entry;
 use crate::failure::Failure;
+use crate::kernels;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
 use crate::run_prog;
@@ -60,7 +61,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let simulation = Simulation {
         scheduler,
         workload: args.workload.clone(),
-        machine: machine(&args.setup, args.cpus)?,
+        machine: machine(&args.setup, args.kernel.as_deref(), args.cpus)?,
         seed: args.setup.seed,
         limit: args.setup.duration,
         checkers: args.checkers,
@@ -135,9 +136,13 @@ fn write_priorities(target: &Target, run: &RunRecord) -> Result<(), Failure> {
     target.write(&priorities_svg(run).ok_or_else(none)?)
 }
 
-/// The machine of `-m` with the CPUs of `-c`.
-pub(crate) fn machine(setup: &SetupArgs, cpus: Option<NonZeroUsize>) -> Result<Machine, Failure> {
-    let machine = shipped::machine(&setup.machine)?.machine;
+/// The machine of `-m` with the kernel of `--kernel` and the CPUs of `-c`.
+pub(crate) fn machine(
+    setup: &SetupArgs,
+    kernel: Option<&str>,
+    cpus: Option<NonZeroUsize>,
+) -> Result<Machine, Failure> {
+    let machine = kernels::under(shipped::machine(&setup.machine)?.machine, kernel)?;
     match cpus {
         None => Ok(machine),
         Some(count) => {

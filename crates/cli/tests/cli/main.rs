@@ -12,6 +12,7 @@ mod fidelity;
 mod files;
 mod history;
 mod host;
+mod kernels;
 mod large_objects;
 mod refusals;
 mod results;

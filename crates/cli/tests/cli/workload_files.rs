@@ -172,7 +172,7 @@ fn what_rt_app_has_and_we_have_not_is_refused_by_name() {
         ("\"t\": { \"exec\": 1 }", "tasks.t.exec: rt-app does not read 'exec' any more"),
         (
             "\"t\": { \"run\": 1, \"policy\": \"SCHED_DEADLINE\" }",
-            "tasks.t.policy: 'SCHED_DEADLINE' is not modelled",
+            "tasks.t: SCHED_DEADLINE by dl-runtime, dl-deadline and dl-period (microseconds): a runtime",
         ),
     ] {
         rt_app(&folder, "f.json", tasks);

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy};
+use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, Reservation};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
     ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
@@ -210,6 +210,10 @@ const CPU_WORDS: usize = MAX_CPUS / 64;
 fn encode_change(change: &Attribute) -> [u64; 1 + CPU_WORDS] {
     let mut words = [0; 1 + CPU_WORDS];
     (words[0], words[1]) = match *change {
+        Attribute::Policy(Policy::Deadline(reservation)) => {
+            (words[2], words[3]) = (reservation.deadline().0, reservation.period().0);
+            (8, reservation.runtime().0)
+        }
         Attribute::Nice(nice) => (0, i64::from(nice.get()).cast_unsigned()),
         Attribute::Policy(Policy::Other) => (1, 0),
         Attribute::Policy(Policy::Batch) => (2, 0),
@@ -242,6 +246,10 @@ fn decode_change(words: &mut Words) -> Option<Attribute> {
             Attribute::Affinity(cpus)
         }
         7 => Attribute::Policy(Policy::Ext),
+        8 => {
+            let [runtime, deadline, period] = [mask[0], mask[1], mask[2]].map(DurationNs);
+            Attribute::Policy(Policy::Deadline(Reservation::new(runtime, deadline, period).ok()?))
+        }
         _ => return None,
     })
 }
@@ -444,6 +452,7 @@ mod tests {
             Attribute::Policy(Policy::Ext),
             Attribute::Policy(Policy::Fifo(50)),
             Attribute::Policy(Policy::Rr(1)),
+            Attribute::Policy(Policy::Deadline("3ms/8ms/10ms".parse().unwrap())),
             Attribute::Affinity(cpus),
         ];
         let words: Vec<u64> = changes.iter().flat_map(encode_change).collect();

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU32;
 
-use schedlab_base::{CpuMask, DurationNs, Policy};
+use schedlab_base::{CpuMask, DurationNs, Policy, Reservation};
 
 /// Now on the monotonic clock, in ns.
 pub(crate) fn now_ns() -> u64 {
@@ -278,8 +278,32 @@ pub(super) fn set_own_slice(slice: DurationNs) -> io::Result<()> {
 /// `SCHED_EXT` (include/uapi/linux/sched.h).
 const SCHED_EXT: libc::c_int = 7;
 
+/// `SCHED_DEADLINE` (the same place).
+const SCHED_DEADLINE: u32 = 6;
+
+/// `SCHED_FLAG_RESET_ON_FORK` (the same place).
+const FLAG_RESET_ON_FORK: u64 = 1;
+
+/// `sched_setattr(2)` with a reservation.
+fn set_deadline(tid: u32, reservation: Reservation, reset_on_fork: bool) -> io::Result<()> {
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: SCHED_DEADLINE,
+        flags: if reset_on_fork { FLAG_RESET_ON_FORK } else { 0 },
+        runtime: reservation.runtime().0,
+        deadline: reservation.deadline().0,
+        period: reservation.period().0,
+        ..SchedAttr::default()
+    };
+    // SAFETY: reads as many bytes as the size says.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) } as libc::c_int)
+}
+
 fn set_scheduler(tid: u32, policy: Policy, flags: libc::c_int) -> io::Result<()> {
     let (number, priority) = match policy {
+        Policy::Deadline(reservation) => {
+            return set_deadline(tid, reservation, flags & libc::SCHED_RESET_ON_FORK != 0);
+        }
         Policy::Other => (libc::SCHED_OTHER, 0),
         Policy::Batch => (libc::SCHED_BATCH, 0),
         Policy::Idle => (libc::SCHED_IDLE, 0),

@@ -30,6 +30,7 @@ pub(super) enum Doing {
     Objects = 1,
     Spawn,
     Policy,
+    Reservation,
     Affinity,
     Send,
     Receive,
@@ -46,10 +47,11 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    const ALL: [Doing; 15] = [
+    const ALL: [Doing; 16] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
+        Doing::Reservation,
         Doing::Affinity,
         Doing::Send,
         Doing::Receive,
@@ -74,6 +76,9 @@ impl Doing {
             Doing::Objects => "making pipes, sockets, queues, semaphores and files",
             Doing::Spawn => "starting tasks",
             Doing::Policy => "setting nice value and policy (real-time and negative nice take root)",
+            Doing::Reservation => {
+                "asking for SCHED_DEADLINE (EBUSY: more than the CPUs have left; EPERM: not root, or not allowed on all CPUs)"
+            }
             Doing::Affinity => "setting the affinity (does this machine have these CPUs?)",
             Doing::Send => "sending",
             Doing::Receive => "receiving",
@@ -88,6 +93,11 @@ impl Doing {
             Doing::Crash => "running (its process was killed or crashed)",
         }
     }
+}
+
+/// What setting this policy is.
+fn of_policy(policy: Policy) -> Doing {
+    if policy.reservation().is_some() { Doing::Reservation } else { Doing::Policy }
 }
 
 /// How often [`Op::RunFor`] looks at the clock.
@@ -174,9 +184,9 @@ impl<'a> Task<'a> {
         }
         system::set_nice(0, spec.nice.get()).map_err(|e| Failure(Doing::Policy, e))?;
         if reset_on_fork {
-            system::set_own_policy(spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
+            system::set_own_policy(spec.policy).map_err(|e| Failure(of_policy(spec.policy), e))?;
         } else if spec.policy != Policy::Other {
-            system::set_policy(0, spec.policy).map_err(|e| Failure(Doing::Policy, e))?;
+            system::set_policy(0, spec.policy).map_err(|e| Failure(of_policy(spec.policy), e))?;
         }
         if let Some(slice) = spec.slice {
             system::set_own_slice(slice).map_err(|e| Failure(Doing::Policy, e))?;
@@ -511,7 +521,7 @@ impl<'a> Task<'a> {
         let tid = slot.map_or(0, |slot| slot.tid.load(Relaxed));
         let (doing, done) = match attribute {
             Attribute::Nice(nice) => (Doing::Policy, system::set_nice(tid, nice.get())),
-            Attribute::Policy(policy) => (Doing::Policy, system::set_policy(tid, policy)),
+            Attribute::Policy(policy) => (of_policy(policy), system::set_policy(tid, policy)),
             Attribute::Affinity(mask) => (Doing::Affinity, system::set_affinity(tid, &mask)),
         };
         match done {

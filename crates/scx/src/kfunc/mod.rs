@@ -12,10 +12,12 @@ mod exit;
 mod idle;
 mod iter;
 mod price;
+mod since;
 mod task;
 
 pub(crate) use cid::Cids;
 pub(crate) use price::price;
+pub(crate) use since::{absence, exists_in};
 pub(crate) use task::ROOT_CGROUP_ID;
 
 use crate::args::Cx;

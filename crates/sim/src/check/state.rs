@@ -20,7 +20,9 @@ fn places(k: &Kernel) -> BTreeMap<TaskId, u8> {
     let mut found = BTreeMap::new();
     for cpu in &k.cpus {
         let waiting_rt = cpu.rt.iter().copied().filter(|&task| cpu.curr != Some(task));
-        for task in waiting_rt.chain(cpu.fair.waiting()) {
+        assert!(cpu.dl.is_sorted_by_key(|(deadline, _)| *deadline), "deadlines of {} are in order", cpu.id);
+        let waiting_dl = cpu.dl.iter().map(|(_, task)| *task).filter(|&task| cpu.curr != Some(task));
+        for task in waiting_rt.chain(waiting_dl).chain(cpu.fair.waiting()) {
             assert_eq!(k.task(task).cpu, cpu.id, "{task} waits on the queue of its CPU");
             *found.entry(task).or_default() += 1;
         }
@@ -60,6 +62,9 @@ fn check_task(k: &Kernel, task: &Task, found: u8) {
     } else if task.on_rq && k.is_delayed(id) {
         assert_eq!((found, custody), (1, 0), "{id} is still queued");
         assert!(task.state.is_blocked(), "{id} is on its way to sleep, it is {:?}", task.state);
+    } else if task.on_rq && task.is_throttled() {
+        assert_eq!((found, custody), (0, 0), "{id} waits for its next period");
+        assert_eq!(task.state, RunState::Runnable, "{id} is throttled because it is runnable");
     } else if task.on_rq {
         assert_eq!(found + custody, 1, "{id} ({:?}) waits in one place", task.class);
         assert_eq!(task.state, RunState::Runnable, "{id} waits because it is runnable");
@@ -72,7 +77,11 @@ fn check_task(k: &Kernel, task: &Task, found: u8) {
 fn check_counts(k: &Kernel) {
     let mut total = 0;
     let mut counts = vec![(0, 0); k.cpus.len()];
-    for task in k.live_tasks().filter(|task| task.on_rq) {
+    let throttled = |task: &Task| match task.class {
+        SchedClass::Rt => k.cpu(task.cpu).rt_budget.throttled,
+        _ => task.is_throttled(),
+    };
+    for task in k.live_tasks().filter(|task| task.on_rq && !throttled(task)) {
         let (on, ext) = &mut counts[task.cpu.index()];
         *on += 1;
         *ext += u32::from(task.class == SchedClass::Ext);

@@ -9,12 +9,13 @@
 //! cost no event.
 
 use crate::Kernel;
+use crate::class::admission::bandwidth;
 use crate::event::{Event, OfCpu};
 use crate::state::ops::SchedExt;
 use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
-use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, KernelChange, KernelVersion, TaskId, TimeNs};
 
 /// Time of a server in each period (`sched_init_dl_servers()`).
 const RUNTIME: DurationNs = DurationNs::from_ms(50);
@@ -47,14 +48,13 @@ pub(crate) struct Servers {
     ext: Server,
 }
 
-impl Default for Servers {
-    /// Those of a kernel without a sched_ext scheduler.
-    fn default() -> Servers {
-        Servers { fair: Server { attached: true, ..Server::default() }, ext: Server::default() }
-    }
-}
-
 impl Servers {
+    /// Those of a kernel without a sched_ext scheduler.
+    pub(crate) fn new(version: KernelVersion) -> Servers {
+        let attached = version.has(KernelChange::FairServer);
+        Servers { fair: Server { attached, ..Server::default() }, ext: Server::default() }
+    }
+
     fn of(&mut self, served: Served) -> &mut Server {
         match served {
             Served::Fair => &mut self.fair,
@@ -324,7 +324,7 @@ impl Kernel {
     /// True if a task of this class keeps those that have a server from running.
     #[inline]
     pub(crate) fn starves_others(&self, class: SchedClass) -> bool {
-        class == SchedClass::Rt || class == SchedClass::Fair && self.scx.enabled
+        class <= SchedClass::Rt || class == SchedClass::Fair && self.scx.enabled
     }
 
     /// Sees to it that the servers' timers fire: a task of a higher class runs on `cpu`.
@@ -341,11 +341,19 @@ impl Kernel {
         }
     }
 
-    /// The classes that can have tasks change: a server without tasks to come is detached. Before Linux 7.0 sched_ext has
-    /// none.
+    /// What the servers of a CPU have, of [`schedlab_base::FULL_BANDWIDTH`].
+    pub(crate) fn server_bandwidth(&self) -> u64 {
+        let servers = &self.cpus[0].servers;
+        let attached = u64::from(servers.fair.attached) + u64::from(servers.ext.attached);
+        attached * bandwidth(RUNTIME, PERIOD)
+    }
+
+    /// The classes that can have tasks change: a server without tasks to come is detached. Older kernels have no server for
+    /// sched_ext, or none at all.
     pub(crate) fn attach_servers(&mut self) {
-        let ext = self.scx.enabled && self.machine.kernel.version >= KernelVersion::V7_3;
-        let fair = !self.scx.switch_all;
+        let version = self.machine.kernel.version;
+        let ext = self.scx.enabled && version.has(KernelChange::ExtServer);
+        let fair = !self.scx.switch_all && version.has(KernelChange::FairServer);
         for index in 0..self.cpus.len() {
             let entry = &mut self.cpus[index];
             entry.servers.fair.attach(fair);
@@ -389,16 +397,21 @@ impl<S: SchedExt> Sim<S> {
     /// The class's `update_curr()` of the running task.
     fn charge_curr(&mut self, cpu: CpuId, curr: TaskId) {
         match self.k.task(curr).class {
-            SchedClass::Rt => drop(self.k.charge_runtime(curr)),
+            SchedClass::Dl => self.k.dl_update_curr(cpu, curr),
+            SchedClass::Rt => self.k.rt_update_curr(cpu, curr),
             SchedClass::Fair => self.k.fair_update_curr(cpu),
             SchedClass::Ext => self.k.scx_update_curr(curr),
         }
     }
 
-    /// The task that a server of `cpu` runs, if its tasks go first; a server without a task stops (`pick_task_dl()`).
+    /// The task that a server of `cpu` runs, if its tasks go first and its deadline is before `other`; a server without a
+    /// task stops.
     #[inline]
-    pub(crate) fn server_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+    pub(crate) fn server_pick(&mut self, cpu: CpuId, prev: Option<TaskId>, other: TimeNs) -> Option<TaskId> {
         while let Some(served) = self.k.cpu(cpu).servers.running() {
+            if self.k.cpu_mut(cpu).servers.of(served).deadline > other {
+                return None;
+            }
             let found = match served {
                 Served::Ext => self.ext_pick(cpu, prev),
                 Served::Fair => {

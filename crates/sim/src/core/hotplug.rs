@@ -61,6 +61,9 @@ impl<S: SchedExt> Sim<S> {
         if self.k.is_online(cpu) == online || !online && last {
             return;
         }
+        if !online && !self.k.dl_allows_offline() {
+            return;
+        }
         self.k.set_online(cpu, online);
         if !online {
             self.offline_ext(cpu);

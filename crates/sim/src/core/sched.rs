@@ -13,13 +13,21 @@ use schedlab_workload::ProcessId;
 impl crate::Kernel {
     /// The class of tasks with `policy` at present.
     pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
-        if policy.is_realtime() {
+        if policy.reservation().is_some() {
+            SchedClass::Dl
+        } else if policy.is_realtime() {
             SchedClass::Rt
         } else if !self.scx.disabling && (self.scx.switch_all || self.scx.enabled && policy == Policy::Ext) {
             SchedClass::Ext
         } else {
             SchedClass::Fair
         }
+    }
+
+    /// The same for a task that is lent a real-time priority, or 0.
+    pub(crate) fn class_with(&self, policy: Policy, boost: u8) -> SchedClass {
+        let class = self.class_of(policy);
+        if boost > 0 { class.min(SchedClass::Rt) } else { class }
     }
 
     /// A new task of `process`: the pid of its first thread, `pid` when it has none yet.
@@ -54,10 +62,8 @@ impl<S: SchedExt> Sim<S> {
     /// The class's `enqueue_task()`, for a task of this CPU and class.
     fn enqueue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
         match class {
-            SchedClass::Rt => {
-                self.k.count_running(cpu, class, true);
-                self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0);
-            }
+            SchedClass::Dl => self.k.dl_enqueue(cpu, task, flags),
+            SchedClass::Rt => self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0),
             SchedClass::Fair => {
                 self.k.count_running(cpu, class, true);
                 self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
@@ -73,10 +79,8 @@ impl<S: SchedExt> Sim<S> {
     /// False when a task that goes to sleep stays on the queue for the time being.
     fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) -> bool {
         match class {
-            SchedClass::Rt => {
-                self.k.count_running(cpu, class, false);
-                self.k.rt_dequeue(cpu, task);
-            }
+            SchedClass::Dl => self.k.dl_dequeue(cpu, task),
+            SchedClass::Rt => self.k.rt_dequeue(cpu, task),
             SchedClass::Fair => {
                 let sleeps = flags & SCX_DEQ_SLEEP != 0 && self.k.task(task).state != RunState::Dead;
                 if !self.k.fair_dequeue(cpu, task, sleeps) {
@@ -100,9 +104,8 @@ impl<S: SchedExt> Sim<S> {
 
     fn put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         match self.k.task(task).class {
-            SchedClass::Rt => {
-                self.k.charge_runtime(task);
-            }
+            SchedClass::Dl => self.k.dl_update_curr(cpu, task),
+            SchedClass::Rt => self.k.rt_update_curr(cpu, task),
             SchedClass::Fair => self.k.fair_put_prev(cpu, task),
             SchedClass::Ext => self.ext_put_prev(cpu, task, next),
         }
@@ -110,7 +113,7 @@ impl<S: SchedExt> Sim<S> {
 
     fn set_next(&mut self, cpu: CpuId, task: TaskId) {
         match self.k.task(task).class {
-            SchedClass::Rt => {
+            SchedClass::Dl | SchedClass::Rt => {
                 let now = self.k.ctx.now;
                 self.k.task_mut(task).set_exec_start(now);
             }
@@ -306,6 +309,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.task(task);
         let (cpu, selected) = if entry.nr_cpus_allowed > 1 && entry.migration_disabled == 0 {
             let cpu = match entry.class {
+                SchedClass::Dl => self.k.dl_select(task, prev, wake_flags),
                 SchedClass::Rt => self.k.rt_select(task, prev),
                 SchedClass::Fair => self.k.fair_select(task, prev, wake_flags),
                 SchedClass::Ext => self.ext_select(task, prev, wake_flags),
@@ -339,6 +343,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.resched_curr(cpu);
         } else if class == running {
             match class {
+                SchedClass::Dl => self.k.dl_wakeup_preempt(cpu, task),
                 SchedClass::Rt => {
                     if self.k.task(task).rt_priority() > self.k.task(curr).rt_priority() {
                         self.k.resched_curr(cpu);
@@ -392,6 +397,7 @@ impl<S: SchedExt> Sim<S> {
             self.switch_idle(cpu, prev, next);
             if let Some(next) = next {
                 self.set_next(cpu, next);
+                self.k.dl_note(cpu, next);
             }
             self.clear_resched(cpu);
             self.context_switch(cpu, prev, next, voluntary);
@@ -445,10 +451,19 @@ impl<S: SchedExt> Sim<S> {
         }
         self.move_deferred_locals();
         self.reenqueue_locals(cpu);
+        if self.k.cpu(cpu).dl.len() > 1 {
+            self.push_deadline(cpu);
+        }
     }
 
     /// Highest class first; an idle CPU of the fair class looks for work elsewhere.
     fn pick_next(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if prev.is_some_and(|task| self.k.task(task).class == SchedClass::Dl)
+            && self.k.is_online(cpu)
+            && let Some(task) = self.k.dl_pullable(cpu)
+        {
+            self.pull(task, cpu);
+        }
         if self.k.cpu(cpu).rt.is_empty()
             && self.k.is_online(cpu)
             && prev.is_some_and(|task| self.k.task(task).class == SchedClass::Rt)
@@ -456,7 +471,7 @@ impl<S: SchedExt> Sim<S> {
         {
             self.pull(task, cpu);
         }
-        if let Some(task) = self.server_pick(cpu, prev).or_else(|| self.k.rt_pick(cpu)) {
+        if let Some(task) = self.pick_deadline(cpu, prev).or_else(|| self.k.rt_pick(cpu)) {
             return Some(task);
         }
         if let Some(task) = self.pick_fair(cpu, prev) {
@@ -571,6 +586,7 @@ impl<S: SchedExt> Sim<S> {
         self.charge_task(cost);
         self.k.rq_lock(cpu);
         match self.k.task(task).class {
+            SchedClass::Dl => self.k.dl_yield(cpu, task),
             SchedClass::Rt => self.k.rt_yield(cpu, task),
             SchedClass::Fair => self.k.fair_yield(cpu, task),
             SchedClass::Ext => self.ext_yield(cpu, task),
@@ -585,6 +601,9 @@ impl<S: SchedExt> Sim<S> {
     fn bury(&mut self, task: TaskId) {
         assert!(!self.k.task(task).on_rq && !self.k.task(task).on_cpu, "the dead do not run");
         self.ext_dead(task);
+        if self.k.task(task).policy.reservation().is_some() {
+            self.k.dl_release(task);
+        }
         self.k.live_tasks -= 1;
         self.k.leave_process(self.k.task(task).process);
         self.k.tasks.remove(task);

@@ -30,6 +30,10 @@ pub(crate) enum Event {
     Timeout { cpu: CpuId, task: TaskId },
     /// The latest instant of a sleeping task's timer, which has slack.
     Latest { cpu: CpuId, task: TaskId },
+    /// The next period of a throttled deadline task begins.
+    Replenish { cpu: CpuId, task: TaskId },
+    /// A period of real-time throttling is over.
+    RtPeriod { cpu: CpuId },
     /// The sched_ext watchdog looks for starved tasks.
     Watchdog,
     /// A change of the configuration's list, from outside.
@@ -65,8 +69,10 @@ impl Event {
             Event::Timer { timer } => (8, timer),
             Event::Timeout { task, .. } => (9, task.0),
             Event::Latest { task, .. } => (10, task.0),
-            Event::Ipi { cpu } => (11, cpu.0),
-            Event::Work { cpu } => (12, cpu.0),
+            Event::Replenish { task, .. } => (11, task.0),
+            Event::RtPeriod { cpu } => (12, cpu.0),
+            Event::Ipi { cpu } => (13, cpu.0),
+            Event::Work { cpu } => (14, cpu.0),
         }
     }
 

@@ -26,6 +26,7 @@ mod errno {
     pub(super) const ESRCH: i64 = -3;
     pub(super) const EINTR: i64 = -4;
     pub(super) const ECHILD: i64 = -10;
+    pub(super) const EAGAIN: i64 = -11;
 }
 
 /// Enters the system call of `op`; it takes effect when its costs are paid.
@@ -391,6 +392,11 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
     let child = sim.exec.scenario.child;
     let parent = sim.k.task(task);
     let reset = child.reset_on_fork;
+    if parent.policy.reservation().is_some() && !reset {
+        let name = parent.name().to_string();
+        sim.k.refuse(format!("task {name}: fork(): EAGAIN: a deadline task has no children"));
+        return leave(sim, errno::EAGAIN);
+    }
     let spec = NewTask {
         name: parent.name().to_string(),
         process,

@@ -159,7 +159,18 @@ fn inherit<S: SchedExt>(sim: &mut Sim<S>, holder: TaskId) {
     }
     let held = sim.exec.objects.pi_mutexes.iter().filter(|mutex| mutex.owner() == Some(holder));
     let waiters = held.flat_map(|mutex| mutex.waiters()).filter_map(|task| sim.k.get_task(task));
-    let best = waiters.map(|task| task.rt_priority()).max().unwrap_or(0);
+    let (mut best, mut lends_deadline) = (0, None);
+    for waiter in waiters {
+        best = best.max(waiter.rt_priority());
+        lends_deadline = lends_deadline.or(waiter.policy.reservation().map(|_| waiter.id));
+    }
+    if let Some(waiter) = lends_deadline {
+        let name = sim.k.task(waiter).name().to_string();
+        sim.k.refuse(format!(
+            "task {name}: a deadline task that waits for a mutex with priority inheritance would lend its reservation, \
+             which is not modelled; give the mutex no inheritance, or the task the policy fifo"
+        ));
+    }
     sim.boost(holder, best);
 }
 

@@ -195,6 +195,8 @@ impl<S: SchedExt> Sim<S> {
             Event::Late { cpu } => self.late(cpu, time),
             Event::Server { cpu } => self.server_timer(cpu, time),
             Event::Latest { cpu, task } => self.latest(cpu, time, task),
+            Event::Replenish { cpu, task } => self.replenish(cpu, time, task),
+            Event::RtPeriod { cpu } => self.rt_period(cpu, time),
             Event::Timeout { cpu, task } => {
                 let cpu = self.k.or_online(cpu);
                 if !self.postponed(cpu, time, event) {
@@ -456,8 +458,9 @@ impl<S: SchedExt> Sim<S> {
     /// The class's `task_tick()`.
     pub(crate) fn tick_of_class(&mut self, cpu: CpuId, task: TaskId) {
         match self.k.task(task).class {
+            SchedClass::Dl => self.k.dl_tick(cpu, task),
             SchedClass::Rt => {
-                self.k.charge_runtime(task);
+                self.k.rt_update_curr(cpu, task);
                 self.k.rt_tick(cpu, task);
             }
             SchedClass::Fair => self.k.fair_tick(cpu, task),

@@ -14,7 +14,7 @@ use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, Machine, Presence, Start, StopFlag, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
     ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
@@ -169,6 +169,9 @@ pub fn run<S: SchedExt>(
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
+    if let Class::Ext(ops) = &class {
+        check_version(config, &ops.info().name)?;
+    }
     let ops = match class {
         Class::Fair => None,
         Class::Ext(ops) => Some(ops),
@@ -219,6 +222,18 @@ pub fn run<S: SchedExt>(
     let result = sim.finish(before, end);
     // Callbacks of the end may have been left out.
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
+}
+
+/// A kernel that has no sched_ext loads no scheduler.
+fn check_version(config: &Config, name: &str) -> Result<(), SimError> {
+    let version = config.machine.kernel.version;
+    let since = KernelChange::ALL.iter().find(|(change, ..)| *change == KernelChange::SchedExt);
+    match since {
+        Some((_, since, _)) if version < *since => Err(SimError::Refused(format!(
+            "{name}: Linux {version} has no sched_ext, which came with {since}; take a newer kernel, or -s eevdf"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
@@ -293,6 +308,9 @@ impl<S: SchedExt> Sim<S> {
         self.take(time, event);
         if self.k.checker_on {
             self.check_state(time);
+        }
+        if let Some(why) = self.k.refusal.take() {
+            return Err(SimError::Refused(format!("{}: {why}", self.exec.scenario.name)));
         }
         if self.k.stop.is_raised() { Err(SimError::Stopped(time)) } else { Ok(()) }
     }

@@ -8,8 +8,9 @@ use crate::event::Event;
 use crate::event::lock::Timeline;
 use crate::exec::sleepers::Sleepers;
 use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE, SCX_KICK_PREEMPT, SCX_KICK_WAIT};
+use crate::state::rq::RtBudget;
 use crate::state::task::TASK_BYTES;
-use schedlab_base::{CpuId, CpuMask, Machine, Shared, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, KernelVersion, Machine, Shared, TaskId, TimeNs};
 use std::collections::VecDeque;
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
@@ -69,7 +70,10 @@ pub struct Cpu {
     pub llc: u32,
     /// NUMA node.
     pub node: u32,
+    /// Deadline tasks by deadline, earliest first.
+    pub(crate) dl: Vec<(TimeNs, TaskId)>,
     pub(crate) rt: Vec<TaskId>,
+    pub(crate) rt_budget: RtBudget,
     /// For the normal tasks, where real-time ones leave them nothing.
     pub(crate) servers: Servers,
     pub(crate) fair: FairRq,
@@ -168,12 +172,12 @@ impl Cpu {
                 };
                 let siblings = machine.cpus.iter().enumerate().filter(sibling);
                 let siblings = siblings.map(|(number, _)| CpuId(number as u32)).collect();
-                Cpu::new(id, place, siblings)
+                Cpu::new(id, place, siblings, machine.kernel.version)
             })
             .collect()
     }
 
-    fn new(id: CpuId, place: &schedlab_base::Cpu, siblings: Vec<CpuId>) -> Cpu {
+    fn new(id: CpuId, place: &schedlab_base::Cpu, siblings: Vec<CpuId>, version: KernelVersion) -> Cpu {
         Cpu {
             id,
             core: place.core,
@@ -190,8 +194,10 @@ impl Cpu {
             clock: TimeNs::ZERO,
             siblings,
             lock: Timeline::default(),
+            dl: Vec::new(),
             rt: Vec::new(),
-            servers: Servers::default(),
+            rt_budget: RtBudget::default(),
+            servers: Servers::new(version),
             fair: FairRq::default(),
             hrtick: HrTick::default(),
             lazy_resched: false,

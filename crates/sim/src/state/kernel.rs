@@ -8,6 +8,7 @@ use crate::exec::UserMemory;
 use crate::ipc::Descriptors;
 use crate::state::cache::Cache;
 use crate::state::cpu::Cpu;
+use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::scx::ScxState;
@@ -220,6 +221,13 @@ pub struct Kernel {
     /// From when on waits are worth a warning.
     pub(crate) bounds: Bounds,
     pub(crate) idle_beside: IdleBeside,
+    /// What real-time tasks may have of a second, where the kernel throttles them.
+    pub(crate) rt_runtime: Option<DurationNs>,
+    /// The timer of that goes.
+    pub(crate) rt_timer: bool,
+    pub(crate) dl_admitted: Admitted,
+    /// Why the run cannot go on, if it cannot.
+    pub(crate) refusal: Option<String>,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -315,6 +323,10 @@ impl Kernel {
             descriptors: Descriptors::default(),
             bounds: Bounds { watchdog: WATCHDOG },
             idle_beside: IdleBeside::default(),
+            rt_runtime: machine.kernel.version.rt_runtime(),
+            rt_timer: false,
+            dl_admitted: Admitted::default(),
+            refusal: None,
             machine,
             cpus,
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod cpu;
+pub(crate) mod deadline;
 pub(crate) mod dsq;
 pub(crate) mod kernel;
 pub(crate) mod ops;

@@ -232,7 +232,7 @@ impl TracePoint {
 pub enum PreemptReason {
     /// A real-time task.
     Rt,
-    /// A deadline task (never here).
+    /// A deadline task.
     Dl,
     /// The stop task (never here).
     Stop,

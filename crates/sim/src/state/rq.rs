@@ -6,7 +6,7 @@ use crate::event::OfCpu;
 use crate::flags::SCX_SLICE_INF;
 use crate::state::ops::{TracePoint, TracePointKind};
 use crate::state::task::SchedClass;
-use schedlab_base::{CpuId, Preemption, TaskId};
+use schedlab_base::{CpuId, DurationNs, Preemption, TaskId};
 use schedlab_trace::EventKind;
 
 /// Whose deadline server it is.
@@ -16,6 +16,15 @@ pub(crate) enum Served {
     Fair,
     /// `rq->ext_server`.
     Ext,
+}
+
+/// What the real-time tasks of a CPU have had (`struct rt_rq`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RtBudget {
+    /// CPU time since the period began, of which each new period takes its part (`rt_time`).
+    pub(crate) used: DurationNs,
+    /// They wait for the next period (`rt_throttled`).
+    pub(crate) throttled: bool,
 }
 
 impl Kernel {

@@ -5,7 +5,7 @@ use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::Executor;
-use crate::flags::{DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
+use crate::flags::{DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
 use crate::state::kernel::Deferred;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::task::{NewTask, RunState, SchedClass, Task};
@@ -130,8 +130,10 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The same, with an id that no task has.
-    pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, spec: NewTask) {
+    pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, mut spec: NewTask) {
         let now = self.k.ctx.now;
+        // A task asks for its reservation when it is there.
+        let asks = spec.policy.reservation().is_some().then(|| std::mem::take(&mut spec.policy));
         let mut task =
             Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now, self.k.unseen.clone());
         task.tgid = self.k.leader_pid(task.process, task.pid);
@@ -142,6 +144,11 @@ impl<S: SchedExt> Sim<S> {
         task.set_scx_weight(task.scx_weight());
         task.class = self.k.class_of(task.policy);
         self.k.tasks.insert(Box::new(task));
+        if let Some(policy) = asks.filter(|policy| self.k.dl_admit(id, *policy)) {
+            let entry = self.k.task_mut(id);
+            entry.set_policy(policy);
+            entry.class = SchedClass::Dl;
+        }
         self.k.live_tasks += 1;
         self.k.emit(EventKind::Fork { parent, child: id });
         self.k.tell_priority(id);
@@ -194,9 +201,13 @@ impl<S: SchedExt> Sim<S> {
         if self.k.task(task).policy == policy {
             return;
         }
-        let class = if self.k.task(task).boost > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
+        if !self.k.dl_admit(task, policy) {
+            return;
+        }
+        let class = self.k.class_with(policy, self.k.task(task).boost);
         let old = self.k.task(task).class;
-        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+        let moves = if old == SchedClass::Dl || class == SchedClass::Dl { DEQUEUE_MOVE } else { 0 };
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK | moves, |sim| {
             sim.k.task_mut(task).set_policy(policy);
             sim.switch_class_of(task, old, class);
             if class == old {
@@ -215,8 +226,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.task(task).boost == priority {
             return;
         }
-        let policy = self.k.task(task).policy;
-        let class = if priority > 0 { SchedClass::Rt } else { self.k.class_of(policy) };
+        let class = self.k.class_with(self.k.task(task).policy, priority);
         let old = self.k.task(task).class;
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             sim.k.task_mut(task).set_boost(priority);
@@ -234,6 +244,9 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
         let mask = mask.and(&self.k.machine.all_cpus());
         assert!(!mask.is_empty(), "an affinity mask has a CPU of the machine");
+        if !self.k.dl_allows_affinity(task, &mask) {
+            return;
+        }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             let entry = sim.k.task_mut(task);
             entry.set_cpus_allowed(mask);

@@ -1,6 +1,7 @@
 //! CPUs that idle while a task waits that they may run.
 
 use crate::Kernel;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::Look;
 
@@ -69,7 +70,12 @@ impl Kernel {
     ) -> Option<Beside> {
         let allowed = |cpu: CpuId, task: TaskId| {
             self.is_online(cpu)
-                && self.get_task(task).is_some_and(|task| task.allows(cpu) && task.migration_disabled == 0)
+                && self.get_task(task).is_some_and(|task| {
+                    // Deadline tasks may be throttled meanwhile, and real-time ones of older kernels.
+                    let throttled = task.class == SchedClass::Dl
+                        || task.class == SchedClass::Rt && self.rt_runtime.is_some();
+                    task.allows(cpu) && task.migration_disabled == 0 && !throttled
+                })
         };
         let spans =
             pairs.filter(|(cpu, _, (task, _))| allowed(*cpu, *task)).map(|(cpu, idle, (task, waits))| {

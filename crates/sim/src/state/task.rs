@@ -10,6 +10,7 @@ use crate::class::fair::FairEntity;
 use crate::exec::TaskExec;
 use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
 use crate::state::cache::Warmth;
+use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
@@ -57,6 +58,8 @@ impl RunState {
 /// The scheduling class of a task, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SchedClass {
+    /// `SCHED_DEADLINE`.
+    Dl,
     /// `SCHED_FIFO` and `SCHED_RR`.
     Rt,
     /// EEVDF.
@@ -179,6 +182,8 @@ pub struct Task {
     pub syscall: Option<(i64, [u64; 6])>,
     pub(crate) fair: FairEntity,
     pub(crate) rt_slice: DurationNs,
+    /// Of a task that has been a deadline task.
+    pub(crate) dl: Option<Box<DlEntity>>,
     /// `pid`: the thread's id, [`FIRST_PID`] plus the id.
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
@@ -270,6 +275,7 @@ impl Task {
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::with_slice(spec.slice),
             rt_slice: DurationNs::ZERO,
+            dl: None,
             burst: Burst::default(),
             ran_on: None,
             warmth: Warmth::default(),
@@ -287,6 +293,11 @@ impl Task {
     pub fn name(&self) -> &str {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(16);
         std::str::from_utf8(&self.comm[..end]).unwrap_or("?")
+    }
+
+    /// A deadline task that waits for its next period, and meanwhile for no CPU.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.class == SchedClass::Dl && self.dl.as_ref().is_some_and(|entity| entity.is_throttled())
     }
 
     /// True once the task has begun to exit.
@@ -329,8 +340,12 @@ impl Task {
         }
     }
 
-    /// `prio`: `MAX_RT_PRIO - 1 - rt_priority` for real-time tasks (`__normal_prio()`), 100 to 139 for others.
+    /// `prio`: -1 for deadline tasks, `MAX_RT_PRIO - 1 - rt_priority` for real-time tasks (`__normal_prio()`), 100 to 139
+    /// for others.
     pub fn prio(&self) -> i32 {
+        if self.policy.reservation().is_some() {
+            return -1;
+        }
         let rt = i32::from(self.rt_priority());
         if rt > 0 { 99 - rt } else { self.static_prio() }
     }

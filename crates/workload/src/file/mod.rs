@@ -474,8 +474,12 @@ fn slice(text: &str) -> Result<DurationNs, String> {
     found.ok_or_else(|| format!("slice: '{text}' is no time from 100us to 100ms"))
 }
 
-/// A policy as it is written: `other`, `fifo:50`.
+/// A policy as it is written: `other`, `fifo:50`, `deadline:3ms/10ms`.
 fn policy(text: &str) -> Result<Policy, String> {
+    if let Some(reservation) = text.strip_prefix("deadline:") {
+        let read = reservation.parse().map(Policy::Deadline);
+        return read.map_err(|why| format!("policy '{text}': {why}"));
+    }
     let (name, priority) = text.split_once(':').unwrap_or((text, "10"));
     let priority = priority.parse().ok().filter(|prio| (1..=99).contains(prio));
     match (name, priority) {
@@ -486,7 +490,7 @@ fn policy(text: &str) -> Result<Policy, String> {
         ("fifo", Some(priority)) => Ok(Policy::Fifo(priority)),
         ("rr", Some(priority)) => Ok(Policy::Rr(priority)),
         _ => Err(format!(
-            "policy '{text}' is none of other, batch, idle, ext, fifo:PRIORITY, rr:PRIORITY (1 to 99)"
+            "policy '{text}' is none of other, batch, idle, ext, fifo:PRIORITY, rr:PRIORITY (1 to 99), deadline:RUNTIME/DEADLINE[/PERIOD]"
         )),
     }
 }
@@ -500,6 +504,7 @@ fn policy_text(policy: Policy) -> String {
         Policy::Ext => "ext".to_string(),
         Policy::Fifo(priority) => format!("fifo:{priority}"),
         Policy::Rr(priority) => format!("rr:{priority}"),
+        Policy::Deadline(reservation) => format!("deadline:{reservation}"),
     }
 }
 

@@ -188,6 +188,8 @@ fn attributes_change_by_name_or_for_oneself() {
     cpus.set(CpuId(3));
     assert_eq!(op("cpus hog/1 0,2-3"), (Some(TaskRef(1)), Attribute::Affinity(cpus)));
     assert_eq!(op("nice self -5"), (None, Attribute::Nice(Nice::new(-5).unwrap())));
+    let deadline = Attribute::Policy(Policy::Deadline("3ms/8ms/10ms".parse().unwrap()));
+    assert_eq!(op("policy hand deadline:3ms/8ms/10ms"), (Some(TaskRef(2)), deadline));
     assert_eq!(op("policy hand fifo:50"), (Some(TaskRef(2)), Attribute::Policy(Policy::Fifo(50))));
     for (line, problem) in [
         ("cpus hog 0", "no such task; there are: self, hand, hog/0, hog/1"),

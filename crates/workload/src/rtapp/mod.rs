@@ -1,7 +1,7 @@
 //! rt-app's JSON workload files as scenarios.
 //!
-//! Threads of one process run phases of events. What is not modelled (deadline
-//! scheduling, task groups, utilisation clamps) is refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
+//! Threads of one process run phases of events. What is not modelled (task
+//! groups, utilisation clamps) is refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
 //! same CPU work here unless the task is preempted: `run` is fixed work, `runtime`
 //! fixed elapsed time. Timers belong to a task each, also where several tasks name the same
 //! one.
@@ -10,6 +10,7 @@ mod events;
 mod json;
 mod memory;
 mod phases;
+mod policy;
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, in_one_line};
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::scenario::{
     TaskSpec,
 };
 use json::{Node, Value};
+use policy::{DlTimes, Named, named, ranked};
 
 /// Why an rt-app file is refused: names file, line and JSON path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,7 +233,7 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<
     shared.scenario.counters = 1;
     shared.scenario.spans = 1;
     shared.scenario.params = vec![("file".into(), origin.into())];
-    let mut default_policy = Policy::Other;
+    let mut default_policy = Named::Plain(Policy::Other);
     let mut file_duration = None;
     let mut tasks = None;
     for (key, node) in object(document, "document")? {
@@ -274,8 +276,8 @@ fn finish(mut shared: Shared, tasks: &Node) -> Outcome<Scenario> {
 }
 
 /// The duration (none when endless) and the default policy.
-fn global(node: &Node) -> Outcome<(Option<DurationNs>, Policy)> {
-    let (mut duration, mut policy) = (None, Policy::Other);
+fn global(node: &Node) -> Outcome<(Option<DurationNs>, Named)> {
+    let (mut duration, mut policy) = (None, Named::Plain(Policy::Other));
     for (key, node) in object(node, "global")? {
         let path = format!("global.{key}");
         match key.as_str() {
@@ -286,7 +288,7 @@ fn global(node: &Node) -> Outcome<(Option<DurationNs>, Policy)> {
                     _ => return fault(node, &path, "seconds from 1 to a year, or -1, are expected"),
                 }
             }
-            "default_policy" => policy = policy_of(node, &path)?,
+            "default_policy" => policy = named(node, &path)?,
             _ if IGNORED_GLOBAL.contains(&key.as_str()) => {}
             _ => {
                 return fault(
@@ -303,26 +305,6 @@ fn global(node: &Node) -> Outcome<(Option<DurationNs>, Policy)> {
     Ok((duration, policy))
 }
 
-/// A policy with rt-app's default real-time priority, 10.
-fn policy_of(node: &Node, path: &str) -> Outcome<Policy> {
-    const DEFAULT_RT_PRIORITY: u8 = 10;
-    match text(node, path)? {
-        "SCHED_OTHER" => Ok(Policy::Other),
-        "SCHED_BATCH" => Ok(Policy::Batch),
-        "SCHED_IDLE" => Ok(Policy::Idle),
-        "SCHED_EXT" => Ok(Policy::Ext),
-        "SCHED_FIFO" => Ok(Policy::Fifo(DEFAULT_RT_PRIORITY)),
-        "SCHED_RR" => Ok(Policy::Rr(DEFAULT_RT_PRIORITY)),
-        other => fault(
-            node,
-            path,
-            format!(
-                "'{other}' is not modelled; there are: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_EXT, SCHED_FIFO, SCHED_RR"
-            ),
-        ),
-    }
-}
-
 /// The part of a task's object that is no event.
 struct Settings {
     instances: u32,
@@ -335,7 +317,7 @@ struct Settings {
     amount: Amount,
 }
 
-fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outcome<()> {
+fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outcome<()> {
     let entries = object(tasks, "tasks")?;
     for (number, (name, _)) in entries.iter().enumerate() {
         shared.programs.insert(name.clone(), ProgramId(number as u32));
@@ -365,17 +347,17 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Policy) -> Outc
     Ok(())
 }
 
-fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings> {
+fn settings(node: &Node, path: &str, default_policy: Named) -> Outcome<Settings> {
     let mut settings = Settings {
         instances: 1,
-        policy: default_policy,
+        policy: Policy::Other,
         nice: Nice::ZERO,
         slice: None,
         affinity: None,
         delay: DurationNs::ZERO,
         amount: Amount::Forever,
     };
-    let (mut priority, mut slice) = (None, None);
+    let (mut policy, mut priority, mut times) = (default_policy, None, DlTimes::default());
     for (key, node) in object(node, path)? {
         let path = format!("{path}.{key}");
         match key.as_str() {
@@ -384,34 +366,24 @@ fn settings(node: &Node, path: &str, default_policy: Policy) -> Outcome<Settings
                 _ => return fault(node, &path, format!("0 to {MAX_INSTANCES} instances are supported")),
             },
             "loop" => settings.amount = amount(node, &path)?,
-            "policy" => settings.policy = policy_of(node, &path)?,
+            "policy" => policy = named(node, &path)?,
             "priority" => priority = Some((node, path, integer(node, "priority")?)),
             "cpus" => settings.affinity = Some(cpus(node, &path)?),
             "delay" => settings.delay = micros(node, &path)?,
-            "dl-runtime" => slice = Some(micros(node, &path)?).filter(|slice| *slice > DurationNs::ZERO),
+            key if DlTimes::KEYS.contains(&key) => times.take(key, node, &path)?,
             _ => {}
         }
     }
+    settings.policy = times.policy(policy, node, path)?;
     if let Some((node, path, value)) = priority {
         (settings.policy, settings.nice) = ranked(settings.policy, node, &path, value)?;
     }
     // rt-app asks for it under these policies alone; the kernel brings it into its range.
     if matches!(settings.policy, Policy::Other | Policy::Batch) {
+        let slice = times.runtime.filter(|slice| *slice > DurationNs::ZERO);
         settings.slice = slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
     }
     Ok(settings)
-}
-
-/// A policy with a `priority`: a nice value of time-sharing policies, a real-time priority of the others.
-fn ranked(policy: Policy, node: &Node, path: &str, value: i64) -> Outcome<(Policy, Nice)> {
-    let realtime = u8::try_from(value).ok().filter(|prio| (1..=99).contains(prio));
-    match (policy, realtime, Nice::new(value)) {
-        (Policy::Fifo(_), Some(prio), _) => Ok((Policy::Fifo(prio), Nice::ZERO)),
-        (Policy::Rr(_), Some(prio), _) => Ok((Policy::Rr(prio), Nice::ZERO)),
-        (Policy::Fifo(_) | Policy::Rr(_), None, _) => fault(node, path, "a real-time priority is 1 to 99"),
-        (_, _, Some(nice)) => Ok((policy, nice)),
-        _ => fault(node, path, "a nice value is -20 to 19"),
-    }
 }
 
 /// A loop count; -1 is endless.
@@ -437,8 +409,18 @@ fn cpus(node: &Node, path: &str) -> Outcome<CpuMask> {
 }
 
 /// Keys of a task that [`settings`] has read, or that only a task may have.
-const TASK_KEYS: &[&str] =
-    &["instance", "loop", "policy", "priority", "cpus", "delay", "phases", "dl-runtime"];
+const TASK_KEYS: &[&str] = &[
+    "instance",
+    "loop",
+    "policy",
+    "priority",
+    "cpus",
+    "delay",
+    "phases",
+    "dl-runtime",
+    "dl-deadline",
+    "dl-period",
+];
 
 fn task_program(
     shared: &mut Shared,

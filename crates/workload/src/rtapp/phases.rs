@@ -2,15 +2,12 @@
 
 use super::events::{Reader, is_event};
 use super::{
-    Amount, Attribute, ChangeId, CpuMask, MAX_CPUS, Nice, Node, Op, Outcome, Policy, Settings, Value, amount,
-    cpus, fault, integer, object, policy_of, ranked,
+    Amount, Attribute, ChangeId, CpuMask, DlTimes, MAX_CPUS, Named, Nice, Node, Op, Outcome, Policy,
+    Settings, Value, amount, cpus, fault, integer, named, object, ranked,
 };
 
 /// Settings that are refused, in tasks and in phases, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("dl-runtime", "slices of single phases are not modelled; a task of SCHED_OTHER or SCHED_BATCH has one"),
-    ("dl-period", "deadline scheduling is not modelled"),
-    ("dl-deadline", "deadline scheduling is not modelled"),
     ("util_min", "utilisation clamps are not modelled"),
     ("util_max", "utilisation clamps are not modelled"),
     ("nodes_membind", "memory that is bound to nodes is not modelled"),
@@ -105,13 +102,15 @@ fn phase(node: &Node, path: String, before: Policy) -> Outcome<Phase<'_>> {
     let entries = object(node, &path)?;
     let mut phase = Phase { path, times: Amount::Times(1), cpus: None, rank: None, events: Vec::new() };
     let (mut policy, mut priority, mut ignored) = (None, None, Vec::new());
+    let mut times = DlTimes::default();
     for entry in entries {
         let (key, node) = (entry.0.as_str(), &entry.1);
         let path = format!("{}.{key}", phase.path);
         match key {
             "loop" => phase.times = amount(node, &path)?,
             "cpus" => phase.cpus = Some(cpus(node, &path)?),
-            "policy" => policy = Some(policy_of(node, &path)?),
+            "policy" => policy = Some(named(node, &path)?),
+            key if DlTimes::KEYS.contains(&key) => times.take(key, node, &path)?,
             "priority" => priority = Some((node, integer(node, &path)?, path)),
             "taskgroup" | "exec" => ignored.push((key, node, path)),
             _ if accepted(key, node, &path, false)? => {}
@@ -120,6 +119,18 @@ fn phase(node: &Node, path: String, before: Policy) -> Outcome<Phase<'_>> {
     }
     for (key, node, path) in ignored {
         accepted(key, node, &path, !entries.iter().any(|(key, _)| is_event(key)))?;
+    }
+    if policy.is_none() && matches!(before, Policy::Deadline(_)) && !times.is_empty() {
+        policy = Some(Named::Deadline);
+    }
+    let policy = policy.map(|policy| times.policy(policy, node, &phase.path)).transpose()?;
+    let fair = matches!(policy.unwrap_or(before), Policy::Other | Policy::Batch);
+    if fair && times.runtime.is_some() {
+        return fault(
+            node,
+            &format!("{}.dl-runtime", phase.path),
+            "slices of single phases are not modelled; a task of SCHED_OTHER or SCHED_BATCH has one",
+        );
     }
     phase.rank = match (policy, priority) {
         (None, None) => None,

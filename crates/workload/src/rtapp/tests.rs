@@ -186,6 +186,26 @@ fn slices_are_those_of_the_fair_class() {
 }
 
 #[test]
+fn reservations_are_of_tasks_and_phases() {
+    let text = tasks(
+        r#""t": { "policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-period": 10000, "loop": 1, "phases": {
+            "a": { "run": 1 },
+            "b": { "run": 2, "policy": "SCHED_OTHER" },
+            "c": { "run": 3, "policy": "SCHED_DEADLINE", "dl-runtime": 1000, "dl-period": 8000, "dl-deadline": 4000 },
+            "d": { "run": 4, "dl-runtime": 500 } } }"#,
+    );
+    let scenario = parse(&text, "f.json", None).unwrap();
+    let deadline = |text: &str| Policy::Deadline(text.parse().unwrap());
+    assert_eq!(scenario.tasks[0].policy, deadline("2ms/10ms"));
+    let policies: Vec<Policy> = scenario
+        .changes
+        .iter()
+        .filter_map(|change| if let Attribute::Policy(policy) = change { Some(*policy) } else { None })
+        .collect();
+    assert_eq!(policies, [Policy::Other, deadline("1ms/4ms/8ms"), deadline("500us/500us")]);
+}
+
+#[test]
 fn files_are_merged_section_by_section() {
     let file = |name: &str, text: &str| (name.to_string(), text.to_string());
     let global = file("g.json", "{ \"global\": {\n\"duration\": 5 } }\n");
@@ -223,7 +243,7 @@ fn what_is_not_modelled_is_named_with_its_place() {
         (r#""t": { "phases": { "p": { "hrtimer": 5 } } }"#, "tasks.t.phases.p.hrtimer: the event 'hrtimer'"),
         (
             r#""t": { "policy": "SCHED_DEADLINE", "run": 1 }"#,
-            "tasks.t.policy: 'SCHED_DEADLINE' is not modelled",
+            "tasks.t: SCHED_DEADLINE by dl-runtime, dl-deadline and dl-period (microseconds): a runtime of 0",
         ),
         (r#""t": { "phases": { "p": { "cpus": [], "run": 1 } } }"#, "tasks.t.phases.p.cpus: at least one"),
         (
@@ -237,7 +257,10 @@ fn what_is_not_modelled_is_named_with_its_place() {
         (r#""t": { "exec": 5000, "period": 5000 }"#, "tasks.t.exec: rt-app does not read 'exec' any more"),
         (r#""t": { "phases": { "p": { "exec": 5000 } } }"#, "tasks.t.phases.p.exec: rt-app does not read"),
         (r#""t": { "run": 1, "util_max": 512 }"#, "tasks.t.util_max: utilisation clamps"),
-        (r#""t": { "run": 1, "dl-period": 512 }"#, "tasks.t.dl-period: deadline scheduling"),
+        (
+            r#""t": { "policy": "SCHED_DEADLINE", "dl-runtime": 500, "dl-period": 50, "run": 1 }"#,
+            "tasks.t: SCHED_DEADLINE by dl-runtime, dl-deadline and dl-period (microseconds): the runtime",
+        ),
         (
             r#""t": { "phases": { "p": { "run": 1, "dl-runtime": 512 } } }"#,
             "p.dl-runtime: slices of single phases",

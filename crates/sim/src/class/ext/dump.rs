@@ -32,6 +32,7 @@ fn state_char(state: RunState) -> char {
 
 fn class_name(class: SchedClass) -> &'static str {
     match class {
+        SchedClass::Dl => "dl_sched_class",
         SchedClass::Rt => "rt_sched_class",
         SchedClass::Fair => "fair_sched_class",
         SchedClass::Ext => "ext_sched_class",

@@ -524,8 +524,11 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.cpu_mut(cpu).cpu_released = true;
         if self.has(OpKind::CpuRelease) {
-            let rt = self.k.task(next).class == SchedClass::Rt;
-            let reason = if rt { PreemptReason::Rt } else { PreemptReason::Unknown };
+            let reason = match self.k.task(next).class {
+                SchedClass::Dl => PreemptReason::Dl,
+                SchedClass::Rt => PreemptReason::Rt,
+                SchedClass::Fair | SchedClass::Ext => PreemptReason::Unknown,
+            };
             self.call(OpKind::CpuRelease, None, Some(cpu), |ops, k| {
                 ops.cpu_release(k, cpu, reason, Some(next))
             });

@@ -171,7 +171,7 @@ impl Kernel {
         for &cpu in cpus {
             self.track_queue(cpu);
             let entry = &self.cpus[cpu.index()];
-            let real_time = entry.curr.is_some_and(|task| self.task(task).class == SchedClass::Rt);
+            let real_time = entry.curr.is_some_and(|task| self.task(task).class <= SchedClass::Rt);
             if doing != Doing::Work && real_time && entry.fair.runnable() == 1 {
                 group.misfit = group.misfit.max(entry.fair.averages.load);
             }

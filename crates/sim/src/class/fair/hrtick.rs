@@ -63,6 +63,20 @@ impl Kernel {
         }
     }
 
+    /// The same for what has so much left.
+    pub(crate) fn hrtick_note_span(&mut self, cpu: CpuId, left: DurationNs) {
+        if self.machine.kernel.hrtick {
+            self.cpus[cpu.index()].hrtick.noted = Some(left.max(SHORTEST));
+        }
+    }
+
+    /// The running task goes on for so long after a tick.
+    pub(crate) fn hrtick_again(&mut self, cpu: CpuId, left: DurationNs) {
+        if self.machine.kernel.hrtick {
+            self.hrtick_arm(cpu, left.max(SHORTEST));
+        }
+    }
+
     /// `hrtick_schedule_exit()`: `schedule()` ends.
     #[inline]
     pub(crate) fn hrtick_settle(&mut self, cpu: CpuId) {

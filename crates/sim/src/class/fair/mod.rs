@@ -1,4 +1,5 @@
-//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups and buddies.
+//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups and buddies. Rules that older versions
+//! have differently are those of [`KernelChange`].
 //!
 //! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a virtual deadline. With the load-weighted
 //! average `V` of all `v` on the run queue, an entity is eligible when `v <= V`; the eligible one with the earliest
@@ -20,10 +21,13 @@ use crate::Kernel;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
 use crate::state::rq::Served;
-use schedlab_base::{CpuId, DurationNs, KernelVersion, Policy, TaskId};
+use schedlab_base::{CpuId, DurationNs, KernelChange, Policy, TaskId};
 
 /// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
 const BASE_SLICE_NS: u64 = 700_000;
+
+/// The same before 6.15.
+const OLD_BASE_SLICE_NS: u64 = 750_000;
 
 /// Weight of nice 0.
 pub(crate) const NICE_0_LOAD: u64 = 1024;
@@ -178,12 +182,18 @@ impl Kernel {
     /// (`get_update_sysctl_factor()`): 2.8 ms from 8 CPUs on.
     pub(crate) fn base_slice(&self) -> u64 {
         let cpus = self.cpus.len().min(8) as u64;
-        BASE_SLICE_NS * (1 + u64::from(cpus.ilog2()))
+        let shorter = self.machine.kernel.version.has(KernelChange::ShorterBaseSlice);
+        let slice = if shorter { BASE_SLICE_NS } else { OLD_BASE_SLICE_NS };
+        slice * (1 + u64::from(cpus.ilog2()))
     }
 
-    /// The slice of a task, ns.
+    /// The slice of a task, ns; older kernels do not ask it.
     fn slice_of(&self, task: TaskId) -> u64 {
-        self.task(task).fair.custom_slice.map_or(self.base_slice(), |slice| slice.0)
+        let custom = self.task(task).fair.custom_slice;
+        match custom {
+            Some(slice) if self.machine.kernel.version.has(KernelChange::CustomSlices) => slice.0,
+            _ => self.base_slice(),
+        }
     }
 
     /// The shortest and the longest slice of those queued (`cfs_rq_min_slice()`, `cfs_rq_max_slice()`); that of all where none has
@@ -191,7 +201,7 @@ impl Kernel {
     fn slices(&self, cpu: CpuId) -> (u64, u64) {
         let rq = &self.cpus[cpu.index()].fair;
         let base = self.base_slice();
-        if rq.custom == 0 {
+        if rq.custom == 0 || !self.machine.kernel.version.has(KernelChange::CustomSlices) {
             return (base, base);
         }
         let all = || rq.waiting().chain(rq.curr).map(|task| self.slice_of(task));
@@ -201,9 +211,10 @@ impl Kernel {
     /// How much lag an entity takes along, ns of its own time (`entity_lag()`).
     fn lag_limit(&self, cpu: CpuId, task: TaskId) -> u64 {
         let tick = self.machine.tick_period().0;
-        match self.machine.kernel.version {
-            KernelVersion::V6_18 => (2 * self.slice_of(task)).max(tick),
-            KernelVersion::V7_3 => self.slices(cpu).1 + tick,
+        if self.machine.kernel.version.has(KernelChange::LongLag) {
+            self.slices(cpu).1 + tick
+        } else {
+            (2 * self.slice_of(task)).max(tick)
         }
     }
 
@@ -269,9 +280,10 @@ impl Kernel {
         self.fair_update_curr(cpu);
         self.track(cpu, task);
         self.fair_update_lag(cpu, task);
+        let delays = self.machine.kernel.version.has(KernelChange::DelayedDequeue);
         let (rq, entity) = self.fair_parts(cpu, task);
         assert!(entity.queued && !entity.delayed, "{task} is queued and awake");
-        if sleeps && !rq.eligible(entity.vruntime) {
+        if sleeps && delays && !rq.eligible(entity.vruntime) {
             entity.delayed = true;
             rq.delayed += 1;
             return false;
@@ -428,17 +440,19 @@ impl Kernel {
         self.hrtick_note(cpu, task);
     }
 
-    /// `set_protect_slice()`: up to the deadline; beside one with a shorter slice up to where the entity stops being eligible, before 7.3
-    /// for the shorter slice.
+    /// `set_protect_slice()`: up to the deadline; beside one with a shorter slice up to where the entity stops being eligible, before that
+    /// was known for the shorter slice.
     fn protection(&self, cpu: CpuId, task: TaskId) -> i64 {
         let entity = &self.task(task).fair;
         let shortest = self.slices(cpu).0;
-        if shortest >= self.slice_of(task) {
+        let version = self.machine.kernel.version;
+        if shortest >= self.slice_of(task) || !version.has(KernelChange::ShortProtection) {
             return entity.deadline;
         }
-        let end = match self.machine.kernel.version {
-            KernelVersion::V6_18 => entity.vruntime + scaled(shortest, entity.weight),
-            KernelVersion::V7_3 => self.cpus[cpu.index()].fair.average_without(entity) + 1,
+        let end = if version.has(KernelChange::LongLag) {
+            self.cpus[cpu.index()].fair.average_without(entity) + 1
+        } else {
+            entity.vruntime + scaled(shortest, entity.weight)
         };
         entity.deadline.min(end)
     }
@@ -477,6 +491,9 @@ impl Kernel {
         }
         if shorter && self.cpus[cpu.index()].fair.eligible(self.task(task).fair.vruntime) {
             return self.fair_preempt(cpu, curr);
+        }
+        if !self.machine.kernel.version.has(KernelChange::ShortProtection) {
+            return;
         }
         let slice = self.slices(cpu).0;
         let (rq, entity) = self.fair_parts(cpu, curr);

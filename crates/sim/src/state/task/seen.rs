@@ -200,6 +200,7 @@ fn policy_number(policy: Policy) -> u32 {
         Policy::Rr(_) => 2,
         Policy::Batch => 3,
         Policy::Idle => 5,
+        Policy::Deadline(_) => 6,
         Policy::Ext => 7,
     }
 }

@@ -1,0 +1,119 @@
+//! Which version of Linux brought a kernel function of sched_ext: on older ones it does not exist.
+//!
+//! The versions are those that the compatibility header of `tools/sched_ext` states (7.3), and for what it does not name those
+//! of the kernel's history. Functions that are not here came with sched_ext itself, or are older.
+
+use schedlab_base::KernelVersion;
+
+/// Functions by the version that brought them.
+const SINCE: &[((u32, u32), &[&str])] = &[
+    (
+        (6, 13),
+        &[
+            "scx_bpf_dsq_insert",
+            "scx_bpf_dsq_insert_vtime",
+            "scx_bpf_dsq_move",
+            "scx_bpf_dsq_move_set_slice",
+            "scx_bpf_dsq_move_set_vtime",
+            "scx_bpf_dsq_move_to_local",
+            "scx_bpf_dsq_move_vtime",
+        ],
+    ),
+    ((6, 14), &["scx_bpf_now"]),
+    (
+        (6, 15),
+        &[
+            "bpf_cpumask_populate",
+            "scx_bpf_cpu_node",
+            "scx_bpf_events",
+            "scx_bpf_get_idle_cpumask_node",
+            "scx_bpf_get_idle_smtmask_node",
+            "scx_bpf_nr_node_ids",
+            "scx_bpf_pick_any_cpu_node",
+            "scx_bpf_pick_idle_cpu_node",
+        ],
+    ),
+    ((6, 16), &["scx_bpf_select_cpu_and"]),
+    ((6, 18), &["scx_bpf_cpu_curr", "scx_bpf_locked_rq"]),
+    (
+        (6, 19),
+        &[
+            "__scx_bpf_dsq_insert_vtime",
+            "__scx_bpf_select_cpu_and",
+            "scx_bpf_dsq_insert___v2",
+            "scx_bpf_dsq_peek",
+            "scx_bpf_reenqueue_local___v2",
+            "scx_bpf_task_set_dsq_vtime",
+            "scx_bpf_task_set_slice",
+        ],
+    ),
+    ((7, 1), &["scx_bpf_dsq_move_to_local___v2", "scx_bpf_dsq_reenq", "scx_bpf_sub_dispatch"]),
+    (
+        (7, 3),
+        &[
+            "scx_bpf_cid_curr",
+            "scx_bpf_cid_override",
+            "scx_bpf_cid_to_cpu",
+            "scx_bpf_cid_topo",
+            "scx_bpf_cidperf_cap",
+            "scx_bpf_cidperf_cur",
+            "scx_bpf_cidperf_set",
+            "scx_bpf_cpu_to_cid",
+            "scx_bpf_kick_cid",
+            "scx_bpf_nr_cids",
+            "scx_bpf_nr_online_cids",
+            "scx_bpf_sub_caps",
+            "scx_bpf_sub_grant",
+            "scx_bpf_sub_kill_bstr",
+            "scx_bpf_sub_revoke",
+            "scx_bpf_task_cid",
+            "scx_bpf_this_cid",
+            "scx_bpf_tid_to_task",
+        ],
+    ),
+];
+
+/// The version that brought the function of this name; nothing if it is as old as sched_ext.
+fn since(name: &str) -> Option<KernelVersion> {
+    let found = SINCE.iter().find(|(_, names)| names.contains(&name));
+    found.map(|((major, minor), _)| KernelVersion::nearest(*major, *minor))
+}
+
+/// True if Linux `version` has the function of this name.
+pub(crate) fn exists_in(version: KernelVersion, name: &str) -> bool {
+    since(name).is_none_or(|since| since <= version)
+}
+
+/// Why an object that needs the function of this name is not for Linux `version`; nothing if it is.
+pub(crate) fn absence(version: KernelVersion, name: &str) -> Option<String> {
+    let since = since(name).filter(|since| *since > version)?;
+    Some(format!("Linux {version} has no kernel function {name}, which came with {since}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kfunc;
+
+    #[test]
+    fn functions_of_the_table_are_known() {
+        // Of these, other tables have what they answer.
+        let elsewhere = ["scx_bpf_cid_override", "scx_bpf_dsq_reenq"];
+        for name in SINCE.iter().flat_map(|(_, names)| *names).filter(|name| !elsewhere.contains(name)) {
+            assert!(kfunc::find(name, false).is_some(), "{name}");
+        }
+        assert!(SINCE.is_sorted_by_key(|(version, _)| *version));
+        assert!(SINCE.iter().all(|(_, names)| names.is_sorted()));
+    }
+
+    #[test]
+    fn older_kernels_lack_what_came_later() {
+        let old: KernelVersion = "6.12".parse().unwrap();
+        assert!(exists_in(old, "scx_bpf_dispatch") && !exists_in(old, "scx_bpf_now"));
+        assert_eq!(
+            absence(old, "scx_bpf_now").unwrap(),
+            "Linux 6.12 has no kernel function scx_bpf_now, which came with 6.14"
+        );
+        assert_eq!(absence(KernelVersion::LAST, "scx_bpf_now"), None);
+    }
+}
