@@ -1,6 +1,6 @@
 //! The kernel that is simulated, where versions and configurations of Linux differ.
 
-use crate::{DurationNs, FULL_BANDWIDTH};
+use crate::{DurationNs, FULL_BANDWIDTH, did_you_mean};
 use std::fmt;
 use std::str::FromStr;
 
@@ -154,8 +154,16 @@ impl KernelPreset {
     }
 
     /// The preset of that name.
-    pub fn named(name: &str) -> Option<KernelPreset> {
-        KernelPreset::ALL.into_iter().find(|preset| preset.name == name)
+    ///
+    /// # Errors
+    /// Words that name those that there are, and the nearest.
+    pub fn named(name: &str) -> Result<KernelPreset, VersionError> {
+        let found = KernelPreset::ALL.into_iter().find(|preset| preset.name == name);
+        found.ok_or_else(|| {
+            let names = KernelPreset::ALL.map(|preset| preset.name);
+            let near = did_you_mean(name, names);
+            VersionError(format!("no kernel '{name}'{near}; there are: {}", names.join(", ")))
+        })
     }
 }
 
@@ -339,7 +347,7 @@ mod tests {
         assert!(KernelPreset::ALL.iter().map(|preset| preset.name).is_sorted());
         for preset in KernelPreset::ALL {
             assert_eq!(preset.version.to_string().parse(), Ok(preset.version));
-            assert_eq!(KernelPreset::named(preset.name), Some(preset));
+            assert_eq!(KernelPreset::named(preset.name), Ok(preset));
             assert!(preset.preempt == Preemption::Full || preset.version.has(KernelChange::LazyPreemption));
         }
     }

@@ -1,18 +1,7 @@
-//! `--kernel` of simulated runs, and presets of machine files: distributions' kernels and versions by name.
+//! `--kernel` of simulated runs: distributions' kernels and versions by name.
 
 use crate::failure::Failure;
-use schedlab_base::{KernelPreset, KernelVersion, Machine, did_you_mean};
-
-/// The preset of that name.
-///
-/// # Errors
-/// Words that name those that there are.
-pub(crate) fn preset(name: &str) -> Result<KernelPreset, String> {
-    KernelPreset::named(name).ok_or_else(|| {
-        let names: Vec<&str> = KernelPreset::ALL.iter().map(|preset| preset.name).collect();
-        format!("no kernel '{name}'{}; there are: {}", did_you_mean(name, &names), names.join(", "))
-    })
-}
+use schedlab_base::{KernelPreset, KernelVersion, Machine};
 
 /// The machine with the kernel of `--kernel`, a preset's name or a version: what the machine file says of version, HRTICK and
 /// preemption does not count then, nor of the tick where a preset has one. Results tell it behind the machine's name.
@@ -25,7 +14,8 @@ pub(crate) fn under(mut machine: Machine, kernel: Option<&str>) -> Result<Machin
     let features = if name.starts_with(|first: char| first.is_ascii_digit()) {
         name.parse::<KernelVersion>().map_err(|why| refused(why.to_string()))?.features()
     } else {
-        let preset = preset(name).map_err(|why| refused(format!("{why}; or a version, {}", range())))?;
+        let preset =
+            KernelPreset::named(name).map_err(|why| refused(format!("{why}; or a version, {}", range())))?;
         machine.hz = preset.hz;
         preset.features()
     };

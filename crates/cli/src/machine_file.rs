@@ -4,7 +4,6 @@
 
 use crate::failure::Failure;
 use crate::input;
-use crate::kernels;
 use schedlab_base::{
     Background, Costs, Cpu, DurationNs, KernelFeatures, KernelPreset, KernelVersion, Machine, Mistake,
     Preemption, Start, TickPhase,
@@ -123,7 +122,7 @@ struct Preset(KernelPreset);
 impl<'de> Deserialize<'de> for Preset {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Preset, D::Error> {
         let name = String::deserialize(deserializer)?;
-        kernels::preset(&name).map(Preset).map_err(serde::de::Error::custom)
+        KernelPreset::named(&name).map(Preset).map_err(serde::de::Error::custom)
     }
 }
 

@@ -244,7 +244,7 @@ const PICK: &[&str] = &["--run-prog-at", "500ms:select_cpu_from_user:e9030000000
 pub(crate) const CASES: &[Case] = &[
     Case {
         flags: PICK,
-        about: "the same, and a program picks an idle CPU at 500 ms",
+        about: "workers and hogs for 1 s; a program picks an idle CPU at 500 ms",
         ..stays("allowed_cpus")
     },
     stays("create_dsq"),
@@ -291,7 +291,7 @@ pub(crate) const CASES: &[Case] = &[
     fails("enq_last_no_enq_fails", "SCX_OPS_ENQ_LAST requires ops.enqueue()"),
     Case {
         flags: PICK,
-        about: "the same, and a program picks an idle CPU at 500 ms",
+        about: "workers and hogs for 1 s; a program picks an idle CPU at 500 ms",
         ..stays("enq_select_cpu")
     },
     exits("exit: select_cpu", &["--set", "exit_point=0"], "0"),
@@ -359,7 +359,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         flags: &["--set", "ops.flags=64"],
-        about: "the same with SCX_OPS_BUILTIN_IDLE_PER_NODE",
+        about: "workers and hogs for 1 s, with SCX_OPS_BUILTIN_IDLE_PER_NODE",
         ..stays("numa")
     },
     Case {
@@ -407,10 +407,6 @@ pub(crate) const CASES: &[Case] = &[
 
 /// What cannot be expressed, and why.
 pub(crate) const UNEXPRESSED: &[(&str, &str)] = &[
-    (
-        "cyclic_kick_wait",
-        "where the kernel's types are older than 7.3's last: its object is refused by the compiler (see above if it ran)",
-    ),
     (
         "maybe_null (failing objects)",
         "the kernel's verifier refuses them at load; here a NULL task is an error when it is read",

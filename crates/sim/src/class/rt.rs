@@ -24,8 +24,8 @@ impl Kernel {
     pub(crate) fn rt_enqueue(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         self.rt_insert(cpu, task, head);
         self.rt_count(cpu, true);
-        if self.rt_runtime.is_some() && !self.rt_timer {
-            self.rt_timer = true;
+        if self.rt_throttling.runtime.is_some() && !self.rt_throttling.ticks {
+            self.rt_throttling.ticks = true;
             self.queue.push(self.ctx.now + PERIOD, Event::RtPeriod { cpu: self.ctx.cpu });
         }
     }
@@ -70,7 +70,7 @@ impl Kernel {
     /// `update_curr_rt()` of the running task: those of its CPU are throttled when they have had their part of the period.
     pub(crate) fn rt_update_curr(&mut self, cpu: CpuId, task: TaskId) {
         let delta = self.charge_runtime(task);
-        let Some(runtime) = self.rt_runtime else { return };
+        let Some(runtime) = self.rt_throttling.runtime else { return };
         let budget = &mut self.cpus[cpu.index()].rt_budget;
         budget.used += DurationNs(delta);
         if budget.used > runtime && !budget.throttled {
@@ -166,15 +166,15 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(crate) fn rt_period(&mut self, cpu: CpuId, time: TimeNs) {
         let at = self.k.or_online(cpu);
-        let Some(runtime) = self.k.rt_runtime else { return };
+        let Some(runtime) = self.k.rt_throttling.runtime else { return };
         if self.postponed(at, time, Event::RtPeriod { cpu }) {
             return;
         }
         self.interrupt(at, time, |sim| {
             sim.k.charge(sim.k.machine.costs.interrupt);
             sim.run_sleepers(at, None);
-            sim.k.rt_timer = sim.k.rt_next_period(runtime);
-            if sim.k.rt_timer {
+            sim.k.rt_throttling.ticks = sim.k.rt_next_period(runtime);
+            if sim.k.rt_throttling.ticks {
                 sim.k.queue.push(time + PERIOD, Event::RtPeriod { cpu: at });
             }
         });

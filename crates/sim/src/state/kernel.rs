@@ -11,6 +11,7 @@ use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
+use crate::state::rq::RtThrottling;
 use crate::state::scx::ScxState;
 use crate::state::starvation::IdleBeside;
 use crate::state::task::{FIRST_PID, Task, View};
@@ -221,10 +222,7 @@ pub struct Kernel {
     /// From when on waits are worth a warning.
     pub(crate) bounds: Bounds,
     pub(crate) idle_beside: IdleBeside,
-    /// What real-time tasks may have of a second, where the kernel throttles them.
-    pub(crate) rt_runtime: Option<DurationNs>,
-    /// The timer of that goes.
-    pub(crate) rt_timer: bool,
+    pub(crate) rt_throttling: RtThrottling,
     pub(crate) dl_admitted: Admitted,
     /// Why the run cannot go on, if it cannot.
     pub(crate) refusal: Option<String>,
@@ -323,8 +321,7 @@ impl Kernel {
             descriptors: Descriptors::default(),
             bounds: Bounds { watchdog: WATCHDOG },
             idle_beside: IdleBeside::default(),
-            rt_runtime: machine.kernel.version.rt_runtime(),
-            rt_timer: false,
+            rt_throttling: RtThrottling::new(machine.kernel.version),
             dl_admitted: Admitted::default(),
             refusal: None,
             machine,

@@ -6,7 +6,7 @@ use crate::event::OfCpu;
 use crate::flags::SCX_SLICE_INF;
 use crate::state::ops::{TracePoint, TracePointKind};
 use crate::state::task::SchedClass;
-use schedlab_base::{CpuId, DurationNs, Preemption, TaskId};
+use schedlab_base::{CpuId, DurationNs, KernelVersion, Preemption, TaskId};
 use schedlab_trace::EventKind;
 
 /// Whose deadline server it is.
@@ -25,6 +25,22 @@ pub(crate) struct RtBudget {
     pub(crate) used: DurationNs,
     /// They wait for the next period (`rt_throttled`).
     pub(crate) throttled: bool,
+}
+
+/// Throttling of real-time tasks, on kernels that do it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RtThrottling {
+    /// What they may have of a second.
+    pub(crate) runtime: Option<DurationNs>,
+    /// The timer of the seconds goes.
+    pub(crate) ticks: bool,
+}
+
+impl RtThrottling {
+    /// As a version of the kernel has it.
+    pub(crate) fn new(version: KernelVersion) -> RtThrottling {
+        RtThrottling { runtime: version.rt_runtime(), ticks: false }
+    }
 }
 
 impl Kernel {

@@ -73,7 +73,7 @@ impl Kernel {
                 && self.get_task(task).is_some_and(|task| {
                     // Deadline tasks may be throttled meanwhile, and real-time ones of older kernels.
                     let throttled = task.class == SchedClass::Dl
-                        || task.class == SchedClass::Rt && self.rt_runtime.is_some();
+                        || task.class == SchedClass::Rt && self.rt_throttling.runtime.is_some();
                     task.allows(cpu) && task.migration_disabled == 0 && !throttled
                 })
         };
