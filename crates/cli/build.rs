@@ -33,8 +33,10 @@ fn main() {
         writeln!(
             code,
             "    Shipped {{ name: {name:?}, about: {:?}, object: include_bytes!({object:?}), \
-             swap: include_bytes!({swap:?}) }},",
-            about(&source, name)
+             swap: include_bytes!({swap:?}), hashes: [{:?}, {:?}] }},",
+            about(&source, name),
+            hash_of(&object),
+            hash_of(&swap),
         )
         .expect("a string takes all");
     }
@@ -103,6 +105,12 @@ fn build(root: &Path) -> String {
         }
     }
     hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The SHA-256 of a file that was made.
+fn hash_of(path: &Path) -> String {
+    let content = fs::read(path).unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The files below a path, or the path itself; those that editors leave behind are no sources.

@@ -95,6 +95,7 @@ impl Key {
         let Scheduler {
             name,
             given: _,
+            read: _,
             choice,
             object,
             loader,

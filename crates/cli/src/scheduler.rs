@@ -18,6 +18,7 @@ use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, TimedProgram, left_out
 use schedlab_trace::{Counter, SchedulerTable};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// The name of the kernel's own fair class.
 pub(crate) const FAIR: &str = "eevdf";
@@ -36,6 +37,8 @@ pub(crate) struct Scheduler {
     pub(crate) choice: Option<String>,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
+    /// The same read, once somebody asked for it.
+    pub(crate) read: OnceLock<Arc<Object>>,
     /// The command that loads it, with which it takes part.
     pub(crate) loader: Option<Command>,
     /// How many of the settings stand in its entry of `-s`: `--set` does not change those.
@@ -65,6 +68,7 @@ impl Scheduler {
             given: name.to_string(),
             choice: None,
             object,
+            read: OnceLock::new(),
             loader: None,
             own: 0,
             settings: Vec::new(),
@@ -136,7 +140,7 @@ impl Scheduler {
                 let text = format!("'{label}' is another scheduler's name; choose another label");
                 return Err(named(Failure::usage(text)));
             }
-            scheduler.name = label;
+            scheduler.rename(label);
         }
         Ok(scheduler)
     }
@@ -177,9 +181,14 @@ impl Scheduler {
             let name = |number: u32| format!("{}#{number}", schedulers[at].given);
             let is_free = |name: &String| schedulers.iter().all(|other| other.name != *name);
             let free = (2..).map(name).find(is_free);
-            schedulers[at].name = free.expect("a list is shorter than the numbers");
+            schedulers[at].rename(free.expect("a list is shorter than the numbers"));
         }
         Ok(())
+    }
+
+    /// Results call it `name` from now on, and so do messages about its object.
+    fn rename(&mut self, name: String) {
+        (self.name, self.read) = (name, OnceLock::new());
     }
 
     /// Finds the schedulers of the entries of `-s` and gives them the values of `--set`. A value is `VARIABLE=VALUE` for all
@@ -275,11 +284,14 @@ impl Scheduler {
     }
 
     /// Its object, read, with the scheduler that is meant; nothing for the fair class.
-    pub(crate) fn parsed(&self) -> Option<Result<Object, LoadError>> {
+    pub(crate) fn parsed(&self) -> Option<Result<Arc<Object>, LoadError>> {
         let parse = |bytes: &[u8]| {
+            if let Some(read) = self.read.get() {
+                return Ok(read.clone());
+            }
             let mut object = Object::parse(&self.name, bytes)?;
             object.choose(self.choice.as_deref()).map_err(|error| error.in_file(&self.name))?;
-            Ok(object)
+            Ok(self.read.get_or_init(|| Arc::new(object)).clone())
         };
         self.object.as_deref().map(parse)
     }
@@ -289,15 +301,14 @@ impl Scheduler {
     /// Counters with the meanings that the object gives them. Of a shipped scheduler only those that it calls counters.
     pub(crate) fn counters(&self, values: impl Iterator<Item = (String, u64)>) -> Vec<Counter> {
         let object = self.parsed().and_then(Result::ok);
-        let known = object.as_ref().map(Object::counters).unwrap_or_default();
+        let known = object.as_ref().map(|object| object.counters()).unwrap_or_default();
+        let state = object.as_ref().filter(|_| self.is_shipped_object()).map(|object| object.integers());
+        let state = state.unwrap_or_default();
         let meaning = |name: &str| {
             let found = known.iter().find(|counter| counter.variable.name == name);
             found.map_or_else(String::new, |counter| counter.meaning.to_string())
         };
-        let is_state = |name: &str| {
-            let integers = object.as_ref().filter(|_| self.is_shipped_object()).map(Object::integers);
-            integers.is_some_and(|integers| integers.iter().any(|(variable, _)| variable.name == name))
-        };
+        let is_state = |name: &str| state.iter().any(|(variable, _)| variable.name == name);
         let shown = values.filter(|(name, _)| !is_state(name));
         shown.map(|(name, value)| Counter { meaning: meaning(&name), name, value }).collect()
     }

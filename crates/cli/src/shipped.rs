@@ -17,6 +17,15 @@ pub(crate) struct Shipped {
     pub(crate) object: &'static [u8],
     /// The same policy with the layer SWAP.
     pub(crate) swap: &'static [u8],
+    /// SHA-256 of the two.
+    hashes: [&'static str; 2],
+}
+
+/// The SHA-256 of an object that the command carries, known since it was built; nothing for bytes from elsewhere.
+pub(crate) fn hash_of(object: &[u8]) -> Option<&'static str> {
+    let objects = |one: &'static Shipped| [one.object, one.swap].into_iter().zip(one.hashes);
+    let mut all = SCHEDULERS.iter().flat_map(objects);
+    all.find(|(own, _)| std::ptr::eq(*own, object)).map(|(_, hash)| hash)
 }
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
@@ -51,6 +60,18 @@ pub(crate) fn machine(name: &str) -> Result<MachineFile, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest, Sha256};
+
+    #[test]
+    fn known_hashes_are_those_of_the_objects() {
+        for one in SCHEDULERS {
+            for object in [one.object, one.swap] {
+                let hash: String = Sha256::digest(object).iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(hash_of(object), Some(hash.as_str()), "{}", one.name);
+                assert_eq!(hash_of(&object.to_vec()), None, "only what the command carries is known");
+            }
+        }
+    }
 
     #[test]
     fn shipped_machines_are_readable() {

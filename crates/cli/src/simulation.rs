@@ -148,9 +148,13 @@ impl Simulation {
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
                 .map(|(scheduler, _)| Class::Ext(scheduler));
         }
-        BpfScheduler::load(&self.scheduler.name, object, &options, &self.machine)
-            .map(Class::Ext)
-            .map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
+        let name = &self.scheduler.name;
+        let loaded = match self.scheduler.parsed() {
+            // With the scheduler that was chosen, which alone is left.
+            Some(Ok(object)) => BpfScheduler::of((*object).clone(), name, &options, &self.machine),
+            _ => BpfScheduler::load(name, object, &options, &self.machine),
+        };
+        loaded.map(Class::Ext).map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
     }
 
     /// Runs it with its extras.

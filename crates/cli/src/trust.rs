@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
+use crate::shipped;
 use schedlab_base::Machine;
 use schedlab_report::{Document, GoalVerdict, JudgedGoal};
 use schedlab_scx::LeftToLoader;
@@ -36,6 +37,11 @@ fn of_content(value: &impl Debug) -> String {
     hex(hasher.0)
 }
 
+/// The hash of an object file.
+fn of_object(bytes: &[u8]) -> String {
+    shipped::hash_of(bytes).map_or_else(|| hex(Sha256::new_with_prefix(bytes)), str::to_string)
+}
+
 /// What a run is made of. `workload` is nothing for a command, `machine` for a real one.
 pub(crate) fn provenance(
     scheduler: &Scheduler,
@@ -45,7 +51,7 @@ pub(crate) fn provenance(
     // Goals judge a run and are no part of what was run.
     let workload = workload.map(|workload| Scenario { goals: Vec::new(), ..workload.clone() });
     Provenance {
-        object: scheduler.object.as_ref().map(|bytes| hex(Sha256::new_with_prefix(bytes))),
+        object: scheduler.object.as_deref().map(of_object),
         workload: workload.as_ref().map(of_content),
         machine: machine.map(of_content),
         build: Some(build_id()),

@@ -14,15 +14,13 @@ pub(crate) fn line(run: &RunRecord) -> Option<String> {
     }
     match run.machine.split_once('@') {
         Some((_, kernel)) => Some(format!("real kernel: not validated under the rules of {kernel}\n")),
-        None => Some(words(&measured(), &scheduler_label(run), run.cpus)),
+        None => Some(words(&scheduler_label(run), run.cpus)),
     }
 }
 
-fn measured() -> Fidelity {
-    Fidelity::from_json(MEASURED).expect("the kept measurement is what `schedlab fidelity` wrote")
-}
-
-fn words(fidelity: &Fidelity, scheduler: &str, cpus: usize) -> String {
+fn words(scheduler: &str, cpus: usize) -> String {
+    let told = Fidelity::told_of(MEASURED, scheduler);
+    let fidelity = told.expect("the kept measurement is what `schedlab fidelity` wrote");
     match fidelity.within(scheduler, cpus) {
         Some((measured, within)) => {
             let unit = if measured == 1 { "CPU" } else { "CPUs" };
@@ -38,15 +36,35 @@ fn words(fidelity: &Fidelity, scheduler: &str, cpus: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    fn measured() -> Fidelity {
+        Fidelity::from_json(MEASURED).unwrap()
+    }
+
+    #[test]
+    fn the_part_of_a_scheduler_says_what_the_whole_says() {
+        let whole = measured();
+        assert_eq!(whole.to_json(), MEASURED);
+        let schedulers: BTreeSet<&String> = whole.cells.iter().map(|cell| &cell.scheduler).collect();
+        for scheduler in schedulers {
+            let part = Fidelity::told_of(MEASURED, scheduler).unwrap();
+            for cpus in [1, 2, 8] {
+                assert!(part.within(scheduler, cpus).is_some(), "{scheduler}");
+                assert_eq!(part.within(scheduler, cpus), whole.within(scheduler, cpus));
+            }
+        }
+        assert!(Fidelity::told_of(MEASURED, "\"").unwrap().cells.is_empty());
+    }
 
     #[test]
     fn what_is_measured_is_told_and_what_is_not() {
-        let told = words(&measured(), "eevdf", 1);
+        let told = words("eevdf", 1);
         assert!(
             told.contains("real kernel (linux-7.3") && told.contains("context switches within"),
             "{told}"
         );
-        let other = words(&measured(), "./mine.bpf.o", 1);
+        let other = words("./mine.bpf.o", 1);
         assert!(other.contains("not validated under this scheduler"), "{other}");
     }
 

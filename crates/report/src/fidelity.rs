@@ -90,6 +90,10 @@ const TOLD: [(&str, &str); 4] = [
     ("wakeup_latency_ns_p50", "wakeup latency p50"),
 ];
 
+/// What stands before and behind the cells of the data as text.
+const CELLS: &str = "  \"cells\": [\n";
+const END: &str = "\n  ]\n}\n";
+
 impl FidelityCell {
     /// The largest error that counts as agreement here; the spread of the real runs is not told from one.
     pub fn bound(&self) -> f64 {
@@ -330,7 +334,7 @@ impl Fidelity {
             text.push_str(&format!("  \"{key}\": {value},\n"));
         }
         let cells: Vec<String> = self.cells.iter().map(|cell| format!("    {}", json(cell))).collect();
-        text.push_str(&format!("  \"cells\": [\n{}\n  ]\n}}\n", cells.join(",\n")));
+        text.push_str(&format!("{CELLS}{}{END}", cells.join(",\n")));
         text
     }
 
@@ -340,6 +344,22 @@ impl Fidelity {
     /// The place and what is wrong there.
     pub fn from_json(text: &str) -> Result<Fidelity, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The part of such a text, one cell a line, that [`Fidelity::within`] looks at for one scheduler: reading the
+    /// whole would take longer than a short run.
+    ///
+    /// # Errors
+    /// As [`Fidelity::from_json`].
+    pub fn told_of(text: &str, scheduler: &str) -> Result<Fidelity, String> {
+        let begin = format!("    {{\"scheduler\":{},", json(&scheduler));
+        let figures = TOLD.map(|(figure, _)| format!("\"figure\":\"{figure}\","));
+        let wanted = |line: &&str| {
+            line.starts_with(&begin) && figures.iter().any(|figure| line.contains(figure.as_str()))
+        };
+        let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
+        let cells: Vec<&str> = cells.lines().filter(wanted).map(|line| line.trim_end_matches(',')).collect();
+        Fidelity::from_json(&format!("{head}{CELLS}{}{END}", cells.join(",\n")))
     }
 
     /// How many cells agree, by the arms agree, figure, and how many there are.

@@ -155,7 +155,19 @@ impl BpfScheduler {
         options: &LoadOptions,
         machine: &Machine,
     ) -> Result<BpfScheduler, LoadError> {
-        let mut object = Object::parse(name, bytes)?;
+        BpfScheduler::of(Object::parse(name, bytes)?, name, options, machine)
+    }
+
+    /// The same with an object that has been read.
+    ///
+    /// # Errors
+    /// As [`BpfScheduler::load`].
+    pub fn of(
+        mut object: Object,
+        name: &str,
+        options: &LoadOptions,
+        machine: &Machine,
+    ) -> Result<BpfScheduler, LoadError> {
         load(&mut object, options, machine).map_err(|error| error.in_file(name))
     }
 }
