@@ -332,9 +332,10 @@ impl<'a> Vm<'a> {
         Vm { left: budget, at: 0, locks: 0, span, mem, code, native, frames, budget, probe_faults: 0 }
     }
 
-    /// What the run comes to; `frames_used` were in use before it.
+    /// What the run comes to; `frames_used` were in use before it. By reference: compiled code has its address, so that to
+    /// take it by value would copy all of it.
     #[inline(always)]
-    fn done(self, result: Result<u64, Fault>, frames_used: u32) -> Result<Done, Fault> {
+    fn done(&mut self, result: Result<u64, Fault>, frames_used: u32) -> Result<Done, Fault> {
         self.mem.frames_used = frames_used;
         match result {
             Ok(r0) => Ok(Done { r0, insns: self.insns(), probe_faults: self.probe_faults }),

@@ -1,9 +1,9 @@
 //! From operations to machine code, one after the other.
 //!
 //! BPF's registers live in machine registers, r12 points at the run ([`Vm`]), r9 at the guest's memory, before which its pages'
-//! permissions lie, r10 and r11 are scratch. Instructions are counted by block: a block takes its number off `left` when it
-//! is entered, and where that is not enough the rest of the function is interpreted, which ends exactly at the limit; a
-//! jump out of its middle gives back what it leaves out. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
+//! permissions lie, r10 and r11 are scratch. Instructions are counted by region ([`Counts`]): one takes its longest way off `left`
+//! when it begins, and where that is not enough the rest of the function is interpreted, which ends exactly at the limit; a
+//! step to a shorter way gives back what it leaves out. What is rare or concerns the host leaves the code through a few stubs. Calls of the host find r1 to r5 where
 //! they are; they are kept over it only where something reads them later ([`Live`]).
 
 mod access;
@@ -11,8 +11,9 @@ mod arithmetic;
 mod jumps;
 
 use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
+use super::count::{Counts, goes_on};
 use super::live::{ARGUMENTS, Live, Set};
-use super::plan::Plan;
+use super::plan::{Group, Plan};
 use super::stubs::{CallStub, Stubs, behind, run, span, stubs};
 use super::{
     CPU_NUMBER, FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement, lines,
@@ -50,8 +51,8 @@ pub(super) struct Emitted {
     pub(super) bytes: Vec<u8>,
     /// Offsets of the ways in for the host, by number of the function.
     pub(super) entries: Vec<u32>,
-    /// For each operation, how many follow it in its block.
-    pub(super) after: Vec<u32>,
+    /// For each operation, how far the count is ahead while it runs.
+    pub(super) ahead: Vec<u32>,
 }
 
 /// Code that stands behind a function's straight path.
@@ -60,11 +61,13 @@ pub(super) enum Rare {
     Step { from: Label, pc: usize, back: Label },
     /// The copy of a stretch from its first lead on, in which all accesses are checked alone.
     Copy { first: usize, end: usize },
-    /// A jump out of a block, whose other operations have been counted.
+    /// A jump to a shorter way than has been counted.
     Leave { from: Label, count: i32, to: Label },
+    /// The bytes of a group may lie in two pages.
+    Straddle { from: Label, base: Reg, group: Group, copy: Label, back: Label },
     /// A look-up that finds nothing.
     Null { from: Label, back: Label },
-    /// A block for which too few instructions are left, or one call that the host has to refuse.
+    /// A region for which too few instructions are left, what relies on checks that were not made, or a call that is refused.
     Spent { from: Label, pc: usize, count: i32 },
     /// An access whose line the running CPU lacks, or must take from others.
     Line { from: Label, pc: usize, write: bool, back: Label },
@@ -76,8 +79,7 @@ pub(super) struct Emitter<'a> {
     arrays: Option<&'a Arrays>,
     /// By operation.
     labels: Vec<Label>,
-    after: Vec<u32>,
-    leaders: Vec<bool>,
+    counts: Counts,
     /// By operation: whether a stretch of code begins there that is entered nowhere else.
     heads: Vec<bool>,
     pub(super) plan: Plan,
@@ -104,16 +106,17 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let stubs = stubs(&mut asm, code.line_shift != NO_LINES);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let heads = heads(code);
-    let leaders = leaders(code, &heads);
+    let plan = Plan::new(code, &heads);
+    let arrays = code.arrays.as_ref();
+    let counts = Counts::new(code, |pc| answer(ops, arrays, &plan, pc).is_some())?;
     let mut emitter = Emitter {
         asm,
         ops,
-        arrays: code.arrays.as_ref(),
+        arrays,
         labels,
-        after: after(&leaders)?,
-        plan: Plan::new(code, &heads),
+        counts,
+        plan,
         line_shift: code.line_shift,
-        leaders,
         heads,
         copies: BTreeMap::new(),
         copying: false,
@@ -130,10 +133,9 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
             if emitter.heads[pc] {
                 emitter.constants = [None; REGS.len()];
             }
-            if emitter.leaders[pc] {
-                emitter.enter_block(pc);
-            }
+            emitter.begin_region(pc);
             emitter.operation(pc);
+            emitter.go_on(pc);
             emitter.note_constant(pc);
             if emitter.asm.is_spoiled() {
                 return Err(TooLong);
@@ -142,20 +144,39 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         emitter.finish_rare()?;
     }
     let entries = entries.into_iter().map(|entry| emitter.asm.offset(entry)).collect();
-    Ok(Emitted { bytes: emitter.asm.finish()?, entries, after: emitter.after })
+    let ahead = (0..ops.len()).map(|pc| emitter.counts.ahead(pc)).collect();
+    Ok(Emitted { bytes: emitter.asm.finish()?, entries, ahead })
 }
 
-/// The operations that begin a block, which is counted at once: the heads of stretches, what follows a helper, which finds an
-/// exact count, and what follows a loop, so that its passes do not count it and give it back.
-fn leaders(code: &Code, heads: &[bool]) -> Vec<bool> {
-    let mut leaders = heads.to_vec();
-    for (pc, op) in code.ops.iter().enumerate() {
-        let goes_back = op.target().is_some_and(|target| target <= pc);
-        if let Some(next) = leaders.get_mut(pc + 1) {
-            *next |= goes_back || op.code == OpCode::CallHelper;
-        }
+/// How code answers a helper without the host.
+#[derive(Clone, Copy)]
+enum Answer {
+    CpuNumber,
+    Element(Element),
+}
+
+/// The element of an array whose index lies at a distance from the frame pointer; all numbers fit their fields.
+#[derive(Clone, Copy)]
+struct Element {
+    key: i32,
+    base: u64,
+    entries: i32,
+    stride: i32,
+    cpu_stride: i32,
+}
+
+/// How the code answers the helper that operation `pc` calls; nothing where the host does.
+fn answer(ops: &[Op], arrays: Option<&Arrays>, plan: &Plan, pc: usize) -> Option<Answer> {
+    let arrays = arrays?;
+    if ops[pc].imm == i64::from(CPU_NUMBER) {
+        return Some(Answer::CpuNumber);
     }
-    leaders
+    let lookup = plan.lookup(pc)?;
+    let &ArrayPlace { base, stride, entries, cpu_stride } = arrays.get(&lookup.map)?;
+    let field = |number: u64| i32::try_from(number).ok();
+    let (entries, stride) = (field(u64::from(entries))?, field(stride)?);
+    let cpu_stride = field(cpu_stride)?;
+    Some(Answer::Element(Element { key: lookup.key, base, entries, stride, cpu_stride }))
 }
 
 /// The operations at which stretches begin that are entered nowhere else: entries, targets of jumps, and what follows an
@@ -177,17 +198,6 @@ fn heads(code: &Code) -> Vec<bool> {
     }
     heads.pop();
     heads
-}
-
-/// For each operation, how many follow it in its block.
-fn after(leaders: &[bool]) -> Result<Vec<u32>, TooLong> {
-    let mut after = vec![0u32; leaders.len()];
-    for pc in (1..leaders.len()).rev() {
-        if !leaders[pc] {
-            after[pc - 1] = after[pc].checked_add(1).ok_or(TooLong)?;
-        }
-    }
-    Ok(after)
 }
 
 fn x(register: Reg) -> X {
@@ -245,12 +255,24 @@ impl Emitter<'_> {
         here
     }
 
-    fn enter_block(&mut self, pc: usize) {
-        let count: i32 = self.asm.narrow(i64::from(self.after[pc]) + 1);
+    /// Counts the region that begins at operation `pc`, if one does.
+    fn begin_region(&mut self, pc: usize) {
+        let Some(taken) = self.counts.taken(pc) else { return };
+        let count: i32 = self.asm.narrow(taken);
         let from = self.asm.label();
         self.asm.alu_imm(Width::W64, Alu::Sub, run(offset_of!(Vm<'static>, left)), count);
         self.asm.jump_if(If::Below, from);
         self.rare.push(Rare::Spent { from, pc, count });
+    }
+
+    /// Gives back what the way from operation `pc` to the next one leaves out.
+    fn go_on(&mut self, pc: usize) {
+        if goes_on(&self.ops[pc]) {
+            let count: i32 = self.asm.narrow(self.counts.given_back(pc, pc + 1));
+            if count > 0 {
+                self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
+            }
+        }
     }
 
     /// Keeps `constants` true over operation `pc`.
@@ -304,6 +326,11 @@ impl Emitter<'_> {
                 self.asm.mov_imm(x(Reg::R0), 0);
                 self.asm.jump(back);
             }
+            Rare::Straddle { from, base, group, copy, back } => {
+                self.asm.bind(from);
+                self.check_two_pages(base, group, copy);
+                self.asm.jump(back);
+            }
             Rare::Spent { from, pc, count } => {
                 self.asm.bind(from);
                 self.interpret_from(pc, count);
@@ -312,7 +339,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives the block's last `count` instructions back and leaves the rest of the function to the interpreter.
+    /// Gives `count` instructions back and leaves the rest of the function to the interpreter.
     fn interpret_from(&mut self, pc: usize, count: i32) {
         self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
         self.name_operation(pc);
@@ -395,15 +422,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Answers a helper without the host, where what it needs is known.
+    /// Answers a helper without the host, where that can be.
     fn answer_in_line(&mut self, pc: usize) -> Option<()> {
-        let arrays = self.arrays?;
-        if self.ops[pc].imm == i64::from(CPU_NUMBER) {
-            self.unless_locked(pc);
-            self.asm.load(4, false, x(Reg::R0), span(offset_of!(Span, cpu)));
-        } else {
-            let lookup = self.plan.lookup(pc)?;
-            self.look_up(pc, arrays.get(&lookup.map)?, lookup.key)?;
+        let answer = answer(self.ops, self.arrays, &self.plan, pc)?;
+        self.unless_locked(pc);
+        match answer {
+            Answer::CpuNumber => self.asm.load(4, false, x(Reg::R0), span(offset_of!(Span, cpu))),
+            Answer::Element(element) => self.look_up(element),
         }
         self.asm.alu_imm(Width::W64, Alu::Add, span(offset_of!(Span, answered)), 1);
         Some(())
@@ -411,19 +436,15 @@ impl Emitter<'_> {
 
     /// While the program holds a lock it may not call the helper: the host says so.
     fn unless_locked(&mut self, pc: usize) {
-        let from = self.asm.label();
+        let (from, count) = (self.asm.label(), self.asm.narrow(i64::from(self.counts.ahead(pc)) + 1));
         self.asm.alu_imm(Width::W32, Alu::Cmp, run(offset_of!(Vm<'static>, locks)), 0);
         self.asm.jump_if(If::NotEqual, from);
-        self.rare.push(Rare::Spent { from, pc, count: 1 });
+        self.rare.push(Rare::Spent { from, pc, count });
     }
 
-    /// Sets r0 to the address of the element whose index lies at this distance from the frame pointer, or to NULL. Nothing is
-    /// done where a number does not fit its field.
-    fn look_up(&mut self, pc: usize, array: &ArrayPlace, key: i32) -> Option<()> {
-        let field = |number: u64| i32::try_from(number).ok();
-        let (entries, stride) = (field(u64::from(array.entries))?, field(array.stride)?);
-        let cpu_stride = field(array.cpu_stride)?;
-        self.unless_locked(pc);
+    /// Sets r0 to the address of an element, or to NULL.
+    fn look_up(&mut self, element: Element) {
+        let Element { key, base, entries, stride, cpu_stride } = element;
         let (r0, asm) = (x(Reg::R0), &mut self.asm);
         let (from, back) = (asm.label(), asm.label());
         asm.load(4, false, r0, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: key });
@@ -435,11 +456,10 @@ impl Emitter<'_> {
             asm.mul_imm(Width::W64, TEMP, cpu_stride);
             asm.alu(Width::W64, Alu::Add, r0, TEMP);
         }
-        asm.mov_imm(TEMP, array.base);
+        asm.mov_imm(TEMP, base);
         asm.alu(Width::W64, Alu::Add, r0, TEMP);
         asm.bind(back);
         self.rare.push(Rare::Null { from, back });
-        Some(())
     }
 
     /// Calls the host for the function with the operation's number.

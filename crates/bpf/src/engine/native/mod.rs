@@ -6,7 +6,9 @@
 //! Whatever is unusual is done by the interpreter, on the same registers and frames.
 
 mod asm;
+mod count;
 mod emit;
+mod known;
 mod lines;
 mod live;
 mod plan;
@@ -81,8 +83,8 @@ pub(crate) struct Native {
     text: Text,
     /// Offsets of the ways into the functions, by number.
     entries: Vec<u32>,
-    /// For each operation, how many follow it in its block: they are counted already when it runs.
-    after: Vec<u32>,
+    /// For each operation, how many more than are executed are counted already when it runs.
+    ahead: Vec<u32>,
     /// As [`Code`] had it when this was made.
     line_shift: u8,
 }
@@ -151,16 +153,16 @@ pub(super) struct Span {
     frames_end: *mut Frame,
     /// r10 of the function to run.
     frame_pointer: u64,
-    /// The stack pointer to which a stopped run returns.
-    stack: u64,
+    /// The stack pointer to which a stopped run returns: compiled code sets it before it needs it.
+    stack: MaybeUninit<u64>,
     outs: *const CallOuts,
     /// The `Host` of the run; its type is that of the functions in `outs`.
     host: *mut (),
     /// Room for the registers, while the host has control: those that were saved on the way to it.
     regs: *mut u64,
     stopped: Option<Stopped>,
-    /// Who has which line, for code that asks.
-    lines: View,
+    /// Who has which line: code that asks takes it over from the memory when it begins.
+    lines: MaybeUninit<View>,
 }
 
 impl Span {
@@ -183,7 +185,7 @@ impl Span {
             frame: frames.start.wrapping_add(used as usize + 1),
             frames_end: frames.end,
             frame_pointer: Memory::frame_pointer(used),
-            stack: 0,
+            stack: MaybeUninit::uninit(),
             outs: const {
                 &CallOuts {
                     step: step::<H>,
@@ -204,7 +206,7 @@ impl Span {
             host: (host as *mut H).cast(),
             regs: regs.as_mut_ptr().cast(),
             stopped: None,
-            lines: View { words: 0, others: 0, own: 0 },
+            lines: MaybeUninit::uninit(),
         }
     }
 }
@@ -222,12 +224,12 @@ impl Default for Span {
             frame,
             frames_end: frame,
             frame_pointer: 0,
-            stack: 0,
+            stack: MaybeUninit::uninit(),
             outs: ptr::null(),
             host,
             regs,
             stopped: None,
-            lines: View { words: 0, others: 0, own: 0 },
+            lines: MaybeUninit::uninit(),
         }
     }
 }
@@ -252,7 +254,7 @@ impl Native {
         let emitted = emit::compile(code, most).map_err(|TooLong| NotCompiled::TooLong)?;
         let text = Text::new(&emitted.bytes).map_err(|error| NotCompiled::Forbidden(error.to_string()))?;
         let line_shift = code.line_shift;
-        Ok(Native { text, entries: emitted.entries, after: emitted.after, line_shift })
+        Ok(Native { text, entries: emitted.entries, ahead: emitted.ahead, line_shift })
     }
 
     /// Whether it follows lines as this memory does.
@@ -381,7 +383,7 @@ fn stop(vm: &mut Vm<'_>, why: Stopped) -> Answer {
     Answer { r0: 0, status: u64::from(STOPPED) }
 }
 
-/// Calls a helper for operation `at`, the last of its block.
+/// Calls a helper for operation `at`, the last of its region.
 ///
 /// # Safety
 /// As for [`call_out`].
@@ -390,7 +392,7 @@ unsafe extern "sysv64" fn helper<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64
     unsafe { call_out::<H>(vm, |host, number, vm| host.helper(number, &[a, b, c, d, e], vm)) }
 }
 
-/// Calls helper number `ID` for operation `at`, the last of its block.
+/// Calls helper number `ID` for operation `at`, the last of its region.
 ///
 /// # Safety
 /// As for [`call_out`].
@@ -406,7 +408,7 @@ unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
     unsafe { call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)) }
 }
 
-/// Calls a kernel function for operation `at`, the last of its block.
+/// Calls a kernel function for operation `at`, the last of its region.
 ///
 /// # Safety
 /// As for [`call_out`].
@@ -437,7 +439,7 @@ unsafe fn lend<H: Host>(
     vm.left += after;
     match catch_unwind(AssertUnwindSafe(|| body(regs, vm, host))) {
         Ok(Ok(())) if vm.left < after => {
-            // The host used up what the block had counted on.
+            // The host used up what the region had counted on.
             vm.span.resume_at = vm.at + 1;
             INTERPRET
         }
@@ -464,7 +466,7 @@ unsafe extern "sysv64" fn step<H: Host>(vm: *mut Vm<'_>) -> u32 {
     // SAFETY: the run's code waits, so nobody uses its `Vm`; the rest is passed on.
     unsafe {
         let pc = (*vm).at as usize;
-        let after = (*vm).native.map_or(0, |native| u64::from(native.after[pc]));
+        let after = (*vm).native.map_or(0, |native| u64::from(native.ahead[pc]));
         lend::<H>(vm, after, |regs, vm, host| {
             let code = vm.code;
             let op = &code.ops[pc];
@@ -483,7 +485,7 @@ unsafe extern "sysv64" fn step<H: Host>(vm: *mut Vm<'_>) -> u32 {
 unsafe extern "sysv64" fn rest<H: Host>(vm: *mut Vm<'_>) -> u32 {
     // SAFETY: the way to this function saves all registers; the rest is passed on.
     unsafe {
-        // The code has given back what it had counted of the block from here on.
+        // The code has given back what it had counted from here on.
         lend::<H>(vm, 0, |regs, vm, host| {
             let frames_used = vm.mem.frames_used;
             interpret::run(vm, regs, vm.at as usize, frames_used - 1, host)?;

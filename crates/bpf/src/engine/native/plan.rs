@@ -1,15 +1,18 @@
 //! Which accesses need a check of their own: those by one pointer are checked together where that can be.
 //!
 //! A stretch is code that is entered at its head only: it goes on over conditional jumps that are not taken, and ends before
-//! the targets of jumps and behind calls that could take a page away ([`crate::engine::KEEPS_PAGES`] cannot). Accesses
+//! the targets of jumps and behind calls that could take a page away. Accesses
 //! whose addresses differ by constants from one another form a group; the first of them (the lead) checks the bytes from
-//! the lowest to the highest, and the others go straight to memory. Where that check fails, control goes to a copy of the
-//! stretch in which each access is checked alone.
+//! the lowest to the highest, and the others go straight to memory. So do accesses of later stretches to what every way to
+//! them has checked ([`Facts`]), and so that there are more of these, a lead checks what is read later by the same pointer too. Where the check of a lead fails, control goes to a copy of the stretch in which each access
+//! is checked alone; from there, what relies on that check is left to the interpreter.
 //!
 //! What is told here is relied on: an access that goes without a check lies in what its lead has checked, whatever the
 //! program's registers held.
 
 use super::LOOKUP;
+use super::count::goes_on;
+use super::known::{Fact, Facts, Origin, Origins, Place, Ranges, Value, Values, takes_pages};
 use crate::code::{Code, Op, OpCode};
 use crate::memory::{FRAME_SIZE, NO_LINES, PAGE_SIZE};
 use std::collections::BTreeMap;
@@ -17,8 +20,10 @@ use std::collections::BTreeMap;
 /// Accesses whose distance from their origin lies in the same so many bytes are checked together. Chosen: what mostly lies in
 /// one page, and more than the members that a program looks at at once.
 const WINDOW: i64 = 1024;
-/// Most that a known distance may be, so that displacements have room.
-const MOST_DISTANCE: i64 = 1 << 20;
+/// Targets of jumps for which what is known is kept at once. Chosen: more than functions have, and little memory.
+const MOST_PENDING: usize = 4096;
+/// Bytes of each of the members that programs may store to a kernel object, which lie side by side.
+const KERNEL_MEMBER: i64 = 8;
 
 /// How an access is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,8 @@ pub(super) struct Plan {
     /// By operation: the running CPU has the line of its access for certain. It lies in the own frame, or an earlier access
     /// of the stretch has had the same place, and has written it if this one does.
     has_line: Vec<bool>,
+    /// By operation: what follows relies on checks before it.
+    relies: Vec<bool>,
     /// By operation that calls `bpf_map_lookup_elem()` for a known map with a key in the function's own frame.
     lookups: BTreeMap<usize, Lookup>,
 }
@@ -69,38 +76,29 @@ pub(super) struct Lookup {
 impl Plan {
     /// Those of an image; `heads` are the operations at which stretches begin.
     pub(super) fn new(code: &Code, heads: &[bool]) -> Plan {
-        let (count, lookups) = (code.ops.len(), BTreeMap::new());
-        let mut plan = Plan { checks: vec![Check::Single; count], has_line: vec![false; count], lookups };
-        let mut stretch = Stretch::default();
-        for (pc, op) in code.ops.iter().enumerate() {
-            if heads[pc] {
-                plan.settle(std::mem::take(&mut stretch), pc);
-            }
-            if let Some(access) = stretch.access(pc, op) {
-                match access {
-                    Found::OwnFrame => {
-                        plan.checks[pc] = Check::Done;
-                        plan.has_line[pc] = true;
-                    }
-                    Found::By(place, access) => {
-                        let before = stretch.groups.entry(place).or_default();
-                        // Where the address is known the line is.
-                        let shift = if place.0 == Origin::Number { code.line_shift } else { 0 };
-                        let same = |earlier: &Access| {
-                            earlier.at >> shift == access.at >> shift && (earlier.writes || !access.writes)
-                        };
-                        plan.has_line[pc] = code.line_shift != NO_LINES && before.iter().any(same);
-                        before.push(access);
-                    }
+        let count = code.ops.len();
+        let plan = Plan {
+            checks: vec![Check::Single; count],
+            has_line: vec![false; count],
+            relies: vec![false; count],
+            lookups: BTreeMap::new(),
+        };
+        let mut walk = Walk::new(plan, &code.ops);
+        for (first, count) in code.ranges() {
+            for pc in first..first + count {
+                if heads[pc] {
+                    walk.begin(pc, pc == first, pc > first && goes_on(&code.ops[pc - 1]));
                 }
+                walk.operation(pc, &code.ops[pc]);
             }
-            if let Some(lookup) = stretch.lookup(op) {
-                plan.lookups.insert(pc, lookup);
-            }
-            stretch.follow(op);
+            walk.check(first + count, code.line_shift);
         }
-        plan.settle(stretch, code.ops.len());
-        plan
+        walk.plan
+    }
+
+    /// Whether what begins at operation `pc`, a head, relies on checks that were made before it.
+    pub(super) fn relies(&self, pc: usize) -> bool {
+        self.relies.get(pc).is_some_and(|relies| *relies)
     }
 
     /// What the look-up that operation `pc` calls asks for, as far as it is known.
@@ -118,57 +116,235 @@ impl Plan {
         self.has_line[pc]
     }
 
-    /// Forms the groups of a stretch that ends before operation `end`.
-    fn settle(&mut self, stretch: Stretch, end: usize) {
-        let mut leads = Vec::new();
-        for ((origin, _), accesses) in stretch.groups {
-            // A single store is often one to a kernel object, which the host does, among loads that could go together.
-            let lone = accesses.iter().filter(|access| access.writes).count() == 1;
-            let members: Vec<&Access> = accesses.iter().filter(|access| !(lone && access.writes)).collect();
-            if members.len() > 1 {
-                leads.extend(self.group(origin == Origin::Number, &members, end));
-            }
-        }
-        let first = leads.iter().copied().min().unwrap_or(end);
-        for lead in leads {
-            if let Check::Lead(group) = &mut self.checks[lead] {
-                group.first = first;
-            }
-        }
-    }
-
-    /// Makes a group of these accesses; says which is its lead.
-    fn group(&mut self, constant: bool, members: &[&Access], end: usize) -> Option<usize> {
+    /// Makes a group of these accesses, which checks what is in `extent` besides; says which is its lead, and what it checks.
+    fn group(
+        &mut self,
+        place: Place,
+        members: &[&Access],
+        extent: Option<(i64, i64)>,
+        end: usize,
+    ) -> Option<(usize, Fact)> {
         let lead = members[0];
-        let low = members.iter().map(|access| access.at).min().unwrap_or(lead.at);
-        let high = members.iter().map(|access| access.at + access.size).max().unwrap_or(lead.at);
+        let own = members.iter().map(|access| (access.at, access.at + access.size));
+        let (low, high) = own.chain(extent).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+        let constant = place.0 == Origin::Number;
         let from = if constant { low } else { low - lead.distance };
         let (Ok(from), Ok(len)) = (i32::try_from(from), i32::try_from(high - low)) else { return None };
         members.iter().for_each(|access| self.checks[access.pc] = Check::Done);
-        let reads = members.iter().any(|access| access.reads);
+        let reads = extent.is_some() || members.iter().any(|access| access.reads);
         let writes = members.iter().any(|access| access.writes);
         self.checks[lead.pc] = Check::Lead(Group { from, len, reads, writes, constant, first: lead.pc, end });
-        Some(lead.pc)
+        Some((lead.pc, Fact { place, from: low, to: high, reads, writes }))
     }
 }
 
-/// Where a value comes from: values of one origin differ by a known distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    /// None: the number itself is known.
-    Number,
-    /// The function's frame pointer.
-    Frame,
-    /// What some operation of the stretch, or what was before it, left in a register.
-    Value(u32),
+/// What is read at a place: the bytes from the lowest to the highest, and the last operation that does.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    from: i64,
+    to: i64,
+    last: usize,
 }
 
-/// A value that a register holds.
-#[derive(Clone, Copy, Debug)]
-struct Value {
-    origin: Origin,
-    /// How far it is from its origin; the number itself where that is known.
-    distance: i64,
+/// A first walk through the operations of each function: where values come from, and so which accesses have to do with each other.
+struct Walk {
+    plan: Plan,
+    origins: Origins,
+    /// What registers hold before the present operation.
+    values: Values,
+    ranges: Ranges,
+    /// What registers hold at the jumps so far, by their targets.
+    pending: BTreeMap<usize, Values>,
+    /// By operation: some jump to it is not in `pending`.
+    lost: Vec<bool>,
+    /// Of the present function.
+    stretches: Vec<Stretch>,
+    extents: BTreeMap<Place, Extent>,
+}
+
+impl Walk {
+    fn new(plan: Plan, ops: &[Op]) -> Walk {
+        let mut origins = Origins::default();
+        let (values, lost) = (Values::unknown(&mut origins), vec![false; ops.len()]);
+        let (pending, stretches, extents) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Walk { plan, origins, values, ranges: Ranges::new(ops), pending, lost, stretches, extents }
+    }
+
+    /// The function ends before operation `end`: decides on the checks of its stretches.
+    fn check(&mut self, end: usize, line_shift: u8) {
+        let (stretches, extents) = (std::mem::take(&mut self.stretches), std::mem::take(&mut self.extents));
+        let mut checker = Checker { plan: &mut self.plan, extents, pending: BTreeMap::new() };
+        let mut before = Facts::default();
+        for (number, stretch) in stretches.iter().enumerate() {
+            if line_shift != NO_LINES {
+                checker.note_lines(stretch, line_shift);
+            }
+            let end = stretches.get(number + 1).map_or(end, |next| next.head);
+            before = checker.stretch(stretch, end, before);
+        }
+    }
+
+    /// A stretch begins at operation `pc`, perhaps behind the one before it, perhaps as a function.
+    fn begin(&mut self, pc: usize, entry: bool, falls: bool) {
+        let before = falls.then_some(self.values);
+        let jumped = self.pending.remove(&pc);
+        let mut values = match (before, jumped) {
+            _ if entry || self.lost[pc] => None,
+            (Some(mut values), Some(other)) => {
+                values.meet(&other, &mut self.origins);
+                Some(values)
+            }
+            (values, None) | (None, values) => values,
+        };
+        let mut loses_pages = false;
+        if self.ranges.is_loop(pc) {
+            let body = self.ranges.loop_body(pc);
+            values = values.zip(body).map(|(mut values, body)| {
+                values.before_loop(body, &mut self.origins);
+                loses_pages = body.takes_pages;
+                values
+            });
+        }
+        let known = values.is_some() && !loses_pages;
+        self.values = values.unwrap_or_else(|| Values::unknown(&mut self.origins));
+        let (accesses, jumps) = (Vec::new(), Vec::new());
+        self.stretches.push(Stretch { head: pc, known, falls, accesses, jumps, takes_pages: false });
+    }
+
+    fn operation(&mut self, pc: usize, op: &Op) {
+        let stretch = self.stretches.last_mut().expect("code begins with a head");
+        match access(&self.values, pc, op) {
+            Some(Found::OwnFrame) => {
+                self.plan.checks[pc] = Check::Done;
+                self.plan.has_line[pc] = true;
+            }
+            Some(Found::By(place, access)) => {
+                stretch.accesses.push((place, access));
+                if access.reads && !access.writes {
+                    let (from, to) = (access.at, access.at + access.size);
+                    let extent = self.extents.entry(place).or_insert(Extent { from, to, last: pc });
+                    *extent = Extent { from: extent.from.min(from), to: extent.to.max(to), last: pc };
+                }
+            }
+            None => {}
+        }
+        if let Some(lookup) = lookup(&self.values, op) {
+            self.plan.lookups.insert(pc, lookup);
+        }
+        if let Some(target) = op.target().filter(|target| *target > pc) {
+            if let Some(pending) = self.pending.get_mut(&target) {
+                pending.meet(&self.values, &mut self.origins);
+            } else if self.pending.len() < MOST_PENDING {
+                self.pending.insert(target, self.values);
+            } else {
+                self.lost[target] = true;
+            }
+            stretch.jumps.push((pc, target));
+        }
+        stretch.takes_pages |= takes_pages(op);
+        self.values.follow(op, &mut self.origins);
+    }
+}
+
+/// A second walk through a function, from stretch to stretch: what is checked where.
+struct Checker<'a> {
+    plan: &'a mut Plan,
+    extents: BTreeMap<Place, Extent>,
+    /// What has been checked at the jumps so far, by their targets.
+    pending: BTreeMap<usize, Facts>,
+}
+
+impl Checker<'_> {
+    /// Finds the accesses of a stretch whose line is there for certain.
+    fn note_lines(&mut self, stretch: &Stretch, line_shift: u8) {
+        let mut before: BTreeMap<Place, Vec<Access>> = BTreeMap::new();
+        for (place, access) in &stretch.accesses {
+            let before = before.entry(*place).or_default();
+            // Where the address is known the line is.
+            let shift = if place.0 == Origin::Number { line_shift } else { 0 };
+            let same = |earlier: &Access| {
+                earlier.at >> shift == access.at >> shift && (earlier.writes || !access.writes)
+            };
+            self.plan.has_line[access.pc] = before.iter().any(same);
+            before.push(*access);
+        }
+    }
+
+    /// Forms the groups of a stretch that ends before operation `end`, where `before` has been checked by what falls into it;
+    /// what has been checked at its end.
+    fn stretch(&mut self, stretch: &Stretch, end: usize, before: Facts) -> Facts {
+        let begun = self.begun(stretch, before);
+        self.plan.relies[stretch.head] = !begun.is_empty();
+        let mut groups: BTreeMap<Place, Vec<Access>> = BTreeMap::new();
+        for (place, access) in &stretch.accesses {
+            groups.entry(*place).or_default().push(*access);
+        }
+        let mut leads: Vec<(usize, Fact)> = Vec::new();
+        for (place, accesses) in &groups {
+            let kernel = may_be_kernel(accesses);
+            let (done, rest): (Vec<&Access>, Vec<&Access>) =
+                accesses.iter().partition(|access| begun.covers(&access.fact(*place)));
+            done.iter().for_each(|access| self.plan.checks[access.pc] = Check::Done);
+            let members: Vec<&Access> =
+                rest.into_iter().filter(|access| !(kernel && access.writes)).collect();
+            let later = self.extents.get(place).filter(|extent| extent.last >= end && !stretch.takes_pages);
+            if members.len() > 1 || later.is_some() && !members.is_empty() {
+                let extent = later.map(|extent| (extent.from, extent.to));
+                leads.extend(self.plan.group(*place, &members, extent, end));
+            }
+        }
+        let first = leads.iter().map(|(lead, _)| *lead).min().unwrap_or(end);
+        for (lead, _) in &leads {
+            if let Check::Lead(group) = &mut self.plan.checks[*lead] {
+                group.first = first;
+            }
+        }
+        for (pc, target) in &stretch.jumps {
+            let mut facts = begun.clone();
+            leads.iter().filter(|(lead, _)| lead < pc).for_each(|(_, fact)| facts.add(*fact));
+            self.jump(*target, facts);
+        }
+        let mut facts = begun;
+        leads.iter().for_each(|(_, fact)| facts.add(*fact));
+        if stretch.takes_pages { Facts::default() } else { facts }
+    }
+
+    /// What has been checked where a stretch begins, as far as that is of use in it or later.
+    fn begun(&mut self, stretch: &Stretch, before: Facts) -> Facts {
+        let jumped = self.pending.remove(&stretch.head);
+        let mut facts = match (stretch.falls.then_some(before), jumped) {
+            _ if !stretch.known => Facts::default(),
+            (Some(mut facts), Some(other)) => {
+                facts.meet(&other);
+                facts
+            }
+            (facts, None) | (None, facts) => facts.unwrap_or_default(),
+        };
+        facts.keep(|place| self.extents.get(place).is_some_and(|extent| extent.last >= stretch.head));
+        facts
+    }
+
+    /// What has been checked where a jump goes.
+    fn jump(&mut self, target: usize, facts: Facts) {
+        match self.pending.get_mut(&target) {
+            Some(pending) => pending.meet(&facts),
+            None => drop(self.pending.insert(target, facts)),
+        }
+    }
+}
+
+/// Whether these accesses may be stores to the two members of a kernel object that programs may store to, which the host
+/// does: one store among loads, or two side by side.
+fn may_be_kernel(accesses: &[Access]) -> bool {
+    let stores: Vec<&Access> = accesses.iter().filter(|access| access.writes).collect();
+    match stores[..] {
+        [_] => true,
+        [one, other] => {
+            let wide = [one, other].iter().all(|store| store.size == KERNEL_MEMBER);
+            wide && (one.at - other.at).abs() == KERNEL_MEMBER
+        }
+        _ => false,
+    }
 }
 
 /// An access by a register: where it is from the register's origin, and how far the register is.
@@ -182,98 +358,58 @@ struct Access {
     writes: bool,
 }
 
-/// An origin, and which of its windows; of known numbers the page.
-type Place = (Origin, i64);
+impl Access {
+    fn fact(&self, place: Place) -> Fact {
+        Fact { place, from: self.at, to: self.at + self.size, reads: self.reads, writes: self.writes }
+    }
+}
 
 enum Found {
     OwnFrame,
     By(Place, Access),
 }
 
-/// A stretch so far.
+/// A stretch of code.
 struct Stretch {
-    /// By register.
-    values: [Value; 16],
-    origins: u32,
-    groups: BTreeMap<Place, Vec<Access>>,
+    head: usize,
+    /// Something can be known where it begins.
+    known: bool,
+    /// The operation before it goes on to it.
+    falls: bool,
+    accesses: Vec<(Place, Access)>,
+    /// Jumps forward: the operation, and its target.
+    jumps: Vec<(usize, usize)>,
+    /// It ends with a call that could take pages away.
+    takes_pages: bool,
 }
 
-impl Default for Stretch {
-    /// Nothing is known of the registers but what r10 is.
-    fn default() -> Stretch {
-        let mut values = std::array::from_fn(|n| Value { origin: Origin::Value(n as u32), distance: 0 });
-        values[10] = Value { origin: Origin::Frame, distance: 0 };
-        Stretch { values, origins: values.len() as u32, groups: BTreeMap::new() }
+/// The access that an operation makes.
+fn access(values: &Values, pc: usize, op: &Op) -> Option<Found> {
+    let (base, size, reads, writes) = form(op)?;
+    let Value { origin, distance } = values.of(base);
+    let at = distance.checked_add(i64::from(op.off))?;
+    let access = Access { pc, at, size, distance, reads, writes };
+    match origin {
+        Origin::Frame if (-(FRAME_SIZE as i64)..=-size).contains(&at) => Some(Found::OwnFrame),
+        Origin::Number => {
+            let fits = (0..=i64::from(i32::MAX) - size).contains(&at);
+            let page = at / PAGE_SIZE as i64;
+            (fits && (at + size - 1) / PAGE_SIZE as i64 == page).then_some(Found::By((origin, page), access))
+        }
+        _ => Some(Found::By((origin, at.div_euclid(WINDOW)), access)),
     }
 }
 
-impl Stretch {
-    /// The access that an operation makes.
-    fn access(&self, pc: usize, op: &Op) -> Option<Found> {
-        let (base, size, reads, writes) = form(op)?;
-        let Value { origin, distance } = self.values[base];
-        let at = distance.checked_add(i64::from(op.off))?;
-        let access = Access { pc, at, size, distance, reads, writes };
-        match origin {
-            Origin::Frame if (-(FRAME_SIZE as i64)..=-size).contains(&at) => Some(Found::OwnFrame),
-            Origin::Number => {
-                let fits = (0..=i64::from(i32::MAX) - size).contains(&at);
-                let page = at / PAGE_SIZE as i64;
-                (fits && (at + size - 1) / PAGE_SIZE as i64 == page)
-                    .then_some(Found::By((origin, page), access))
-            }
-            _ => Some(Found::By((origin, at.div_euclid(WINDOW)), access)),
-        }
-    }
-
-    /// What an operation looks up.
-    fn lookup(&self, op: &Op) -> Option<Lookup> {
-        let (map, key) = (self.values[1], self.values[2]);
-        let own_frame = -(FRAME_SIZE as i64)..=-4;
-        let known = op.code == OpCode::CallHelper
-            && op.imm == i64::from(LOOKUP)
-            && map.origin == Origin::Number
-            && key.origin == Origin::Frame
-            && own_frame.contains(&key.distance);
-        known.then_some(Lookup { map: map.distance.cast_unsigned(), key: key.distance as i32 })
-    }
-
-    /// What registers hold behind an operation.
-    fn follow(&mut self, op: &Op) {
-        use OpCode::*;
-        let (dst, src) = (op.dst as usize, op.src as usize);
-        let known = |number: i64| Value { origin: Origin::Number, distance: number };
-        match op.code {
-            Mov64X => self.values[dst] = self.values[src],
-            Mov64K => self.values[dst] = known(op.imm),
-            Mov32K => self.values[dst] = known(i64::from(op.imm as u32)),
-            Add64K => self.add(dst, op.imm),
-            Sub64K => self.add(dst, op.imm.wrapping_neg()),
-            Atomic32 | Atomic64 => {
-                self.forget(src);
-                self.forget(0);
-            }
-            Store8K | Store16K | Store32K | Store64K | Store8X | Store16X | Store32X | Store64X => {}
-            _ if op.is_jump() => {}
-            _ => self.forget(dst),
-        }
-    }
-
-    fn add(&mut self, register: usize, number: i64) {
-        let Value { origin, distance } = self.values[register];
-        let sum = distance.checked_add(number);
-        let near = |sum: &i64| origin == Origin::Number || sum.abs() <= MOST_DISTANCE;
-        match sum.filter(near) {
-            Some(distance) => self.values[register] = Value { origin, distance },
-            None => self.forget(register),
-        }
-    }
-
-    /// The register holds something new.
-    fn forget(&mut self, register: usize) {
-        self.values[register] = Value { origin: Origin::Value(self.origins), distance: 0 };
-        self.origins += 1;
-    }
+/// What an operation looks up.
+fn lookup(values: &Values, op: &Op) -> Option<Lookup> {
+    let (map, key) = (values.of(1), values.of(2));
+    let own_frame = -(FRAME_SIZE as i64)..=-4;
+    let known = op.code == OpCode::CallHelper
+        && op.imm == i64::from(LOOKUP)
+        && map.origin == Origin::Number
+        && key.origin == Origin::Frame
+        && own_frame.contains(&key.distance);
+    known.then_some(Lookup { map: map.distance.cast_unsigned(), key: key.distance as i32 })
 }
 
 /// The register by which an operation accesses memory, bytes, and whether it reads and writes them.
@@ -331,10 +467,43 @@ mod tests {
     }
 
     #[test]
-    fn a_head_ends_what_is_known() {
-        let code = [Insn::load(op::DW, 2, 1, 16), Insn::load(op::DW, 2, 1, 8), Insn::exit()];
-        assert_eq!(checks(&code, &[1])[..2], [Check::Single; 2]);
-        assert_eq!(lead(checks(&code, &[])[0]).end, 3);
+    fn what_every_way_has_checked_is_checked_once() {
+        let load = |at: i16| Insn::load(op::DW, 2, 1, at);
+        let found = checks(&[load(16), load(8), Insn::exit()], &[1]);
+        let group = lead(found[0]);
+        assert_eq!((group.from, group.len, group.end), (8, 16, 1), "what is read later is checked too");
+        assert_eq!(found[1], Check::Done);
+        // One of two ways to the last load goes without the first one.
+        let one_way = [Insn::jump_imm(op::JEQ, 3, 0, 1), load(16), load(8), Insn::exit()];
+        let found = checks(&one_way, &[2]);
+        assert_eq!((lead(found[1]).len, found[2]), (16, Check::Single));
+        let both = [load(0), Insn::jump_imm(op::JEQ, 3, 0, 1), load(16), load(8), Insn::exit()];
+        let found = checks(&both, &[3]);
+        assert_eq!((lead(found[0]).len, found[2], found[3]), (24, Check::Done, Check::Done));
+    }
+
+    #[test]
+    fn a_call_that_may_take_pages_away_ends_what_is_known() {
+        let code = |id| {
+            let load = Insn::load(op::DW, 2, 6, 0);
+            [Insn::alu64_reg(op::MOV, 6, 1), load, Insn::call_helper(id), load, Insn::exit()]
+        };
+        assert_eq!(checks(&code(9_999), &[3])[1..4], [Check::Single; 3]);
+        assert_eq!(checks(&code(LOOKUP as i32), &[])[3], Check::Done);
+    }
+
+    #[test]
+    fn a_loop_keeps_what_it_does_not_change() {
+        let load = |base: u8| Insn::load(op::DW, 2, base, 0);
+        let code = |first: i16| {
+            let back = Insn::jump_imm(op::JNE, 2, 0, -4);
+            let step = Insn::alu64_imm(op::ADD, 3, 8);
+            [load(1), load(3), Insn::jump(first), load(1), load(3), step, back, Insn::exit()]
+        };
+        let found = checks(&code(0), &[3]);
+        assert_eq!((found[3], found[4]), (Check::Done, Check::Single), "r3 is another one in each pass");
+        let found = checks(&code(1), &[3, 4]);
+        assert_eq!(found[3], Check::Single, "the loop is entered in its middle too");
     }
 
     #[test]

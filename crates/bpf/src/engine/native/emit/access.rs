@@ -109,29 +109,47 @@ impl Emitter<'_> {
     /// Checks the bytes of a group for its lead, operation `pc`, which accesses memory by `base`.
     fn check_group(&mut self, pc: usize, base: Reg, group: Group) {
         let copy = self.copy_of(pc, group);
-        let asm = &mut self.asm;
-        let needs = [(group.reads, Perm::READ), (group.writes, Perm::WRITE)];
-        let needs = needs.into_iter().filter(|(needed, _)| *needed).map(|(_, perm)| perm);
         if group.constant {
-            let page = group.from / PAGE_SIZE_IMM;
-            for perm in needs {
-                asm.test_byte(Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE }, perm.bits());
-                asm.jump_if(If::Equal, copy);
-            }
+            self.check_page(group, None, group.from / PAGE_SIZE_IMM, copy);
             return;
         }
+        let asm = &mut self.asm;
+        let (from, back) = (asm.label(), asm.label());
         asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
         asm.mov(Width::W32, TEMP, TEMP2);
         asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
         asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - group.len);
-        asm.jump_if(If::Above, copy);
-        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
-        asm.jump_if(If::AboveEqual, copy);
-        for perm in needs {
-            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
-            asm.jump_if(If::Equal, copy);
+        asm.jump_if(If::Above, from);
+        self.check_limit(PERMS_BEFORE, copy);
+        self.check_page(group, Some(TEMP2), 0, copy);
+        self.asm.bind(back);
+        self.rare.push(Rare::Straddle { from, base, group, copy, back });
+    }
+
+    /// Checks the bytes of a group that lie in two pages.
+    pub(super) fn check_two_pages(&mut self, base: Reg, group: Group, copy: Label) {
+        self.asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
+        self.check_limit(PERMS_BEFORE - 1, copy);
+        for page in 0..2 {
+            self.check_page(group, Some(TEMP2), page, copy);
+        }
+    }
+
+    /// Makes the address in [`TEMP2`] the number of its page, which has to be below `limit`.
+    fn check_limit(&mut self, limit: i32, otherwise: Label) {
+        let page_shift: u8 = self.asm.narrow(PAGE_SIZE.trailing_zeros());
+        self.asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
+        self.asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, limit);
+        self.asm.jump_if(If::AboveEqual, otherwise);
+    }
+
+    /// Checks that a page has the permissions of a group: the one so many behind that in a register, or of this number.
+    fn check_page(&mut self, group: Group, register: Option<X>, page: i32, otherwise: Label) {
+        let perms = Mem { base: MEMORY, index: register, disp: page - PERMS_BEFORE };
+        let needs = [(group.reads, Perm::READ), (group.writes, Perm::WRITE)];
+        for (_, perm) in needs.into_iter().filter(|(needed, _)| *needed) {
+            self.asm.test_byte(perms, perm.bits());
+            self.asm.jump_if(If::Equal, otherwise);
         }
     }
 
@@ -150,20 +168,27 @@ impl Emitter<'_> {
         self.copying = true;
         self.constants = [None; REGS.len()];
         for pc in first..end {
-            if pc != first && self.leaders[pc] {
-                self.enter_block(pc);
+            if pc != first {
+                self.begin_region(pc);
             }
             if let Some(label) = self.copies.get(&pc) {
                 self.asm.bind(*label);
             }
             self.operation(pc);
+            self.go_on(pc);
             self.note_constant(pc);
             if self.asm.is_spoiled() {
                 break;
             }
         }
         self.copying = false;
-        if !matches!(self.ops[end - 1].code, OpCode::Exit | OpCode::Ja | OpCode::CallReg) {
+        if matches!(self.ops[end - 1].code, OpCode::Exit | OpCode::Ja | OpCode::CallReg) {
+            return;
+        }
+        if self.plan.relies(end) {
+            let count: i32 = self.asm.narrow(self.counts.along(end));
+            self.interpret_from(end, count);
+        } else {
             self.asm.jump(self.labels[end]);
         }
     }

@@ -21,10 +21,16 @@ impl Emitter<'_> {
         self.asm.jump_if(If::NotEqual, target);
     }
 
-    /// Where operation `pc` jumps to: the operation there, by way of giving back what its block has counted too much.
+    /// Where operation `pc` jumps to: the operation there, by way of giving back what has been counted too much.
     pub(super) fn target(&mut self, pc: usize) -> Label {
-        let to = self.labels[self.ops[pc].target().expect("a jump has a target")];
-        let count: i32 = self.asm.narrow(self.after[pc]);
+        let target = self.ops[pc].target().expect("a jump has a target");
+        let to = self.labels[target];
+        if self.copying && self.plan.relies(target) {
+            let (from, count) = (self.asm.label(), self.asm.narrow(self.counts.ahead(pc)));
+            self.rare.push(Rare::Spent { from, pc: target, count });
+            return from;
+        }
+        let count: i32 = self.asm.narrow(self.counts.given_back(pc, target));
         if count == 0 {
             return to;
         }
