@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The largest number of CPUs of a simulated machine (the `NR_CPUS` of the
 /// simulated kernel). Chosen: above the largest machine of any comparison.
-pub const MAX_CPUS: usize = 1024;
+pub const MAX_CPUS: usize = 4096;
 
 const WORDS: usize = MAX_CPUS / 64;
 
@@ -23,8 +23,9 @@ impl CpuMask {
     pub fn first(count: usize) -> CpuMask {
         assert!(count <= MAX_CPUS, "{count} CPUs do not fit a mask of {MAX_CPUS}");
         let mut mask = CpuMask::EMPTY;
-        for cpu in 0..count {
-            mask.words[cpu / 64] |= 1 << (cpu % 64);
+        mask.words[..count / 64].fill(u64::MAX);
+        if !count.is_multiple_of(64) {
+            mask.words[count / 64] = (1 << (count % 64)) - 1;
         }
         mask
     }
@@ -106,9 +107,21 @@ impl CpuMask {
     }
 }
 
+/// As ranges: `{0-3, 7}`.
 impl fmt::Debug for CpuMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(|cpu| cpu.0)).finish()
+        f.write_str("{")?;
+        let mut next = self.lowest();
+        while let Some(first) = next {
+            let end = (first.index()..).find(|&cpu| !self.contains(CpuId(cpu as u32))).unwrap_or(MAX_CPUS);
+            next = self.next_from(end);
+            let comma = if next.is_some() { ", " } else { "" };
+            match end - 1 - first.index() {
+                0 => write!(f, "{}{comma}", first.0)?,
+                _ => write!(f, "{}-{}{comma}", first.0, end - 1)?,
+            }
+        }
+        f.write_str("}")
     }
 }
 
@@ -120,10 +133,22 @@ mod tests {
     fn iterates_in_order_across_words() {
         let mut mask = CpuMask::single(CpuId(3));
         mask.set(CpuId(64));
-        mask.set(CpuId(1023));
-        assert_eq!(mask.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), [3, 64, 1023]);
-        assert_eq!(mask.next_from(65), Some(CpuId(1023)));
-        assert_eq!(mask.next_from(1024), None);
-        assert_eq!(CpuMask::first(130).count(), 130);
+        mask.set(CpuId(4095));
+        assert_eq!(mask.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), [3, 64, 4095]);
+        assert_eq!(mask.next_from(65), Some(CpuId(4095)));
+        assert_eq!(mask.next_from(MAX_CPUS), None);
+        for count in [0, 1, 63, 64, 130, MAX_CPUS] {
+            let cpus: Vec<usize> = CpuMask::first(count).iter().map(CpuId::index).collect();
+            assert_eq!(cpus, (0..count).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn is_shown_as_ranges() {
+        let mut mask = CpuMask::first(4);
+        mask.set(CpuId(7));
+        assert_eq!(format!("{mask:?}"), "{0-3, 7}");
+        assert_eq!(format!("{:?}", CpuMask::EMPTY), "{}");
+        assert_eq!(format!("{:?}", CpuMask::first(MAX_CPUS)), format!("{{0-{}}}", MAX_CPUS - 1));
     }
 }

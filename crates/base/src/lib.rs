@@ -38,6 +38,6 @@ pub use reservation::{FULL_BANDWIDTH, Reservation, ReservationError};
 pub use setting::{ParseTimedSettingError, Presence, TimedSetting};
 pub use shared::{Number, Place, Shared};
 pub use stop::StopFlag;
-pub use task_table::{OfTask, TaskTable};
+pub use task_table::{MAX_TASKS, OfTask, TaskTable};
 pub use time::{DurationNs, ParseDurationError, TimeNs};
 pub use weight::{Nice, Policy, Weight};

@@ -373,6 +373,6 @@ mod tests {
         let machine = Machine::uniform("m", 4);
         assert_eq!(machine.with_cpus(2).unwrap().cpu_count(), 2);
         assert_eq!(machine.with_cpus(6).unwrap().cpus[5].core, 5);
-        assert!(machine.with_cpus(usize::MAX).unwrap_err().to_string().contains("at most 1024"));
+        assert!(machine.with_cpus(usize::MAX).unwrap_err().to_string().contains("at most 4096"));
     }
 }

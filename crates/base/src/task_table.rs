@@ -2,10 +2,16 @@
 
 use crate::ids::TaskId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// Places of a table. Chosen: a power of two above the tasks that live at once in practice, and 16 bits, so that a
-/// place is found without a check of its bounds.
-const PLACES: usize = 1 << 16;
+/// Places of a table: as many tasks as can live at once are found without sharing one. A power of two, so that a place is found
+/// without a check of its bounds.
+const PLACES: usize = MAX_TASKS as usize;
+
+/// The largest number of tasks that live at once in a simulated kernel, idle tasks included. Chosen: a million, which is more than
+/// kernels allow on all but the largest machines (`kernel.pid_max` is 4,194,304 at most).
+pub const MAX_TASKS: u32 = 1 << 20;
 
 /// What belongs to one task.
 pub trait OfTask {
@@ -13,31 +19,34 @@ pub trait OfTask {
     fn task_id(&self) -> TaskId;
 }
 
+/// A place of the table. One without a value is a zero, so that a new table's memory is not touched.
+type Slot<T> = Option<Box<T>>;
+
 /// One value per living task.
 ///
-/// A task's place is the low half of its id. Ids are never used again, so a later task can meet a place that an older
+/// A task's place is the low bits of its id. Ids are never used again, so a later task can meet a place that an older
 /// one still has: the values of both lie in a map beside, and the place stays empty. What is found in a place is thus
 /// the value of the only task that could have it. Values are walked in the order of the ids, which is that of creation.
-#[derive(Clone, Debug)]
 pub struct TaskTable<T> {
-    places: Box<[Option<T>; PLACES]>,
+    /// Dropped by [`TaskTable::drop`], which looks at the places of living tasks only.
+    places: ManuallyDrop<Box<[Slot<T>; PLACES]>>,
     /// Values that share a place, by it and the task.
-    beside: BTreeMap<(usize, TaskId), T>,
+    beside: BTreeMap<(usize, TaskId), Box<T>>,
     ids: BTreeSet<TaskId>,
 }
 
 /// The place of a task.
 #[inline(always)]
 fn place(id: TaskId) -> usize {
-    usize::from(id.0 as u16)
+    id.0 as usize % PLACES
 }
 
 impl<T: OfTask + Clone> TaskTable<T> {
     /// An empty table.
     pub fn new() -> TaskTable<T> {
-        let places = vec![None; PLACES].into_boxed_slice();
+        let places = vec![Slot::<T>::None; PLACES].into_boxed_slice();
         let Ok(places) = places.try_into() else { unreachable!("the vector has the array's length") };
-        TaskTable { places, beside: BTreeMap::new(), ids: BTreeSet::new() }
+        TaskTable { places: ManuallyDrop::new(places), beside: BTreeMap::new(), ids: BTreeSet::new() }
     }
 
     /// The value of `id`, if it has one.
@@ -52,7 +61,7 @@ impl<T: OfTask + Clone> TaskTable<T> {
     #[cold]
     #[inline(never)]
     fn get_beside(&self, id: TaskId) -> Option<&T> {
-        self.beside.get(&(place(id), id))
+        self.beside.get(&(place(id), id)).map(|value| &**value)
     }
 
     /// The value of a task that has one, which is looked at in debug builds alone.
@@ -81,8 +90,8 @@ impl<T: OfTask + Clone> TaskTable<T> {
 
     #[cold]
     #[inline(never)]
-    fn get_beside_mut(beside: &mut BTreeMap<(usize, TaskId), T>, id: TaskId) -> Option<&mut T> {
-        beside.get_mut(&(place(id), id))
+    fn get_beside_mut(beside: &mut BTreeMap<(usize, TaskId), Box<T>>, id: TaskId) -> Option<&mut T> {
+        beside.get_mut(&(place(id), id)).map(|value| &mut **value)
     }
 
     /// As [`TaskTable::living`], to change.
@@ -105,7 +114,7 @@ impl<T: OfTask + Clone> TaskTable<T> {
     /// # Panics
     /// If the task has one: ids are not used again.
     pub fn insert(&mut self, value: T) {
-        let id = value.task_id();
+        let (id, value) = (value.task_id(), Box::new(value));
         assert!(self.ids.insert(id), "{id} has one value");
         let at = place(id);
         if let Some(older) = self.places[at].take() {
@@ -125,7 +134,7 @@ impl<T: OfTask + Clone> TaskTable<T> {
             return None;
         }
         let here = self.places[place(id)].take_if(|value| value.task_id() == id);
-        here.or_else(|| self.beside.remove(&(place(id), id)))
+        here.or_else(|| self.beside.remove(&(place(id), id))).map(|value| *value)
     }
 
     /// All values in the order of the ids.
@@ -137,6 +146,33 @@ impl<T: OfTask + Clone> TaskTable<T> {
 impl<T: OfTask + Clone> Default for TaskTable<T> {
     fn default() -> TaskTable<T> {
         TaskTable::new()
+    }
+}
+
+impl<T: OfTask + Clone> Clone for TaskTable<T> {
+    fn clone(&self) -> TaskTable<T> {
+        let mut table = TaskTable::new();
+        self.iter().for_each(|value| table.insert(value.clone()));
+        table
+    }
+}
+
+impl<T: OfTask + Clone + fmt::Debug> fmt::Debug for TaskTable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T> Drop for TaskTable<T> {
+    fn drop(&mut self) {
+        // A place that has a value is that of a living task.
+        for id in &self.ids {
+            self.places[place(*id)] = None;
+        }
+        // SAFETY: the table is not used any more.
+        let places = Box::into_raw(unsafe { ManuallyDrop::take(&mut self.places) });
+        // SAFETY: the same allocation, whose layout `MaybeUninit` keeps; its places are empty, so nothing is left to drop.
+        drop(unsafe { Box::from_raw(places.cast::<[MaybeUninit<Slot<T>>; PLACES]>()) });
     }
 }
 
@@ -210,11 +246,34 @@ mod tests {
     #[test]
     fn values_are_walked_in_the_order_of_creation() {
         let mut table = TaskTable::new();
-        for id in [3, 1 << 20, 5, (1 << 16) + 3] {
+        for id in [3, 1 << 24, 5, MAX_TASKS + 3] {
             table.insert(Named(id, ""));
         }
         let ids: Vec<u32> = table.iter().map(|value| value.0).collect();
-        assert_eq!(ids, [3, 5, (1 << 16) + 3, 1 << 20]);
+        assert_eq!(ids, [3, 5, MAX_TASKS + 3, 1 << 24]);
+    }
+
+    #[test]
+    fn values_are_dropped_once_wherever_they_lie() {
+        #[derive(Clone, Debug)]
+        struct Counted(u32, std::rc::Rc<()>);
+        impl OfTask for Counted {
+            fn task_id(&self) -> TaskId {
+                TaskId(self.0)
+            }
+        }
+        let counter = std::rc::Rc::new(());
+        let mut table = TaskTable::new();
+        for id in [1, 2, MAX_TASKS + 2, 3] {
+            table.insert(Counted(id, counter.clone()));
+        }
+        let copy = table.clone();
+        table.remove(TaskId(3));
+        assert_eq!(std::rc::Rc::strong_count(&counter), 8);
+        drop(table);
+        assert_eq!((std::rc::Rc::strong_count(&counter), copy.iter().count()), (5, 4));
+        drop(copy);
+        assert_eq!(std::rc::Rc::strong_count(&counter), 1);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Most CPUs that a range reaches to: more than any machine takes.
-const MOST_CPUS: usize = 1024;
+/// Most CPUs that a range reaches to: what a machine takes.
+const MOST_CPUS: usize = schedlab_base::MAX_CPUS;
 
 /// A number of CPUs, or several in a row: `8` or `2-4`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,6 +26,6 @@ pub use program::{
     Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,
 };
 pub use scenario::{
-    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, PollKind, PollSet,
-    ProcessId, SHORTEST_SLICE, Scenario, ScenarioError, SemKind, Semaphore, TaskSpec, Watched,
+    Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS, PollKind,
+    PollSet, ProcessId, SHORTEST_SLICE, Scenario, ScenarioError, SemKind, Semaphore, TaskSpec, Watched,
 };

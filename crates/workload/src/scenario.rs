@@ -7,6 +7,10 @@ use std::fmt;
 use crate::measure::{MetricSpec, SeriesSpec, Spans};
 use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
 
+/// Most tasks that a workload starts with. Chosen: a million, which leaves room for the kernel's own below
+/// [`schedlab_base::MAX_TASKS`].
+pub const MOST_TASKS: u64 = 1_000_000;
+
 /// What a channel is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelKind {

@@ -33,7 +33,7 @@ typedef struct { u32 val; } kuid_t;
 typedef struct { u32 val; } kgid_t;
 
 struct list_head { struct list_head *next; struct list_head *prev; };
-struct cpumask { unsigned long bits[16]; };
+struct cpumask { unsigned long bits[64]; };
 typedef struct cpumask cpumask_t;
 struct bpf_cpumask { cpumask_t cpumask; refcount_t usage; };
 

@@ -3,14 +3,11 @@
 use super::beside::{FILES, Mms, Shared};
 use super::{Object, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
-use schedlab_base::{CpuId, OfTask, TaskId, TaskTable};
+use schedlab_base::{CpuId, MAX_TASKS, OfTask, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, UPTIME, Writer};
 use schedlab_workload::ProcessId;
-use std::num::NonZeroU64;
 
-/// Tasks that can exist at once. Chosen: twice the default of `kernel.pid_max`.
-const MAX_TASKS: u32 = 1 << 16;
 /// A slot that nobody has.
 const FREE: u32 = u32::MAX;
 /// A slot of a task that is none of the run's: an idle task or the shell.
@@ -58,11 +55,11 @@ pub(crate) struct Tasks {
     pid_nr: u64,
 }
 
-/// Where a task's slot is. No slot lies at NULL, which makes an empty place of the table as small as a full one.
+/// Where a task's slot is.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     task: TaskId,
-    addr: NonZeroU64,
+    addr: GuestAddr,
 }
 
 impl OfTask for Known {
@@ -189,7 +186,7 @@ impl Tasks {
     /// The address of a task that is known to programs.
     #[inline]
     pub(crate) fn known(&self, task: TaskId) -> Option<GuestAddr> {
-        self.known.get(task).map(|known| GuestAddr(known.addr.get()))
+        self.known.get(task).map(|known| known.addr)
     }
 
     /// The address of a task, if a program was called about it last.
@@ -262,8 +259,7 @@ impl Tasks {
             .claim(task.id.0)
             .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
         let addr = self.address(slot);
-        let known = NonZeroU64::new(addr.0).expect("no slot lies at NULL");
-        self.known.insert(Known { task: task.id, addr: known });
+        self.known.insert(Known { task: task.id, addr });
         let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
         if !task.is_kthread() {
             mm = self.mms.acquire(task.process);

@@ -117,12 +117,12 @@ impl SchedExt for BpfScheduler {
 
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {
         let args = self.guest.enable_args.0;
-        let mask = k.task(task).cpus_allowed;
-        if self.cid_form {
-            self.guest.write_cmask(&self.state.cids, &mask, &mut self.mem);
+        let mask = self.cid_form.then(|| k.task(task).cpus_allowed.clone());
+        if let Some(mask) = &mask {
+            self.guest.write_cmask(&self.state.cids, mask, &mut self.mem);
         }
         self.call_task(k, OpKind::Enable, task, args);
-        if self.cid_form {
+        if let Some(mask) = mask {
             // The kernel follows up with the mask, so that it need not be read in two places.
             self.set_cpumask(k, task, &mask);
         }

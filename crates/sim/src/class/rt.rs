@@ -142,8 +142,7 @@ impl Kernel {
         if self.task(task).allows(prev) && rank(prev) < prio {
             return prev;
         }
-        let allowed = self.task(task).cpus_allowed;
-        let online = allowed.and(&self.online);
+        let online = self.task(task).cpus_allowed.and(&self.online);
         let lowest =
             online.iter().min_by_key(|&cpu| (rank(cpu), self.cpus[cpu.index()].curr.is_some(), cpu.0));
         lowest.filter(|&cpu| rank(cpu) < prio).unwrap_or(prev)

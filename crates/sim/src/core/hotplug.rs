@@ -149,8 +149,8 @@ impl<S: SchedExt> Sim<S> {
 
     /// `set_cpus_allowed_force()` with all CPUs.
     fn allow_all(&mut self, task: TaskId) {
-        let mask = self.k.machine.all_cpus();
-        self.k.task_mut(task).set_cpus_allowed(mask);
+        let mask = self.k.topology.machine.clone();
+        self.k.task_mut(task).set_cpus_allowed(mask.clone());
         if self.has(OpKind::SetCpumask) && self.k.task(task).class == SchedClass::Ext {
             let rq = Some(self.k.task(task).cpu);
             self.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));

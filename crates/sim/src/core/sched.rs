@@ -518,8 +518,8 @@ impl<S: SchedExt> Sim<S> {
             k.server_update_idle(cpu);
         }
         k.rq_unlock(cpu);
-        let fair = |task: &TaskId| k.task(*task).class == SchedClass::Fair;
-        let halves = prev.iter().chain(&next).filter(|task| fair(task)).count() as u64;
+        let fair = |task: Option<TaskId>| task.is_some_and(|task| k.task(task).class == SchedClass::Fair);
+        let halves = u64::from(fair(prev)) + u64::from(fair(next));
         let costs = &k.machine.costs;
         let switch = if prev.is_some() && next.is_some() { costs.context_switch } else { costs.idle_switch };
         k.charge(switch + costs.fair_switch * halves / 2);

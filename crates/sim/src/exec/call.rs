@@ -403,7 +403,7 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         nice: if reset { parent.nice.max(Nice::ZERO) } else { parent.nice },
         policy: if reset && parent.policy.is_realtime() { Policy::Other } else { parent.policy },
         slice: if reset { None } else { parent.fair.custom_slice },
-        cpus_allowed: parent.cpus_allowed,
+        cpus_allowed: parent.cpus_allowed.clone(),
         working_set_kib: child.working_set_kib,
         kernel_thread: false,
         exec,

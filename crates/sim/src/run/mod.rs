@@ -22,6 +22,7 @@ use schedlab_trace::{
 use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// How to run.
 #[derive(Clone)]
@@ -317,14 +318,14 @@ impl<S: SchedExt> Sim<S> {
 
     /// What the scenario says of a task at the start.
     pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
-        let all = self.k.machine.all_cpus();
+        let all = &self.k.topology.machine;
         let task = self.exec.scenario.tasks[number].clone();
         NewTask {
             process: task.process,
             nice: task.nice,
             policy: task.policy,
             slice: task.slice,
-            cpus_allowed: task.affinity.map_or(all, |mask| mask.and(&all)),
+            cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
             working_set_kib: task.working_set_kib,
             kernel_thread: task.kernel_thread,
             exec: self.exec.start(task.program, task.background),

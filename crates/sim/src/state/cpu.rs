@@ -11,7 +11,7 @@ use crate::flags::{SCX_CPUPERF_ONE, SCX_KICK_IDLE, SCX_KICK_PREEMPT, SCX_KICK_WA
 use crate::state::rq::RtBudget;
 use crate::state::task::TASK_BYTES;
 use schedlab_base::{CpuId, CpuMask, KernelVersion, Machine, Shared, TaskId, TimeNs};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One logical CPU. The run queue's fields are guarded by its lock's timeline.
 ///
@@ -164,17 +164,15 @@ pub(crate) struct Kick {
 impl Cpu {
     /// The idle CPUs of `machine`.
     pub(crate) fn all(machine: &Machine) -> Vec<Cpu> {
-        let ids = (0..machine.cpu_count() as u32).map(CpuId);
-        ids.zip(&machine.cpus)
-            .map(|(id, place)| {
-                let sibling = |&(number, other): &(usize, &schedlab_base::Cpu)| {
-                    other.core == place.core && number != id.index()
-                };
-                let siblings = machine.cpus.iter().enumerate().filter(sibling);
-                let siblings = siblings.map(|(number, _)| CpuId(number as u32)).collect();
-                Cpu::new(id, place, siblings, machine.kernel.version)
-            })
-            .collect()
+        let ids = || (0..machine.cpu_count() as u32).map(CpuId).zip(&machine.cpus);
+        let mut cores: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
+        for (id, place) in ids() {
+            cores.entry(place.core).or_default().push(id);
+        }
+        let siblings =
+            |id: CpuId, core: u32| cores[&core].iter().copied().filter(|&other| other != id).collect();
+        let version = machine.kernel.version;
+        ids().map(|(id, place)| Cpu::new(id, place, siblings(id, place.core), version)).collect()
     }
 
     fn new(id: CpuId, place: &schedlab_base::Cpu, siblings: Vec<CpuId>, version: KernelVersion) -> Cpu {

@@ -21,6 +21,7 @@ use schedlab_trace::{Bounds, WATCHDOG};
 use schedlab_workload::{Attribute, ProcessId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where and when the present kernel path runs.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +113,10 @@ pub(crate) struct Topology {
     /// [`Machine::one_processor`].
     pub(crate) one_processor: bool,
     pub(crate) llcs: u32,
-    /// All of them.
+    /// All that are online.
     pub(crate) all: CpuMask,
+    /// All of the machine, which tasks share.
+    pub(crate) machine: Arc<CpuMask>,
     pub(crate) llc_masks: Vec<CpuMask>,
     pub(crate) node_masks: Vec<CpuMask>,
 }
@@ -141,6 +144,7 @@ impl Topology {
                 && machine.contention_permille.iter().all(|&permille| permille == 1000),
             llcs: llc_masks.len() as u32,
             all: *online,
+            machine: Arc::new(machine.all_cpus()),
             llc_masks,
             node_masks: masks(|cpu| cpu.node),
         }
@@ -164,7 +168,7 @@ pub struct Kernel {
     /// When the event that is being taken happens; no path begins earlier any more.
     pub(crate) event_time: TimeNs,
     /// The living tasks.
-    pub(crate) tasks: TaskTable<Box<Task>>,
+    pub(crate) tasks: TaskTable<Task>,
     /// Where tasks are shown that no program knows.
     pub(crate) unseen: View,
     /// Tasks made so far: the id of the next one.
@@ -553,7 +557,7 @@ impl Kernel {
 
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(id).map(|task| &**task)
+        self.tasks.get(id)
     }
 
     /// The task with this pid, if it lives.
@@ -570,7 +574,7 @@ impl Kernel {
 
     /// The living tasks in creation order.
     pub fn live_tasks(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.iter().map(|task| &**task)
+        self.tasks.iter()
     }
 
     /// The CPU `cpu`.

@@ -11,6 +11,7 @@ use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::task::{NewTask, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
+use std::sync::Arc;
 
 /// How a task is woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,7 +144,7 @@ impl<S: SchedExt> Sim<S> {
         }
         task.set_scx_weight(task.scx_weight());
         task.class = self.k.class_of(task.policy);
-        self.k.tasks.insert(Box::new(task));
+        self.k.tasks.insert(task);
         if let Some(policy) = asks.filter(|policy| self.k.dl_admit(id, *policy)) {
             let entry = self.k.task_mut(id);
             entry.set_policy(policy);
@@ -249,7 +250,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             let entry = sim.k.task_mut(task);
-            entry.set_cpus_allowed(mask);
+            entry.set_cpus_allowed(Arc::new(mask));
             if sim.has(OpKind::SetCpumask) && sim.k.task(task).class == SchedClass::Ext {
                 let rq = Some(sim.k.task(task).cpu);
                 sim.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));

@@ -14,6 +14,7 @@ use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
+use std::sync::Arc;
 
 /// The pid of task 0 of a run; task `n` has this plus `n`. Chosen: above the
 /// pids that a booted system's own processes have.
@@ -196,7 +197,7 @@ pub struct Task {
     pub start_time: TimeNs,
 }
 
-impl OfTask for Box<Task> {
+impl OfTask for Task {
     #[inline(always)]
     fn task_id(&self) -> TaskId {
         self.id
@@ -217,7 +218,7 @@ pub struct NewTask {
     /// The slice that it asks the fair class for.
     pub slice: Option<DurationNs>,
     /// The CPUs it may use.
-    pub cpus_allowed: CpuMask,
+    pub cpus_allowed: Arc<CpuMask>,
     /// Working set in KiB.
     pub working_set_kib: u32,
     /// A thread of the kernel, which has no address space.

@@ -6,7 +6,7 @@ use schedlab_base::{Better, DurationNs, Nice};
 
 use crate::measure::{CounterId, Formula, MetricSpec};
 use crate::program::{Amount, Op, ProgramBuilder, TimerSlot};
-use crate::scenario::{End, Scenario};
+use crate::scenario::{End, MOST_TASKS, Scenario};
 
 use super::WorkloadInfo;
 use super::draft::Draft;
@@ -22,7 +22,7 @@ pub(super) const CPUHOG: WorkloadInfo = WorkloadInfo {
             default: "3",
             unit: "",
             about: "number of tasks, one process each",
-            kind: ParamKind::Count { min: 1, max: 100_000 },
+            kind: ParamKind::Count { min: 1, max: MOST_TASKS },
         },
         ParamInfo {
             name: "nice",

@@ -5,7 +5,7 @@ use schedlab_base::Better;
 
 use crate::measure::{Formula, MetricSpec};
 use crate::program::{Amount, Op, ProgramBuilder};
-use crate::scenario::{End, Scenario};
+use crate::scenario::{End, MOST_TASKS, Scenario};
 
 use super::WorkloadInfo;
 use super::draft::Draft;
@@ -45,7 +45,7 @@ pub(super) const PERIODIC: WorkloadInfo = WorkloadInfo {
             default: "4",
             unit: "",
             about: "number of tasks, one process each",
-            kind: ParamKind::Count { min: 1, max: 100_000 },
+            kind: ParamKind::Count { min: 1, max: MOST_TASKS },
         },
         ParamInfo::time("run", "1ms", "us", "CPU time per turn, above 0"),
         ParamInfo::time("sleep", "9ms", "us", "sleep between two turns"),

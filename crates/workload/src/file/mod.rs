@@ -20,8 +20,8 @@ use crate::program::{
     WordId,
 };
 use crate::scenario::{
-    Attribute, CHANGER, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, PollKind,
-    PollSet, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore, TaskSpec, Watched,
+    Attribute, CHANGER, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS,
+    PollKind, PollSet, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore, TaskSpec, Watched,
 };
 
 /// Why a workload file is refused: names file, line and cure.
@@ -50,9 +50,6 @@ fn fault<T>(at: usize, text: impl Into<String>) -> Outcome<T> {
 
 /// A pipe's capacity where none is given: 16 pages (pipe(7)).
 const DEFAULT_CAPACITY: u32 = 65_536;
-
-/// Most tasks of a file. Chosen.
-const MAX_TASKS: u64 = 100_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -243,8 +240,8 @@ fn check_count(file: &File) -> Outcome<()> {
     let mut count = 0;
     for task in &file.tasks {
         count += u64::from(task.get_ref().count);
-        if count > MAX_TASKS {
-            return fault(task.span().start, format!("{count} tasks, at most {MAX_TASKS} are supported"));
+        if count > MOST_TASKS {
+            return fault(task.span().start, format!("{count} tasks, at most {MOST_TASKS} are supported"));
         }
     }
     Ok(())

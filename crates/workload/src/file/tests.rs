@@ -125,7 +125,7 @@ fn mistakes_name_line_and_cure() {
         ("\"send back 4\"", "\"send back\"", "it is written: send CHANNEL BYTES"),
         ("\"send back 4\"", "\"send back 5000\"", "'send back 5000': the message is larger than the channel"),
         ("{ kind = \"mutex\" }", "{ kind = \"poll\", watch = [] }", "objects.m: it watches nothing"),
-        ("count = 2", "count = 4294967295", "4294967297 tasks, at most 100000 are supported"),
+        ("count = 2", "count = 4294967295", "4294967297 tasks, at most 1000000 are supported"),
         (
             "program = \"pong\"",
             "program = \"pnog\"",

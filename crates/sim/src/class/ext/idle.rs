@@ -314,7 +314,7 @@ impl Kernel {
             Some(limit) if everywhere => *limit,
             Some(limit) => limit.and(&entry.cpus_allowed),
             None if everywhere => self.topology.all,
-            None => entry.cpus_allowed,
+            None => *entry.cpus_allowed,
         };
         if entry.nr_cpus_allowed == 1 || entry.migration_disabled > 0 {
             let first = entry.cpus_allowed.lowest().unwrap_or(entry.cpu);

@@ -263,7 +263,7 @@ impl<S: SchedExt> Sim<S> {
         self.ext_enable(task);
         let cid_form = self.k.scx.info.as_ref().is_some_and(|info| info.cid_form);
         if self.has(OpKind::SetCpumask) && !cid_form {
-            let (cpu, mask) = (self.k.task(task).cpu, self.k.task(task).cpus_allowed);
+            let (cpu, mask) = (self.k.task(task).cpu, self.k.task(task).cpus_allowed.clone());
             self.call(OpKind::SetCpumask, Some(task), Some(cpu), |ops, k| ops.set_cpumask(k, task, &mask));
         }
     }

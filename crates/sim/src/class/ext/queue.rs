@@ -47,7 +47,7 @@ impl Dsq {
 
     /// Links `task`, whose place in the order is behind `after`, or at the head without.
     #[inline]
-    fn link(&mut self, ix: DsqIx, tasks: &mut TaskTable<Box<Task>>, task: TaskId, after: Option<TaskId>) {
+    fn link(&mut self, ix: DsqIx, tasks: &mut TaskTable<Task>, task: TaskId, after: Option<TaskId>) {
         let next = match after {
             Some(after) => tasks.living_mut(after).scx.dsq_next.replace(task),
             None => self.head.replace(task),
@@ -66,7 +66,7 @@ impl Dsq {
 
     /// Takes a task off the list.
     #[inline]
-    fn unlink(&mut self, tasks: &mut TaskTable<Box<Task>>, links: Links) {
+    fn unlink(&mut self, tasks: &mut TaskTable<Task>, links: Links) {
         match links.prev {
             Some(prev) => tasks.living_mut(prev).scx.dsq_next = links.next,
             None => self.head = links.next,

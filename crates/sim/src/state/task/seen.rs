@@ -9,6 +9,7 @@ use crate::flags::{PF_KTHREAD, SCX_SLICE_DFL};
 use crate::state::kernel::{Kernel, UPTIME};
 use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Place, Policy, Shared, TaskId, TimeNs};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Bytes of a `task_struct` as the simulated kernel lays it out.
 pub const TASK_BYTES: usize = AFTER_MASK + 224;
@@ -133,7 +134,7 @@ pub struct Seen {
     /// Its scheduling policy.
     pub policy: Policy,
     /// The CPUs it may use.
-    pub cpus_allowed: CpuMask,
+    pub cpus_allowed: Arc<CpuMask>,
 }
 
 /// What programs see of the sched_ext part.
@@ -364,9 +365,9 @@ impl Task {
     }
 
     /// The CPUs that it may use.
-    pub(crate) fn set_cpus_allowed(&mut self, mask: CpuMask) {
-        self.seen.cpus_allowed = mask;
+    pub(crate) fn set_cpus_allowed(&mut self, mask: Arc<CpuMask>) {
         self.seen.nr_cpus_allowed = mask.count() as u32;
+        self.seen.cpus_allowed = mask;
         show_cpus(&self.view.record, &self.seen.cpus_allowed);
     }
 
