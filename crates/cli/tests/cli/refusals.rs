@@ -37,7 +37,7 @@ fn bad_values() {
     refused(
         "sim -s eevdf -w cpuhog -c 18446744073709551615",
         2,
-        &["-c 18446744073709551615", "at most 1024"],
+        &["-c 18446744073709551615", "at most 4096"],
     );
     refused("sim -s eevdf -w swap-multi:unit=0ms", 2, &["unit", "some CPU time"]);
     refused("sim -s eevdf", 2, &["--workload"]);
