@@ -256,16 +256,19 @@ mod tests {
     #[test]
     fn values_are_dropped_once_wherever_they_lie() {
         #[derive(Clone, Debug)]
-        struct Counted(u32, std::rc::Rc<()>);
+        struct Counted {
+            id: u32,
+            _counter: std::rc::Rc<()>,
+        }
         impl OfTask for Counted {
             fn task_id(&self) -> TaskId {
-                TaskId(self.0)
+                TaskId(self.id)
             }
         }
         let counter = std::rc::Rc::new(());
         let mut table = TaskTable::new();
         for id in [1, 2, MAX_TASKS + 2, 3] {
-            table.insert(Counted(id, counter.clone()));
+            table.insert(Counted { id, _counter: counter.clone() });
         }
         let copy = table.clone();
         table.remove(TaskId(3));
