@@ -293,19 +293,22 @@ impl Checker<'_> {
                 leads.extend(self.plan.group(*place, &members, extent, end));
             }
         }
-        let first = leads.iter().map(|(lead, _)| *lead).min().unwrap_or(end);
+        leads.sort_unstable_by_key(|(lead, _)| *lead);
+        let first = leads.first().map_or(end, |(lead, _)| *lead);
         for (lead, _) in &leads {
             if let Check::Lead(group) = &mut self.plan.checks[*lead] {
                 group.first = first;
             }
         }
+        // Jumps stand in order too.
+        let (mut facts, mut leads) = (begun, leads.iter().peekable());
         for (pc, target) in &stretch.jumps {
-            let mut facts = begun.clone();
-            leads.iter().filter(|(lead, _)| lead < pc).for_each(|(_, fact)| facts.add(*fact));
-            self.jump(*target, facts);
+            while let Some((_, fact)) = leads.next_if(|(lead, _)| lead < pc) {
+                facts.add(*fact);
+            }
+            self.jump(*target, facts.clone());
         }
-        let mut facts = begun;
-        leads.iter().for_each(|(_, fact)| facts.add(*fact));
+        leads.for_each(|(_, fact)| facts.add(*fact));
         if stretch.takes_pages { Facts::default() } else { facts }
     }
 
