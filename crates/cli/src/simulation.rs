@@ -366,6 +366,7 @@ pub(crate) fn parties(scenario: &Scenario, machine: &Machine) -> Vec<Party> {
     let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
     let prio = |task: &TaskSpec| match task.policy {
         Policy::Fifo(prio) | Policy::Rr(prio) => 99 - i32::from(prio),
+        Policy::Deadline(_) => -1,
         _ => task.nice.static_prio(),
     };
     let mut leaders = BTreeMap::new();
