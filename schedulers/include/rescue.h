@@ -72,16 +72,24 @@ static __always_inline void rescue_wait_anew(rq_t *rq, task_t *p)
 	list_add_tail(&p->base.waiting, &rq->base.waiting);
 }
 
+/*
+ * Has @first, the first task that waits on @rq, waited for too long? By the clock of @rq,
+ * which may be behind that of the queue where the wait began.
+ */
+static __always_inline bool rescue_due(rq_t *rq, list_t *first)
+{
+	return (s64)(rq->base.clock - list_entry(first, struct task_base, waiting)->waiting_since) >=
+	       (s64)starvation_max_ns;
+}
+
 /* The task that has waited longest on @rq, if that is too long; else NULL. */
 static __always_inline task_t *rescue_oldest(rq_t *rq)
 {
 	list_t *first = rq->base.waiting.next;
-	struct task_base __arena *base = list_entry(first, struct task_base, waiting);
 
-	/* by this queue's clock, which may be behind that of the queue where it began */
-	if (first == &rq->base.waiting || (s64)(rq->base.clock - base->waiting_since) < (s64)starvation_max_ns)
+	if (first == &rq->base.waiting || !rescue_due(rq, first))
 		return NULL;
-	return (task_t *)base;
+	return (task_t *)list_entry(first, struct task_base, waiting);
 }
 
 /*
@@ -98,14 +106,15 @@ static __noinline task_t *rescue_pick(rq_t *rq, u32 cpu)
 		p = rescue_oldest(rq);
 		if (!p)
 			return NULL;
-		if (can_move(p, cpu)) {
-			p->base.rescued = true;
-			count(nr_rescued);
-			return p;
+		if (p->base.state != TASK_READY) {
+			rescue_wait_anew(rq, p);
+			continue;
 		}
-		if (p->base.state == TASK_READY)
+		if (!cpu_allowed(p, cpu))
 			return NULL;
-		rescue_wait_anew(rq, p);
+		p->base.rescued = true;
+		count(nr_rescued);
+		return p;
 	}
 	return NULL;
 }
@@ -116,10 +125,10 @@ static __always_inline void rescue_put(task_t *p)
 	WRITE_ONCE(p->base.rescued, false);
 }
 
-/* A tick of @p is charged: is its turn over, or has another task waited too long? */
+/* A tick of @p, which is linked on @rq, is charged: is its turn over, or has another task waited too long? */
 static __always_inline bool rescue_tick(rq_t *rq, task_t *p)
 {
-	return p->base.rescued || rescue_oldest(rq);
+	return p->base.rescued || rescue_due(rq, rq->base.waiting.next);
 }
 
 /* Ticks of the policy that @p may run: one if it was rescued. */

@@ -147,30 +147,28 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 
 /* ---- which CPU a task belongs to ---- */
 
-/* Tasks that belong to CPU @cpu, without the new @p. */
-static __always_inline u32 nr_others(u32 cpu, task_t *p)
+/* What CPU @cpu has without the new @p: runnable tasks, and below them tasks that belong to it. */
+static __always_inline u64 load_without(task_t *p, u32 cpu)
 {
-	return rq_nr(cpu)->base.nr_tasks - (p->base.home == (s32)cpu);
+	rq_t *rq = rq_nr(cpu);
+
+	return (u64)rq->nr_running << 32 | (rq->base.nr_tasks - (p->base.home == (s32)cpu));
 }
 
 /* The CPU with the fewest runnable tasks, then the fewest tasks; @cpu on a tie, then the first. */
 static __noinline s32 least_loaded(task_t *p, u32 cpu)
 {
-	u32 i, best = cpu, running = ~0u, tasks = ~0u, length;
+	u64 load, least = ~0ull;
+	u32 i, best = cpu;
 
 	use_arena();
-	if (cpu_allowed(p, cpu)) {
-		running = rq_nr(cpu)->nr_running;
-		tasks = nr_others(cpu, p);
-	}
+	if (cpu_allowed(p, cpu))
+		least = load_without(p, cpu);
 	for (i = zero; i < nr_cpus && can_loop; i++) {
-		length = rq_nr(i)->nr_running;
-		if (i == cpu || !cpu_allowed(p, i) || length > running)
+		load = load_without(p, i);
+		if (load >= least || !cpu_allowed(p, i))
 			continue;
-		if (length == running && nr_others(i, p) >= tasks)
-			continue;
-		running = length;
-		tasks = nr_others(i, p);
+		least = load;
 		best = i;
 	}
 	return best;

@@ -111,7 +111,6 @@ void glue_tick(u64 *ctx)
 	bool resched;
 	rq_t *rq;
 
-	report_impossible();
 	if (!t || !is_ours(p) || t->base.rq != (s32)nr)
 		return;
 	lock = lock_rq(nr, now);
