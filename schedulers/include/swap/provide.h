@@ -45,7 +45,7 @@ static __noinline int swap_enlist(task_t *t, struct swap_key *key, bool only)
 	u64 now = bpf_ktime_get_ns();
 	u32 i, nr_requesters = 0;
 	resource_t *resource;
-	provider_t *entry;
+	provider_t *entry, *other;
 	struct lock *lock;
 
 	use_arena();
@@ -65,11 +65,9 @@ static __noinline int swap_enlist(task_t *t, struct swap_key *key, bool only)
 	if (!only)
 		goto out;
 	swap_set_confidence(entry, 2 * resource->confidence);
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		if (&resource->provider[i] != entry)
-			WRITE_ONCE(resource->provider[i].task, NULL);
-	}
+	for_each_provider(other, i, resource)
+		if (other != entry)
+			WRITE_ONCE(other->task, NULL);
 out:
 	unlock(lock);
 	return nr_requesters;
@@ -97,6 +95,7 @@ static __always_inline void swap_provide(task_t *t, struct swap_key *key, bool o
 static __noinline int swap_withdraw_provider(task_t *t, struct swap_key *key)
 {
 	resource_t *resource;
+	provider_t *entry;
 	struct lock *lock;
 	u32 i;
 
@@ -109,11 +108,10 @@ static __noinline int swap_withdraw_provider(task_t *t, struct swap_key *key)
 	resource = swap_find(key->kind, key->what);
 	if (!resource)
 		goto out;
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		if (resource->provider[i].task != t)
+	for_each_provider(entry, i, resource) {
+		if (entry->task != t)
 			continue;
-		WRITE_ONCE(resource->provider[i].task, NULL);
+		WRITE_ONCE(entry->task, NULL);
 		count(nr_swap_withdrawn);
 	}
 	swap_drop_unused(resource);
@@ -150,12 +148,9 @@ static __always_inline void swap_forget_idle(resource_t *resource, u64 now)
 	provider_t *entry;
 	u32 i;
 
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		entry = &resource->provider[i];
+	for_each_provider(entry, i, resource)
 		if ((s64)(now - entry->last_use) > (s64)FUTEX_IDLE_NS)
 			WRITE_ONCE(entry->task, NULL);
-	}
 }
 
 /* @t waits for @key's resource too. */

@@ -111,15 +111,22 @@ static __always_inline resource_t *swap_room(u64 kind, u64 what)
 	return &way[oldest];
 }
 
+/* Each @entry of the providers of @resource, counted in @i. */
+#define for_each_provider(entry, i, resource)                                              \
+	for (i = zero; i < (resource)->nr_providers && i < SWAP_PROVIDERS && can_loop && ({ \
+		     hide_value(i);                                                         \
+		     entry = &(resource)->provider[i];                                      \
+		     true;                                                                  \
+	     }); i++)
+
 /* No task provides @resource: no entry of it is taken for a provider. */
 static __always_inline void swap_clear_providers(resource_t *resource)
 {
+	provider_t *entry;
 	u32 i;
 
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		WRITE_ONCE(resource->provider[i].task, NULL);
-	}
+	for_each_provider(entry, i, resource)
+		WRITE_ONCE(entry->task, NULL);
 	WRITE_ONCE(resource->nr_providers, 0);
 }
 
@@ -217,9 +224,7 @@ static __always_inline provider_t *swap_entry_for(resource_t *resource)
 	provider_t *entry, *room = NULL;
 	u32 i;
 
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		entry = &resource->provider[i];
+	for_each_provider(entry, i, resource) {
 		if (!swap_entry_valid(entry)) {
 			WRITE_ONCE(entry->task, NULL);
 			room = entry;
@@ -334,9 +339,7 @@ static __always_inline bool swap_is_sole(provider_t *entry)
 	provider_t *other;
 	u32 i;
 
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		other = &resource->provider[i];
+	for_each_provider(other, i, resource) {
 		if (other != entry && other->confidence > 0 && swap_entry_valid(other) &&
 		    !swap_waits_for(other->task, resource))
 			return false;
@@ -388,15 +391,14 @@ static __always_inline void swap_add_request(resource_t *resource, task_t *p)
 /* A resource that no task waits for nor provides is forgotten. */
 static __always_inline void swap_drop_unused(resource_t *resource)
 {
+	provider_t *entry;
 	u32 i;
 
 	if (resource->nr_requesters)
 		return;
-	for (i = zero; i < resource->nr_providers && i < SWAP_PROVIDERS && can_loop; i++) {
-		hide_value(i);
-		if (swap_entry_valid(&resource->provider[i]))
+	for_each_provider(entry, i, resource)
+		if (swap_entry_valid(entry))
 			return;
-	}
 	swap_clear_providers(resource);
 	WRITE_ONCE(resource->kind, 0);
 }
