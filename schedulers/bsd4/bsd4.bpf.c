@@ -82,6 +82,7 @@ static bool read_task(task_t *p, struct task_struct *k)
 /* A task that computes and forks has children that have computed. */
 static bool task_fork(task_t *parent, task_t *child)
 {
+	debug_expect(parent->estcpu <= limit_estcpu(~0u), BAD_ESTIMATE);
 	child->estcpu = parent->estcpu;
 	return false;
 }
@@ -143,6 +144,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 /* What it had from its sleep or its yield ends as it returns to user mode. */
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	p->did_run = true;
 	p->last_cpu = cpu;
 	set_prio(rq, p, p->user_pri);
@@ -153,6 +155,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 	prio_queue_t *queue = queue_of(rq, p);
 	bool fifo = realtime_fifo && p->class == CLASS_REALTIME;
 
+	debug_expect(queue->nr_queued, LOAD_BELOW_ZERO);
 	prio_queue_del(queue, p, list_nr(p));
 	if ((p->keeps_first || fifo) && !p->yielded) {
 		prio_queue_add_head(queue, p, list_nr(p));
@@ -207,6 +210,7 @@ static s32 wakeup_preempt(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reas
 	s32 here = p->ready_cpu, idle;
 	task_t *curr;
 
+	debug_expect(here < (s32)nr_cpus, BAD_CPU);
 	if (p->bound != NO_CPU || !cpu_allowed(p, here))
 		here = cpu;
 	if (cpu_idle(here)) {

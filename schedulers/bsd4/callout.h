@@ -34,6 +34,7 @@ static __noinline int schedcpu_task(rq_t *rq, task_t *p)
 		return 0;
 	}
 	p->estcpu = decay(rq, p->estcpu);
+	debug_expect(p->estcpu <= limit_estcpu(~0u), BAD_ESTIMATE);
 	set_user_pri(p);
 	if (!linked)
 		return 0;
@@ -89,11 +90,13 @@ static __noinline int roundrobin(void)
 /* Is it time for what is due at *@next? Then that is put off by whole periods. */
 static __always_inline bool due(u64 __arena *next, u64 now, u64 period)
 {
+	debug_expect(period, BAD_STATE);
 	if (!*next)
 		*next = now + period;
 	if (now < *next)
 		return false;
 	*next += ((now - *next) / period + 1) * period;
+	debug_expect(*next > now, RAN_BACKWARDS);
 	return true;
 }
 

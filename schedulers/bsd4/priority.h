@@ -36,6 +36,7 @@ static __always_inline void set_user_pri(task_t *p)
 		p->user_pri = min(max(pri, PRI_MIN_TIMESHARE), PRI_MAX_TIMESHARE);
 	else
 		p->user_pri = class_priority(p->class, p->base.nice);
+	debug_expect((u32)p->user_pri <= PRI_MAX_IDLE, BAD_PRIORITY);
 }
 
 /* Gives @p, which is linked, a rank; only on another list its place changes. */
@@ -44,6 +45,8 @@ static __always_inline void set_prio(rq_t *rq, task_t *p, s32 prio)
 	prio_queue_t *queue = queue_of(rq, p);
 	u32 list = list_nr(p);
 
+	debug_expect((u32)prio <= PRI_MAX_IDLE, BAD_PRIORITY);
+	debug_expect(p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 	p->prio = prio;
 	if (list_nr(p) == list)
 		return;
@@ -68,6 +71,7 @@ static __noinline int update_priority(rq_t *rq, task_t *p)
 	for (i = zero + 2; i < p->slptime && p->estcpu && can_loop; i++)
 		p->estcpu = decay(rq, p->estcpu);
 	count(nr_updatepris);
+	debug_expect(p->estcpu <= limit_estcpu(~0u), BAD_ESTIMATE);
 	return 0;
 }
 

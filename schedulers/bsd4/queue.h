@@ -14,6 +14,7 @@
 
 static __always_inline prio_queue_t *queue_of(rq_t *rq, task_t *p)
 {
+	debug_expect(p->bound < (s32)nr_cpus, BAD_CPU);
 	return p->bound == NO_CPU ? &rq->queue : &rq->own[(u32)p->bound % MAX_CPUS];
 }
 
@@ -83,6 +84,7 @@ static __always_inline s32 idle_cpu_for(task_t *p)
 		if (mask)
 			return word * 64 + __builtin_ctzll(mask);
 	}
+	debug_expect(word * 64 <= MAX_CPUS, BAD_CPU);
 	return NO_CPU;
 }
 

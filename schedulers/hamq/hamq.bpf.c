@@ -69,6 +69,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	p->last_cpu = cpu;
 	rq->woken = false;
 }
@@ -112,6 +113,7 @@ static __always_inline bool claim_idle(u32 cpu)
 {
 	u64 bit = 1ull << (cpu % 64), old;
 
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	old = __sync_fetch_and_and(&idle_mask[cpu / 64 % MASK_WORDS], ~bit);
 	if (!(old & bit)) {
 		count(nr_lost_claims);
@@ -140,6 +142,7 @@ static __noinline s32 idle_longest(task_t *p, u32 this_cpu)
 		target->best = since;
 		target->cpu = cpu;
 	}
+	debug_expect(target->cpu < (s32)nr_cpus, BAD_CPU);
 	return target->cpu;
 }
 
@@ -189,6 +192,7 @@ static __always_inline void find_victim(u32 cpu)
 		victim->best = waiting;
 		victim->cpu = other;
 	}
+	debug_expect(victim->cpu != (s32)cpu, BAD_SEARCH);
 }
 
 /* The waiting task of @src that @cpu takes, or NULL. */

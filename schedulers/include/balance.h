@@ -37,6 +37,7 @@ static __always_inline u64 averaged_load(rq_t *rq, u64 now)
 {
 	u64 target = rq->nr_running * LOAD_SCALE, load = rq->domain.load, ticks;
 
+	debug_expect(target <= 1000000 * LOAD_SCALE, LOAD_BELOW_ZERO);
 	ticks = now > rq->domain.load_updated ? (now - rq->domain.load_updated) / tick_length() : 0;
 	ticks = min(ticks, 63ull);
 	if (load > target)
@@ -46,6 +47,7 @@ static __always_inline u64 averaged_load(rq_t *rq, u64 now)
 
 static __always_inline void update_load(rq_t *rq, u64 now)
 {
+	debug_expect(now >= rq->domain.load_updated, RAN_BACKWARDS);
 	if (now - rq->domain.load_updated < tick_length())
 		return;
 	rq->domain.load = averaged_load(rq, now);
@@ -117,6 +119,7 @@ static __always_inline s32 wake_cpu(task_t *p, s32 prev_cpu, s32 this_cpu, bool 
 {
 	s32 cpu = prev_cpu;
 
+	debug_expect((u32)prev_cpu < nr_cpus && (u32)this_cpu < nr_cpus, BAD_CPU);
 	if (this_cpu != prev_cpu && cpu_allowed(p, this_cpu) &&
 	    wakes_affine(p, prev_cpu, this_cpu, sync, now))
 		cpu = this_cpu;
@@ -155,6 +158,7 @@ static __always_inline struct pull __arena *begin_pull(u32 cpu)
 {
 	struct pull __arena *pull = &rq_nr(cpu)->domain.pull;
 
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	pull->from = NO_CPU;
 	WRITE_ONCE(pull->most, 0);
 	return pull;
@@ -169,6 +173,8 @@ static __always_inline u32 end_pull(u32 cpu, u64 now, bool idle, bool any)
 	struct domain __arena *domain = &rq_nr(cpu)->domain;
 	u32 moved;
 
+	debug_expect(domain->pull.from != (s32)cpu, BAD_SEARCH);
+	debug_expect(domain->balance_interval >= MIN_INTERVAL && domain->balance_interval <= MAX_INTERVAL, BAD_SEARCH);
 	if (domain->pull.from == NO_CPU) {
 		count(nr_balanced);
 		domain->balance_interval = min(domain->balance_interval * 2, MAX_INTERVAL);
@@ -200,6 +206,7 @@ static __always_inline u32 imbalance(u64 most, u64 own, u64 average)
 {
 	u64 amount;
 
+	debug_expect(average <= max(most, own), BAD_SEARCH);
 	if (own >= most || own >= average || 100 * most <= imbalance_pct * own)
 		return 0;
 	amount = (min(most - average, average - own) + 1) / LOAD_SCALE;
@@ -232,6 +239,7 @@ static __noinline int find_busiest(u32 cpu, u64 now, bool idle)
 	pull->amount = imbalance(pull->most, own, pull->total / nr_cpus);
 	if (!pull->amount && !idle)
 		pull->from = NO_CPU;
+	debug_expect(pull->total >= pull->most, BAD_SEARCH);
 	return 0;
 }
 
@@ -245,6 +253,7 @@ static __always_inline void push_running(struct domain __arena *domain, u32 cpu)
 	u32 from = domain->pull.from;
 	task_t *curr = cpu_nr(from)->curr;
 
+	debug_expect(from != cpu && from < nr_cpus, BAD_SEARCH);
 	domain->balance_failed = NICE_TRIES;
 	if (!curr || !cpu_allowed(curr, cpu) || rq_nr(from)->nr_running < 2)
 		return;
@@ -299,6 +308,7 @@ static __always_inline void rebalance_tick(u32 cpu, u64 now)
 {
 	rq_t *rq = rq_nr(cpu);
 
+	debug_expect(rq->base.nr == cpu, BAD_CPU);
 	nudge_idle(cpu);
 	update_load(rq, now);
 	if (now < rq->domain.next_balance)

@@ -9,7 +9,7 @@
 #ifndef SCHEDLAB_BASE_H
 #define SCHEDLAB_BASE_H
 
-#include "compat.h"
+#include "invariants.h"
 
 #define __arena __attribute__((address_space(1)))
 
@@ -120,6 +120,7 @@ static __always_inline bool list_empty(list_t *head)
 /* Links @entry between two neighbours. */
 static __always_inline void list_insert(list_t *entry, list_t *prev, list_t *next)
 {
+	debug_expect(prev->next == next && next->prev == prev, BAD_LINK);
 	next->prev = entry;
 	entry->next = next;
 	entry->prev = prev;
@@ -140,6 +141,7 @@ static __always_inline void list_del(list_t *entry)
 {
 	list_t *next = entry->next, *prev = entry->prev;
 
+	debug_expect(next->prev == entry && prev->next == entry, BAD_LINK);
 	next->prev = prev;
 	prev->next = next;
 }

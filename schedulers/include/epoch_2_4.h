@@ -23,6 +23,7 @@ static __always_inline s32 v2_4_ticks(s32 nice)
 /* What @p, which has ticks left, is worth by them. */
 static __always_inline s32 v2_4_weight(task_t *p)
 {
+	debug_expect(p->counter > 0, BAD_COUNTER);
 	return p->counter;
 }
 
@@ -50,7 +51,9 @@ static __always_inline void v2_4_yield(task_t *p)
 /* A new epoch, for one task. */
 static __always_inline void v2_4_recalculate(task_t *p)
 {
+	debug_expect(p->counter >= 0, BAD_COUNTER);
 	p->counter = (p->counter >> 1) + v2_4_ticks(p->base.nice);
+	debug_expect(p->counter >= v2_4_ticks(p->base.nice), BAD_COUNTER);
 }
 
 #endif

@@ -28,6 +28,7 @@ static __always_inline s32 tsss_ticks(s32 nice)
 /* What @p, which has ticks left, is worth by its bonus. */
 static __always_inline s32 tsss_weight(task_t *p)
 {
+	debug_expect(p->counter > 0, BAD_COUNTER);
 	return p->dyn_prio + 1;
 }
 
@@ -55,6 +56,7 @@ static __always_inline bool tsss_end(rq_t *rq)
 /* The ticks of the running @p are used up: so is a point of its bonus. */
 static __always_inline void tsss_used_up(task_t *p)
 {
+	debug_expect(!p->counter, BAD_COUNTER);
 	if (p->dyn_prio)
 		p->dyn_prio--;
 }
@@ -71,6 +73,7 @@ static __always_inline void tsss_catch_up(rq_t *rq, rq_t *old, task_t *p)
 {
 	p->dyn_prio = min(p->dyn_prio + old->epoch - p->epoch, (u32)MAX_DYN_PRIO);
 	p->epoch = rq->epoch;
+	debug_expect(p->dyn_prio <= MAX_DYN_PRIO, BAD_COUNTER);
 }
 
 #endif

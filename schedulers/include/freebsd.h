@@ -57,6 +57,7 @@ static __always_inline void nice_add(nice_counts_t *counts, s32 nice)
 {
 	u32 at = nice - PRIO_MIN;
 
+	debug_expect(at < PRIO_MAX - PRIO_MIN, BAD_NICE);
 	if (!counts->nr[at]++)
 		counts->used |= 1ull << at;
 }
@@ -65,6 +66,7 @@ static __always_inline void nice_del(nice_counts_t *counts, s32 nice)
 {
 	u32 at = nice - PRIO_MIN;
 
+	debug_expect(counts->used >> at & 1, LOAD_BELOW_ZERO);
 	expect(counts->nr[at], LOAD_BELOW_ZERO);
 	if (!--counts->nr[at])
 		counts->used &= ~(1ull << at);
@@ -126,6 +128,7 @@ static __always_inline s32 class_priority(enum pri_class class, s32 nice)
 {
 	u32 level = nice - PRIO_MIN;
 
+	debug_expect(level < PRIO_MAX - PRIO_MIN, BAD_NICE);
 	switch (class) {
 	case CLASS_INTERRUPT:
 		return PRI_MIN_INTERRUPT + level * (PRI_MAX_INTERRUPT - PRI_MIN_INTERRUPT) / 39;

@@ -50,6 +50,7 @@ static u64 tick_length(void)
 
 static u32 ticks_left(task_t *p)
 {
+	debug_expect(p->counter >= 0, BAD_COUNTER);
 	return p->counter;
 }
 
@@ -67,6 +68,7 @@ static __always_inline s32 goodness(task_t *p, u32 cpu, u64 mm, u64 clock)
 {
 	s32 weight;
 
+	debug_expect(p->base.nice >= -20 && p->base.nice <= 19, BAD_NICE);
 	if (p->yielded)
 		return GOODNESS_YIELDED;
 	if (!p->counter)
@@ -87,6 +89,7 @@ static __always_inline void init_ticks(task_t *p)
 {
 	p->counter = EPOCH(ticks, p->base.nice);
 	WRITE_ONCE(p->yielded, false);
+	debug_expect(p->counter > 0, BAD_COUNTER);
 }
 
 /*
@@ -95,6 +98,7 @@ static __always_inline void init_ticks(task_t *p)
  */
 static __always_inline bool split_ticks(task_t *parent, task_t *child)
 {
+	debug_expect(parent->counter >= 0, BAD_COUNTER);
 	child->counter = (parent->counter + 1) >> 1;
 	parent->counter >>= 1;
 	EPOCH(fork, parent, child);
@@ -104,11 +108,13 @@ static __always_inline bool split_ticks(task_t *parent, task_t *child)
 static void task_exit(task_t *parent, task_t *child)
 {
 	parent->counter = min(parent->counter + child->counter, MAX_COUNTER);
+	debug_expect(parent->counter <= max(2 * EPOCH(ticks, -20), MAX_COUNTER), BAD_COUNTER);
 }
 
 /* At the head: of equally good tasks the one that woke up last runs first. */
 static __always_inline void add_to_list(rq_t *rq, task_t *p)
 {
+	debug_expect(p->counter >= 0, BAD_COUNTER);
 	list_add(run_list(p), &rq->head);
 	rq->nr_running++;
 }
@@ -168,6 +174,7 @@ static __always_inline task_t *pick_best(rq_t *rq, u32 cpu, task_t *prev)
 	}
 	if (best == GOODNESS_YIELDED)
 		count(nr_yields_picked);
+	debug_expect(!next || next->base.rq == (s32)rq->base.nr, PICKED_UNLINKED);
 	if (prev && (next == prev || !POLICY_PUSHES))
 		prev->yielded = false;
 	return next;
@@ -186,6 +193,7 @@ static bool task_tick(rq_t *rq, task_t *p)
 /* @p yields to others, of which there are some. */
 static __always_inline void give_way(rq_t *rq, task_t *p)
 {
+	debug_expect(rq->nr_running, LOAD_BELOW_ZERO);
 	EPOCH(yield, p);
 	p->yielded = true;
 	list_del(run_list(p));

@@ -10,7 +10,7 @@
 #ifndef SCHEDLAB_INVARIANTS_H
 #define SCHEDLAB_INVARIANTS_H
 
-#include "base.h"
+#include "compat.h"
 
 /* Each with the text of the report. */
 #define IMPOSSIBLE_STATES(is)                                                              \
@@ -31,7 +31,14 @@
 	is(BAD_STEP, "a task is on a step that its stairs do not have")                    \
 	is(NO_HOME, "a queue loses a task that does not belong to it")                     \
 	is(BAD_CONFIDENCE, "a confidence is above twice its default")                      \
-	is(REQUESTS_BELOW_ZERO, "a resource loses a requester that it does not count")
+	is(REQUESTS_BELOW_ZERO, "a resource loses a requester that it does not count")     \
+	is(BAD_LINK, "the neighbours of a linked list's entry do not point to it")         \
+	is(BAD_STATE, "a task is in a state that this step does not allow")                \
+	is(BAD_ORDER, "a task waits before one that has waited longer")                    \
+	is(BAD_SEARCH, "a search for a CPU found more than there is")                      \
+	is(BAD_HISTORY, "a task has run or slept for longer than its history holds")       \
+	is(BAD_ESTIMATE, "an estimate of CPU use is above its limit, or grew by decay")    \
+	is(TABLE_OVERRUN, "a table counts more entries than it has")
 
 enum impossible {
 	NOTHING_IMPOSSIBLE,
@@ -49,6 +56,16 @@ static bool impossible_told;
 		if (unlikely(!(condition)))                                 \
 			*(volatile u32 *)&impossible = (state);             \
 	})
+
+/*
+ * expect() for what costs too much in every object: in loops and lists, on each switch and
+ * tick. Compiled in by -DDEBUG_EXPECT alone (make DEBUG=1), as Rust's debug_assert!().
+ */
+#ifdef DEBUG_EXPECT
+#define debug_expect(condition, state) expect(condition, state)
+#else
+#define debug_expect(condition, state) ((void)sizeof(condition))
+#endif
 
 /* By enum impossible. A table, so that the verifier walks one call for all of them. */
 static char impossible_texts[][80] = {

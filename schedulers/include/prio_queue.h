@@ -36,6 +36,7 @@ static __always_inline void prio_queue_init(prio_queue_t *queue)
 /* To the tail of list @prio. */
 static __always_inline void prio_queue_add_tail(prio_queue_t *queue, task_t *p, u32 prio)
 {
+	debug_expect(prio < NR_PRIO, BAD_PRIORITY);
 	list_add_tail(run_list(p), &queue->list[prio]);
 	set_bit(prio, queue->bitmap);
 	queue->nr_queued++;
@@ -44,6 +45,7 @@ static __always_inline void prio_queue_add_tail(prio_queue_t *queue, task_t *p, 
 /* To the head of list @prio. */
 static __always_inline void prio_queue_add_head(prio_queue_t *queue, task_t *p, u32 prio)
 {
+	debug_expect(prio < NR_PRIO, BAD_PRIORITY);
 	list_add(run_list(p), &queue->list[prio]);
 	set_bit(prio, queue->bitmap);
 	queue->nr_queued++;
@@ -52,6 +54,7 @@ static __always_inline void prio_queue_add_head(prio_queue_t *queue, task_t *p, 
 /* Before @next, on its list. */
 static __always_inline void prio_queue_add_before(prio_queue_t *queue, task_t *p, task_t *next)
 {
+	debug_expect(queue->nr_queued, LOAD_BELOW_ZERO);
 	list_add_tail(run_list(p), run_list(next));
 	queue->nr_queued++;
 }
@@ -59,6 +62,8 @@ static __always_inline void prio_queue_add_before(prio_queue_t *queue, task_t *p
 /* Removes @p from list @prio, where it has to be. */
 static __always_inline void prio_queue_del(prio_queue_t *queue, task_t *p, u32 prio)
 {
+	debug_expect(queue->nr_queued, LOAD_BELOW_ZERO);
+	debug_expect(prio < NR_PRIO && test_bit(prio, queue->bitmap), NOT_ON_ARRAY);
 	queue->nr_queued--;
 	list_del(run_list(p));
 	if (list_empty(&queue->list[prio]))
@@ -89,6 +94,7 @@ static __always_inline task_t *prio_queue_first(prio_queue_t *queue, u32 cpu, ta
 
 	prio_queue_for_each(prio, queue) {
 		head = element(queue->list, prio);
+		debug_expect(!list_empty(head), NOT_ON_ARRAY);
 		list_for_each(pos, head) {
 			p = linked_task(pos);
 			if (can_run(p, cpu, prev))

@@ -57,6 +57,7 @@ static __always_inline void rescue_link(rq_t *rq, task_t *p, enum enqueue_reason
 		 p->base.waiting_since < list_entry(first, struct task_base, waiting)->waiting_since)
 		waiting = first;
 	list_add_tail(&p->base.waiting, waiting);
+	debug_expect(waiting->prev == &p->base.waiting, BAD_LINK);
 }
 
 static __always_inline void rescue_unlink(task_t *p)
@@ -67,6 +68,7 @@ static __always_inline void rescue_unlink(task_t *p)
 /* @p, which is linked on @rq, waits from now on. */
 static __always_inline void rescue_wait_anew(rq_t *rq, task_t *p)
 {
+	debug_expect(p->base.waiting_since <= rq->base.clock || !p->base.rescued, BAD_ORDER);
 	list_del(&p->base.waiting);
 	p->base.waiting_since = rq->base.clock;
 	list_add_tail(&p->base.waiting, &rq->base.waiting);
@@ -112,6 +114,8 @@ static __noinline task_t *rescue_pick(rq_t *rq, u32 cpu)
 		}
 		if (!cpu_allowed(p, cpu))
 			return NULL;
+		debug_expect(!p->base.rescued, BAD_STATE);
+		debug_expect(p->base.rq == (s32)rq->base.nr, PICKED_UNLINKED);
 		p->base.rescued = true;
 		count(nr_rescued);
 		return p;
@@ -122,12 +126,14 @@ static __noinline task_t *rescue_pick(rq_t *rq, u32 cpu)
 /* @p leaves its CPU, where its turn is over. */
 static __always_inline void rescue_put(task_t *p)
 {
+	debug_expect(p->base.rq != RQ_NONE, LINKED_ELSEWHERE);
 	WRITE_ONCE(p->base.rescued, false);
 }
 
 /* A tick of @p, which is linked on @rq, is charged: is its turn over, or has another task waited too long? */
 static __always_inline bool rescue_tick(rq_t *rq, task_t *p)
 {
+	debug_expect(!list_empty(&rq->base.waiting), LINKED_ELSEWHERE);
 	return p->base.rescued || rescue_due(rq, rq->base.waiting.next);
 }
 

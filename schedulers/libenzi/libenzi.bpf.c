@@ -89,6 +89,7 @@ static s32 picked_cpu(task_t *p, u32 cpu)
 {
 	s32 to = (s32)p->move_to - 1;
 
+	debug_expect(to < (s32)nr_cpus, BAD_CPU);
 	if (to < 0)
 		return cpu;
 	if (!cpu_allowed(p, to)) {
@@ -111,6 +112,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
 	u64 clock = jiffies(rq), left = 0;
 
+	debug_expect(p->sched_jtime <= clock, RAN_BACKWARDS);
 	if (!ran)
 		return;
 	if (p->cpu_jtime > p->sched_jtime)
@@ -171,6 +173,7 @@ static __noinline s32 least_loaded(task_t *p, u32 cpu)
 		least = load;
 		best = i;
 	}
+	debug_expect(best < nr_cpus, BAD_CPU);
 	return best;
 }
 
@@ -204,6 +207,7 @@ static __always_inline void find_longest(u32 cpu)
 		search->longest = rq_nr(i)->nr_running;
 		search->cpu = i;
 	}
+	debug_expect(search->cpu != (s32)cpu, BAD_SEARCH);
 }
 
 /* The first waiting task of @src that @cpu may run and that is not marked, or NULL. */
@@ -228,6 +232,7 @@ static __noinline int mark_task(u32 src, u32 cpu, u64 now)
 	task_t *p;
 
 	use_arena();
+	debug_expect(src != cpu, BAD_SEARCH);
 	lock = lock_rq(src, now);
 	if (!lock)
 		return 0;

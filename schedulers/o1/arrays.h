@@ -17,11 +17,13 @@ static u64 tick_length(void)
 /* The clock of @rq in ticks, as jiffies were. */
 static __always_inline u64 jiffies(rq_t *rq)
 {
+	debug_expect(tick_length(), BAD_STATE);
 	return rq->base.clock / tick_length();
 }
 
 static __always_inline void array_add(task_t *p, prio_queue_t *array)
 {
+	debug_expect(!p->array, LINKED_TWICE);
 	expect((u32)p->prio - MAX_RT_PRIO < NR_PRIO - MAX_RT_PRIO, BAD_PRIORITY);
 	prio_queue_add_tail(array, p, p->prio);
 	p->array = array;
@@ -37,6 +39,7 @@ static __always_inline void array_del(task_t *p)
 /* To the tail of its list, which may be another one by now. */
 static __always_inline void requeue(task_t *p, prio_queue_t *array, s32 prio)
 {
+	debug_expect(p->array, NOT_ON_ARRAY);
 	array_del(p);
 	p->prio = prio;
 	array_add(p, array);

@@ -37,6 +37,7 @@ static __always_inline void update_history(task_t *p, u64 since, u64 now)
 	u64 hz = ticks_per_second(), slot, first = now / hz, begin, end;
 	u32 i;
 
+	debug_expect(since <= now, RAN_BACKWARDS);
 	first = first > HIST_SLOTS ? first - HIST_SLOTS : 0;
 	for (i = zero; i <= HIST_SLOTS && can_loop; i++) {
 		slot = first + i;
@@ -56,6 +57,7 @@ static __always_inline u32 penalty(task_t *p, u64 now)
 {
 	u64 hz = ticks_per_second(), slept;
 
+	debug_expect(p->hist_tick <= now, RAN_BACKWARDS);
 	slept = p->sleep_hist[0] + p->sleep_hist[1] + p->sleep_hist[2] + p->sleep_hist[3];
 	slept = min(slept * hz / (HIST_SLOTS * hz + now % hz), hz);
 	return MAX_PENALTY * (hz - slept) / hz;

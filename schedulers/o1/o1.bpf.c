@@ -94,6 +94,7 @@ static void init_task(task_t *p)
 /* Parent and child share what is left, so that no task gains by forking. */
 static bool task_fork(task_t *parent, task_t *child)
 {
+	debug_expect(parent->time_slice >= 0 && child->time_slice >= 0, SLICE_BELOW_ZERO);
 	child->time_slice = (parent->time_slice + 1) >> 1;
 	child->first_time_slice = true;
 	GENERATION(inherit, parent, child);
@@ -111,6 +112,7 @@ static void task_exit(task_t *parent, task_t *child)
 	if (child->first_time_slice)
 		parent->time_slice = min(parent->time_slice + child->time_slice, cap);
 	GENERATION(reap, parent, child);
+	debug_expect(parent->time_slice >= 0, SLICE_BELOW_ZERO);
 }
 
 /* ---- queueing ---- */
@@ -140,6 +142,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 	if (reason != ENQ_MOVED)
 		p->prio = effective_prio(p, jiffies(rq));
 	array_add(p, joins_expired(rq, p, reason) ? rq->expired : rq->active);
+	debug_expect(p->array == rq->active || p->array == rq->expired, NOT_ON_ARRAY);
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
@@ -155,6 +158,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 	prio_queue_t *array = rq->active;
 	task_t *next, *stays;
 
+	debug_expect(rq->active != rq->expired, NOT_ON_ARRAY);
 	if (!array->nr_queued) {
 		rq->active = rq->expired;
 		rq->expired = array;
@@ -165,6 +169,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 	}
 	stays = unless_pushed(rq, prev);
 	next = prio_queue_first(rq->active, cpu, stays) ?: prio_queue_first(rq->expired, cpu, stays);
+	debug_expect(rq->active->nr_queued + rq->expired->nr_queued == rq->nr_running, LOAD_BELOW_ZERO);
 	return next ?: prev;
 }
 
@@ -188,6 +193,7 @@ static __always_inline void expire(rq_t *rq, task_t *p)
 {
 	prio_queue_t *array = rq->expired;
 
+	debug_expect(p->array == rq->active, NOT_ON_ARRAY);
 	array_del(p);
 	p->prio = effective_prio(p, jiffies(rq));
 	p->time_slice = task_timeslice(p);
@@ -205,6 +211,7 @@ static __always_inline void expire(rq_t *rq, task_t *p)
 	if (array == rq->expired)
 		rq->best_expired_prio = min(rq->best_expired_prio, p->static_prio);
 	array_add(p, array);
+	debug_expect(p->time_slice > 0, SLICE_BELOW_ZERO);
 }
 
 static bool task_tick(rq_t *rq, task_t *p)

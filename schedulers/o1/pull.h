@@ -41,6 +41,7 @@ static __noinline int find_longest(u32 cpu, bool idle)
 	pull->amount = longest > own ? (longest - own) / 2 : 0;
 	if (longest <= own + 1 || (!idle && pull->amount < (longest + 3) / 4))
 		pull->from = NO_CPU;
+	debug_expect(pull->from != (s32)cpu, BAD_SEARCH);
 	return 0;
 }
 

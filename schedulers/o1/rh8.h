@@ -21,6 +21,7 @@ static __always_inline u32 rh8_timeslice(task_t *p)
 	u32 shortest = 10 * MS / tick_length(), longest = 300 * MS / tick_length();
 	u32 steps = NR_PRIO - 1 - p->static_prio;
 
+	debug_expect(steps < 40, BAD_PRIORITY);
 	return shortest + (longest - shortest) * steps / 39;
 }
 
@@ -45,6 +46,7 @@ static __always_inline void rh8_woke(rq_t *rq, task_t *p)
 	u64 slept = (jiffies(rq) - p->timestamp / tick_length()) * tick_length();
 
 	p->sleep_avg = min(p->sleep_avg + slept, max_sleep());
+	debug_expect(p->sleep_avg <= max_sleep(), BAD_SLEEP);
 }
 
 static __always_inline void rh8_switched_to(rq_t *rq, task_t *p)

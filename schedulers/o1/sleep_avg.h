@@ -24,6 +24,7 @@ static __always_inline u64 max_sleep(void)
 /* 0..10 */
 static __always_inline u32 current_bonus(task_t *p)
 {
+	debug_expect(p->sleep_avg <= max_sleep(), BAD_SLEEP);
 	return p->sleep_avg * MAX_BONUS / max_sleep();
 }
 
@@ -63,6 +64,7 @@ static __always_inline void reap_average(task_t *parent, task_t *child)
 	if (child->sleep_avg < parent->sleep_avg)
 		parent->sleep_avg = (exit_weight * parent->sleep_avg + child->sleep_avg) /
 				    (exit_weight + 1);
+	debug_expect(parent->sleep_avg <= max_sleep(), BAD_SLEEP);
 }
 
 #endif

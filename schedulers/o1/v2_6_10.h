@@ -110,6 +110,7 @@ static __noinline void recalc_sleep(task_t *p, u64 sleep)
 		if (!high_credit(p))
 			p->credit++;
 	}
+	debug_expect(p->sleep_avg <= max_sleep(), BAD_SLEEP);
 }
 
 /* @p woke up. */
@@ -159,6 +160,7 @@ static __always_inline void v2_6_10_inherit(task_t *parent, task_t *child)
 {
 	u64 step = max_sleep() / MAX_BONUS, bonus = current_bonus(parent);
 
+	debug_expect(bonus <= MAX_BONUS, BAD_SLEEP);
 	child->sleep_avg = bonus * child_penalty / 100 * step;
 	parent->sleep_avg = bonus * parent_penalty / 100 * step;
 }
@@ -195,6 +197,7 @@ static __always_inline bool v2_6_10_tick(rq_t *rq, task_t *p)
 {
 	u32 gran;
 
+	debug_expect(p->array == rq->active, NOT_ON_ARRAY);
 	if (!has_interactive_bonus(p))
 		return false;
 	gran = granularity_ticks(p);

@@ -66,6 +66,7 @@ static __always_inline s32 rr_interval(void)
 /* The number of steps down to 139: 39 at nice -20, 19 at nice 0, none at 19. */
 static __always_inline s32 best_burst(task_t *p)
 {
+	debug_expect(p->static_prio >= MAX_RT_PRIO && p->static_prio < NR_PRIO, BAD_PRIORITY);
 	return NR_PRIO - 1 - p->static_prio;
 }
 
@@ -88,6 +89,7 @@ static __always_inline s32 effective_prio(task_t *p)
 {
 	s32 rr = rr_interval(), used = slice(p) - p->slice, first = rr;
 
+	debug_expect(used >= 0 && p->slice > 0, BAD_STEP);
 	if (bursts_count())
 		first += p->burst * rr;
 	if (used < first)
@@ -104,6 +106,7 @@ static __always_inline void inc_burst(task_t *p)
 
 static __always_inline void dec_burst(task_t *p)
 {
+	debug_expect(p->burst >= 0, BAD_STEP);
 	if (!p->burst)
 		return;
 	count(nr_bursts_lost);
@@ -123,6 +126,7 @@ static __always_inline void fit_slice(task_t *p)
 	p->slice = min(p->slice, slice(p));
 	p->time_slice = min(p->time_slice, rr_interval());
 	p->burst = min(p->burst, best_burst(p));
+	debug_expect(p->slice > 0 && p->time_slice > 0, BAD_STEP);
 }
 
 /* To the step where running for totalrun leads from the top. */
@@ -144,6 +148,7 @@ static __always_inline void continue_slice(task_t *p)
 	left = (u32)p->slice % (u32)rr_interval();
 	if (left)
 		p->time_slice = left;
+	debug_expect(p->slice > 0, BAD_STEP);
 }
 
 /* @p woke up after enough sleep: it starts at the top. */
@@ -272,6 +277,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 	if (reason == ENQ_NEW && queue_before_parent(rq, p))
 		return;
 	prio_queue_add_tail(&rq->queue, p, p->prio);
+	debug_expect(p->prio >= p->static_prio && p->prio < NR_PRIO, BAD_PRIORITY);
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
@@ -285,6 +291,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
 	task_t *next = prio_queue_first(&rq->queue, cpu, unless_pushed(rq, prev));
 
+	debug_expect(rq->queue.nr_queued == rq->nr_running, LOAD_BELOW_ZERO);
 	return next ?: prev;
 }
 
@@ -305,6 +312,7 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 
 static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
+	debug_expect((s64)ran >= 0, RAN_BACKWARDS);
 	p->runtime += ran;
 	p->totalrun += ran;
 	p->timestamp = rq->base.clock;
@@ -326,6 +334,7 @@ static __always_inline bool delay_ends(rq_t *rq)
 /* The whole staircase is walked through. What was run on it is settled. */
 static __always_inline void lift(task_t *p)
 {
+	debug_expect(p->slice <= 0, BAD_STEP);
 	count(nr_lifts);
 	dec_burst(p);
 	p->totalrun = -(s64)p->base.ran;

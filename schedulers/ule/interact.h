@@ -29,6 +29,7 @@ static __always_inline void cut_history(task_t *p)
 		return;
 	count(nr_history_cuts);
 	GENERATION(cut, p, sum);
+	debug_expect(p->run_time + p->sleep_time <= sum, BAD_HISTORY);
 }
 
 static __always_inline void add_run_time(task_t *p, u64 ns)
@@ -54,6 +55,7 @@ static __always_inline void credit_sleep(rq_t *rq, task_t *p)
 	}
 	p->sleep_time += slept;
 	cut_history(p);
+	debug_expect(p->run_time + p->sleep_time <= 2 * slp_run_max_ns, BAD_HISTORY);
 }
 
 /* Time-share: 160..223 by score and nice. Example, nice 0: score 10 is 166, 50 is 192. */
@@ -107,6 +109,7 @@ static __always_inline void count_cpu_tick(rq_t *rq, task_t *p)
 {
 	u64 now = rq->base.clock, since = p->window_start;
 
+	debug_expect(since <= now, RAN_BACKWARDS);
 	if (!since) {
 		p->window_start = now;
 	} else if (now - since > CPU_WINDOW + CPU_WINDOW_SLACK) {

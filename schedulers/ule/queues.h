@@ -23,6 +23,7 @@
 
 static __always_inline void queue_add_tail(task_t *p, prio_queue_t *queue)
 {
+	debug_expect(!p->queue, LINKED_TWICE);
 	prio_queue_add_tail(queue, p, list_nr(p));
 	p->queue = queue;
 }
@@ -38,6 +39,7 @@ static __always_inline void queue_del(task_t *p)
 static __noinline int requeue(task_t *p, prio_queue_t *queue, s32 prio)
 {
 	use_arena();
+	debug_expect((u32)prio <= PRI_MAX_IDLE, BAD_PRIORITY);
 	queue_del(p);
 	p->prio = prio;
 	queue_add_tail(p, queue);
@@ -58,6 +60,7 @@ static __always_inline u32 interact_score(task_t *p)
 {
 	u64 run = p->run_time, sleep = p->sleep_time, unit;
 
+	debug_expect(run + sleep < 1ull << 62, BAD_HISTORY);
 	if (run > sleep) {
 		unit = max(run / INTERACT_HALF, 1ull);
 		return INTERACT_MAX - sleep / unit;
@@ -93,6 +96,7 @@ static __always_inline prio_queue_t *home_queue(rq_t *rq, task_t *p)
 /* The CPU mask of @p may have changed since @rq looked. */
 static __always_inline void count_movable(rq_t *rq, task_t *p, bool movable)
 {
+	debug_expect(movable || !p->in_movable || rq->nr_movable, LOAD_BELOW_ZERO);
 	rq->nr_movable += movable - p->in_movable;
 	p->in_movable = movable;
 }

@@ -33,6 +33,7 @@ static __noinline int search_groups(struct search __arena *s, u32 first, u32 nr,
 	u32 i, cpu, load, movable;
 
 	use_arena();
+	debug_expect(first < nr_cpus && size, BAD_SEARCH);
 	s->least = ~0u;
 	WRITE_ONCE(s->most, 0);
 	for (i = zero; i < nr && can_loop; i++) {
@@ -52,6 +53,7 @@ static __noinline int search_groups(struct search __arena *s, u32 first, u32 nr,
 			s->to = cpu;
 		}
 	}
+	debug_expect(s->least == ~0u || (u32)s->to < nr_cpus, BAD_SEARCH);
 	return 0;
 }
 

@@ -150,6 +150,7 @@ static void enqueue_task(rq_t *rq, task_t *p, enum enqueue_reason reason)
 		count(nr_to_next);
 	else
 		count(nr_to_idle);
+	debug_expect((u32)p->prio <= PRI_MAX_IDLE, BAD_PRIORITY);
 }
 
 static void dequeue_task(rq_t *rq, task_t *p, enum dequeue_reason reason)
@@ -183,6 +184,7 @@ static __always_inline void swap_queues(rq_t *rq)
 {
 	prio_queue_t *queue = rq->curr;
 
+	debug_expect(rq->curr != rq->next, NOT_ON_ARRAY);
 	rq->curr = rq->next;
 	rq->next = queue;
 	if (rq->curr->nr_queued)
@@ -194,6 +196,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 {
 	task_t *next = first_current(rq, cpu, prev);
 
+	debug_expect(rq->curr->nr_queued + rq->next->nr_queued + rq->idle.nr_queued == rq->load, LOAD_BELOW_ZERO);
 	if (!next) {
 		swap_queues(rq);
 		next = first_current(rq, cpu, prev);
@@ -217,6 +220,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 {
 	bool gave_way = p->gave_way;
 
+	debug_expect(!p->queue || p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 	count_movable(rq, p, p->movable);
 	p->gave_way = false;
 	if (p->class != CLASS_TIMESHARE || p->prio != p->user_pri)
@@ -233,6 +237,7 @@ static __always_inline void expire(rq_t *rq, task_t *p)
 {
 	prio_queue_t *queue;
 
+	debug_expect(p->slice <= 0, SLICE_BELOW_ZERO);
 	nice_del(&rq->timeshare, p->base.nice);
 	set_user_pri(p);
 	p->slice = new_slice(rq, p);

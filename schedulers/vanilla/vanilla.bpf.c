@@ -77,6 +77,7 @@ static task_t *pick_next_task(rq_t *rq, u32 cpu, task_t *prev)
 /* A task that yielded is picked again: its yield is over. */
 static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	p->processor = cpu;
 	WRITE_ONCE(p->yielded, false);
 }
@@ -119,6 +120,7 @@ static __always_inline s32 reschedule_idle(task_t *p)
 	u32 cpu = p->processor;
 	cpu_t *c;
 
+	debug_expect(p->processor < (s32)nr_cpus, BAD_CPU);
 	if (p->processor >= 0 && cpu_allowed(p, cpu) && cpu_idle(cpu)) {
 		nr_idle_last++;
 		return cpu;
@@ -146,6 +148,7 @@ static __always_inline s32 reschedule_idle(task_t *p)
 		nr_idle_longest++;
 	else
 		nr_preemptions++;
+	debug_expect(target < (s32)nr_cpus, BAD_CPU);
 	return target;
 }
 

@@ -19,12 +19,14 @@ static __always_inline bool cpu_idle(u32 cpu)
 
 static __always_inline void set_idle(u32 cpu, u64 now)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	cpu_nr(cpu)->idle_since = now ?: 1;
 	__sync_fetch_and_or(&idle_mask[cpu / 64 % MASK_WORDS], 1ull << (cpu % 64));
 }
 
 static __always_inline void clear_idle(u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	if (!cpu_idle(cpu))
 		return;
 	WRITE_ONCE(cpu_nr(cpu)->idle_since, 0);
@@ -34,6 +36,7 @@ static __always_inline void clear_idle(u32 cpu)
 /* Tells @cpu to pick again, although what it runs has time left. */
 static __always_inline void preempt_cpu(u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	count(nr_preempt_kicks);
 	cpu_nr(cpu)->resched = true;
 	scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
@@ -42,6 +45,7 @@ static __always_inline void preempt_cpu(u32 cpu)
 /* Tells @cpu to look for work, if it is idle. */
 static __always_inline void kick_idle(u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	count(nr_idle_kicks);
 	scx_bpf_kick_cpu(cpu, KICK_IDLE);
 }
@@ -73,6 +77,7 @@ static __noinline int kick_idle_cpus(void)
 /* Wakes @target for a task of @cpu. The kernel itself wakes @cpu for a waking task. */
 static __always_inline void kick(s32 target, s32 cpu, u32 reason)
 {
+	debug_expect(target < (s32)nr_cpus, BAD_CPU);
 	if (target == IDLE_CPUS)
 		kick_idle_cpus();
 	if (target < 0)

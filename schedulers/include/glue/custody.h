@@ -38,15 +38,18 @@ static __always_inline bool can_move(task_t *p, u32 cpu)
 /* Links @p on @rq, whose lock is held. */
 static __always_inline void link_on(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
+	debug_expect(p->base.id, BAD_STATE);
 	expect(p->base.rq < 0, LINKED_TWICE);
 	rescue_link(rq, p, reason);
 	enqueue_task(rq, p, reason);
 	p->base.rq = rq->base.nr;
+	debug_expect(p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 }
 
 /* Takes @p off @rq, whose lock is held; @then is RQ_NONE or RQ_MOVING. */
 static __always_inline void unlink_from(rq_t *rq, task_t *p, enum dequeue_reason reason, s32 then)
 {
+	debug_expect(then < 0, BAD_STATE);
 	expect(p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 	dequeue_task(rq, p, reason);
 	rescue_unlink(p);
@@ -56,6 +59,7 @@ static __always_inline void unlink_from(rq_t *rq, task_t *p, enum dequeue_reason
 /* The CPU that has to reschedule because @p became ready on @rq, or NO_CPU. */
 static __always_inline s32 preempts(rq_t *rq, task_t *p, s32 cpu, enum enqueue_reason reason)
 {
+	debug_expect(p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 	return rescue_shield(wakeup_preempt(rq, p, cpu, reason));
 }
 
@@ -86,6 +90,8 @@ static __noinline s32 link_task(task_t *p, s32 cpu, u64 now, u32 reason, u32 sta
 	rq_t *rq;
 
 	use_arena();
+	debug_expect((u32)cpu < nr_cpus, BAD_CPU);
+	debug_expect(state == TASK_READY || state == TASK_RUNNING || (WITH_SWAP && state == TASK_VIRTUAL), BAD_STATE);
 	set_home(p, nr);
 	lock = lock_rq(nr, now);
 	if (!lock)
@@ -103,6 +109,7 @@ static __noinline s32 link_task(task_t *p, s32 cpu, u64 now, u32 reason, u32 sta
 /* Is @p, which is linked, on a queue that a task of @cpu may be on? */
 static __always_inline bool linked_well(task_t *p, s32 cpu)
 {
+	debug_expect(p->base.rq != RQ_NONE, LINKED_ELSEWHERE);
 	return POLICY_GLOBAL_RQ || p->base.rq == cpu || cpu_allowed(p, p->base.rq);
 }
 
@@ -128,6 +135,7 @@ s32 glue_select_cpu(u64 *ctx)
 /* Why ops.enqueue is called for @p, which is not linked. */
 static __always_inline u32 enqueue_reason(task_t *p, u64 enq_flags)
 {
+	debug_expect(p->base.rq == RQ_NONE, LINKED_TWICE);
 	if (p->base.fresh) {
 		p->base.fresh = false;
 		count(nr_forks);

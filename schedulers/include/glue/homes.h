@@ -36,6 +36,7 @@ static __noinline int set_home(task_t *p, s32 nr)
 		rq_nr(p->base.home)->base.nr_tasks--;
 	}
 	if (nr != RQ_NONE) {
+		debug_expect((u32)nr < nr_cpus, BAD_CPU);
 		list_add_tail(&p->base.siblings, &rq_nr(nr)->base.tasks);
 		rq_nr(nr)->base.nr_tasks++;
 	}

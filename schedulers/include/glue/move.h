@@ -16,6 +16,7 @@ static __always_inline s32 attach_task(task_t *p, u32 dst, u64 now)
 	struct lock *lock;
 	s32 target;
 
+	debug_expect(dst < nr_cpus, BAD_CPU);
 	expect(p->base.rq == RQ_MOVING, LINKED_TWICE);
 	set_home(p, dst);
 	lock = lock_rq(dst, now);
@@ -33,6 +34,7 @@ static __always_inline bool move_task(u32 src, u32 dst, u64 now, bool any)
 	struct lock *lock = lock_rq(src, now);
 	task_t *p;
 
+	debug_expect(src != dst, BAD_SEARCH);
 	if (!lock)
 		return false;
 	p = pick_movable(rq_nr(src), dst, any);
@@ -56,11 +58,13 @@ static __noinline __unused u32 move_tasks(u32 src, u32 dst, u64 now, u32 nr, boo
 	u32 moved;
 
 	use_arena();
+	debug_expect(src < nr_cpus && dst < nr_cpus, BAD_CPU);
 	for (moved = zero; moved < nr && can_loop; moved++) {
 		if (!move_task(src, dst, now, any))
 			break;
 		count(nr_moves);
 	}
+	debug_expect(moved <= nr, BAD_SEARCH);
 	return moved;
 }
 

@@ -53,6 +53,7 @@ static __always_inline task_t *interrupted_task(cpu_t *c, u32 cpu, task_t *prev)
 {
 	task_t *p = c->interrupted;
 
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	if (!p)
 		return NULL;
 	WRITE_ONCE(c->interrupted, NULL);
@@ -80,6 +81,7 @@ static __always_inline bool take_elsewhere(rq_t *rq, task_t *p, s32 cpu, struct 
 /* The scheduler is entered: @prev, which is linked on @rq, leaves the CPU or is picked again. */
 static __always_inline void put_waiting(rq_t *rq, task_t *prev, u64 sum)
 {
+	debug_expect(prev->base.rq == (s32)rq->base.nr, PICKED_UNLINKED);
 	put_prev(rq, prev, sum);
 	rescue_wait_anew(rq, prev);
 }
@@ -87,7 +89,10 @@ static __always_inline void put_waiting(rq_t *rq, task_t *prev, u64 sum)
 /* @exec runs next on the CPU of queue @nr, which @prev leaves. */
 static __always_inline u32 settle_on(task_t *exec, task_t *prev, u32 nr, struct pass *pass)
 {
+	debug_expect(exec->base.id, BAD_STATE);
+	debug_expect(exec == prev || WITH_SWAP || exec->base.state == TASK_READY, BAD_STATE);
 	pass->slice = slice_ns(exec);
+	debug_expect(pass->slice, SLICE_BELOW_ZERO);
 	pass->pid = exec->base.pid;
 	expect(WITH_SWAP || exec->base.rq == (s32)nr, PICKED_UNLINKED);
 	if (exec->base.rq != (s32)nr)

@@ -39,11 +39,13 @@ static __always_inline u32 rq_of(u32 cpu)
 
 static __always_inline rq_t *rq_nr(u32 nr)
 {
+	debug_expect(nr < nr_cpus, BAD_CPU);
 	return &rqs[nr];
 }
 
 static __always_inline cpu_t *cpu_nr(u32 cpu)
 {
+	debug_expect(cpu < nr_cpus, BAD_CPU);
 	return &cpus[cpu];
 }
 
@@ -75,6 +77,7 @@ static __always_inline void load_mm(cpu_t *c, task_t *p)
 
 static __always_inline bool cpu_allowed(task_t *p, u32 cpu)
 {
+	debug_expect(cpu < MAX_CPUS, BAD_CPU);
 	return test_bit(cpu, p->base.allowed);
 }
 

@@ -74,6 +74,7 @@ static __always_inline void free_task(task_t *t)
 {
 	struct lock *lock = lock_nr(LOCK_SLAB);
 
+	debug_expect(!t->base.id && t->base.rq == RQ_NONE, LINKED_TWICE);
 	if (!lock)
 		return;
 	t->base.all.next = (list_t *)free_tasks;
@@ -116,6 +117,7 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	rescue_init_task(t);
 	copy_mask(t, p->cpus_ptr);
 	swap_init_task(t);
+	expect(t->base.nice >= -20 && t->base.nice <= 19, BAD_NICE);
 }
 
 /* The running task forks @t, as a @thread of its process or another process. */
@@ -132,6 +134,7 @@ static __noinline int fork_task(task_t *t, bool thread)
 	if (!thread)
 		swap_forks(t, p->tgid);
 	t->base.parent = parent;
+	debug_expect(parent != t, BAD_STATE);
 	t->base.parent_id = parent->base.id;
 	lock = lock_task_rq(parent, bpf_ktime_get_ns(), &nr);
 	if (!lock)
@@ -232,6 +235,7 @@ void glue_set_weight(u64 *ctx)
 		return;
 	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
 	old = t->base.nice;
+	expect(nice >= -20 && nice <= 19, BAD_NICE);
 	t->base.nice = nice;
 	if (!lock) {
 		prio_changed(NULL, t, old);

@@ -37,6 +37,8 @@ static __noinline bool charge(rq_t *rq, task_t *p, u64 sum, bool at_tick)
 	s64 ran = sum - p->base.charged, tick = tick_length(), early = 0;
 
 	use_arena();
+	debug_expect(tick > 0, RAN_BACKWARDS);
+	debug_expect(p->base.rq == (s32)rq->base.nr, LINKED_ELSEWHERE);
 	expect(ran >= 0, RAN_BACKWARDS);
 	swap_charge(p, ran);
 	if (at_tick)
@@ -63,6 +65,7 @@ static __always_inline void put_prev(rq_t *rq, task_t *p, u64 sum)
 {
 	charge(rq, p, sum, false);
 	put_prev_task(rq, p, p->base.ran);
+	debug_expect(p->base.partial >= 0, RAN_BACKWARDS);
 	WRITE_ONCE(p->base.ran, 0);
 	WRITE_ONCE(p->base.over, false);
 	rescue_put(p);
@@ -75,6 +78,7 @@ static __always_inline bool sample(rq_t *rq, task_t *p, cpu_t *cpu, u64 now)
 	u64 tick = tick_length(), n = now / tick - cpu->sampled / tick;
 	bool resched = false;
 
+	debug_expect(now >= cpu->sampled, RAN_BACKWARDS);
 	cpu->sampled = now;
 	while (n && can_loop) {
 		n--;

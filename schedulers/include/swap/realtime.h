@@ -37,6 +37,7 @@ static __always_inline void swap_untrack_realtime(task_t *t)
 {
 	u32 slot = t->base.swap.slot;
 
+	debug_expect(slot <= SWAP_REALTIME, TABLE_OVERRUN);
 	if (slot >= SWAP_REALTIME)
 		return;
 	t->base.swap.slot = SWAP_REALTIME;

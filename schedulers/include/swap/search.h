@@ -39,6 +39,7 @@ swap_enter(struct swap_search __arena *search, u32 depth, task_t *p, u64 product
 	struct swap_step __arena *step;
 
 	hide_value(depth);
+	debug_expect(depth < SWAP_DEPTH, TABLE_OVERRUN);
 	step = &search->step[depth % SWAP_DEPTH];
 	step->task = p;
 	step->product = product;

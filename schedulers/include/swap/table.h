@@ -68,6 +68,7 @@ static __always_inline u32 swap_bucket(u64 kind, u64 what)
 
 static __always_inline struct lock *swap_lock(u32 bucket)
 {
+	debug_expect(bucket < 256, TABLE_OVERRUN);
 	return lock_nr(LOCK_SWAP + bucket % SWAP_LOCKS);
 }
 
@@ -125,6 +126,7 @@ static __always_inline void swap_clear_providers(resource_t *resource)
 	provider_t *entry;
 	u32 i;
 
+	debug_expect(resource->nr_providers <= SWAP_PROVIDERS, TABLE_OVERRUN);
 	for_each_provider(entry, i, resource)
 		WRITE_ONCE(entry->task, NULL);
 	WRITE_ONCE(resource->nr_providers, 0);
@@ -185,6 +187,7 @@ static __always_inline void swap_set_confidence(provider_t *entry, s32 confidenc
 	if (swap_class_of(entry, confidence) != swap_class_of(entry, entry->confidence))
 		entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
 	entry->confidence = confidence;
+	expect(entry->confidence >= 0 && entry->confidence <= 2 * (s32)entry->resource->confidence, BAD_CONFIDENCE);
 }
 
 /* Is the task of @entry still the same? */
@@ -237,6 +240,7 @@ static __always_inline provider_t *swap_entry_for(resource_t *resource)
 		WRITE_ONCE(room->task, NULL);
 		resource->nr_providers = i + 1;
 	}
+	debug_expect(resource->nr_providers <= SWAP_PROVIDERS, TABLE_OVERRUN);
 	return room;
 }
 
@@ -292,6 +296,7 @@ static __noinline int swap_credit(provider_t *entry, task_t *p)
 	u64 needed;
 
 	use_arena();
+	debug_expect(entry->resource, BAD_STATE);
 	count(nr_swap_provided);
 	swap_set_confidence(entry, entry->confidence + 1);
 	needed = entry->spent;
@@ -386,6 +391,7 @@ static __always_inline void swap_add_request(resource_t *resource, task_t *p)
 	list_add_tail(&request->link, &resource->requesters);
 	resource->nr_requesters++;
 	s->nr_requests++;
+	debug_expect(s->nr_requests <= SWAP_REQUESTS, TABLE_OVERRUN);
 }
 
 /* A resource that no task waits for nor provides is forgotten. */
@@ -421,6 +427,7 @@ static __noinline int swap_withdraw(task_t *p, bool leaves)
 			return 0;
 		s->nr_requests--;
 		list_del(&s->request[s->nr_requests % SWAP_REQUESTS].link);
+		expect(resource->nr_requesters, REQUESTS_BELOW_ZERO);
 		resource->nr_requesters--;
 		if (detect == DETECT_PAPER && !leaves)
 			swap_drop_unused(resource);

@@ -36,6 +36,7 @@ static __always_inline void swap_note_stale(task_t *p, u32 cpu)
 	cpu_t *c = cpu_nr(cpu);
 	u32 n = c->nr_stale;
 
+	debug_expect(n <= SWAP_STALE, TABLE_OVERRUN);
 	if (n >= SWAP_STALE)
 		return;
 	hide_value(n);
@@ -147,6 +148,7 @@ static __always_inline task_t *swap_stand_in(task_t *p, u32 cpu, task_t *prev)
 
 static __always_inline void swap_charge(task_t *p, s64 ran)
 {
+	debug_expect(ran >= 0, RAN_BACKWARDS);
 	if (p->base.swap.entry)
 		p->base.swap.used += ran;
 }
@@ -164,6 +166,7 @@ static __always_inline s64 swap_left(task_t *p)
 
 static __always_inline void swap_runs(task_t *p, s32 cpu)
 {
+	debug_expect((u32)cpu < nr_cpus, BAD_CPU);
 	p->base.swap.ran_on = cpu;
 }
 
@@ -248,6 +251,7 @@ static __always_inline void swap_note(cpu_t *c, task_t *waiter)
 {
 	u32 n = c->nr_served;
 
+	debug_expect(n <= SWAP_SERVED, TABLE_OVERRUN);
 	if (n >= SWAP_SERVED || waiter->base.swap.noted == c->search.serial)
 		return;
 	waiter->base.swap.noted = c->search.serial;
@@ -409,6 +413,7 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 /* @p, which has just blocked on @cpu, counts on CPU @where. */
 static __always_inline void swap_move(task_t *p, s32 cpu, s32 where, u64 now)
 {
+	debug_expect(where < (s32)nr_cpus, BAD_CPU);
 	if (where == NO_CPU)
 		return;
 	swap_ready(p, where);
