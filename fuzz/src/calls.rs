@@ -1,5 +1,5 @@
-//! What an object can call, from the tables of the simulator: as the C that the driver is made of (`driver/calls.h`), and
-//! as the kinds of argument that each call wants.
+//! What an object can call, from the tables of the simulator. It is given as the C that the driver is made of
+//! (`driver/calls.h`), and as the kinds of argument that each call wants.
 
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use std::collections::BTreeSet;
@@ -10,9 +10,10 @@ use std::fmt::Write;
 pub struct Call {
     /// The kernel's name.
     pub name: String,
-    /// Its parameters as C, without those of helpers and generic functions, whose types nobody asks for.
+    /// Its parameters as C, without those of helpers and generic functions, whose types the driver does
+    /// not need.
     pub params: Vec<String>,
-    /// Its result as C; nothing where nobody asks.
+    /// Its result as C; nothing where the driver does not need it.
     pub result: String,
     /// The C of the call with arguments `a` to `e`.
     code: String,

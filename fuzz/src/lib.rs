@@ -1,7 +1,7 @@
 //! Fuzz targets: everything that reads what strangers wrote, each as a function of bytes that must not panic.
 //!
-//! `make fuzz` runs them under libFuzzer with the compiler's coverage, `cargo test -p schedlab-fuzz` replays the corpus
-//! and runs a short smoke, and `cargo run -p schedlab-fuzz --bin replay TARGET FILE` runs one input.
+//! `make fuzz` runs them under libFuzzer with the compiler's coverage. `cargo test -p schedlab-fuzz` replays the corpus
+//! and runs a short smoke. `cargo run -p schedlab-fuzz --bin replay TARGET FILE` runs one input.
 
 pub mod boundary;
 pub mod calls;

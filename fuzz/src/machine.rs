@@ -1,5 +1,5 @@
-//! Bytes as a program, on both engines: the first byte is the length of its memory, the rest are instruction slots, of
-//! which some are mended so that programs get past the checks. Each is refused, ends in a fault, or ends with a result;
+//! Bytes as a program, on both engines. The first byte is the length of its memory, the rest are instruction slots.
+//! Some slots are mended so that programs get past the checks. Each is refused, ends in a fault, or ends with a result;
 //! both engines give the same result, count and memory.
 
 use schedlab_bpf::insn::op;

@@ -1,4 +1,4 @@
-//! What a user, or the dump of a running scheduler, writes into an object with variables of every kind: each setting is
+//! What a user, or the dump of a running scheduler, writes into an object with variables of every kind. Each setting is
 //! refused in words that name it, or is taken whole by the loading of the object.
 
 use crate::cli::state;

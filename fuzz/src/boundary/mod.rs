@@ -1,7 +1,6 @@
 //! Object, link, kernel functions and simulator as one: well-typed hostile programs run as schedulers.
 //!
-//! The programs are scripts (`script`) for one object, the driver (`driver/driver.bpf.c`), which makes the calls that a
-//! script names. [`run`] keeps the loaded driver and goes back to its start for each input; [`run_whole`] writes the
+//! The programs are scripts (`script`) for one object, the driver (`driver/driver.bpf.c`), which makes the calls that a script names. The function [`run`] keeps the loaded driver and goes back to its start for each input. The function [`run_whole`] writes the
 //! script into the object file and loads that, on both engines, which have to agree.
 
 mod script;
@@ -134,7 +133,7 @@ fn agree(one: &RunResult<BpfScheduler>, other: &RunResult<BpfScheduler>) {
     assert_eq!(one.trace_hash, other.trace_hash, "the runs have different traces");
 }
 
-/// Runs an input as an object file of its own: the script is written into the file's data, and the whole way from the
+/// Runs an input as an object file of its own. The script is written into the file's data, and the whole way from the
 /// bytes on is gone, on both engines. A loaded driver that begins again has to run it in the same way.
 ///
 /// # Panics

@@ -1,10 +1,11 @@
 //! Bytes as a script for the driver: which calls its callbacks make, with arguments mostly of the type that each wants.
 //!
-//! A script is what `struct script` of `driver/driver.bpf.c` is: 16 numbers, the first step of each kind of callback, a
-//! flag, and 128 steps of 8 bytes: what, where the result goes, five arguments, what follows (1: skip a step if the
-//! result is 0, 2: if it is not). An argument below 16 is an earlier result, below 32 a number of the table, below 64 a
-//! pointer, below 80 and 96 the timer and the pointer in a value that was a result, below 112 a result with an offset, below
-//! 128 a pointer with one, else a number from -64 to 63. Results from the seventh on are of one type each.
+//! A script is what `struct script` of `driver/driver.bpf.c` is. It has 16 numbers, the first step of each kind of
+//! callback, a flag, and 128 steps of 8 bytes. A step is what it does, where the result goes, five arguments, and what
+//! follows (1: skip a step if the result is 0, 2: if it is not). An argument below 16 is an earlier result, below 32 a
+//! number of the table, below 64 a pointer. Below 80 and 96 it is the timer and the pointer in a value that was a result.
+//! Below 112 it is a result with an offset, below 128 a pointer with one, else a number from -64 to 63. Results from the
+//! seventh on are of one type each.
 
 use crate::calls::{self, Call};
 use std::sync::OnceLock;

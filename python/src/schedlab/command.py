@@ -72,7 +72,7 @@ def has_defect(stderr: str) -> bool:
 def error(code: int, stderr: str, result: Result | None = None) -> SchedlabError:
     """The exception for an exit code and what was written to standard error."""
     mark = "schedlab: error: "
-    # What comes from another node may be anything; nobody's terminal is to obey it.
+    # What comes from another node may be anything; no user's terminal is to obey it.
     stderr = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in stderr)
     lines = [line.removeprefix(mark) for line in stderr.splitlines() if line.startswith(mark)]
     text = "\n".join(lines) or stderr.strip()

@@ -40,7 +40,7 @@ def keep(folder: Path, name: object, content: object) -> None:
         raise WrongName(f"a node sent a file with the name {name!r:.100}, which no finished run has")
     if not isinstance(content, bytes) or len(content) > LARGEST:
         raise WrongName(f"a node sent {name}, which is no file of at most {LARGEST >> 20} MiB")
-    # A name that nobody can foresee, opened with O_EXCL.
+    # A name that cannot be foreseen, opened with O_EXCL.
     handle, unfinished = tempfile.mkstemp(prefix=".schedlab-", suffix=".part", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
