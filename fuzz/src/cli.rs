@@ -6,8 +6,6 @@
 pub(crate) mod failure;
 #[path = "../../crates/cli/src/input.rs"]
 pub(crate) mod input;
-#[path = "../../crates/cli/src/machine_file.rs"]
-pub(crate) mod machine_file;
 #[path = "../../crates/cli/src/numbers.rs"]
 pub(crate) mod numbers;
 #[path = "../../crates/cli/src/state.rs"]

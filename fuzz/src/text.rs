@@ -1,7 +1,7 @@
 //! Text that people write or that comes back from a disk: each input is refused with a reason, or read; what can be
 //! written again reads as the same.
 
-use crate::cli::{machine_file as machines, numbers};
+use crate::cli::numbers;
 use schedlab_base::DurationNs;
 use schedlab_report::{
     Document, HtmlPage, fidelity_cells, from_json, read_samples, to_csv, to_html, to_json,
@@ -22,9 +22,9 @@ fn one_line(message: &str, origin: &str) {
 /// A machine file.
 pub(crate) fn machine_file(input: &[u8]) {
     let Some(text) = text(input) else { return };
-    match machines::parse(text, "in.toml") {
+    match schedlab_machine::parse(text, "in.toml") {
         Ok(file) => file.machine.validate().expect("what was read is valid"),
-        Err(failure) => one_line(&failure.text, "in.toml:"),
+        Err(error) => one_line(&error.to_string(), "in.toml:"),
     }
 }
 

@@ -17,6 +17,7 @@ use syn::visit::{self, Visit};
 /// Who may depend on whom; the whole list, so that a new room has to be placed.
 const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("machine", &["base"]),
     ("trace", &["base"]),
     ("stats", &["base"]),
     ("workload", &["base"]),
@@ -32,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "base",
+            "machine",
             "trace",
             "stats",
             "workload",
@@ -65,7 +67,8 @@ const HELD: &[&str] = &[
 ];
 
 /// Rooms where a run must be a function of its inputs alone.
-const DETERMINISTIC: &[&str] = &["base", "trace", "stats", "workload", "bpf", "sim", "scx", "reproduction"];
+const DETERMINISTIC: &[&str] =
+    &["base", "machine", "trace", "stats", "workload", "bpf", "sim", "scx", "reproduction"];
 
 /// Words that have no place there, and what to use instead.
 const BANNED: &[(&str, &str)] = &[

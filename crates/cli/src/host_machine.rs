@@ -2,11 +2,12 @@
 
 use crate::failure::Failure;
 use crate::input;
-use crate::machine_file::{self, MachineFile};
+use crate::shipped::described;
 use schedlab_base::{Cpu, KernelVersion, Machine, TickPhase};
 use schedlab_live::calibrate::{Calibration, Price};
 use schedlab_live::host;
 use schedlab_live::kernel_image::{cache_dir, cached_file, cached_path};
+use schedlab_machine::MachineFile;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ pub(crate) fn machine() -> Result<MachineFile, Failure> {
     };
     let place = path.display().to_string();
     let text = input::text_of(file).map_err(|error| Failure::usage(format!("{place}: {error}")))?;
-    let file = machine_file::parse(&text, &place)?;
+    let file = described(&text, &place)?;
     if file.machine.cpus != found.cpus {
         return Err(Failure::usage(format!(
             "{place} describes {} CPUs of another machine; run `schedlab calibrate` again",
@@ -107,7 +108,7 @@ impl Calibrated {
         line("ticks", format!("\"{ticks}\""), "assumed");
         line("timer_slack", format!("\"{}ns\"", self.calibration.timer_slack), "measured: PR_GET_TIMERSLACK");
         text.push_str("\n[costs]\n");
-        for (key, assumed) in machine_file::prices(&machine.costs) {
+        for (key, assumed) in schedlab_machine::prices(&machine.costs) {
             let _ = writeln!(text, "{}", self.price(key, assumed));
         }
         text
@@ -161,7 +162,7 @@ mod tests {
         let mut machine = Machine::uniform(HOST, 2);
         machine.cpus[1].core = 0;
         let made = Calibrated { machine, about: "x".into(), calibration, release: "7.3.4-test".into() };
-        let read = machine_file::parse(&made.text(), "host.toml").unwrap().machine;
+        let read = described(&made.text(), "host.toml").unwrap().machine;
         assert_eq!(read.cpus, made.machine.cpus);
         assert_eq!(
             (read.hz, read.costs.wakeup, read.kernel.version),

@@ -18,7 +18,6 @@ mod host_machine;
 mod input;
 mod kernels;
 mod loads;
-mod machine_file;
 mod meanwhile;
 mod numbers;
 mod output;

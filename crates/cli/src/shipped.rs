@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::host_machine::{self, HOST};
-use crate::machine_file::{self, MachineFile};
+use crate::input;
 use schedlab_base::did_you_mean;
+use schedlab_machine::MachineFile;
 use std::path::Path;
 
 /// A scheduler that is built in.
@@ -35,19 +36,31 @@ pub(crate) const DEFAULT_MACHINE: &str = "modern";
 
 /// All shipped machines, in name order.
 pub(crate) fn machines() -> Result<Vec<(&'static str, MachineFile)>, Failure> {
-    MACHINES.iter().map(|(name, text)| Ok((*name, machine_file::parse(text, name)?))).collect()
+    MACHINES.iter().map(|(name, text)| Ok((*name, described(text, name)?))).collect()
+}
+
+/// The machine that a text describes; `origin` names it in errors.
+pub(crate) fn described(text: &str, origin: &str) -> Result<MachineFile, Failure> {
+    schedlab_machine::parse(text, origin).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The machine that a file describes.
+pub(crate) fn machine_file(path: &Path) -> Result<MachineFile, Failure> {
+    let text = input::definition(path)
+        .map_err(|error| Failure::usage(format!("machine file {}: {error}", path.display())))?;
+    described(&text, &path.display().to_string())
 }
 
 /// The machine of `-m`: a shipped name, `host` or a file.
 pub(crate) fn machine(name: &str) -> Result<MachineFile, Failure> {
     if let Some((name, text)) = MACHINES.iter().find(|(shipped, _)| *shipped == name) {
-        return machine_file::parse(text, name);
+        return described(text, name);
     }
     if name == HOST {
         return host_machine::machine();
     }
     if name.ends_with(".toml") || name.contains('/') {
-        return machine_file::read(Path::new(name));
+        return machine_file(Path::new(name));
     }
     let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).chain([HOST]).collect();
     let near = did_you_mean(name, &names);

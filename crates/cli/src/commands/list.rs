@@ -129,7 +129,7 @@ fn workloads(verbose: bool) -> Vec<Entry> {
 }
 
 fn machines() -> Result<Vec<Entry>, Failure> {
-    let entry = |(name, file): (&str, crate::machine_file::MachineFile)| {
+    let entry = |(name, file): (&str, schedlab_machine::MachineFile)| {
         let default = if name == DEFAULT_MACHINE { " (default)" } else { "" };
         let about = format!("{}; {}{default}", shape(&file.machine), file.about);
         Entry { name: name.to_string(), about, details: Vec::new() }

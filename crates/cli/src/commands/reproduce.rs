@@ -5,7 +5,6 @@ use crate::args::{AfterEjection, EngineKind, GuestMemory, ReproduceArgs};
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::failure::Failure;
-use crate::machine_file;
 use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
@@ -82,7 +81,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
 /// Puts the machines of these files in the place of those of the same name.
 fn replace_machines(runs: &mut [Simulation], files: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
-        let machine = machine_file::read(file)?.machine;
+        let machine = shipped::machine_file(file)?.machine;
         let refused = |text: String| Failure::usage(format!("--machine-file {}: {text}", file.display()));
         let mut of_name = runs.iter_mut().filter(|run| run.machine.name == machine.name).peekable();
         if of_name.peek().is_none() {
@@ -151,7 +150,7 @@ struct Change {
 
 /// Each parameter of `--sensitivity`, halved and doubled.
 fn changes(args: &ReproduceArgs) -> Result<Vec<Change>, Failure> {
-    let known = machine_file::parameters();
+    let known = schedlab_machine::parameters();
     let mut changes = Vec::new();
     if let Some(unknown) =
         args.sensitivity.iter().find(|name| *name != ALL && !known.contains(&name.as_str()))
@@ -178,7 +177,7 @@ impl Change {
     }
 
     fn machine(&self, machine: &Machine) -> Option<Machine> {
-        machine_file::scaled(machine, self.parameter, self.numerator, self.denominator)
+        schedlab_machine::scaled(machine, self.parameter, self.numerator, self.denominator)
     }
 
     /// False where no machine has that parameter: what is 0 stays 0.

@@ -1,26 +1,41 @@
-//! Machine files: TOML in, [`Machine`] out. The format is described in
-//! `docs/machines.md`; an unknown key, a missing unit and a machine without CPUs are
-//! errors that name file, line and cure.
+//! Machine files: TOML in, [`Machine`] out, and the prices of a machine by name. The format is described in
+//! `docs/machines.md`. An unknown key, a missing unit and a machine without CPUs are
+//! errors that name file, line and cure. Reads no file: the caller has the text.
 
-use crate::failure::Failure;
-use crate::input;
 use schedlab_base::{
     Background, Costs, Cpu, DurationNs, KernelFeatures, KernelPreset, KernelVersion, Machine, Mistake,
     Preemption, Start, TickPhase,
 };
 use serde::Deserialize;
 use serde::de::Visitor;
+use std::error::Error;
 use std::fmt;
-use std::path::Path;
 
 /// A machine with the line that `schedlab list machines` shows.
 #[derive(Clone, Debug)]
-pub(crate) struct MachineFile {
+pub struct MachineFile {
     /// The description to simulate.
-    pub(crate) machine: Machine,
+    pub machine: Machine,
     /// One line for people.
-    pub(crate) about: String,
+    pub about: String,
 }
+
+/// Why a text is no machine file: one line that names file, line and cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineFileError {
+    /// The file, as errors name it.
+    pub origin: String,
+    /// The line, and what is wrong there.
+    pub mistake: Mistake,
+}
+
+impl fmt::Display for MachineFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine file {}:{}", self.origin, self.mistake)
+    }
+}
+
+impl Error for MachineFileError {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -252,7 +267,7 @@ macro_rules! costs_section {
         const COSTS: &[&str] = &[$(stringify!($ps),)* $(stringify!($span),)*];
 
         /// All costs with their names, in ps or ns, in the order of a machine file.
-        pub(crate) fn prices(costs: &Costs) -> Vec<(&'static str, u64)> {
+        pub fn prices(costs: &Costs) -> Vec<(&'static str, u64)> {
             vec![$((stringify!($ps), costs.$ps),)* $((stringify!($span), costs.$span.0),)*]
         }
 
@@ -287,13 +302,13 @@ const MOST_PS: u64 = 1000 * MOST_NS;
 const CACHES: [&str; 2] = ["cache_kib", "llc_kib"];
 
 /// The names of all parameters that [`scaled`] takes.
-pub(crate) fn parameters() -> Vec<&'static str> {
+pub fn parameters() -> Vec<&'static str> {
     COSTS.iter().copied().chain(CACHES).collect()
 }
 
 /// The same machine with one parameter `numerator / denominator` times as large. Nothing for
 /// an unknown name, or where that changes nothing.
-pub(crate) fn scaled(machine: &Machine, name: &str, numerator: u32, denominator: u32) -> Option<Machine> {
+pub fn scaled(machine: &Machine, name: &str, numerator: u32, denominator: u32) -> Option<Machine> {
     let mut machine = machine.clone();
     let kib = match name {
         "cache_kib" => Some(&mut machine.cache_kib),
@@ -313,16 +328,12 @@ pub(crate) fn scaled(machine: &Machine, name: &str, numerator: u32, denominator:
     (changed && machine.validate().is_ok()).then_some(machine)
 }
 
-/// Reads a machine file from the disk.
-pub(crate) fn read(path: &Path) -> Result<MachineFile, Failure> {
-    let text = input::definition(path)
-        .map_err(|error| Failure::usage(format!("machine file {}: {error}", path.display())))?;
-    parse(&text, &path.display().to_string())
-}
-
 /// Reads a machine description; `origin` names it in errors.
-pub(crate) fn parse(text: &str, origin: &str) -> Result<MachineFile, Failure> {
-    let refused = |mistake: Mistake| Failure::usage(format!("machine file {origin}:{mistake}"));
+///
+/// # Errors
+/// The first mistake of the text.
+pub fn parse(text: &str, origin: &str) -> Result<MachineFile, MachineFileError> {
+    let refused = |mistake: Mistake| MachineFileError { origin: origin.to_string(), mistake };
     let file: File = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         refused(Mistake::of_toml(text, at, error.message()))
