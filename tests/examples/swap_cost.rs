@@ -1,5 +1,6 @@
-//! What SWAP costs: BPF instructions beyond those of the same policy without it, per system call that does not block and per
-//! iteration in which a client blocks and is woken up. Prints the tables of `docs/swap.md`, "What it costs".
+//! What SWAP costs: BPF instructions beyond those of the same policy without it. They are counted per system call that does
+//! not block, and per iteration in which a client blocks and is woken up. Prints the tables of `docs/swap.md`, "What it
+//! costs".
 //!
 //! `cargo run -p schedlab-tests --example swap_cost`
 #![allow(clippy::print_stdout, reason = "a command's result")]

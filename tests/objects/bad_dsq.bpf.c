@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* bad_dsq.bpf.c - puts tasks into a dispatch queue that nobody has made. */
+/* bad_dsq.bpf.c - puts tasks into a dispatch queue that does not exist. */
 #include "compat.h"
 
 SEC("struct_ops/enqueue")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * stall.bpf.c - takes every task into custody and never gives one back, except
- * kernel threads, without which nobody would notice.
+ * kernel threads, without which the stall would not be noticed.
  */
 #include "compat.h"
 

@@ -154,7 +154,7 @@ fn tasks_are_there_before_a_scheduler_and_outlive_it() {
         assert_eq!((count("nr_told"), count("nr_told_context")), (1, 7), "{told}");
         assert_eq!((run.exit.kind.name(), run.warnings.len()), ("unreg", 1), "{told}");
         assert_eq!(run.warnings[0].text, "--run-prog-at: the program tell returned 7");
-        // One run of 3 s, in which nobody lost time.
+        // One run of 3 s, in which no task lost time.
         let total: f64 = run.tasks.iter().map(|task| task.share).sum();
         assert!((total - 1.0).abs() < 0.03, "{told}");
     }

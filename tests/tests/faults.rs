@@ -1,4 +1,4 @@
-//! Faults from the outside: whatever is wrong with an object, a scheduler, a file or the disk, the command ends with one
+//! Faults from the outside: whatever is wrong with an object, a scheduler, a file or the disk. The command ends with one
 //! line that names place and cure, and the code of that kind of failure; it neither panics nor hangs.
 //!
 //! The C files of `tests/objects` serve both arms: what the simulator ejects, a real kernel ejects or its verifier
@@ -250,7 +250,7 @@ fn a_full_disk() {
     );
 }
 
-/// The kernel's rules on idle CPUs by node (`validate_node()` in its `ext/idle.c`): asking by node without tracking by node, or the
+/// The kernel's rules on idle CPUs by node (`validate_node()` in its `ext/idle.c`). Asking by node without tracking by node, or the
 /// other way round, ends the scheduler; no node is an error for the program alone.
 #[test]
 fn idle_cpus_are_asked_for_as_they_are_tracked() {

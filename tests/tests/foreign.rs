@@ -1,5 +1,5 @@
 //! Other people's schedulers: the kernel's own examples, compiled from the distribution's kernel sources and run unmodified
-//! in the simulator and on a stock kernel in a VM. Compared is who ran how much.
+//! in the simulator and on a stock kernel in a VM. Compared is how much each task ran.
 //!
 //! Says "skipped" with the reason where there is no compiler, QEMU, kernel or network.
 
@@ -22,7 +22,7 @@ const REAL: [&str; 3] = ["run", "--vm", "--icount=16"];
 const TOLERANCE: f64 = 0.03;
 
 /// Hogs of three nice values, and tasks that wake all the time. Without these, a quiet simulated machine and a real one,
-/// whose kernel threads come and go, differ: under scx_simple a hog that stops only comes back at once if something else
+/// whose kernel threads come and go, differ. Under scx_simple a hog that stops only comes back at once if another task
 /// stood in the queue.
 const HOGS: &str = "
 name = 'hogs'

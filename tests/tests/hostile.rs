@@ -1,4 +1,4 @@
-//! Objects that want the host's time, memory or control: each ends by itself, within 20 s of the processor and 1 GiB,
+//! Objects that want the host's time, memory or control. Each ends by itself, within 20 s of the processor and 1 GiB,
 //! without a panic or a signal, and with the reason in its message.
 //!
 //! The objects are those of `tests/objects/hostile`. Time is counted as the processor's, so that a busy host changes no

@@ -1,5 +1,5 @@
-//! What verifiers before Linux 7.1 refuse, and that of today does not: looked for in the instructions of the shipped
-//! objects, with and without SWAP, since the kernel that the tests boot would take them.
+//! What verifiers before Linux 7.1 refuse, and that of today does not. It is looked for in the instructions of the
+//! shipped objects, with and without SWAP, since the kernel that the tests boot would take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

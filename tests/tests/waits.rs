@@ -1,5 +1,5 @@
-//! Who waits for whom, on the kernel that runs the tests: a client that waits for a server through each
-//! mechanism, as real processes, and `schedlab deps` beside them.
+//! Waits of tasks for each other, on the kernel that runs the tests. A client waits for a server
+//! through each mechanism, as real processes, and `schedlab deps` runs beside them.
 //!
 //! Takes root and a kernel with BTF; says "skipped" with the reason without.
 
@@ -38,7 +38,7 @@ const WORKLOADS: [(&str, Mechanism); 17] = [
     ("swap-wait", Mechanism::Child),
 ];
 
-/// A workload that runs, and who belongs to it.
+/// A workload that runs, and the tasks that belong to it.
 struct Running {
     name: &'static str,
     through: Mechanism,
@@ -56,7 +56,7 @@ impl Running {
         Running { name, through, leader: command.spawn().expect("it starts"), members: BTreeSet::new() }
     }
 
-    /// Looks who belongs to it now; true when client and server are there.
+    /// Looks which tasks belong to it now; true when client and server are there.
     fn look(&mut self, parents: &BTreeMap<i32, i32>) -> bool {
         let leader = self.leader.id().cast_signed();
         let mut found = vec![leader];

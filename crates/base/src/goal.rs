@@ -120,8 +120,8 @@ impl Goal {
         }
     }
 
-    /// The unit in which people read figures of the goal, and what a figure in the metric's unit is divided by: of the units of
-    /// time the largest in which the bound is 1 or more.
+    /// The unit in which people read figures of the goal, and what a figure in the metric's unit is divided by. Of the units of
+    /// time it is the largest in which the bound is 1 or more.
     pub fn shown_in(&self) -> (&'static str, f64) {
         let own = nanoseconds(self.unit);
         let fits = |(unit, divisor): &(&str, f64)| *unit == self.unit || self.bound.abs() >= *divisor;

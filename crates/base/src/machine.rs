@@ -136,7 +136,7 @@ pub struct Machine {
     /// contention of computing tasks. Entry `n` is for `n + 1` busy CPUs, the last
     /// one holds beyond; empty means 1000 throughout.
     pub contention_permille: Vec<u32>,
-    /// The CPUs are turns of one processor, as an emulator gives them on one thread: while `n` of them execute anything,
+    /// The CPUs are turns of one processor, as an emulator gives them on one thread. While `n` of them execute anything,
     /// each has an `n`th of the speed, in the kernel too. Idle ones take nothing.
     pub one_processor: bool,
     /// The kernel that runs on it.

@@ -1,4 +1,4 @@
-//! Mistakes in TOML files, told to the person who wrote the file: on which line, and in words in place of the names that a
+//! Mistakes in TOML files, told to the author of the file: on which line, and in words in place of the names that a
 //! program gives its types.
 
 use std::fmt;

@@ -1,7 +1,7 @@
 //! A record that two rooms have in common: its numbers are kept by one of them and read, by place, through the other.
 //!
 //! The simulated kernel keeps what programs see of its objects so: the record lies in the memory that programs address,
-//! and each setter of the kernel writes its number there. Who made the record decides where it lies.
+//! and each setter of the kernel writes its number there. The room that made the record decides where it lies.
 
 use std::any::Any;
 use std::fmt;
@@ -86,15 +86,15 @@ unsafe impl<const LEN: usize> Send for Shared<LEN> {}
 // SAFETY: as above.
 unsafe impl<const LEN: usize> Sync for Shared<LEN> {}
 
-/// Room of a record that nobody else sees, aligned as every number is.
+/// Room of a record that this thread alone sees, aligned as every number is.
 #[repr(C, align(64))]
 struct Room<const LEN: usize>(std::cell::UnsafeCell<[u8; LEN]>);
 
-// SAFETY: nobody reads it, and `Shared` writes it by atomic operations alone.
+// SAFETY: no other code reads it, and `Shared` writes it by atomic operations alone.
 unsafe impl<const LEN: usize> Sync for Room<LEN> {}
 
 impl<const LEN: usize> Shared<LEN> {
-    /// A record that nobody else sees.
+    /// A record that this thread alone sees.
     #[must_use]
     pub fn unseen() -> Self {
         let room = Arc::new(Room(std::cell::UnsafeCell::new([0; LEN])));
@@ -137,7 +137,7 @@ mod tests {
     fn numbers_are_written_at_their_places() {
         let room = Arc::new(Room(std::cell::UnsafeCell::new([0u8; 16])));
         let start = NonNull::new(room.0.get()).expect("room").cast();
-        // SAFETY: the room is aligned, as long as the record, and kept; nobody else uses it.
+        // SAFETY: the room is aligned, as long as the record, and kept; no other code uses it.
         let shared: Shared<16> = unsafe { Shared::at(start, room.clone()) };
         shared.set(FIRST, 0x0403_0201);
         shared.set(LAST, u64::MAX - 1);

@@ -65,9 +65,9 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Load a scheduler into a real kernel, run a workload or a command under it, unload it
     Run(RunArgs),
-    /// Watch the running kernel: who waits for whom, through what, how sure
+    /// Watch the running kernel: which task waits for which, through what, how sure
     Deps(DepsArgs),
-    /// What an object needs, and who runs it: the simulator, a real kernel's verifier
+    /// What an object needs, and whether the simulator and a real kernel's verifier take it
     Check(CheckArgs),
     /// A folder with a scheduler of your own, to begin with
     New(NewArgs),
@@ -392,8 +392,9 @@ impl FromStr for GuestMemory {
 /// What is told of each task and switch.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// A line for each stretch of a task on a CPU, as `perf sched timehist` prints them: when it ended, how long the task had
-    /// been away and had waited since its wakeup, how long it ran; without FILE on standard output, in place of the tables
+    /// A line for each stretch of a task on a CPU, as `perf sched timehist` prints them. It tells when the stretch ended, how
+    /// long the task had been away and had waited since its wakeup, and how long it ran. Without FILE it goes to standard
+    /// output, in place of the tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 0..=1, default_missing_value = "-", help_heading = "Results")]
     pub(crate) timehist: Option<PathBuf>,
     /// A table of the tasks as `perf sched latency` prints it: how long each waited for a CPU, on average and at most, and when
@@ -457,7 +458,8 @@ pub(crate) struct SimArgs {
     /// One line a pass through schedule(), as CSV for `schedlab sched-samples`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) sched_samples: Option<PathBuf>,
-    /// Also tell who waited for whom, through what, and how much of it was priority inversion
+    /// Also tell which task waited for which, through what, and how much of it was priority
+    /// inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
     #[command(flatten)]
@@ -542,8 +544,8 @@ pub(crate) struct CompareArgs {
         help_heading = "Results"
     )]
     pub(crate) timeline: Option<Window>,
-    /// Also tell who waited for whom, through what, and how much of it was priority inversion: tables and page for the first
-    /// seed of each scheduler, --json for every run
+    /// Also tell which task waited for which, through what, and how much of it was priority inversion. Tables and page have
+    /// the first seed of each scheduler, --json has every run
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
     #[command(flatten)]
@@ -709,7 +711,7 @@ pub(crate) struct VmArgs {
     pub(crate) timeout: DurationNs,
 }
 
-/// A number from 1 to `MOST`, which is chosen: more than anybody needs, and no more than a memory holds.
+/// A number from 1 to `MOST`, which is chosen: more than a user needs, and no more than a memory holds.
 fn up_to<const MOST: usize>(text: &str) -> Result<NonZeroUsize, Box<dyn Error + Send + Sync>> {
     let count: NonZeroUsize = text.parse()?;
     if count.get() > MOST {
@@ -803,7 +805,8 @@ pub(crate) struct RunArgs {
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
     #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,
-    /// Also tell who waited for whom, through what, and how much of it was priority inversion
+    /// Also tell which task waited for which, through what, and how much of it was priority
+    /// inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
     /// Also tell how often each callback of the scheduler was called, and how long it took; counting makes each call longer

@@ -24,7 +24,7 @@ const NOT_FOUND: &str = "ended with code 127";
 /// A command to run.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandRun {
-    /// Who schedules.
+    /// The scheduler.
     pub(crate) scheduler: Scheduler,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<String>,

@@ -43,7 +43,7 @@ pub(crate) fn found() -> Option<String> {
     })
 }
 
-/// Whether the `clang` without a number in its name is one that serves: its file, behind links, lies in the folder of its
+/// Whether the `clang` without a number in its name is one that serves. Its file, behind links, lies in the folder of its
 /// version (`/usr/lib/llvm-19/bin/clang`) or has it in its name.
 fn is_new_enough(clang: &Path) -> bool {
     let file = clang.canonicalize().unwrap_or_else(|_| clang.to_path_buf());

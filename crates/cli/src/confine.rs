@@ -69,7 +69,7 @@ impl Named {
     /// Adds a folder that results go to. It is made: nothing can make it later.
     pub(crate) fn folder(mut self, folder: Option<&PathBuf>) -> Named {
         if let Some(folder) = folder {
-            // The failure is told by who needs the folder.
+            // The failure is told by the code that needs the folder.
             let _ = std::fs::create_dir_all(folder);
             self.folders.push(folder.clone());
         }

@@ -30,7 +30,7 @@ pub(crate) fn inputs() -> Vec<PathBuf> {
 /// This machine: its topology now, and the prices that are kept of it, else those of the default costs.
 ///
 /// # Errors
-/// A kept description that is somebody else's, broken or of other CPUs, a machine that cannot be described.
+/// A kept description that is another user's, broken or of other CPUs, a machine that cannot be described.
 pub(crate) fn machine() -> Result<MachineFile, Failure> {
     let found = host::machine().map_err(|error| Failure::environment(format!("-m {HOST}: {error}")))?;
     let kept = cached_file(KEPT).map_err(|error| Failure::environment(format!("-m {HOST}: {error}")))?;

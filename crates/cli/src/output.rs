@@ -63,13 +63,13 @@ pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
 /// Tells the user something that is not a result.
 pub(crate) fn note(text: &str) {
     let mut err = io::stderr().lock();
-    // Nobody is left to tell when this fails.
+    // It cannot be told when this fails.
     let _ = writeln!(err, "schedlab: {}", one_line(text));
 }
 
 /// Tells why the command stops, on one line.
 pub(crate) fn error(text: &str) {
-    // Nobody is left to tell when this fails.
+    // It cannot be told when this fails.
     let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", one_line(text));
 }
 

@@ -1,5 +1,5 @@
-//! Progress on standard error, never with `-q`: a bar on a terminal for what takes longer than a second, elsewhere a line now and
-//! then; and a word before the start of what is known to take long.
+//! Progress on standard error, never with `-q`. It is a bar on a terminal for what takes longer than a second, elsewhere a line
+//! now and then. A word comes before the start of what is known to take long.
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -40,7 +40,7 @@ pub(crate) struct Looks {
 /// A run on a real kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct RealRun {
-    /// Who schedules.
+    /// The scheduler.
     pub(crate) scheduler: Scheduler,
     /// The workload as the user named it.
     pub(crate) workload: String,

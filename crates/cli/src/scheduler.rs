@@ -195,8 +195,8 @@ impl Scheduler {
     /// of them or `SCHEDULER:VARIABLE=VALUE` for one; what an entry sets itself stays as it is.
     ///
     /// # Errors
-    /// An unknown scheduler, a setting of another form or for a scheduler that is not in
-    /// the list, a variable that is set twice, what its object does not have or take, or any setting of the fair class.
+    /// An unknown scheduler, or a setting for one that is not in the list. A setting of another form, a variable that is set
+    /// twice, what its object does not have or take, and any setting of the fair class.
     pub(crate) fn find_all(names: &[String], settings: &[String]) -> Result<Vec<Scheduler>, Failure> {
         let mut schedulers: Vec<Scheduler> =
             names.iter().map(|name| Scheduler::of_entry(name)).collect::<Result<_, _>>()?;
@@ -390,8 +390,8 @@ impl Scheduler {
         }
     }
 
-    /// Adds to a scheduler's own complaint the setting that it is about: a word of it that names a tunable which the user
-    /// has not set, because then a loader of its own would have.
+    /// Adds to a scheduler's own complaint the setting that it is about. That is a word of it that names a tunable which
+    /// the user has not set, because then a loader of its own would have.
     pub(crate) fn with_cure(&self, mut failure: Failure) -> Failure {
         let Some(object) = self.object.as_ref().filter(|_| failure.code == Code::Ejected) else {
             return failure;

@@ -30,10 +30,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Who looks on while a run takes place; nothing of it changes the run.
+/// What looks on while a run takes place; nothing of it changes the run.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// Who gets the events.
+    /// What gets the events.
     pub(crate) sinks: Vec<SharedSink>,
     /// Every pass through `schedule()` is an event.
     pub(crate) schedule_events: bool,
@@ -41,9 +41,9 @@ pub(crate) struct Watch {
     pub(crate) mark: Option<String>,
     /// The priorities of tasks go into the record, if the scheduler shows them.
     pub(crate) priorities: bool,
-    /// Who waits for whom goes into the record.
+    /// The waits of tasks for each other go into the record.
     pub(crate) waits: bool,
-    /// Who runs where in this part of the run goes into the record.
+    /// Which task runs where in this part of the run goes into the record.
     pub(crate) timeline: Option<Window>,
     /// The scheduler's maps, and its integers that have changed, go into the record.
     pub(crate) contents: bool,
@@ -56,9 +56,9 @@ pub(crate) struct Watch {
 /// What is kept of a run besides its figures, which do not depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extras {
-    /// Who waits for whom goes into the record.
+    /// The waits of tasks for each other go into the record.
     pub(crate) waits: bool,
-    /// Who runs where in this part of the run goes into the record.
+    /// Which task runs where in this part of the run goes into the record.
     pub(crate) timeline: Option<Window>,
     /// Where a trace of the run is written.
     pub(crate) perfetto: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub(crate) struct Extras {
 /// Everything that determines a simulated run.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulation {
-    /// Who schedules.
+    /// The scheduler.
     pub(crate) scheduler: Scheduler,
     /// The workload as the user named it.
     pub(crate) workload: String,
@@ -203,7 +203,7 @@ impl Simulation {
         Ok(record)
     }
 
-    /// The same with somebody looking on.
+    /// The same with observers.
     ///
     /// # Errors
     /// See [`Simulation::run_alone`].

@@ -1,4 +1,4 @@
-//! The confidences that the layer SWAP has in providers, read from outside: its table lies in the arena of the object
+//! The confidences that the layer SWAP has in providers, read from outside. Its table lies in the arena of the object
 //! that carries it, and the object's own types say what is where. Nothing is asked of the running programs.
 
 use schedlab_bpf::btf::{Btf, Kind};
@@ -151,9 +151,9 @@ fn swap_type(mechanism: Mechanism) -> Option<&'static str> {
     }
 }
 
-/// Gives the pairs SWAP's confidences: the highest that it has in the provider, for resources of the requester's
-/// process or, where resources have identities of their own, of the type that was waited for. Pairs that it does not
-/// know keep what they have.
+/// Gives the pairs SWAP's confidences. It is the highest that SWAP has in the provider for resources of the
+/// requester's process. Where resources have identities of their own, it is that for resources of the type that was
+/// waited for. Pairs that it does not know keep what they have.
 pub(crate) fn apply(waits: &mut Waits, known: &[Confidence]) {
     let is_about = |pair: &WaitPair, known: &Confidence| {
         known.provider == pair.provider.thread

@@ -243,7 +243,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The CPUs of the host that this process may use, as they were when somebody asked first.
+/// The CPUs of the host that this process may use, as they were at the first call.
 pub(crate) fn available() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))

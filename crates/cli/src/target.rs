@@ -265,7 +265,7 @@ fn unfinished(folder: &Path, secret: bool) -> io::Result<(File, TempPath, Remove
             let file = File::options().read(true).write(true).create_new(true).mode(mode).open(path);
             file.map(|file| (file, removed)).inspect_err(|error| why = error.raw_os_error())
         });
-    // The crate's own error has the file's name in it, which nobody knows.
+    // The crate's own error has the file's name in it, which the user does not know.
     let made = made.map_err(|error| why.map_or(error, io::Error::from_raw_os_error))?;
     let ((file, removed), path) = made.into_parts();
     Ok((file, path, removed))
@@ -364,7 +364,7 @@ impl NewFile {
     }
 }
 
-/// A file that cannot be replaced but written: a mount point, as of a file given to a container, or somebody else's in a folder
+/// A file that cannot be replaced but written: a mount point, as of a file given to a container, or another user's in a folder
 /// such as /tmp.
 fn in_place_instead(error: &io::Error) -> bool {
     [io::ErrorKind::ResourceBusy, io::ErrorKind::PermissionDenied, io::ErrorKind::CrossesDevices]

@@ -291,7 +291,7 @@ costs_section! {
         sched_yield fork exec exit
 }
 
-/// Most ns of a price. Chosen: thousands of times any real one, while a cache of 4 GiB, refilled at the highest contention, and all
+/// Most ns of a price. Chosen: thousands of times any real one. A cache of 4 GiB, refilled at the highest contention, and all
 /// instructions that a callback may execute still are a time that 64 bits hold.
 const MOST_NS: u64 = 100_000_000;
 

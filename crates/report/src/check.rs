@@ -126,7 +126,7 @@ pub struct CheckedLoader {
     pub programs: Vec<String>,
 }
 
-/// Whether somebody takes the object.
+/// Whether the simulator or a kernel takes the object.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckAnswer {
     /// Whose answer it is.
@@ -137,7 +137,7 @@ pub struct CheckAnswer {
     pub text: String,
 }
 
-/// Who is asked whether it takes an object.
+/// What is asked whether it takes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckedBy {
@@ -210,7 +210,7 @@ pub fn check_text(object: &CheckedObject) -> String {
     text
 }
 
-/// The object and who takes it, as JSON with a newline at the end.
+/// The object and what takes it, as JSON with a newline at the end.
 pub fn check_json(object: &CheckedObject, answers: &[CheckAnswer]) -> String {
     #[derive(Serialize)]
     struct File<'a> {

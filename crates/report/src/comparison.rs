@@ -8,7 +8,7 @@ use schedlab_base::Better;
 use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
 use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
 
-/// The least difference that matters unless somebody says otherwise, in percent. Chosen: what nobody feels.
+/// The least difference that matters by default, in percent. Chosen: what no user feels.
 pub const LEAST_EFFECT: f64 = 1.0;
 
 /// What has to be equal for two runs to be comparable.

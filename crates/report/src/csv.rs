@@ -5,11 +5,11 @@ use crate::goals::JudgedGoal;
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{Provenance, RunRecord, WaitFigures};
 
-/// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line: scheduler, workload, params, machine, cpus,
-/// seed, backend, exit, metric, value, unit, better; whose metric it is (`scope`, `of`: empty for the run's own); hashes of
-/// object, workload and machine, the build, and how many warnings the run has. A goal of the workload has the lines `goal_met`
-/// (1 or 0) and `goal_margin`, without a value where the run has no figure. A text that a spreadsheet would take for a formula
-/// has an apostrophe in front, see [`from_cell`].
+/// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line. The columns are scheduler, workload, params,
+/// machine, cpus, seed, backend, exit, metric, value, unit, better. Then come whose metric it is (`scope`, `of`: empty for the
+/// run's own), hashes of object, workload and machine, the build, and how many warnings the run has. A goal of the workload
+/// has the lines `goal_met` (1 or 0) and `goal_margin`, without a value where the run has no figure. A text that a spreadsheet
+/// would take for a formula has an apostrophe in front, see [`from_cell`].
 pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
     let mut text = String::from(
         "scheduler,workload,params,machine,cpus,seed,backend,exit,metric,value,unit,better,scope,of,object_sha256,\

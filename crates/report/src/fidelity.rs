@@ -1,5 +1,5 @@
-//! How far simulated figures are from those of a real kernel: the same object and workload in both arms, cell by cell,
-//! as a table, as data that are kept, and as the words that stand beside a simulated figure.
+//! How far simulated figures are from those of a real kernel. The same object and workload run in both arms. The
+//! result is a table cell by cell, data that are kept, and the words that stand beside a simulated figure.
 
 use crate::format::number;
 use crate::table::table;
@@ -300,8 +300,8 @@ impl Fidelity {
         table(&header, &[1, 4, 5, 6, 7, 8], &rows)
     }
 
-    /// The words beside a simulated run of a scheduler on so many CPUs: the median sizes of the errors of its figures on as many,
-    /// or on the largest smaller number that was measured, which stands before. Nothing where it was not.
+    /// The words beside a simulated run of a scheduler on so many CPUs: the median sizes of the errors of its figures. They are
+    /// of as many CPUs, or of the largest smaller number that was measured, which stands before. Nothing where it was not.
     pub fn within(&self, scheduler: &str, cpus: usize) -> Option<(usize, String)> {
         let measured = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.cpus <= cpus);
         let cpus = measured.map(|cell| cell.cpus).max()?;

@@ -45,7 +45,7 @@ pub struct Document {
     pub reproduction: Vec<DocumentOutcome>,
     /// What changing the machine does to them.
     pub sensitivity: Vec<Sensitivity>,
-    /// Who waits for whom on a machine.
+    /// Waits of tasks for each other on a machine.
     pub waits: Option<Waits>,
     /// What the runs together show; each run has its own as well.
     pub warnings: Vec<Warning>,
@@ -206,7 +206,7 @@ struct File {
     warnings: Vec<WarningFile>,
 }
 
-/// Who wrote a file, in which form.
+/// The program that wrote a file, and in which form.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Header {
     version: String,

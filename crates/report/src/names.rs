@@ -12,8 +12,8 @@ const LABEL: usize = 120;
 /// Characters that a cell of a text table shows. Chosen: wider than any sentence of ours.
 const CELL: usize = 500;
 
-/// Characters that a reader does not see and a terminal, a browser or XML 1.0 obeys or refuses: controls (ESC, NUL, DEL, C1),
-/// breaks of lines and paragraphs, marks that turn the direction of text, and what Unicode calls no characters.
+/// Characters that a reader does not see and a terminal, a browser or XML 1.0 obeys or refuses. They are controls (ESC, NUL,
+/// DEL, C1), breaks of lines and paragraphs, marks that turn the direction of text, and what Unicode calls no characters.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -85,7 +85,7 @@ pub(crate) fn visible_json(json: String) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// Names that somebody might choose to do harm.
+    /// Names that an attacker might choose.
     pub(crate) fn nasty() -> Vec<String> {
         let names = [
             "\x1b]0;title\x07\x1b[2J\x1b[31mred",

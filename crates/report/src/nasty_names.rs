@@ -1,4 +1,4 @@
-//! Test: names that somebody chose to do harm, through every output.
+//! Test: names that an attacker chose, through every output.
 
 use crate::comparison::{LEAST_EFFECT, compare, tests::run};
 use crate::html::{HtmlPage, to_html};

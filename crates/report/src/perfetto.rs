@@ -1,6 +1,5 @@
-//! A Perfetto trace, streamed from the run's events: scheduler events in the ftrace
-//! form, which ui.perfetto.dev shows as one track a CPU and one a task, and counters as
-//! tracks of their own.
+//! A Perfetto trace, streamed from the run's events. Scheduler events are in the ftrace form, which
+//! ui.perfetto.dev shows as one track a CPU and one a task. Counters are tracks of their own.
 //!
 //! The messages are declared by hand with the field numbers of Perfetto's
 //! `trace_packet.proto`, `ftrace_event.proto`, `sched.proto`, `track_descriptor.proto` and
@@ -479,7 +478,7 @@ mod tests {
         assert_eq!(trace.packet.len(), 7);
         let wakeup = trace.packet[3].ftrace_events.as_ref().unwrap();
         let waking = wakeup.event[0].sched_waking.as_ref().unwrap();
-        // Who wakes is the task of the event.
+        // The waker is the task of the event.
         assert_eq!((wakeup.event[0].pid, waking.pid, waking.target_cpu), (Some(1001), Some(1002), Some(1)));
         let switch = trace.packet[5].ftrace_events.as_ref().unwrap();
         assert_eq!(switch.cpu, Some(1));

@@ -265,7 +265,8 @@ fn same_runs(a: &Comparison, b: &Comparison) -> bool {
     a.cell.workload == b.cell.workload && a.cell.machine == b.cell.machine && a.cell.backend == b.cell.backend
 }
 
-/// The rows of one metric: the baseline of each number of CPUs, and who is compared with it.
+/// The rows of one metric: the baseline of each number of CPUs, and the schedulers that are
+/// compared with it.
 fn compared_rows(group: &[&Comparison]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut last = None;
@@ -326,7 +327,7 @@ pub fn warnings_text(warnings: &[String]) -> String {
     format!("\nWarnings:\n{lines}")
 }
 
-/// The longest waits of a run: who, when, where, behind whom.
+/// The longest waits of a run: which task, when, where, behind which.
 pub fn longest_waits(run: &RunRecord) -> String {
     let Some(all) = run.task_waits.iter().find(|waits| waits.scope == WaitScope::All) else {
         return String::new();

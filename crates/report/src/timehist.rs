@@ -1,5 +1,5 @@
-//! The history of switches as text, in the form of `perf sched timehist`: a line for each stretch of a task, or of
-//! idleness, on a CPU, written when the stretch ends.
+//! The history of switches as text, in the form of `perf sched timehist`. It has a line for each stretch of a
+//! task, or of idleness, on a CPU, written when the stretch ends.
 
 use crate::names::visible;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
@@ -14,7 +14,7 @@ const HEAD: &str = concat!(
     "--------------- ------  ------------------------------  ---------  ---------  ---------\n",
 );
 
-/// Who has a CPU, and since when.
+/// The task that has a CPU, and since when.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     /// `None` is the idle task.

@@ -33,7 +33,7 @@ struct Waits {
     worst: Place,
 }
 
-/// Who waited, when and behind whom; the length stands beside.
+/// The task that waited, when and behind which; the length stands beside.
 #[derive(Serialize, Deserialize)]
 struct Place {
     task: String,

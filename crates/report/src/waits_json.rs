@@ -1,4 +1,4 @@
-//! Who waits for whom, as JSON and back: the part of `docs/results.md` named `waits`.
+//! Waits of tasks for each other, as JSON and back: the part of `docs/results.md` named `waits`.
 
 use crate::json::{JsonError, Pairs, counters_in};
 use schedlab_base::DurationNs;

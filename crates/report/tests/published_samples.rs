@@ -1,6 +1,6 @@
-//! The traces that Libenzi printed, read and analysed: every fact of
-//! `published/libenzi_trace_facts.csv`, which was worked out apart from this program, has
-//! to come out, to the last digit that stands there.
+//! The traces that Libenzi printed, read and analysed. Every fact of
+//! `published/libenzi_trace_facts.csv` was worked out apart from this program. Each has to come
+//! out, to the last digit that stands there.
 
 use schedlab_report::read_samples;
 use schedlab_trace::samples::{SampleFigures, analyse};

@@ -56,8 +56,9 @@ pub(crate) fn restrict(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// Adds a path. One that cannot be opened is left out: whoever uses it gets the system's own error. So is an open pipe or
-/// socket (`/dev/stdout`, `/dev/fd/63`), which has no path: the kernel takes no rule for it and limits it by none.
+/// Adds a path. One that cannot be opened is left out: the code that uses it gets the system's own error. So is an open
+/// pipe or socket (`/dev/stdout`, `/dev/fd/63`), which has no path: the kernel takes no rule for it and limits it by
+/// none.
 fn allow(
     ruleset: RulesetCreated,
     path: &Path,

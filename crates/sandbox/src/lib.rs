@@ -6,9 +6,10 @@
 //! * A seccomp filter limits system calls to those that computing and writing results need: none that runs a program,
 //!   opens a socket, looks at another process, loads BPF or changes the machine.
 //!
-//! A refused call fails with `EPERM` (`EACCES` where Landlock refuses): every caller of a system call handles errors, so
-//! a library that tries something optional goes on, a result that cannot be written is one clear error, and a defect of
-//! the filter costs a feature and not the runs of a night. Code that an attacker runs gains nothing from the error.
+//! A refused call fails with `EPERM` (`EACCES` where Landlock refuses), and every caller of a system call handles
+//! errors. So a library that tries something optional goes on, and a result that cannot be written is one clear error. A
+//! defect of the filter costs a feature and not the runs of a night. Code that an attacker runs gains nothing from the
+//! error.
 //!
 //! [`Sandbox::enter`] belongs at the start of a process, while it has one thread: Landlock's rules hold for that thread and
 //! those that it starts later. The filter holds for all threads.

@@ -1,5 +1,5 @@
 //! A process in the sandbox tries what it gave up, and what it kept. Each attempt is a process of its own: this very
-//! program, since nobody gets out of a sandbox.
+//! program, since no process gets out of a sandbox.
 
 #![allow(clippy::print_stdout, reason = "a test without the harness tells what it did itself")]
 

@@ -41,7 +41,7 @@ pub fn permutation_test(x: &[f64], y: &[f64], seed: u64) -> Result<PermutationTe
             return Err(StatsError::NotFinite);
         }
     }
-    // The smaller group is drawn: whoever is not in it is in the other.
+    // The smaller group is drawn: all others are in the larger one.
     let (x, y) = if x.len() <= y.len() { (x, y) } else { (y, x) };
     if x.len() > LARGEST {
         return Err(StatsError::TooMany { have: x.len(), most: LARGEST });

@@ -32,16 +32,16 @@ pub enum EventKind {
         task: TaskId,
         /// The CPU chosen for it.
         cpu: CpuId,
-        /// Who woke it, when that was a task.
+        /// The task that woke it, if a task did.
         waker: Option<TaskId>,
     },
     /// The CPU of the event switches from `prev` to `next`.
     SchedSwitch {
-        /// Who stops.
+        /// The task that stops.
         prev: Option<TaskId>,
         /// Why it stops; [`TaskState::Runnable`] for the idle task.
         prev_state: TaskState,
-        /// Who runs.
+        /// The task that runs.
         next: Option<TaskId>,
     },
     /// A task that is not running changes its CPU.
@@ -63,14 +63,14 @@ pub enum EventKind {
     Schedule {
         /// When the pass began.
         begin: TimeNs,
-        /// Who runs now.
+        /// The task that runs now.
         next: Option<TaskId>,
         /// The scheduler's mark changed in the pass.
         mark: bool,
     },
     /// The task enters a system call: through what it waits if it blocks there, and the number of
-    /// the resource among those of its kind; none for calls in which nobody waits for a task. For
-    /// sinks that asked for it; no part of a run's hash.
+    /// the resource among those of its kind. It is none for calls in which no task waits for
+    /// another. For sinks that asked for it; no part of a run's hash.
     Call {
         /// The task.
         task: TaskId,

@@ -1,11 +1,11 @@
-//! Who waited how long, when and behind whom: the waits of each task for a CPU, streamed.
+//! Which task waited how long, when and behind which: the waits of each task for a CPU, streamed.
 
 use crate::distribution::Distribution;
 use crate::histogram::{BUCKETS, SUB, bucket, distribution_of};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
-/// Stretches of tasks that are remembered of each CPU, to say who ran while a task waited. Chosen: more than the tasks
-/// that usually share a CPU.
+/// Stretches of tasks that are remembered of each CPU, to say which task ran while another waited. Chosen: more than
+/// the tasks that usually share a CPU.
 const STRETCHES: usize = 32;
 
 /// Tasks named of those that a task waited behind. Chosen: the first says most.
@@ -14,7 +14,7 @@ pub(crate) const NAMED: usize = 3;
 /// The longest wait of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongWait {
-    /// Who waited.
+    /// The task that waited.
     pub task: TaskId,
     /// For a forked task, the task of the start that it descends from; else the task itself.
     pub origin: TaskId,
@@ -24,7 +24,8 @@ pub struct LongWait {
     pub length: DurationNs,
     /// Where the task ran at its end; where it was queued last if it never got to run.
     pub cpu: CpuId,
-    /// Who ran on that CPU meanwhile, with its origin and for how long; the longest first.
+    /// The tasks that ran on that CPU meanwhile, with their origin and for how long; the longest
+    /// first.
     pub behind: [Option<(TaskId, TaskId, DurationNs)>; NAMED],
 }
 
@@ -191,7 +192,7 @@ impl Stretches {
         self.at = (self.at + 1) % STRETCHES;
     }
 
-    /// Who ran in a span, the longest first, as far as it is remembered.
+    /// The tasks that ran in a span, the longest first, as far as it is remembered.
     pub(crate) fn within(&self, since: TimeNs, until: TimeNs) -> [Option<(TaskId, DurationNs)>; NAMED] {
         let mut sums: Vec<(TaskId, DurationNs)> = Vec::new();
         for stretch in &self.ring {

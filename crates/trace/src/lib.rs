@@ -1,6 +1,6 @@
-//! The event vocabulary that the simulation and the real kernel share, the hash
-//! of a whole run, the streaming summary of a run's events, the record of a
-//! finished run that reports are made of, a window of its time line, samples of `schedule()`, and who waits for whom.
+//! The event vocabulary that the simulation and the real kernel share, the hash of a whole run, and the streaming
+//! summary of a run's events. The record of a finished run is what reports are made of. There are also a window of a
+//! run's time line, samples of `schedule()`, and the waits of tasks for each other.
 
 mod distribution;
 mod event;

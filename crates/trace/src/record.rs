@@ -36,7 +36,7 @@ pub struct Counter {
     pub name: String,
     /// What it came to.
     pub value: u64,
-    /// What it counts; empty where nobody says.
+    /// What it counts; empty where that is not said.
     pub meaning: String,
 }
 
@@ -279,7 +279,8 @@ pub struct RunRecord {
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,
-    /// How long tasks waited for a CPU: all, then by group, process and task. Empty where nobody looked.
+    /// How long tasks waited for a CPU: all, then by group, process and task. Empty where it was not
+    /// looked at.
     pub task_waits: Vec<WaitRecord>,
     /// What the figures alone do not tell.
     pub warnings: Vec<Warning>,
@@ -292,9 +293,9 @@ pub struct RunRecord {
     /// How the priorities of the first tasks went, in order of the tasks; where it was asked for and the scheduler
     /// shows them.
     pub priorities: Vec<PriorityCourse>,
-    /// Who ran where in a window of the run, where it was asked for.
+    /// Which task ran where in a window of the run, where it was asked for.
     pub timeline: Option<Timeline>,
-    /// Who waited for whom, where it was asked for.
+    /// Which task waited for which, where it was asked for.
     pub waits: Option<Waits>,
 }
 

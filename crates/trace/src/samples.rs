@@ -1,9 +1,9 @@
 //! Samples of `schedule()`: one record for each pass through the scheduler, as Libenzi's
 //! LatSched patch and its collector `schedcnt` took them, and what can be read off them.
 //!
-//! A record's start and end are the values of a cycle counter at entry and exit; its
-//! *run* lasts from its start to the start of the next record of the same CPU, so the
-//! chosen task's time on the CPU includes the pass that chose it.
+//! A record's start and end are the values of a cycle counter at entry and exit. Its *run* lasts
+//! from its start to the start of the next record of the same CPU. So the chosen task's time on the
+//! CPU includes the pass that chose it.
 
 use std::collections::BTreeMap;
 
@@ -283,8 +283,8 @@ fn cpu_figures(rows: &[SchedSample], disturbers: &[u64]) -> CpuFigures {
     }
 }
 
-/// Follows each task over the CPUs by start: counts its migrations, and adds a violation
-/// where it is chosen (at a record's end) on one CPU before its run on another is over.
+/// Follows each task over the CPUs by start and counts its migrations. Adds a violation where it is
+/// chosen (at a record's end) on one CPU before its run on another is over.
 fn follow(samples: &[SchedSample], violations: &mut Vec<(usize, Violation)>) -> BTreeMap<u64, u32> {
     let mut order: Vec<usize> = (0..samples.len()).filter(|&at| samples[at].pid != 0).collect();
     order.sort_by_key(|&at| (samples[at].start, at));

@@ -82,19 +82,20 @@ struct Child {
     origin: TaskId,
 }
 
-/// Waits and idle spans from these lengths on are shown to who asks ([`Summary::take_look`]).
+/// Waits and idle spans from these lengths on are shown to a caller that asks
+/// ([`Summary::take_look`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The CPU that has switched.
     pub cpu: CpuId,
-    /// Who waited for long and runs now, with the beginning of its wait.
+    /// The tasks that waited for long and run now, with the beginning of their wait.
     pub waited: Option<(TaskId, TimeNs)>,
     /// Since when the CPU had been idle, where that is long.
     pub idle_since: Option<TimeNs>,
 }
 
-/// Consumes events, keeps a few words per CPU and per task of the start; tasks that others fork are added up when
-/// they are gone, so that memory does not grow with time. Latencies are recorded when the task gets to run, or at the end.
+/// Consumes events, keeps a few words per CPU and per task of the start. Tasks that others fork are added up when they are
+/// gone, so that memory does not grow with time. Latencies are recorded when the task gets to run, or at the end.
 #[derive(Clone, Debug)]
 pub struct Summary {
     tasks: Vec<TaskSummary>,
@@ -105,7 +106,7 @@ pub struct Summary {
     forked: Option<TaskSummary>,
     /// The waits of forked tasks that are gone, by the task of the start that they descend from.
     forked_waits: BTreeMap<TaskId, TaskWaits>,
-    /// Who ran on each CPU of late.
+    /// The tasks that ran on each CPU of late.
     stretches: Vec<Stretches>,
     idle_since: Vec<TimeNs>,
     look: Option<Look>,
@@ -225,8 +226,8 @@ impl Summary {
         first.chain(children).filter(|(_, since)| *since != NEVER)
     }
 
-    /// Closes the run at `end`: tasks that still run are charged up to it, and waits that it cuts short count with
-    /// their length so far, or who starves to the end would be in no histogram.
+    /// Closes the run at `end`. Tasks that still run are charged up to it. Waits that it cuts short count with
+    /// their length so far, or a task that starves to the end would be in no histogram.
     pub fn finish(&mut self, end: TimeNs) {
         self.end = end;
         let ids: Vec<TaskId> =
@@ -599,7 +600,7 @@ mod tests {
         let waited = summary.waits()[1].longest(WaitKind::WakeupLatency).unwrap();
         assert_eq!((waited.since, waited.length, waited.cpu), (TimeNs(5), DurationNs(65), CpuId(1)));
         assert_eq!(waited.behind[0], Some((TaskId(0), TaskId(0), DurationNs(60))));
-        // Who never ran waited where it was put, behind both.
+        // A task that never ran waited where it was put, behind both.
         let starved = summary.waits()[2].longest(WaitKind::RunDelay).unwrap();
         assert_eq!((starved.since, starved.length, starved.cpu), (TimeNs(5), DurationNs(95), CpuId(1)));
         let behind = starved.behind.map(|one| one.map(|(task, _, time)| (task.0, time.0)));

@@ -1,4 +1,4 @@
-//! Who ran where and who woke whom in a window of a run: bounded memory.
+//! Which task ran where and which woke which in a window of a run: bounded memory.
 
 use crate::event::{Event, EventKind, Sink, TaskState};
 use schedlab_base::{CpuId, DurationNs, ParseDurationError, TaskId, TimeNs};
@@ -62,7 +62,7 @@ impl FromStr for Window {
 pub struct Stretch {
     /// Where.
     pub cpu: CpuId,
-    /// Who.
+    /// The task.
     pub task: TaskId,
     /// From when, not before the window.
     pub from: TimeNs,
@@ -79,9 +79,9 @@ pub struct Wakeup {
     pub at: TimeNs,
     /// The CPU on which that happened.
     pub cpu: CpuId,
-    /// Who woke it, when that was a task.
+    /// The task that woke it, if a task did.
     pub waker: Option<TaskId>,
-    /// Who was woken.
+    /// The task that was woken.
     pub wakee: TaskId,
     /// Where and when it got to run, if that is in the window.
     pub ran: Option<(CpuId, TimeNs)>,
@@ -105,7 +105,7 @@ pub struct Timeline {
 pub struct TimelineSink {
     timeline: Timeline,
     limit: usize,
-    /// Who runs on each CPU, and since when.
+    /// The task that runs on each CPU, and since when.
     running: Vec<Option<(TaskId, TimeNs)>>,
     /// By task: the number of the wakeup that it has not run after.
     woken: Vec<Option<usize>>,

@@ -47,7 +47,7 @@ impl WaitScope {
     }
 }
 
-/// The longest wait: who, when, where, behind whom.
+/// The longest wait: which task, when, where, behind which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstWait {
     /// The task.
@@ -58,7 +58,8 @@ pub struct WorstWait {
     pub length: DurationNs,
     /// Where the task ran then; where it was queued last if it never got to run.
     pub cpu: u32,
-    /// Who ran on that CPU meanwhile and for how long, the longest first: as far as the last 32 stretches tell.
+    /// The tasks that ran on that CPU meanwhile and for how long, the longest first: as far as the last 32
+    /// stretches tell.
     pub behind: Vec<(String, DurationNs)>,
 }
 
@@ -100,7 +101,7 @@ impl WaitRecord {
     }
 }
 
-/// Who is who in a run.
+/// The names of the tasks of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// The tasks of the start.
@@ -151,8 +152,8 @@ impl Names<'_> {
         }
     }
 
-    /// The records of all waits: of everybody, then by group, process and task. `waits` are those of the parties, `forked`
-    /// those of forked tasks by the party that they descend from.
+    /// The records of all waits: of all tasks together, then by group, process and task. `waits` are those of the parties,
+    /// `forked` those of forked tasks by the party that they descend from.
     pub fn records<'a>(
         &self,
         waits: &[TaskWaits],

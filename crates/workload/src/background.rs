@@ -14,8 +14,8 @@ pub const STARTERS: usize = 4;
 const MEASURING: DurationNs = DurationNs::from_ms(15);
 
 impl Scenario {
-    /// The same scenario with all that runs beside it on a machine: the kernel's threads behind its tasks, and behind those
-    /// what starts it, where the machine's runs begin at a gate.
+    /// The same scenario with all that runs beside it on a machine. The kernel's threads stand behind its tasks, and behind
+    /// those what starts it, where the machine's runs begin at a gate.
     #[must_use]
     pub fn surrounded(&self, machine: &Machine, seed: u64) -> Scenario {
         let scenario = self.with_background(&machine.background, machine.cpu_count(), seed);
@@ -45,9 +45,9 @@ impl Scenario {
         scenario
     }
 
-    /// The same scenario with what starts its tasks on a real kernel behind them, [`STARTERS`] tasks: the command, which
-    /// forks the leader, which forks all the others; its first child, which measures how fast the machine computes and ends;
-    /// the second one, which only holds the process group. They keep no run alive.
+    /// The same scenario with what starts its tasks on a real kernel behind them, [`STARTERS`] tasks. The command forks the
+    /// leader, which forks all the others. The leader's first child measures how fast the machine computes and ends; the
+    /// second one only holds the process group. They keep no run alive.
     #[must_use]
     fn with_starters(&self) -> Scenario {
         let mut scenario = self.clone();

@@ -1,7 +1,7 @@
-//! Workloads as data: a [`Scenario`] names kernel objects, programs and tasks;
-//! a [`Program`] is a list of [`Op`]s; a [`Cursor`] walks it, from state to next
-//! operation. Whoever executes the operations (the simulator, or real processes
-//! on a real kernel) brings CPUs and clocks; nothing here knows either.
+//! Workloads as data: a [`Scenario`] names kernel objects, programs and tasks; a [`Program`] is a
+//! list of [`Op`]s; a [`Cursor`] walks it, from state to next operation. The executor of the
+//! operations (the simulator, or real processes on a real kernel) brings CPUs and clocks; nothing
+//! here knows either.
 //!
 //! All randomness is drawn when a scenario is built: (workload, parameters,
 //! seed) is one exact program, so schedulers are compared on identical work.

@@ -110,9 +110,9 @@ pub enum Op {
         /// Service time without queueing.
         service: DurationNs,
     },
-    /// Makes the disk write a log (`fsync`) with that service time. Who comes while an
-    /// earlier write is under way waits for the next one together with all that come
-    /// until it begins (group commit).
+    /// Makes the disk write a log (`fsync`) with that service time. A task that comes while an
+    /// earlier write is under way waits for the next one together with all that come until it
+    /// begins (group commit).
     Fsync {
         /// Which disk.
         disk: DiskId,

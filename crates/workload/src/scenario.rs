@@ -74,7 +74,7 @@ pub struct Semaphore {
 /// What a lock is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// A mutex on a futex: who is woken competes with newcomers.
+    /// A mutex on a futex: a woken task competes with newcomers.
     Futex,
     /// A mutex with priority inheritance (`FUTEX_LOCK_PI`): handed to the best waiter.
     FutexPi,
@@ -476,8 +476,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// By channel: the length of the first message that a program sends into it or reads
-    /// from it, its capacity if nobody does. All messages of message-based channels have it.
+    /// By channel: the length of the first message that a program sends into it or reads from it,
+    /// its capacity if none does. All messages of message-based channels have it.
     pub fn message_lengths(&self) -> Vec<u32> {
         let mut lengths: Vec<Option<u32>> = vec![None; self.channels.len()];
         for op in self.programs.iter().flat_map(|program| program.ops()) {

@@ -15,7 +15,7 @@ fn at_load(load: u32) -> Lab {
     bsd4().set("fixed_load", &load.to_string())
 }
 
-/// The source's rule alone: neither the window of nice values nor help for whoever starves.
+/// The source's rule alone: neither the window of nice values nor help for starving tasks.
 fn pure(lab: Lab) -> Lab {
     lab.set("nice_starve_window", "0").set("starvation_max_ns", "1000000000000")
 }
@@ -231,7 +231,7 @@ fn much_nicer_tasks_do_not_run() {
     near(strict().run(hogs(ms(20_000), &[-2, 19])).share(1), 0.0, 0.0);
     assert!(strict().run(hogs(ms(20_000), &[-1, 19])).share(1) > 0.1);
     assert!(pure(at_load(2)).run(hogs(ms(20_000), &[-2, 19])).share(1) > 0.1);
-    // Where nobody else wants to run they do.
+    // Where no other task wants to run they do.
     let seen = strict().cpus(2).run(hogs(ms(3000), &[-2, 19]));
     assert!(seen.share(1) > 0.99 && seen.counter("nr_barred_picks") > 0);
     // Another nice value changes that at once.

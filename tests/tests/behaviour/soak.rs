@@ -1,5 +1,5 @@
-//! Up to a minute of everything at once, with the simulator's checkers on: nobody is lost, nobody starves.
-//! `SCHEDLAB_SOAK_SECONDS` changes the length.
+//! Up to a minute of everything at once, with the simulator's checkers on: no task is lost, and none
+//! starves. `SCHEDLAB_SOAK_SECONDS` changes the length.
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine};
 use schedlab_scx::{BpfScheduler, LoadOptions};
@@ -33,7 +33,7 @@ fn storm(length: DurationNs) -> Load {
     load
 }
 
-/// Nobody waits for a CPU as long as the kernel's watchdog would bear (30 s), and everybody runs.
+/// No task waits for a CPU as long as the kernel's watchdog would bear (30 s), and every task runs.
 fn check(scheduler: &'static str, profile: &str, seconds: u64) {
     let lab = Lab::new(scheduler);
     let lab = if profile.is_empty() { lab } else { lab.set("profile", profile) };
@@ -117,8 +117,8 @@ fn staircase_compute() {
     soak("staircase", "compute", Lab::new("staircase").set("compute", "true"), 60);
 }
 
-/// Somebody of the best priority who yields waits in the expired array. So many hogs that each has waited for too long
-/// when its turn comes, and goes first, keep the active array from ever being empty: it has to be let go first as well.
+/// A task of the best priority that yields waits in the expired array. So many hogs that each has waited for too long
+/// when its turn comes, and goes first, keep the active array from ever being empty. It has to be let go first as well.
 #[test]
 fn yielder_of_the_best_priority_runs_under_o1() {
     let yielder = forever(&[Op::Run(us(100)), Op::Yield]);
@@ -170,9 +170,9 @@ fn moved_hog_runs_under_ule() {
     moved_hog_runs("ule");
 }
 
-/// The workload of the soaks in VMs, on CPUs as slow as emulated ones: chat threads, which sleep now and then, keep both busy, and
-/// hogs are moved and made nicer all the time. Nobody waits for so long that the kernel complains of a task which it preempted in an
-/// RCU read-side section (21 s), which unloads the scheduler.
+/// The workload of the soaks in VMs, on CPUs as slow as emulated ones. Chat threads, which sleep now and then, keep both busy, and
+/// hogs are moved and made nicer all the time. No task waits for so long that the kernel complains of a task which it preempted in
+/// an RCU read-side section (21 s), which unloads the scheduler.
 #[test]
 fn nobody_starves_on_slow_cpus() {
     let mut findings = Vec::new();

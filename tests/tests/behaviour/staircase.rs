@@ -255,7 +255,7 @@ fn nice_changes_while_it_runs() {
     assert_eq!(after(-10, 46), [descent(124, 1, 16), descent(110, 1, 30)].concat());
     // The present step ends in 5 ms.
     assert_eq!(after(10, 20), [vec![130], descent(130, 1, 9), descent(130, 1, 10)].concat());
-    // Who runs and gets worse than the next one makes way at once.
+    // A task that runs and gets worse than the next one makes way at once.
     let seen = staircase().change(ms(45), 0, to(10)).run(hogs(ms(100), &[0, 0]));
     let short = seen.stints().into_iter().find(|s| s.length < ms(9)).expect("a step is cut short");
     assert_eq!(short.task.0, 0);

@@ -40,7 +40,8 @@ fn finished(seen: &Seen) -> f64 {
     (exit.begin.0 + exit.length.0) as f64 / 1e6
 }
 
-/// Every policy that carries the layer; the first request teaches who serves, and may take as long as without it.
+/// Every policy that carries the layer. The first request teaches which task serves, and may take as long as
+/// without it.
 const POLICIES: [(&str, &str); 2] = [("o1", "o1+swap"), ("vanilla", "vanilla+swap")];
 
 /// `with` is hardly longer than the service itself, but for the first request; `without` at least twice that.
@@ -82,8 +83,8 @@ fn a_chain_is_followed_to_who_can_run() {
     }
 }
 
-/// Under every policy, wherever of two CPUs client, broker and server run: who is on its way to the server on the one CPU is
-/// not in the way of who waits for it on the other.
+/// Under every policy, wherever of two CPUs client, broker and server run. A task that is on its way to the server on the
+/// one CPU is not in the way of one that waits for it on the other.
 #[test]
 fn every_policy_serves_across_two_cpus() {
     let mut findings = Vec::new();
@@ -93,7 +94,7 @@ fn every_policy_serves_across_two_cpus() {
         for mechanism in ["pipe", "condvar", "epoll", "broker"] {
             let spec = format!("swap-{mechanism}:hogs=8,iterations=12,service=20ms");
             let times = Lab::new(policy).cpus(2).run_catalog(&spec).iterations();
-            // The first waits teach who serves; of the ten later ones one may end late.
+            // The first waits teach which task serves; of the ten later ones one may end late.
             if times[2..].iter().filter(|&&time| time > 1.1 * 20.0).count() > 1 {
                 findings.push(format!("{policy}, {mechanism}: {times:?}"));
             }
@@ -158,7 +159,8 @@ fn who_does_not_provide_is_given_up() {
     }
 }
 
-/// Who yields has no use for the place that was lent to it: it is not chosen for that again at once, and soon given up.
+/// A task that yields has no use for the place that was lent to it: it is not chosen for that again at once, and soon
+/// given up.
 #[test]
 fn who_yields_is_given_up() {
     for (_, swap) in POLICIES {
@@ -175,7 +177,7 @@ fn who_yields_is_given_up() {
     }
 }
 
-/// Hundreds of threads that wait for each other all round, and yield: finding out who waits for whom has bounds.
+/// Hundreds of threads that wait for each other all round, and yield: the search for providers has bounds.
 #[test]
 fn many_that_wait_for_many_cost_little() {
     for (plain, swap) in POLICIES {
@@ -188,7 +190,7 @@ fn many_that_wait_for_many_cost_little() {
 }
 
 /// A task that yields may go on at once in the place of one that waits for it. It has yielded for that pick alone, and has its
-/// turns later: nobody waits long enough for the kernel to complain.
+/// turns later: no task waits long enough for the kernel to complain.
 #[test]
 fn a_yield_in_anothers_place_is_over_with_it() {
     let load = "volano:rooms=4,messages=8,hogs=20,client_work=500us,server_work=500us";

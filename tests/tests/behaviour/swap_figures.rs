@@ -1,5 +1,5 @@
-//! The experiments of SWAP's paper, and a lock held by a task that nobody prefers: what must be seen with the layer, and
-//! without. Figures of the paper's machine are in `docs/swap.md`.
+//! The experiments of SWAP's paper, and a lock held by a task that no policy prefers: what must be seen with the layer,
+//! and without. Figures of the paper's machine are in `docs/swap.md`.
 
 use crate::lab::{Lab, near};
 
@@ -25,7 +25,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Figure 2: 100 iterations, as published, the first of which teaches who serves and counts too.
+/// Figure 2: 100 iterations, as published, the first of which teaches which task serves and counts
+/// too.
 #[test]
 fn loaded_microbenchmarks_are_as_fast_as_unloaded() {
     let mut findings = Vec::new();
@@ -123,7 +124,8 @@ fn a_thin_client_keeps_its_frame_rate() {
     }
 }
 
-/// Figure 6: VolanoMark on two CPUs. Clients that yield fall behind hogs; with the layer those who wait for them bring them forward.
+/// Figure 6: VolanoMark on two CPUs. Clients that yield fall behind hogs; with the layer the tasks that wait for them bring them
+/// forward.
 #[test]
 fn chat_clients_keep_their_rate_under_hogs() {
     let setting = POLICIES[0].2;
@@ -142,8 +144,8 @@ fn chat_clients_keep_their_rate_under_hogs() {
     }
 }
 
-/// A mutex that a task of nice 19 holds for 20 ms and one of nice -20 wants: with the layer a wait takes as long as that,
-/// however many hogs there are, once it is known who holds it.
+/// A mutex that a task of nice 19 holds for 20 ms and one of nice -20 wants. With the layer a wait takes as long as that,
+/// however many hogs there are, once the holder is known.
 #[test]
 fn waits_for_a_held_mutex_are_bounded() {
     for (plain, swap, setting) in POLICIES.into_iter().take(2) {

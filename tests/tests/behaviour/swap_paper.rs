@@ -12,7 +12,7 @@ const MECHANISMS: [&str; 17] = [
     "select", "poll", "epoll", "wait",
 ];
 
-/// Once it is known who serves, a client waits as long as without hogs, through whatever it waits; by both ways to know.
+/// Once the server is known, a client waits as long as without hogs, through whatever it waits; by both ways to know.
 #[test]
 fn both_detections_find_the_server_through_every_mechanism() {
     let mut findings = Vec::new();
@@ -54,7 +54,7 @@ fn at(at: DurationNs, ops: &[Op]) -> ProgramBuilder {
     ops.iter().fold(program(&[Op::Run(us(1)), Op::Sleep(at)]), |builder, op| builder.op(*op))
 }
 
-/// When everybody has written once, so is known, and the waits have begun.
+/// When every task has written once, so is known, and the waits have begun.
 const BEGIN: DurationNs = DurationNs(10_000_000);
 
 /// The paper's figure 1, tasks 0 to 4 being P1 to P5: P1 waits for R1, of P2 and P3; P3 for R2, of P4 and P5. P4 needs
@@ -79,7 +79,7 @@ fn paper() -> Lab {
     Lab::new("o1+swap").set("detect", "paper")
 }
 
-/// Who ran for how many ms from [`BEGIN`] on, stints of one task in a row taken together.
+/// How many ms each task ran from [`BEGIN`] on, stints of one task in a row taken together.
 fn courses(seen: &Seen) -> Vec<(u32, f64)> {
     let mut courses: Vec<(u32, f64)> = Vec::new();
     for stint in seen.stints().into_iter().filter(|stint| stint.begin.0 >= BEGIN.0) {
@@ -122,7 +122,7 @@ fn a_new_provider_displaces_the_least_trusted() {
     assert_eq!(trusted_writers(&seen), (1..21).map(|task| (task, 20)).collect::<Vec<_>>());
 }
 
-/// The provider pays with its own slice: after 40 ms in its client's place it has 40 ms less of 150; the client's
+/// The provider pays with its own slice: after 40 ms in its client's place it has 40 ms less of 150. The client's
 /// slice, of which it has used next to nothing, is whole.
 #[test]
 fn who_stands_in_pays_for_it() {
@@ -143,7 +143,7 @@ fn who_stands_in_pays_for_it() {
     near(client, slices(0).0, 1.0);
 }
 
-/// Who is known to post a semaphore and waits for it itself is no provider for itself.
+/// A task that is known to post a semaphore and waits for it itself is no provider for itself.
 #[test]
 fn nobody_stands_in_for_itself() {
     let mut load = Load::new(ms(100));
@@ -155,7 +155,8 @@ fn nobody_stands_in_for_itself() {
     assert!(seen.counter("nr_swap_blocked") > 0, "it is a requester");
 }
 
-/// Who wants a lock for itself waits for those that share it and for its holder, who wants to share it for its holder.
+/// A task that wants a lock for itself waits for those that share it and for its holder; one that wants to share it
+/// waits for its holder.
 #[test]
 fn exclusive_requests_wait_for_both_kinds_of_holders() {
     for (kind, op, requests) in [

@@ -222,7 +222,7 @@ impl Draft {
                 "forker",
                 &[fork, fork, Op::Run(DurationNs::from_us(50)), Op::WaitChild, Op::WaitChild],
             ),
-            // Nobody waits for these.
+            // No task waits for these.
             _ => self.repeats("forker", &[fork, pause]),
         }
     }

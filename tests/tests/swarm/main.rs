@@ -1,6 +1,6 @@
-//! Seeded random runs of every shipped scheduler and of the fair class, with all checkers: no task is lost or on two
-//! CPUs, affinity is kept, state times sum up, nobody is ejected, and no task waits while all its CPUs idle. A failure
-//! is shrunk and written down as a workload file and a machine file, with the command that repeats it.
+//! Seeded random runs of every shipped scheduler and of the fair class, with all checkers. No task is lost or on two
+//! CPUs, affinity is kept, and state times sum up. No scheduler is ejected, and no task waits while all its CPUs idle.
+//! A failure is shrunk and written down as a workload file and a machine file, with the command that repeats it.
 //!
 //! `SCHEDLAB_SWARM_COUNT` is the number of seeds (20), `SCHEDLAB_SWARM_SEED` the first one (1), and
 //! `SCHEDLAB_SWARM_SCHEDULERS` names some of the schedulers: `make swarm` runs 1,000.

@@ -1,11 +1,10 @@
 //! Real kernels: shipped and faulty schedulers in a VM with a stock kernel.
 //!
-//! Not under the usual harness: this program is also what runs inside of the VM. Every test needs
-//! QEMU and a kernel image (the package archive, or a cached copy) and says "skipped" with the
-//! reason where it has none. Every scheduler is tested, in one boot where it can be. `SCHEDLAB_SOAK_SECONDS` is the time
-//! that each one has under mixed load (10), `SCHEDLAB_SOAK_RELOADS` how often it is loaded and unloaded there after that (1, or 3 in
-//! soaks of a minute and more), `SCHEDLAB_VM_SCHEDULERS` names some of them, or others with
-//! SWAP (`o1,o1+swap`).
+//! Not under the usual harness: this program is also what runs inside of the VM. Every test needs QEMU and a kernel image (the
+//! package archive, or a cached copy) and says "skipped" with the reason where it has none. Every scheduler is tested, in one boot
+//! where it can be. `SCHEDLAB_SOAK_SECONDS` is the time that each one has under mixed load (10). `SCHEDLAB_SOAK_RELOADS` is how
+//! often it is loaded and unloaded there after that (1, or 3 in soaks of a minute and more). `SCHEDLAB_VM_SCHEDULERS` names some of
+//! them, or others with SWAP (`o1,o1+swap`).
 
 mod swap;
 
@@ -170,7 +169,7 @@ fn run_workload(
 /// figures of the workload with number N have `N/` before their names.
 ///
 /// Emulated CPUs share the emulator's speed, so that one among idle ones is faster. For a workload with hogs, CPU time is that
-/// of a machine of which all CPUs compute, or what emulation does to its times would look like what the scheduler does.
+/// of a machine of which all CPUs compute. Else what emulation does to its times would look like what the scheduler does.
 fn run_several(workloads: &str, scheduler: &SchedulerObject) -> Result<Figures, String> {
     let loaded = load(scheduler).map_err(|error| error.to_string())?;
     let others = std::thread::available_parallelism().map_or(1, usize::from) - 1;
@@ -321,8 +320,8 @@ fn check(holds: bool, what: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
-/// Nothing worse than information, apart from what emulated clocks cause on a busy host, and from complaints of RCU: under a
-/// sched_ext scheduler they eject it, which is looked for by itself; else the kernel's own scheduler is meant.
+/// Nothing worse than information, apart from what emulated clocks cause on a busy host, and from complaints of RCU. Under a
+/// sched_ext scheduler these eject it, which is looked for by itself; else the kernel's own scheduler is meant.
 fn check_log(output: &VmOutput) -> Result<(), String> {
     let bad: Vec<&String> = output
         .kernel_warnings
@@ -547,8 +546,8 @@ fn setting(name: &str, default: u64) -> Result<u64, String> {
     text.map_or(Ok(default), |text| text.parse()).map_err(|_| format!("{name}: no number"))
 }
 
-/// Every scheduler under everything at once on 2 CPUs, then loaded and unloaded while that goes on: once, and three times in soaks
-/// of a minute and more, for a load takes the emulated verifier minutes.
+/// Every scheduler under everything at once on 2 CPUs, then loaded and unloaded while that goes on. It is loaded once, and three
+/// times in soaks of a minute and more, for a load takes the emulated verifier minutes.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     let seconds = setting("SCHEDLAB_SOAK_SECONDS", 10)?;
     let rounds = setting("SCHEDLAB_SOAK_RELOADS", if seconds < 60 { 1 } else { 3 })?;

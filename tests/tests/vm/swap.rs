@@ -1,4 +1,5 @@
-//! SWAP on a real kernel: whoever the important task waits for, runs, through each kind of thing that one can wait for.
+//! SWAP on a real kernel: the task that the important task waits for runs, through each kind of thing that a task can
+//! wait for.
 
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures
     for (job, (name, _)) in objects.iter().enumerate() {
         check_end(&output, job, name)?;
     }
-    // `detect=waker` learns when somebody first waits for a thing, in a chain link by link: the later half is past that.
+    // `detect=waker` learns when a task first waits for a thing, in a chain link by link: the later half is past that.
     let figures = |number| -> Result<Figures, String> {
         Ok(Figures {
             alone: figure(&output, 0, number, "iteration_time_later")?,
@@ -143,8 +144,8 @@ fn each_kind(cpus: u32, service: u32, iterations: u32, more: &'static str) -> [C
     })
 }
 
-/// Each kind on one CPU, for a client of nice -20 and for a real-time one, which sched_ext does not schedule; under 4BSD, which gives
-/// a server that sleeps every now and then no more than hogs get (O(1) takes holders of locks and children for interactive).
+/// Each kind on one CPU, for a client of nice -20 and for a real-time one, which sched_ext does not schedule. It is under 4BSD, which
+/// gives a server that sleeps every now and then no more than hogs get; O(1) takes holders of locks and children for interactive.
 pub(super) fn brings_providers_forward(lab: &Lab) -> Result<(), String> {
     let cases = [each_kind(1, SERVICE, 6, ""), each_kind(1, SERVICE, 6, ",important=fifo")].concat();
     each_is_served(&cases, &run(lab, "bsd4", 1, &cases)?)
@@ -156,8 +157,8 @@ pub(super) fn brings_providers_forward_on_two_cpus(lab: &Lab) -> Result<(), Stri
     most_are_served(&cases, &run(lab, "bsd4", 2, &cases)?)
 }
 
-/// The 18th kind, a child that one waits for; under 2.4's policy, which gives a child no more than hogs get (4BSD lets it
-/// begin with its parent's rank, which a child of a real-time task keeps for most of a second).
+/// The 18th kind, a child that its parent waits for; under 2.4's policy, which gives a child no more than hogs get. 4BSD
+/// lets it begin with its parent's rank, which a child of a real-time task keeps for most of a second.
 pub(super) fn brings_children_forward(lab: &Lab) -> Result<(), String> {
     for cpus in [1, 2] {
         let cases = ["", ",important=fifo"].map(|more| Case {

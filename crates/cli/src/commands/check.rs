@@ -93,7 +93,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     failure.map_or(Ok(()), Err)
 }
 
-/// What is told of the object before anybody answers.
+/// What is told of the object before the simulator or a kernel answers.
 fn about(scheduler: &Scheduler, checked: &CheckedObject) -> String {
     let mut text = check_text(checked);
     if let Some(left) = scheduler.left_to_loader() {

@@ -139,7 +139,7 @@ fn announce_loads(loads: &[Load], runs: usize, real: bool, quiet: bool) {
 }
 
 /// The runs that can be compared: all of a scheduler, workload and number of CPUs, or none, since those that are lost are
-/// the long ones; and none of that workload and number of CPUs without the baseline.
+/// the long ones. There are none of that workload and number of CPUs without the baseline.
 fn complete(records: &[Option<RunRecord>], schedulers: &[Scheduler], args: &CompareArgs) -> Vec<RunRecord> {
     let runs = args.runs.get();
     let whole = |group: &&[Option<RunRecord>]| group.iter().all(Option::is_some);
@@ -395,7 +395,7 @@ fn finished(runs: &[RunRecord], shown: impl Fn(&RunRecord, &str) -> bool) -> Str
     text
 }
 
-/// Who waited for whom in the first run of each scheduler, where that was watched.
+/// Waits of tasks for each other in the first run of each scheduler, where that was watched.
 fn explained_waits(runs: &[RunRecord], verbose: bool) -> String {
     let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
     let watched = first_runs(runs).into_iter().filter_map(|run| run.waits.as_ref().map(|waits| (run, waits)));

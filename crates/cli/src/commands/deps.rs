@@ -1,4 +1,5 @@
-//! `deps`: the running kernel is watched: who waits for whom, through what, how long, how sure.
+//! `deps`: the running kernel is watched: which task waits for which, through what, how long, how
+//! sure.
 
 use crate::args::DepsArgs;
 use crate::failure::Failure;
@@ -99,7 +100,7 @@ pub(crate) fn deps(args: &DepsArgs, quiet: bool, verbose: bool) -> Result<(), Fa
     targets.write(waits, args.min_confidence)
 }
 
-/// Refuses numbers that nobody has: nothing could be told about them.
+/// Refuses numbers that no process has: nothing could be told about them.
 fn existing(pids: &[i32]) -> Result<(), Failure> {
     let gone = pids.iter().find(|pid| !Path::new(&format!("/proc/{pid}")).exists());
     gone.map_or(Ok(()), |pid| {

@@ -89,7 +89,7 @@ fn a_host_without_executable_memory_interprets_and_says_so_once() {
         assert_eq!((done.code, done.err.as_str()), (0, told), "{line}");
         assert_eq!(done.out, folder.run(line).ok(), "{line}");
     }
-    // Nobody is told who does not want to know, or whose runs have nothing to compile.
+    // No word comes where the user does not want it, or where the runs have nothing to compile.
     forbidden(&format!("{SIM} -q")).ok();
     forbidden(&format!("{SIM} --engine interpreted")).ok();
     forbidden("sim -s eevdf -w cpuhog:ttime=1ms").ok();

@@ -166,7 +166,7 @@ fn interrupted(line: &str) -> String {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(200));
-    // SAFETY: it is a child that nobody has waited for.
+    // SAFETY: it is a child that has not been waited for.
     unsafe { libc::kill(id.cast_signed(), libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGINT), "{output:?}");

@@ -112,8 +112,8 @@ fn a_run_can_outlive_its_scheduler_and_tells_both_parts_apart() {
 fn who_starves_is_warned_about_with_evidence() {
     let folder = Folder::new();
     compile(&folder, "stall");
-    // Shorter than the watchdog's time: the scheduler is not ejected, and nobody but the figures would tell. Two tasks end
-    // soon, the third waits in custody.
+    // Shorter than the watchdog's time: the scheduler is not ejected, and only the figures would tell. Two tasks end soon,
+    // the third waits in custody.
     let task = |name| format!("[[tasks]]\nname = \"{name}\"\nprogram = \"work\"\n");
     let tasks = ["a", "b", "late"].map(task).concat();
     folder.write(

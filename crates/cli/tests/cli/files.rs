@@ -177,7 +177,7 @@ fn signals_leave_the_older_result_and_nothing_else() {
     );
 }
 
-/// As a user who may write the file, but make none in its folder.
+/// As a user that may write the file, but make none in its folder.
 #[test]
 fn a_folder_that_takes_no_new_file() {
     let folder = Folder::new();

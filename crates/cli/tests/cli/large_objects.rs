@@ -72,7 +72,7 @@ fn measured(folder: &Folder, line: &str) -> (Done, u64) {
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both places are ours, and the child is not waited for by anybody else.
+    // SAFETY: both places are ours, and no other code waits for the child.
     let (pid, usage) = unsafe {
         let pid = libc::wait4(child.id().cast_signed(), &raw mut status, 0, usage.as_mut_ptr());
         (pid, usage.assume_init())

@@ -38,7 +38,7 @@ CPU 1: the same task went on after 0 of 0
     assert_eq!(text, golden);
 }
 
-/// Libenzi's experiment on his machine with the scheduler of his day: the simulated trace has what the printed one has,
+/// Libenzi's experiment on his machine with the scheduler of his day. The simulated trace has what the printed one has:
 /// stints of 60 and 90 ms that make 150 ms, after each of which a hog changes its CPU.
 #[test]
 fn three_hogs_on_two_cpus_as_in_the_published_trace() {
@@ -67,7 +67,7 @@ fn disturbances_of_the_keyboard_are_counted() {
     folder.run("sim -q -s vanilla --set kernel_threads=1 -w keyboard:ttime=2s -m athlon-1000 --sched-samples k.csv").ok();
     let text = folder.run("sched-samples k.csv --disturbers 1003").ok();
     let last = text.lines().last().unwrap();
-    // 56 keys in 2 s, one of which finds nobody before it.
+    // 56 keys in 2 s, one of which finds no key before it.
     assert!(last.starts_with("CPU 0: the same task went on after ") && last.ends_with(" of 55"), "{text}");
     assert!(!last.contains("after 55"), "the document's scheduler goes on with another hog at times: {text}");
     assert!(folder.run("sched-samples k.csv").ok().ends_with("after 0 of 0\n"));

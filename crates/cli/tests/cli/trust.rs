@@ -1,4 +1,5 @@
-//! What makes results ones to rely on: who waited, verdicts that matter, warnings, provenance, pids of traces.
+//! What makes results ones to rely on: waits of tasks, verdicts that matter, warnings, provenance, pids of
+//! traces.
 
 use crate::Folder;
 use schedlab_report::{Document, Verdict, from_json};

@@ -158,7 +158,7 @@ fn semaphores_of_rt_app_remember() {
         ),
     );
     let text = folder.run("sim -q -s o1 -w f.json -c 2").ok();
-    // Three of five passes find a unit; whom nobody resumes never computes.
+    // Three of five passes find a unit; a task that is not resumed never computes.
     assert!((5.9..6.5).contains(&cpu_ms(&text, "late")), "{text}");
     assert!(cpu_ms(&text, "quiet") < 1.0, "{text}");
     assert!(cpu_ms(&text, "caller") > 0.1, "{text}");

@@ -1,5 +1,5 @@
-//! A report as one HTML file that needs nothing else: pictures are in it as SVG, the script that
-//! draws the time line too; light and dark by the reader's setting.
+//! A report as one HTML file that needs nothing else. Pictures are in it as SVG, the script that
+//! draws the time line too. It is light and dark by the reader's setting.
 
 mod comparisons;
 mod distribution;

@@ -1,5 +1,5 @@
-//! Documents measured again, in a page: a line a document, then each table with published beside
-//! measured and a verdict a row, and a plot of how far each figure is from the published one.
+//! Documents measured again, in a page. It has a line a document, then each table with published
+//! beside measured and a verdict a row. A plot shows how far each figure is from the published one.
 
 use super::plot::{Axis, Plot, Point, Series};
 use super::{escape, growth, table};

@@ -99,7 +99,7 @@ pub(super) fn section(run: &RunRecord, label: &str) -> Option<String> {
     Some(text + "</section>\n")
 }
 
-/// Who ran how long in the window, the longest first.
+/// How long each task ran in the window, the longest first.
 fn tasks(run: &RunRecord, timeline: &Timeline) -> String {
     let mut sums: BTreeMap<TaskId, (DurationNs, u64, u64)> = BTreeMap::new();
     for stretch in &timeline.stretches {

@@ -1,4 +1,4 @@
-//! The graph of waits: one node a task, one edge a pair from who waits to whom it waits for.
+//! The graph of waits: one node a task, one edge a pair from the requester to its provider.
 
 use super::layout::{self, EDGE, Layout, Place};
 use super::{ms, party, through};

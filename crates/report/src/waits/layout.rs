@@ -120,7 +120,7 @@ fn layers(boxes: usize, lines: &[Line]) -> Vec<usize> {
             }
         }
     }
-    // Those that nobody waits for stand beside the first one that they wait for.
+    // Those that no task waits for stand beside the first one that they wait for.
     for at in 0..boxes {
         let next = forward.iter().filter(|line| line.from == at).map(|line| layers[line.to]).min();
         if let Some(next) = next.filter(|_| forward.iter().all(|line| line.to != at)) {
@@ -150,7 +150,7 @@ fn longest(boxes: usize, forward: &[Line]) -> Option<Vec<usize>> {
     }
 }
 
-/// The lines along the chains, those that nobody waits for first.
+/// The lines along the chains, those that no task waits for first.
 fn in_depth(boxes: usize, lines: &[Line]) -> Vec<Line> {
     let (first, other): (Vec<usize>, Vec<usize>) =
         (0..boxes).partition(|at| lines.iter().all(|line| line.to != *at));

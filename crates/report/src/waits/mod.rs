@@ -1,4 +1,4 @@
-//! Who waits for whom: as a table, as a graph for Graphviz, as a picture and as a page.
+//! Waits of tasks for each other: as a table, as a graph for Graphviz, as a picture and as a page.
 
 mod graph;
 mod layout;

@@ -1,4 +1,4 @@
-//! Who waits for whom, as a page and as a part of one.
+//! Waits of tasks for each other, as a page and as a part of one.
 
 use super::{COLUMNS, NUMBERS, graph, remarks, row};
 use crate::html::{HtmlPage, breakable, escape, page, table};

@@ -14,7 +14,7 @@ const RUNS: usize = 256;
 /// Entries of the table, as in the observer; further ones are counted only.
 const ENTRIES: usize = 16_384;
 
-/// The priority of an idle CPU: nobody's is better.
+/// The priority of an idle CPU: no task's is better.
 const IDLE: i32 = i32::MIN;
 
 /// A span in which a task was runnable without running, and where it ran then.
@@ -61,8 +61,8 @@ impl Inversion {
         delays.push_back(Delay { begin, end, cpu });
     }
 
-    /// The part of a wait since `begin` in which its provider was runnable without running, while
-    /// the CPU that it waited for ran a task with a lower priority than the requester's.
+    /// The part of a wait since `begin` in which its provider was runnable without running.
+    /// Meanwhile the CPU that it waited for ran a task with a lower priority than the requester's.
     pub fn of_wait(&self, provider: TaskId, requester_prio: i32, begin: TimeNs) -> DurationNs {
         let mut sum = DurationNs::ZERO;
         let delays = self.delays.get(provider.index());

@@ -1,5 +1,4 @@
-//! Who waits for whom: what is known of the waits of one task for another, whoever
-//! watched, and how sure it is.
+//! Waits of tasks for each other: what is known of them, whichever arm watched, and how sure it is.
 
 mod explain;
 
@@ -91,8 +90,8 @@ impl Mechanism {
     }
 }
 
-/// Confidence in a provider that was seen once, and that nobody contradicted: SWAP's C (Zheng and
-/// Nieh 2004). Twice as much is certainty.
+/// Confidence in a provider that was seen once, and that no other wait contradicted: SWAP's C
+/// (Zheng and Nieh 2004). Twice as much is certainty.
 pub const CONFIDENCE_DEFAULT: u32 = 20;
 
 /// One side of a pair.
@@ -109,12 +108,12 @@ pub struct Party {
     pub prio: i32,
 }
 
-/// Who waited for whom through what.
+/// Which task waited for which, through what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitPair {
-    /// Who waited.
+    /// The task that waited.
     pub requester: Party,
-    /// Who ended the waits.
+    /// The task that ended the waits.
     pub provider: Party,
     /// Through what.
     pub mechanism: Mechanism,
@@ -178,11 +177,11 @@ pub struct Waits {
 /// Requester, provider, mechanism and object. Children end once, so they go by name.
 type PairKey = (i32, Result<i32, String>, Mechanism, Option<Mechanism>);
 
-/// Sums entries up over the resources (and over the children of the same name, of which the
-/// youngest is shown), and gives each pair its confidence: of the requester's
-/// waits for the same resources, and one more that is yet to come, the part that this provider
-/// ended, in units of half a [`CONFIDENCE_DEFAULT`]. So who was seen once has the default, who is
-/// one of several comes below it, and who always was the one rises towards twice of it.
+/// Sums entries up over the resources, and over the children of the same name, of which the
+/// youngest is shown. Gives each pair its confidence, in units of half a [`CONFIDENCE_DEFAULT`].
+/// That is the part that this provider ended of the requester's waits for the same resources, and
+/// of one more that is yet to come. So a provider that was seen once has the default, one of
+/// several comes below it, and one that always was the one rises towards twice of it.
 pub fn pairs(entries: Vec<WaitEntry>) -> Vec<WaitPair> {
     let mut waits: BTreeMap<(i32, Mechanism, u64), u64> = BTreeMap::new();
     for entry in &entries {

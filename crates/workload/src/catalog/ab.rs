@@ -226,7 +226,7 @@ fn client(params: &Params, server: &Server, (all, life): (SpanId, SpanId)) -> Pr
 }
 
 /// A worker's pages take times evenly spread around their mean. Each one above it is followed by one as far
-/// below: whoever serves how many requests, the sum is nearly the same.
+/// below: whichever worker serves how many requests, the sum is nearly the same.
 fn worker(params: &Params, server: &Server, prng: &mut Prng) -> ProgramBuilder {
     let page = params.duration("page");
     let mut steps: Vec<u64> = (0..PAGE_TIMES / 2).collect();

@@ -1,6 +1,6 @@
 //! Builds on a machine whose disk is slow beside its CPU, as the ULE against 4BSD article measured
-//! them: `buildworld` (parallel), `compile` (one process after the other) and `builds` (several at
-//! once, in several terminals, beside somebody who types).
+//! them. They are `buildworld` (parallel), `compile` (one process after the other) and `builds`
+//! (several at once, in several terminals, beside a user that types).
 //!
 //! The job graph is that of `mkbench`, but for compiler and assembler, which work at the same time. Every object is
 //! read from the disk, and part of the CPU time is spent in the kernel: real, user and system time are told
@@ -333,7 +333,7 @@ fn build_many(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
 }
 
 /// The thread that does what is due by the clock, on the CPU that the clock interrupts. In FreeBSD 5 it takes the CPU at
-/// once, and whom it interrupts goes behind its equals.
+/// once, and the task that it interrupts goes behind its equals.
 fn softclock(draft: &mut Draft, params: &Params) {
     let period = params.duration("clock");
     if period == DurationNs::ZERO {

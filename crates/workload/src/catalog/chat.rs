@@ -1,6 +1,6 @@
-//! `chat`: the chat-room server load that the Linux scalability effort's chat
-//! program simulates, and `volano`, the same with the work and the yields of a
-//! Java virtual machine (VolanoMark; Zheng and Nieh 2004, section 5).
+//! `chat`: the chat-room server load that the Linux scalability effort's chat program simulates.
+//! `volano`: the same with the work and the yields of a Java virtual machine (VolanoMark; Zheng and
+//! Nieh 2004, section 5).
 //!
 //! Every user has a connection and four threads: client send, client receive,
 //! server receive, server send. What one user sends, all others of the room
@@ -159,7 +159,7 @@ struct Room<'a> {
     c2s: Vec<ChannelId>,
     s2c: Vec<ChannelId>,
     broadcast: Vec<SemId>,
-    /// By user: units are turns to send; empty where nobody waits for one.
+    /// By user: units are turns to send; empty where no user waits for one.
     turns: Vec<SemId>,
     gate: Gate,
     shape: &'a Shape,

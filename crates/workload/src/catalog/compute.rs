@@ -186,8 +186,8 @@ fn tracks(chunks: u64, files: u64, prng: &mut Prng) -> Vec<u64> {
         .collect()
 }
 
-/// The program measures for a fixed time; here it does as many operations as take that time alone, so that the
-/// work is the same whoever schedules.
+/// The program measures for a fixed time. Here it does as many operations as take that time alone, so that the
+/// work is the same under each scheduler.
 fn build_openssl(params: &Params, _seed: u64) -> Result<Scenario, CatalogError> {
     let mut draft = Draft::new("openssl", params, End::AllExit);
     let mut body = ProgramBuilder::new();

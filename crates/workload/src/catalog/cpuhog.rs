@@ -1,6 +1,6 @@
-//! `cpuhog`: tasks that compute and never block (Libenzi 2001; the background
-//! load of Zheng and Nieh 2004), and `keyboard`: such tasks while a key repeats, "the
-//! couple of CPU bound tasks with the keyboard ticking" of Libenzi's text.
+//! `cpuhog`: tasks that compute and never block (Libenzi 2001; the background load of Zheng and
+//! Nieh 2004). `keyboard`: such tasks while a key repeats, "the couple of CPU bound tasks with the
+//! keyboard ticking" of Libenzi's text.
 
 use schedlab_base::{Better, DurationNs, Nice};
 

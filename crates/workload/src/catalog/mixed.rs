@@ -1,5 +1,5 @@
-//! `mixed`: much at once, for tests of endurance: a chat that does not end, hogs of three nice values, tasks that fork
-//! and wait, a real-time task, and another one that moves tasks between CPUs and changes their nice values.
+//! `mixed`: much at once, for tests of endurance. It has a chat that does not end, hogs of three nice values, tasks
+//! that fork and wait, and a real-time task. Another task moves tasks between CPUs and changes their nice values.
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, Nice, Policy};
 

@@ -1,10 +1,10 @@
 //! `mkbench`: several parallel builds at once (Kravetz 2002: kernel builds with
 //! `make -j 8`, average build time).
 //!
-//! The model has a serial part before and after, and objects whose CPU times
-//! follow the distribution of a real build of a Kbuild tree, rescaled so that they
-//! add up to the published work exactly. An object is compiled by a chain of
-//! processes: driver, then tools, compiler and assembler one after the other.
+//! The model has a serial part before and after, and objects between. The objects' CPU times follow
+//! the distribution of a real build of a Kbuild tree, rescaled so that they add up to the published
+//! work exactly. An object is compiled by a chain of processes: driver, then tools, compiler and
+//! assembler one after the other.
 
 use schedlab_base::{Better, DurationNs, Prng};
 

@@ -208,7 +208,7 @@ fn build(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     draft.finish()
 }
 
-/// Of a million statements so many read from the disk: what the memory of further threads takes from the
+/// Of a million statements so many read from the disk. What the memory of further threads takes from the
 /// cache is missing whenever a row is drawn that is not hot.
 fn missing(params: &Params) -> u64 {
     let table = (params.count("rows") * ROW_BYTES / 1024).max(1);
@@ -218,7 +218,7 @@ fn missing(params: &Params) -> u64 {
     (usual + lost(params.count("threads"))).saturating_sub(lost(USUAL_THREADS)).min(MILLION)
 }
 
-/// Ascending: who takes locks in one order cannot wait for each other.
+/// Ascending: tasks that take locks in one order cannot wait for each other.
 fn draw_rows(prng: &mut Prng, rows: u64) -> [u64; ROWS_WRITTEN] {
     let mut drawn = [0; ROWS_WRITTEN];
     for row in &mut drawn {
@@ -229,7 +229,7 @@ fn draw_rows(prng: &mut Prng, rows: u64) -> [u64; ROWS_WRITTEN] {
     drawn
 }
 
-/// A lock for every row that several threads write; nobody can meet at the others.
+/// A lock for every row that several threads write; threads cannot meet at the others.
 fn row_locks(draft: &mut Draft, written: &[Transactions]) -> BTreeMap<u64, LockId> {
     let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
     for transactions in written {

@@ -1,9 +1,9 @@
 //! `reflex` and `lat-ctx`: tokens that travel around rings of pipes.
 //!
-//! Reflex stands for the program of that name in Kravetz's mail of 2002, whose
-//! source was not found: rings of two, one token each, and a "round" is one hop of
-//! any token, because its published figures fall below one context switch when
-//! eight CPUs work at once. `lat-ctx` follows LMbench's program of that name.
+//! Reflex stands for the program of that name in Kravetz's mail of 2002, whose source was not
+//! found. It has rings of two, one token each, and a "round" is one hop of any token. For its
+//! published figures fall below one context switch when eight CPUs work at once. `lat-ctx` follows
+//! LMbench's program of that name.
 
 use schedlab_base::Better;
 

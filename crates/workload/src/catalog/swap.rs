@@ -286,7 +286,7 @@ pub(super) fn iteration_metrics(draft: &mut Draft, span: SpanId) {
     let formulas = [
         Formula::MeanSpanMs(span),
         Formula::FirstSpanMs(span),
-        // When whoever learns from earlier iterations has learnt.
+        // When a scheduler that learns from earlier iterations has learnt.
         Formula::LaterHalfMeanMs(span),
         Formula::QuantileSpanMs { span, percent: 95 },
         Formula::QuantileSpanMs { span, percent: 100 },
@@ -422,7 +422,7 @@ fn take_turns(
 /// Children that stand ready at a time. Chosen; no more than SWAP remembers providers of a resource (20).
 const BROOD: u64 = 10;
 
-/// The client has a child compute and waits for its end. It forks several ahead, untimed: most policies of old take a
+/// The client has a child compute and waits for its end. It forks several ahead, untimed. Most policies of old take a
 /// child's first slice from its parent, so that a client which forks among hogs waits for its own turn before long.
 fn wait_for_children(draft: &mut Draft, run: Op, iterations: u64, span: SpanId) -> ProgramBuilder {
     let begin = draft.channel(ChannelKind::Pipe, PAGE);
@@ -443,9 +443,8 @@ fn wait_for_children(draft: &mut Draft, run: Op, iterations: u64, span: SpanId) 
     if rest == 0 { client } else { brood(client, rest) }
 }
 
-/// The client signals one condition and waits for the other. Whoever signals holds the
-/// mutex until it waits itself, so no signal comes too early; for the first one there is
-/// the barrier.
+/// The client signals one condition and waits for the other. The task that signals holds the mutex
+/// until it waits itself, so no signal comes too early; for the first one there is the barrier.
 fn ask_and_wait(
     (asked, done): (CondId, CondId),
     lock: LockId,

@@ -1,6 +1,6 @@
-//! `swap-multi`: a client that one of several servers can serve, each at its own speed
-//! (Zheng and Nieh 2004, section 4.3). What is shown is how fast a dependency tracker finds
-//! out who serves first.
+//! `swap-multi`: a client that one of several servers can serve, each at its own speed (Zheng and
+//! Nieh 2004, section 4.3). What is shown is how fast a dependency tracker finds out which task
+//! serves first.
 
 use crate::program::{Amount, Op, ProgramBuilder};
 use crate::scenario::{End, Scenario};
@@ -46,7 +46,7 @@ pub(super) const SWAP_MULTI: WorkloadInfo = WorkloadInfo {
             name: "known",
             default: "no",
             unit: "",
-            // The paper takes whoever has touched the semaphore for one who may post it.
+            // The paper takes each task that has touched the semaphore for one that may post it.
             about: "every server has used the semaphore before the first iteration",
             kind: ParamKind::Word(&["yes", "no"]),
         },

@@ -63,9 +63,9 @@ pub(super) const THIN_CLIENT: WorkloadInfo = WorkloadInfo {
         },
         ParamInfo {
             name: "decode",
-            // Both together 53.4 ms, inferred: the important player does not wait for the CPU, so its frame
-            // takes one round in which each of the 50 other sessions has one turn, of the player or of
-            // its display server, and its own work: 50 / 2 + 1 times both is 1389 ms. The split is chosen.
+            // Both together 53.4 ms, inferred. The important player does not wait for the CPU, so its frame
+            // takes its own work and one round. In a round each of the 50 other sessions has one turn, of
+            // the player or of its display server: 50 / 2 + 1 times both is 1389 ms. The split is chosen.
             default: "24ms",
             unit: "ms",
             about: "CPU time of the player per frame",

@@ -432,8 +432,8 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
     Ok(())
 }
 
-/// Adds the task that makes the changes of `changes`. Nobody's policy is in its way, and
-/// no run lasts longer for it.
+/// Adds the task that makes the changes of `changes`. It is in the way of no task's policy, and no
+/// run lasts longer for it.
 fn add_changer(scenario: &mut Scenario, program: Program) {
     if scenario.end == End::AllExit {
         scenario.end = End::ForegroundExit;

@@ -103,8 +103,8 @@ impl Reader<'_> {
             let barrier = self.shared.barrier(reference(node, path)?);
             self.ops.push(Op::Barrier(barrier));
         } else if is("suspend") || is("resume") {
-            // A broadcast of a condition variable named after the task, under a mutex of that name: whoever names
-            // either in another event means the same. A name that nobody waits for wakes nobody.
+            // A broadcast of a condition variable named after the task, under a mutex of that name: another event
+            // that names either means the same. A name that no task waits for wakes none.
             let name = if is("suspend") { self.task } else { text(node, path)? };
             let (lock, cond) = (self.shared.lock(name), self.shared.cond(name));
             let inner = if is("suspend") { Op::CondWait { cond, lock } } else { Op::CondBroadcast(cond) };

@@ -66,8 +66,8 @@ pub fn parse(text: &str, origin: &str, duration: Option<DurationNs>) -> Result<S
     parse_merged(&[(origin.to_string(), text.to_string())], duration)
 }
 
-/// Reads several rt-app files, each with its name for errors, as one, as rt-app's `merge.py` puts them together: the
-/// sections of all, and of what two files have under one name the later file's.
+/// Reads several rt-app files, each with its name for errors, as one, as rt-app's `merge.py` puts them together. It
+/// takes the sections of all, and of what two files have under one name the later file's.
 ///
 /// # Errors
 /// As of [`parse`].
