@@ -222,6 +222,7 @@ impl Memory {
     pub fn take(&mut self, len: u64) -> Result<(), MemoryError> {
         match self.used.checked_add(len).filter(|used| *used <= self.limit) {
             Some(used) => {
+                debug_assert!(used <= self.limit, "the limit holds");
                 self.used = used;
                 Ok(())
             }
@@ -252,6 +253,8 @@ impl Memory {
                 std::mem::replace(&mut self.bump, next)
             }
         };
+        debug_assert!(addr >= REGION_BASE && addr + size <= REGION_LIMIT, "a region lies in window 0");
+        debug_assert!(!self.regions.contains_key(&addr), "no two regions begin at one address");
         self.regions.insert(addr, Region { size, owner });
         self.set_perms(addr, size, perm);
         self.prefer_huge_pages(addr, size);
@@ -337,11 +340,14 @@ impl Memory {
     }
 
     fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
+        debug_assert!((addr | len) & PAGE_MASK == 0, "permissions are of whole pages");
+        debug_assert!(addr + len <= GUEST_LIMIT, "the range is in the guest");
         let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
         self.parts_mut().0[pages].fill(perm.0);
     }
 
     fn zero_pages(&mut self, start: u64, end: u64) {
+        debug_assert!((start | end) & PAGE_MASK == 0 && start <= end, "pages are zeroed whole");
         self.forget_lines(start..end);
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
@@ -372,6 +378,7 @@ impl Memory {
     /// The first address above the stack of frame number `frame`, which is what its r10 holds.
     #[inline(always)]
     pub(crate) fn frame_pointer(frame: u32) -> u64 {
+        debug_assert!(frame <= MAX_FRAMES, "the stack has the frame");
         STACK_BASE + STACK_SIZE - FRAME_SIZE * u64::from(frame)
     }
 }

@@ -65,6 +65,7 @@ impl Locks {
             };
             self.cache[entry] = (addr.0, id);
         }
+        debug_assert!(self.by_addr.get(&addr.0) == Some(&self.cache[entry].1), "the cache has what the table has");
         Ok(self.cache[entry].1)
     }
 
@@ -84,6 +85,8 @@ impl Locks {
             self.may_take(addr, kind)?;
         }
         let id = self.id(addr, k, mem)?;
+        debug_assert!(self.held.len() < MAX_HELD, "a program holds {MAX_HELD} locks at the most");
+        debug_assert!(self.held.iter().all(|held| held.at != addr.0), "a lock is taken once");
         self.held.push(Held { at: addr.0, id, kind });
         k.lock_acquire(id);
         mem.brought_by_lock(addr);

@@ -86,6 +86,7 @@ impl Arena {
     fn take(&mut self, first: u32, count: u32) -> Option<()> {
         let (&start, &len) = self.free.range(..=first).next_back()?;
         let end = first.checked_add(count)?;
+        debug_assert!(len > 0 && start + len <= self.pages, "a free run has pages, all of the arena");
         if end > start + len {
             return None;
         }
@@ -128,6 +129,8 @@ impl Arena {
         if let Some(after) = self.free.remove(&(start + len)) {
             len += after;
         }
+        debug_assert!(start + len <= self.pages, "the run is in the arena");
+        debug_assert!(!self.is_free(first), "pages are given back once");
         self.free.insert(start, len);
     }
 }

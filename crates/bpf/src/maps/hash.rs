@@ -92,6 +92,7 @@ impl HashStore {
     }
 
     pub(super) fn element(&self, slot: u32) -> GuestAddr {
+        debug_assert!((slot as usize) < self.links.len(), "the element was made");
         let (chunk, within) = Self::chunk_of(slot);
         self.chunks[chunk].offset(u64::from(within) * self.element_bytes())
     }
@@ -116,6 +117,8 @@ impl HashStore {
         }
         let hash = hash_bytes(key);
         let mask = self.table.len() - 1;
+        debug_assert!(self.table.len().is_power_of_two(), "the mask is one of bits");
+        debug_assert!((self.len as usize) < self.table.len(), "a search ends at a free place");
         let mut at = hash as usize & mask;
         loop {
             let slot = self.table[at];
@@ -168,6 +171,8 @@ impl HashStore {
         let bytes = mem.slice_mut(element, self.element_bytes()).map_err(|_| Errno::ENOMEM)?;
         bytes.fill(0);
         bytes[..key.len()].copy_from_slice(key);
+        debug_assert!(self.len < self.max_entries, "a full map takes no element");
+        debug_assert!(!self.is_used(slot), "a new element was free");
         self.append(slot);
         self.len += 1;
         self.insert_in_table(slot);
@@ -179,6 +184,7 @@ impl HashStore {
             return Ok(slot);
         }
         let slot = self.links.len() as u32;
+        debug_assert!(self.hashes.len() == self.links.len(), "each element has a hash and a link");
         let (chunk, _) = Self::chunk_of(slot);
         if chunk == self.chunks.len() {
             let (first, more) = (u64::from(slot), u64::from(FIRST_CHUNK) << chunk);
@@ -214,6 +220,7 @@ impl HashStore {
 
     fn probe_in(&mut self, slot: u32) {
         let mask = self.table.len() - 1;
+        debug_assert!((self.len as usize) * 2 <= self.table.len(), "the table is at most half full");
         let mut at = self.hashes[slot as usize] as usize & mask;
         while self.table[at] != NONE {
             at = (at + 1) & mask;
@@ -246,12 +253,14 @@ impl HashStore {
         }
         self.table[hole] = NONE;
         self.unlink(slot);
+        debug_assert!(self.len > 0, "an element that is found is counted");
         self.free.push(slot);
         self.len -= 1;
         Ok(())
     }
 
     fn append(&mut self, slot: u32) {
+        debug_assert!(!self.links[slot as usize].used, "an element is listed once");
         self.links[slot as usize] = Link { older: self.newest, newer: NONE, used: true };
         match self.newest {
             NONE => self.oldest = slot,
@@ -261,6 +270,7 @@ impl HashStore {
     }
 
     fn unlink(&mut self, slot: u32) {
+        debug_assert!(self.links[slot as usize].used, "an element that leaves the list is on it");
         let Link { older, newer, .. } = self.links[slot as usize];
         match older {
             NONE => self.oldest = newer,

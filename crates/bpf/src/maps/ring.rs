@@ -52,6 +52,8 @@ impl Ring {
         if total > self.size || self.produced - self.consumed + total > self.size {
             return None;
         }
+        debug_assert!(self.consumed <= self.produced, "what is read was written");
+        debug_assert!(self.produced.is_multiple_of(8), "records begin at words");
         let at = self.base.offset(self.produced % self.size + HEADER);
         self.produced += total;
         self.records.push_back(Record { at, len, end: self.produced, state: State::Busy });
@@ -64,6 +66,7 @@ impl Ring {
         let place = at.0.checked_sub(self.base.0 + HEADER).filter(|place| *place < self.size)?;
         let behind = (place + self.size - self.consumed % self.size) % self.size;
         let begin = self.consumed + behind;
+        debug_assert!(behind < self.size, "an unread record lies within a round");
         let index = self.records.partition_point(|record| record.end <= begin);
         self.records.get_mut(index).filter(|record| record.at == at)
     }
@@ -158,6 +161,7 @@ impl MapTable {
             *len -= 1;
         }
         let index = (u64::from(*head) + u64::from(*len)) % u64::from(map.max_entries);
+        debug_assert!(*len < map.max_entries, "a full queue takes no element");
         mem.write(base.offset(index * *stride), value).map_err(|_| Errno::EFAULT)?;
         *len += 1;
         Ok(())
@@ -175,6 +179,7 @@ impl MapTable {
         if *len == 0 {
             return Err(Errno::ENOENT);
         }
+        debug_assert!(*len <= map.max_entries && *head < map.max_entries, "the queue's place is in it");
         let entries = map.max_entries;
         let index = if *lifo {
             (u64::from(*head) + u64::from(*len) - 1) % u64::from(entries)

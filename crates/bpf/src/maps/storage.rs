@@ -57,12 +57,14 @@ impl Storage {
     }
 
     fn address(&self, slot: u32) -> GuestAddr {
+        debug_assert!(slot < self.next, "the element was made");
         self.chunks[(slot / CHUNK) as usize].offset(u64::from(slot % CHUNK) * self.stride)
     }
 
     /// The start of the value that an address lies in, in the piece of memory that begins at `chunk`.
     pub(super) fn value_around(&self, addr: u64, chunk: u64) -> Option<GuestAddr> {
         let within = addr.checked_sub(chunk)?;
+        debug_assert!(self.stride > 0, "a value has bytes");
         (within < self.stride * u64::from(CHUNK)).then(|| GuestAddr(addr - within % self.stride))
     }
 

@@ -40,6 +40,7 @@ impl crate::Kernel {
     /// A task of `process` is gone.
     fn leave_process(&mut self, process: ProcessId) {
         if let Some((_, tasks)) = self.leaders.get_mut(&process) {
+            debug_assert!(*tasks > 0, "a process has the tasks that it counts");
             *tasks -= 1;
             if *tasks == 0 {
                 self.leaders.remove(&process);
@@ -61,6 +62,8 @@ impl<S: SchedExt> Sim<S> {
 
     /// The class's `enqueue_task()`, for a task of this CPU and class.
     fn enqueue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
+        debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
+        debug_assert!(self.k.task(task).state != RunState::Dead, "{task} lives");
         match class {
             SchedClass::Dl => self.k.dl_enqueue(cpu, task, flags),
             SchedClass::Rt => self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0),
@@ -78,6 +81,8 @@ impl<S: SchedExt> Sim<S> {
     /// The class's `dequeue_task()`, for a task of this CPU and class.
     /// False when a task that goes to sleep stays on the queue for the time being.
     fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) -> bool {
+        debug_assert!(self.k.task(task).on_rq, "{task} is on a run queue");
+        debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
         match class {
             SchedClass::Dl => self.k.dl_dequeue(cpu, task),
             SchedClass::Rt => self.k.rt_dequeue(cpu, task),
@@ -183,6 +188,8 @@ impl<S: SchedExt> Sim<S> {
 
     /// Activates a migrated task on `to`.
     pub(crate) fn arrive(&mut self, task: TaskId, to: CpuId) {
+        debug_assert!(!self.k.task(task).on_rq, "{task} arrives off any run queue");
+        debug_assert!(to.index() < self.k.cpus.len(), "{to} is a CPU of the machine");
         self.k.set_task_cpu(task, to);
         self.k.rq_lock(to);
         self.activate(task, 0);
@@ -252,6 +259,7 @@ impl<S: SchedExt> Sim<S> {
             self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
             return;
         }
+        debug_assert!(self.k.task(task).class == SchedClass::Fair, "the fair class alone delays");
         self.charge_wakeup(task);
         let cpu = self.k.task(task).cpu;
         self.k.rq_lock(cpu);

@@ -126,6 +126,7 @@ impl Timeline {
     /// Takes the lock after [`Timeline::acquire_free`] did not.
     #[inline(never)]
     pub(crate) fn acquire_among(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
+        debug_assert!(event <= now, "no path is behind its event");
         // The last section becomes one of the earlier ones.
         self.earlier.push(self.last);
         if self.earlier.len().is_multiple_of(LOT) {
@@ -184,8 +185,10 @@ impl Timeline {
     #[inline(always)]
     pub(crate) fn release(&mut self, now: TimeNs) {
         let Some(place) = self.open.take() else { return };
+        debug_assert!(place == LAST || (place as usize) < self.earlier.len(), "the open section is there");
         let section = if place == LAST { &mut self.last } else { &mut self.earlier[place as usize] };
         section.end = now.max(section.begin);
+        debug_assert!(section.begin <= section.end, "a section ends behind its begin");
         self.length = section.end - section.begin;
         self.end = self.end.max(section.end);
         if place != LAST {
@@ -199,6 +202,7 @@ impl Timeline {
     #[inline(never)]
     fn check_overlap(&mut self, place: usize) {
         let next = self.earlier.get(place + 1).unwrap_or(&self.last);
+        debug_assert!(self.earlier[place].begin <= next.begin, "sections are in order");
         if self.earlier[place].end > next.begin {
             self.solid = TimeNs::MAX;
         }

@@ -153,6 +153,7 @@ impl EventQueue {
 
     /// Adds an event, not before the one that was taken last.
     pub(crate) fn push(&mut self, time: TimeNs, event: Event) -> Pending {
+        debug_assert!(time != TimeNs::MAX, "{event:?} comes at some time");
         let at = match self.free.pop() {
             Some(at) => {
                 self.wheel.rename(at, event);
@@ -166,6 +167,7 @@ impl EventQueue {
 
     /// Moves an event that has been pushed and not been taken.
     pub(crate) fn postpone(&mut self, pending: Pending, time: TimeNs) {
+        debug_assert!(pending.0 >= self.fixed, "what a CPU waits for is moved by `expect`");
         self.wheel.set(pending.0, time);
     }
 
@@ -190,6 +192,7 @@ impl EventQueue {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(TimeNs, Event)> {
         let (at, time, event) = self.wheel.pop()?;
+        debug_assert!(time <= self.wheel.next_time(), "the earliest event is taken first");
         if at >= self.fixed {
             self.free.push(at);
         }

@@ -59,6 +59,7 @@ impl Channel {
 
     /// Bytes that can be read.
     pub(crate) fn available(&self) -> u64 {
+        debug_assert!(self.read <= self.written, "what is read was written");
         self.written - self.read
     }
 
@@ -86,6 +87,7 @@ impl Channel {
             self.written += chunk;
             left -= chunk;
         }
+        debug_assert!(left <= total, "no more is moved than asked for");
         let moved = total - left;
         // pipe_write() wakes a reader only of an empty pipe, or of one that was ever
         // polled, and hands on to the next writer when it leaves room; a socket
@@ -105,6 +107,7 @@ impl Channel {
         let was_full = self.used() >= self.capacity;
         let moved = self.available().min(u64::from(bytes));
         self.read += moved;
+        debug_assert!(moved <= u64::from(bytes), "no more is read than asked for");
         let used = self.used();
         let wake_writers = match self.kind {
             // pipe_read(): one writer, when the first buffer of a full pipe is free.
@@ -127,11 +130,13 @@ impl Channel {
 
     /// Queues a reader that found too little.
     pub(crate) fn wait_to_read(&mut self, task: TaskId) {
+        debug_assert!(!self.readers.contains(&task), "{task} waits once");
         self.readers.push_back(task);
     }
 
     /// Queues a writer that found no room.
     pub(crate) fn wait_to_write(&mut self, task: TaskId) {
+        debug_assert!(!self.writers.contains(&task), "{task} waits once");
         self.writers.push_back(task);
     }
 

@@ -99,6 +99,7 @@ impl Cache {
     /// A task with `own` KiB in this cache loads `kib` more: into free room, then in
     /// place of what others have there. Together they fit the cache.
     fn load(&mut self, kib: u32, own: u32) {
+        debug_assert!(kib <= self.capacity && own <= self.resident, "what is warm lies in the cache");
         let others = self.resident.saturating_sub(own);
         let evicted = kib.saturating_sub(self.capacity - self.resident).min(others);
         self.resident = self.capacity.min(self.resident + kib);
@@ -113,6 +114,7 @@ impl Cache {
             self.survival = if gone { ONE } else { self.survival << EPOCH_BITS };
             self.epoch = self.epoch.wrapping_add(if gone { 2 } else { 1 });
         }
+        debug_assert!(self.survival >= LOW && self.survival <= ONE, "the product stays in its range");
     }
 
     /// The footprint of a task that leaves `kib` in this cache.
@@ -140,6 +142,7 @@ impl Kernel {
         let set = set.min(cache.capacity);
         let warm = cache.left(core, &warmth.core).min(set);
         let cold = set - warm;
+        debug_assert!(cold <= set, "no more is loaded than the working set");
         warmth.lost_kib = 0;
         if cold > 0 {
             cache.load(cold, warm);
@@ -175,6 +178,7 @@ impl Kernel {
             warmth.llc.kib -= to_come(warmth.lost_kib);
             entry.burst.refill = DurationNs::ZERO;
         }
+        debug_assert!(kib <= entry.working_set_kib, "a task leaves no more than its working set");
         warmth.core = cache.footprint(core, kib);
     }
 
@@ -226,6 +230,7 @@ impl Kernel {
                 factor = factor * 100 / self.machine.smt_speed_percent;
             }
         }
+        debug_assert!(factor > 0, "work takes time");
         factor
     }
 }

@@ -65,6 +65,7 @@ impl Order {
         if self.pieces.is_empty() {
             self.pieces.push_back(VecDeque::new());
         }
+        debug_assert!(index < self.pieces.len(), "a place belongs to a piece");
         let piece = &mut self.pieces[index];
         let at = match piece.back() {
             Some(last) if !last.before(&place) => piece.partition_point(|other| other.before(&place)),
@@ -83,6 +84,7 @@ impl Order {
 
     #[cold]
     fn halve(&mut self, index: usize) {
+        debug_assert!(self.pieces[index].len() > PIECE, "a short piece is not halved");
         let rest = self.pieces[index].split_off(PIECE / 2);
         self.pieces.insert(index + 1, rest);
     }
@@ -127,6 +129,7 @@ impl Order {
 
     /// A piece has become empty: it goes, unless it is the only one, whose room is used again.
     fn drop_empty(&mut self, index: usize) {
+        debug_assert!(self.pieces[index].is_empty(), "an empty piece goes");
         if self.pieces.len() > 1 {
             self.pieces.remove(index);
         }

@@ -66,6 +66,7 @@ impl Kernel {
             return;
         }
         self.charge(self.machine.costs.ipi_send);
+        debug_assert!(cpu.index() < self.cpus.len(), "{cpu} is a CPU of the machine");
         self.queue.expect(OfCpu::Ipi, cpu, self.ctx.now + self.machine.costs.ipi_latency);
     }
 
@@ -96,6 +97,7 @@ impl Kernel {
     pub(crate) fn scx_update_curr(&mut self, task: TaskId) {
         let now = self.ctx.now;
         let entry = self.task_mut(task);
+        debug_assert!(entry.class == SchedClass::Ext, "slices are of sched_ext");
         let delta = entry.charge_runtime(now);
         if entry.scx.slice != SCX_SLICE_INF {
             entry.set_slice(entry.scx.slice.saturating_sub(delta));
@@ -111,6 +113,7 @@ impl Kernel {
         if from == to {
             return;
         }
+        debug_assert!(!entry.on_cpu, "a running task does not change its CPU");
         entry.set_cpu(to);
         entry.count_migration();
         self.emit(EventKind::SchedMigrate { task, from, to });
@@ -129,6 +132,7 @@ impl Kernel {
             assert!(entry.nr_running > 0, "a counted task leaves");
             entry.nr_running -= 1;
             entry.scx_nr_running -= ext;
+            debug_assert!(entry.scx_nr_running <= entry.nr_running, "tasks of sched_ext are counted among all");
         }
     }
 }

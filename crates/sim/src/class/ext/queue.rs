@@ -108,6 +108,7 @@ impl Kernel {
 
     /// The bypass queue of `cpu`.
     pub(crate) fn dsq_bypass(&self, cpu: CpuId) -> DsqIx {
+        debug_assert!(cpu.index() < self.cpus.len(), "{cpu} is a CPU of the machine");
         DsqIx(self.cpus.len() as u32 + self.nr_nodes + cpu.0)
     }
 
@@ -222,6 +223,8 @@ impl Kernel {
     /// What follows an insertion into a local queue: custody, idle wakeup,
     /// preemption, and re-enqueueing of tasks that must run at once.
     fn local_post_enqueue(&mut self, cpu: CpuId, ix: DsqIx, task: TaskId, flags: u64) {
+        debug_assert!(self.dsq(ix).local == Some(cpu), "the queue is the local one of {cpu}");
+        debug_assert!(self.task(task).scx.dsq == Some(ix), "{task} is on that queue");
         let entry = self.task_mut(task);
         if flags & SCX_ENQ_IMMED != 0 {
             entry.add_scx_flags(SCX_TASK_IMMED);
