@@ -2,11 +2,12 @@
 //!
 //! `cargo run --release -p schedlab-scx --example bench -- FILE.bpf.o ...` prints a row for each object and machine:
 //! tasks that run for 100 us and sleep for 300 us, one simulated second. Each cell is measured in a process of its own,
-//! so that its peak memory is its own, and ends after a limit of CPU time; it is then shown as not finished.
+//! so that its peak memory is its own, and ends after a limit of CPU time. It is then shown as not finished.
 //!
-//! `--seconds N` simulates N seconds (0.1 is a number too), `--limit N` allows a cell N seconds of CPU time (60), `--size N` takes the N-th
-//! machine only (0 is the smallest), `--cpus N`, `--tasks N` and `--sleep MICROSECONDS` with `--cell 1` take other sizes in its place, `--set NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter,
-//! `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is the kernel's fair class.
+//! `--seconds N` simulates N seconds (0.1 is a number too), and `--limit N` allows a cell N seconds of CPU time (60). `--size N` takes the N-th
+//! machine only (0 is the smallest); `--cpus N`, `--tasks N` and `--sleep MICROSECONDS` with `--cell 1` take other sizes in its place. `--set
+//! NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter, `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is
+//! the kernel's fair class.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 use schedlab_base::Machine;

@@ -9,7 +9,7 @@ use crate::programs::RunProgram;
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{MapType, Object, Program, ProgramKind, Uses};
 
-/// The kernel function that registers a scheduler. Both arms attach hooks after that, so a program there never runs in either: the
+/// The kernel function that registers a scheduler. Both arms attach hooks after that, so a program there never runs in either. The
 /// headers of sched_ext have one that refines a constant, whose value in the object is the safe one.
 const REGISTERS: &str = "bpf_scx_reg";
 

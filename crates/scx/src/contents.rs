@@ -1,4 +1,4 @@
-//! What an object's variables and maps hold when a run is over, for people who wrote it.
+//! What an object's variables and maps hold when a run is over, for the people that wrote it.
 
 use crate::scheduler::BpfScheduler;
 use schedlab_bpf::btf::{Btf, Kind, TypeId};
@@ -59,8 +59,8 @@ impl BpfScheduler {
         self.globals = globals;
     }
 
-    /// The integers among the object's variables that are not what they were when they were remembered, in order of name: the
-    /// first 64, and how many there are besides is told in the table's meaning. Nothing where none has changed.
+    /// The integers among the object's variables that are not what they were when they were remembered, in order of name. The
+    /// first 64 are shown, and how many there are besides is told in the table's meaning. Nothing where none has changed.
     pub fn changed_globals(&self) -> Option<SchedulerTable> {
         let types = &self.image.types;
         let now = |global: &Global| {

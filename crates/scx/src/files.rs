@@ -1,13 +1,13 @@
 //! Open files in guest memory: what a program finds that follows `task->files` to pipes, sockets and locked files.
 //!
-//! All tasks have one table of descriptors open ([`Descriptors`]), as processes do that inherited it, so a descriptor
+//! All tasks have one table of descriptors open ([`Descriptors`]), as processes do that inherited it. So a descriptor
 //! is the same `struct file` in all of them; each process has a `files_struct` of its own. The objects are made once,
 //! when a scheduler is loaded, and do not change.
 //!
-//! Modelled: `file` (inode, operations, mode, private data), `inode` (number, mode, file system), `socket` and `sock` with
-//! the peer of a Unix socket and the addresses of a loopback connection, `eventpoll` with its tree of watched files.
-//! Operations can be compared with each other but have no names and no content. Eventfds and epoll instances share one
-//! inode, as in the kernel: they differ by their private data. Not modelled: directory entries, closing, what the
+//! Modelled are `file` (inode, operations, mode, private data), `inode` (number, mode, file system), `socket`, and `sock`
+//! with the peer of a Unix socket and the addresses of a loopback connection. So is `eventpoll` with its tree of watched
+//! files. Operations can be compared with each other but have no names and no content. Eventfds and epoll instances share
+//! one inode, as in the kernel: they differ by their private data. Not modelled: directory entries, closing, what the
 //! shell and idle tasks have open, and the content of pipes, queues and eventfds.
 
 use crate::kernel_model::Offsets;

@@ -177,11 +177,11 @@ impl Messages {
 /// Program runs between two looks at the ring buffers. Chosen: a reader that never sleeps is not far behind.
 const RUNS_PER_DRAIN: u32 = 64;
 
-/// The ring buffers of the object. Nobody reads them here, so they are emptied and counted.
+/// The ring buffers of the object. They are not read here, so they are emptied and counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     maps: Vec<MapId>,
-    /// Somebody reads them.
+    /// They are read.
     pub(crate) are_read: bool,
     runs: u32,
     /// Records taken out so far.

@@ -1,7 +1,7 @@
 //! A running program's view of the kernel: calls that leave the BPF machine arrive here.
 //!
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
-//! the simulated CPU; before anything reads a run queue, that is brought up to date.
+//! the simulated CPU. Before anything reads a run queue, that is brought up to date.
 
 use crate::kfunc::{Callee, Function};
 use crate::mirror::Field;
@@ -197,7 +197,7 @@ impl Host for Join<'_> {
             Some(Field::Slice(_) | Field::DsqVtime(_) | Field::OfSystem) if self.state.cid_form => {
                 Err(self.state.refuse_store(addr, size))
             }
-            // A task that is gone has nobody who would write it.
+            // A task that is gone is not written.
             Some(Field::Slice(task)) if self.k.task_set_slice(task, value) => Ok(()),
             Some(Field::DsqVtime(task)) if self.k.task_set_dsq_vtime(task, value) => Ok(()),
             Some(Field::Slice(_) | Field::DsqVtime(_)) => vm.mem.write_u64(addr, value),

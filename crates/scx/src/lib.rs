@@ -1,18 +1,18 @@
 //! Joins the BPF machine and the simulated kernel: a loaded sched_ext object becomes a scheduler of the simulation.
 //!
 //! [`BpfScheduler::load`] links an object file against the types of the simulated kernel (`kernel_model`, written down
-//! as C declarations), and the result implements [`schedlab_sim::SchedExt`]: each callback runs the object's own
-//! program in the BPF machine. On the way out of a program everything passes through `join`: kernel functions
-//! (`kfunc`, a table of prototype, allowed callers and implementation), helpers (`helpers`), and stores to kernel
-//! objects. On the way in, `mirror` holds tasks, run queues and masks in guest memory as the simulated kernel has them.
+//! as C declarations). The result implements [`schedlab_sim::SchedExt`]: each callback runs the object's own program in
+//! the BPF machine. On the way out of a program everything passes through `join`: kernel functions (`kfunc`, a table of
+//! prototype, allowed callers and implementation), helpers (`helpers`), and stores to kernel objects. On the way in,
+//! `mirror` holds tasks, run queues and masks in guest memory as the simulated kernel has them.
 //!
 //! Costs: every executed instruction is charged to the simulated CPU before anything that can tell the time, and each
 //! call that leaves a program costs what the machine description says.
 //!
-//! Where the kernel's verifier would refuse a program at load, the machine finds out when it happens: a NULL pointer, a
-//! store to a field that is the kernel's, a kernel function in a callback that may not call it, a lock taken twice, too
-//! many instructions. The scheduler is then ejected with the program, the instruction and the reason. A task pointer
-//! that is kept beyond its task reads the remains of that task, then another task.
+//! Where the kernel's verifier would refuse a program at load, the machine finds out when it happens. It finds a NULL
+//! pointer, a lock taken twice, too many instructions, or a store to a field that is the kernel's. It finds a kernel
+//! function in a callback that may not call it, too. The scheduler is then ejected with the program, the instruction and
+//! the reason. A task pointer that is kept beyond its task reads the remains of that task, then another task.
 //!
 //! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each

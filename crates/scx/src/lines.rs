@@ -92,7 +92,7 @@ impl BpfScheduler {
         Some(table("lines", meaning, &columns, symbols.into_iter().map(row).collect(), switches))
     }
 
-    /// The lines that moved most, one by one, and the places of the source that made lines move; for somebody who looks for
+    /// The lines that moved most, one by one, and the places of the source that made lines move; for a user that looks for
     /// the cause.
     pub fn line_profile(&self, switches: u64) -> Vec<SchedulerTable> {
         let Some(bytes) = self.mem.line_bytes() else { return Vec::new() };

@@ -147,8 +147,8 @@ impl BpfScheduler {
     /// Loads the object file `bytes` as a scheduler for `machine`; `name` is used in messages only.
     ///
     /// # Errors
-    /// Names the file, the place and the cure: not an object, no scheduler in it, something that it needs and the
-    /// simulated kernel does not have, a setting that does not fit.
+    /// Names the file, the place and the cure. It is not an object, has no scheduler in it, or needs something that the
+    /// simulated kernel does not have. Or a setting does not fit.
     pub fn load(
         name: &str,
         bytes: &[u8],
@@ -275,7 +275,7 @@ fn linker_settings(
 }
 
 /// Follows the cache lines of the object's memory where the machine prices them. The threads of a core share its cache, and
-/// a single core takes lines from nobody.
+/// a single core takes lines from no other.
 fn follow_lines(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Result<(), LoadError> {
     let cores = machine.cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(1);
     if machine.line_bytes == 0 || cores == 1 {
@@ -385,7 +385,7 @@ pub(crate) fn ops_info(
     }
     let mut present: OpsSet =
         OPS.iter().map(|(kind, ..)| *kind).filter(|kind| ops[*kind as usize].is_some()).collect();
-    // These are wanted whether the object has them or not: more than `ops.init()` happens at init, and the others are
+    // These are wanted whether the object has them or not. More than `ops.init()` happens at init, and the others are
     // when attributes of a task are written for programs to read.
     for kind in [OpKind::Init, OpKind::Enable, OpKind::Disable, OpKind::SetWeight, OpKind::SetCpumask] {
         present = present.with(kind);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Entries of the direct-mapped cache. Chosen: a scheduler has a lock or two for each CPU.
 const CACHE: usize = 256;
-/// An empty entry's address, at which nobody can take a lock.
+/// An empty entry's address, at which no lock can be taken.
 const NOWHERE: u64 = 0;
 /// Locks that a program may hold at once (kernel: `RES_NR_HELD`).
 const MAX_HELD: usize = 31;
@@ -65,7 +65,10 @@ impl Locks {
             };
             self.cache[entry] = (addr.0, id);
         }
-        debug_assert!(self.by_addr.get(&addr.0) == Some(&self.cache[entry].1), "the cache has what the table has");
+        debug_assert!(
+            self.by_addr.get(&addr.0) == Some(&self.cache[entry].1),
+            "the cache has what the table has"
+        );
         Ok(self.cache[entry].1)
     }
 

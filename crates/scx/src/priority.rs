@@ -1,6 +1,6 @@
 //! Priorities of tasks, for schedulers whose objects show them.
 //!
-//! A scheduler shows the priority of a task in what it keeps per task: its storage (a map of type `TASK_STORAGE`) is a
+//! A scheduler shows the priority of a task in what it keeps per task. Its storage (a map of type `TASK_STORAGE`) is a
 //! struct with a number `prio`, or with a pointer to a struct in the arena that has one. The names come from the object's
 //! own types; nothing is asked of the scheduler while it runs, and nothing is charged.
 

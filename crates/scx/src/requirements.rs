@@ -111,7 +111,7 @@ pub fn tunables(object: &Object) -> Vec<Tunable> {
     settings::tunables(object)
 }
 
-/// Who calls what, from the linked instructions.
+/// Which function calls what, from the linked instructions.
 #[derive(Debug, Default)]
 struct Calls {
     kfuncs: BTreeMap<String, Vec<String>>,

@@ -211,7 +211,7 @@ impl State {
         TimerCall::finished(&mut self.runtime);
     }
 
-    /// Brings the run queue around an address up to date, if there is one: somebody is about to read what lies there.
+    /// Brings the run queue around an address up to date, if there is one: what lies there is about to be read.
     #[inline]
     pub(crate) fn freshen(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
         match self.cpus.around(addr) {

@@ -7,7 +7,7 @@ use schedlab_bpf::object::{Object, ProgramKind};
 /// What a loader of the object's own may have done before the scheduler starts, as far as the object shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftToLoader {
-    /// Constants that are 0 in the object, that nobody has set, in an object whose operations have no flags either.
+    /// Constants that are 0 in the object, that were not set, in an object whose operations have no flags either.
     pub constants: Vec<String>,
     /// Programs that run on request alone (`SEC("syscall")`).
     pub programs: Vec<String>,

@@ -1,4 +1,5 @@
-//! Cache lines of a scheduler's memory: who makes them move between CPUs, what it costs, and that engines agree on it.
+//! Cache lines of a scheduler's memory: what makes them move between CPUs, what it costs, and that engines agree on
+//! it.
 
 mod common;
 

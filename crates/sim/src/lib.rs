@@ -2,11 +2,10 @@
 //! tasks, the real-time, fair and sched_ext classes, and what tasks do in the
 //! kernel. No BPF here: a scheduler is anything that implements [`SchedExt`].
 //!
-//! A kernel path (wakeup, schedule, tick, system call) runs on the host at once,
-//! while its costs advance the CPU's local clock; what follows on that CPU
-//! begins at that time. Paths are ordered by the times at which they begin, so
-//! two CPUs may see each other's effects out of order by the length of one path
-//! (about a microsecond). What must not happen out of order waits: locks have
+//! A kernel path (wakeup, schedule, tick, system call) runs on the host at once, while its costs
+//! advance the CPU's local clock. What follows on that CPU begins at that time. Paths are ordered
+//! by the times at which they begin, so two CPUs may see each other's effects out of order by the
+//! length of one path (about a microsecond). What must not happen out of order waits: locks have
 //! timelines, and a task never runs before the instant it was queued at.
 //!
 //! The host waits for code more than for data: what few paths reach is kept out of

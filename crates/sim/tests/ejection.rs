@@ -95,7 +95,7 @@ fn who_starves_is_told() {
 
 #[test]
 fn a_cpu_that_idles_beside_a_waiting_task_is_told_where_the_task_may_run_there() {
-    // Whoever is stalled waits; CPU 1 has nothing to do.
+    // A stalled task waits; CPU 1 has nothing to do.
     let told = |mask_of_hogs| {
         let mut scenario = mixed(2, 0, ms(900));
         scenario.tasks.iter_mut().for_each(|task| task.affinity = mask_of_hogs);

@@ -52,8 +52,8 @@ fn oltp_alone_takes_what_its_parts_take() {
 
 #[test]
 fn commits_share_log_writes() {
-    // Next to no computing: those who come back during a write wait for the next one. Half of
-    // the threads are in each of two writes that alternate.
+    // Next to no computing: those that come back during a write wait for the next one. Half of the
+    // threads are in each of two writes that alternate.
     let spec = "oltp:threads=8,transactions=400,miss=0,point=1us,range=1us,write=1us,begin=1us,commit=1us,\
                 client=1us";
     let run = simulated(8, spec);
@@ -73,8 +73,8 @@ fn builds_of_one_job_take_the_sum_of_their_parts() {
             _ => None,
         })
         .sum();
-    // Nothing overlaps but make, which starts an object while the parent of the last one is reaped, and the assembler, which has
-    // 8 % of the CPU time and works beside the compiler.
+    // Nothing overlaps but make and the assembler. Make starts an object while the parent of the last one is reaped. The
+    // assembler has 8 % of the CPU time and works beside the compiler.
     let (real, parts) = (metric(&run, "real"), metric(&run, "user") + metric(&run, "sys") + disk);
     assert!(real <= parts * 1.01 && real > parts * 0.9, "{real} s, {parts} s");
     assert!((2.0..2.05).contains(&metric(&run, "user")) && (0.5..0.6).contains(&metric(&run, "sys")));

@@ -93,7 +93,7 @@ fn scenario(prng: &mut Prng, cpus: usize) -> Scenario {
     let mut scenario = Scenario::empty("swarm", End::After(ms(60)));
     scenario.changes = (0..CHANGES).map(|_| attribute(prng, cpus)).collect();
     scenario.child.working_set_kib = prng.below(64) as u32;
-    // Program 0 is what children run: it forks nobody and ends.
+    // Program 0 is what children run: it forks no task and ends.
     scenario.programs.push(program(|b| b.op(Op::Run(us(20))).op(Op::Sleep(us(30))).op(Op::Run(us(10)))));
     let pairs = if features & 16 != 0 { prng.below(3) } else { 0 };
     for _ in 0..1 + prng.below(4) {

@@ -163,7 +163,7 @@ fn signals_are_kept_but_not_counted() {
     scenario.tasks = vec![task("target", 0, 0), task("sender", 1, 1)];
     let result = fair(1, &scenario);
     assert_eq!(result.measurements.counters[0], 2);
-    // The last signal finds nobody.
+    // The last signal finds no waiter.
     assert!(result.duration < ms(12));
 }
 
@@ -208,7 +208,7 @@ fn a_server_answers_whom_it_polled() {
     for kind in [PollKind::Select, PollKind::Poll, PollKind::Epoll] {
         for cpus in [1, 2] {
             let mut scenario = poll_server(kind);
-            // The eventfd is readable once; what follows answers the connection read before, or nobody.
+            // The eventfd is readable once; what follows answers the connection read before, or none.
             scenario.polls[0].watched.truncate(3);
             let result = fair(cpus, &scenario);
             assert_eq!(result.measurements.counters[0], 60, "{kind:?} on {cpus}");

@@ -35,8 +35,6 @@ const NOT_YET_READ: &[&str] = &[
     "crates/bpf",
     "crates/live",
     "crates/loader",
-    "crates/scx",
-    "crates/sim",
     "docs/fidelity.md",
     "docs/reproduction.md",
 ];

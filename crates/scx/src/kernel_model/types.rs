@@ -1,6 +1,6 @@
 //! The types of the simulated kernel, as text for [`super::reader::Reader`].
 //!
-//! Names and meanings are those of Linux 7.3; the layout is our own, and only members that have a value here exist: an
+//! Names and meanings are those of Linux 7.3; the layout is our own, and only members that have a value here exist. An
 //! object that reads another one finds out through CO-RE, as on a kernel that lacks it. Members that are always zero
 //! are marked.
 

@@ -1,7 +1,7 @@
-//! Kernel functions: a table of name, prototype, who may call it, and what it does.
+//! Kernel functions: a table of name, prototype, which callbacks may call it, and what it does.
 //!
 //! The prototype is the only place where a function's name and arguments are written; it also becomes the function's
-//! BTF. A function that is not in the table does not exist in the simulated kernel: the loader refuses an object that
+//! BTF. A function that is not in the table does not exist in the simulated kernel. The loader refuses an object that
 //! needs it, and one that only asks for it (`bpf_ksym_exists`) is told no, as on an older kernel.
 
 mod cid;
@@ -133,7 +133,7 @@ impl Kfunc {
 /// A kernel function that an object calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Callee {
-    /// Who may call it.
+    /// The callbacks that may call it.
     pub(crate) callers: OpsSet,
     /// The function.
     pub(crate) what: Function,

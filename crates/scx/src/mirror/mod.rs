@@ -24,7 +24,7 @@ pub(crate) fn kernel_perm() -> Perm {
     Perm::READ | Perm::KERNEL
 }
 
-/// Kernel pages that are written when somebody looks.
+/// Kernel pages that are written when they are looked at.
 fn lazy_perm() -> Perm {
     Perm::LAZY | Perm::KERNEL
 }

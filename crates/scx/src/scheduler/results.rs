@@ -57,7 +57,8 @@ impl BpfScheduler {
         self.priorities.is_some()
     }
 
-    /// How the priorities of tasks went, by [`schedlab_base::TaskId`]; nothing where nobody watched.
+    /// How the priorities of tasks went, by [`schedlab_base::TaskId`]; nothing where they were not
+    /// watched.
     pub fn priorities(&self) -> &[PriorityCourse] {
         self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
     }

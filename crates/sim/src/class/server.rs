@@ -5,7 +5,7 @@
 //! meanwhile is its own, and so is idle time. Then it goes before real-time tasks until its time is used up.
 //!
 //! The kernel arms a timer for the server all the time. Here an event is made for it only while a task of a higher class
-//! runs: at other times it would change nothing but the server's figures, which follow when they matter. Hours of normal load
+//! runs. At other times it would change nothing but the server's figures, which follow when they matter. Hours of normal load
 //! cost no event.
 
 use crate::Kernel;

@@ -366,7 +366,7 @@ impl<S: SchedExt> Sim<S> {
 
 /// `schedule()`.
 impl<S: SchedExt> Sim<S> {
-    /// Picks who runs on `cpu`, the CPU of the context, and switches to it.
+    /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
         if !self.k.schedule_events || self.k.setup {
             return self.pass(cpu);

@@ -1,14 +1,12 @@
 //! Locks as timelines, and the ids of locks and timers.
 //!
-//! Kernel paths run on the host one after the other, each at once, while its
-//! costs advance the CPU's local clock. A path that begins a little later on
-//! another CPU overlaps with it in simulated time, and may need a lock before,
-//! between or after the times at which the first path held it. So a lock
-//! remembers the sections in which it is held, as intervals of simulated time,
-//! and a taker gets the first gap, from its own time on, that its section fits
-//! into. How long the section will be is not known then; the one before it is
-//! taken for the guess, and a section that turns out longer than its gap is let
-//! overlap. What ends before the present event can no longer matter to anybody
+//! Kernel paths run on the host one after the other, each at once, while its costs advance the
+//! CPU's local clock. A path that begins a little later on another CPU overlaps with it in
+//! simulated time. It may need a lock before, between or after the times at which the first path
+//! held it. So a lock remembers the sections in which it is held, as intervals of simulated time. A
+//! taker gets the first gap, from its own time on, that its section fits into. How long the section
+//! will be is not known then, and the one before it is taken for the guess. A section that turns
+//! out longer than its gap is let overlap. What ends before the present event can no longer matter
 //! and is forgotten: memory is bounded by the paths that overlap.
 
 use schedlab_base::{CpuId, DurationNs, TimeNs};
@@ -17,7 +15,7 @@ use schedlab_base::{CpuId, DurationNs, TimeNs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SimLockId(pub u32);
 
-/// A BPF timer; numbered by whoever arms it, densely from 0.
+/// A BPF timer; numbered by the code that arms it, densely from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub u32);
 
@@ -29,7 +27,7 @@ struct Section {
     holder: CpuId,
 }
 
-/// Holds a lock that nobody ever took.
+/// Holds a lock that was never taken.
 const NOBODY: CpuId = CpuId(u32::MAX);
 
 /// The place of the last section.
@@ -48,13 +46,13 @@ pub(crate) struct Timeline {
     last: Section,
     /// While a section is being run through on the host: its place in `earlier`, or [`LAST`].
     open: Option<u32>,
-    /// Who held it last before all of `earlier`.
+    /// The CPU that held it last before all of `earlier`.
     before: CpuId,
     /// The latest end of all sections.
     end: TimeNs,
     /// Length of the section that was closed last.
     length: DurationNs,
-    /// From here to the latest end the lock is held without a gap, by one after the other; [`TimeNs::MAX`] when nothing like
+    /// From here to the latest end the lock is held without a gap, by one after the other. It is [`TimeNs::MAX`] when nothing like
     /// that is known, as a section was longer than the gap that it got.
     solid: TimeNs,
 }
@@ -91,9 +89,9 @@ impl Timeline {
         self.open.is_some()
     }
 
-    /// Takes the lock at `now`, in a path that belongs to the event at `event`, if all sections end by then: nobody is
-    /// near, so the taker has it at once. Says whether its line comes from another CPU. No path is behind its event, and
-    /// events come in order of time.
+    /// Takes the lock at `now`, in a path that belongs to the event at `event`, if all sections end by then. No other
+    /// path is near, so the taker has it at once. Says whether its line comes from another CPU. No path is behind its
+    /// event, and events come in order of time.
     #[inline(always)]
     pub(crate) fn acquire_free(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Option<bool> {
         assert!(self.open.is_none(), "a lock is not taken twice by one path");
@@ -180,8 +178,8 @@ impl Timeline {
         }
     }
 
-    /// Gives the lock back at `now`. Nothing happens when it was not taken (while a
-    /// run is set up nobody takes locks).
+    /// Gives the lock back at `now`. Nothing happens when it was not taken (while a run is set up
+    /// no lock is taken).
     #[inline(always)]
     pub(crate) fn release(&mut self, now: TimeNs) {
         let Some(place) = self.open.take() else { return };
@@ -266,7 +264,7 @@ mod tests {
     #[test]
     fn a_run_of_sections_without_a_gap_is_passed_at_once_with_the_same_result() {
         let (mut lock, mut sections, mut length) = (Timeline::default(), Vec::new(), 0);
-        // Each CPU's own time, which never goes back; mostly the lock is busy, and now and then somebody is far ahead.
+        // Each CPU's own time, which never goes back; mostly the lock is busy, and now and then a CPU is far ahead.
         let mut clocks = [0; 6];
         let mut random = schedlab_base::Prng::stream(1, 2);
         let (mut busy, mut at_once) = (0, 0);

@@ -51,8 +51,8 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Where the event comes from, which orders the events of one instant: first what comes from outside, then
-    /// interrupts, then what running tasks come to; of one kind by the number of the CPU, timer or task.
+    /// Where the event comes from, which orders the events of one instant. First comes what is from outside,
+    /// then interrupts, then what running tasks come to; of one kind by the number of the CPU, timer or task.
     pub(crate) fn source(self) -> (u8, u32) {
         match self {
             Event::Change { index } => (0, index),

@@ -1,8 +1,8 @@
 //! A timing wheel with movable entries: numbered places of which each is due at one time or not at all, the earliest first.
 //!
 //! The near ring has slots of 128 ns, each a pairing heap, so that thousands of entries of one instant cost no more than
-//! their logarithm; the far ring has slots of a whole near ring, whose entries are lists until their round comes, and
-//! beyond it such lists are kept by their slot. Adding is O(1), taking and moving O(log n) of the entries of one slot.
+//! their logarithm. The far ring has slots of a whole near ring, whose entries are lists until their round comes. Beyond
+//! it such lists are kept by their slot. Adding is O(1), taking and moving O(log n) of the entries of one slot.
 
 use super::Event;
 use schedlab_base::TimeNs;
@@ -367,7 +367,7 @@ impl Wheel {
         })
     }
 
-    /// Begins the round of the earliest entry, the near ring being empty: its far slot goes to the near ring, and what
+    /// Begins the round of the earliest entry, the near ring being empty. Its far slot goes to the near ring, and what
     /// has come within reach of the far ring goes there.
     #[cold]
     fn roll(&mut self) {

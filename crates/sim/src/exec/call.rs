@@ -66,7 +66,7 @@ fn waits(op: &Op) -> bool {
     matches!(op, Op::Lock(_) | Op::CondWait { .. } | Op::Barrier(_))
 }
 
-/// The part of a call's cost that nobody else waits for.
+/// The part of a call's cost that no other task waits for.
 fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
     let costs = &sim.k.machine().costs;
     let scenario = &sim.exec.scenario;
@@ -131,15 +131,15 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
     None
 }
 
-/// Gives the CPU away until somebody wakes the task, which goes on with `op`.
+/// Gives the CPU away until the task is woken, which then goes on with `op`.
 pub(super) fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     state(sim, task).phase = Phase::Resume(op);
     sim.block(cpu, !matches!(op, Op::Io { .. } | Op::Fsync { .. }));
     Some(Step::Blocked)
 }
 
-/// Holds an object's lock for `span` of the task's time: waits until it is free, which those who spin on it make longer,
-/// and pays for `lines` cache lines when another CPU used the object last.
+/// Holds an object's lock for `span` of the task's time. It waits until the lock is free, which the tasks that spin on
+/// it make longer. It pays for `lines` cache lines when another CPU used the object last.
 pub(super) fn hold<S: SchedExt>(
     sim: &mut Sim<S>,
     span: DurationNs,
@@ -283,7 +283,7 @@ fn semaphore<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) ->
         Op::SemPost { units, .. } => {
             semaphore.add(units);
             transfer::wake_pollers(sim, schedlab_workload::Watched::Semaphore(sem), PLAIN);
-            // Each one once: who is woken now may be back before the last one is.
+            // Each one once: a task that is woken now may be back before the last one is.
             let mut waiters = Vec::new();
             while let Some(waiter) = sim.exec.objects.semaphores[sem.index()].grant() {
                 waiters.push(waiter);

@@ -1,4 +1,4 @@
-//! The beginning of a run as a real one has it: a leader forks the tasks one after the other, they wait at a gate, and the
+//! The beginning of a run as a real one has it. A leader forks the tasks one after the other, they wait at a gate, and the
 //! leader opens it when all are there.
 //!
 //! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
@@ -169,7 +169,7 @@ pub(super) fn wait<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId) -> Option<Step> {
     Some(Step::Blocked)
 }
 
-/// The run begins: whoever looks on is told of the tasks that are there, then those at the gate are woken in order.
+/// The run begins: observers are told of the tasks that are there, then those at the gate are woken in order.
 pub(crate) fn open<S: SchedExt>(sim: &mut Sim<S>) {
     sim.exec.gate = None;
     sim.k.silent = false;

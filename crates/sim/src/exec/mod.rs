@@ -1,11 +1,10 @@
 //! Executing task programs: from the next operation to what the core does.
 //!
-//! A system call takes place in steps, so that everything happens at its time:
-//! `sys_enter` fires and its CPU cost becomes a burst of the task; when the burst is
-//! over the call takes effect (and wakes others), or the task blocks and goes on
-//! when it has been woken; then `sys_exit` fires. The part of a channel operation
-//! that holds the object's lock is charged at the effect, so that tasks of several
-//! CPUs wait for each other.
+//! A system call takes place in steps, so that everything happens at its time. First `sys_enter`
+//! fires and its CPU cost becomes a burst of the task. When the burst is over the call takes effect
+//! (and wakes others), or the task blocks and goes on when it has been woken. Then `sys_exit`
+//! fires. The part of a channel operation that holds the object's lock is charged at the effect, so
+//! that tasks of several CPUs wait for each other.
 
 /// Operations that are no system calls, as a pattern. Where operations are told apart, every one is named: a new one does
 /// not compile until each place says what it is there.
@@ -299,9 +298,9 @@ fn burst(span: DurationNs) -> Step {
     Step::Compute(span.max(DurationNs(1)))
 }
 
-/// Goes on with the program of `task`, the current task of `cpu`: walks its
-/// operations, does its system calls (charging them with [`Sim::charge_task`]
-/// and waking others with [`Sim::wake`]) and says what comes next.
+/// Goes on with the program of `task`, the current task of `cpu`. Walks its operations, does its
+/// system calls (charging them with [`Sim::charge_task`] and waking others with [`Sim::wake`]) and
+/// says what comes next.
 pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> Step {
     loop {
         let step = match std::mem::replace(&mut state(sim, task).phase, Phase::Fetch) {

@@ -1,4 +1,4 @@
-//! Timers of sleeping tasks with slack: each may fire from when it was asked for up to `timer_slack` later, and the hardware's
+//! Timers of sleeping tasks with slack. Each may fire from when it was asked for up to `timer_slack` later. The hardware's
 //! timer is set for the latest of these instants. Any timer interrupt of the CPU before that takes those that are due already
 //! (`__hrtimer_run_queues()`).
 

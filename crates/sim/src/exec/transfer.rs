@@ -9,17 +9,17 @@ use crate::state::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_workload::{ChannelId, ChannelKind, ListenerId, Op, PollId, SpanId, Watched};
 
-/// Cache lines of an object that an operation writes or reads after another CPU did,
-/// its lock's included: a pipe, its wait queues and its buffer; a message queue and a
-/// message; a socket with its queue and a packet, over loopback the connection's timers
-/// and counters too. Chosen, after the sizes of the kernel's structures.
+/// Cache lines of an object that an operation writes or reads after another CPU did, its lock's
+/// included. They are a pipe, its wait queues and its buffer; a message queue and a message; a
+/// socket with its queue and a packet. Over loopback they are the connection's timers and counters
+/// too. Chosen, after the sizes of the kernel's structures.
 const PIPE_LINES: u64 = 4;
 const QUEUE_LINES: u64 = 4;
 const UNIX_LINES: u64 = 6;
 const TCP_LINES: u64 = 10;
 /// Cache lines of the loopback device that a packet writes: its queue's lock, its sender's lock with the owner, its
-/// reference count, its counters of packets and bytes (Linux 2.4: `dev_queue_xmit()` and `netif_rx()` in net/core/dev.c,
-/// `loopback_xmit()` in drivers/net/loopback.c).
+/// reference count, its counters of packets and bytes. (Linux 2.4: `dev_queue_xmit()` and `netif_rx()` in
+/// net/core/dev.c, `loopback_xmit()` in drivers/net/loopback.c.)
 const DEVICE_LINES: u64 = 4;
 
 /// What a transfer costs besides the system call and copying.
@@ -64,8 +64,8 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
     }
 }
 
-/// The task has been woken inside the call. Who waited for a message has been handed it,
-/// and who waited to send into a POSIX queue has sent.
+/// The task has been woken inside the call. A task that waited for a message has been handed it,
+/// and one that waited to send into a POSIX queue has sent.
 #[inline(never)]
 pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     match op {
@@ -219,7 +219,7 @@ fn queue_connection<S: SchedExt>(sim: &mut Sim<S>, listener: ListenerId, channel
     leave(sim, 0)
 }
 
-/// Takes a connection; who was woken for one that another has taken waits again.
+/// Takes a connection; a task that was woken for one that another has taken waits again.
 fn accept<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, listener: ListenerId) -> Option<Step> {
     let span = sim.k.machine().costs.socket / 2;
     hold(sim, span, TCP_LINES, |objects| &mut objects.listeners[listener.index()].lock);
@@ -240,7 +240,7 @@ pub(super) fn close<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, span: SpanId) -
     Some(begin(sim, task, Op::Close(span)))
 }
 
-/// Wakes who polls the object, which can be read now.
+/// Wakes the tasks that poll the object, which can be read now.
 pub(super) fn wake_pollers<S: SchedExt>(sim: &mut Sim<S>, watched: Watched, flags: WakeFlags) {
     for set in 0..sim.exec.objects.polls.len() {
         if !sim.exec.objects.polls[set].watched.contains(&watched) {

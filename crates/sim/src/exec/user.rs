@@ -43,7 +43,7 @@ pub(super) const LOCK: Area = Area::new(1, 64);
 pub(super) const COND: Area = Area::new(2, 64);
 /// Barriers, the same.
 pub(super) const BARRIER: Area = Area::new(3, 64);
-/// Message buffers, masks and the like, whose content nobody knows.
+/// Message buffers, masks and the like, whose content is not modelled.
 pub(super) const BUFFER: Area = Area::new(4, 4096);
 /// `struct sembuf` by units posted; 0 stands for taking one.
 pub(super) const SEMBUF: Area = Area::new(5, 8);

@@ -1,9 +1,8 @@
 //! Byte channels: pipes, Unix stream sockets, TCP and UDP over loopback. No contents
 //! are kept, only positions.
 //!
-//! As in the kernel, a write that begins below the capacity is taken whole up to
-//! a page (a pipe's buffer, a socket's packet), so a channel holds up to one
-//! message more than its capacity.
+//! As in the kernel, a write that begins below the capacity is taken whole up to a page (a pipe's
+//! buffer, a socket's packet). So a channel holds up to one message more than its capacity.
 
 use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
@@ -13,7 +12,7 @@ use std::collections::VecDeque;
 /// A pipe buffer, and the longest write that is never split (`PIPE_BUF`).
 const PAGE: u64 = 4096;
 
-/// What a transfer did and who has to be woken for it.
+/// What a transfer did and which tasks have to be woken for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     /// Bytes transferred; fewer than asked for means that the caller blocks.
@@ -89,9 +88,8 @@ impl Channel {
         }
         debug_assert!(left <= total, "no more is moved than asked for");
         let moved = total - left;
-        // pipe_write() wakes a reader only of an empty pipe, or of one that was ever
-        // polled, and hands on to the next writer when it leaves room; a socket
-        // announces every packet.
+        // pipe_write() wakes a reader only of an empty pipe, or of one that was ever polled, and
+        // hands on to the next writer when it leaves room. A socket announces every packet.
         let announce = moved > 0 && (was_empty || self.polled || self.kind != ChannelKind::Pipe);
         let room = moved > 0 && self.kind == ChannelKind::Pipe && self.used() < self.capacity;
         Moved {

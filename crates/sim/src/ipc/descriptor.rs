@@ -1,10 +1,10 @@
 //! File descriptors of a scenario's objects as system call arguments show them.
 //!
 //! All tasks of a run see one table, as processes do that inherited everything from one that opened it. After the
-//! standard descriptors come two for each channel: of a pipe `c` the read end is `3 + 2c` and the write end one
-//! above; of a connection of channels `c` and `d` (`c < d`) the endpoint that sends into `c` is `3 + 2c` and the
-//! other one is above; a POSIX message queue has the first. Then one for each semaphore (eventfds), lock
-//! (locked files) and poll set (epoll instances); what is no file leaves its number unused.
+//! standard descriptors come two for each channel. Of a pipe `c` the read end is `3 + 2c` and the write end one
+//! above. Of a connection of channels `c` and `d` (`c < d`) the endpoint that sends into `c` is `3 + 2c` and the
+//! other one is above. A POSIX message queue has the first. Then one for each semaphore (eventfds), lock (locked
+//! files) and poll set (epoll instances); what is no file leaves its number unused.
 
 use schedlab_workload::{
     Channel, ChannelId, ChannelKind, ListenerId, LockId, LockKind, PollId, PollKind, Scenario, SemId,

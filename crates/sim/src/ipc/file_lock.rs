@@ -1,9 +1,9 @@
 //! Locks on a file (`flock`, record locks of `fcntl`), exclusive or shared.
 //!
-//! Who waits is attached to a holder, or to a waiter that it conflicts with and that is attached before it
-//! (`__locks_insert_block()` in the kernel's fs/locks.c): so a release wakes one exclusive waiter, or all that can
-//! share. Who is woken tries again and may find that a newcomer was faster; then those attached to it are woken
-//! too, since they may not conflict with whom it waits for now.
+//! A waiting task is attached to a holder, or to a waiter that it conflicts with and that is attached before it
+//! (`__locks_insert_block()` in the kernel's fs/locks.c). So a release wakes one exclusive waiter, or all that can
+//! share. A woken task tries again and may find that a newcomer was faster. Then the tasks attached to it are
+//! woken too, since they may not conflict with the one that it waits for now.
 
 use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
@@ -21,7 +21,7 @@ struct Waiter {
 /// A file's lock. Holders and waiters are tasks; each is a process of its own or has opened the file itself.
 #[derive(Debug, Default)]
 pub(crate) struct FileLock {
-    /// Who holds it, and whether shared.
+    /// The task that holds it, and whether shared.
     holders: Vec<(TaskId, bool)>,
     waiters: Vec<Waiter>,
     /// The lock of the file's list of locks.
@@ -29,8 +29,8 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock or attaches the task; false when it has to block. Adds to `woken` who is to be woken.
-    /// A task that holds the lock in the other mode gives it up first (flock(2)).
+    /// Takes the lock or attaches the task; false when it has to block. Adds to `woken` the tasks that are
+    /// to be woken. A task that holds the lock in the other mode gives it up first (flock(2)).
     pub(crate) fn take(&mut self, task: TaskId, shared: bool, woken: &mut Vec<TaskId>) -> bool {
         match self.holders.iter().find(|holder| holder.0 == task) {
             Some(&(_, held)) if held == shared => return true,
@@ -53,7 +53,7 @@ impl FileLock {
         false
     }
 
-    /// Gives the lock up; adds to `woken` who is to be woken.
+    /// Gives the lock up; adds to `woken` the tasks that are to be woken.
     pub(crate) fn release(&mut self, task: TaskId, woken: &mut Vec<TaskId>) {
         self.holders.retain(|holder| holder.0 != task);
         self.wake_attached(task, woken);

@@ -1,9 +1,9 @@
 //! Message queues, System V and POSIX. No contents are kept, only how many messages there are: all messages of a
 //! queue have one length.
 //!
-//! As in the kernel a sender hands its message directly to a waiting receiver, which is thereby served: nobody
-//! can get in between (`pipelined_send()` of both implementations). They differ in who is served, and in what
-//! happens to senders that found the queue full.
+//! As in the kernel a sender hands its message directly to a waiting receiver, which is thereby served: no
+//! other task can get in between (`pipelined_send()` of both implementations). They differ in which task is
+//! served, and in what happens to senders that found the queue full.
 
 use crate::event::lock::Timeline;
 use schedlab_base::TaskId;
@@ -77,8 +77,8 @@ impl MessageQueue {
     }
 
     /// After a receive: a waiting sender that is to be woken. That of a POSIX queue has been served
-    /// (`pipelined_receive()`); one of a System V queue tries again, as do all others of its kind
-    /// (`ss_wakeup()`), so this is to be called until nobody is left.
+    /// (`pipelined_receive()`). One of a System V queue tries again, as do all others of its kind
+    /// (`ss_wakeup()`), so this is to be called until none is left.
     pub(crate) fn next_sender(&mut self, rank: impl Fn(TaskId) -> i32) -> Option<TaskId> {
         if self.count == self.room {
             return None;

@@ -1,5 +1,5 @@
-//! Kernel objects that tasks wait on: pure state machines with their queues. They
-//! decide who blocks and who is to be woken; the executor does both.
+//! Kernel objects that tasks wait on: pure state machines with their queues. They decide which
+//! tasks block and which are to be woken; the executor does both.
 
 mod channel;
 mod descriptor;

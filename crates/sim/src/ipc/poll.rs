@@ -3,7 +3,7 @@
 use schedlab_base::TaskId;
 use schedlab_workload::{PollKind, PollSet as Spec, Watched};
 
-/// A set: what it watches, and who waits in the system call.
+/// A set: what it watches, and the tasks that wait in the system call.
 #[derive(Debug)]
 pub(crate) struct PollSet {
     pub(crate) kind: PollKind,

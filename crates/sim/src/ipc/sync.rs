@@ -6,9 +6,9 @@ use schedlab_base::{DurationNs, TaskId, TimeNs};
 use schedlab_workload::{ChannelId, SemKind, Semaphore as Spec};
 use std::collections::VecDeque;
 
-/// A System V semaphore or an eventfd. As the kernel does, a post to the former
-/// performs the operation of the waiter that it wakes: nobody can get in between. The
-/// readers of an eventfd are all woken and try again.
+/// A System V semaphore or an eventfd. As the kernel does, a post to the former performs the
+/// operation of the waiter that it wakes: no other task can get in between. The readers of an
+/// eventfd are all woken and try again.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
     kind: SemKind,
@@ -58,8 +58,8 @@ impl Semaphore {
         self.value += u64::from(units);
     }
 
-    /// After a post, until nobody is left: the next waiter to wake, with its unit if
-    /// waiters are served.
+    /// After a post, until none is left: the next waiter to wake, with its unit if waiters are
+    /// served.
     pub(crate) fn grant(&mut self) -> Option<TaskId> {
         if !self.serves_waiters() {
             return self.waiters.pop_front();
@@ -139,12 +139,12 @@ pub(crate) struct PiMutex {
 }
 
 impl PiMutex {
-    /// Who holds it.
+    /// The task that holds it.
     pub(crate) fn owner(&self) -> Option<TaskId> {
         self.owner
     }
 
-    /// Who waits, in order of arrival.
+    /// The tasks that wait, in order of arrival.
     pub(crate) fn waiters(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.waiters.iter().copied()
     }
@@ -257,7 +257,7 @@ impl Disk {
     }
 }
 
-/// A listening socket: connections that wait to be accepted, and who waits for one.
+/// A listening socket: connections that wait to be accepted, and the tasks that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
     pending: VecDeque<ChannelId>,
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(listener.connect(ChannelId(7)), Some(TaskId(1)));
         assert_eq!(listener.connect(ChannelId(9)), Some(TaskId(2)));
         assert_eq!(listener.connect(ChannelId(3)), None);
-        // A newcomer may be faster than who was woken.
+        // A newcomer may be faster than the woken task.
         assert_eq!(listener.accept(TaskId(3)), Some(ChannelId(7)));
         assert_eq!(listener.accept(TaskId(1)), Some(ChannelId(9)));
     }

@@ -276,8 +276,8 @@ impl<S: SchedExt> Sim<S> {
         self.take(time, event);
     }
 
-    /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if somebody
-    /// asked for it; otherwise the interrupted burst goes on.
+    /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if it was asked for; otherwise
+    /// the interrupted burst goes on.
     pub(crate) fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
@@ -372,8 +372,8 @@ impl<S: SchedExt> Sim<S> {
         self.check_exit();
     }
 
-    /// Runs the current task's program up to its next burst, through as many
-    /// system calls and switches as come before the next event of anybody.
+    /// Runs the current task's program up to its next burst, through as many system calls and
+    /// switches as come before the next event of any CPU.
     fn run_current(&mut self, cpu: CpuId) {
         loop {
             self.k.run_kicks();
@@ -415,7 +415,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.leave();
     }
 
-    /// Somebody else's event comes first: the CPU goes on at its local time.
+    /// Another CPU's event comes first: the CPU goes on at its local time.
     #[inline(never)]
     fn step_back(&mut self, cpu: CpuId) {
         let now = self.k.ctx.now;

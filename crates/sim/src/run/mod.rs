@@ -40,7 +40,7 @@ pub struct Config {
     pub presence: Presence,
     /// Check the run's invariants while it runs (panics on a broken one).
     pub checkers: bool,
-    /// Who else gets the events.
+    /// What else gets the events.
     pub sinks: Vec<SharedSink>,
     /// The sinks get [`schedlab_trace::EventKind::Schedule`] too.
     pub schedule_events: bool,
@@ -71,7 +71,7 @@ impl Config {
     }
 }
 
-/// Who schedules.
+/// The scheduler.
 #[derive(Debug)]
 pub enum Class<S> {
     /// The kernel's fair class.
@@ -156,8 +156,8 @@ impl std::error::Error for SimError {}
 /// class takes over.
 ///
 /// # Errors
-/// A bad machine or scenario, a task whose affinity has no CPU of the machine, a scenario whose tasks all wait for
-/// each other for ever, or a run that was stopped.
+/// A bad machine or scenario, a task whose affinity has no CPU of the machine. A scenario whose tasks all wait for
+/// each other for ever, and a run that was stopped.
 pub fn run<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
@@ -263,8 +263,8 @@ fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// Loads the scheduler if it is to come first, and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the shell
-    /// on CPU 0: all at time 0 and without cost, in order, or by way of a gate.
+    /// Loads the scheduler if it is to come first, and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the
+    /// shell on CPU 0. All start at time 0 and without cost, in order, or by way of a gate.
     fn start(&mut self, own: u32, gate_seed: Option<u64>, load: bool) {
         self.k.setup = true;
         // Schedulers take a time of 0 for never, and no machine starts work at 0.

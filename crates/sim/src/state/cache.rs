@@ -1,16 +1,15 @@
 //! Cache warmth and the speed of computing: what a burst takes longer than its
 //! work. All integer arithmetic, a fixed number of steps for a switch.
 //!
-//! Every core has a cache, and the CPUs of a last-level domain share another one
-//! where the machine has it. A task's *footprint* is the part of its working set that
-//! a cache holds. It grows to the whole set while the task runs, and is eaten away by
-//! what other tasks load into the full cache: each KiB loaded evicts a KiB that does
-//! not belong to the loading task, all of them being equally likely (random
-//! replacement, as in Thiebaut and Stone, "Footprints in the cache", 1987). So a
-//! footprint falls by the same factor for every task that is away, and one product of
-//! these factors in the cache does for all of them: a task notes it when it leaves, and
-//! what is left when it comes back is the quotient. This is the decay that Libenzi
-//! estimates by jiffies, with the difference that time alone evicts nothing.
+//! Every core has a cache, and the CPUs of a last-level domain share another one where the machine
+//! has it. A task's *footprint* is the part of its working set that a cache holds. It grows to the
+//! whole set while the task runs, and is eaten away by what other tasks load into the full cache.
+//! Each KiB loaded evicts a KiB that does not belong to the loading task. All of them are equally
+//! likely (random replacement, as in Thiebaut and Stone, "Footprints in the cache", 1987). So a
+//! footprint falls by the same factor for every task that is away, and one product of these factors
+//! in the cache does for all of them. A task notes it when it leaves, and what is left when it
+//! comes back is the quotient. This is the decay that Libenzi estimates by jiffies, with the
+//! difference that time alone evicts nothing.
 //!
 //! What is cold is refilled before the work goes on: from the next level at
 //! `cache_refill_per_kib`, and what the last-level cache has lost from memory at

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Cpu {
-    /// Who runs; nothing is the idle task.
+    /// The task that runs; nothing is the idle task.
     pub curr: Option<TaskId>,
     /// Local time up to which the CPU's kernel paths have run.
     pub(crate) clock: TimeNs,

@@ -75,8 +75,8 @@ pub struct CostTotals {
     pub switches: u64,
 }
 
-/// A change of a task's attributes at some time, made by somebody outside of the
-/// run on CPU 0. Has no effect on a task that does not live then.
+/// A change of a task's attributes at some time, made from outside of the run on CPU 0. Has no
+/// effect on a task that does not live then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// When.
@@ -203,7 +203,7 @@ pub struct Kernel {
     /// Wakeups on their way (timeouts, and what other CPUs have queued), those of the kernel's own tasks apart.
     pub(crate) pending_wakeups: u32,
     foreign: Range<u32>,
-    /// When the run began; what was before is told to nobody.
+    /// When the run began; what was before is not told.
     pub(crate) origin: TimeNs,
     /// It has not begun yet.
     pub(crate) silent: bool,
@@ -338,8 +338,8 @@ impl Kernel {
         &self.descriptors
     }
 
-    /// `length` bytes of user memory, the same in all processes, as far as something is known to lie there: futex
-    /// words, and what the arguments of semop, fcntl, poll and select point to.
+    /// `length` bytes of user memory, the same in all processes, as far as something is known to lie there. That
+    /// is futex words, and what the arguments of semop, fcntl, poll and select point to.
     pub fn read_user(&self, addr: u64, length: usize) -> Option<Vec<u8>> {
         self.user.read(addr, length)
     }
@@ -497,13 +497,13 @@ impl Kernel {
         self.charge(self.hand_over(grant.transfer) + wait);
     }
 
-    /// What taking a lock costs that nobody holds.
+    /// What taking a free lock costs.
     fn hand_over(&self, transfer: bool) -> DurationNs {
         let costs = &self.machine.costs;
         if transfer { costs.lock + costs.lock_transfer } else { costs.lock }
     }
 
-    /// How long it takes until the lock is there: who spins on it makes one wait too.
+    /// How long it takes until the lock is there: the CPUs that spin on it make one wait too.
     #[inline(never)]
     fn wait_for(&mut self, grant: Grant) -> DurationNs {
         let wait = grant.at - self.ctx.now;
@@ -588,7 +588,7 @@ impl Kernel {
         &mut self.cpus[cpu.index()]
     }
 
-    /// Who runs on `cpu`; nothing is the idle task.
+    /// The task that runs on `cpu`; nothing is the idle task.
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].curr

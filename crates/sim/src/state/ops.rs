@@ -142,9 +142,9 @@ pub enum TracePoint {
     SchedSwitch {
         /// Preempted, i.e. `prev` is still runnable.
         preempt: bool,
-        /// Who stops.
+        /// The task that stops.
         prev: Option<TaskId>,
-        /// Who runs.
+        /// The task that runs.
         next: Option<TaskId>,
         /// `prev`'s state as the kernel's `__state` bits (0 running, 1
         /// interruptible, 2 uninterruptible, 0x80 dead).
@@ -373,7 +373,7 @@ pub trait SchedExt {
     /// `ops.cpu_acquire()`.
     fn cpu_acquire(&mut self, k: &mut Kernel, cpu: CpuId) {}
 
-    /// `ops.cpu_release()`; `task` is who takes the CPU.
+    /// `ops.cpu_release()`; `task` takes the CPU.
     fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {}
 
     /// `ops.cpu_online()`.

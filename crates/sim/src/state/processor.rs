@@ -2,8 +2,8 @@
 //!
 //! A turn is short against everything that is simulated: `n` CPUs that execute at the same time have an `n`th of the speed each.
 //! Tasks that compute change their pace when a CPU becomes busy or idle, as those of hardware threads do. A kernel path is as slow
-//! as it is when each of its parts begins. The path by which a CPU goes idle is over for the simulation before others see it: who
-//! executes during the rest of it shares with it then, and moves its end.
+//! as it is when each of its parts begins. The path by which a CPU goes idle is over for the simulation before others see it. A
+//! CPU that executes during the rest of it shares with it then, and moves its end.
 //!
 //! Everything here looks at each CPU; such machines have few.
 

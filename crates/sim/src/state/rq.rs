@@ -132,7 +132,10 @@ impl Kernel {
             assert!(entry.nr_running > 0, "a counted task leaves");
             entry.nr_running -= 1;
             entry.scx_nr_running -= ext;
-            debug_assert!(entry.scx_nr_running <= entry.nr_running, "tasks of sched_ext are counted among all");
+            debug_assert!(
+                entry.scx_nr_running <= entry.nr_running,
+                "tasks of sched_ext are counted among all"
+            );
         }
     }
 }

@@ -151,7 +151,7 @@ pub(crate) struct Burst {
 
 /// What a task is and has; one per live task.
 ///
-/// In memory the members lie as they are declared: what a wakeup or a switch touches shares a few cache lines at the
+/// In memory the members lie as they are declared. What a wakeup or a switch touches shares a few cache lines at the
 /// beginning, since with thousands of tasks the host waits for memory more than for anything else.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -162,7 +162,7 @@ pub struct Task {
     pub class: SchedClass,
     /// Its id.
     pub id: TaskId,
-    /// Who woke it last, when that was a task.
+    /// The task that woke it last, if a task did.
     pub last_waker: Option<TaskId>,
     /// Woken, and on its way to the CPU that activates it (`TASK_WAKING`).
     pub(crate) waking: bool,

@@ -133,8 +133,8 @@ impl Kernel {
         or_busy(self.select_idle(task, prev, wake_flags, Some(allowed), flags))
     }
 
-    /// A CPU may be selected for the task whose CPU is being selected, for one of the run queue that is held, and for any
-    /// task where none is held; else false, with an error.
+    /// A CPU may be selected for the task whose CPU is being selected, and for one of the run queue that is held. Where
+    /// no queue is held it may be selected for any task; else false, with an error.
     fn may_select(&mut self, task: TaskId) -> bool {
         let entry = self.task(task);
         let problem = match (self.ctx.op, self.ctx.rq) {

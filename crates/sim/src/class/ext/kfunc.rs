@@ -452,7 +452,7 @@ impl Kernel {
         self.claim_exit(kind, message, Some(self.ctx.cpu));
     }
 
-    /// `scx_bpf_exit()`: the code is kept by nobody but [`Kernel::exit_code`].
+    /// `scx_bpf_exit()`: the code is kept by [`Kernel::exit_code`] alone.
     pub fn bpf_exit(&mut self, code: i64, message: String) {
         if self.scx.exit.is_none() {
             self.scx.exit_code = code;

@@ -1,8 +1,8 @@
 //! The sched_ext class: `kernel/sched/ext/ext.c` for one root scheduler.
 //!
-//! The order of callbacks is the kernel's. What other CPUs could do in between
-//! (the races that `ops_state` guards in the kernel) cannot happen here, since a
-//! kernel path runs at once; the states are kept because schedulers can tell.
+//! The order of callbacks is the kernel's. What other CPUs could do in between (the races that
+//! `ops_state` guards in the kernel) cannot happen here, since a kernel path runs at once. The
+//! states are kept because schedulers can tell.
 
 pub(crate) mod dump;
 pub(crate) mod idle;

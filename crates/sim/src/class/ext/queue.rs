@@ -32,7 +32,7 @@ impl Task {
 }
 
 impl Dsq {
-    /// Where a task of these flags goes: who is before it.
+    /// Where a task of these flags goes: the task before it.
     #[inline]
     fn place_for(&mut self, task: TaskId, vtime: u64, flags: u64) -> Option<TaskId> {
         match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {

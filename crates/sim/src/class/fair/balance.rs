@@ -1,5 +1,5 @@
-//! Spreading tasks of the fair class over CPUs: at the tick of a busy CPU, for idle CPUs when a busy one asks, and when a CPU
-//! becomes idle (`sched_balance_rq()` and what is below it).
+//! Spreading tasks of the fair class over CPUs (`sched_balance_rq()` and what is below it). It happens at the tick of a busy
+//! CPU, for idle CPUs when a busy one asks, and when a CPU becomes idle.
 //!
 //! Absent: what balancing costs, the groups' flag for tasks that may not move (`group_imbalanced`).
 
@@ -140,7 +140,7 @@ impl Kernel {
         ticks.clamp(1, (hz * self.cpus.len() as u64 / 10).max(1))
     }
 
-    /// How long a CPU of a flat machine idles at most while a task waits that may run there: attempts are made every 2 ms a CPU at
+    /// How long a CPU of a flat machine idles at most while a task waits that may run there. Attempts are made every 2 ms a CPU at
     /// the rarest, and the third one moves tasks that have just run. Between caches and nodes nothing is promised.
     pub(crate) fn longest_idle_beside(&self) -> Option<DurationNs> {
         let rarest = DurationNs::from_ms(2 * self.cpus.len() as u64) + self.machine.tick_period();

@@ -1,4 +1,4 @@
-//! HRTICK (`hrtick_start_fair()` and what is behind it in `kernel/sched/core.c`): a timer of each CPU that ends the
+//! HRTICK (`hrtick_start_fair()` and what is behind it in `kernel/sched/core.c`): a timer of each CPU. It ends the
 //! running entity's request of the fair class to the nanosecond, where without it the next tick does.
 
 use crate::Kernel;

@@ -1,5 +1,5 @@
-//! Who gives how much: whether one group of CPUs is so much fuller than another that tasks should move
-//! (`update_sd_pick_busiest()`, `calculate_imbalance()`).
+//! Which group gives how much: whether one group of CPUs is so much fuller than another that tasks
+//! should move (`update_sd_pick_busiest()`, `calculate_imbalance()`).
 
 use crate::class::fair::domains::Level;
 use crate::class::fair::pelt::SCALE;

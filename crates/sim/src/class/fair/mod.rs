@@ -4,10 +4,10 @@
 //! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a virtual deadline. With the load-weighted
 //! average `V` of all `v` on the run queue, an entity is eligible when `v <= V`; the eligible one with the earliest
 //! deadline runs. While it is eligible it keeps the CPU up to the end of its protection (run to parity), which is its
-//! deadline until somebody wakes up beside it.
+//! deadline until another entity wakes up beside it.
 //!
 //! An entity that goes to sleep before it is eligible stays on the queue, delayed, until it is picked (and then leaves)
-//! or woken: it burns off what it had too much of.
+//! or woken. So it burns off what it had too much of.
 
 pub(crate) mod balance;
 pub(crate) mod domains;
@@ -411,7 +411,8 @@ impl Kernel {
         }
     }
 
-    /// `pick_next_entity()`: who runs next. Delayed entities that are picked leave instead.
+    /// `pick_next_entity()`: the entity that runs next. Delayed entities that are picked leave
+    /// instead.
     #[inline(never)]
     pub(crate) fn fair_pick_next(&mut self, cpu: CpuId, protect: bool) -> Option<TaskId> {
         while let Some(task) = self.fair_pick(cpu, protect) {
@@ -472,9 +473,8 @@ impl Kernel {
         self.task_mut(task).ready_at = self.ctx.now;
     }
 
-    /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now, or is eligible and has a shorter slice; else the protection of the running
-    /// one ends a slice from here at the latest. Batch and idle tasks do not preempt, new ones neither; idle ones are
-    /// preempted.
+    /// `wakeup_preempt_fair()`: reschedules when the woken task would be picked now, or is eligible and has a shorter slice. Else the protection of
+    /// the running one ends a slice from here at the latest. Batch and idle tasks do not preempt, new ones neither; idle ones are preempted.
     #[inline(never)]
     pub(crate) fn fair_wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, new: bool) {
         let Some(curr) = self.cpus[cpu.index()].fair.curr else { return };

@@ -1,11 +1,11 @@
-//! Where a task of the fair class goes that wakes up or is new (`select_task_rq_fair()`): near the waker or where it was, on
-//! an idle CPU of that cache if one is found.
+//! Where a task of the fair class goes that wakes up or is new (`select_task_rq_fair()`). It goes near the waker or where it
+//! was, on an idle CPU of that cache if one is found.
 
 use crate::Kernel;
 use crate::flags::{SCX_WAKE_FORK, SCX_WAKE_SYNC};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId, TimeNs};
 
-/// How often a task halves what it remembers of whom it wakes (`record_wakee()`).
+/// How often a task halves what it remembers of the tasks that it wakes (`record_wakee()`).
 const FORGETS: DurationNs = DurationNs::from_secs(1);
 
 /// What a task's wakeups tell about where it should be.
@@ -79,7 +79,7 @@ impl Kernel {
         }
     }
 
-    /// `wake_wide()`: one wakes many, who cannot all be near it.
+    /// `wake_wide()`: one wakes many tasks, which cannot all be near it.
     fn wakes_many(&self, wakee: TaskId) -> bool {
         let flips = |task: TaskId| self.task(task).fair.wakes.flips;
         let (waker, wakee) = (self.ctx.current.map_or(0, flips), flips(wakee));

@@ -1,5 +1,5 @@
-//! Which averages of load are brought up to date when: those of an entity and of its queue at each change of either
-//! (`update_load_avg()`), those of a CPU before its load is looked at.
+//! Which averages of load are brought up to date when. Those of an entity and of its queue are at each change of
+//! either (`update_load_avg()`), those of a CPU before its load is looked at.
 
 use crate::Kernel;
 use crate::class::fair::pelt::Averages;

@@ -1,8 +1,8 @@
 //! What programs see of a task: each member of its `task_struct` that changes by itself, and the one way to change it.
 //!
 //! A task is shown to programs as a record in memory of theirs ([`Kernel::show_task`]). The members here are private to
-//! [`Task`], to be read by anybody and changed by the functions of this file alone, which write each change to that record
-//! at once: what a program reads there is what the kernel has, whenever it looks.
+//! [`Task`], to be read by all and changed by the functions of this file alone. These write each change to that record at
+//! once: what a program reads there is what the kernel has, whenever it looks.
 
 use super::{OpsState, RunState, ScxEntity, Task};
 use crate::flags::{PF_KTHREAD, SCX_SLICE_DFL};
@@ -26,10 +26,10 @@ const PF_NO_SETAFFINITY: u32 = 0x0400_0000;
 /// `SCX_OPSS_QSEQ_SHIFT`.
 const QSEQ_SHIFT: u32 = 2;
 
-/// Who may change a member besides the kernel.
+/// What may change a member besides the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// Nobody.
+    /// Nothing.
     Kernel,
     /// Programs, as `scx_bpf_task_set_slice()` does.
     ProgramSlice,
@@ -46,7 +46,7 @@ pub struct Member {
     pub offset: usize,
     /// Bytes.
     pub size: usize,
-    /// Who may change it.
+    /// What may change it.
     pub writer: Writer,
 }
 
