@@ -99,16 +99,6 @@ static bool yield_task(rq_t *rq, task_t *p)
 	return true;
 }
 
-/* What @cpu gains if it runs @p in place of its task. */
-static __noinline s32 gain_of(task_t *p, u32 cpu)
-{
-	cpu_t *c;
-
-	use_arena();
-	c = cpu_nr(cpu);
-	return goodness(p, cpu, c->mm, 0) - goodness(c->curr, cpu, c->mm, 0);
-}
-
 /*
  * reschedule_idle(): finds a CPU for @p. Its last one if that is idle, else the
  * one that has been idle longest, else the one whose task is worst against it.
@@ -135,7 +125,7 @@ static __always_inline s32 reschedule_idle(task_t *p)
 				target = cpu;
 			}
 		} else if (oldest == ~0ull && c->curr) {
-			gain = gain_of(p, cpu);
+			gain = goodness(p, cpu, c->mm, 0) - goodness(c->curr, cpu, c->mm, 0);
 			if (gain > most) {
 				most = gain;
 				target = cpu;

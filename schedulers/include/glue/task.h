@@ -117,7 +117,7 @@ static __always_inline void init_base(task_t *t, struct task_struct *p, bool for
 	rescue_init_task(t);
 	copy_mask(t, p->cpus_ptr);
 	swap_init_task(t);
-	expect(t->base.nice >= -20 && t->base.nice <= 19, BAD_NICE);
+	debug_expect(t->base.nice >= -20 && t->base.nice <= 19, BAD_NICE);
 }
 
 /* The running task forks @t, as a @thread of its process or another process. */
@@ -235,7 +235,7 @@ void glue_set_weight(u64 *ctx)
 		return;
 	lock = lock_task_rq(t, bpf_ktime_get_ns(), &nr);
 	old = t->base.nice;
-	expect(nice >= -20 && nice <= 19, BAD_NICE);
+	debug_expect(nice >= -20 && nice <= 19, BAD_NICE);
 	t->base.nice = nice;
 	if (!lock) {
 		prio_changed(NULL, t, old);

@@ -187,7 +187,7 @@ static __always_inline void swap_set_confidence(provider_t *entry, s32 confidenc
 	if (swap_class_of(entry, confidence) != swap_class_of(entry, entry->confidence))
 		entry->order = __sync_fetch_and_add(&swap_order, 1) + 1;
 	entry->confidence = confidence;
-	expect(entry->confidence >= 0 && entry->confidence <= 2 * (s32)entry->resource->confidence, BAD_CONFIDENCE);
+	debug_expect(entry->confidence >= 0 && entry->confidence <= 2 * (s32)entry->resource->confidence, BAD_CONFIDENCE);
 }
 
 /* Is the task of @entry still the same? */
@@ -427,7 +427,7 @@ static __noinline int swap_withdraw(task_t *p, bool leaves)
 			return 0;
 		s->nr_requests--;
 		list_del(&s->request[s->nr_requests % SWAP_REQUESTS].link);
-		expect(resource->nr_requesters, REQUESTS_BELOW_ZERO);
+		debug_expect(resource->nr_requesters, REQUESTS_BELOW_ZERO);
 		resource->nr_requesters--;
 		if (detect == DETECT_PAPER && !leaves)
 			swap_drop_unused(resource);
