@@ -257,7 +257,7 @@ struct Run {
     #[serde(default, skip_serializing_if = "is_zero")]
     printed_left_out: u64,
     #[serde(default)]
-    tasks: Vec<Task>,
+    tasks: Vec<JsonTask>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     task_waits: Vec<TaskWaits>,
     #[serde(default)]
@@ -317,7 +317,7 @@ pub(crate) struct Figure {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Task {
+pub(crate) struct JsonTask {
     name: String,
     nice: i32,
     cpu_time_ns: u64,
@@ -466,7 +466,7 @@ fn run_out(run: &RunRecord) -> Run {
         callbacks: callbacks_out(&run.callbacks),
         printed: run.printed.lines.iter().map(PrintedFile::new).collect(),
         printed_left_out: run.printed.left_out,
-        tasks: run.tasks.iter().map(Task::new).collect(),
+        tasks: run.tasks.iter().map(JsonTask::new).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
         warnings: run.warnings.iter().map(WarningFile::new).collect(),
         after_ejection: run.after_ejection.as_ref().map(AfterFile::new),
@@ -547,9 +547,9 @@ impl Workload {
     }
 }
 
-impl Task {
-    pub(crate) fn new(task: &TaskRecord) -> Task {
-        Task {
+impl JsonTask {
+    pub(crate) fn new(task: &TaskRecord) -> JsonTask {
+        JsonTask {
             name: task.name.clone(),
             nice: task.nice,
             cpu_time_ns: task.cpu_time.0,
@@ -613,7 +613,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
         printed: printed_in(run.printed, run.printed_left_out),
         callbacks: callbacks_in(run.callbacks),
-        tasks: run.tasks.into_iter().map(Task::read).collect(),
+        tasks: run.tasks.into_iter().map(JsonTask::read).collect(),
         task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,
         warnings: run.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?,
         after_ejection: run.after_ejection.map(AfterFile::read).transpose()?,

@@ -1,7 +1,7 @@
 //! What a run's record says about how far it can be trusted, as JSON: waits of tasks, warnings, provenance, and what
 //! followed an ejection.
 
-use crate::json::{Figure, JsonError, Pairs, Task};
+use crate::json::{Figure, JsonError, JsonTask, Pairs};
 use schedlab_base::DurationNs;
 use schedlab_trace::{
     AfterEjection, Provenance, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
@@ -84,7 +84,7 @@ pub(crate) struct ProvenanceFile {
 pub(crate) struct AfterFile {
     duration_ns: u64,
     metrics: Pairs<Figure>,
-    tasks: Vec<Task>,
+    tasks: Vec<JsonTask>,
 }
 
 fn on_one_line<S: Serializer>(waits: &Option<Waits>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -182,7 +182,7 @@ impl AfterFile {
         AfterFile {
             duration_ns: after.duration.0,
             metrics: Figure::all(&after.metrics),
-            tasks: after.tasks.iter().map(Task::new).collect(),
+            tasks: after.tasks.iter().map(JsonTask::new).collect(),
         }
     }
 
@@ -190,7 +190,7 @@ impl AfterFile {
         Ok(AfterEjection {
             duration: DurationNs(self.duration_ns),
             metrics: Figure::read_all(self.metrics)?,
-            tasks: self.tasks.into_iter().map(Task::read).collect(),
+            tasks: self.tasks.into_iter().map(JsonTask::read).collect(),
         })
     }
 }

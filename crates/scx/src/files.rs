@@ -11,7 +11,7 @@
 //! shell and idle tasks have open, and the content of pipes, queues and eventfds.
 
 use crate::kernel_model::Offsets;
-use crate::mirror::{Object, kernel_perm};
+use crate::mirror::{Members, kernel_perm};
 use schedlab_bpf::{GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Descriptors, File};
 use schedlab_workload::{ChannelId, ChannelKind, PollId};
@@ -116,8 +116,8 @@ pub(crate) fn build(
 }
 
 /// Fills in a kernel object that was mapped for it.
-fn write(mem: &mut Memory, at: GuestAddr, size: u64, fill: impl FnOnce(&mut Object<'_>)) {
-    fill(&mut Object(mem.slice_mut(at, size).expect("mapped for it")));
+fn write(mem: &mut Memory, at: GuestAddr, size: u64, fill: impl FnOnce(&mut Members<'_>)) {
+    fill(&mut Members(mem.slice_mut(at, size).expect("mapped for it")));
 }
 
 struct Maker<'a> {

@@ -44,7 +44,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
     replace_machines(&mut runs, &args.machine_files)?;
     args.engine.announce(quiet);
     let own = runs.len();
-    let varied: Vec<Change> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
+    let varied: Vec<Scaling> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
     for change in &varied {
         runs.extend(runs[..own].to_vec().iter().map(|simulation| change.of(simulation)));
     }
@@ -55,7 +55,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
     };
     let reproduction = outcomes(&records[..own]);
     let others = records.chunks(own.max(1)).skip(1).map(outcomes);
-    let changed = |(change, other): (&Change, Vec<DocumentOutcome>)| {
+    let changed = |(change, other): (&Scaling, Vec<DocumentOutcome>)| {
         Sensitivity::of(change.parameter, change.factor(), &reproduction, &other)
     };
     let sensitivity: Vec<Sensitivity> = varied.iter().zip(others).map(changed).collect();
@@ -142,14 +142,14 @@ fn documents(args: &ReproduceArgs) -> Result<Vec<Document>, Failure> {
 }
 
 /// One parameter of the machine, changed.
-struct Change {
+struct Scaling {
     parameter: &'static str,
     numerator: u32,
     denominator: u32,
 }
 
 /// Each parameter of `--sensitivity`, halved and doubled.
-fn changes(args: &ReproduceArgs) -> Result<Vec<Change>, Failure> {
+fn changes(args: &ReproduceArgs) -> Result<Vec<Scaling>, Failure> {
     let known = schedlab_machine::parameters();
     let mut changes = Vec::new();
     if let Some(unknown) =
@@ -165,13 +165,13 @@ fn changes(args: &ReproduceArgs) -> Result<Vec<Change>, Failure> {
     let wanted = |name: &&str| args.sensitivity.iter().any(|asked| asked == ALL || asked == name);
     for parameter in known.into_iter().filter(wanted) {
         for (numerator, denominator) in [(1, 2), (2, 1)] {
-            changes.push(Change { parameter, numerator, denominator });
+            changes.push(Scaling { parameter, numerator, denominator });
         }
     }
     Ok(changes)
 }
 
-impl Change {
+impl Scaling {
     fn factor(&self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }

@@ -16,7 +16,7 @@ use super::handles::Handles;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, exit_now, now_ns};
-use super::task::{Context, Doing, Failure, KernelFigures, Task};
+use super::task::{Context, Doing, Failure, KernelFigures, RunningTask};
 use super::{ExecOptions, Window};
 
 /// Stack of a task that is a thread. Chosen: programs need a few hundred bytes.
@@ -282,7 +282,7 @@ fn run_process(scenario: &Scenario, context: Context<'_>, tasks: &[usize], group
 
 fn run_task(scenario: &Scenario, context: Context<'_>, number: usize) {
     let spec = &scenario.tasks[number];
-    let mut task = Task::new(context, number, spec.program.index());
+    let mut task = RunningTask::new(context, number, spec.program.index());
     if let Err(failure) = task.wait_at_gate(spec, scenario.child.reset_on_fork) {
         task.fail(&failure);
         exit_now(1);

@@ -20,14 +20,14 @@ use super::handles::{Handles, decode_watched, encode_watched};
 use super::shared::{Counts, Shared};
 use super::spin::SpinRate;
 use super::system;
-use super::task::{Context, Task};
+use super::task::{Context, RunningTask};
 use super::words::Words;
 
 /// Name under which a continued task is started.
 const NAME: &str = "schedlab-task";
 
 /// Replaces the process image; returns only when that fails.
-pub(super) fn exec(task: &Task<'_>) -> io::Error {
+pub(super) fn exec(task: &RunningTask<'_>) -> io::Error {
     let attempt = || -> io::Result<std::convert::Infallible> {
         let words = encode(task);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -78,7 +78,7 @@ fn go_on(state: RawFd) -> Option<i32> {
         spans: state.open.len(),
         rate: state.rate,
     };
-    let mut task = Task::new(context, state.slot, state.program);
+    let mut task = RunningTask::new(context, state.slot, state.program);
     task.cursor = state.cursor;
     task.noted = state.noted;
     task.ready = state.ready;
@@ -109,7 +109,7 @@ struct State {
     programs: Vec<Program>,
 }
 
-fn encode(task: &Task<'_>) -> Vec<u64> {
+fn encode(task: &RunningTask<'_>) -> Vec<u64> {
     let context = &task.context;
     let counts = context.shared.counts();
     let name = own_name();

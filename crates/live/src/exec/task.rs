@@ -119,7 +119,7 @@ pub(super) struct Context<'a> {
 }
 
 /// A task's own state.
-pub(super) struct Task<'a> {
+pub(super) struct RunningTask<'a> {
     pub(super) context: Context<'a>,
     /// Index of its figures; the number of tasks for a forked one.
     pub(super) slot: usize,
@@ -143,9 +143,9 @@ pub(super) struct Task<'a> {
     buffer: Vec<u8>,
 }
 
-impl<'a> Task<'a> {
+impl<'a> RunningTask<'a> {
     /// A task at the beginning of a program.
-    pub(super) fn new(context: Context<'a>, slot: usize, program: usize) -> Task<'a> {
+    pub(super) fn new(context: Context<'a>, slot: usize, program: usize) -> RunningTask<'a> {
         let (mut message, mut buffer) = (0, 0);
         for op in context.programs[program].ops() {
             match *op {
@@ -159,7 +159,7 @@ impl<'a> Task<'a> {
         }
         let mut message = vec![0x5a; HEADER + message];
         message[..HEADER].copy_from_slice(&queues::TYPE.to_ne_bytes());
-        Task {
+        RunningTask {
             context,
             slot,
             program,
@@ -537,7 +537,7 @@ impl<'a> Task<'a> {
             -1 => Err(Failure(Doing::Fork, io::Error::last_os_error())),
             0 => {
                 let slot = self.context.shared.counts().tasks;
-                let mut child = Task::new(self.context, slot, program);
+                let mut child = RunningTask::new(self.context, slot, program);
                 child.background = self.background;
                 let code = child.run_and_record();
                 exit_now(code)

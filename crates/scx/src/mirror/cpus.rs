@@ -1,7 +1,7 @@
 //! Run queues, and the masks and per-CPU variables that programs can point at.
 
 use super::tasks::Tasks;
-use super::{MASK_BYTES, Object, kernel_perm, lazy_perm};
+use super::{MASK_BYTES, Members, kernel_perm, lazy_perm};
 use crate::kernel_model::{Offsets, RqAt};
 use crate::masks::write_mask;
 use schedlab_base::{CpuId, CpuMask};
@@ -56,7 +56,7 @@ impl Cpus {
         };
         write_mask(mem, cpus.all, &CpuMask::first(nr_cpus)).expect("just mapped");
         for cpu in 0..nr_cpus as u32 {
-            let mut object = Object(mem.slice_mut(cpus.rq(CpuId(cpu)), at.size).expect("just mapped"));
+            let mut object = Members(mem.slice_mut(cpus.rq(CpuId(cpu)), at.size).expect("just mapped"));
             object.u32(at.cpu, cpu);
             object.u32(at.online, 1);
             object.u64(at.cpu_capacity, 1024);
@@ -130,7 +130,7 @@ impl Cpus {
         };
         let (from, now) = (k.cpu(cpu), k.now().0);
         let at = self.at;
-        let mut object = Object(mem.slice_mut(self.rq(cpu), at.size)?);
+        let mut object = Members(mem.slice_mut(self.rq(cpu), at.size)?);
         object.u64(at.curr, curr.0);
         object.u32(at.online, u32::from(from.online));
         object.u32(at.scx_flags, u32::from(from.online));

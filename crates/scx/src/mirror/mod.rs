@@ -30,9 +30,9 @@ fn lazy_perm() -> Perm {
 }
 
 /// Little-endian stores into the host's view of an object.
-pub(crate) struct Object<'a>(pub(crate) &'a mut [u8]);
+pub(crate) struct Members<'a>(pub(crate) &'a mut [u8]);
 
-impl Object<'_> {
+impl Members<'_> {
     pub(crate) fn u64(&mut self, at: u64, value: u64) {
         self.0[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
     }

@@ -1,7 +1,7 @@
 //! Tasks in guest memory: who has which slot, and what of a `task_struct` never changes.
 
 use super::beside::{FILES, Mms, Shared};
-use super::{Object, kernel_perm};
+use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
 use schedlab_base::{CpuId, MAX_TASKS, OfTask, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
@@ -269,7 +269,7 @@ impl Tasks {
         }
         let at = self.at;
         self.write_fixed(mem, addr, task.pid, task.tgid)?;
-        let mut object = Object(mem.slice_mut(addr, at.size)?);
+        let mut object = Members(mem.slice_mut(addr, at.size)?);
         object.u64(at.tid, task.scx.tid);
         object.u64(at.mm, mm.0);
         object.u64(at.active_mm, mm.0);
@@ -288,7 +288,7 @@ impl Tasks {
         let at = self.at;
         let whole = mem.slice_mut(addr, self.stride)?;
         whole.fill(0);
-        let mut object = Object(whole);
+        let mut object = Members(whole);
         object.u32(at.pid, pid as u32);
         object.u32(at.tgid, tgid as u32);
         object.u64(at.cpus_ptr, addr.offset(at.cpus_mask).0);
@@ -310,7 +310,7 @@ impl Tasks {
         let addr = self.address(slot);
         let at = self.at;
         self.write_fixed(mem, addr, pid, pid).expect("slots are mapped");
-        let mut object = Object(mem.slice_mut(addr, at.size).expect("slots are mapped"));
+        let mut object = Members(mem.slice_mut(addr, at.size).expect("slots are mapped"));
         object.bytes(at.comm, name.as_bytes());
         object.u64(at.group_leader, addr.0);
         let first = self.base.0;

@@ -66,9 +66,9 @@ struct File {
     #[serde(default)]
     changes: Vec<Spanned<String>>,
     #[serde(default)]
-    objects: BTreeMap<String, Spanned<Object>>,
+    objects: BTreeMap<String, Spanned<Resource>>,
     programs: BTreeMap<String, Vec<Spanned<String>>>,
-    tasks: Vec<Spanned<Task>>,
+    tasks: Vec<Spanned<TaskSection>>,
     #[serde(default)]
     time_unit: metrics::Unit,
     #[serde(default)]
@@ -79,7 +79,7 @@ struct File {
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-enum Object {
+enum Resource {
     Pipe {
         capacity: Option<u32>,
     },
@@ -133,7 +133,7 @@ enum Object {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Task {
+struct TaskSection {
     name: String,
     program: Spanned<String>,
     #[serde(default = "one")]
@@ -153,7 +153,7 @@ struct Task {
     kernel_thread: bool,
 }
 
-impl Task {
+impl TaskSection {
     /// The name of the one with this number.
     fn name_of(&self, number: u32) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}/{number}", self.name) }
@@ -281,10 +281,10 @@ fn add_objects(file: &File, scenario: &mut Scenario, names: &mut Names) -> Outco
     for (name, object) in &file.objects {
         let at = object.span().start;
         let peer = match object.get_ref() {
-            Object::Unix { peer: Some(peer), .. }
-            | Object::Tcp { peer: Some(peer), .. }
-            | Object::Udp { peer: Some(peer), .. } => peer,
-            Object::Select { watch } | Object::Poll { watch } | Object::Epoll { watch } => {
+            Resource::Unix { peer: Some(peer), .. }
+            | Resource::Tcp { peer: Some(peer), .. }
+            | Resource::Udp { peer: Some(peer), .. } => peer,
+            Resource::Select { watch } | Resource::Poll { watch } | Resource::Epoll { watch } => {
                 watch_objects(name, watch, scenario, names)
                     .or_else(|text| fault(at, format!("objects.{name}: {text}")))?;
                 continue;
@@ -312,41 +312,41 @@ fn add_objects(file: &File, scenario: &mut Scenario, names: &mut Names) -> Outco
     Ok(())
 }
 
-fn add_object(object: &Object, scenario: &mut Scenario) -> Named {
+fn add_object(object: &Resource, scenario: &mut Scenario) -> Named {
     let last = |len: usize| len as u32 - 1;
     match *object {
-        Object::Pipe { capacity } => add_channel(scenario, ChannelKind::Pipe, capacity),
-        Object::Unix { capacity, .. } => add_channel(scenario, ChannelKind::Unix, capacity),
-        Object::Tcp { capacity, .. } => add_channel(scenario, ChannelKind::Tcp, capacity),
-        Object::Udp { capacity, .. } => add_channel(scenario, ChannelKind::Udp, capacity),
-        Object::SysvQueue { capacity } => add_channel(scenario, ChannelKind::SysvQueue, capacity),
-        Object::PosixQueue { capacity } => add_channel(scenario, ChannelKind::PosixQueue, capacity),
-        Object::Semaphore { initial } => add_semaphore(scenario, SemKind::Sysv, initial),
-        Object::Eventfd { initial } => add_semaphore(scenario, SemKind::EventFd, initial),
-        Object::Mutex {} => add_lock(scenario, LockKind::Futex),
-        Object::PiMutex {} => add_lock(scenario, LockKind::FutexPi),
-        Object::Flock {} => add_lock(scenario, LockKind::Flock),
-        Object::Fcntl {} => add_lock(scenario, LockKind::Fcntl),
-        Object::Select { .. } => add_poll(scenario, PollKind::Select),
-        Object::Poll { .. } => add_poll(scenario, PollKind::Poll),
-        Object::Epoll { .. } => add_poll(scenario, PollKind::Epoll),
-        Object::Word {} => {
+        Resource::Pipe { capacity } => add_channel(scenario, ChannelKind::Pipe, capacity),
+        Resource::Unix { capacity, .. } => add_channel(scenario, ChannelKind::Unix, capacity),
+        Resource::Tcp { capacity, .. } => add_channel(scenario, ChannelKind::Tcp, capacity),
+        Resource::Udp { capacity, .. } => add_channel(scenario, ChannelKind::Udp, capacity),
+        Resource::SysvQueue { capacity } => add_channel(scenario, ChannelKind::SysvQueue, capacity),
+        Resource::PosixQueue { capacity } => add_channel(scenario, ChannelKind::PosixQueue, capacity),
+        Resource::Semaphore { initial } => add_semaphore(scenario, SemKind::Sysv, initial),
+        Resource::Eventfd { initial } => add_semaphore(scenario, SemKind::EventFd, initial),
+        Resource::Mutex {} => add_lock(scenario, LockKind::Futex),
+        Resource::PiMutex {} => add_lock(scenario, LockKind::FutexPi),
+        Resource::Flock {} => add_lock(scenario, LockKind::Flock),
+        Resource::Fcntl {} => add_lock(scenario, LockKind::Fcntl),
+        Resource::Select { .. } => add_poll(scenario, PollKind::Select),
+        Resource::Poll { .. } => add_poll(scenario, PollKind::Poll),
+        Resource::Epoll { .. } => add_poll(scenario, PollKind::Epoll),
+        Resource::Word {} => {
             scenario.words += 1;
             Named::Word(WordId(scenario.words - 1))
         }
-        Object::Cond {} => {
+        Resource::Cond {} => {
             scenario.conds += 1;
             Named::Cond(CondId(scenario.conds - 1))
         }
-        Object::Barrier { parties } => {
+        Resource::Barrier { parties } => {
             scenario.barriers.push(parties);
             Named::Barrier(BarrierId(last(scenario.barriers.len())))
         }
-        Object::Disk {} => {
+        Resource::Disk {} => {
             scenario.disks.push(Disk {});
             Named::Disk(DiskId(last(scenario.disks.len())))
         }
-        Object::Listener {} => {
+        Resource::Listener {} => {
             scenario.listeners += 1;
             Named::Listener(ListenerId(scenario.listeners - 1))
         }
@@ -455,7 +455,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
     });
 }
 
-fn nices(task: &Task, at: usize) -> Outcome<Vec<Nice>> {
+fn nices(task: &TaskSection, at: usize) -> Outcome<Vec<Nice>> {
     let nices: Option<Vec<Nice>> = task.nice.iter().map(|&value| Nice::new(value)).collect();
     match nices {
         Some(nices) if nices.is_empty() => Ok(vec![Nice::ZERO]),
@@ -505,7 +505,7 @@ fn policy_text(policy: Policy) -> String {
     }
 }
 
-fn affinity(task: &Task, at: usize) -> Outcome<Option<CpuMask>> {
+fn affinity(task: &TaskSection, at: usize) -> Outcome<Option<CpuMask>> {
     let Some(cpus) = &task.cpus else { return Ok(None) };
     if cpus.is_empty() || cpus.iter().any(|&cpu| cpu as usize >= MAX_CPUS) {
         let text = format!("task {}: cpus needs one or more of 0 to {}", task.name, MAX_CPUS - 1);

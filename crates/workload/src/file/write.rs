@@ -73,7 +73,7 @@ fn end(end: End) -> String {
 fn objects(scenario: &Scenario, programs: &BTreeSet<ProgramId>) -> BTreeSet<String> {
     let ops = programs.iter().flat_map(|program| scenario.programs[program.index()].ops());
     let mut found = BTreeSet::new();
-    let named: Vec<Object> = ops.flat_map(objects_of).collect();
+    let named: Vec<Resource> = ops.flat_map(objects_of).collect();
     for object in named {
         add_object(scenario, object, &mut found);
     }
@@ -81,7 +81,7 @@ fn objects(scenario: &Scenario, programs: &BTreeSet<ProgramId>) -> BTreeSet<Stri
 }
 
 /// An object that an operation names.
-enum Object {
+enum Resource {
     Channel(ChannelId),
     Semaphore(SemId),
     Lock(LockId),
@@ -93,43 +93,43 @@ enum Object {
     Word(WordId),
 }
 
-fn objects_of(op: &Op) -> Vec<Object> {
+fn objects_of(op: &Op) -> Vec<Resource> {
     match *op {
-        Op::Send { channel, .. } | Op::Recv { channel, .. } => vec![Object::Channel(channel)],
-        Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem) => vec![Object::Semaphore(sem)],
-        Op::Lock(lock) | Op::LockShared(lock) | Op::Unlock(lock) => vec![Object::Lock(lock)],
-        Op::CondWait { cond, lock } => vec![Object::Cond(cond), Object::Lock(lock)],
-        Op::CondSignal(cond) | Op::CondBroadcast(cond) => vec![Object::Cond(cond)],
-        Op::Barrier(barrier) => vec![Object::Barrier(barrier)],
-        Op::Io { disk, .. } | Op::Fsync { disk, .. } => vec![Object::Disk(disk)],
-        Op::Accept(listener) => vec![Object::Listener(listener)],
+        Op::Send { channel, .. } | Op::Recv { channel, .. } => vec![Resource::Channel(channel)],
+        Op::SemWait(sem) | Op::SemPost { sem, .. } | Op::SemDrain(sem) => vec![Resource::Semaphore(sem)],
+        Op::Lock(lock) | Op::LockShared(lock) | Op::Unlock(lock) => vec![Resource::Lock(lock)],
+        Op::CondWait { cond, lock } => vec![Resource::Cond(cond), Resource::Lock(lock)],
+        Op::CondSignal(cond) | Op::CondBroadcast(cond) => vec![Resource::Cond(cond)],
+        Op::Barrier(barrier) => vec![Resource::Barrier(barrier)],
+        Op::Io { disk, .. } | Op::Fsync { disk, .. } => vec![Resource::Disk(disk)],
+        Op::Accept(listener) => vec![Resource::Listener(listener)],
         Op::Connect { listener, channel } => {
-            channel.map(Object::Channel).into_iter().chain([Object::Listener(listener)]).collect()
+            channel.map(Resource::Channel).into_iter().chain([Resource::Listener(listener)]).collect()
         }
-        Op::Age { channel, .. } => vec![Object::Channel(channel)],
-        Op::Poll(set) => vec![Object::Poll(set)],
+        Op::Age { channel, .. } => vec![Resource::Channel(channel)],
+        Op::Poll(set) => vec![Resource::Poll(set)],
         Op::Store { word, .. }
         | Op::Advance(word)
         | Op::Await { word, .. }
         | Op::Note(word)
-        | Op::RestartIfChanged(word) => vec![Object::Word(word)],
+        | Op::RestartIfChanged(word) => vec![Resource::Word(word)],
         _ => Vec::new(),
     }
 }
 
-fn add_object(scenario: &Scenario, object: Object, found: &mut BTreeSet<String>) {
+fn add_object(scenario: &Scenario, object: Resource, found: &mut BTreeSet<String>) {
     let entry = match object {
-        Object::Channel(channel) => {
+        Resource::Channel(channel) => {
             let peer = scenario.channels[channel.index()].peer;
             found.extend(peer.map(|peer| channel_entry(scenario, peer)));
             channel_entry(scenario, channel)
         }
-        Object::Semaphore(sem) => {
+        Resource::Semaphore(sem) => {
             let Semaphore { kind, initial } = scenario.semaphores[sem.index()];
             let kind = if kind == SemKind::EventFd { "eventfd" } else { "semaphore" };
             format!("sem-{:03} = {{ kind = \"{kind}\", initial = {initial} }}\n", sem.0)
         }
-        Object::Lock(lock) => {
+        Resource::Lock(lock) => {
             let kind = match scenario.lock_kind(lock) {
                 LockKind::Futex => "mutex",
                 LockKind::FutexPi => "pi-mutex",
@@ -138,15 +138,15 @@ fn add_object(scenario: &Scenario, object: Object, found: &mut BTreeSet<String>)
             };
             format!("mutex-{:03} = {{ kind = \"{kind}\" }}\n", lock.0)
         }
-        Object::Cond(cond) => format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0),
-        Object::Barrier(barrier) => {
+        Resource::Cond(cond) => format!("cond-{:03} = {{ kind = \"cond\" }}\n", cond.0),
+        Resource::Barrier(barrier) => {
             let parties = scenario.barriers[barrier.index()];
             format!("barrier-{:03} = {{ kind = \"barrier\", parties = {parties} }}\n", barrier.0)
         }
-        Object::Disk(disk) => format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0),
-        Object::Listener(listener) => format!("{} = {{ kind = \"listener\" }}\n", listener_name(listener)),
-        Object::Poll(set) => poll_entry(scenario, set, found),
-        Object::Word(word) => format!("word-{:03} = {{ kind = \"word\" }}\n", word.0),
+        Resource::Disk(disk) => format!("disk-{:03} = {{ kind = \"disk\" }}\n", disk.0),
+        Resource::Listener(listener) => format!("{} = {{ kind = \"listener\" }}\n", listener_name(listener)),
+        Resource::Poll(set) => poll_entry(scenario, set, found),
+        Resource::Word(word) => format!("word-{:03} = {{ kind = \"word\" }}\n", word.0),
     };
     found.insert(entry);
 }
@@ -162,8 +162,8 @@ fn poll_entry(scenario: &Scenario, set: PollId, found: &mut BTreeSet<String>) ->
     let mut names = Vec::new();
     for watched in &spec.watched {
         let (object, name) = match *watched {
-            Watched::Channel(channel) => (Object::Channel(channel), channel_name(channel)),
-            Watched::Semaphore(sem) => (Object::Semaphore(sem), format!("sem-{:03}", sem.0)),
+            Watched::Channel(channel) => (Resource::Channel(channel), channel_name(channel)),
+            Watched::Semaphore(sem) => (Resource::Semaphore(sem), format!("sem-{:03}", sem.0)),
         };
         add_object(scenario, object, found);
         names.push(format!("{name:?}"));
