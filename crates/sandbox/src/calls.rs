@@ -58,7 +58,7 @@ const TERMINAL: [u64; 3] = [libc::TCGETS as u64, libc::TCGETS2 as u64, libc::TIO
 #[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
 const NO_WAIT: u64 = libc::FIONBIO as u64;
 
-/// Questions about descriptors, and a second one for the same file. Who is sent signals (`F_SETOWN`) is not among them.
+/// Questions about descriptors, and a second one for the same file. Setting the receiver of signals (`F_SETOWN`) is not among them.
 const DESCRIPTORS: [libc::c_int; 5] =
     [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_DUPFD_CLOEXEC];
 
@@ -143,7 +143,7 @@ pub(crate) fn restrict(what: Kept) -> Result<(), String> {
     let clone3 = Rules::from([(libc::SYS_clone3, Vec::new())]);
     let clone3 = compiled(clone3, SeccompAction::Allow, refused(libc::ENOSYS));
     let clone3 = clone3.map_err(|error| sentence(&error))?;
-    // The strictest filter decides. The one with all rules comes last, since it lets nobody add another.
+    // The strictest filter decides. The one with all rules comes last, since it lets no other be added.
     apply_filter_all_threads(&clone3).map_err(|error| sentence(&error))?;
     apply_filter_all_threads(&main).map_err(|error| sentence(&error))
 }

@@ -121,8 +121,8 @@ fn served(case: &Case, Figures { alone, with, without }: &Figures) -> bool {
 
 /// Prints the figures. Most cases have to be served as [`each_is_served`] says, and none worse than without SWAP.
 ///
-/// On two CPUs SWAP loses sight of a server now and then, for some quanta: of 17 kinds two to five have such an iteration in
-/// their later half, which kinds depends on the moments of interrupts.
+/// On two CPUs SWAP loses sight of a server now and then, for some quanta. Of 17 kinds two to five have such an iteration
+/// in their later half; which kinds depends on the moments of interrupts.
 fn most_are_served(cases: &[Case], figures: &[Figures]) -> Result<(), String> {
     let told: Vec<String> = cases.iter().zip(figures).map(|(case, figures)| case.tell(figures)).collect();
     let well = cases.iter().zip(figures).filter(|(case, figures)| served(case, figures)).count();
