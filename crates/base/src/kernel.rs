@@ -15,8 +15,8 @@ pub struct KernelFeatures {
     pub preempt: Preemption,
     /// Where in the period the ticks of the CPUs lie.
     pub ticks: TickPhase,
-    /// How much later than asked a sleeping task of a normal policy is woken (`timer_slack_ns`): the latest that the
-    /// kernel may choose, which it takes when no other timer is due before.
+    /// How much later than asked a sleeping task of a normal policy is woken (`timer_slack_ns`). It is the latest
+    /// that the kernel may choose, and that it takes when no other timer is due before.
     pub timer_slack: DurationNs,
     /// How a workload's tasks begin.
     pub start: Start,
@@ -236,7 +236,7 @@ impl KernelVersion {
         if self >= KernelVersion::new(7, 0) { FULL_BANDWIDTH } else { FULL_BANDWIDTH * 95 / 100 }
     }
 
-    /// What a distribution's kernel of this version has where nobody chose otherwise.
+    /// What a distribution's kernel of this version has by default.
     pub fn features(self) -> KernelFeatures {
         KernelFeatures {
             version: self,

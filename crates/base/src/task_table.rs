@@ -25,8 +25,9 @@ type Slot<T> = Option<Box<T>>;
 /// One value per living task.
 ///
 /// A task's place is the low bits of its id. Ids are never used again, so a later task can meet a place that an older
-/// one still has: the values of both lie in a map beside, and the place stays empty. What is found in a place is thus
-/// the value of the only task that could have it. Values are walked in the order of the ids, which is that of creation.
+/// one still has. Then the values of both lie in a map beside, and the place stays empty. What is found in a place is
+/// thus the value of the only task that could have it. Values are walked in the order of the ids, which is that of
+/// creation.
 pub struct TaskTable<T> {
     /// Dropped by [`TaskTable::drop`], which looks at the places of living tasks only.
     places: ManuallyDrop<Box<[Slot<T>; PLACES]>>,

@@ -1,4 +1,4 @@
-//! Tasks in guest memory: who has which slot, and what of a `task_struct` never changes.
+//! Tasks in guest memory: which task has which slot, and what of a `task_struct` never changes.
 
 use super::beside::{FILES, Mms, Shared};
 use super::{Members, kernel_perm};
@@ -8,7 +8,7 @@ use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, UPTIME, Writer};
 use schedlab_workload::ProcessId;
 
-/// A slot that nobody has.
+/// A free slot.
 const FREE: u32 = u32::MAX;
 /// A slot of a task that is none of the run's: an idle task or the shell.
 const SYSTEM: u32 = u32::MAX - 1;
@@ -173,7 +173,7 @@ impl Tasks {
         (within == 0 && owner < SYSTEM).then_some(TaskId(owner))
     }
 
-    /// True for a pointer to a slot, whoever has it.
+    /// True for a pointer to a slot, whichever task has it.
     pub(crate) fn is_task_pointer(&self, addr: GuestAddr) -> bool {
         self.slot_at(addr).is_some_and(|(_, within)| within == 0)
     }
@@ -221,12 +221,13 @@ impl Tasks {
 
     #[inline(never)]
     fn make_known(&mut self, task: TaskId, k: &mut Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
-        // Who runs may be forking the task: the parent comes first.
+        // The task that runs may be forking this one: the parent comes first.
         if let Some(current) = k.ctx().current.filter(|current| *current != task) {
             self.pointer(current, k, mem)?;
         }
         if k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
-            // Gone already, and its slot given back: whoever asks finds its parent, the shell.
+            // Gone already, and its slot given back: a program that asks finds its parent, the
+            // shell.
             return Ok(self.shell());
         }
         let addr = self.add(task, k, mem)?;
