@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use schedlab_base::{KernelPreset, KernelVersion, Machine};
 
-/// The machine with the kernel of `--kernel`, a preset's name or a version: what the machine file says of version, HRTICK and
+/// The machine with the kernel of `--kernel`, a preset's name or a version. What the machine file says of version, HRTICK and
 /// preemption does not count then, nor of the tick where a preset has one. Results tell it behind the machine's name.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub(crate) struct Scheduler {
     pub(crate) choice: Option<String>,
     /// The object file; nothing for the fair class.
     pub(crate) object: Option<Cow<'static, [u8]>>,
-    /// The same read, once somebody asked for it.
+    /// The same read, once it was asked for.
     pub(crate) read: OnceLock<Arc<Object>>,
     /// The command that loads it, with which it takes part.
     pub(crate) loader: Option<Command>,

@@ -51,7 +51,7 @@ fn an_overrunning_task_has_its_bandwidth_before_everybody() {
         let shares = shares(1, &hogs(&[deadline("3ms/10ms"), other], 2_000));
         assert!(near(shares[0], 0.3), "{other:?}: {shares:?}");
     }
-    // Nobody else wants the CPU: it is throttled all the same.
+    // No other task wants the CPU: it is throttled all the same.
     let alone = shares(1, &hogs(&[deadline("3ms/10ms")], 2_000));
     assert!(near(alone[0], 0.3), "{alone:?}");
 }
@@ -118,7 +118,7 @@ fn more_than_the_cpus_have_is_refused() {
     let text = refusal(1, &scenario, Vec::new());
     assert!(text.contains("task hog/1: sched_setattr() of deadline:6ms/10ms: EBUSY"), "{text}");
     assert!(text.contains("asks for 60.0 % of a CPU, deadline tasks have 60.0 % of 95.0 %"), "{text}");
-    // The servers' 5 % are nobody else's, 95 % are.
+    // The servers' 5 % are no task's, 95 % are.
     assert!(refusal(1, &hogs(&[deadline("96ms/100ms")], 100), Vec::new()).contains("EBUSY"));
     assert!(near(shares(1, &hogs(&[deadline("95ms/100ms")], 1_000))[0], 0.95));
     assert_eq!(shares(2, &scenario).len(), 2);
@@ -191,7 +191,7 @@ fn policies_change_in_every_direction() {
     assert_eq!(result.duration, DurationNs::from_ms(300));
 }
 
-/// What the checkers know holds for tasks of all kinds that come, sleep, yield and change on several CPUs, and nobody has
+/// What the checkers know holds for tasks of all kinds that come, sleep, yield and change on several CPUs. No task has
 /// more than it was promised.
 #[test]
 fn random_deadline_tasks_keep_the_rules() {

@@ -31,11 +31,11 @@ fn hogs(policies: &[Policy], seconds: u64) -> Scenario {
 
 #[test]
 fn real_time_tasks_are_throttled_where_there_are_no_servers() {
-    // 950 ms of each second, whoever else there is.
+    // 950 ms of each second, whatever else there is.
     let both = hogs(&[Policy::Fifo(50), Policy::Other], 5);
     let found = shares(&under("6.8", 1, &both));
     assert!((found[0] - 0.95).abs() < 0.002 && (found[1] - 0.05).abs() < 0.002, "{found:?}");
-    // Nobody else: the CPU idles, where servers would leave it to the task.
+    // No other task: the CPU idles, where servers would leave it to the task.
     let alone = hogs(&[Policy::Rr(1)], 5);
     let found = [shares(&under("6.11", 1, &alone)), shares(&under("6.12", 1, &alone))];
     assert!((found[0][0] - 0.95).abs() < 0.002 && found[1][0] > 0.998, "{found:?}");

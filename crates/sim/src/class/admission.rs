@@ -1,5 +1,5 @@
-//! Which tasks may have the policy `SCHED_DEADLINE` (`sched_dl_overflow()` and what is around it): the bandwidth of all of
-//! them and of the deadline servers is within that of the CPUs that are online, and each may use all of these CPUs.
+//! Which tasks may have the policy `SCHED_DEADLINE` (`sched_dl_overflow()` and what is around it). The bandwidth of all of
+//! them and of the deadline servers is within that of the CPUs that are online. Each may use all of these CPUs.
 //!
 //! The kernel answers others with an error, which no workload handles: the run ends with it.
 

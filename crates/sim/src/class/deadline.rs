@@ -1,10 +1,10 @@
-//! `SCHED_DEADLINE` (`kernel/sched/deadline.c`, Linux 7.3): each task has a constant bandwidth server (CBS) of its own, a
-//! runtime in each period; of those that have some left, the earliest deadline runs (EDF), before real-time tasks.
+//! `SCHED_DEADLINE` (`kernel/sched/deadline.c`, Linux 7.3). Each task has a constant bandwidth server (CBS) of its own, a
+//! runtime in each period. Of those that have some left, the earliest deadline runs (EDF), before real-time tasks.
 //!
 //! A task that has used up its runtime, or yields, is throttled: off the queue until its next period, when a timer replenishes
 //! it. On several CPUs a waking task looks for one without deadline tasks, or with later ones; waiting tasks are pushed there
-//! and pulled from there. Runtime that others leave is not reclaimed (`SCHED_FLAG_RECLAIM`). Who may be a deadline task at
-//! all is decided in [`crate::class::admission`].
+//! and pulled from there. Runtime that others leave is not reclaimed (`SCHED_FLAG_RECLAIM`). Which tasks may be deadline tasks
+//! at all is decided in [`crate::class::admission`].
 
 use crate::Kernel;
 use crate::event::Event;

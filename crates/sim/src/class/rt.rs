@@ -1,7 +1,7 @@
 //! The real-time class: FIFO and RR by priority, above everything but a deadline server that has to run ([`crate::class::server`]).
 //! Push and pull are reduced to choosing a CPU at wakeup and pulling when a CPU would otherwise leave real-time work.
 //!
-//! Kernels before 6.12 have no deadline servers but throttling: once the real-time tasks of a CPU have run for 950 ms of a
+//! Kernels before 6.12 have no deadline servers but throttling. Once the real-time tasks of a CPU have run for 950 ms of a
 //! second, none of them runs until the next one, even if nothing else does. The seconds are those of one timer for all CPUs,
 //! which goes as long as any of them has real-time tasks or time to forget.
 
