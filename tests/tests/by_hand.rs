@@ -315,3 +315,19 @@ fn the_state_that_a_loader_left_is_restored() {
     }
     refused(&lab, "./settable.bpf.o", &["--state", "none.json"], &["none.json", "No such file"]);
 }
+
+#[test]
+fn trees_and_lists_have_their_order_in_both_arms() {
+    let Some(lab) = lab("by-hand-graph", &["graph"]) else { return };
+    let mut arms = vec![&["sim"][..], &["sim", "--engine", "interpreted"]];
+    if has_vm() {
+        arms.push(&["run", "--vm"]);
+    }
+    for arm in arms {
+        let counters = counters(&lab, arm, "graph.bpf.o", &[]);
+        let wanted = [("nr_made", 10), ("nr_tree", 122_589), ("nr_list", 341)];
+        for (name, value) in wanted {
+            assert_eq!(counters[name], value, "{arm:?} {name}");
+        }
+    }
+}

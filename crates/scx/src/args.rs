@@ -30,7 +30,12 @@ pub(crate) struct TaskArg {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskArg(GuestAddr);
 
-/// A pointer to a mask that the program made, and may change.
+/// A pointer to a mask that the program made (`bpf_cpumask_create()`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MadeMask(GuestAddr);
+
+/// A pointer to a mask that the program may change: one that it made, or a `struct bpf_cpumask` in memory of its own, which the
+/// kernel's verifier takes as well, since nothing but numbers is in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnMask(GuestAddr);
 
@@ -67,6 +72,18 @@ fn no_task(pointer: u64) -> Fault {
     misuse(format!("kernel function called with {pointer:#x}, which is no task_struct"))
 }
 
+#[cold]
+fn no_mask(pointer: u64) -> Fault {
+    misuse(format!("{pointer:#x} is no bpf_cpumask, or one that has been released"))
+}
+
+/// Whether a mask that the program made is there.
+#[inline]
+fn is_made(value: u64, caller: &mut Cx<'_, '_, '_>) -> bool {
+    let (join, mem) = caller.kernel_objects();
+    join.state.cpumasks.is_live(mem, GuestAddr(value))
+}
+
 macro_rules! pointers {
     ($($name:ident, |$value:ident, $caller:ident| $make:expr;)*) => { $(
         impl Arg<Join<'_>> for $name {
@@ -92,12 +109,16 @@ pointers! {
         }
     };
     MaskArg, |value, _caller| Ok(MaskArg(GuestAddr(value)));
+    MadeMask, |value, caller| match is_made(value, caller) {
+        true => Ok(MadeMask(GuestAddr(value))),
+        false => Err(no_mask(value)),
+    };
     OwnMask, |value, caller| {
-        let (join, mem) = caller.kernel_objects();
-        match join.state.cpumasks.is_live(mem, GuestAddr(value)) {
-            true => Ok(OwnMask(GuestAddr(value))),
-            false => Err(misuse(format!("{value:#x} is no bpf_cpumask, or one that has been released"))),
+        if !is_made(value, caller) {
+            let size = caller.env.state.cpumasks.size();
+            caller.writable(value, size).map_err(|_| no_mask(value))?;
         }
+        Ok(OwnMask(GuestAddr(value)))
     };
     CgroupArg, |value, caller| match caller.env.state.tasks.cgroup().0 == value {
         true => Ok(CgroupArg(GuestAddr(value))),
@@ -181,10 +202,10 @@ pub(crate) trait KernelObjects {
     fn new_mask(&mut self) -> Result<Option<GuestAddr>, Fault>;
 
     /// One more reference to a mask.
-    fn acquire_mask(&mut self, mask: OwnMask) -> Result<GuestAddr, Fault>;
+    fn acquire_mask(&mut self, mask: MadeMask) -> Result<GuestAddr, Fault>;
 
     /// One reference less.
-    fn release_mask(&mut self, mask: OwnMask) -> Result<(), Fault>;
+    fn release_mask(&mut self, mask: MadeMask) -> Result<(), Fault>;
 
     /// Changes a mask and returns what `change` says.
     fn change_mask<T>(&mut self, mask: OwnMask, change: impl FnOnce(&mut CpuMask) -> T) -> Result<T, Fault>;
@@ -278,12 +299,12 @@ impl KernelObjects for Cx<'_, '_, '_> {
         join.state.cpumasks.create(mem)
     }
 
-    fn acquire_mask(&mut self, mask: OwnMask) -> Result<GuestAddr, Fault> {
+    fn acquire_mask(&mut self, mask: MadeMask) -> Result<GuestAddr, Fault> {
         let (join, mem) = self.kernel_objects();
         join.state.cpumasks.acquire(mem, mask.0).map(|()| mask.0)
     }
 
-    fn release_mask(&mut self, mask: OwnMask) -> Result<(), Fault> {
+    fn release_mask(&mut self, mask: MadeMask) -> Result<(), Fault> {
         let (join, mem) = self.kernel_objects();
         join.state.cpumasks.release(mem, mask.0)
     }

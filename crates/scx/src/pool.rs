@@ -25,6 +25,11 @@ impl Cpumasks {
         Cpumasks { size, usage, base: None, made: 0, free: Vec::new() }
     }
 
+    /// Bytes of a mask.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// An empty mask with one reference; none when guest memory is full.
     pub(crate) fn create(&mut self, mem: &mut Memory) -> Result<Option<GuestAddr>, Fault> {
         let base = match self.base {

@@ -3,7 +3,7 @@
 use super::{Arg, Caller, Readable, Registers, Shape, Writable, misuse};
 use crate::code::FuncId;
 use crate::fault::Fault;
-use crate::helpers::Env;
+use crate::helpers::{Env, Objects};
 use crate::maps::{MapId, MapTable, SpecialKind, ValuePlace};
 use crate::memory::{GuestAddr, Memory, Perm};
 
@@ -124,7 +124,7 @@ value_args! {
     KernelPointer, |registers, caller| {
         let value = registers.take();
         let perm = caller.vm.mem.perm_at(GuestAddr(value));
-        if value == 0 || perm.contains(Perm::KERNEL) {
+        if value == 0 || perm.contains(Perm::KERNEL) || caller.env.runtime().objects.is_live(value) {
             return Ok(KernelPointer(value));
         }
         Err(misuse(format!("{value:#x} is no kernel object")))
@@ -156,6 +156,11 @@ impl<E: Env> Caller<'_, '_, E> {
         work(&mut self.env.runtime().maps, self.vm.mem)
     }
 
+    /// Works on the objects that the program has made.
+    pub(crate) fn with_objects<T>(&mut self, work: impl FnOnce(&mut Objects, &mut Memory) -> T) -> T {
+        work(&mut self.env.runtime().objects, self.vm.mem)
+    }
+
     /// The index that a key of an array is.
     #[inline(always)]
     pub(crate) fn index(&mut self, key: Key) -> Result<u32, Fault> {
@@ -181,7 +186,7 @@ impl<E: Env> Caller<'_, '_, E> {
     }
 
     /// The value in which a kernel-owned part of this kind begins at an address.
-    fn special(&mut self, at: u64, kind: SpecialKind) -> Result<ValuePlace, Fault> {
+    pub(crate) fn special(&mut self, at: u64, kind: SpecialKind) -> Result<ValuePlace, Fault> {
         let place = self.env.runtime().maps.special_at(at, kind, self.vm.mem);
         place.ok_or_else(|| misuse(format!("{at:#x} is no {} in a value of a map", kind.described())))
     }

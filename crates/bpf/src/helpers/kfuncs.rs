@@ -1,6 +1,6 @@
-//! Kernel functions that do not depend on scheduling: arena pages, number iterators, casts, nested locks.
+//! Kernel functions that do not depend on scheduling: arena pages, number iterators, casts, nested locks, objects.
 
-use super::{Env, LockKind, give, registers_of, take};
+use super::{Env, LockKind, give, graph, registers_of, take};
 use crate::args::{Caller, LockPlace, MapArg, OnStack, Pointer, misuse};
 use crate::engine::Vm;
 use crate::fault::Fault;
@@ -40,11 +40,49 @@ pub enum GenericKfunc {
     ResLockIrq,
     /// `bpf_res_spin_unlock_irqrestore(lock, flags)`.
     ResUnlockIrq,
+    /// `bpf_obj_new(type)`.
+    ObjNew,
+    /// `bpf_percpu_obj_new(type)`.
+    ObjNewPerCpu,
+    /// `bpf_obj_drop(object)` and `bpf_percpu_obj_drop(object)`.
+    ObjDrop,
+    /// `bpf_refcount_acquire(object)`.
+    RefAcquire,
+    /// `bpf_rbtree_add(root, node, less)`.
+    TreeAdd,
+    /// `bpf_rbtree_remove(root, node)` and `bpf_list_del(head, node)`.
+    TreeRemove,
+    /// `bpf_rbtree_first(root)` and `bpf_list_front(head)`.
+    GraphFirst,
+    /// `bpf_list_back(head)`.
+    ListLast,
+    /// `bpf_list_push_front(head, node)`.
+    ListPushFront,
+    /// `bpf_list_push_back(head, node)`.
+    ListPushBack,
+    /// `bpf_list_pop_front(head)`.
+    ListPopFront,
+    /// `bpf_list_pop_back(head)`.
+    ListPopBack,
+    /// `bpf_list_empty(head)`.
+    ListEmpty,
+    /// `bpf_list_is_first(head, node)`.
+    ListIsFirst,
+    /// `bpf_list_is_last(head, node)`.
+    ListIsLast,
+    /// `bpf_list_add(head, node, before)`.
+    ListAdd,
+    /// `bpf_rbtree_root(root)`.
+    TreeRoot,
+    /// `bpf_rbtree_left(root, node)`.
+    TreeLeft,
+    /// `bpf_rbtree_right(root, node)`.
+    TreeRight,
 }
 
 impl GenericKfunc {
     /// All names, for a [`crate::link::KernelModel`].
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 47] = [
         "bpf_arena_alloc_pages",
         "bpf_arena_free_pages",
         "bpf_iter_num_new",
@@ -62,6 +100,36 @@ impl GenericKfunc {
         "bpf_res_spin_unlock",
         "bpf_res_spin_lock_irqsave",
         "bpf_res_spin_unlock_irqrestore",
+        "bpf_obj_new_impl",
+        "bpf_obj_new",
+        "bpf_percpu_obj_new_impl",
+        "bpf_percpu_obj_new",
+        "bpf_obj_drop_impl",
+        "bpf_obj_drop",
+        "bpf_percpu_obj_drop_impl",
+        "bpf_percpu_obj_drop",
+        "bpf_refcount_acquire_impl",
+        "bpf_refcount_acquire",
+        "bpf_rbtree_add_impl",
+        "bpf_rbtree_add",
+        "bpf_rbtree_remove",
+        "bpf_rbtree_first",
+        "bpf_list_front",
+        "bpf_list_back",
+        "bpf_list_push_front_impl",
+        "bpf_list_push_front",
+        "bpf_list_push_back_impl",
+        "bpf_list_push_back",
+        "bpf_list_pop_front",
+        "bpf_list_pop_back",
+        "bpf_list_del",
+        "bpf_list_empty",
+        "bpf_list_is_first",
+        "bpf_list_is_last",
+        "bpf_list_add",
+        "bpf_rbtree_root",
+        "bpf_rbtree_left",
+        "bpf_rbtree_right",
     ];
 
     /// The function of this name.
@@ -83,6 +151,27 @@ impl GenericKfunc {
             "bpf_res_spin_unlock" => ResUnlock,
             "bpf_res_spin_lock_irqsave" => ResLockIrq,
             "bpf_res_spin_unlock_irqrestore" => ResUnlockIrq,
+            "bpf_obj_new_impl" | "bpf_obj_new" => ObjNew,
+            "bpf_percpu_obj_new_impl" | "bpf_percpu_obj_new" => ObjNewPerCpu,
+            "bpf_obj_drop_impl" | "bpf_obj_drop" | "bpf_percpu_obj_drop_impl" | "bpf_percpu_obj_drop" => {
+                ObjDrop
+            }
+            "bpf_refcount_acquire_impl" | "bpf_refcount_acquire" => RefAcquire,
+            "bpf_rbtree_add_impl" | "bpf_rbtree_add" => TreeAdd,
+            "bpf_rbtree_remove" | "bpf_list_del" => TreeRemove,
+            "bpf_rbtree_first" | "bpf_list_front" => GraphFirst,
+            "bpf_list_back" => ListLast,
+            "bpf_list_push_front_impl" | "bpf_list_push_front" => ListPushFront,
+            "bpf_list_push_back_impl" | "bpf_list_push_back" => ListPushBack,
+            "bpf_list_pop_front" => ListPopFront,
+            "bpf_list_pop_back" => ListPopBack,
+            "bpf_list_empty" => ListEmpty,
+            "bpf_list_is_first" => ListIsFirst,
+            "bpf_list_is_last" => ListIsLast,
+            "bpf_list_add" => ListAdd,
+            "bpf_rbtree_root" => TreeRoot,
+            "bpf_rbtree_left" => TreeLeft,
+            "bpf_rbtree_right" => TreeRight,
             _ => return None,
         })
     }
@@ -103,6 +192,25 @@ impl GenericKfunc {
             GenericKfunc::ResUnlock => registers_of(res_unlock::<E>),
             GenericKfunc::ResLockIrq => registers_of(res_lock_irq::<E>),
             GenericKfunc::ResUnlockIrq => registers_of(res_unlock_irq::<E>),
+            GenericKfunc::ObjNew => registers_of(graph::new::<E>),
+            GenericKfunc::ObjNewPerCpu => registers_of(graph::new_per_cpu::<E>),
+            GenericKfunc::ObjDrop => registers_of(graph::drop::<E>),
+            GenericKfunc::RefAcquire => registers_of(graph::acquire::<E>),
+            GenericKfunc::TreeAdd => registers_of(graph::tree_add::<E>),
+            GenericKfunc::TreeRemove => registers_of(graph::tree_remove::<E>),
+            GenericKfunc::GraphFirst => registers_of(graph::first::<E>),
+            GenericKfunc::ListLast => registers_of(graph::last::<E>),
+            GenericKfunc::ListPushFront => registers_of(graph::push_front::<E>),
+            GenericKfunc::ListPushBack => registers_of(graph::push_back::<E>),
+            GenericKfunc::ListPopFront => registers_of(graph::pop_front::<E>),
+            GenericKfunc::ListPopBack => registers_of(graph::pop_back::<E>),
+            GenericKfunc::ListEmpty => registers_of(graph::is_empty::<E>),
+            GenericKfunc::ListIsFirst => registers_of(graph::is_first::<E>),
+            GenericKfunc::ListIsLast => registers_of(graph::is_last::<E>),
+            GenericKfunc::ListAdd => registers_of(graph::list_add::<E>),
+            GenericKfunc::TreeRoot => registers_of(graph::tree_root::<E>),
+            GenericKfunc::TreeLeft => registers_of(graph::tree_left::<E>),
+            GenericKfunc::TreeRight => registers_of(graph::tree_right::<E>),
         }
     }
 
@@ -113,7 +221,10 @@ impl GenericKfunc {
         match self {
             ArenaAlloc | ArenaFree | IterNumNew | IterNumNext | IterNumDestroy => true,
             ResLock | ResUnlock | ResLockIrq | ResUnlockIrq => true,
-            Identity | IrqSave | IrqRestore | Nothing => false,
+            TreeAdd | TreeRemove | TreeRoot | TreeLeft | TreeRight | GraphFirst => true,
+            ListLast | ListPushFront | ListPushBack | ListPopFront | ListPopBack => true,
+            ListEmpty | ListIsFirst | ListIsLast | ListAdd | RefAcquire => true,
+            Identity | IrqSave | IrqRestore | Nothing | ObjNew | ObjNewPerCpu | ObjDrop => false,
         }
     }
 
@@ -137,6 +248,25 @@ impl GenericKfunc {
             GenericKfunc::ResUnlock => caller.invoke(res_unlock::<E>, args),
             GenericKfunc::ResLockIrq => caller.invoke(res_lock_irq::<E>, args),
             GenericKfunc::ResUnlockIrq => caller.invoke(res_unlock_irq::<E>, args),
+            GenericKfunc::ObjNew => caller.invoke(graph::new::<E>, args),
+            GenericKfunc::ObjNewPerCpu => caller.invoke(graph::new_per_cpu::<E>, args),
+            GenericKfunc::ObjDrop => caller.invoke(graph::drop::<E>, args),
+            GenericKfunc::RefAcquire => caller.invoke(graph::acquire::<E>, args),
+            GenericKfunc::TreeAdd => caller.invoke(graph::tree_add::<E>, args),
+            GenericKfunc::TreeRemove => caller.invoke(graph::tree_remove::<E>, args),
+            GenericKfunc::GraphFirst => caller.invoke(graph::first::<E>, args),
+            GenericKfunc::ListLast => caller.invoke(graph::last::<E>, args),
+            GenericKfunc::ListPushFront => caller.invoke(graph::push_front::<E>, args),
+            GenericKfunc::ListPushBack => caller.invoke(graph::push_back::<E>, args),
+            GenericKfunc::ListPopFront => caller.invoke(graph::pop_front::<E>, args),
+            GenericKfunc::ListPopBack => caller.invoke(graph::pop_back::<E>, args),
+            GenericKfunc::ListEmpty => caller.invoke(graph::is_empty::<E>, args),
+            GenericKfunc::ListIsFirst => caller.invoke(graph::is_first::<E>, args),
+            GenericKfunc::ListIsLast => caller.invoke(graph::is_last::<E>, args),
+            GenericKfunc::ListAdd => caller.invoke(graph::list_add::<E>, args),
+            GenericKfunc::TreeRoot => caller.invoke(graph::tree_root::<E>, args),
+            GenericKfunc::TreeLeft => caller.invoke(graph::tree_left::<E>, args),
+            GenericKfunc::TreeRight => caller.invoke(graph::tree_right::<E>, args),
         }
     }
 }

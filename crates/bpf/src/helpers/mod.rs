@@ -7,6 +7,7 @@
 //! stacks, user ring buffers, BTF printing, file and inode helpers, `probe_write_user`, `send_signal`.
 
 mod format;
+mod graph;
 mod kfuncs;
 mod map;
 mod names;
@@ -17,6 +18,7 @@ mod timer;
 
 pub use format::MAX_ARGS;
 pub(crate) use format::format;
+pub(crate) use graph::Objects;
 pub use kfuncs::GenericKfunc;
 pub use names::name;
 pub use timer::TimerCall;
@@ -332,6 +334,9 @@ fn give<E: Env>(caller: &mut Caller<'_, '_, E>, lock: Pointer, kind: LockKind) -
 fn per_cpu<E: Env>(caller: &mut Caller<'_, '_, E>, variable: u64, cpu: u32) -> Option<u64> {
     if cpu >= caller.env.runtime().maps.nr_cpus() {
         return None;
+    }
+    if let Some(own) = caller.env.runtime().objects.per_cpu(variable, cpu) {
+        return Some(own);
     }
     caller.env.per_cpu_address(variable, cpu)
 }

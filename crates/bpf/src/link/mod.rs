@@ -23,7 +23,7 @@ use crate::btf::{Btf, MemberAt, TypeId};
 use crate::code::{Code, FuncId};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::fault::Location;
-use crate::helpers::Timers;
+use crate::helpers::{Objects, Timers};
 use crate::insn::Insn;
 use crate::limits::Steps;
 use crate::maps::{MapId, MapTable};
@@ -102,6 +102,10 @@ pub struct Runtime {
     pub traps: Vec<String>,
     /// Timers that were initialised.
     pub(crate) timers: Timers,
+    /// Objects that programs have made.
+    pub(crate) objects: Objects,
+    /// The object's types, for the sizes of those.
+    pub(crate) types: Arc<Btf>,
     /// State of interrupts as `bpf_local_irq_save` has it.
     pub(crate) irq_depth: u32,
 }
@@ -317,7 +321,14 @@ impl<'a> Linker<'a> {
             kfuncs: self.kfuncs,
             struct_ops,
             variables,
-            runtime: Runtime { maps: self.maps, traps: self.traps, timers: Timers::default(), irq_depth: 0 },
+            runtime: Runtime {
+                maps: self.maps,
+                traps: self.traps,
+                timers: Timers::default(),
+                objects: Objects::default(),
+                types: self.object.btf.clone(),
+                irq_depth: 0,
+            },
             types: self.object.btf.clone(),
         })
     }

@@ -9,6 +9,7 @@
 
 mod arena;
 mod entries;
+mod handles;
 mod hash;
 mod places;
 mod ring;
@@ -27,6 +28,7 @@ use crate::btf::Btf;
 use crate::code::{ArrayPlace, Arrays, FuncId};
 use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
 use crate::object::{MapDef, MapType};
+use handles::{Handles, MAX_MAPS};
 use hash::HashStore;
 use ring::Ring;
 use storage::Storage;
@@ -72,10 +74,6 @@ pub const EXIST: u64 = 2;
 /// Update flag: under the value's lock (`BPF_F_LOCK`); means nothing where nothing runs at the same time.
 pub const LOCK: u64 = 4;
 
-/// Bytes between two map handles.
-const HANDLE_STRIDE: u64 = 64;
-/// Most maps in one table (chosen; an object has tens).
-const MAX_MAPS: u64 = 1024;
 /// Most slots of a map of maps or programs (chosen: their slots are kept outside guest memory).
 const MAX_SLOTS: u32 = 1 << 20;
 /// Bytes that the host keeps for a slot of a map of maps or programs.
@@ -128,7 +126,7 @@ enum Store {
 #[derive(Debug, Clone)]
 pub struct MapTable {
     maps: Vec<Map>,
-    handles: GuestAddr,
+    handles: Handles,
     /// Where callbacks and timers find a key that is stored nowhere else (array indices).
     scratch: GuestAddr,
     nr_cpus: u32,
@@ -142,7 +140,7 @@ impl MapTable {
     /// # Errors
     /// Guest memory is full.
     pub fn new(mem: &mut Memory, nr_cpus: u32) -> Result<MapTable, MemoryError> {
-        let handles = mem.map(HANDLE_STRIDE * MAX_MAPS, Perm::READ | Perm::KERNEL)?;
+        let handles = Handles::new(mem)?;
         let scratch = mem.map(64, Perm::READ)?;
         Ok(MapTable { maps: Vec::new(), handles, scratch, nr_cpus: nr_cpus.max(1), arena: None })
     }
@@ -158,6 +156,7 @@ impl MapTable {
     /// A sentence that says what is wrong with the declaration or what is not modelled.
     pub fn create(&mut self, def: &MapDef, types: &Btf, mem: &mut Memory) -> Result<MapId, String> {
         self.check_count()?;
+        self.handles.grow(self.maps.len() as u64, mem).map_err(|error| error.to_string())?;
         let store = self.make_store(def, mem)?;
         let special = def.value_type.map_or(Vec::new(), |ty| special::find(types, ty));
         self.maps.push(Map {
@@ -281,7 +280,7 @@ impl MapTable {
 
     /// The value by which programs refer to the map.
     pub fn handle(&self, id: MapId) -> GuestAddr {
-        self.handles.offset(HANDLE_STRIDE * u64::from(id.0))
+        self.handles.of(id)
     }
 
     /// Where the elements of all arrays lie, by the values that stand for the maps.
@@ -301,10 +300,7 @@ impl MapTable {
     /// The map that a program's value refers to.
     #[inline]
     pub fn by_handle(&self, value: u64) -> Option<MapId> {
-        let distance = value.wrapping_sub(self.handles.0);
-        let index = distance / HANDLE_STRIDE;
-        (distance.is_multiple_of(HANDLE_STRIDE) && index < self.maps.len() as u64)
-            .then_some(MapId(index as u32))
+        self.handles.find(value, self.maps.len() as u64)
     }
 
     /// A key for callbacks on array maps, put where programs can read it.
@@ -333,7 +329,7 @@ impl MapTable {
             }
             Store::MapArray(slots) => {
                 let inner = (*slots.get(index_of(key)? as usize)?)?;
-                Some(handles.offset(HANDLE_STRIDE * u64::from(inner.0)))
+                Some(handles.of(inner))
             }
             _ => None,
         }

@@ -4,7 +4,7 @@
 //! results that say "none" are `nr_cpu_ids` or more.
 
 use super::{EACCES, Kfunc, kfunc};
-use crate::args::{Cx, KernelObjects, MaskArg, OwnMask};
+use crate::args::{Cx, KernelObjects, MadeMask, MaskArg, OwnMask};
 use crate::join::Join;
 use schedlab_base::{CpuId, CpuMask};
 use schedlab_bpf::args::Bytes;
@@ -20,11 +20,11 @@ fn create(cx: &mut Cx<'_, '_, '_>) -> Result<Option<GuestAddr>, Fault> {
     cx.new_mask()
 }
 
-fn acquire(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<GuestAddr, Fault> {
+fn acquire(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<GuestAddr, Fault> {
     cx.acquire_mask(mask)
 }
 
-fn release(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
+fn release(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<(), Fault> {
     cx.release_mask(mask)
 }
 
