@@ -190,8 +190,16 @@ impl Schedlab {
     /// # Panics
     /// When there is no such file, or no run in it.
     pub fn record(&self, name: &str) -> RunRecord {
+        self.records(name).remove(0)
+    }
+
+    /// All runs of a result file in the folder.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn records(&self, name: &str) -> Vec<RunRecord> {
         let text = std::fs::read_to_string(self.path(name)).expect("the command has written its results");
-        from_json(&text).expect("it is a result file").runs.remove(0)
+        from_json(&text).expect("it is a result file").runs
     }
 }
 

@@ -6,7 +6,9 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+use schedlab_live::kernel_image;
 use schedlab_tests::{Ended, Schedlab, clang, compile};
+use schedlab_trace::ExitKind;
 use std::time::Duration;
 
 /// Far more than any of these takes on a busy host.
@@ -34,6 +36,17 @@ fn scheduler(manner: &str) -> String {
 
 fn sim(lab: &Schedlab, manner: &str, more: &[&str]) -> Ended {
     lab.run(&[&["sim", "-q", "-c", "2", "-s", &scheduler(manner), "-w", HOGS], more].concat(), LIMIT)
+}
+
+/// A command that boots a VM; nothing where no kernel can be had.
+fn in_vm(lab: &Schedlab, args: &[&str]) -> Option<Ended> {
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Ok(_) => Some(lab.run(args, LIMIT)),
+        Err(error) => {
+            println!("skipped on a real kernel: {error}");
+            None
+        }
+    }
 }
 
 #[test]
@@ -121,11 +134,56 @@ fn a_loader_that_attaches_nothing_is_told() {
 }
 
 #[test]
-fn a_real_kernel_is_refused_so_far() {
+fn other_kinds_of_use_are_answered() {
+    let Some(lab) = lab("loader-kinds") else { return };
+    let ended = lab.run(&["check", &format!("exec:{LOADER} loaded.bpf.o kinds")], LIMIT);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for words in [
+        "batch in: 0 10",
+        "batch out: 135 in 3 calls, errno 2",
+        "pinned: 0 0 27 true",
+        "number: 0 true",
+        "timer: 1 after 100 ms",
+        "timer: 2 after 225 ms",
+        "watch: true -1",
+    ] {
+        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
+    }
+    assert!(!ended.out.contains("not there"), "{}", ended.out);
+}
+
+/// One boot: the program loads its scheduler between runs of others, is stopped though it does not want to be, and a bad one is told.
+#[test]
+fn loaders_run_on_a_real_kernel() {
     let Some(lab) = lab("loader-real") else { return };
-    let ended = lab.run(&["run", "--vm", "-s", &scheduler(""), "-w", HOGS], LIMIT);
+    let hogs = "cpuhog:ntasks=2,ttime=300ms";
+    let list = format!("eevdf,{},stubborn=exec:{LOADER} loaded.bpf.o stubborn,o1", scheduler(""));
+    let compare = ["compare", "--vm", "-q", "-c", "1", "--runs", "2", "-w", hogs, "--json", "r.json", "-s"];
+    let Some(ended) = in_vm(&lab, &[&compare[..], &[&list]].concat()) else { return };
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let runs = lab.records("r.json");
+    let names: Vec<&str> = runs.iter().map(|run| run.scheduler.as_str()).collect();
+    assert_eq!(names, ["eevdf", "mine", "stubborn", "o1"].repeat(2));
+    for run in &runs {
+        assert_eq!(run.exit.kind, ExitKind::None, "{}", run.scheduler);
+        let attached = run.loader_output.contains("own-loader: attached");
+        assert_eq!(attached, ["mine", "stubborn"].contains(&run.scheduler.as_str()), "{}", run.loader_output);
+    }
+    let Some(ended) = in_vm(&lab, &["run", "--vm", "-q", "-s", &scheduler("exits"), "-w", hogs]) else {
+        return;
+    };
+    assert_eq!(ended.code, 2, "{ended:?}");
+    for words in ["its loader ended with exit code 3 before it attached a scheduler", "not today"] {
+        assert!(ended.err.contains(words), "no {words:?} in {}", ended.err);
+    }
+}
+
+#[test]
+fn settings_of_a_loader_are_refused_on_a_real_kernel() {
+    let Some(lab) = lab("loader-set") else { return };
+    let ended = lab.run(&["run", "--vm", "-s", &scheduler(""), "-w", HOGS, "--set", "bonus=3"], LIMIT);
     assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{ended:?}");
-    assert!(ended.err.contains("loaders run in the simulator alone"), "{}", ended.err);
+    assert!(ended.err.contains("its own loader alone sets variables"), "{}", ended.err);
 }
 
 /// With the sandbox and without: the tracer decides about each call, and Landlock and seccomp hold besides.

@@ -90,7 +90,7 @@ impl CommandRun {
         progress: &mut dyn FnMut(&str),
     ) -> Result<CommandEnd, Failure> {
         let mut job = job(&self.command, with, vm, progress)?;
-        let scheduler = guest_scheduler(&mut job, "/job", &self.scheduler);
+        let scheduler = guest_scheduler(&mut job, "/job", &self.scheduler)?;
         let mut args =
             words(&["run", "--as-guest", "--json", GUEST_RESULT, "--command-output", GUEST_OUTPUT]);
         args.extend(["-s".to_string(), scheduler, "--seed".to_string(), self.seed.to_string()]);
@@ -157,10 +157,10 @@ impl GuestBench<'_> {
         for (number, scheduler) in self.schedulers.iter().enumerate() {
             // Two of them may be files of one name.
             let mut own = scheduler.clone();
-            if own.object.is_some() {
+            if own.object.is_some() && own.loader.is_none() {
                 own.given = format!("{}.bpf.o", label(number));
             }
-            let inside = guest_scheduler(&mut job, "/job", &own);
+            let inside = guest_scheduler(&mut job, "/job", &own)?;
             args.extend(["-s".to_string(), guest_entry(number, &inside, scheduler)]);
             for (name, value) in &scheduler.values {
                 args.extend(["--set".to_string(), format!("{}:{name}={value}", label(number))]);

@@ -52,15 +52,16 @@ pub(crate) fn split(lists: &[String]) -> Result<Vec<String>, Failure> {
     for list in lists {
         let mut depth = 0_usize;
         let mut begin = 0;
-        let mut quote = None;
+        let (mut quote, mut escaped) = (None, false);
         for (at, c) in list.char_indices() {
-            if list[begin..at].contains(PREFIX)
-                && (quote == Some(c) || quote.is_none() && matches!(c, '"' | '\''))
-            {
+            let in_command = list[begin..at].contains(PREFIX);
+            let escapes = in_command && !escaped && c == '\\' && quote != Some('\'');
+            if in_command && !escaped && (quote == Some(c) || quote.is_none() && matches!(c, '"' | '\'')) {
                 quote = if quote.is_none() { Some(c) } else { None };
             }
+            let is_plain = quote.is_none() && !std::mem::replace(&mut escaped, escapes);
             match c {
-                _ if quote.is_some() => {}
+                _ if !is_plain => {}
                 '[' => depth += 1,
                 ']' if depth == 0 => return Err(refused(&list[begin..=at], "no '[' before its ']'")),
                 ']' => depth -= 1,
@@ -187,6 +188,8 @@ mod tests {
     #[test]
     fn lists_are_split_outside_of_brackets() {
         assert_eq!(entries("o1,o1[a=1,b=2],x"), ["o1", "o1[a=1,b=2]", "x"]);
+        let commands = ["exec:x \"a,\\\",b\"", "y=exec:x 'a,\\'", "exec:x a\\,b", "o1"];
+        assert_eq!(entries(&commands.join(",")), commands);
         let two = ["o1".to_string(), "ule,bsd4".to_string()];
         assert_eq!(split(&two).unwrap(), ["o1", "ule", "bsd4"]);
         for (list, entry) in

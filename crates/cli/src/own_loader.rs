@@ -5,7 +5,9 @@ use crate::input;
 use crate::scheduler::Scheduler;
 use schedlab_base::Machine;
 use schedlab_bpf::object::{Object, enumerator_of, scheduler_within};
-use schedlab_loader::{Command, Config, Loader, Report};
+use schedlab_live::load::LoaderCommand;
+use schedlab_live::vm::VmJob;
+use schedlab_loader::{Command, Config, Loader, PREFIX, Report};
 use schedlab_scx::{BpfScheduler, LoadOptions, kernel_types};
 use std::path::{Path, PathBuf};
 
@@ -84,22 +86,37 @@ pub(crate) fn load(
     Loader::load(config, options, object).map_err(|error| Failure::usage(format!("scheduler exec:{error}")))
 }
 
-/// Refuses commands where they do not run yet: on a real kernel.
+/// Refuses what a real kernel's schedulers with loaders of their own cannot be given: the loader alone writes into the object
+/// there.
 ///
 /// # Errors
-/// One of the schedulers is a command.
-pub(crate) fn only_simulated(schedulers: &[Scheduler]) -> Result<(), Failure> {
-    match schedulers.iter().find(|scheduler| scheduler.loader.is_some()) {
+/// One of the schedulers is a command with settings or programs to run.
+pub(crate) fn check_real(schedulers: &[Scheduler]) -> Result<(), Failure> {
+    let given = |scheduler: &&Scheduler| !scheduler.values.is_empty() || !scheduler.programs.is_empty();
+    match schedulers.iter().filter(|scheduler| scheduler.loader.is_some()).find(given) {
         None => Ok(()),
         Some(scheduler) => Err(Failure::usage(format!(
-            "-s {}: loaders run in the simulator alone; start it yourself on a real kernel, or give the object: -s {}",
-            scheduler.given,
-            scheduler
-                .loader
-                .as_ref()
-                .map_or_else(String::new, |command| command.program.display().to_string())
+            "-s {}: on a real kernel its own loader alone sets variables and runs programs; give it the options that it has \
+             in place of --set, --state and --run-prog",
+            scheduler.given
         ))),
     }
+}
+
+/// Puts a scheduler's own program, its libraries and the files that its arguments name into a guest; the entry of `-s` there.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn into_guest(command: &Command, job: &mut VmJob) -> Result<String, Failure> {
+    job.taken.take(&command.program.display().to_string())?;
+    command.named().try_for_each(|name| job.taken.take_if_there(name))?;
+    job.directory = job.directory.take().or_else(|| std::env::current_dir().ok());
+    Ok(format!("{PREFIX}{}", command.text()))
+}
+
+/// The same for a kernel of this machine.
+pub(crate) fn for_kernel(command: &Command) -> LoaderCommand {
+    LoaderCommand { program: command.program.clone(), words: command.words.clone() }
 }
 
 /// What a loader did, for a person.

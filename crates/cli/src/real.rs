@@ -6,6 +6,7 @@ use crate::entry::with_choice;
 use crate::failure::{Code, Failure};
 use crate::input;
 use crate::output;
+use crate::own_loader;
 use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
@@ -224,6 +225,7 @@ pub(crate) fn record(
         tables: scheduler.tables(&result.scheduler.tables),
         warnings: unconfigured(scheduler).into_iter().chain(late).chain(starvation).chain(returned).collect(),
         printed: result.printed,
+        loader_output: result.scheduler.output,
         callbacks: result.callbacks,
         tasks: result.tasks,
         task_waits: result.task_waits,
@@ -295,7 +297,7 @@ impl RealRun {
         workload::scenario(&self.workload, self.seed, self.limit)?;
         let mut args: Vec<String> = ["run", "--as-guest", "-w"].map(String::from).to_vec();
         args.push(guest_file(job, folder, &self.workload)?.unwrap_or_else(|| self.workload.clone()));
-        args.extend(["-s".to_string(), guest_scheduler(job, folder, &self.scheduler)]);
+        args.extend(["-s".to_string(), guest_scheduler(job, folder, &self.scheduler)?]);
         args.extend(["--seed".to_string(), self.seed.to_string()]);
         args.extend(["--json".to_string(), result.to_string()]);
         args.extend(guest_settings(&self.scheduler));
@@ -382,16 +384,26 @@ fn guest_file(job: &mut VmJob, folder: &str, name: &str) -> Result<Option<String
     Ok(Some(inside))
 }
 
-/// The scheduler's name in the guest: the bytes go along, so that both sides run
+/// The scheduler's name in the guest: the bytes, or its program, go along, so that both sides run
 /// the same object.
-pub(crate) fn guest_scheduler(job: &mut VmJob, folder: &str, scheduler: &Scheduler) -> String {
-    let Some(bytes) = &scheduler.object else { return scheduler.given.clone() };
+///
+/// # Errors
+/// A program of its own that cannot go.
+pub(crate) fn guest_scheduler(
+    job: &mut VmJob,
+    folder: &str,
+    scheduler: &Scheduler,
+) -> Result<String, Failure> {
+    if let Some(command) = &scheduler.loader {
+        return own_loader::into_guest(command, job);
+    }
+    let Some(bytes) = &scheduler.object else { return Ok(scheduler.given.clone()) };
     let (given, choice) = (with_choice(&scheduler.given).0, &scheduler.choice);
     let file = given.rsplit('/').next().unwrap_or("scheduler");
     let file = file.strip_suffix(".bpf.o").unwrap_or(file);
     let inside = format!("{folder}/{file}.bpf.o");
     put(job, &inside, bytes.to_vec());
-    choice.as_ref().map_or_else(|| inside.clone(), |choice| format!("{inside}#{choice}"))
+    Ok(choice.as_ref().map_or_else(|| inside.clone(), |choice| format!("{inside}#{choice}")))
 }
 
 /// The flags that give a scheduler in the guest its settings and the programs that are run for it.

@@ -387,6 +387,7 @@ impl Scheduler {
                 .map(|timed| (timed.at, timed.program.name.clone(), timed.program.context.clone()))
                 .collect(),
             presence: self.presence,
+            loader: self.loader.as_ref().map(own_loader::for_kernel),
         }
     }
 

@@ -327,6 +327,7 @@ impl Simulation {
                 .as_ref()
                 .map(|loaded| self.printed(scenario, loaded))
                 .unwrap_or_default(),
+            loader_output: result.scheduler.as_ref().map(BpfScheduler::user_output).unwrap_or_default(),
             callbacks: result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default(),
             tasks: result.tasks,
             task_waits: result.waits,

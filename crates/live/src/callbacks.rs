@@ -12,7 +12,7 @@ use schedlab_bpf::object::Object;
 use schedlab_trace::CallbackCost;
 
 use crate::exec::Window;
-use crate::load::{LoadedScheduler, ProgramCounts, SchedulerObject, count_run_time};
+use crate::load::{InCharge, ProgramCounts, SchedulerObject, count_run_time};
 
 /// Counts until it is dropped, which costs each call two looks at the clock.
 pub(crate) struct CallbackCounter {
@@ -30,15 +30,12 @@ impl CallbackCounter {
     ///
     /// # Errors
     /// A kernel that does not count, or no room for descriptors.
-    pub(crate) fn start(
-        scheduler: &SchedulerObject,
-        loaded: &LoadedScheduler,
-    ) -> io::Result<CallbackCounter> {
+    pub(crate) fn start(scheduler: &SchedulerObject, loaded: &InCharge) -> io::Result<CallbackCounter> {
         let (from, to) = io::pipe()?;
         let members = members(scheduler);
         let named =
             |(program, counts): (String, ProgramCounts)| Some((members.get(&program)?.clone(), counts));
-        let programs = loaded.program_counts().into_iter().filter_map(named).collect();
+        let programs = loaded.program_counts(scheduler).into_iter().filter_map(named).collect();
         Ok(CallbackCounter { programs, to, from, _counting: count_run_time()? })
     }
 

@@ -14,7 +14,9 @@ use crate::command::{self, Ended, Invocation, Verdict};
 use crate::events::{EventWatcher, Recording};
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, Looks, SpinRate, Window};
 use crate::kernel_log::KernelLog;
-use crate::load::{self, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, Uevents};
+use crate::load::{
+    InCharge, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, Uevents,
+};
 use crate::observe::{Observer, SeenTask};
 use crate::printed::PrintWatcher;
 use crate::signals;
@@ -157,7 +159,10 @@ pub fn run_inspected(
         Some(Ok(watcher)) => (Some(watcher), None),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
-    let mut loaded = plan.scheduler.map(load::load).transpose()?;
+    let mut loaded = plan.scheduler.map(InCharge::load).transpose().map_err(|error| match error {
+        LoadError::Loader { .. } if signals::stop_wanted() => RunError::Interrupted,
+        error => error.into(),
+    })?;
     let counted = plan.scheduler.zip(loaded.as_ref()).filter(|_| plan.count_callbacks);
     let counter = counted.map(|(object, loaded)| CallbackCounter::start(object, loaded));
     let counter = counter.transpose().map_err(RunError::NotCounted)?;
@@ -185,7 +190,7 @@ pub fn run_inspected(
     }
     result.not_observed = not_observed;
     if let Some(loaded) = loaded {
-        inspect(&loaded);
+        loaded.object().into_iter().for_each(inspect);
         result.programs = loaded.programs();
         result.scheduler = loaded.unload();
         let exit = &mut result.scheduler.exit;
@@ -260,17 +265,13 @@ impl Window for Watchers<'_> {
 }
 
 /// Whether a run makes sense any more at `elapsed` since it began.
-fn goes_on(loaded: Option<&mut LoadedScheduler>, elapsed: DurationNs) -> bool {
+fn goes_on(loaded: Option<&mut InCharge>, elapsed: DurationNs) -> bool {
     !signals::stop_wanted() && loaded.is_none_or(|loaded| loaded.stays(elapsed))
 }
 
 /// Does with the scheduler what is due at `elapsed` or before the next look, for which it waits: that makes it as exact as
 /// a sleep.
-fn take_turns(
-    loaded: Option<&mut LoadedScheduler>,
-    elapsed: DurationNs,
-    look: Duration,
-) -> Result<(), LoadError> {
+fn take_turns(loaded: Option<&mut InCharge>, elapsed: DurationNs, look: Duration) -> Result<(), LoadError> {
     let Some(loaded) = loaded else { return Ok(()) };
     let begin = Instant::now();
     let now = || elapsed + DurationNs(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
@@ -283,7 +284,7 @@ fn take_turns(
 }
 
 /// When a run of a workload is looked at: as rarely as what it needs allows.
-fn looks(loaded: Option<&LoadedScheduler>, watchers: Watchers<'_>, uevents: Option<&Uevents>) -> Looks {
+fn looks(loaded: Option<&InCharge>, watchers: Watchers<'_>, uevents: Option<&Uevents>) -> Looks {
     let records = watchers.events.is_some();
     let changes = loaded.is_some_and(|loaded| loaded.next_turn().is_some());
     // Nothing tells of the scheduler's end.
@@ -294,11 +295,11 @@ fn looks(loaded: Option<&LoadedScheduler>, watchers: Watchers<'_>, uevents: Opti
 fn run_scenario(
     plan: &RunPlan<'_>,
     scenario: &Scenario,
-    mut loaded: Option<&mut LoadedScheduler>,
+    mut loaded: Option<&mut InCharge>,
     watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
     let _cpus = exec::Restored::of(scenario);
-    let mut close = loaded.as_deref().map(LoadedScheduler::descriptors).unwrap_or_default();
+    let mut close = loaded.as_deref().map(InCharge::descriptors).unwrap_or_default();
     let observer = watchers.observer;
     close.extend(observer.map(Observer::descriptors).unwrap_or_default());
     close.extend(watchers.waits.map(WaitWatcher::descriptors).unwrap_or_default());
@@ -414,7 +415,7 @@ fn summed_metrics(tasks: &[TaskRecord], elapsed: DurationNs, cpus: usize) -> Vec
 /// Runs a command; what it and its descendants did is seen as of one task.
 fn run_command(
     invocation: Invocation<'_>,
-    mut loaded: Option<&mut LoadedScheduler>,
+    mut loaded: Option<&mut InCharge>,
     watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
     let program = invocation.args.first().cloned().unwrap_or_else(|| "no command given".to_string());

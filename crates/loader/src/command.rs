@@ -37,16 +37,26 @@ impl Command {
 
     /// Files that the arguments name: whole, or behind `=` or `:` (`f:layers.json`).
     pub fn named_files(&self) -> Vec<PathBuf> {
+        self.named().filter_map(|name| Path::new(name).canonicalize().ok()).collect()
+    }
+
+    /// The same as the arguments have them.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
         let arguments = self.words.iter().skip(1);
         let parts = arguments.flat_map(|word| {
             let ends =
                 word.char_indices().filter(|(_, c)| matches!(c, '=' | ':')).map(|(at, c)| at + c.len_utf8());
             std::iter::once(0).chain(ends).map(|from| &word[from..]).collect::<Vec<_>>()
         });
-        parts
-            .filter(|part| Path::new(part).is_file())
-            .filter_map(|part| Path::new(part).canonicalize().ok())
-            .collect()
+        parts.filter(|part| Path::new(part).is_file())
+    }
+
+    /// The command as text that [`Command::parse`] reads, its program by the file.
+    pub fn text(&self) -> String {
+        let program = self.program.display().to_string();
+        let words = std::iter::once(&program).chain(self.words.iter().skip(1));
+        let quoted = |word: &String| format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""));
+        words.map(quoted).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -88,6 +98,17 @@ mod tests {
         assert_eq!(words("a  b 'c d' \"e \\\" f\" g\\ h ''"), ["a", "b", "c d", "e \" f", "g h", ""]);
         assert!(split("a 'b").unwrap_err().contains("open quote '"));
         assert!(split("a\\").is_err());
+    }
+
+    #[test]
+    fn texts_are_read_back() {
+        for words in [&["sh", "a b", "it's", "\\", "\"x\"", "", "a,b"][..], &["sh"]] {
+            let program = PathBuf::from("/bin/sh").canonicalize().unwrap();
+            let mut given = Command { program, words: words.iter().map(ToString::to_string).collect() };
+            let again = Command::parse(&given.text(), &[]).unwrap();
+            given.words[0] = given.program.display().to_string();
+            assert_eq!(again, given);
+        }
     }
 
     #[test]

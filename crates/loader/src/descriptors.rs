@@ -15,6 +15,8 @@ pub(crate) enum Held {
     Memory,
     /// Something whose reader may have to wait: a pipe, an event, a socket.
     Waitable,
+    /// A timer, by its number.
+    Timer(usize),
     /// A set of descriptors (epoll): those in it that are maps, each with events and data.
     Set(Vec<(i32, u32, u64)>),
 }
@@ -45,9 +47,14 @@ impl Descriptors {
         self.0.values().filter(|held| matches!(held, Held::File { .. })).count()
     }
 
-    /// True if a descriptor of this thing is open.
-    pub(crate) fn holds(&self, number: usize) -> bool {
-        self.0.values().any(|held| *held == Held::Bpf(number))
+    /// A descriptor of this thing of bpf(2), if one is open.
+    pub(crate) fn of(&self, number: usize) -> Option<i32> {
+        self.0.iter().find(|(_, held)| **held == Held::Bpf(number)).map(|(fd, _)| *fd)
+    }
+
+    /// True if a descriptor is this.
+    pub(crate) fn hold(&self, what: &Held) -> bool {
+        self.0.values().any(|held| held == what)
     }
 
     pub(crate) fn set(&mut self, fd: i32, held: Option<Held>) {

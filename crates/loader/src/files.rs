@@ -53,17 +53,7 @@ impl Files {
 
     /// A path without `.` and `..`, from the root; relative ones begin in `folder`, or in the working directory.
     pub(crate) fn normal(&self, path: &str, folder: Option<&str>) -> String {
-        let base = folder.unwrap_or(&self.folder);
-        let whole = if path.starts_with('/') { path.to_string() } else { format!("{base}/{path}") };
-        let mut parts: Vec<&str> = Vec::new();
-        for part in whole.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => drop(parts.pop()),
-                _ => parts.push(part),
-            }
-        }
-        format!("/{}", parts.join("/"))
+        normal(path, folder.unwrap_or(&self.folder))
     }
 
     /// True if the host takes a path with `..` for another one than its normal form: links decide what that is above.
@@ -108,6 +98,20 @@ impl Files {
         let Ok(place) = given.canonicalize() else { return allowed(given) };
         allowed(given) && (allowed(&place) || place.starts_with("/usr"))
     }
+}
+
+/// A path without `.` and `..`, from the root; relative ones begin in `base`.
+pub(crate) fn normal(path: &str, base: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_string() } else { format!("{base}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 /// `struct stat` of x86-64 for a file of this size, or a folder.

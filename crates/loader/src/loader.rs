@@ -1,7 +1,7 @@
 //! The whole: a loader from its start to its end.
 
 use crate::bpf::Bpf;
-use crate::calls::{After, Step};
+use crate::calls::{After, Step, Timer};
 use crate::command::Command;
 use crate::descriptors::Descriptors;
 use crate::files::Files;
@@ -26,6 +26,8 @@ pub(crate) const MOST_THREADS: usize = 256;
 const PATIENCE: u64 = 60_000_000_000;
 /// CPU time until the scheduler is attached, and of each turn from then on. Chosen: loaders need less than a second.
 const CPU_TIME: Duration = Duration::from_secs(10);
+/// Bytes of its output that a record keeps.
+const KEPT: usize = 1 << 20;
 /// Bytes of its output that a message shows.
 const SHOWN: usize = 2000;
 /// The stream of random numbers that loaders get.
@@ -102,6 +104,9 @@ pub struct Loader {
     pub(crate) files: Files,
     pub(crate) descriptors: Descriptors,
     pub(crate) bpf: Bpf,
+    pub(crate) timers: Vec<Timer>,
+    /// Watches of files (inotify) so far.
+    pub(crate) watches: i64,
     pub(crate) nr_cpus: usize,
     /// Its monotonic clock, in nanoseconds.
     pub(crate) clock: u64,
@@ -113,6 +118,8 @@ pub struct Loader {
     pub(crate) steps: u64,
     /// Bytes of the simulated machine's files that it has mapped in its life.
     pub(crate) mapped: u64,
+    /// Times that a thread has let others go first in this turn.
+    pub(crate) yields: u32,
     prng: Prng,
     output: File,
     watch: Watch,
@@ -136,12 +143,15 @@ impl Loader {
             files: Files::new(world, config.command),
             descriptors: Descriptors::default(),
             bpf: Bpf::default(),
+            timers: Vec::new(),
+            watches: 0,
             nr_cpus: config.machine.cpu_count(),
             clock: 1,
             before: 0,
             refused: Refusals::default(),
             steps: 0,
             mapped: 0,
+            yields: 0,
             object: config.object,
             types: config.types.clone(),
             name,
@@ -276,13 +286,13 @@ impl Loader {
                 return Ok(Pause::Ended(Ok(0)));
             }
             let Some(number) = self.threads.next() else {
-                let deadline = self.threads.deadline();
+                let deadline = self.deadline();
                 if self.bpf.attached || deadline.is_none_or(|deadline| deadline > PATIENCE) {
                     return Ok(Pause::Waiting(deadline));
                 }
                 // Nothing else happens before the scheduler is attached: time passes at once.
                 self.clock = self.clock.max(deadline.unwrap_or(0));
-                self.threads.expire(self.clock);
+                self.expire();
                 continue;
             };
             let (looks, steps) = (self.threads.all[number].state == State::Again, self.steps);
@@ -432,11 +442,19 @@ impl Drop for Loader {
 }
 
 impl UserSpace for Loader {
+    fn output(&self) -> String {
+        let output = self.written();
+        let from = output.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
+        output[from..].to_string()
+    }
+
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn {
         self.watch.allow_more(CPU_TIME);
         self.clock = self.clock.max(self.before + kernel.now().0);
+        self.files.world.set_busy(kernel.busy_times().into_iter().map(|busy| busy.0).collect());
         self.share_from(kernel);
-        self.threads.expire(self.clock);
+        self.expire();
+        self.yields = 0;
         self.threads.look_again();
         let pause = self.run(Some(kernel));
         self.share_to(kernel);

@@ -82,6 +82,11 @@ impl Threads {
         None
     }
 
+    /// True if a thread may go on.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// The thread goes on before all others.
     pub(crate) fn first(&mut self, number: usize) {
         self.queue.push_front(number);

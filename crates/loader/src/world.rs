@@ -34,6 +34,8 @@ pub(crate) struct World {
     /// Schedulers that were enabled.
     enabled: u32,
     cpus: usize,
+    /// How long each CPU has run tasks, in nanoseconds; nothing before the simulation begins.
+    busy: Vec<u64>,
 }
 
 /// Paths below these are the simulated machine's alone.
@@ -48,6 +50,7 @@ impl World {
             ops: None,
             enabled: 0,
             cpus: machine.cpu_count(),
+            busy: Vec::new(),
         };
         world.cpu_files(machine);
         world.node_files(machine);
@@ -108,6 +111,11 @@ impl World {
         self.ops = ops;
     }
 
+    /// How long each CPU has run tasks by now, in nanoseconds.
+    pub(crate) fn set_busy(&mut self, busy: Vec<u64>) {
+        self.busy = busy;
+    }
+
     /// Files whose content changes.
     fn changing(&self, path: &str, now: u64) -> Option<String> {
         let ext = "/sys/kernel/sched_ext/";
@@ -125,12 +133,18 @@ impl World {
         })
     }
 
-    /// CPU times in ticks of 10 ms. Which part of them CPUs were busy is not told here: they show as idle.
+    /// CPU times in ticks of 10 ms: what tasks ran is user time, whatever they did, and the rest idle.
     fn stat(&self, now: u64) -> String {
-        let ticks = now / 10_000_000;
-        let mut text = format!("cpu  0 0 0 {} 0 0 0 0 0 0\n", ticks * self.cpus as u64);
+        const TICK: u64 = 10_000_000;
+        let ticks = |cpu: usize| {
+            let busy = self.busy.get(cpu).map_or(0, |busy| busy / TICK);
+            (busy, (now / TICK).saturating_sub(busy))
+        };
+        let all = (0..self.cpus).map(ticks).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let mut text = format!("cpu  {} 0 0 {} 0 0 0 0 0 0\n", all.0, all.1);
         for cpu in 0..self.cpus {
-            let _ = writeln!(text, "cpu{cpu} 0 0 0 {ticks} 0 0 0 0 0 0");
+            let (busy, idle) = ticks(cpu);
+            let _ = writeln!(text, "cpu{cpu} {busy} 0 0 {idle} 0 0 0 0 0 0");
         }
         text + "intr 0\nctxt 0\nbtime 1767225600\nprocesses 1\nprocs_running 1\nprocs_blocked 0\n"
     }
@@ -349,6 +363,12 @@ mod tests {
         assert_eq!(world.find("/sys/kernel/sched_ext/state", 0), Some(Node::File(b"disabled\n".to_vec())));
         world.attach(Some("mine".into()));
         assert_eq!(world.find("/sys/kernel/sched_ext/root/ops", 0), Some(Node::File(b"mine\n".to_vec())));
+        world.set_busy(vec![250_000_000, 0, 0, 1_000_000_000]);
+        let Some(Node::File(stat)) = world.find("/proc/stat", 1_000_000_000) else { panic!("a file") };
+        let stat = String::from_utf8(stat).unwrap();
+        for line in ["cpu  125 0 0 275", "cpu0 25 0 0 75", "cpu1 0 0 0 100", "cpu3 100 0 0 0"] {
+            assert!(stat.contains(line), "{stat}");
+        }
         world.make_folder("/run/scx/root");
         assert_eq!(world.find("/run/scx", 0), Some(Node::Folder(vec![("root".into(), true)])));
         assert!(World::owns("/sys") && World::owns("/proc/1/mem") && !World::owns("/system"));

@@ -415,6 +415,7 @@ pub(crate) mod tests {
             priorities: Vec::new(),
             timeline: None,
             waits: None,
+            loader_output: "loaded\nattached\n".into(),
             printed: Printed {
                 lines: vec![PrintedLine {
                     time: TimeNs(1_500),

@@ -256,6 +256,8 @@ struct Run {
     printed: Vec<PrintedFile>,
     #[serde(default, skip_serializing_if = "is_zero")]
     printed_left_out: u64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    loader_output: String,
     #[serde(default)]
     tasks: Vec<JsonTask>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -466,6 +468,7 @@ fn run_out(run: &RunRecord) -> Run {
         callbacks: callbacks_out(&run.callbacks),
         printed: run.printed.lines.iter().map(PrintedFile::new).collect(),
         printed_left_out: run.printed.left_out,
+        loader_output: run.loader_output.clone(),
         tasks: run.tasks.iter().map(JsonTask::new).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
         warnings: run.warnings.iter().map(WarningFile::new).collect(),
@@ -612,6 +615,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         counters: counters_in(run.counters, run.counter_meanings),
         tables: run.scheduler_tables.0.into_iter().map(table_in).collect(),
         printed: printed_in(run.printed, run.printed_left_out),
+        loader_output: run.loader_output,
         callbacks: callbacks_in(run.callbacks),
         tasks: run.tasks.into_iter().map(JsonTask::read).collect(),
         task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,

@@ -26,6 +26,7 @@ fn named(name: &str, seed: u64, throughput: f64) -> RunRecord {
     run.exit.reason.clone_from(&text);
     run.exit.message.clone_from(&text);
     run.exit.dump.clone_from(&text);
+    run.loader_output.clone_from(&text);
     run.series[0].name.clone_from(&text);
     run.counters[0].name.clone_from(&text);
     run.counters[0].meaning.clone_from(&text);

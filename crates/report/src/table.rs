@@ -2,7 +2,7 @@
 
 use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
-use crate::names::cell;
+use crate::names::{cell, visible_lines};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{
@@ -196,6 +196,20 @@ pub fn printed_text(run: &RunRecord, limit: usize) -> String {
         text.push_str(&table(&["time s", "CPU", "task", "line"], &[0, 1], &rows));
     }
     text
+}
+
+/// What the scheduler's own program wrote, or how many lines it is; nothing where there is none.
+pub fn loader_text(run: &RunRecord, whole: bool) -> String {
+    let count = run.loader_output.lines().count();
+    let plural = if count == 1 { "" } else { "s" };
+    match (count, whole) {
+        (0, _) => String::new(),
+        (_, false) => format!("The scheduler's own program wrote {count} line{plural}; -v shows them\n"),
+        (_, true) => format!(
+            "The scheduler's own program wrote {count} line{plural}\n{}\n",
+            visible_lines(run.loader_output.trim_end())
+        ),
+    }
 }
 
 /// The tables that the scheduler has left.
@@ -433,6 +447,18 @@ mod tests {
     use super::*;
     use crate::comparison::{compare, tests::run};
     use schedlab_stats::Level;
+
+    #[test]
+    fn output_of_loaders_is_counted_or_shown() {
+        let mut one = run("a", 1, 1.0);
+        let short = loader_text(&one, false);
+        assert_eq!(short, "The scheduler's own program wrote 2 lines; -v shows them\n");
+        one.loader_output = "a\u{1b}[2J\n".into();
+        let long = loader_text(&one, true);
+        assert_eq!(long, "The scheduler's own program wrote 1 line\na\u{fffd}[2J\n");
+        one.loader_output.clear();
+        assert_eq!(loader_text(&one, true), "");
+    }
 
     #[test]
     fn printed_lines_are_told_with_what_is_left_out() {

@@ -80,8 +80,8 @@ impl Default for LoadOptions {
 /// The simulated kernel of a machine as objects see it, its variables (which have a place in guest memory) by name
 /// only.
 pub(crate) fn kernel_without_places(machine: &Machine) -> KernelModel {
-    let ksyms = Cpus::KSYMS.map(|name| (name.to_string(), GuestAddr::NULL));
-    KernelModel { ksyms: ksyms.into_iter().collect(), ..kernel(machine) }
+    let ksyms = Cpus::declared().map(|(name, _)| (name.to_string(), GuestAddr::NULL));
+    KernelModel { ksyms: ksyms.collect(), ..kernel(machine) }
 }
 
 /// The types of the simulated kernel, as user space finds them in `/sys/kernel/btf/vmlinux`.
@@ -231,6 +231,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         extra: extra_ops(&table, cid_form),
         table,
         user: None,
+        user_output: String::new(),
         wants,
         engine: if options.interpret { None } else { Some(Compiler::new()) },
         reference: Interpreter::new(),

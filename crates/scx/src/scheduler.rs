@@ -30,6 +30,8 @@ pub struct BpfScheduler {
     pub(crate) table: StructOps,
     /// The scheduler's user space, if it takes part.
     pub(crate) user: Option<Box<dyn UserSpace>>,
+    /// What it had written when it let the scheduler go.
+    pub(crate) user_output: String,
     /// Nothing: `reference` runs everything.
     pub(crate) engine: Option<Compiler>,
     pub(crate) reference: Interpreter,

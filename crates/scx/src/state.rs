@@ -81,14 +81,13 @@ impl KernelState {
         let offsets = Offsets::new(btf);
         let nr_cpus = machine.cpu_count();
         let tasks = Tasks::new(mem, &offsets, nr_cpus)?;
-        let nodes = machine.cpus.iter().map(|cpu| cpu.node as usize + 1).max().unwrap_or(1);
-        let cpus = Cpus::new(mem, &offsets, (nr_cpus, nodes), &tasks)?;
+        let cpus = Cpus::new(mem, &offsets, machine, &tasks)?;
         Ok(KernelState { offsets, btf: btf.clone(), tasks, cpus, nr_cpus })
     }
 
     /// Kernel variables by name.
     pub(crate) fn ksyms(&self) -> BTreeMap<String, GuestAddr> {
-        self.cpus.ksyms().into_iter().map(|(name, addr)| (name.to_string(), addr)).collect()
+        self.cpus.ksyms().map(|(name, addr)| (name.to_string(), addr)).collect()
     }
 
     /// Joins a linked object to it.

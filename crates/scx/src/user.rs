@@ -6,7 +6,7 @@
 use crate::load::ops_info;
 use crate::locks::Locks;
 use crate::scheduler::BpfScheduler;
-use schedlab_base::{Machine, TimeNs};
+use schedlab_base::{DurationNs, Machine, TimeNs};
 use schedlab_bpf::error::LoadError;
 use schedlab_bpf::maps::{Errno, MapId};
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
@@ -53,6 +53,9 @@ pub enum Turn {
 pub trait UserSpace {
     /// Runs until all of it waits.
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn;
+
+    /// What it has written so far.
+    fn output(&self) -> String;
 }
 
 /// What user space may ask of the kernel.
@@ -71,6 +74,11 @@ impl UserCalls<'_> {
     /// The time.
     pub fn now(&self) -> TimeNs {
         self.k.ctx().now
+    }
+
+    /// How long each CPU has run tasks.
+    pub fn busy_times(&self) -> Vec<DurationNs> {
+        self.k.busy_times().collect()
     }
 
     /// The map, or data section, of this name.
@@ -190,6 +198,17 @@ impl UserCalls<'_> {
         self.scheduler.state.runtime.maps.key_after(id, key)
     }
 
+    /// All keys, in the map's order.
+    pub fn keys(&self, id: MapId) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        self.scheduler.state.runtime.maps.visit(id, &mut |entry| {
+            if entry.cpu.is_none_or(|cpu| cpu == 0) {
+                keys.push(entry.key.to_vec());
+            }
+        });
+        keys
+    }
+
     /// Puts a map into a map of maps.
     ///
     /// # Errors
@@ -288,6 +307,11 @@ impl BpfScheduler {
         self.state.rings.are_read = true;
     }
 
+    /// What the user space has written.
+    pub fn user_output(&self) -> String {
+        self.user.as_ref().map_or_else(|| self.user_output.clone(), |user| user.output())
+    }
+
     /// A turn of the user space: when it wants the next one.
     pub(crate) fn user_space_turn(&mut self, k: &mut Kernel) -> Option<TimeNs> {
         let mut user = self.user.take()?;
@@ -298,6 +322,7 @@ impl BpfScheduler {
                 next
             }
             Turn::Detached(why) => {
+                self.user_output = user.output();
                 k.error(ExitKind::Unreg, why);
                 None
             }

@@ -274,6 +274,8 @@ pub struct RunRecord {
     pub tables: Vec<SchedulerTable>,
     /// What the scheduler printed.
     pub printed: Printed,
+    /// What the program that loaded the scheduler wrote, where it has one of its own; the last MiB of it.
+    pub loader_output: String,
     /// What the scheduler's callbacks cost, those that were called; nothing in real runs.
     pub callbacks: Vec<CallbackCost>,
     /// The tasks that existed at the start, in order; forked ones are summed up in

@@ -118,7 +118,8 @@ pub struct Summary {
     foreign: Range<u32>,
     /// Where there are such: what each CPU runs or last ran of the workload; nothing when it was idle since.
     own: Vec<Option<TaskId>>,
-    busy: DurationNs,
+    /// How long each CPU was busy, without the time since it is.
+    busy: Vec<DurationNs>,
     /// The waits of all tasks together.
     waited: DurationNs,
     /// From wakeup to running.
@@ -151,7 +152,7 @@ impl Summary {
             busy_since: vec![None; cpus],
             foreign: 0..0,
             own: vec![None; cpus],
-            busy: DurationNs::ZERO,
+            busy: vec![DurationNs::ZERO; cpus],
             waited: DurationNs::ZERO,
             wakeup_latency: Histogram::default(),
             run_delay: Histogram::default(),
@@ -213,6 +214,12 @@ impl Summary {
         self.look.take()
     }
 
+    /// How long each CPU has been busy by `now`.
+    pub fn busy(&self, now: TimeNs) -> impl Iterator<Item = DurationNs> {
+        let present = move |since: &Option<TimeNs>| since.map_or(DurationNs::ZERO, |since| now.since(since));
+        self.busy.iter().zip(&self.busy_since).map(move |(busy, since)| *busy + present(since))
+    }
+
     /// Since when each CPU is idle; busy ones are left out.
     pub fn idle_cpus(&self) -> impl Iterator<Item = (CpuId, TimeNs)> {
         let idle = self.busy_since.iter().zip(&self.idle_since).enumerate();
@@ -252,9 +259,9 @@ impl Summary {
         for (id, child) in std::mem::take(&mut self.children) {
             self.add_forked(id, &child);
         }
-        for since in &mut self.busy_since {
+        for (since, busy) in self.busy_since.iter_mut().zip(&mut self.busy) {
             if let Some(since) = since.take() {
-                self.busy += end.since(since);
+                *busy += end.since(since);
             }
         }
     }
@@ -306,7 +313,8 @@ impl Summary {
         metrics.extend(percentile_metrics(&self.latencies()));
         let capacity = self.end.since(self.begin).0 as f64 * self.busy_since.len() as f64;
         if capacity > 0.0 {
-            let fraction = self.busy.0 as f64 / capacity;
+            let busy: u64 = self.busy.iter().map(|busy| busy.0).sum();
+            let fraction = busy as f64 / capacity;
             metrics.push(Metric::new("cpu_busy_fraction", fraction, "1", Better::Neither));
             // Tasks that wait, averaged over time and CPUs.
             let length = self.waited.0 as f64 / capacity;
@@ -430,7 +438,7 @@ impl Summary {
         }
         match (self.busy_since[cpu], next) {
             (Some(since), None) => {
-                self.busy += event.time.since(since);
+                self.busy[cpu] += event.time.since(since);
                 self.busy_since[cpu] = None;
                 self.idle_since[cpu] = event.time;
             }

@@ -185,6 +185,8 @@ class Run:
     """The first lines that the scheduler printed with `bpf_printk()`."""
     printed_left_out: int = 0
     """How many more it printed."""
+    loader_output: str = ""
+    """What the scheduler's own program wrote, where it has one (`exec:`)."""
     task_waits: list[TaskWaits] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
     provenance: Provenance = field(default_factory=Provenance)

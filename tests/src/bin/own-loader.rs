@@ -27,6 +27,8 @@ fn main() {
     let object = arguments.next().expect("own-loader OBJECT [MANNER]");
     match arguments.next().as_deref() {
         None => {}
+        Some("stubborn") => ignore_requests(),
+        Some("kinds") => kinds(),
         Some("exits") => {
             eprintln!("own-loader: not today");
             std::process::exit(3);
@@ -118,6 +120,85 @@ unsafe fn stay(data: *mut bpf::bpf_map, ring: *mut bpf::bpf_map, weights: i32) -
         }
     }
     unreachable!("turns do not end")
+}
+
+/// Requests to end (SIGINT, SIGTERM) are none for it.
+fn ignore_requests() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: numbers only.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Kinds of use that loaders make of a kernel besides what [`load`] does: batches, pinned maps, numbers, timers, watches. Says what
+/// came of each.
+fn kinds() {
+    // SAFETY: buffers of the sizes that the calls take, which live until they return.
+    unsafe {
+        let made = bpf::bpf_map_create(bpf::BPF_MAP_TYPE_HASH, c"many".as_ptr(), 4, 8, 100, null());
+        assert!(made >= 0);
+        let (keys, values): (Vec<u32>, Vec<u64>) = (0..10u32).map(|key| (key, u64::from(key) * 3)).unzip();
+        let mut count = 10u32;
+        let put = bpf::bpf_map_update_batch(
+            made,
+            keys.as_ptr().cast(),
+            values.as_ptr().cast(),
+            &raw mut count,
+            null(),
+        );
+        println!("batch in: {put} {count}");
+        let (mut found, mut sum, mut cursor, mut calls) = ([0u32; 4], 0, 0u32, 0);
+        let mut of_call = [0u64; 4];
+        loop {
+            let mut count = 4u32;
+            let first = if calls == 0 { null_mut() } else { (&raw mut cursor).cast() };
+            let error = bpf::bpf_map_lookup_batch(
+                made,
+                first,
+                (&raw mut cursor).cast(),
+                found.as_mut_ptr().cast(),
+                of_call.as_mut_ptr().cast(),
+                &raw mut count,
+                null(),
+            );
+            sum += of_call[..count as usize].iter().sum::<u64>();
+            calls += 1;
+            if error != 0 {
+                println!("batch out: {sum} in {calls} calls, errno {}", *libc::__errno_location());
+                break;
+            }
+        }
+        let path = c"/sys/fs/bpf/own-loader";
+        let pinned = bpf::bpf_obj_pin(made, path.as_ptr());
+        let again = bpf::bpf_obj_get(path.as_ptr());
+        let (mut value, key) = (0u64, 9u32);
+        let read = bpf::bpf_map_lookup_elem(again, (&raw const key).cast(), (&raw mut value).cast());
+        println!(
+            "pinned: {pinned} {read} {value} {}",
+            std::fs::remove_file("/sys/fs/bpf/own-loader").is_ok()
+        );
+        let mut id = 0;
+        let next = bpf::bpf_map_get_next_id(0, &raw mut id);
+        println!("number: {next} {}", bpf::bpf_map_get_fd_by_id(id) >= 0);
+        let timer = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        let every = libc::timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        let spec = libc::itimerspec { it_interval: every, it_value: every };
+        libc::timerfd_settime(timer, 0, &raw const spec, null_mut());
+        let begin = Instant::now();
+        let mut expirations = 0u64;
+        for _ in 0..2 {
+            libc::read(timer, (&raw mut expirations).cast(), 8);
+        }
+        println!("timer: {expirations} after {} ms", begin.elapsed().as_millis());
+        std::thread::sleep(Duration::from_millis(125));
+        libc::read(timer, (&raw mut expirations).cast(), 8);
+        println!("timer: {expirations} after {} ms", begin.elapsed().as_millis());
+        let watch = libc::inotify_init1(libc::IN_NONBLOCK);
+        let known =
+            libc::inotify_add_watch(watch, c"/sys/devices/system/cpu/online".as_ptr(), libc::IN_MODIFY);
+        let unknown = libc::inotify_add_watch(watch, c"/sys/nowhere".as_ptr(), libc::IN_MODIFY);
+        println!("watch: {} {}", known > 0, unknown);
+    }
 }
 
 /// Tries what a loader has no business with, and says what came of it.

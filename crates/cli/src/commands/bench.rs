@@ -33,7 +33,7 @@ pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), 
     without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
     let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
-    own_loader::only_simulated(&schedulers)?;
+    own_loader::check_real(&schedulers)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let (runs, failed) =
         if args.vm { in_vm(args, &schedulers, quiet)? } else { here(args, &schedulers, quiet)? };

@@ -205,7 +205,9 @@ fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Resul
         }
     };
     let mut job = VmJob::new(vm.kernel(&mut progress)?, Vec::new());
-    let inside = guest_scheduler(&mut job, "/job", scheduler);
+    // The verifier is asked about the object; its own program is not run.
+    let object = Scheduler { loader: None, ..scheduler.clone() };
+    let inside = guest_scheduler(&mut job, "/job", &object)?;
     job.args = vec!["check".to_string(), inside.clone(), "--live".to_string(), "--as-guest".to_string()];
     for (name, value) in &scheduler.values {
         job.args.extend(["--set".to_string(), format!("{name}={value}")]);

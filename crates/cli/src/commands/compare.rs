@@ -283,7 +283,7 @@ fn real_runs(
     loads: &[Load],
     quiet: bool,
 ) -> Result<Real, Failure> {
-    own_loader::only_simulated(schedulers)?;
+    own_loader::check_real(schedulers)?;
     if args.live && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         // Before the runs that need none of it.
         check_machine()?;

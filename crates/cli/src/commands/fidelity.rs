@@ -165,7 +165,7 @@ impl Plan {
         let standard = [SCHEDULERS.to_string()];
         let lists = if args.schedulers.is_empty() { &standard } else { args.schedulers.as_slice() };
         let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
-        own_loader::only_simulated(&schedulers)?;
+        own_loader::check_real(&schedulers)?;
         Scheduler::distinct(&mut schedulers)?;
         let workloads = match args.workloads.as_slice() {
             [] => WORKLOADS.map(String::from).to_vec(),

@@ -32,12 +32,12 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let looks = looks(args, &results)?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
-    own_loader::only_simulated(&schedulers)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
     run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
     scheduler.meanwhile(&args.meanwhile)?;
+    own_loader::check_real(std::slice::from_ref(&scheduler))?;
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
         return Err(Failure::usage(text));

@@ -23,7 +23,7 @@ use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
     Document, after_ejection_text, callbacks_table, counters_table, goals_text, judge_goals, latency_table,
-    longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
+    loader_text, longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
     task_waits_table, tasks_table, waits_table, warnings_text,
 };
 use schedlab_trace::{Backend, RunRecord};
@@ -221,6 +221,10 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency, lines }: Sho
     let printed = printed_text(run, if verbose { usize::MAX } else { 0 });
     if !printed.is_empty() {
         text.push_str(&format!("\n{printed}"));
+    }
+    let loader = loader_text(run, verbose);
+    if !loader.is_empty() {
+        text.push_str(&format!("\n{loader}"));
     }
     text.push_str(&goals_text(goals));
     text.push_str(&after_ejection_text(run));

@@ -76,7 +76,7 @@ const REASONS: [(&str, ExitKind); 8] = [
 
 /// Two lines of the kernel's log: `sched_ext: BPF scheduler "o1" disabled (runtime error)` and,
 /// for errors, `sched_ext: o1: what was wrong`.
-fn from_log(log: &[String]) -> ExitRecord {
+pub(super) fn from_log(log: &[String]) -> ExitRecord {
     let mut record = ExitRecord::default();
     for line in log {
         let Some(text) = line.strip_prefix("sched_ext: ") else { continue };

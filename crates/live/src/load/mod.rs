@@ -6,7 +6,11 @@
 //! attachment is a file descriptor of this process alone, however else the process ends.
 
 mod btf;
+mod by_id;
+mod charge;
 mod exit;
+mod in_charge;
+mod loader;
 mod raw;
 pub mod sched_ext;
 mod settings;
@@ -17,12 +21,14 @@ mod verifier;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::time::Duration;
 
 use schedlab_base::{DurationNs, Presence, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
+use charge::Charge;
+pub(crate) use in_charge::InCharge;
+pub use loader::LoaderCommand;
 use raw::{Link, Object};
 pub(crate) use raw::{ProgramCounts, Ring};
 use turns::Turn;
@@ -47,6 +53,8 @@ pub struct SchedulerObject {
     pub timed_programs: Vec<(DurationNs, String, Vec<u8>)>,
     /// When it is attached and taken out.
     pub presence: Presence,
+    /// The program that loads and attaches it in our place; then of all above only its name and its object count.
+    pub loader: Option<LoaderCommand>,
 }
 
 /// Why a scheduler does not run.
@@ -116,6 +124,16 @@ pub enum LoadError {
         name: String,
         /// What is wrong.
         problem: String,
+    },
+    /// Its own program did not put it in charge.
+    #[error("{name}: {problem}{}", .output.lines().map(|line| format!("\n  {line}")).collect::<String>())]
+    Loader {
+        /// The scheduler's name.
+        name: String,
+        /// What is wrong.
+        problem: String,
+        /// The end of what the program wrote.
+        output: String,
     },
     /// The kernel's verifier refused a program.
     #[error(
@@ -198,6 +216,8 @@ pub struct SchedulerEnd {
     pub events: Vec<(String, u64)>,
     /// What the programs that ran while it was attached have returned, in order.
     pub returned: Vec<(String, i32)>,
+    /// What its own program wrote, the last MiB of it.
+    pub output: String,
 }
 
 /// A scheduler in charge of this machine; the machine is given back when it is dropped.
@@ -207,12 +227,11 @@ pub struct LoadedScheduler {
     ops: Vec<Link>,
     object: Object,
     name: String,
-    ops_name: String,
+    charge: Charge,
     counters: Vec<String>,
     /// The object's other integers with whether they have a sign, and what they were when it was loaded.
     integers: Vec<(String, bool, u64)>,
     tables: Vec<String>,
-    sequence: Option<u64>,
     log: Option<KernelLog>,
     /// What is done with it while the run goes on, in order of time.
     turns: VecDeque<Turn>,
@@ -225,10 +244,6 @@ pub struct LoadedScheduler {
     /// When it was seen to be out of charge, since the run began.
     left: Option<DurationNs>,
 }
-
-/// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
-/// and load some tenths of a second.
-const DISABLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Checks that this machine can run a scheduler now.
 ///
@@ -320,11 +335,10 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
         ops: Vec::new(),
         object,
         name: name.clone(),
-        ops_name: String::new(),
+        charge: Charge::default(),
         counters: names(scheduler, |o| o.counters().iter().map(|c| c.variable.name.clone()).collect()),
         integers: Vec::new(),
         tables: names(scheduler, |o| o.tables().iter().map(|t| t.variable.name.clone()).collect()),
-        sequence: None,
         log,
         turns,
         attached: false,
@@ -382,8 +396,7 @@ impl LoadedScheduler {
                 Err(source) => return Err(self.attach_error(program.name(), source)),
             }
         }
-        self.ops_name = sched_ext::current_scheduler().unwrap_or_default();
-        self.sequence = sched_ext::enable_sequence();
+        self.charge = Charge::now();
         self.attached = true;
         Ok(())
     }
@@ -402,17 +415,12 @@ impl LoadedScheduler {
 
     /// The name that the scheduler gives itself.
     pub fn ops_name(&self) -> &str {
-        &self.ops_name
+        &self.charge.name
     }
 
     /// False once the kernel has thrown it out or something else has replaced it.
     pub fn is_in_charge(&self) -> bool {
-        let is_ours = || match self.sequence {
-            // Every enable has its own number.
-            Some(number) => sched_ext::enable_sequence() == Some(number),
-            None => sched_ext::current_scheduler().as_deref() == Some(&self.ops_name),
-        };
-        sched_ext::state().as_deref() == Some("enabled") && is_ours()
+        self.charge.is_held()
     }
 
     /// True unless the kernel has thrown it out, as of `elapsed` since the run began; the first time that it is out of charge
@@ -502,7 +510,7 @@ impl LoadedScheduler {
         }
         let counters = self.all_counters();
         let (tables, returned) = (exit::tables(&self.object, &self.tables), self.returned);
-        SchedulerEnd { exit, counters, tables, events, returned }
+        SchedulerEnd { exit, counters, tables, events, returned, output: String::new() }
     }
 
     /// Ends its attachment, and waits until the kernel has taken it out: it does so in the background, and its log line and
@@ -510,8 +518,7 @@ impl LoadedScheduler {
     fn take_out(&mut self) -> io::Result<()> {
         self.hooks.clear();
         self.ops.clear();
-        let disabled = || sched_ext::state().is_none_or(|state| state == "disabled");
-        sched_ext::wait_until(DISABLE_LIMIT, disabled)
+        sched_ext::wait_until_disabled()
     }
 }
 

@@ -419,14 +419,24 @@ impl Program<'_> {
 pub(crate) struct ProgramCounts(c_int);
 
 impl ProgramCounts {
+    /// Those of the program of a descriptor.
+    pub(super) fn of(fd: c_int) -> ProgramCounts {
+        ProgramCounts(fd)
+    }
+
     /// Calls, and ns in them, from the program's load on while the kernel counted.
     pub(crate) fn read(self) -> Option<[u64; 2]> {
-        let mut info = sys::bpf_prog_info::default();
-        let mut size = size_of::<sys::bpf_prog_info>() as u32;
-        // SAFETY: info and size are written only; a descriptor that is no program's is refused.
-        let failed = unsafe { sys::bpf_prog_get_info_by_fd(self.0, &raw mut info, &raw mut size) };
-        (failed == 0).then_some([info.run_cnt, info.run_time_ns])
+        program_info(self.0).map(|info| [info.run_cnt, info.run_time_ns])
     }
+}
+
+/// What the kernel tells of a program.
+pub(super) fn program_info(fd: c_int) -> Option<sys::bpf_prog_info> {
+    let mut info = sys::bpf_prog_info::default();
+    let mut size = size_of::<sys::bpf_prog_info>() as u32;
+    // SAFETY: info and size are written only; a descriptor that is no program's is refused.
+    let failed = unsafe { sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut size) };
+    (failed == 0).then_some(info)
 }
 
 /// The reader of a ring buffer. Mapping the buffer takes milliseconds, so one reader serves the whole run.

@@ -45,6 +45,22 @@ pub fn rejected_count() -> Option<u64> {
     read("nr_rejected")?.parse().ok()
 }
 
+/// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
+/// and load some tenths of a second.
+const DISABLE_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Waits until no scheduler is in charge.
+pub(super) fn wait_until_disabled() -> io::Result<()> {
+    wait_until(DISABLE_LIMIT, || state().is_none_or(|state| state == "disabled"))
+}
+
+/// Has the kernel take out whatever scheduler is in charge (SysRq-S), and waits for that.
+pub(super) fn reset() {
+    // A kernel without SysRq leaves it in.
+    let _ = fs::write("/proc/sysrq-trigger", "S");
+    let _ = wait_until_disabled();
+}
+
 /// Waits until `condition` holds, at most `limit`.
 pub(crate) fn wait_until(limit: std::time::Duration, condition: impl Fn() -> bool) -> io::Result<()> {
     let deadline = std::time::Instant::now() + limit;

@@ -78,12 +78,12 @@ impl Map {
         matches!(self.kind, kind::ARRAY | kind::PERCPU_ARRAY)
     }
 
-    fn is_of_maps(&self) -> bool {
+    pub(super) fn is_of_maps(&self) -> bool {
         matches!(self.kind, kind::ARRAY_OF_MAPS | kind::HASH_OF_MAPS)
     }
 
     /// Bytes that user space reads and writes for one key.
-    fn value_bytes(&self, cpus: usize) -> usize {
+    pub(super) fn value_bytes(&self, cpus: usize) -> usize {
         match self.is_per_cpu() {
             true => self.stride() as usize * cpus,
             false => self.value_size as usize,
@@ -109,7 +109,12 @@ impl Map {
     }
 
     /// The value of a key.
-    fn get(&self, key: &[u8], kernel: Option<&mut UserCalls<'_>>, cpus: usize) -> Result<Vec<u8>, i32> {
+    pub(super) fn get(
+        &self,
+        key: &[u8],
+        kernel: Option<&mut UserCalls<'_>>,
+        cpus: usize,
+    ) -> Result<Vec<u8>, i32> {
         let none = |errno: i32| if errno == libc::E2BIG { libc::ENOENT } else { errno };
         if let Some(memory) = &self.memory {
             let mut value = vec![0; self.value_size as usize];
@@ -126,7 +131,7 @@ impl Map {
         }
     }
 
-    fn put(
+    pub(super) fn put(
         &mut self,
         key: Vec<u8>,
         value: Vec<u8>,
@@ -165,7 +170,7 @@ impl Map {
         Ok(())
     }
 
-    fn remove(&mut self, key: &[u8], kernel: Option<&mut UserCalls<'_>>) -> Result<(), i32> {
+    pub(super) fn remove(&mut self, key: &[u8], kernel: Option<&mut UserCalls<'_>>) -> Result<(), i32> {
         if self.is_array() {
             return Err(libc::EINVAL);
         }
@@ -197,6 +202,21 @@ impl Map {
         let ring = self.kind == kind::RINGBUF;
         let whole_pages = self.max_entries.is_power_of_two() && u64::from(self.max_entries) >= PAGE;
         self.key_size <= MOST_KEY && self.value_size <= value && (!ring || whole_pages)
+    }
+}
+
+impl Map {
+    /// Up to `most` keys in the map's order, after the first `from`.
+    pub(super) fn keys(&self, from: u32, most: u32, kernel: Option<&mut UserCalls<'_>>) -> Vec<Vec<u8>> {
+        let (skipped, count) = (from as usize, most as usize);
+        match (self.linked, kernel) {
+            _ if self.is_array() => {
+                let numbers = from..self.max_entries.min(from.saturating_add(most));
+                numbers.map(|key| key.to_le_bytes().to_vec()).collect()
+            }
+            (Some(id), Some(kernel)) => kernel.keys(id).into_iter().skip(skipped).take(count).collect(),
+            _ => self.entries.keys().skip(skipped).take(count).cloned().collect(),
+        }
     }
 }
 
@@ -289,6 +309,18 @@ impl Bpf {
             value = (inner as u32).to_le_bytes().to_vec();
         }
         let flags = asked.attr.u64(24);
+        self.put(number, key, value, flags, asked)
+    }
+
+    /// Sets an entry of a map.
+    pub(super) fn put(
+        &mut self,
+        number: usize,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        flags: u64,
+        asked: &mut Asked<'_, '_>,
+    ) -> Result<(), i32> {
         let Some(Thing::Map(map)) = self.things.get_mut(number) else { return Err(libc::EINVAL) };
         map.put(key, value, flags, (asked.kernel.as_deref_mut(), &mut self.kept))
     }
@@ -296,17 +328,18 @@ impl Bpf {
     /// A map that is put into another one: made in the simulated kernel if the object does not declare it.
     pub(crate) fn inner(&mut self, number: usize, kernel: &mut UserCalls<'_>) -> Result<MapId, i32> {
         let map = self.map_mut(number).ok_or(libc::EINVAL)?;
-        let id = match map.linked {
-            Some(id) => return Ok(id),
-            None => kernel.make_map(
-                &map.name,
-                map.kind,
-                [map.key_size, map.value_size, map.max_entries, map.flags],
-            ),
-        };
-        let id = id.map_err(|_| libc::EINVAL)?;
-        map.linked = Some(id);
-        for (key, value) in std::mem::take(&mut map.entries) {
+        if let Some(id) = map.linked {
+            return Ok(id);
+        }
+        let sizes = [map.key_size, map.value_size, map.max_entries, map.flags];
+        let made = kernel.make_map(&map.name, map.kind, sizes);
+        let entries = std::mem::take(&mut map.entries);
+        map.linked = made.as_ref().ok().copied();
+        let id = made.map_err(|why| {
+            self.refused.note(&format!("a map in a map: {why}"));
+            libc::EINVAL
+        })?;
+        for (key, value) in entries {
             kernel.update(id, &key, &value, 0).map_err(|errno| errno.0)?;
         }
         Ok(id)

@@ -1,17 +1,23 @@
 //! The emulated bpf(2): what libbpf and its like ask of a kernel, answered for the simulated one.
 
 mod attr;
+mod batch;
 mod maps;
+mod names;
 mod programs;
 
 pub(crate) use attr::Attr;
 pub(crate) use maps::{Map, written};
 pub(crate) use programs::{Link, Program};
 
+use batch::Batch;
+use names::Sort;
+
 use crate::descriptors::Descriptors;
 use crate::refusals::Refusals;
 use crate::tracee::Tracee;
 use schedlab_scx::UserCalls;
+use std::collections::BTreeMap;
 
 /// An error of the kernel's as system calls give it.
 pub(crate) fn error(errno: i32) -> i64 {
@@ -51,6 +57,8 @@ pub(crate) enum Answer {
     Value(i64),
     /// A descriptor of a new thing.
     Make(Thing),
+    /// Another descriptor of a thing that there is, by its number.
+    Open(usize),
     /// The scheduler's programs are needed, which are not linked yet.
     NeedsPrograms,
     /// The scheduler is attached: the call is made again when it is enabled.
@@ -71,6 +79,8 @@ pub(crate) struct Bpf {
     pub(crate) runs: Vec<(String, u32)>,
     /// Bytes that the entries of maps take here.
     kept: u64,
+    /// What is pinned, by path.
+    pub(crate) pins: BTreeMap<String, usize>,
 }
 
 /// Things that a loader may make in its life, and runs of programs that are listed. Chosen.
@@ -107,19 +117,34 @@ impl Bpf {
             4 => self.next_key(asked),
             5 => self.load_program(asked),
             10 => self.run_program(asked),
-            11 | 12 | 23 | 31 => Answer::Value(error(libc::ENOENT)),
+            11 => self.next_id(Sort::Program, asked),
+            12 => self.next_id(Sort::Map, asked),
+            13 => self.by_id(Sort::Program, asked),
+            14 => self.by_id(Sort::Map, asked),
+            30 => self.by_id(Sort::Link, asked),
+            31 => self.next_id(Sort::Link, asked),
+            // Modules have types too; there are none.
+            19 | 23 => Answer::Value(error(libc::ENOENT)),
             15 => self.info(asked),
             17 => Answer::Make(Thing::Link(Link::Other)),
             18 => Answer::Make(Thing::Types),
             21 => self.look_up(asked, true),
             22 => self.freeze(asked),
+            24 => self.batch(Batch::LookUp, asked),
+            25 => self.batch(Batch::LookUpAndDelete, asked),
+            26 => self.batch(Batch::Update, asked),
+            27 => self.batch(Batch::Delete, asked),
             28 => self.link(asked),
             34 => self.unlink(asked),
             35 => Answer::Value(0),
-            // Pinning: nothing else looks at the simulated file system.
-            6 => Answer::Value(0),
-            7 => Answer::Value(error(libc::ENOENT)),
-            36 => Answer::Value(error(libc::EOPNOTSUPP)),
+            6 => self.pin(asked),
+            7 => self.get_pinned(asked),
+            // The kernel does not replace a scheduler by updating its link, and gives no tokens here.
+            29 | 36 => Answer::Value(error(libc::EOPNOTSUPP)),
+            // Run times are counted as long as this is open; nothing here shows them.
+            32 => Answer::Make(Thing::Types),
+            // Streams of programs, to which nothing is written here; and programs that belong to a scheduler: there is one.
+            37 | 38 => Answer::Value(0),
             other => {
                 self.refused.note(&format!("bpf(2) command {other}"));
                 Answer::Value(error(libc::EINVAL))

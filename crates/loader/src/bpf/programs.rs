@@ -56,6 +56,11 @@ impl Bpf {
         matches!(self.things.get(number), Some(Thing::Link(Link::Scheduler)))
     }
 
+    /// True for what a path still holds.
+    pub(crate) fn is_pinned(&self, number: usize) -> bool {
+        self.pins.values().any(|pinned| *pinned == number)
+    }
+
     /// `BPF_LINK_DETACH`.
     pub(super) fn unlink(&mut self, asked: &mut Asked<'_, '_>) -> Answer {
         match asked.descriptors.bpf(asked.attr.i32(0)).map(|number| &self.things[number]) {

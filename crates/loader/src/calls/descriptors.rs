@@ -80,18 +80,28 @@ impl Loader {
                 Step::Pass(After::Hold(Held::Set(Vec::new())))
             }
             libc::SYS_epoll_ctl => self.change_set(tracee, call),
-            _ => return self.waiting_call(number, call).or_else(|| self.socket_call(tracee, call)),
+            _ => {
+                return self
+                    .waiting_call(number, call)
+                    .or_else(|| self.timer_call(tracee, call))
+                    .or_else(|| self.socket_call(tracee, call));
+            }
         })
     }
 
     /// The last descriptor of an attached scheduler's link takes the scheduler with it.
     fn close(&mut self, fd: i32) {
-        let link = self.descriptors.bpf(fd).filter(|number| self.bpf.is_scheduler_link(*number));
+        let Some(held) = self.descriptors.get(fd).cloned() else { return };
         self.descriptors.set(fd, None);
-        if let Some(link) = link
-            && !self.descriptors.holds(link)
-        {
-            self.bpf.detached = self.bpf.attached;
+        if self.descriptors.hold(&held) {
+            return;
+        }
+        match held {
+            Held::Bpf(number) if self.bpf.is_scheduler_link(number) && !self.bpf.is_pinned(number) => {
+                self.bpf.detached = self.bpf.attached;
+            }
+            Held::Timer(number) => self.timers[number].stop(),
+            _ => {}
         }
     }
 
@@ -102,7 +112,7 @@ impl Loader {
         match self.descriptors.get(fd) {
             None => Step::Pass(After::Nothing),
             Some(Held::File { .. }) if !writes => Step::Pass(After::Nothing),
-            Some(Held::Waitable | Held::Set(_)) => {
+            Some(Held::Waitable | Held::Timer(_) | Held::Set(_)) => {
                 if std::mem::take(&mut self.threads.all[number].looked) || self.never_waits(tracee, fd) {
                     return Step::Pass(After::Nothing);
                 }
@@ -131,7 +141,7 @@ impl Loader {
 
     fn control(&mut self, fd: i32, request: u64) -> Step {
         match self.descriptors.get(fd) {
-            Some(Held::Waitable) if request == libc::FIONBIO => Step::Pass(After::Nothing),
+            Some(Held::Waitable | Held::Timer(_)) if request == libc::FIONBIO => Step::Pass(After::Nothing),
             _ => Step::Value(error(libc::ENOTTY)),
         }
     }
@@ -188,6 +198,11 @@ impl Loader {
         let first_until = self.threads.all[number].until.take();
         let until = first_until.unwrap_or_else(|| span.map(|span| self.clock.saturating_add(span)));
         let ended = until.is_some_and(|until| until <= self.clock);
+        if matches!(call.nr, libc::SYS_poll | libc::SYS_ppoll)
+            && let Some(step) = self.poll(tracee, first, second, until)
+        {
+            return Some(step);
+        }
         Some(Step::Replace(then, if ended { After::Nothing } else { After::Polled(until) }))
     }
 
@@ -244,10 +259,6 @@ impl Loader {
             libc::SYS_getsockopt => {
                 let done = tracee.write(fourth, &[0; 4]);
                 Step::Value(done.map_or(error(libc::EFAULT), |()| 0))
-            }
-            libc::SYS_timerfd_create => self.refuse("timers with descriptors (timerfd)", libc::ENOSYS),
-            libc::SYS_inotify_init | libc::SYS_inotify_init1 => {
-                self.refuse("watching files (inotify)", libc::ENOSYS)
             }
             _ => return None,
         })

@@ -2,8 +2,12 @@
 
 mod descriptors;
 mod paths;
+mod poll;
 mod process;
 mod time;
+mod timers;
+
+pub(crate) use timers::Timer;
 
 use crate::bpf::{Answer, Asked, Attr, Thing, error};
 use crate::descriptors::Held;
@@ -45,6 +49,8 @@ pub(crate) enum After {
     Fill(Vec<u8>, Held),
     /// The new descriptor is this thing of bpf(2).
     Make(Box<Thing>),
+    /// The new descriptor is a timer of this clock.
+    Timer(u64),
     /// The new descriptor is what this one is.
     Copy(i32),
     /// Two new descriptors stand at this address.
@@ -61,6 +67,11 @@ pub(crate) enum After {
     },
     Yield,
 }
+
+/// Times that threads let others go first in a turn until they wait, and how long they do, in nanoseconds. Chosen: locks that spin
+/// yield a few times, and what polls by yielding is to see time pass in steps below a slice.
+const MOST_YIELDS: u32 = 64;
+const YIELDED: u64 = 100_000;
 
 /// A call that does nothing, in the place of one that the host is not to see.
 fn nothing() -> Call {
@@ -116,10 +127,27 @@ impl Loader {
             Answer::Value(value) => Step::Value(value),
             Answer::NeedsPrograms => Step::Pause(Pause::NeedsPrograms),
             Answer::Attach => Step::Pause(Pause::Attach),
+            Answer::Open(number) => self.open_again(tracee, number),
             Answer::Make(thing) => match memory_file_call(tracee) {
                 Some(call) => Step::Replace(call, After::Make(Box::new(thing))),
                 None => Step::Value(error(libc::EFAULT)),
             },
+        }
+    }
+
+    /// Another descriptor of a thing of bpf(2).
+    fn open_again(&mut self, tracee: Tracee, number: usize) -> Step {
+        let has_memory = self.bpf.map(number).is_some_and(|map| map.memory.is_some());
+        match (self.descriptors.of(number), memory_file_call(tracee)) {
+            (Some(open), _) => {
+                let args = [open as u64, libc::F_DUPFD_CLOEXEC as u64, 0, 0, 0, 0];
+                Step::Replace(Call { nr: libc::SYS_fcntl, args }, After::Copy(open))
+            }
+            (None, Some(call)) if !has_memory => Step::Replace(call, After::Hold(Held::Bpf(number))),
+            (None, _) => {
+                self.refused.note("a map that is mapped, after its last descriptor was closed");
+                Step::Value(error(libc::ENOENT))
+            }
         }
     }
 
@@ -167,6 +195,12 @@ impl Loader {
                 self.make(tracee, fd, *thing)?;
                 tracee.finish(call, result)?;
             }
+            After::Timer(clock) if fd >= 0 => {
+                let counter = std::fs::File::from(tracee.take_descriptor(self.process(), fd)?);
+                self.descriptors.set(fd, Some(Held::Timer(self.timers.len())));
+                self.timers.push(Timer::new(counter, clock));
+                tracee.finish(call, result)?;
+            }
             After::Pair(place) if result == 0 => {
                 for at in [place, place + 4] {
                     let fd = tracee.number::<4>(at).map_or(-1, |fd| fd as i32);
@@ -194,14 +228,25 @@ impl Loader {
                 return Ok(false);
             }
             After::Yield => {
-                self.threads.all[number].state = State::Ready(Some(0));
-                self.threads.last(number);
+                self.give_way(number);
                 return Ok(false);
             }
             // The arguments are what they were, for programs that look at their registers.
             _ => tracee.finish(call, result)?,
         }
         Ok(true)
+    }
+
+    /// A thread lets others go first. One that does so again and again, or has no others, waits: only that lets time pass.
+    fn give_way(&mut self, number: usize) {
+        self.yields += 1;
+        if self.yields <= MOST_YIELDS && self.threads.has_ready() {
+            self.threads.all[number].state = State::Ready(Some(0));
+            self.threads.last(number);
+        } else {
+            let until = Some(self.clock.saturating_add(YIELDED));
+            self.threads.all[number].state = State::Waiting { what: Wait::Time, until, expired: 0 };
+        }
     }
 
     /// A thing of bpf(2) has its descriptor: maps get their memory.

@@ -69,6 +69,7 @@ impl Loader {
         Some(match call.nr {
             libc::SYS_open | libc::SYS_openat | libc::SYS_creat => self.open(tracee, call, path),
             libc::SYS_mkdir | libc::SYS_mkdirat => self.make_folder(&path),
+            libc::SYS_unlink | libc::SYS_unlinkat if self.bpf.pins.contains_key(&path) => self.unpin(&path),
             libc::SYS_unlink | libc::SYS_unlinkat | libc::SYS_rmdir => self.change(&path, libc::ENOENT),
             libc::SYS_chmod
             | libc::SYS_chown
@@ -124,6 +125,18 @@ impl Loader {
             Some(call) => Step::Replace(call, After::Fill(content, held)),
             None => Step::Value(error(libc::EFAULT)),
         }
+    }
+
+    /// Takes the path of something pinned away, which may be the last that held the scheduler.
+    fn unpin(&mut self, path: &str) -> Step {
+        if let Some(number) = self.bpf.pins.remove(path)
+            && self.bpf.is_scheduler_link(number)
+            && !self.bpf.is_pinned(number)
+            && self.descriptors.of(number).is_none()
+        {
+            self.bpf.detached = self.bpf.attached;
+        }
+        Step::Value(0)
     }
 
     fn make_folder(&mut self, path: &str) -> Step {

@@ -117,7 +117,7 @@ impl Loader {
 }
 
 /// Time in nanoseconds as `struct timespec` has it.
-fn timespec(time: u64) -> Vec<u8> {
+pub(super) fn timespec(time: u64) -> Vec<u8> {
     [(time / SECOND).to_le_bytes(), (time % SECOND).to_le_bytes()].concat()
 }
 

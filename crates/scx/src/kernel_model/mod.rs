@@ -12,6 +12,7 @@ mod types;
 pub(crate) use offsets::{Offsets, RqAt, TaskAt};
 
 use crate::kfunc;
+use crate::mirror::Cpus;
 use reader::Reader;
 use schedlab_bpf::btf::Btf;
 use std::sync::{Arc, LazyLock};
@@ -44,8 +45,7 @@ fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader {
 pub(crate) fn shown<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     let mut reader = reader(prototypes);
     reader.read(types::GENERIC_FUNCTIONS);
-    reader.variable("runqueues", "struct rq");
-    reader.variable("__preempt_count", "int");
+    Cpus::declared().for_each(|(_, declaration)| reader.variable(declaration));
     reader.into_builder().finish()
 }
 
@@ -72,7 +72,7 @@ mod tests {
                 "{name}"
             );
         }
-        for name in crate::mirror::Cpus::KSYMS {
+        for (name, _) in Cpus::declared() {
             assert!(
                 btf.find(name, |kind| matches!(kind, schedlab_bpf::btf::Kind::Var(..))).is_some(),
                 "{name}"

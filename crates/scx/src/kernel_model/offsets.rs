@@ -78,6 +78,7 @@ offsets! {
         nr_switches = ".nr_switches",
         clock = ".clock",
         clock_task = ".clock_task",
+        clock_pelt = ".clock_pelt",
         scx_nr_running = ".scx.nr_running",
         cpuperf_target = ".scx.cpuperf_target",
         local_nr = ".scx.local_dsq.nr",

@@ -81,10 +81,12 @@ impl Reader {
         }
     }
 
-    /// Adds a variable of a known type.
-    pub(crate) fn variable(&mut self, name: &str, ty: &str) {
-        let ty = self.known[ty];
-        self.builder.var(name, ty.id);
+    /// Adds a variable by its declaration, which is of a known type.
+    pub(crate) fn variable(&mut self, declaration: &str) {
+        let mut tokens = Tokens::new(declaration);
+        let base = self.type_name(&mut tokens);
+        let (name, ty) = self.declarator(&mut tokens, base);
+        self.builder.var(&name, ty.id);
     }
 
     /// The finished types.

@@ -70,6 +70,7 @@ struct sched_ext_entity {
     unsigned long runnable_at;
     s32 sticky_cpu; s32 holding_cpu;
     bool disallow;
+    u64 ddsp_dsq_id; u64 ddsp_enq_flags;
 };
 
 struct upid { int nr; void *ns; };
@@ -157,8 +158,13 @@ struct rq {
     unsigned long cpu_capacity;
     union { struct task_struct *donor; struct task_struct *curr; };
     struct task_struct *idle; struct task_struct *stop;
-    u64 nr_switches; u64 clock; u64 clock_task;
+    u64 nr_switches; u64 clock; u64 clock_task; u64 clock_pelt; u64 lost_idle_time;
     struct scx_rq scx;
+};
+
+struct cpufreq_cpuinfo { unsigned int max_freq; unsigned int min_freq; unsigned int transition_latency; };
+struct cpufreq_policy {
+    unsigned int cpu; struct cpufreq_cpuinfo cpuinfo; unsigned int min; unsigned int max; unsigned int cur;
 };
 
 struct linux_binprm { const char *filename; int argc; };
@@ -334,4 +340,34 @@ int bpf_res_spin_lock(struct bpf_res_spin_lock *lock);
 void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock);
 int bpf_res_spin_lock_irqsave(struct bpf_res_spin_lock *lock, unsigned long *flags__irq_flag);
 void bpf_res_spin_unlock_irqrestore(struct bpf_res_spin_lock *lock, unsigned long *flags__irq_flag);
+void *bpf_obj_new_impl(u64 local_type_id__k, void *meta__ign);
+void *bpf_obj_new(u64 local_type_id__k);
+void *bpf_percpu_obj_new_impl(u64 local_type_id__k, void *meta__ign);
+void *bpf_percpu_obj_new(u64 local_type_id__k);
+void bpf_obj_drop_impl(void *p__alloc, void *meta__ign);
+void bpf_obj_drop(void *p__alloc);
+void bpf_percpu_obj_drop_impl(void *p__alloc, void *meta__ign);
+void bpf_percpu_obj_drop(void *p__alloc);
+void *bpf_refcount_acquire_impl(void *p__refcounted_kptr, void *meta__ign);
+void *bpf_refcount_acquire(void *p__refcounted_kptr);
+int bpf_rbtree_add_impl(struct bpf_rb_root *root, struct bpf_rb_node *node, bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b), void *meta__ign, u64 off);
+int bpf_rbtree_add(struct bpf_rb_root *root, struct bpf_rb_node *node, bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b));
+struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root, struct bpf_rb_node *node);
+struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root);
+int bpf_list_push_front_impl(struct bpf_list_head *head, struct bpf_list_node *node, void *meta__ign, u64 off);
+int bpf_list_push_front(struct bpf_list_head *head, struct bpf_list_node *node);
+int bpf_list_push_back_impl(struct bpf_list_head *head, struct bpf_list_node *node, void *meta__ign, u64 off);
+int bpf_list_push_back(struct bpf_list_head *head, struct bpf_list_node *node);
+struct bpf_list_node *bpf_list_pop_front(struct bpf_list_head *head);
+struct bpf_list_node *bpf_list_pop_back(struct bpf_list_head *head);
+struct bpf_list_node *bpf_list_front(struct bpf_list_head *head);
+struct bpf_list_node *bpf_list_back(struct bpf_list_head *head);
+struct bpf_list_node *bpf_list_del(struct bpf_list_head *head, struct bpf_list_node *node);
+bool bpf_list_empty(struct bpf_list_head *head);
+bool bpf_list_is_first(struct bpf_list_head *head, struct bpf_list_node *node);
+bool bpf_list_is_last(struct bpf_list_head *head, struct bpf_list_node *node);
+int bpf_list_add(struct bpf_list_head *head, struct bpf_list_node *node, struct bpf_list_node *prev);
+struct bpf_rb_node *bpf_rbtree_root(struct bpf_rb_root *root);
+struct bpf_rb_node *bpf_rbtree_left(struct bpf_rb_root *root, struct bpf_rb_node *node);
+struct bpf_rb_node *bpf_rbtree_right(struct bpf_rb_root *root, struct bpf_rb_node *node);
 ";

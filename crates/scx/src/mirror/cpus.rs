@@ -1,10 +1,11 @@
 //! Run queues, and the masks and per-CPU variables that programs can point at.
 
 use super::tasks::Tasks;
+use super::variables::Variables;
 use super::{MASK_BYTES, Members, kernel_perm, lazy_perm};
 use crate::kernel_model::{Offsets, RqAt};
 use crate::masks::write_mask;
-use schedlab_base::{CpuId, CpuMask};
+use schedlab_base::{CpuId, CpuMask, Machine};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
 use schedlab_sim::Kernel;
 use schedlab_sim::flags::SCX_DSQ_LOCAL;
@@ -26,6 +27,7 @@ pub(crate) struct Cpus {
     preempt_count: GuestAddr,
     /// One word for each CPU.
     preempt_counts: GuestAddr,
+    variables: Variables,
 }
 
 impl Cpus {
@@ -33,13 +35,15 @@ impl Cpus {
     pub(crate) fn new(
         mem: &mut Memory,
         offsets: &Offsets,
-        (nr_cpus, nr_nodes): (usize, usize),
+        machine: &Machine,
         tasks: &Tasks,
     ) -> Result<Cpus, MemoryError> {
         let at = offsets.rq;
+        let nr_cpus = machine.cpu_count();
+        let nr_nodes = machine.cpus.iter().map(|cpu| cpu.node + 1).max().unwrap_or(1);
         let stride = at.size.next_multiple_of(64);
         let rqs = mem.map(stride * nr_cpus as u64, lazy_perm())?;
-        let masks = mem.map(MASK_BYTES * (2 + 2 * nr_nodes as u64), kernel_perm())?;
+        let masks = mem.map(MASK_BYTES * (2 + 2 * u64::from(nr_nodes)), kernel_perm())?;
         // Templates of per-CPU variables are only ever compared; a page each keeps them apart from everything.
         let templates = mem.map(128, kernel_perm())?;
         let cpus = Cpus {
@@ -53,6 +57,7 @@ impl Cpus {
             runqueues: templates,
             preempt_count: templates.offset(64),
             preempt_counts: mem.map(4 * nr_cpus as u64, kernel_perm())?,
+            variables: Variables::new(mem, machine)?,
         };
         write_mask(mem, cpus.all, &CpuMask::first(nr_cpus)).expect("just mapped");
         for cpu in 0..nr_cpus as u32 {
@@ -68,13 +73,16 @@ impl Cpus {
         Ok(cpus)
     }
 
-    /// Names of the kernel variables that programs can refer to.
-    pub(crate) const KSYMS: [&'static str; 2] = ["runqueues", "__preempt_count"];
+    /// The kernel variables that programs can refer to: names and declarations in C.
+    pub(crate) fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own = [("runqueues", "struct rq runqueues"), ("__preempt_count", "int __preempt_count")];
+        own.into_iter().chain(Variables::declared())
+    }
 
-    /// The same with their addresses.
-    pub(crate) fn ksyms(&self) -> [(&'static str, GuestAddr); 2] {
-        let [runqueues, preempt_count] = Self::KSYMS;
-        [(runqueues, self.runqueues), (preempt_count, self.preempt_count)]
+    /// Their names with what programs hold as their addresses.
+    pub(crate) fn ksyms(&self) -> impl Iterator<Item = (&'static str, GuestAddr)> {
+        let own = [("runqueues", self.runqueues), ("__preempt_count", self.preempt_count)];
+        own.into_iter().chain(self.variables.ksyms())
     }
 
     /// Where a per-CPU variable is for a CPU.
@@ -82,7 +90,10 @@ impl Cpus {
         if variable == self.runqueues {
             return Some(self.rq(cpu));
         }
-        (variable == self.preempt_count).then(|| self.preempt_counts.offset(u64::from(cpu.0) * 4))
+        if variable == self.preempt_count {
+            return Some(self.preempt_counts.offset(u64::from(cpu.0) * 4));
+        }
+        self.variables.per_cpu(variable, cpu)
     }
 
     /// Sets a CPU's `__preempt_count`.
@@ -142,6 +153,8 @@ impl Cpus {
         object.u64(at.nr_switches, from.nr_switches);
         object.u64(at.clock, now);
         object.u64(at.clock_task, now);
+        // Without frequencies and unequal capacities it does not fall behind, and no idle time is lost.
+        object.u64(at.clock_pelt, now);
         object.u64(at.scx_clock, now);
         Ok(())
     }

@@ -10,6 +10,7 @@
 mod beside;
 mod cpus;
 mod tasks;
+mod variables;
 
 pub(crate) use cpus::Cpus;
 pub(crate) use tasks::{Field, Tasks};

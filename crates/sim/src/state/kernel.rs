@@ -594,6 +594,11 @@ impl Kernel {
         self.cpus[cpu.index()].curr
     }
 
+    /// How long each CPU has run tasks.
+    pub fn busy_times(&self) -> impl Iterator<Item = DurationNs> {
+        self.trace.summary.busy(self.ctx.now)
+    }
+
     /// The totals of scheduling costs so far.
     pub fn totals(&self) -> &CostTotals {
         &self.totals

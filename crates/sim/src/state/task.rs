@@ -12,7 +12,7 @@ use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
 use crate::state::cache::Warmth;
 use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
-use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 use std::sync::Arc;
 
@@ -89,8 +89,6 @@ pub struct ScxEntity {
     seen: ScxSeen,
     /// The task's id for `scx_bpf_tid_to_task()`, from 1.
     pub tid: u64,
-    pub(crate) ddsp_dsq_id: DsqId,
-    pub(crate) ddsp_enq_flags: u64,
     pub(crate) ddsp_slice: u64,
     pub(crate) ddsp_vtime: u64,
     pub(crate) dsq: Option<DsqIx>,
@@ -114,10 +112,10 @@ impl ScxEntity {
                 runnable_at: TimeNs::ZERO,
                 runnable_seq: 0,
                 selected_cpu: 0,
+                ddsp_dsq_id: SCX_DSQ_INVALID,
+                ddsp_enq_flags: 0,
             },
             tid: u64::from(task.0) + 1,
-            ddsp_dsq_id: SCX_DSQ_INVALID,
-            ddsp_enq_flags: 0,
             ddsp_slice: 0,
             ddsp_vtime: 0,
             dsq: None,

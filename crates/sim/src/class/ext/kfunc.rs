@@ -262,11 +262,11 @@ impl Kernel {
             return;
         }
         self.scx.direct_site = entry.site;
-        let scx = &mut self.task_mut(task).scx;
-        scx.ddsp_slice = entry.slice;
-        scx.ddsp_vtime = entry.vtime;
-        scx.ddsp_dsq_id = entry.dsq;
-        scx.ddsp_enq_flags = entry.enq_flags;
+        let direct = self.task_mut(task);
+        direct.scx.ddsp_slice = entry.slice;
+        direct.scx.ddsp_vtime = entry.vtime;
+        direct.set_ddsp_dsq_id(entry.dsq);
+        direct.set_ddsp_enq_flags(entry.enq_flags);
     }
 
     /// `scx_bpf_dispatch_nr_slots()`.

@@ -216,8 +216,8 @@ impl<S: SchedExt> Sim<S> {
         self.set_state(task, SCX_TASK_READY);
         let entry = self.k.task_mut(task);
         assert!(entry.scx.flags & SCX_TASK_IN_CUSTODY == 0, "{task} was given back");
-        entry.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
-        entry.scx.ddsp_enq_flags = 0;
+        entry.set_ddsp_dsq_id(SCX_DSQ_INVALID);
+        entry.set_ddsp_enq_flags(0);
         entry.scx.reenq_cnt = 0;
         entry.set_dsq_vtime(0);
         entry.set_slice(0);

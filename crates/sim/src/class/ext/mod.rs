@@ -150,9 +150,9 @@ impl<S: SchedExt> Sim<S> {
     }
 
     fn clear_direct(&mut self, task: TaskId) {
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.ddsp_dsq_id = SCX_DSQ_INVALID;
-        scx.ddsp_enq_flags = 0;
+        let entry = self.k.task_mut(task);
+        entry.set_ddsp_dsq_id(SCX_DSQ_INVALID);
+        entry.set_ddsp_enq_flags(0);
     }
 
     /// `ops.enqueue()`: the scheduler gets custody unless it dispatches directly.
@@ -176,8 +176,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
     fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
-        let scx = &mut self.k.task_mut(task).scx;
-        scx.ddsp_enq_flags |= flags;
+        let entry = self.k.task_mut(task);
+        entry.set_ddsp_enq_flags(entry.scx.ddsp_enq_flags | flags);
+        let scx = &entry.scx;
         let id = scx.ddsp_dsq_id;
         let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
         let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
@@ -318,10 +319,10 @@ impl<S: SchedExt> Sim<S> {
             if self.k.scx.builtin_idle { self.k.select_idle(task, prev, wake_flags, None, 0) } else { None };
         if found.is_some() {
             self.k.scx.events.refill_slice_dfl += 1;
-            let scx = &mut self.k.task_mut(task).scx;
-            scx.ddsp_slice = SCX_SLICE_DFL;
-            scx.ddsp_enq_flags = 0;
-            scx.ddsp_dsq_id = SCX_DSQ_LOCAL;
+            let entry = self.k.task_mut(task);
+            entry.scx.ddsp_slice = SCX_SLICE_DFL;
+            entry.set_ddsp_enq_flags(0);
+            entry.set_ddsp_dsq_id(SCX_DSQ_LOCAL);
         }
         let cpu = found.unwrap_or(prev);
         self.k.task_mut(task).set_selected_cpu(cpu.0 as i32);

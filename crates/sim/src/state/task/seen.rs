@@ -5,16 +5,18 @@
 //! once: what a program reads there is what the kernel has, whenever it looks.
 
 use super::{OpsState, RunState, ScxEntity, Task};
-use crate::flags::{PF_KTHREAD, SCX_SLICE_DFL};
+use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID, SCX_SLICE_DFL};
 use crate::state::kernel::{Kernel, UPTIME};
-use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Place, Policy, Shared, TaskId, TimeNs};
+use schedlab_base::{
+    CpuId, CpuMask, DsqId, DurationNs, MAX_CPUS, Nice, Place, Policy, Shared, TaskId, TimeNs,
+};
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// Bytes of a `task_struct` as the simulated kernel lays it out.
 pub const TASK_BYTES: usize = AFTER_MASK + 224;
 /// Where `cpus_mask` ends.
-const AFTER_MASK: usize = 320 + MAX_CPUS / 8;
+const AFTER_MASK: usize = 336 + MAX_CPUS / 8;
 /// `EXIT_DEAD`, the state of a task that is gone.
 const EXIT_DEAD: u32 = 0x10;
 /// `PF_IDLE`, the flag of idle tasks.
@@ -87,13 +89,15 @@ members! {
     RUNNABLE_CPU: u32, 228, ".scx.runnable_cpu", Kernel;
     OPS_STATE: u64, 232, ".scx.ops_state", Kernel;
     RUNNABLE_AT: u64, 240, ".scx.runnable_at", Kernel;
-    PRIO: u32, 264, ".prio", Kernel;
-    STATIC_PRIO: u32, 268, ".static_prio", Kernel;
-    NORMAL_PRIO: u32, 272, ".normal_prio", Kernel;
-    RT_PRIORITY: u32, 276, ".rt_priority", Kernel;
-    POLICY: u32, 280, ".policy", Kernel;
-    NR_CPUS_ALLOWED: u32, 284, ".nr_cpus_allowed", Kernel;
-    CPUS_MASK: u64, 320, ".cpus_mask", Kernel;
+    DDSP_DSQ_ID: u64, 264, ".scx.ddsp_dsq_id", Kernel;
+    DDSP_ENQ_FLAGS: u64, 272, ".scx.ddsp_enq_flags", Kernel;
+    PRIO: u32, 280, ".prio", Kernel;
+    STATIC_PRIO: u32, 284, ".static_prio", Kernel;
+    NORMAL_PRIO: u32, 288, ".normal_prio", Kernel;
+    RT_PRIORITY: u32, 292, ".rt_priority", Kernel;
+    POLICY: u32, 296, ".policy", Kernel;
+    NR_CPUS_ALLOWED: u32, 300, ".nr_cpus_allowed", Kernel;
+    CPUS_MASK: u64, 336, ".cpus_mask", Kernel;
     NVCSW: u64, AFTER_MASK + 200, ".nvcsw", Kernel;
     NIVCSW: u64, AFTER_MASK + 208, ".nivcsw", Kernel;
     UTIME: u64, AFTER_MASK + 216, ".utime", Kernel;
@@ -158,6 +162,10 @@ pub struct ScxSeen {
     pub runnable_seq: u64,
     /// What `ops.select_cpu()` answered last.
     pub selected_cpu: i32,
+    /// Where it was dispatched directly and is to go; [`crate::flags::SCX_DSQ_INVALID`] without that.
+    pub ddsp_dsq_id: DsqId,
+    /// `SCX_ENQ_*` of that dispatch.
+    pub ddsp_enq_flags: u64,
 }
 
 impl Deref for Task {
@@ -242,6 +250,10 @@ impl Task {
         set_dsq_vtime(scx.seen.dsq_vtime: u64) { DSQ_VTIME = |number| number; }
         /// The answer of `ops.select_cpu()`.
         set_selected_cpu(scx.seen.selected_cpu: i32) { SELECTED_CPU = i32::cast_unsigned; }
+        /// The target of a direct dispatch.
+        set_ddsp_dsq_id(scx.seen.ddsp_dsq_id: DsqId) { DDSP_DSQ_ID = |id: DsqId| id.0; }
+        /// The flags of a direct dispatch.
+        set_ddsp_enq_flags(scx.seen.ddsp_enq_flags: u64) { DDSP_ENQ_FLAGS = |number| number; }
     }
 
     /// Sets some of `SCX_TASK_*`.
@@ -384,6 +396,8 @@ impl Task {
         self.set_slice(self.scx.slice);
         self.set_dsq_vtime(self.scx.dsq_vtime);
         self.set_selected_cpu(self.scx.selected_cpu);
+        self.set_ddsp_dsq_id(self.scx.ddsp_dsq_id);
+        self.set_ddsp_enq_flags(self.scx.ddsp_enq_flags);
         self.set_ops_state(self.scx.ops_state);
         self.set_runnable_at(self.scx.runnable_at);
         self.set_cpu(self.cpu);
@@ -440,6 +454,7 @@ fn show_system_task(record: &Shared<TASK_BYTES>, allowed: &CpuMask) {
     }
     record.set(LOAD_WEIGHT, u64::from(nice.load_weight()) << 10);
     record.set(SLICE, SCX_SLICE_DFL);
+    record.set(DDSP_DSQ_ID, SCX_DSQ_INVALID.0);
     record.set(RUNNABLE_CPU, u32::MAX);
     show_cpus(record, allowed);
 }
