@@ -57,7 +57,7 @@ impl Objects {
             free.extend((0..chunk / bytes).rev().map(|number| base.0 + number * bytes));
         }
         let at = free.pop()?;
-        mem.slice_mut(GuestAddr(at), bytes).expect("chunks stay mapped").fill(0);
+        mem.write(GuestAddr(at), &vec![0; bytes as usize]).expect("chunks stay mapped");
         self.live.insert(at, Object { stride, copies, references: 1 });
         Some(at)
     }
