@@ -46,7 +46,8 @@ impl Timer {
     pub(crate) fn expire(&mut self, now: u64) -> bool {
         let Some(next) = self.next.filter(|next| *next <= now) else { return false };
         let more = (now - next).checked_div(self.interval).unwrap_or(0);
-        self.next = (self.interval > 0).then(|| next + (more + 1) * self.interval);
+        self.next =
+            (self.interval > 0).then(|| next.saturating_add((more + 1).saturating_mul(self.interval)));
         // A counter that is full has been expired for long.
         if let Some(counter) = &mut self.counter {
             let _ = counter.write(&(more + 1).to_ne_bytes());
@@ -113,7 +114,7 @@ impl Loader {
         if old != 0 && !matches!(self.show_timer(tracee, fd, old), Step::Value(0)) {
             return Step::Value(error(libc::EFAULT));
         }
-        let (Some(interval), Some(value)) = (span(tracee, new), span(tracee, new + 16)) else {
+        let (Some(interval), Some(value)) = (span(tracee, new), span(tracee, new.wrapping_add(16))) else {
             return Step::Value(error(libc::EFAULT));
         };
         let now = self.clock;

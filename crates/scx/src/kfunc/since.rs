@@ -33,7 +33,17 @@ const SINCE: &[((u32, u32), &[&str])] = &[
             "scx_bpf_pick_idle_cpu_node",
         ],
     ),
-    ((6, 16), &["scx_bpf_select_cpu_and"]),
+    (
+        (6, 16),
+        &[
+            "bpf_list_back",
+            "bpf_list_front",
+            "bpf_rbtree_left",
+            "bpf_rbtree_right",
+            "bpf_rbtree_root",
+            "scx_bpf_select_cpu_and",
+        ],
+    ),
     ((6, 18), &["scx_bpf_cpu_curr", "scx_bpf_locked_rq"]),
     (
         (6, 19),
