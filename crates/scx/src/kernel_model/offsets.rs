@@ -291,6 +291,5 @@ mod tests {
         let btf = super::super::build(std::iter::empty());
         let offsets = Offsets::new(&btf);
         assert!(offsets.task.size > offsets.task.comm);
-        assert!(offsets.task.size <= 1024, "a task slot holds the task and more: {}", offsets.task.size);
     }
 }
