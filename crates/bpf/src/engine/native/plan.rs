@@ -85,8 +85,8 @@ impl Plan {
         };
         let mut walk = Walk::new(plan, &code.ops);
         for (first, count) in code.ranges() {
-            for pc in first..first + count {
-                if heads[pc] {
+            for (pc, head) in heads.iter().enumerate().skip(first).take(count) {
+                if *head {
                     walk.begin(pc, pc == first, pc > first && goes_on(&code.ops[pc - 1]));
                 }
                 walk.operation(pc, &code.ops[pc]);
