@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* graph.bpf.c - a scheduler that puts numbers into a red-black tree and a linked list as it begins, and shows the order in which
- * they come out: digits of nr_tree and nr_list. */
+/* graph.bpf.c - a scheduler that puts numbers into a red-black tree and a linked list as it begins. It shows the order in
+ * which they come out: digits of nr_tree and nr_list. */
 #include "compat.h"
 
 struct bpf_rb_root {

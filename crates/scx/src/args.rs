@@ -34,8 +34,8 @@ pub(crate) struct MaskArg(GuestAddr);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MadeMask(GuestAddr);
 
-/// A pointer to a mask that the program may change: one that it made, or a `struct bpf_cpumask` in memory of its own, which the
-/// kernel's verifier takes as well, since nothing but numbers is in it.
+/// A pointer to a mask that the program may change: one that it made, or a `struct bpf_cpumask` in memory of its own. The kernel's
+/// verifier takes that as well, since nothing but numbers is in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnMask(GuestAddr);
 
