@@ -59,9 +59,9 @@ pub(crate) fn split(lists: &[String]) -> Result<Vec<String>, Failure> {
             if in_command && !escaped && (quote == Some(c) || quote.is_none() && matches!(c, '"' | '\'')) {
                 quote = if quote.is_none() { Some(c) } else { None };
             }
-            let is_plain = quote.is_none() && !std::mem::replace(&mut escaped, escapes);
+            let was_escaped = std::mem::replace(&mut escaped, escapes);
             match c {
-                _ if !is_plain => {}
+                _ if quote.is_some() || was_escaped => {}
                 '[' => depth += 1,
                 ']' if depth == 0 => return Err(refused(&list[begin..=at], "no '[' before its ']'")),
                 ']' => depth -= 1,
