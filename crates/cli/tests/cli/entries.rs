@@ -154,7 +154,9 @@ fn nobody_has_that_pid() {
 fn interrupted(line: &str) -> String {
     let folder = Folder::new();
     let words: Vec<&str> = line.split_whitespace().collect();
-    let child = folder.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = folder.command(&words);
+    crate::heed_signals(&mut command);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // Until it has its handler, the signal would end it without a word.
     let id = child.id();
     let status = format!("/proc/{id}/status");

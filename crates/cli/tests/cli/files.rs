@@ -135,6 +135,7 @@ fn ended_by(folder: &Folder, signal: i32, before: &str) -> Option<i32> {
     let line = format!("{before} exec {} {LONG} --perfetto trace", env!("CARGO_BIN_EXE_schedlab"));
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    crate::heed_signals(&mut shell);
     let mut child = Running(shell.spawn().unwrap());
     let deadline = Instant::now() + Duration::from_secs(60);
     let begun = || {

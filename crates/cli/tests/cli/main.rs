@@ -22,6 +22,7 @@ mod sweeps;
 mod trust;
 mod workload_files;
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,6 +72,17 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// What runs the tests may ignore SIGINT, as a shell's background does; the command is not to inherit that.
+fn heed_signals(command: &mut Command) {
+    let heed = || {
+        // SAFETY: plain system call.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes one system call.
+    unsafe { command.pre_exec(heed) };
 }
 
 /// How a command ended.
