@@ -69,15 +69,19 @@ fn main() {
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({place:?}, include_str!({path:?})),").expect("a string takes all");
     }
+    published_definitions(&published, &mut code);
+    code.push_str("];\n");
+    fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");
+}
+
+fn published_definitions(published: &Path, code: &mut String) {
     code.push_str("];\n/// Definitions of documents and their published figures: file name and text.\n");
     code.push_str("pub(crate) static PUBLISHED: &[(&str, &str)] = &[\n");
-    for path in files(&published, "toml").into_iter().chain(files(&published, "csv")) {
+    for path in files(published, "toml").into_iter().chain(files(published, "csv")) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
     }
-    code.push_str("];\n");
-    fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");
 }
 
 /// What tells this build from others: a hash of the sources that a result depends on, the lock file with them. It is the same

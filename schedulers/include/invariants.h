@@ -59,7 +59,7 @@ static bool impossible_told;
 
 /*
  * expect() for what costs too much in every object: in loops and lists, on each switch and
- * tick. Compiled in by -DDEBUG_EXPECT alone (make DEBUG=1), as Rust's debug_assert!().
+ * tick. Compiled in by -DDEBUG_EXPECT alone (make DEBUG_EXPECT=1), as Rust's debug_assert!().
  */
 #ifdef DEBUG_EXPECT
 #define debug_expect(condition, state) expect(condition, state)

@@ -280,7 +280,7 @@ fn integers_that_change_are_counters_whatever_their_name() {
     for arm in arms {
         let found = counters(&lab, arm, "./counts.bpf.o", &[]);
         assert!(found["count"] > 0 && found["nr_calls"] == found["count"], "{arm:?} {found:?}");
-        assert_eq!((found["below"].cast_signed(), found.get("still")), (-4, None), "{arm:?}");
+        assert_eq!((found.get("below"), found.get("still")), (None, None), "{arm:?}: no count is below 0");
     }
 }
 

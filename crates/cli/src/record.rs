@@ -135,8 +135,7 @@ impl Key {
         part("machine's sha256", sha256(&[format!("{machine:?}").as_bytes()]));
         part("CPUs", machine.cpu_count().to_string());
         part("seed", seed.to_string());
-        let duration = limit.map(|limit| format!("{} ns", limit.0));
-        part("duration", duration.unwrap_or_else(|| "the workload's".to_string()));
+        part("duration", limit.map_or("the workload's".to_string(), |limit| format!("{} ns", limit.0)));
         part("checkers", checkers.to_string());
         part("guest memory", guest_memory.to_string());
         part("after an ejection", format!("{after_ejection:?}"));
