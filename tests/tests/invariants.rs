@@ -28,7 +28,8 @@ fn the_debug_objects_meet_no_impossible_state() {
     if clang().is_none() {
         return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
     }
-    let made = Command::new("make").args(["-s", "DEBUG_EXPECT=1", "-C"]).arg(root().join("schedulers")).output();
+    let made =
+        Command::new("make").args(["-s", "DEBUG_EXPECT=1", "-C"]).arg(root().join("schedulers")).output();
     let made = made.expect("make is installed");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let lab = Schedlab::new("debug-objects");
