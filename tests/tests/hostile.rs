@@ -146,6 +146,7 @@ objects! {
     locks_kept: [TOO_LONG, "lock"],
     locks_new: [TOO_LONG, "lock", "guest memory"],
     mask_onto_task: ["bpf_cpumask_setall"],
+    order_searched: [TOO_LONG, "guest memory"],
     outputs_wild: ["scx_bpf_events"],
     pointers_stale: ["direct-dispatched", "task"],
     print_flood: [TOO_LONG],

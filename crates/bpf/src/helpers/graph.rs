@@ -17,6 +17,8 @@ const CHUNK: u64 = 64 << 10;
 const GRAIN: u64 = 16;
 /// Bytes of the host that an object counts for besides its own.
 const HOST_BYTES: u64 = 128;
+/// Bytes of a node in the order of a tree or list.
+const NODE_BYTES: u64 = size_of::<u64>() as u64;
 
 /// An object that a program has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,8 +234,17 @@ fn insert<E: Env>(
         return Ok(Err(Errno::EINVAL));
     }
     let place = place(caller)?;
+    let behind = caller.env.runtime().objects.len(head.0).saturating_sub(place);
+    caller.work_bytes(place.min(behind) as u64 * NODE_BYTES)?;
     caller.env.runtime().objects.insert(head.0, place, node.0);
     Ok(Ok(()))
+}
+
+/// The place of a node in the order of a tree or list, if it is in that one; the search is work for each of them.
+fn place_of<E: Env>(caller: &mut Caller<'_, '_, E>, head: Head, node: Node) -> Result<Option<usize>, Fault> {
+    let nodes = caller.env.runtime().objects.len(head.0) as u64;
+    caller.work_bytes(nodes * NODE_BYTES)?;
+    Ok(caller.env.runtime().objects.place_of(head.0, node.0))
 }
 
 /// `bpf_rbtree_add(root, node, less)`: behind all that it is not less than.
@@ -305,10 +316,9 @@ pub(super) fn tree_remove<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     root: Head,
     node: Node,
-) -> Option<GuestAddr> {
-    let objects = &mut caller.env.runtime().objects;
-    let place = objects.place_of(root.0, node.0);
-    objects.take(root.0, place).map(GuestAddr)
+) -> Result<Option<GuestAddr>, Fault> {
+    let place = place_of(caller, root, node)?;
+    Ok(caller.env.runtime().objects.take(root.0, place).map(GuestAddr))
 }
 
 /// `bpf_list_empty(head)`.
@@ -333,7 +343,7 @@ pub(super) fn list_add<E: Env>(
     node: Node,
     before: Node,
 ) -> Result<Result<(), Errno>, Fault> {
-    match caller.env.runtime().objects.place_of(head.0, before.0) {
+    match place_of(caller, head, before)? {
         Some(place) => insert(caller, head, node, |_| Ok(place + 1)),
         None => Ok(Err(Errno::EINVAL)),
     }
@@ -344,16 +354,20 @@ fn middle(objects: &Objects, root: Head, from: usize, to: usize) -> Option<Guest
     (from < to).then(|| objects.at(root.0, (from + to) / 2)).flatten().map(GuestAddr)
 }
 
-/// The part of the order that lies below a node.
-fn below(objects: &Objects, root: Head, node: Node) -> Option<(usize, usize, usize)> {
-    let place = objects.place_of(root.0, node.0)?;
-    let (mut from, mut to) = (0, objects.len(root.0));
+/// The part of the order that lies below a node, and the node's own place.
+fn below<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    root: Head,
+    node: Node,
+) -> Result<Option<(usize, usize, usize)>, Fault> {
+    let Some(place) = place_of(caller, root, node)? else { return Ok(None) };
+    let (mut from, mut to) = (0, caller.env.runtime().objects.len(root.0));
     loop {
         let middle = (from + to) / 2;
         match place.cmp(&middle) {
             std::cmp::Ordering::Less => to = middle,
             std::cmp::Ordering::Greater => from = middle + 1,
-            std::cmp::Ordering::Equal => return Some((from, place, to)),
+            std::cmp::Ordering::Equal => return Ok(Some((from, place, to))),
         }
     }
 }
@@ -365,10 +379,13 @@ pub(super) fn tree_root<E: Env>(caller: &mut Caller<'_, '_, E>, root: Head) -> O
 }
 
 /// `bpf_rbtree_left(root, node)`.
-pub(super) fn tree_left<E: Env>(caller: &mut Caller<'_, '_, E>, root: Head, node: Node) -> Option<GuestAddr> {
-    let objects = &caller.env.runtime().objects;
-    let (from, place, _) = below(objects, root, node)?;
-    middle(objects, root, from, place)
+pub(super) fn tree_left<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    root: Head,
+    node: Node,
+) -> Result<Option<GuestAddr>, Fault> {
+    let Some((from, place, _)) = below(caller, root, node)? else { return Ok(None) };
+    Ok(middle(&caller.env.runtime().objects, root, from, place))
 }
 
 /// `bpf_rbtree_right(root, node)`.
@@ -376,8 +393,7 @@ pub(super) fn tree_right<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     root: Head,
     node: Node,
-) -> Option<GuestAddr> {
-    let objects = &caller.env.runtime().objects;
-    let (_, place, to) = below(objects, root, node)?;
-    middle(objects, root, place + 1, to)
+) -> Result<Option<GuestAddr>, Fault> {
+    let Some((_, place, to)) = below(caller, root, node)? else { return Ok(None) };
+    Ok(middle(&caller.env.runtime().objects, root, place + 1, to))
 }
