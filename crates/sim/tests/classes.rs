@@ -7,19 +7,7 @@ use schedlab_base::{CpuMask, KernelVersion, Policy, Presence, TaskId, TimeNs, We
 use schedlab_sim::flags::*;
 use schedlab_sim::{Change, Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};
 use schedlab_trace::{ExitKind, WarningKind};
-use schedlab_workload::{Amount, Attribute, End, Op, Scenario};
-
-/// Tasks that compute for ever, one for each policy.
-fn hogs(policies: &[Policy], end: u64) -> Scenario {
-    let mut scenario = Scenario::empty("hogs", End::After(ms(end)));
-    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
-    for (n, policy) in (0..).zip(policies) {
-        let mut hog = task(&format!("hog/{n}"), 0, n);
-        hog.policy = *policy;
-        scenario.tasks.push(hog);
-    }
-    scenario
-}
+use schedlab_workload::{Attribute, Op, Scenario};
 
 /// Notes which callbacks are called for each task, in order; one queue, first in, first out.
 struct Notes {
@@ -112,7 +100,7 @@ fn shares<S>(result: &RunResult<S>) -> Vec<f64> {
 
 #[test]
 fn a_partial_scheduler_has_the_tasks_of_its_policy_alone() {
-    let scenario = hogs(&[Policy::Ext, Policy::Other, Policy::Batch, Policy::Fifo(1)], 300);
+    let scenario = hogs(&[Policy::Ext, Policy::Other, Policy::Batch, Policy::Fifo(1)], ms(300));
     let result = ext(4, &scenario, Notes::new(SCX_OPS_SWITCH_PARTIAL));
     let notes = result.scheduler.as_ref().unwrap();
     assert_eq!(notes.life(0), ["init forked", "enable", "weight", "disable", "exit"]);
@@ -132,7 +120,7 @@ fn a_partial_scheduler_has_the_tasks_of_its_policy_alone() {
 #[test]
 fn the_fair_class_goes_before_a_partial_scheduler() {
     // On one CPU: its server leaves sched_ext 50 ms of each second.
-    let scenario = hogs(&[Policy::Ext, Policy::Other], 10_000);
+    let scenario = hogs(&[Policy::Ext, Policy::Other], ms(10_000));
     let result = ext(1, &scenario, Notes::new(SCX_OPS_SWITCH_PARTIAL));
     let found = shares(&result);
     assert!((found[0] - 0.05).abs() < 0.006 && (found[1] - 0.95).abs() < 0.006, "{found:?}");
@@ -141,7 +129,7 @@ fn the_fair_class_goes_before_a_partial_scheduler() {
     config.machine.kernel = "6.18".parse::<KernelVersion>().unwrap().features();
     let result = run(
         &config,
-        &hogs(&[Policy::Ext, Policy::Other], 1_000),
+        &hogs(&[Policy::Ext, Policy::Other], ms(1_000)),
         Class::Ext(Notes::new(SCX_OPS_SWITCH_PARTIAL)),
     );
     assert!(shares(&result.unwrap())[0] <= 0.0);
@@ -149,7 +137,7 @@ fn the_fair_class_goes_before_a_partial_scheduler() {
 
 #[test]
 fn both_servers_run_beside_a_real_time_hog() {
-    let scenario = hogs(&[Policy::Fifo(1), Policy::Ext, Policy::Other], 20_000);
+    let scenario = hogs(&[Policy::Fifo(1), Policy::Ext, Policy::Other], ms(20_000));
     let result = ext(1, &scenario, Notes::new(SCX_OPS_SWITCH_PARTIAL));
     let found = shares(&result);
     assert!((found[0] - 0.9).abs() < 0.006, "{found:?}");
@@ -168,7 +156,7 @@ fn a_policy_that_changes_changes_the_class() {
     let changes =
         vec![change(10, Policy::Other), affinity, change(20, Policy::Ext), change(30, Policy::Batch)];
     let config = Config { changes, ..config(2, 1) };
-    let scenario = hogs(&[Policy::Ext, Policy::Ext], 40);
+    let scenario = hogs(&[Policy::Ext, Policy::Ext], ms(40));
     let result = run(&config, &scenario, Class::Ext(Notes::new(SCX_OPS_SWITCH_PARTIAL))).unwrap();
     let life = ["init forked", "enable", "weight", "disable", "enable", "weight", "mask", "disable", "exit"];
     assert_eq!(result.scheduler.unwrap().life(0), life);
@@ -176,7 +164,7 @@ fn a_policy_that_changes_changes_the_class() {
 
 #[test]
 fn a_partial_scheduler_without_a_task_is_told() {
-    let result = ext(2, &hogs(&[Policy::Other, Policy::Batch], 20), Notes::new(SCX_OPS_SWITCH_PARTIAL));
+    let result = ext(2, &hogs(&[Policy::Other, Policy::Batch], ms(20)), Notes::new(SCX_OPS_SWITCH_PARTIAL));
     let kinds: Vec<WarningKind> = result.warnings.iter().map(|warning| warning.kind).collect();
     assert_eq!(kinds, [WarningKind::NothingToSchedule]);
 }
@@ -189,7 +177,7 @@ fn attached(at: u64, until: Option<u64>, scenario: &Scenario, flags: u64) -> Run
 
 #[test]
 fn tasks_that_are_there_are_initialised_and_taken_over() {
-    let mut scenario = hogs(&[Policy::Other, Policy::Fifo(1), Policy::Batch], 150);
+    let mut scenario = hogs(&[Policy::Other, Policy::Fifo(1), Policy::Batch], ms(150));
     // One that sleeps when the scheduler comes, and one that comes after it.
     scenario
         .programs
@@ -213,7 +201,7 @@ fn tasks_that_are_there_are_initialised_and_taken_over() {
 
 #[test]
 fn tasks_outlive_a_scheduler_that_is_taken_out() {
-    let result = attached(20, Some(40), &hogs(&[Policy::Other; 4], 60), 0);
+    let result = attached(20, Some(40), &hogs(&[Policy::Other; 4], ms(60)), 0);
     let notes = result.scheduler.as_ref().unwrap();
     for call in ["init", "enable", "disable", "exit"] {
         assert_eq!(notes.count(call), 4, "{call}");
@@ -228,7 +216,7 @@ fn tasks_outlive_a_scheduler_that_is_taken_out() {
 
 #[test]
 fn a_partial_scheduler_that_comes_late_initialises_all_and_enables_its_own() {
-    let result = attached(5, None, &hogs(&[Policy::Ext, Policy::Other], 20), SCX_OPS_SWITCH_PARTIAL);
+    let result = attached(5, None, &hogs(&[Policy::Ext, Policy::Other], ms(20)), SCX_OPS_SWITCH_PARTIAL);
     let notes = result.scheduler.as_ref().unwrap();
     assert_eq!(notes.life(0), ["init", "enable", "weight", "mask", "disable", "exit"]);
     assert_eq!(notes.life(1), ["init", "exit"]);
@@ -257,7 +245,7 @@ fn a_scheduler_that_refuses_a_task_does_not_come_in() {
     let choosy = Choosy(info("choosy", &[OpKind::InitTask, OpKind::ExitTask]), 0);
     let presence = Presence { attach: Some(ms(5)), detach: None };
     let config = Config { presence, outlive_exit: true, ..config(2, 1) };
-    let result = run(&config, &hogs(&[Policy::Other; 3], 20), Class::Ext(choosy)).unwrap();
+    let result = run(&config, &hogs(&[Policy::Other; 3], ms(20)), Class::Ext(choosy)).unwrap();
     assert_eq!(result.exit.kind, ExitKind::Error);
     assert!(
         result.exit.message.starts_with("ops.init_task() failed (-12) for hog/1"),

@@ -5,22 +5,10 @@ mod common;
 use common::*;
 use schedlab_base::{DurationNs, Nice, Policy, Prng, TaskId, TimeNs};
 use schedlab_sim::{Change, Class, Config, RunResult, SimError, run};
-use schedlab_workload::{Amount, Attribute, End, Op, ProgramId, Scenario};
+use schedlab_workload::{Amount, Attribute, Op, ProgramId, Scenario};
 
 fn deadline(reservation: &str) -> Policy {
     Policy::Deadline(reservation.parse().unwrap())
-}
-
-/// Tasks that compute for ever, one for each policy.
-fn hogs(policies: &[Policy], end: u64) -> Scenario {
-    let mut scenario = Scenario::empty("hogs", End::After(ms(end)));
-    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
-    for (n, policy) in (0..).zip(policies) {
-        let mut hog = task(&format!("hog/{n}"), 0, n);
-        hog.policy = *policy;
-        scenario.tasks.push(hog);
-    }
-    scenario
 }
 
 fn run_with(scenario: &Scenario, config: &Config) -> RunResult<Minimal> {
@@ -48,11 +36,11 @@ fn near(share: f64, wanted: f64) -> bool {
 #[test]
 fn an_overrunning_task_has_its_bandwidth_before_everybody() {
     for other in [Policy::Other, Policy::Fifo(99), deadline("5ms/100ms")] {
-        let shares = shares(1, &hogs(&[deadline("3ms/10ms"), other], 2_000));
+        let shares = shares(1, &hogs(&[deadline("3ms/10ms"), other], ms(2_000)));
         assert!(near(shares[0], 0.3), "{other:?}: {shares:?}");
     }
     // No other task wants the CPU: it is throttled all the same.
-    let alone = shares(1, &hogs(&[deadline("3ms/10ms")], 2_000));
+    let alone = shares(1, &hogs(&[deadline("3ms/10ms")], ms(2_000)));
     assert!(near(alone[0], 0.3), "{alone:?}");
 }
 
@@ -60,14 +48,14 @@ fn an_overrunning_task_has_its_bandwidth_before_everybody() {
 fn without_hrtick_ticks_end_the_runtime_and_the_mean_stays() {
     let mut config = config(1, 1);
     (config.machine.hz, config.machine.kernel.hrtick) = (250, false);
-    let scenario = hogs(&[deadline("3ms/10ms"), Policy::Other], 4_000);
+    let scenario = hogs(&[deadline("3ms/10ms"), Policy::Other], ms(4_000));
     let result = run_with(&scenario, &config);
     assert!(near(result.tasks[0].share, 0.3), "{:?}", result.tasks);
 }
 
 #[test]
 fn sched_ext_has_what_deadline_tasks_leave() {
-    let scenario = hogs(&[deadline("3ms/10ms"), Policy::Other], 2_000);
+    let scenario = hogs(&[deadline("3ms/10ms"), Policy::Other], ms(2_000));
     let tasks = ext(1, &scenario, Simple::new(false)).tasks;
     assert!(near(tasks[0].share, 0.3) && tasks[1].share > 0.68, "{tasks:?}");
 }
@@ -75,7 +63,7 @@ fn sched_ext_has_what_deadline_tasks_leave() {
 #[test]
 fn the_earliest_deadline_runs_first() {
     // Both wake at 0 and take turns by their deadlines: the short one never waits for the long one.
-    let mut scenario = hogs(&[deadline("40ms/100ms"), deadline("1ms/5ms")], 1_000);
+    let mut scenario = hogs(&[deadline("40ms/100ms"), deadline("1ms/5ms")], ms(1_000));
     scenario
         .programs
         .push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(500))).op(Op::Sleep(us(4_500))))));
@@ -89,7 +77,7 @@ fn the_earliest_deadline_runs_first() {
 
 #[test]
 fn who_yields_waits_for_the_next_period() {
-    let mut scenario = hogs(&[deadline("5ms/10ms"), Policy::Other], 1_000);
+    let mut scenario = hogs(&[deadline("5ms/10ms"), Policy::Other], ms(1_000));
     scenario.programs.push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))).op(Op::Yield))));
     scenario.tasks[0].program = ProgramId(1);
     let shares = shares(1, &scenario);
@@ -98,29 +86,29 @@ fn who_yields_waits_for_the_next_period() {
 
 #[test]
 fn a_constrained_deadline_is_no_higher_bandwidth() {
-    let shares = shares(1, &hogs(&[deadline("2ms/4ms/10ms"), Policy::Other], 2_000));
+    let shares = shares(1, &hogs(&[deadline("2ms/4ms/10ms"), Policy::Other], ms(2_000)));
     assert!(near(shares[0], 0.2), "{shares:?}");
 }
 
 #[test]
 fn deadline_tasks_go_where_there_is_room() {
     // Three of 60 % have no two on a CPU for long.
-    let shares = shares(3, &hogs(&[deadline("6ms/10ms"); 3], 2_000));
+    let shares = shares(3, &hogs(&[deadline("6ms/10ms"); 3], ms(2_000)));
     assert!(shares.iter().all(|share| near(*share, 0.6)), "{shares:?}");
     let all = [deadline("6ms/10ms"), deadline("6ms/10ms"), Policy::Fifo(1), Policy::Other];
-    let shares = self::shares(2, &hogs(&all, 2_000));
+    let shares = self::shares(2, &hogs(&all, ms(2_000)));
     assert!(near(shares[0], 0.6) && near(shares[1], 0.6), "{shares:?}");
 }
 
 #[test]
 fn more_than_the_cpus_have_is_refused() {
-    let scenario = hogs(&[deadline("6ms/10ms"), deadline("6ms/10ms")], 100);
+    let scenario = hogs(&[deadline("6ms/10ms"), deadline("6ms/10ms")], ms(100));
     let text = refusal(1, &scenario, Vec::new());
     assert!(text.contains("task hog/1: sched_setattr() of deadline:6ms/10ms: EBUSY"), "{text}");
     assert!(text.contains("asks for 60.0 % of a CPU, deadline tasks have 60.0 % of 95.0 %"), "{text}");
     // The servers' 5 % are no task's, 95 % are.
-    assert!(refusal(1, &hogs(&[deadline("96ms/100ms")], 100), Vec::new()).contains("EBUSY"));
-    assert!(near(shares(1, &hogs(&[deadline("95ms/100ms")], 1_000))[0], 0.95));
+    assert!(refusal(1, &hogs(&[deadline("96ms/100ms")], ms(100)), Vec::new()).contains("EBUSY"));
+    assert!(near(shares(1, &hogs(&[deadline("95ms/100ms")], ms(1_000)))[0], 0.95));
     assert_eq!(shares(2, &scenario).len(), 2);
 }
 
@@ -129,7 +117,7 @@ fn bandwidth_of_a_task_that_leaves_is_free_when_it_would_have_used_it() {
     let change =
         |at, policy| Change { at: TimeNs(ms(at).0), task: TaskId(0), attribute: Attribute::Policy(policy) };
     let take = |at| Change { task: TaskId(1), ..change(at, deadline("60ms/100ms")) };
-    let scenario = hogs(&[deadline("60ms/100ms"), Policy::Other], 500);
+    let scenario = hogs(&[deadline("60ms/100ms"), Policy::Other], ms(500));
     // At 10 ms it has 50 of 60 ms left: they would last 83 ms of the 90 to its deadline.
     let text = refusal(1, &scenario, vec![change(10, Policy::Other), take(12)]);
     assert!(text.contains("task hog/1") && text.contains("EBUSY"), "{text}");
@@ -141,21 +129,21 @@ fn bandwidth_of_a_task_that_leaves_is_free_when_it_would_have_used_it() {
 
 #[test]
 fn what_deadline_tasks_may_not_do_is_refused() {
-    let mut pinned = hogs(&[deadline("3ms/10ms")], 100);
+    let mut pinned = hogs(&[deadline("3ms/10ms")], ms(100));
     pinned.tasks[0].affinity = Some(mask(&[0]));
     assert!(refusal(2, &pinned, Vec::new()).contains("EPERM"));
-    let scenario = hogs(&[deadline("3ms/10ms")], 100);
+    let scenario = hogs(&[deadline("3ms/10ms")], ms(100));
     let narrow = Attribute::Affinity(mask(&[1]));
     let change = Change { at: TimeNs(ms(10).0), task: TaskId(0), attribute: narrow };
     assert!(refusal(2, &scenario, vec![change]).contains("sched_setaffinity(): EBUSY"));
-    let mut forks = hogs(&[deadline("3ms/10ms")], 100);
+    let mut forks = hogs(&[deadline("3ms/10ms")], ms(100));
     forks.programs.push(program(|b| b.op(Op::Fork { program: ProgramId(0) })));
     forks.tasks[0].program = ProgramId(1);
     assert!(refusal(1, &forks, Vec::new()).contains("fork(): EAGAIN"));
     // Children that start afresh are normal tasks.
     forks.child.reset_on_fork = true;
     assert_eq!(shares(1, &forks).len(), 2);
-    let mut unplugged = hogs(&[deadline("9ms/10ms"), deadline("9ms/10ms")], 100);
+    let mut unplugged = hogs(&[deadline("9ms/10ms"), deadline("9ms/10ms")], ms(100));
     unplugged.programs.push(program(|b| b.op(Op::Hotplug { cpu: schedlab_base::CpuId(1), online: false })));
     unplugged.tasks.push(task("hand", 1, 2));
     assert!(refusal(2, &unplugged, Vec::new()).contains("offline: EBUSY"));
@@ -181,7 +169,7 @@ fn policies_change_in_every_direction() {
             attribute: Attribute::Policy(*policy),
         });
     }
-    let mut scenario = hogs(&[Policy::Other; 3], 300);
+    let mut scenario = hogs(&[Policy::Other; 3], ms(300));
     scenario.tasks[1].nice = Nice::new(5).unwrap();
     scenario.programs.push(program(|b| {
         b.repeat(Amount::Forever, |b| b.op(Op::Run(us(700))).op(Op::Sleep(us(900))).op(Op::Yield))
@@ -198,7 +186,7 @@ fn random_deadline_tasks_keep_the_rules() {
     for seed in 0..60 {
         let mut prng = Prng::stream(seed, 7);
         let cpus = 1 + prng.below(4) as usize;
-        let mut scenario = hogs(&[], 200);
+        let mut scenario = hogs(&[], ms(200));
         scenario.programs.clear();
         for number in 0..2 + prng.below(3 * cpus as u64) as u32 {
             let (work, pause) = (us(50 + prng.below(3_000)), us(1 + prng.below(9_000)));

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use schedlab_base::{DurationNs, KernelVersion, Policy};
 use schedlab_sim::{Class, RunResult, SimError, run};
-use schedlab_workload::{Amount, End, Op, ProgramId, Scenario};
+use schedlab_workload::{Amount, Op, ProgramId, Scenario};
 
 fn under(version: &str, cpus: usize, scenario: &Scenario) -> RunResult<Minimal> {
     let mut config = config(cpus, 1);
@@ -17,30 +17,18 @@ fn shares(result: &RunResult<Minimal>) -> Vec<f64> {
     result.tasks.iter().map(|task| task.share).collect()
 }
 
-/// A task that computes for ever for each policy.
-fn hogs(policies: &[Policy], seconds: u64) -> Scenario {
-    let mut scenario = Scenario::empty("hogs", End::After(DurationNs::from_secs(seconds)));
-    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
-    for (n, policy) in (0..).zip(policies) {
-        let mut hog = task(&format!("hog/{n}"), 0, n);
-        hog.policy = *policy;
-        scenario.tasks.push(hog);
-    }
-    scenario
-}
-
 #[test]
 fn real_time_tasks_are_throttled_where_there_are_no_servers() {
     // 950 ms of each second, whatever else there is.
-    let both = hogs(&[Policy::Fifo(50), Policy::Other], 5);
+    let both = hogs(&[Policy::Fifo(50), Policy::Other], DurationNs::from_secs(5));
     let found = shares(&under("6.8", 1, &both));
     assert!((found[0] - 0.95).abs() < 0.002 && (found[1] - 0.05).abs() < 0.002, "{found:?}");
     // No other task: the CPU idles, where servers would leave it to the task.
-    let alone = hogs(&[Policy::Rr(1)], 5);
+    let alone = hogs(&[Policy::Rr(1)], DurationNs::from_secs(5));
     let found = [shares(&under("6.11", 1, &alone)), shares(&under("6.12", 1, &alone))];
     assert!((found[0][0] - 0.95).abs() < 0.002 && found[1][0] > 0.998, "{found:?}");
     // Several share it, on each CPU apart; the normal task has but one CPU when both are free of them.
-    let three = hogs(&[Policy::Rr(1), Policy::Rr(1), Policy::Rr(1), Policy::Other], 5);
+    let three = hogs(&[Policy::Rr(1), Policy::Rr(1), Policy::Rr(1), Policy::Other], DurationNs::from_secs(5));
     let found = shares(&under("6.6", 2, &three));
     let total: f64 = found[..3].iter().sum();
     assert!((total - 1.9).abs() < 0.01 && (found[3] - 0.05).abs() < 0.01, "{found:?}");
@@ -48,7 +36,7 @@ fn real_time_tasks_are_throttled_where_there_are_no_servers() {
 
 #[test]
 fn real_time_tasks_below_the_bound_are_not_throttled() {
-    let mut scenario = hogs(&[Policy::Fifo(50), Policy::Other], 5);
+    let mut scenario = hogs(&[Policy::Fifo(50), Policy::Other], DurationNs::from_secs(5));
     scenario
         .programs
         .push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(9))).op(Op::Sleep(ms(1))))));
@@ -59,7 +47,7 @@ fn real_time_tasks_below_the_bound_are_not_throttled() {
 
 #[test]
 fn real_time_tasks_that_come_and_go_while_they_are_throttled_are_counted() {
-    let mut scenario = hogs(&[Policy::Fifo(50), Policy::Fifo(50), Policy::Other], 4);
+    let mut scenario = hogs(&[Policy::Fifo(50), Policy::Fifo(50), Policy::Other], DurationNs::from_secs(4));
     scenario
         .programs
         .push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(400))).op(Op::Sleep(ms(560))))));
@@ -74,7 +62,8 @@ fn real_time_tasks_that_come_and_go_while_they_are_throttled_are_counted() {
 fn older_kernels_have_no_sched_ext() {
     let mut config = config(1, 1);
     config.machine.kernel = "6.11".parse::<KernelVersion>().unwrap().features();
-    let refused = run(&config, &hogs(&[Policy::Other], 1), Class::Ext(Simple::new(false)));
+    let refused =
+        run(&config, &hogs(&[Policy::Other], DurationNs::from_secs(1)), Class::Ext(Simple::new(false)));
     match refused {
         Err(SimError::Refused(text)) => {
             assert!(text.contains("Linux 6.11 has no sched_ext, which came with 6.12"), "{text}");
@@ -86,7 +75,7 @@ fn older_kernels_have_no_sched_ext() {
 #[test]
 fn a_wakeup_does_not_cut_a_slice_short_before_6_17() {
     // Two hogs and a sleeper on one CPU: with protection up to the deadline, slices are whole.
-    let mut scenario = hogs(&[Policy::Other, Policy::Other, Policy::Other], 2);
+    let mut scenario = hogs(&[Policy::Other, Policy::Other, Policy::Other], DurationNs::from_secs(2));
     scenario
         .programs
         .push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(100))).op(Op::Sleep(us(700))))));
@@ -97,7 +86,7 @@ fn a_wakeup_does_not_cut_a_slice_short_before_6_17() {
 
 #[test]
 fn slices_are_asked_for_since_6_12() {
-    let mut scenario = hogs(&[Policy::Other, Policy::Other], 2);
+    let mut scenario = hogs(&[Policy::Other, Policy::Other], DurationNs::from_secs(2));
     scenario.tasks.iter_mut().for_each(|task| task.slice = Some(ms(20)));
     let switches = |version: &str| under(version, 1, &scenario).summary.context_switches;
     let (old, new) = (switches("6.11"), switches("6.12"));

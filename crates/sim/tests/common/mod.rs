@@ -244,6 +244,18 @@ pub fn program(build: impl FnOnce(ProgramBuilder) -> ProgramBuilder) -> Program 
     build(ProgramBuilder::new()).build().unwrap()
 }
 
+/// Tasks that compute for ever, one for each policy.
+pub fn hogs(policies: &[Policy], end: DurationNs) -> Scenario {
+    let mut scenario = Scenario::empty("hogs", End::After(end));
+    scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
+    for (n, policy) in (0..).zip(policies) {
+        let mut hog = task(&format!("hog/{n}"), 0, n);
+        hog.policy = *policy;
+        scenario.tasks.push(hog);
+    }
+    scenario
+}
+
 /// `hogs` tasks that compute for ever and `sleepers` that run and sleep.
 pub fn mixed(hogs: u32, sleepers: u32, end: DurationNs) -> Scenario {
     let mut scenario = Scenario::empty("mixed", End::After(end));
