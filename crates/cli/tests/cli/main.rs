@@ -74,14 +74,16 @@ impl Drop for Folder {
     }
 }
 
-/// What runs the tests may ignore SIGINT, as a shell's background does; the command is not to inherit that.
+/// What runs the tests may ignore signals, as a shell's background and nohup(1) do; the command is not to inherit that.
 fn heed_signals(command: &mut Command) {
     let heed = || {
-        // SAFETY: plain system call.
-        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGXCPU] {
+            // SAFETY: plain system call.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         Ok(())
     };
-    // SAFETY: between fork and exec it makes one system call.
+    // SAFETY: between fork and exec it makes system calls only.
     unsafe { command.pre_exec(heed) };
 }
 
