@@ -14,6 +14,12 @@ const LEAST: usize = 30;
 /// The least width of a column that tells the rows apart. Chosen: the beginning of a name can still be told.
 const LEAST_KEY: usize = 8;
 
+/// Blanks before the text of a name that leaves no room beside itself. Chosen.
+const HANG: usize = 4;
+
+/// Words of a text beside a name. Chosen: the row of a plot has fewer.
+const WORDS: usize = 3;
+
 /// Lays text out for lines of `width` characters. A table that is wider is split: each block repeats the columns that tell
 /// its rows apart. A cell is cut where it is wider than a block has room for. Lines that are neither tables nor sentences, as
 /// those of a plot, stay.
@@ -160,27 +166,45 @@ fn cut(cell: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width - text.width()))
 }
 
-/// A line, broken between words where it is too long. What is laid out with blanks stays as it is.
+/// A line, broken between words where it is too long; the text beside a name goes on below itself. What is laid out with
+/// more blanks stays as it is.
 fn broken(line: &str, width: usize) -> String {
     let text = line.trim_start();
-    if line.width() <= width || text.contains("  ") || text.contains('\t') {
+    if line.width() <= width || text.contains('\t') {
         return format!("{line}\n");
     }
-    let indent = line.len() - text.len() + if text.starts_with("* ") { 2 } else { 0 };
-    let mut broken = line[..line.len() - text.len()].to_string();
-    let mut used = broken.width();
-    for piece in
-        pieces(text).into_iter().flat_map(|piece| short(piece, width.saturating_sub(indent).max(LEAST / 2)))
-    {
-        if used > indent && used + piece.trim_end().width() > width {
-            broken.truncate(broken.trim_end().len());
-            broken.push_str(&format!("\n{}", " ".repeat(indent)));
-            used = indent;
+    let indent = line.len() - text.len();
+    let Some((name, about)) = text.split_once("  ") else {
+        let hang = indent + if text.starts_with("* ") { 2 } else { 0 };
+        return filled(&line[..indent], text, hang, width);
+    };
+    let about = about.trim_start();
+    if about.contains("  ") || about.split(' ').count() < WORDS {
+        return format!("{line}\n");
+    }
+    let head = &line[..line.len() - about.len()];
+    if head.width() <= width / 2 {
+        return filled(head, about, head.width(), width);
+    }
+    let hang = indent + HANG;
+    filled(&line[..indent], name, hang, width) + &filled(&" ".repeat(hang), about, hang, width)
+}
+
+/// A head and a text that is broken between words, with further lines indented by `hang`.
+fn filled(head: &str, text: &str, hang: usize, width: usize) -> String {
+    let mut filled = head.to_string();
+    let mut used = filled.width();
+    let room = width.saturating_sub(hang).max(LEAST / 2);
+    for piece in pieces(text).into_iter().flat_map(|piece| short(piece, room)) {
+        if used > hang && used + piece.trim_end().width() > width {
+            filled.truncate(filled.trim_end().len());
+            filled.push_str(&format!("\n{}", " ".repeat(hang)));
+            used = hang;
         }
-        broken.push_str(piece);
+        filled.push_str(piece);
         used += piece.width();
     }
-    format!("{}\n", broken.trim_end())
+    format!("{}\n", filled.trim_end())
 }
 
 /// Where a sentence may be broken: behind blanks, and in long words behind commas.
@@ -260,6 +284,15 @@ mod tests {
             }
         }
         assert_eq!(fit(&table(&["one"], &[], &rows(&[&[&long]])), 30).lines().last().unwrap().width(), 30);
+    }
+
+    #[test]
+    fn a_text_beside_a_name_goes_on_below_itself() {
+        let text = "  o1  the scheduler of 2.6, with two arrays\n    --set a_long_name=100000000  what it is for; 1..5 ns\n";
+        let fitted = "  o1  the scheduler of 2.6, with\n      two arrays\n    --set a_long_name=100000000\n        \
+            what it is for; 1..5 ns\n";
+        assert_eq!(fit(text, 34), fitted);
+        assert_eq!(fit("cpu0  ##########  ############ ##\n", 20), "cpu0  ##########  ############ ##\n");
     }
 
     #[test]

@@ -163,6 +163,7 @@ fn tables_fit_a_narrow_terminal() {
         &format!("{TWO} -s {label}=o1 --explain-waits"),
         &TWO.replace("-q", "-v"),
         "sim -v -s o1 -w chat:rooms=1,messages=5 -c 2 --explain-waits",
+        "list -v",
     ] {
         let narrow = lines("60", line);
         let long: Vec<&String> = narrow.iter().filter(|line| line.chars().count() > 60).collect();
