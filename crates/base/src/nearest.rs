@@ -14,7 +14,13 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, known: impl IntoIterator<Item =
         Some((slips(&plain, &other), name)).filter(|(slips, _)| *slips <= most)
     });
     let nearest = near.min_by_key(|(slips, _)| *slips);
-    nearest.map_or_else(String::new, |(_, name)| format!("; did you mean '{}'?", name.as_ref()))
+    nearest.map_or_else(String::new, |(_, name)| format!("; did you mean '{}'?", on_a_line(name.as_ref())))
+}
+
+/// A name as a file has it, on the line of a message.
+fn on_a_line(name: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(escaped).collect()
 }
 
 /// How many characters are missing, added, wrong or exchanged with their neighbour (optimal string alignment).
@@ -49,6 +55,7 @@ mod tests {
         for far in ["cfs", "", "x", "lottery"] {
             assert_eq!(did_you_mean(far, known), "", "{far}");
         }
+        assert_eq!(did_you_mean("two line", ["two\nlines"]), "; did you mean 'two\\nlines'?");
     }
 
     #[test]
