@@ -1,9 +1,11 @@
 //! A table by [`TaskId`] whose memory follows the tasks that live, not those that ever did.
 
 use crate::ids::TaskId;
+use memmap2::MmapMut;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 
 /// Places of a table: as many tasks as can live at once are found without sharing one. A power of two, so that a place is found
 /// without a check of its bounds.
@@ -19,8 +21,43 @@ pub trait OfTask {
     fn task_id(&self) -> TaskId;
 }
 
-/// A place of the table. One without a value is a zero, so that a new table's memory is not touched.
+/// A place of the table. One without a value is a zero, as new memory is.
 type Slot<T> = Option<Box<T>>;
+
+/// All places, in memory of their own. An allocator that has had them before would clear 8 MiB for a run of a few tasks.
+struct Places<T> {
+    memory: MmapMut,
+    slots: PhantomData<Slot<T>>,
+}
+
+impl<T> Places<T> {
+    /// Empty ones, none of which is touched.
+    ///
+    /// # Panics
+    /// If the process may not have the memory, as an allocator does.
+    fn new() -> Places<T> {
+        let memory = MmapMut::map_anon(size_of::<[Slot<T>; PLACES]>()).expect("8 MiB of addresses");
+        Places { memory, slots: PhantomData }
+    }
+}
+
+impl<T> Deref for Places<T> {
+    type Target = [Slot<T>; PLACES];
+
+    #[inline(always)]
+    fn deref(&self) -> &[Slot<T>; PLACES] {
+        // SAFETY: the memory is as long as the array, aligned to a page, and only ever a row of slots: an empty one is a zero.
+        unsafe { &*self.memory.as_ptr().cast() }
+    }
+}
+
+impl<T> DerefMut for Places<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [Slot<T>; PLACES] {
+        // SAFETY: as above; the memory is this value's own.
+        unsafe { &mut *self.memory.as_mut_ptr().cast() }
+    }
+}
 
 /// One value per living task.
 ///
@@ -29,8 +66,8 @@ type Slot<T> = Option<Box<T>>;
 /// thus the value of the only task that could have it. Values are walked in the order of the ids, which is that of
 /// creation.
 pub struct TaskTable<T> {
-    /// Dropped by [`TaskTable::drop`], which looks at the places of living tasks only.
-    places: ManuallyDrop<Box<[Slot<T>; PLACES]>>,
+    /// [`TaskTable::drop`] empties them; it looks at those of living tasks only.
+    places: Places<T>,
     /// Values that share a place, by it and the task.
     beside: BTreeMap<(usize, TaskId), Box<T>>,
     ids: BTreeSet<TaskId>,
@@ -45,9 +82,7 @@ fn place(id: TaskId) -> usize {
 impl<T: OfTask + Clone> TaskTable<T> {
     /// An empty table.
     pub fn new() -> TaskTable<T> {
-        let places = vec![Slot::<T>::None; PLACES].into_boxed_slice();
-        let Ok(places) = places.try_into() else { unreachable!("the vector has the array's length") };
-        TaskTable { places: ManuallyDrop::new(places), beside: BTreeMap::new(), ids: BTreeSet::new() }
+        TaskTable { places: Places::new(), beside: BTreeMap::new(), ids: BTreeSet::new() }
     }
 
     /// The value of `id`, if it has one.
@@ -170,10 +205,6 @@ impl<T> Drop for TaskTable<T> {
         for id in &self.ids {
             self.places[place(*id)] = None;
         }
-        // SAFETY: the table is not used any more.
-        let places = Box::into_raw(unsafe { ManuallyDrop::take(&mut self.places) });
-        // SAFETY: the same allocation, whose layout `MaybeUninit` keeps; its places are empty, so nothing is left to drop.
-        drop(unsafe { Box::from_raw(places.cast::<[MaybeUninit<Slot<T>>; PLACES]>()) });
     }
 }
 
