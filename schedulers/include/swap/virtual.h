@@ -64,7 +64,19 @@ static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 	return false;
 }
 
-/* Unlinks the tasks of this queue that the last pick could do nothing for. */
+/* What runs in place of @p does so no longer: it has its own rank. */
+static __always_inline void swap_end_loan(task_t *p)
+{
+	cpu_t *c = cpu_nr(p->base.swap.cpu);
+
+	if (c->curr == p)
+		c->curr = c->exec;
+}
+
+/*
+ * Unlinks the tasks of this queue that the last pick could do nothing for. Another
+ * CPU of the queue may still run a provider in place of one, or have just begun to.
+ */
 static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 {
 	cpu_t *c = cpu_nr(cpu);
@@ -78,6 +90,7 @@ static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 			continue;
 		unlink_from(rq, p, DEQ_SLEEP, RQ_NONE);
 		p->base.state = TASK_NONE;
+		swap_end_loan(p);
 		count(nr_swap_parked);
 	}
 	WRITE_ONCE(c->nr_stale, 0);
@@ -382,7 +395,6 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 	struct lock *lock;
 	u32 nr = 0;
 	s32 target;
-	cpu_t *c;
 
 	use_arena();
 	WRITE_ONCE(p->base.swap.kind, 0);
@@ -397,9 +409,7 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 		unlock(lock);
 		return false;
 	}
-	c = cpu_nr(p->base.swap.cpu);
-	if (c->curr == p)
-		c->curr = c->exec;
+	swap_end_loan(p);
 	p->base.state = TASK_READY;
 	if (!POLICY_GLOBAL_RQ)
 		cpu = nr;

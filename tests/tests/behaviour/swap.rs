@@ -103,6 +103,19 @@ fn every_policy_serves_across_two_cpus() {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
+/// A server that needs more than a quantum loses its client's trust, and the client is parked by the other CPU while the server runs
+/// in its place. Served at last, the client is compared with the server's own rank, not with the one that it lent.
+#[test]
+fn a_parked_client_runs_as_soon_as_it_is_served() {
+    for service in [103, 120] {
+        let spec = format!("swap-pipe:hogs=8,iterations=24,service={service}ms");
+        let seen = Lab::new("bsd4+swap").cpus(2).run_catalog(&spec);
+        assert!(seen.counter("nr_swap_parked") > 10, "{service} ms: the client is never parked");
+        let late: Vec<_> = seen.latencies(0).into_iter().filter(|(_, waited)| *waited > ms(1)).collect();
+        assert!(late.is_empty(), "{service} ms: {late:?}");
+    }
+}
+
 /// A client of class FIFO never comes to the policy, its server does.
 #[test]
 fn a_real_time_client_brings_its_server_forward() {

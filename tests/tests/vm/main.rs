@@ -2,7 +2,7 @@
 //!
 //! Not under the usual harness: this program is also what runs inside of the VM. Every test needs QEMU and a kernel image (the
 //! package archive, or a cached copy) and says "skipped" with the reason where it has none. Every scheduler is tested, in one boot
-//! where it can be. `SCHEDLAB_SOAK_SECONDS` is the time that each one has under mixed load (10). `SCHEDLAB_SOAK_RELOADS` is how
+//! where it can be. `SCHEDLAB_SOAK_SECONDS` is the time that each one has under mixed load (5). `SCHEDLAB_SOAK_RELOADS` is how
 //! often it is loaded and unloaded there after that (1, or 3 in soaks of a minute and more). `SCHEDLAB_VM_SCHEDULERS` names some of
 //! them, or others with SWAP (`o1,o1+swap`).
 
@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use schedlab_base::Machine;
+use schedlab_base::{DurationNs, Machine, Presence};
 use schedlab_live::exec::SpinRate;
 use schedlab_live::kernel_image::{self, KernelImage};
 use schedlab_live::load::{SchedulerObject, load, sched_ext};
@@ -187,30 +187,45 @@ fn run_several(workloads: &str, scheduler: &SchedulerObject) -> Result<Figures, 
     Ok(all)
 }
 
-/// So many times in and out while another process keeps the machine busy; each time it has to do some work first.
+/// So many times in and out while another process keeps the machine busy; each time it has to do some work first. Before that the
+/// verifier has the machine for itself: beside dozens of tasks it takes minutes on an emulated CPU.
 fn reload(scheduler: &SchedulerObject, rounds: u32) -> Result<Figures, String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut busy = Command::new(own)
-        .args(["inside", "mixed:ttime=300s@"])
-        .stdout(std::process::Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    // Loading is to meet a busy machine, not to wait for its turn among dozens of tasks. Not -20: until the verifier is done, which
-    // takes minutes here, the fair class schedules, and keeps tasks of nice 19 from running so long that RCU complains (at -15 too).
-    // SAFETY: plain system call about this process.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
-    let rounds: Result<Vec<String>, String> = (0..rounds).map(|_| one_round(scheduler)).collect();
-    // SAFETY: plain system call on a process of ours; its leader ends with it, and the tasks with the leader.
-    unsafe { libc::kill(busy.id().cast_signed(), libc::SIGTERM) };
-    let _ = busy.wait();
+    let later = SchedulerObject {
+        presence: Presence { attach: Some(DurationNs::ZERO), detach: None },
+        ..scheduler.clone()
+    };
+    let rounds: Result<Vec<String>, String> = (0..rounds).map(|_| one_round(&later)).collect();
     let state = sched_ext::state().unwrap_or_default();
     Ok(vec![("rounds".to_string(), rounds?.join(",")), ("state".to_string(), state)])
 }
 
-/// Loads it, waits until it has counted a thousand things more, unloads it; how it left.
+/// A process of its own under mixed load, until it is dropped.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn new() -> Result<Busy, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(own);
+        command.args(["inside", "mixed:ttime=300s@"]).stdout(Stdio::null()).process_group(0);
+        command.spawn().map(Busy).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // SAFETY: plain system call on a process of ours; its leader ends with it, and the tasks with the leader.
+        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGTERM) };
+        let _ = self.0.wait();
+    }
+}
+
+/// Loads it, attaches it under load, waits until it has counted a thousand things more, takes it out under load; how it left.
 fn one_round(scheduler: &SchedulerObject) -> Result<String, String> {
-    let loaded = load(scheduler).map_err(|error| error.to_string())?;
+    let mut loaded = load(scheduler).map_err(|error| error.to_string())?;
+    let busy = Busy::new()?;
+    // Long enough for all tasks of the load to be there.
+    std::thread::sleep(Duration::from_secs(1));
+    loaded.attach().map_err(|error| error.to_string())?;
     let counted = || loaded.counters().iter().map(|(_, value)| *value).sum::<u64>();
     let (begin, deadline) = (counted(), Instant::now() + Duration::from_secs(30));
     while counted() < begin + 1000 {
@@ -220,6 +235,7 @@ fn one_round(scheduler: &SchedulerObject) -> Result<String, String> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let exit = loaded.unload().exit;
+    drop(busy);
     Ok(format!("{}{}", exit.kind.name(), exit.message))
 }
 
@@ -546,10 +562,10 @@ fn setting(name: &str, default: u64) -> Result<u64, String> {
     text.map_or(Ok(default), |text| text.parse()).map_err(|_| format!("{name}: no number"))
 }
 
-/// Every scheduler under everything at once on 2 CPUs, then loaded and unloaded while that goes on. It is loaded once, and three
-/// times in soaks of a minute and more, for a load takes the emulated verifier minutes.
+/// Every scheduler under everything at once on 2 CPUs, then attached and taken out while that goes on: once, and three times in
+/// soaks of a minute and more.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
-    let seconds = setting("SCHEDLAB_SOAK_SECONDS", 10)?;
+    let seconds = setting("SCHEDLAB_SOAK_SECONDS", 5)?;
     let rounds = setting("SCHEDLAB_SOAK_RELOADS", if seconds < 60 { 1 } else { 3 })?;
     let count = lab.schedulers.len();
     let soak = format!("mixed:ttime={seconds}s");

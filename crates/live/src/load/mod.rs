@@ -382,8 +382,12 @@ fn names(
 }
 
 impl LoadedScheduler {
-    /// Attaches the scheduler, then its hooks: a hook may rely on what the scheduler set up.
-    fn attach(&mut self) -> Result<(), LoadError> {
+    /// Attaches the scheduler, then its hooks: a hook may rely on what the scheduler set up. For one that [`load`] has not
+    /// attached, as its presence begins later.
+    ///
+    /// # Errors
+    /// See [`LoadError`]; what was attached before the error is so until the value is dropped.
+    pub fn attach(&mut self) -> Result<(), LoadError> {
         for map in self.object.maps().filter(|map| map.is_struct_ops() && map.is_created()) {
             match map.attach_struct_ops() {
                 Ok(link) => self.ops.push(link),
