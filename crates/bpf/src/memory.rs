@@ -50,10 +50,13 @@ pub const MAX_FRAMES: u32 = 64;
 const HUGE_PAGE: u64 = 2 << 20;
 const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 const PAGE_MASK: u64 = PAGE_SIZE - 1;
-/// Pages of the address space, and permission bytes before it.
+/// Pages of the address space.
 pub(crate) const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
+/// Permission bytes before it: those of all pages, and a page of zeros for a pointer below [`GUEST_LIMIT`] and what a
+/// displacement adds to it.
+pub(crate) const PERM_BYTES: usize = PAGE_COUNT + PAGE_SIZE as usize;
 /// Where the guest's memory begins in its mapping, and where it ends.
-const GUEST_AT: usize = GUARD_LEN + PAGE_COUNT;
+const GUEST_AT: usize = GUARD_LEN + PERM_BYTES;
 const GUEST_END: usize = GUEST_AT + GUEST_LIMIT as usize;
 const _: () = assert!(usize::BITS >= 64, "the guest's address space needs a 64-bit host");
 /// The stack region, with unmapped pages on both sides.
@@ -71,7 +74,7 @@ const RELEASE_LEN: u64 = 256 << 10;
 
 /// The guest address space. See the module's text for its layout.
 pub struct Memory {
-    /// A guard region, `PAGE_COUNT` permission bytes, `GUEST_LIMIT` bytes of the guest's, and another guard region: the
+    /// A guard region, `PERM_BYTES` permission bytes, `GUEST_LIMIT` bytes of the guest's, and another guard region: the
     /// way from permissions to guest is a constant.
     map: Arc<MmapRaw>,
     /// Next free address of window 0.
@@ -156,7 +159,7 @@ impl Memory {
         let start = self.map.as_ptr().wrapping_add(GUARD_LEN);
         // SAFETY: the mapping is that long, as `new` checked, and nobody writes it but by `&mut self` and, while no such
         // reference lives, by a record that `share` gave away.
-        unsafe { std::slice::from_raw_parts(start, GUEST_END - GUARD_LEN).split_at_unchecked(PAGE_COUNT) }
+        unsafe { std::slice::from_raw_parts(start, GUEST_END - GUARD_LEN).split_at_unchecked(PERM_BYTES) }
     }
 
     #[inline(always)]
@@ -164,7 +167,7 @@ impl Memory {
         let start = self.map.as_mut_ptr().wrapping_add(GUARD_LEN);
         // SAFETY: as above, and `&mut self` makes the mapping ours alone.
         unsafe {
-            std::slice::from_raw_parts_mut(start, GUEST_END - GUARD_LEN).split_at_mut_unchecked(PAGE_COUNT)
+            std::slice::from_raw_parts_mut(start, GUEST_END - GUARD_LEN).split_at_mut_unchecked(PERM_BYTES)
         }
     }
 
@@ -317,8 +320,14 @@ impl Memory {
         assert_ne!(perm, Perm::NONE, "unmap takes pages away, protect only changes them");
         let first = (addr.0 >> PAGE_SHIFT) as usize;
         let end = addr.0.saturating_add(len).min(GUEST_LIMIT).div_ceil(PAGE_SIZE) as usize;
-        for page in self.parts_mut().0.iter_mut().take(end).skip(first).filter(|page| **page != 0) {
-            *page = perm.0;
+        // From the last page on, so that what follows a page is known.
+        for page in (first..end).rev() {
+            if self.perms()[page] != 0 {
+                self.set_perm(page, perm);
+            }
+        }
+        if first < end {
+            self.renew_perm(first);
         }
     }
 
@@ -342,8 +351,26 @@ impl Memory {
     fn set_perms(&mut self, addr: u64, len: u64, perm: Perm) {
         debug_assert!((addr | len) & PAGE_MASK == 0, "permissions are of whole pages");
         debug_assert!(addr + len <= GUEST_LIMIT, "the range is in the guest");
-        let pages = (addr >> PAGE_SHIFT) as usize..((addr + len) >> PAGE_SHIFT) as usize;
-        self.parts_mut().0[pages].fill(perm.0);
+        let (first, end) = ((addr >> PAGE_SHIFT) as usize, ((addr + len) >> PAGE_SHIFT) as usize);
+        if first == end {
+            return;
+        }
+        self.parts_mut().0[first..end - 1].fill(perm.followed_by(perm.0));
+        self.set_perm(end - 1, perm);
+        self.renew_perm(first);
+    }
+
+    /// Sets the permission of a page whose next one has its own.
+    fn set_perm(&mut self, page: usize, perm: Perm) {
+        let perms = self.parts_mut().0;
+        perms[page] = perm.followed_by(perms[page + 1]);
+    }
+
+    /// The permission of page number `page` has changed: what the one before it says of both is brought up to date.
+    fn renew_perm(&mut self, page: usize) {
+        if let Some(before) = page.checked_sub(1) {
+            self.set_perm(before, Perm::of_page(self.perms()[before]));
+        }
     }
 
     fn zero_pages(&mut self, start: u64, end: u64) {
@@ -368,8 +395,8 @@ impl Memory {
         }
     }
 
-    /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them one permission byte for each of
-    /// [`PAGE_COUNT`] pages. They stay there for as long as the memory exists.
+    /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them [`PERM_BYTES`] permission bytes, of
+    /// which each of [`PAGE_COUNT`] pages has one. They stay there for as long as the memory exists.
     #[inline]
     pub(crate) fn base(&mut self) -> *mut u8 {
         self.map.as_mut_ptr().wrapping_add(GUEST_AT)

@@ -5,6 +5,7 @@ use crate::kfunc::Cids;
 use crate::masks::{CmaskRange, write_mask};
 use crate::mirror::kernel_perm;
 use schedlab_base::{CpuMask, MAX_CPUS};
+use schedlab_bpf::memory::PAGE_SIZE;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, PreemptReason};
 use schedlab_trace::ExitRecord;
@@ -51,7 +52,8 @@ impl Guest {
         dump_len: usize,
         cmask: GuestAddr,
     ) -> Result<Guest, MemoryError> {
-        let page = mem.map(SLOT * 16, Perm::READ)?;
+        // Compiled code checks several members at once by the page where they begin and the next one.
+        let page = mem.map(SLOT * 16 + PAGE_SIZE, Perm::READ)?;
         let slot = |index: u64| page.offset(index * SLOT);
         let mut guest = Guest {
             context: slot(0),

@@ -18,7 +18,7 @@ impl Memory {
         usize::try_from(addr.0 >> PAGE_SHIFT)
             .ok()
             .and_then(|page| self.perms().get(page))
-            .map_or(Perm::NONE, |p| Perm(*p))
+            .map_or(Perm::NONE, |p| Perm::of_page(*p))
     }
 
     /// The host's view of `len` mapped bytes.
@@ -240,7 +240,7 @@ impl Memory {
             return None;
         }
         let mut bytes = [0; N];
-        // SAFETY: `fast` found addr's page in the table, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
+        // SAFETY: `fast` found a permission of addr's page, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
         // they lie in the guest's part of the mapping.
         unsafe {
             std::ptr::copy_nonoverlapping(self.guest().as_ptr().add(addr as usize), bytes.as_mut_ptr(), N)

@@ -42,6 +42,9 @@ impl fmt::Debug for GuestAddr {
     }
 }
 
+/// Where in a permission byte it stands what the next page allows too.
+const NEXT_SHIFT: u8 = 4;
+
 /// What a program may do with a page. A page without any permission is not mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Perm(pub(super) u8);
@@ -62,6 +65,11 @@ impl Perm {
     pub const READ_WRITE: Perm = Perm(3);
     /// Every bit: what a host needs one of.
     pub(super) const ANY: Perm = Perm(15);
+    /// The program may load from this page and from the next one, so that up to a page's bytes from here on can be loaded.
+    /// [`super::Memory`] derives it from `READ`, as the one below from `WRITE`; neither is ever given.
+    pub(crate) const READ_NEXT: Perm = Perm(Perm::READ.0 << NEXT_SHIFT);
+    /// The same of stores.
+    pub(crate) const WRITE_NEXT: Perm = Perm(Perm::WRITE.0 << NEXT_SHIFT);
 
     /// Whether all of `other`'s permissions are here.
     #[must_use]
@@ -72,6 +80,17 @@ impl Perm {
     /// The permission byte of a page with these.
     pub(crate) const fn bits(self) -> u8 {
         self.0
+    }
+
+    /// That byte where the next page has the byte `next`: with what both allow.
+    pub(super) const fn followed_by(self, next: u8) -> u8 {
+        let own = self.0 & Perm::ANY.0;
+        own | (own & next & Perm::READ_WRITE.0) << NEXT_SHIFT
+    }
+
+    /// What a permission byte says of its own page.
+    pub(super) const fn of_page(byte: u8) -> Perm {
+        Perm(byte & Perm::ANY.0)
     }
 }
 

@@ -81,10 +81,10 @@ impl Memory {
         for (start, end) in self.extents() {
             let pages = &self.perms()[(start >> PAGE_SHIFT) as usize..(end >> PAGE_SHIFT) as usize];
             for (page, perm) in (start >> PAGE_SHIFT..).zip(pages).filter(|(_, perm)| **perm != 0) {
-                let at = page << PAGE_SHIFT;
+                let (at, perm) = (page << PAGE_SHIFT, Perm::of_page(*perm));
                 match runs.last_mut() {
-                    Some((first, len, same)) if *first + *len == at && same.0 == *perm => *len += PAGE_SIZE,
-                    _ => runs.push((at, PAGE_SIZE, Perm(*perm))),
+                    Some((first, len, same)) if *first + *len == at && *same == perm => *len += PAGE_SIZE,
+                    _ => runs.push((at, PAGE_SIZE, perm)),
                 }
             }
         }

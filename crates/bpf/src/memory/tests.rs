@@ -24,7 +24,7 @@ fn regions_do_not_touch_and_addresses_repeat() {
 fn nobody_touches_what_lies_around_the_guest_and_its_permissions() {
     let mut mem = memory();
     let guest = mem.base() as usize;
-    let perms = guest - PAGE_COUNT;
+    let perms = guest - PERM_BYTES;
     let end = guest + GUEST_LIMIT as usize;
     for open in [perms, guest - 1, guest + NULL_LIMIT as usize, end - 1] {
         assert_eq!(guard::tests::rights_at(open), "rw-", "{:#x}", open.wrapping_sub(guest));
@@ -85,6 +85,36 @@ fn programs_keep_to_permissions_across_pages() {
     mem.protect(base.offset(PAGE_SIZE), PAGE_SIZE, Perm::READ | Perm::KERNEL);
     assert_eq!(mem.store::<8>(edge, 5), Ok(Store::Kernel));
     assert_eq!(mem.load_fresh::<8>(edge), Ok(0x1122_3344_5566_7788), "the store was the host's to do");
+}
+
+#[test]
+fn a_page_says_what_can_be_done_with_the_next_one_too() {
+    let mut mem = memory();
+    let base = GUEST_LIMIT - 4 * PAGE_SIZE;
+    let first = (base >> PAGE_SHIFT) as usize;
+    let mut says = |change: &dyn Fn(&mut Memory)| {
+        change(&mut mem);
+        let perms = &mem.perms()[first..first + 5];
+        let next =
+            |perm: Perm| perms.iter().map(|byte| u8::from(byte & perm.bits() != 0)).collect::<Vec<_>>();
+        (next(Perm::READ_NEXT), next(Perm::WRITE_NEXT))
+    };
+    let at = |page: u64| GuestAddr(base + page * PAGE_SIZE);
+    let all = says(&|mem| mem.map_at(at(0), 4 * PAGE_SIZE, Perm::READ_WRITE).unwrap());
+    assert_eq!(all, (vec![1, 1, 1, 0, 0], vec![1, 1, 1, 0, 0]), "there is nothing behind the last page");
+    let kernel = says(&|mem| mem.protect(at(2), 1, Perm::READ | Perm::KERNEL));
+    assert_eq!(kernel, (vec![1, 1, 1, 0, 0], vec![1, 0, 0, 0, 0]));
+    let gap = says(&|mem| mem.unmap(at(1), 1));
+    assert_eq!(gap, (vec![0, 0, 1, 0, 0], vec![0; 5]));
+    let again = says(&|mem| mem.map_at(at(1), 2 * PAGE_SIZE, Perm::READ_WRITE).unwrap());
+    assert_eq!(again, all);
+    let lazy = says(&|mem| mem.protect(at(0), 2 * PAGE_SIZE, Perm::LAZY | Perm::KERNEL));
+    assert_eq!(lazy, (vec![0, 0, 1, 0, 0], vec![0, 0, 1, 0, 0]));
+    assert_eq!(
+        mem.perm_at(at(2)),
+        Perm::READ_WRITE,
+        "who asks for a page's permission learns of no other page"
+    );
 }
 
 #[test]

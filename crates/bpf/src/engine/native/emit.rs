@@ -13,14 +13,15 @@ mod jumps;
 use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
 use super::count::{Counts, goes_on};
 use super::live::{ARGUMENTS, Live, Set};
-use super::plan::{Group, Plan};
+use super::plan::Plan;
 use super::stubs::{CallStub, Stubs, behind, run, span, stubs};
 use super::{
     CPU_NUMBER, FRAME_BYTES, HOT_HELPERS, MAY_GOTO_LEFT, RETURN_TO, Span, TooLong, displacement, lines,
 };
 use crate::code::{ArrayPlace, Arrays, Code, Op, OpCode, Reg};
 use crate::engine::{KEEPS_PAGES, MAY_GOTO_LIMIT, Vm};
-use crate::memory::{FRAME_SIZE, Memory, NO_LINES, PAGE_COUNT, PAGE_SIZE};
+use crate::memory::{FRAME_SIZE, Memory, NO_LINES, PAGE_COUNT, PAGE_SIZE, PERM_BYTES};
+use access::{Bytes, Needs};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
@@ -39,12 +40,17 @@ pub(super) const TEMP: X = X::R10;
 pub(super) const TEMP2: X = X::R11;
 
 /// The permission byte of page `n` lies this far before the `n`th byte of the memory.
-const PERMS_BEFORE: i32 = displacement(PAGE_COUNT);
+const PERMS_BEFORE: i32 = displacement(PERM_BYTES);
+/// The number of pages.
+const PAGES: i32 = displacement(PAGE_COUNT);
 
 /// The same numbers as operands of instructions.
 const FRAME_SIZE_IMM: i32 = displacement(FRAME_SIZE as usize);
 const MAY_GOTO_LIMIT_IMM: i32 = displacement(MAY_GOTO_LIMIT as usize);
 const PAGE_SIZE_IMM: i32 = displacement(PAGE_SIZE as usize);
+
+/// The passes that are left at the `may_goto` instructions of the running function, whose end of its frame is in [`TEMP`].
+const PASSES_LEFT: Mem = Mem { base: TEMP, index: None, disp: displacement(MAY_GOTO_LEFT) - FRAME_BYTES };
 
 /// What compiling gives.
 pub(super) struct Emitted {
@@ -63,8 +69,11 @@ pub(super) enum Rare {
     Copy { first: usize, end: usize },
     /// A jump to a shorter way than has been counted.
     Leave { from: Label, count: i32, to: Label },
-    /// The bytes of a group may lie in two pages.
-    Straddle { from: Label, base: Reg, group: Group, copy: Label, back: Label },
+    /// The page behind the one in which these bytes begin, whose number is in [`TEMP2`], lacks a permission that they need:
+    /// they may lie in the first one alone.
+    LastPage { from: Label, base: Reg, bytes: Bytes, need: Needs, otherwise: Label, back: Label },
+    /// The passes of a loop were used up already.
+    LastPass { from: Label, to: Label },
     /// A look-up that finds nothing.
     Null { from: Label, back: Label },
     /// A region for which too few instructions are left, what relies on checks that were not made, or a call that is refused.
@@ -77,6 +86,8 @@ pub(super) struct Emitter<'a> {
     pub(super) asm: Asm,
     ops: &'a [Op],
     arrays: Option<&'a Arrays>,
+    /// Pages that hold arrays, first and behind the last, in order: programs can read them for as long as they exist.
+    readable: Vec<(u64, u64)>,
     /// By operation.
     labels: Vec<Label>,
     counts: Counts,
@@ -113,6 +124,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         asm,
         ops,
         arrays,
+        readable: pages_of(arrays),
         labels,
         counts,
         plan,
@@ -146,6 +158,17 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let entries = entries.into_iter().map(|entry| emitter.asm.offset(entry)).collect();
     let ahead = (0..ops.len()).map(|pc| emitter.counts.ahead(pc)).collect();
     Ok(Emitted { bytes: emitter.asm.finish()?, entries, ahead })
+}
+
+/// The pages of the object's arrays.
+fn pages_of(arrays: Option<&Arrays>) -> Vec<(u64, u64)> {
+    let pages = |array: &ArrayPlace| {
+        let end = array.base + array.stride * u64::from(array.entries);
+        (array.base / PAGE_SIZE, end.div_ceil(PAGE_SIZE))
+    };
+    let mut found: Vec<_> = arrays.into_iter().flat_map(|arrays| arrays.values().map(pages)).collect();
+    found.sort_unstable();
+    found
 }
 
 /// How code answers a helper without the host.
@@ -246,7 +269,7 @@ impl Emitter<'_> {
         if self.line_shift != NO_LINES {
             lines::enter(asm);
         }
-        for register in [0].into_iter().chain(KEPT).filter(|register| calls || live >> register & 1 != 0) {
+        for register in [0].into_iter().chain(KEPT).filter(|register| live >> register & 1 != 0) {
             asm.mov_imm(REGS[register], 0);
         }
         asm.call(self.labels[first]);
@@ -321,14 +344,19 @@ impl Emitter<'_> {
                 self.step(pc);
                 self.asm.jump(back);
             }
+            Rare::LastPass { from, to } => {
+                self.asm.bind(from);
+                self.asm.alu_imm(Width::W64, Alu::Add, PASSES_LEFT, 1);
+                self.asm.jump(to);
+            }
             Rare::Null { from, back } => {
                 self.asm.bind(from);
                 self.asm.mov_imm(x(Reg::R0), 0);
                 self.asm.jump(back);
             }
-            Rare::Straddle { from, base, group, copy, back } => {
+            Rare::LastPage { from, base, bytes, need, otherwise, back } => {
                 self.asm.bind(from);
-                self.check_two_pages(base, group, copy);
+                self.check_last_page(base, bytes, need, otherwise);
                 self.asm.jump(back);
             }
             Rare::Spent { from, pc, count } => {
@@ -365,12 +393,12 @@ impl Emitter<'_> {
 
     /// Leaves the loop when its passes are used up, else takes one off.
     fn may_goto(&mut self, pc: usize) {
-        let left = Mem { base: TEMP, index: None, disp: displacement(MAY_GOTO_LEFT) - FRAME_BYTES };
+        let from = self.asm.label();
         self.asm.load(8, false, TEMP, span(offset_of!(Span, frame)));
-        self.asm.alu_imm(Width::W64, Alu::Cmp, left, 0);
-        let target = self.target(pc);
-        self.asm.jump_if(If::Equal, target);
-        self.asm.alu_imm(Width::W64, Alu::Sub, left, 1);
+        self.asm.alu_imm(Width::W64, Alu::Sub, PASSES_LEFT, 1);
+        self.asm.jump_if(If::Below, from);
+        let to = self.target(pc);
+        self.rare.push(Rare::LastPass { from, to });
     }
 
     fn call_local(&mut self, pc: usize) {

@@ -101,14 +101,32 @@ impl Facts {
     }
 }
 
-/// Origins that have not been given yet.
+/// The origins that have been given.
 #[derive(Debug, Default)]
-pub(super) struct Origins(u32);
+pub(super) struct Origins {
+    /// By number: the value is below [`crate::memory::GUEST_LIMIT`], whatever it is.
+    bounded: Vec<bool>,
+}
 
 impl Origins {
     pub(super) fn new_value(&mut self) -> Value {
-        self.0 += 1;
-        Value { origin: Origin::Value(self.0), distance: 0 }
+        self.given(false)
+    }
+
+    /// What a cast between address spaces leaves: NULL, or an address in the arena's window.
+    fn new_bounded(&mut self) -> Value {
+        self.given(true)
+    }
+
+    fn given(&mut self, bounded: bool) -> Value {
+        let number = u32::try_from(self.bounded.len()).expect("an image has fewer values");
+        self.bounded.push(bounded);
+        Value { origin: Origin::Value(number), distance: 0 }
+    }
+
+    /// Whether values of this origin are below [`crate::memory::GUEST_LIMIT`].
+    pub(super) fn is_bounded(&self, origin: Origin) -> bool {
+        matches!(origin, Origin::Value(number) if self.bounded.get(number as usize) == Some(&true))
     }
 }
 
@@ -153,6 +171,7 @@ impl Values {
             Mov32K => self.0[dst] = known(i64::from(op.imm as u32)),
             Add64K => self.0[dst] = self.moved(dst, op.imm, origins),
             Sub64K => self.0[dst] = self.moved(dst, op.imm.wrapping_neg(), origins),
+            Cast => self.0[dst] = origins.new_bounded(),
             _ => self.change(sets(op), origins),
         }
     }

@@ -8,7 +8,7 @@ use super::emit::{Emitter, MEMORY, RUN, Rare, TEMP, TEMP2};
 use super::stubs::{behind, call_out, run, span};
 use super::{CallOuts, Span};
 use crate::engine::Vm;
-use crate::memory::{Memory, NO_LINES, Perm, View};
+use crate::memory::{Memory, NO_LINES, View};
 use std::mem::offset_of;
 
 /// What compiled code calls for a line that is not there: with the run, the host's address of the line's word, and whether
@@ -45,12 +45,11 @@ pub(super) fn stub(asm: &mut Asm, write: bool) -> Label {
 }
 
 impl Emitter<'_> {
-    /// Asks for the line of operation `pc`'s access to `place`, which has been checked for the permissions `need`.
-    pub(super) fn touch(&mut self, pc: usize, place: Mem, need: &[Perm]) {
+    /// Asks for the line of operation `pc`'s access to `place`, which has been checked.
+    pub(super) fn touch(&mut self, pc: usize, place: Mem, write: bool) {
         if self.line_shift == NO_LINES || self.plan.has_line(pc) {
             return;
         }
-        let write = need.contains(&Perm::WRITE);
         let shift = self.line_shift - WORD_SHIFT;
         let asm = &mut self.asm;
         let view = |member| span(offset_of!(Span, lines) + member);

@@ -14,7 +14,7 @@ use super::LOOKUP;
 use super::count::goes_on;
 use super::known::{Fact, Facts, Origin, Origins, Place, Ranges, Value, Values, takes_pages};
 use crate::code::{Code, Op, OpCode};
-use crate::memory::{FRAME_SIZE, NO_LINES, PAGE_SIZE};
+use crate::memory::{FRAME_SIZE, NO_LINES, PAGE_COUNT, PAGE_SIZE, PERM_BYTES};
 use std::collections::BTreeMap;
 
 /// Accesses whose distance from their origin lies in the same so many bytes are checked together. Chosen: what mostly lies in
@@ -22,6 +22,9 @@ use std::collections::BTreeMap;
 const WINDOW: i64 = 1024;
 /// Targets of jumps for which what is known is kept at once. Chosen: more than functions have, and little memory.
 const MOST_PENDING: usize = 4096;
+/// How far beyond the guest's memory an address may be that still has a permission byte: where [`crate::memory::PERM_BYTES`] has
+/// zeros.
+const MOST_BEYOND: i64 = ((PERM_BYTES - PAGE_COUNT) as u64 * PAGE_SIZE) as i64;
 /// Bytes of each of the members that programs may store to a kernel object, which lie side by side.
 const KERNEL_MEMBER: i64 = 8;
 
@@ -47,6 +50,8 @@ pub(super) struct Group {
     pub(super) writes: bool,
     /// The address is known, and all bytes lie in one page.
     pub(super) constant: bool,
+    /// They begin less than [`MOST_BEYOND`] above an address of the guest, so that their page has a permission byte.
+    pub(super) bounded: bool,
     /// The first lead of the stretch, and the operation behind it.
     pub(super) first: usize,
     pub(super) end: usize,
@@ -58,6 +63,8 @@ pub(super) struct Plan {
     /// By operation: the running CPU has the line of its access for certain. It lies in the own frame, or an earlier access
     /// of the stretch has had the same place, and has written it if this one does.
     has_line: Vec<bool>,
+    /// By operation: the same as [`Group::bounded`] of the bytes that it accesses.
+    bounded: Vec<bool>,
     /// By operation: what follows relies on checks before it.
     relies: Vec<bool>,
     /// By operation that calls `bpf_map_lookup_elem()` for a known map with a key in the function's own frame.
@@ -80,6 +87,7 @@ impl Plan {
         let plan = Plan {
             checks: vec![Check::Single; count],
             has_line: vec![false; count],
+            bounded: vec![false; count],
             relies: vec![false; count],
             lookups: BTreeMap::new(),
         };
@@ -111,6 +119,11 @@ impl Plan {
         self.checks[pc]
     }
 
+    /// Whether the page of what operation `pc` accesses certainly has a permission byte.
+    pub(super) fn is_bounded(&self, pc: usize) -> bool {
+        self.bounded[pc]
+    }
+
     /// Whether the running CPU certainly has the line of operation `pc`'s access.
     pub(super) fn has_line(&self, pc: usize) -> bool {
         self.has_line[pc]
@@ -133,7 +146,10 @@ impl Plan {
         members.iter().for_each(|access| self.checks[access.pc] = Check::Done);
         let reads = extent.is_some() || members.iter().any(|access| access.reads);
         let writes = members.iter().any(|access| access.writes);
-        self.checks[lead.pc] = Check::Lead(Group { from, len, reads, writes, constant, first: lead.pc, end });
+        // The members are of one origin, and so is what is read later.
+        let bounded = self.bounded[lead.pc] && low >= 0;
+        let (first, end) = (lead.pc, end);
+        self.checks[lead.pc] = Check::Lead(Group { from, len, reads, writes, constant, bounded, first, end });
         Some((lead.pc, Fact { place, from: low, to: high, reads, writes }))
     }
 }
@@ -220,6 +236,8 @@ impl Walk {
             }
             Some(Found::By(place, access)) => {
                 stretch.accesses.push((place, access));
+                let above = (0..MOST_BEYOND).contains(&access.at);
+                self.plan.bounded[pc] = above && self.origins.is_bounded(place.0);
                 if access.reads && !access.writes {
                     let (from, to) = (access.at, access.at + access.size);
                     let extent = self.extents.entry(place).or_insert(Extent { from, to, last: pc });

@@ -3,7 +3,8 @@
 use super::super::asm::{Alu, Asm, If, Label, Mem, Shift, Width, X};
 use super::super::plan::{Check, Group};
 use super::{
-    Emitter, FRAME_POINTER, FRAME_SIZE_IMM, MEMORY, PAGE_SIZE_IMM, PERMS_BEFORE, REGS, Rare, TEMP, TEMP2, x,
+    Emitter, FRAME_POINTER, FRAME_SIZE_IMM, MEMORY, PAGE_SIZE_IMM, PAGES, PERMS_BEFORE, REGS, Rare, TEMP,
+    TEMP2, x,
 };
 use crate::code::{OpCode, Reg};
 use crate::insn::op;
@@ -20,6 +21,36 @@ fn load_form(code: OpCode) -> (u8, bool) {
         OpCode::Loads16 => (2, true),
         OpCode::Loads32 => (4, true),
         other => unreachable!("{other:?} is no load"),
+    }
+}
+
+/// Bytes that are checked together.
+#[derive(Clone, Copy)]
+pub(in crate::engine::native) struct Bytes {
+    /// The first one, from what a register holds.
+    from: i32,
+    len: i32,
+    /// As [`Group::bounded`].
+    bounded: bool,
+}
+
+/// What is done with them.
+#[derive(Clone, Copy)]
+pub(in crate::engine::native) struct Needs {
+    reads: bool,
+    writes: bool,
+}
+
+impl Needs {
+    const READ: Needs = Needs { reads: true, writes: false };
+    const WRITE: Needs = Needs { reads: false, writes: true };
+    const BOTH: Needs = Needs { reads: true, writes: true };
+
+    /// The permission of a page for each, and the one that includes the next page.
+    fn permissions(self) -> impl Iterator<Item = (Perm, Perm)> {
+        let reads = self.reads.then_some((Perm::READ, Perm::READ_NEXT));
+        let writes = self.writes.then_some((Perm::WRITE, Perm::WRITE_NEXT));
+        reads.into_iter().chain(writes)
     }
 }
 
@@ -41,7 +72,7 @@ impl Emitter<'_> {
         pc: usize,
         base: Reg,
         size: u8,
-        need: &[Perm],
+        need: Needs,
         body: impl FnOnce(&mut Self, Mem),
     ) -> Option<(Label, Label)> {
         let off = self.ops[pc].off;
@@ -52,55 +83,29 @@ impl Emitter<'_> {
             return None;
         }
         let constant = self.constant_address(pc, base, size);
-        match self.plan.check(pc) {
-            _ if self.copying => {}
-            Check::Single => {}
-            // Not here: with the lead of its group.
-            planned => {
-                if let Check::Lead(group) = planned {
-                    self.check_group(pc, base, group);
-                }
-                let place = match constant {
-                    Some(address) => Mem { base: MEMORY, index: None, disp: address },
-                    None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
-                };
-                self.touch(pc, place, need);
-                body(self, place);
-                return None;
+        let place = match constant {
+            Some(address) => Mem { base: MEMORY, index: None, disp: address },
+            None => Mem { base: MEMORY, index: Some(x(base)), disp: off },
+        };
+        let alone = self.copying || self.plan.check(pc) == Check::Single;
+        if !alone {
+            // Not here, unless it is the lead: with the lead of its group.
+            if let Check::Lead(group) = self.plan.check(pc) {
+                self.check_group(pc, base, group);
             }
-        }
-        let asm = &mut self.asm;
-        let (slow, back) = (asm.label(), asm.label());
-        if let Some(address) = constant {
-            let page = address / PAGE_SIZE_IMM;
-            let perms = Mem { base: MEMORY, index: None, disp: page - PERMS_BEFORE };
-            for perm in need {
-                asm.test_byte(perms, perm.bits());
-                asm.jump_if(If::Equal, slow);
-            }
-            let place = Mem { base: MEMORY, index: None, disp: address };
-            self.touch(pc, place, need);
+            self.touch(pc, place, need.writes);
             body(self, place);
-            self.asm.bind(back);
-            return Some((slow, back));
+            return None;
         }
-        // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
-        // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
-        let aligned: u8 = asm.narrow(size.trailing_zeros());
-        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
-        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: off });
-        if aligned > 0 {
-            asm.shift_imm(Width::W64, Shift::RotateRight, TEMP2, aligned);
+        let (slow, back) = (self.asm.label(), self.asm.label());
+        match constant {
+            Some(address) => self.check_known_page(need, address / PAGE_SIZE_IMM, slow),
+            None if self.plan.is_bounded(pc) => {
+                self.check_bytes(base, Bytes { from: off, len: size.into(), bounded: true }, need, slow);
+            }
+            None => self.check_aligned(base, off, size, need, slow),
         }
-        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift - aligned);
-        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PERMS_BEFORE);
-        asm.jump_if(If::AboveEqual, slow);
-        for perm in need {
-            asm.test_byte(Mem { base: MEMORY, index: Some(TEMP2), disp: -PERMS_BEFORE }, perm.bits());
-            asm.jump_if(If::Equal, slow);
-        }
-        let place = Mem { base: MEMORY, index: Some(x(base)), disp: off };
-        self.touch(pc, place, need);
+        self.touch(pc, place, need.writes);
         body(self, place);
         self.asm.bind(back);
         Some((slow, back))
@@ -109,48 +114,83 @@ impl Emitter<'_> {
     /// Checks the bytes of a group for its lead, operation `pc`, which accesses memory by `base`.
     fn check_group(&mut self, pc: usize, base: Reg, group: Group) {
         let copy = self.copy_of(pc, group);
-        if group.constant {
-            self.check_page(group, None, group.from / PAGE_SIZE_IMM, copy);
+        let Group { from, len, reads, writes, bounded, .. } = group;
+        let need = Needs { reads, writes };
+        match group.constant {
+            true => self.check_known_page(need, from / PAGE_SIZE_IMM, copy),
+            false => self.check_bytes(base, Bytes { from, len, bounded }, need, copy),
+        }
+    }
+
+    /// Checks that the page of this number has the permissions that are needed; an array's can be read.
+    fn check_known_page(&mut self, need: Needs, page: i32, otherwise: Label) {
+        let number = u64::from(page.unsigned_abs());
+        let before = self.readable.partition_point(|(first, _)| *first <= number);
+        let readable = before > 0 && number < self.readable[before - 1].1;
+        self.check_page(Needs { reads: need.reads && !readable, ..need }, None, page, otherwise);
+    }
+
+    /// Checks bytes, at most a page of them: the page in which they begin says in one byte what can be done with it and the
+    /// next one.
+    fn check_bytes(&mut self, base: Reg, bytes: Bytes, need: Needs, otherwise: Label) {
+        let page_shift: u8 = self.asm.narrow(PAGE_SIZE.trailing_zeros());
+        let asm = &mut self.asm;
+        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: bytes.from });
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
+        if !bytes.bounded {
+            asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PAGES);
+            asm.jump_if(If::AboveEqual, otherwise);
+        }
+        if bytes.len == 1 {
+            self.check_page(need, Some(TEMP2), 0, otherwise);
             return;
         }
-        let asm = &mut self.asm;
-        let (from, back) = (asm.label(), asm.label());
-        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
-        asm.mov(Width::W32, TEMP, TEMP2);
-        asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
-        asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - group.len);
-        asm.jump_if(If::Above, from);
-        self.check_limit(PERMS_BEFORE, copy);
-        self.check_page(group, Some(TEMP2), 0, copy);
+        let (from, back) = (self.asm.label(), self.asm.label());
+        for (_, next) in need.permissions() {
+            self.test_page(Some(TEMP2), 0, next, from);
+        }
         self.asm.bind(back);
-        self.rare.push(Rare::Straddle { from, base, group, copy, back });
+        self.rare.push(Rare::LastPage { from, base, bytes, need, otherwise, back });
     }
 
-    /// Checks the bytes of a group that lie in two pages.
-    pub(super) fn check_two_pages(&mut self, base: Reg, group: Group, copy: Label) {
-        self.asm.lea(TEMP2, Mem { base: x(base), index: None, disp: group.from });
-        self.check_limit(PERMS_BEFORE - 1, copy);
-        for page in 0..2 {
-            self.check_page(group, Some(TEMP2), page, copy);
+    /// Checks the bytes of one access, which goes straight to memory where it is aligned.
+    fn check_aligned(&mut self, base: Reg, off: i32, size: u8, need: Needs, otherwise: Label) {
+        // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
+        // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
+        let asm = &mut self.asm;
+        let aligned: u8 = asm.narrow(size.trailing_zeros());
+        let page_shift: u8 = asm.narrow(PAGE_SIZE.trailing_zeros());
+        asm.lea(TEMP2, Mem { base: x(base), index: None, disp: off });
+        if aligned > 0 {
+            asm.shift_imm(Width::W64, Shift::RotateRight, TEMP2, aligned);
+        }
+        asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift - aligned);
+        asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, PAGES);
+        asm.jump_if(If::AboveEqual, otherwise);
+        self.check_page(need, Some(TEMP2), 0, otherwise);
+    }
+
+    /// Checks bytes of which at most those in the first page can be accessed; the page's number is in [`TEMP2`].
+    pub(super) fn check_last_page(&mut self, base: Reg, bytes: Bytes, need: Needs, otherwise: Label) {
+        let asm = &mut self.asm;
+        asm.lea(TEMP, Mem { base: x(base), index: None, disp: bytes.from });
+        asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
+        asm.alu_imm(Width::W32, Alu::Cmp, TEMP, PAGE_SIZE_IMM - bytes.len);
+        asm.jump_if(If::Above, otherwise);
+        self.check_page(need, Some(TEMP2), 0, otherwise);
+    }
+
+    /// Checks that a page has the permissions that are needed: the one so many behind that in a register, or of this number.
+    fn check_page(&mut self, need: Needs, register: Option<X>, page: i32, otherwise: Label) {
+        for (own, _) in need.permissions() {
+            self.test_page(register, page, own, otherwise);
         }
     }
 
-    /// Makes the address in [`TEMP2`] the number of its page, which has to be below `limit`.
-    fn check_limit(&mut self, limit: i32, otherwise: Label) {
-        let page_shift: u8 = self.asm.narrow(PAGE_SIZE.trailing_zeros());
-        self.asm.shift_imm(Width::W64, Shift::Right, TEMP2, page_shift);
-        self.asm.alu_imm(Width::W64, Alu::Cmp, TEMP2, limit);
-        self.asm.jump_if(If::AboveEqual, otherwise);
-    }
-
-    /// Checks that a page has the permissions of a group: the one so many behind that in a register, or of this number.
-    fn check_page(&mut self, group: Group, register: Option<X>, page: i32, otherwise: Label) {
+    fn test_page(&mut self, register: Option<X>, page: i32, perm: Perm, otherwise: Label) {
         let perms = Mem { base: MEMORY, index: register, disp: page - PERMS_BEFORE };
-        let needs = [(group.reads, Perm::READ), (group.writes, Perm::WRITE)];
-        for (_, perm) in needs.into_iter().filter(|(needed, _)| *needed) {
-            self.asm.test_byte(perms, perm.bits());
-            self.asm.jump_if(If::Equal, otherwise);
-        }
+        self.asm.test_byte(perms, perm.bits());
+        self.asm.jump_if(If::Equal, otherwise);
     }
 
     /// The label of the copy of a lead. The copy of a stretch begins with its first lead.
@@ -194,7 +234,7 @@ impl Emitter<'_> {
     }
 
     /// An access that the host does where its checks fail.
-    fn access(&mut self, pc: usize, base: Reg, size: u8, need: &[Perm], body: impl FnOnce(&mut Asm, Mem)) {
+    fn access(&mut self, pc: usize, base: Reg, size: u8, need: Needs, body: impl FnOnce(&mut Asm, Mem)) {
         let body = |this: &mut Self, mem| body(&mut this.asm, mem);
         if let Some((from, back)) = self.checked(pc, base, size, need, body) {
             self.rare.push(Rare::Step { from, pc, back });
@@ -204,7 +244,7 @@ impl Emitter<'_> {
     pub(super) fn load(&mut self, pc: usize) {
         let (size, _) = load_form(self.ops[pc].code);
         let body = |this: &mut Self, mem| this.plain_load(pc, mem);
-        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, &[Perm::READ], body) {
+        if let Some((from, back)) = self.checked(pc, self.ops[pc].src, size, Needs::READ, body) {
             self.rare.push(Rare::Step { from, pc, back });
         }
     }
@@ -217,19 +257,19 @@ impl Emitter<'_> {
 
     pub(super) fn store(&mut self, pc: usize, size: u8) {
         let o = self.ops[pc];
-        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store(size, mem, x(o.src)));
+        self.access(pc, o.dst, size, Needs::WRITE, |asm, mem| asm.store(size, mem, x(o.src)));
     }
 
     pub(super) fn store_imm(&mut self, pc: usize, size: u8) {
         let (o, imm) = (self.ops[pc], self.imm(pc));
-        self.access(pc, o.dst, size, &[Perm::WRITE], |asm, mem| asm.store_imm(size, mem, imm));
+        self.access(pc, o.dst, size, Needs::WRITE, |asm, mem| asm.store_imm(size, mem, imm));
     }
 
     /// An atomic; nothing runs beside the program, so plain instructions do.
     pub(super) fn atomic(&mut self, pc: usize, width: Width) {
         let (o, operation) = (self.ops[pc], self.imm(pc));
         let size = if width == Width::W64 { 8 } else { 4 };
-        self.access(pc, o.dst, size, &[Perm::READ, Perm::WRITE], |asm, mem| {
+        self.access(pc, o.dst, size, Needs::BOTH, |asm, mem| {
             let source = x(o.src);
             if operation == op::CMPXCHG {
                 asm.compare_exchange(width, mem, source);
