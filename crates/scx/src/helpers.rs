@@ -25,6 +25,7 @@ impl Env for Join<'_> {
     fn freshen(&mut self, addresses: &[u64], vm: &mut Vm<'_>) -> Result<(), Fault> {
         for addr in addresses.iter().map(|addr| GuestAddr(*addr)) {
             if vm.mem.perm_at(addr).contains(Perm::LAZY) {
+                self.settle_calls();
                 self.state.freshen(addr, self.k, vm.mem)?;
             }
         }

@@ -6,7 +6,7 @@
 use crate::kfunc::{Callee, Function};
 use crate::mirror::Field;
 use crate::state::State;
-use schedlab_base::{CpuId, TaskId};
+use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_bpf::args::{Caller, MAX_TEXT, cut};
 use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind, OpsSet};
@@ -27,18 +27,31 @@ pub(crate) struct Join<'k> {
     pub(crate) state: &'k mut State,
     /// Instructions of this run that are charged already.
     pub(crate) charged: u64,
+    /// What calls cost that is not charged yet: it is before anything looks at time.
+    pub(crate) owed: DurationNs,
     /// The running callback.
     pub(crate) op: OpKind,
 }
 
 impl Join<'_> {
-    /// Charges what was executed since the last time.
+    /// Charges what was executed since the last time, and what calls cost that were made meanwhile.
     #[inline]
     pub(crate) fn settle(&mut self, executed: u64) {
-        if executed != self.charged {
-            self.k.charge_insns(executed - self.charged);
-            self.charged = executed;
+        if executed != self.charged || self.owed != DurationNs::ZERO {
+            self.settle_with(executed, DurationNs::ZERO);
         }
+    }
+
+    /// The same, and the `cost` of the present call.
+    #[inline(always)]
+    fn settle_with(&mut self, executed: u64, cost: DurationNs) {
+        self.k.charge_call(executed - self.charged, self.owed + cost);
+        (self.charged, self.owed) = (executed, DurationNs::ZERO);
+    }
+
+    /// Charges what calls cost so far: a run queue that is brought up to date shows the time with it.
+    pub(crate) fn settle_calls(&mut self) {
+        self.k.charge(std::mem::replace(&mut self.owed, DurationNs::ZERO));
     }
 
     /// Charges the lines that came from other CPUs since the last time.
@@ -53,14 +66,12 @@ impl Join<'_> {
     /// Charges a call of a helper, and with it what was executed before one that would do that next: once for both.
     #[inline(always)]
     fn settle_helper(&mut self, id: u32, executed: u64) {
-        let cost = match id {
+        match id {
             // Short ones, besides the price of a lock.
-            SPIN_LOCK | SPIN_UNLOCK => self.state.kfunc_cost,
-            KTIME_GET_NS => self.state.helper_cost,
-            _ => return self.k.charge(self.state.helper_cost),
-        };
-        self.k.charge_call(executed - self.charged, cost);
-        self.charged = executed;
+            SPIN_LOCK | SPIN_UNLOCK => self.settle_with(executed, self.state.kfunc_cost),
+            KTIME_GET_NS => self.settle_with(executed, self.state.helper_cost),
+            _ => self.owed += self.state.helper_cost,
+        }
     }
 
     /// Number of CPUs.
@@ -158,8 +169,7 @@ impl Host for Join<'_> {
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         self.settle_lines(vm.mem);
         let (callee, price) = self.state.kfuncs[index as usize];
-        self.k.charge_call(vm.insns() - self.charged, price);
-        self.charged = vm.insns();
+        self.settle_with(vm.insns(), price);
         self.k.set_site(Some(vm.site()));
         if vm.is_locked() {
             callee.what.under_lock()?;
@@ -181,10 +191,18 @@ impl Host for Join<'_> {
 
     #[inline(always)]
     fn answered(&mut self, helpers: u64) {
-        self.k.charge(self.state.helper_cost * helpers);
+        self.owed += self.state.helper_cost * helpers;
+    }
+
+    #[inline(always)]
+    fn recall(&mut self, map: u64, task: u64) -> Option<u64> {
+        let found = self.state.runtime.maps.recalled(map, task)?;
+        self.owed += self.state.helper_cost;
+        Some(found)
     }
 
     fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        self.settle_calls();
         self.state.freshen(addr, self.k, mem)
     }
 

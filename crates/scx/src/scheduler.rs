@@ -11,7 +11,7 @@ use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
 use crate::user::UserSpace;
-use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::{Image, ImageVariable, StructOps};
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
@@ -170,31 +170,31 @@ impl BpfScheduler {
         if self.mem.follows_lines() {
             self.mem.run_on(k.machine().cpus[k.ctx().cpu.index()].core);
         }
-        let mut join = Join { k, state: &mut self.state, charged: 0, op };
+        let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
             Some(compiler) => compiler.run(code, func, &args, mem, &mut join, budget),
             None => self.reference.run(code, func, &args, mem, &mut join, budget),
         };
-        let charged = join.charged;
+        let (charged, owed) = (join.charged, join.owed);
         match outcome {
             Ok(done) => {
-                self.end(k, done.insns - charged);
+                self.end(k, done.insns - charged, owed);
                 self.costs[op as usize].add(done.insns, begin, k.ctx().now);
                 if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
-                self.fail(k, &fault, charged);
+                self.fail(k, &fault, charged, owed);
                 self.costs[op as usize].add(fault.insns(), begin, k.ctx().now);
                 0
             }
         }
     }
 
-    /// A program has ended after `insns` instructions that are not charged yet.
+    /// A program has ended after `insns` instructions and calls that are not charged yet.
     #[inline(always)]
-    fn end(&mut self, k: &mut Kernel, insns: u64) {
-        k.charge_insns(insns);
+    fn end(&mut self, k: &mut Kernel, insns: u64, calls: DurationNs) {
+        k.charge_call(insns, calls);
         let moved = self.mem.take_moved();
         if moved > 0 {
             k.charge_lines(moved);
@@ -204,8 +204,8 @@ impl BpfScheduler {
 
     /// The same with a fault.
     #[cold]
-    fn fail(&mut self, k: &mut Kernel, fault: &Fault, charged: u64) {
-        self.end(k, fault.insns() - charged);
+    fn fail(&mut self, k: &mut Kernel, fault: &Fault, charged: u64, calls: DurationNs) {
+        self.end(k, fault.insns() - charged, calls);
         self.state.close_all(k);
         self.report(k, fault);
     }
@@ -339,7 +339,8 @@ impl BpfScheduler {
     }
 
     fn end_dump(&mut self, k: &mut Kernel) {
-        Join { k, state: &mut self.state, charged: 0, op: OpKind::Dump }.flush_dump();
+        let (charged, owed) = (0, DurationNs::ZERO);
+        Join { k, state: &mut self.state, charged, owed, op: OpKind::Dump }.flush_dump();
     }
 
     /// Runs the programs attached to a trace point.

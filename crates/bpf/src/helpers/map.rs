@@ -143,7 +143,11 @@ pub(super) fn task_storage_get<E: Env>(
     flags: u64,
 ) -> Result<u64, Fault> {
     let owner = caller.env.task_owner(task);
-    storage_get(caller, map, owner, initial, flags)
+    let found = storage_get(caller, map, owner, initial, flags)?;
+    if found != 0 {
+        caller.env.runtime().maps.remember(map.0, task, GuestAddr(found));
+    }
+    Ok(found)
 }
 
 /// `bpf_cgrp_storage_get(map, cgroup, initial, flags)`.

@@ -25,13 +25,13 @@ pub(crate) use special::find_in as find_special;
 pub use special::{Special, SpecialKind};
 
 use crate::btf::Btf;
-use crate::code::{ArrayPlace, Arrays, FuncId};
+use crate::code::FuncId;
 use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
 use crate::object::{MapDef, MapType};
 use handles::{Handles, MAX_MAPS};
 use hash::HashStore;
 use ring::Ring;
-use storage::Storage;
+use storage::{Recent, Storage};
 
 /// Number of a map in its [`MapTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +130,8 @@ pub struct MapTable {
     /// Where callbacks and timers find a key that is stored nowhere else (array indices).
     scratch: GuestAddr,
     nr_cpus: u32,
+    /// Values in storages that were found last.
+    recent: Recent,
     /// The arena, if a map declares one.
     pub arena: Option<Arena>,
 }
@@ -142,7 +144,14 @@ impl MapTable {
     pub fn new(mem: &mut Memory, nr_cpus: u32) -> Result<MapTable, MemoryError> {
         let handles = Handles::new(mem)?;
         let scratch = mem.map(64, Perm::READ)?;
-        Ok(MapTable { maps: Vec::new(), handles, scratch, nr_cpus: nr_cpus.max(1), arena: None })
+        Ok(MapTable {
+            maps: Vec::new(),
+            handles,
+            scratch,
+            nr_cpus: nr_cpus.max(1),
+            recent: Recent::new(),
+            arena: None,
+        })
     }
 
     /// Possible CPUs, which per-CPU maps have values for.
@@ -281,20 +290,6 @@ impl MapTable {
     /// The value by which programs refer to the map.
     pub fn handle(&self, id: MapId) -> GuestAddr {
         self.handles.of(id)
-    }
-
-    /// Where the elements of all arrays lie, by the values that stand for the maps.
-    pub(crate) fn arrays(&self) -> Arrays {
-        let place = |(id, map): (MapId, &Map)| {
-            let (base, stride, cpu_stride) = match map.store {
-                Store::Array { base, stride } => (base, stride, 0),
-                Store::PercpuArray { base, stride, cpu_stride } => (base, stride, cpu_stride),
-                _ => return None,
-            };
-            let place = ArrayPlace { base: base.0, stride, entries: map.max_entries, cpu_stride };
-            Some((self.handle(id).0, place))
-        };
-        self.iter().filter_map(place).collect()
     }
 
     /// The map that a program's value refers to.

@@ -1,6 +1,7 @@
 //! Places in guest memory: which map a value belongs to, and what kernel-owned part of it begins at an address.
 
-use super::{MapId, MapTable, SpecialKind, Store};
+use super::{Map, MapId, MapTable, SpecialKind, Store};
+use crate::code::{ArrayPlace, Arrays};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::MapType;
 
@@ -27,6 +28,20 @@ enum KeyPlace {
 }
 
 impl MapTable {
+    /// Where the elements of all arrays lie, by the values that stand for the maps.
+    pub(crate) fn arrays(&self) -> Arrays {
+        let place = |(id, map): (MapId, &Map)| {
+            let (base, stride, cpu_stride) = match map.store {
+                Store::Array { base, stride } => (base, stride, 0),
+                Store::PercpuArray { base, stride, cpu_stride } => (base, stride, cpu_stride),
+                _ => return None,
+            };
+            let place = ArrayPlace { base: base.0, stride, entries: map.max_entries, cpu_stride };
+            Some((self.handle(id).0, place))
+        };
+        self.iter().filter_map(place).collect()
+    }
+
     /// The value that an address lies in, if it lies in one that is in use.
     pub(crate) fn value_at(&self, addr: u64, mem: &Memory) -> Option<ValuePlace> {
         let (owner, region) = mem.owner(addr)?;

@@ -10,6 +10,40 @@ const CHUNK: u32 = 64;
 /// Largest owner number (chosen: above the kernel's largest pid, 2^22).
 const MAX_OWNER: u32 = 1 << 23;
 
+/// Values that are remembered. Chosen: more than the tasks that switches are about at once, and 6 KiB.
+const REMEMBERED: usize = 256;
+
+/// Values of tasks that were found, by the values that stand for map and task.
+#[derive(Debug, Clone)]
+pub(super) struct Recent(Box<[Found; REMEMBERED]>);
+
+/// A value that was found; `value` is NULL where none was.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    map: u64,
+    task: u64,
+    value: GuestAddr,
+}
+
+const NOTHING: Found = Found { map: 0, task: 0, value: GuestAddr::NULL };
+
+impl Recent {
+    pub(super) fn new() -> Recent {
+        Recent(Box::new([NOTHING; REMEMBERED]))
+    }
+
+    fn forget(&mut self) {
+        self.0.fill(NOTHING);
+    }
+
+    /// The place of what is found for a task in a map. Tasks lie an odd number of cache lines apart, and the values that
+    /// stand for maps one.
+    #[inline(always)]
+    fn place(map: u64, task: u64) -> usize {
+        ((task >> 6) ^ (map >> 6)) as usize % REMEMBERED
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Storage {
     /// Number of the map.
@@ -105,6 +139,20 @@ impl Storage {
 }
 
 impl MapTable {
+    /// The value that was found for a task in a map, by the values that stand for them, unless one has been removed since.
+    #[inline(always)]
+    pub fn recalled(&self, map: u64, task: u64) -> Option<u64> {
+        let found = self.recent.0[Recent::place(map, task)];
+        let same = found.map == map && found.task == task && !found.value.is_null();
+        same.then_some(found.value.0)
+    }
+
+    /// Remembers the value that was found for a task in a map.
+    pub(crate) fn remember(&mut self, id: MapId, task: u64, value: GuestAddr) {
+        let map = self.handle(id).0;
+        self.recent.0[Recent::place(map, task)] = Found { map, task, value };
+    }
+
     /// The value that `owner` has in a storage map, if it has one.
     #[inline]
     pub(crate) fn storage_find(&self, id: MapId, owner: u32) -> Option<GuestAddr> {
@@ -144,6 +192,7 @@ impl MapTable {
     /// # Errors
     /// `ENOENT` if it has none.
     pub fn storage_delete(&mut self, id: MapId, owner: u32) -> Result<(), Errno> {
+        self.recent.forget();
         match self.maps.get_mut(id.0 as usize).map(|m| &mut m.store) {
             Some(Store::Storage(storage)) => storage.remove(owner).then_some(()).ok_or(Errno::ENOENT),
             _ => Err(Errno::EINVAL),
@@ -152,10 +201,47 @@ impl MapTable {
 
     /// Removes what a vanished owner has in all storage maps of this kind, as the kernel does when a task is freed.
     pub fn storage_owner_gone(&mut self, kind: super::MapType, owner: u32) {
+        self.recent.forget();
         for map in self.maps.iter_mut().filter(|m| m.kind == kind) {
             if let Store::Storage(storage) = &mut map.store {
                 storage.remove(owner);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::Btf;
+    use crate::object::{MapDef, MapType};
+
+    #[test]
+    fn what_was_found_is_remembered_until_a_value_is_removed() {
+        let mut mem = Memory::new().expect("memory");
+        let mut maps = MapTable::new(&mut mem, 1).expect("room");
+        let kind = MapType::TASK_STORAGE;
+        let def = MapDef { name: "m".into(), map_type: kind, key_size: 4, value_size: 8, ..MapDef::empty() };
+        let ids = [(); 2].map(|()| maps.create(&def, &Btf::default(), &mut mem).expect("it is modelled"));
+        let handles = ids.map(|id| maps.handle(id).0);
+        // The second task's values are remembered in the places of the first one's.
+        let tasks = [0x10_0000, 0x10_0000 + (REMEMBERED as u64) * 64];
+        assert_eq!(Recent::place(handles[0], tasks[0]), Recent::place(handles[0], tasks[1]));
+        assert_eq!(maps.recalled(handles[0], tasks[0]), None);
+        for end in 0..3 {
+            for id in ids {
+                let value = maps.storage_get(id, 1, true, None, &mut mem).expect("it is made");
+                maps.remember(id, tasks[0], value);
+                assert_eq!(maps.recalled(maps.handle(id).0, tasks[0]), Some(value.0));
+                assert_eq!(maps.recalled(maps.handle(id).0, tasks[1]), None, "another task's");
+            }
+            match end {
+                0 => assert!(maps.storage_delete(ids[0], 1).is_ok()),
+                1 => maps.storage_owner_gone(kind, 1),
+                _ => maps.remember(ids[0], tasks[1], GuestAddr(8)),
+            }
+            assert_eq!(maps.recalled(handles[0], tasks[0]), None);
+        }
+        assert_eq!((maps.recalled(0, 0), maps.recalled(handles[0], tasks[1])), (None, Some(8)));
     }
 }

@@ -20,6 +20,7 @@ use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
 use crate::limits::MACHINE_CODE_BYTES;
+use crate::maps::STORAGE_CREATE;
 use crate::memory::{MAX_FRAMES, Memory, View};
 use lines::LineMissed;
 use memmap2::Mmap;
@@ -116,6 +117,8 @@ const HOT_HELPERS: [u32; 6] = [1, 5, 8, 93, 94, 156];
 /// `bpf_map_lookup_elem()` and `bpf_get_smp_processor_id()`, which are answered in line where that can be.
 const LOOKUP: u32 = 1;
 const CPU_NUMBER: u32 = 8;
+/// `bpf_task_storage_get()`, whose answer is mostly one that was given before.
+const TASK_STORAGE: u32 = 156;
 
 /// What compiled code calls, for one type of host.
 #[repr(C)]
@@ -312,14 +315,8 @@ pub(super) fn nested<H: Host>(
 #[inline(always)]
 fn tell<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
     if vm.span.answered != 0 {
-        tell_now(vm, host);
+        host.answered(mem::take(&mut vm.span.answered));
     }
-}
-
-/// Out of line, so that the ways to the host stay short.
-#[inline(never)]
-fn tell_now<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
-    host.answered(mem::take(&mut vm.span.answered));
 }
 
 /// Runs `func` in a span that is new.
@@ -405,7 +402,43 @@ unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
     vm: *mut Vm<'_>,
 ) -> Answer {
     // SAFETY: passed on.
-    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)) }
+    unsafe {
+        if ID != TASK_STORAGE {
+            return call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm));
+        }
+        match recall::<H>(a, b, d, vm) {
+            Some(r0) => Answer { r0, status: u64::from(GO_ON) },
+            None => task_storage::<H>(a, b, c, d, e, vm),
+        }
+    }
+}
+
+/// The answer to `bpf_task_storage_get(map, task, _, flags)` that the host has ready.
+///
+/// # Safety
+/// As for [`call_out`].
+#[inline(always)]
+unsafe fn recall<H: Host>(map: u64, task: u64, flags: u64, vm: *mut Vm<'_>) -> Option<u64> {
+    // SAFETY: as in `call_out`.
+    let (vm, host) = unsafe { (&mut *vm, &mut *(*vm).span.host.cast::<H>()) };
+    if vm.is_locked() || flags & !STORAGE_CREATE != 0 { None } else { host.recall(map, task) }
+}
+
+/// Calls `bpf_task_storage_get()`. Out of line, so that [`hot_helper`] stays short.
+///
+/// # Safety
+/// As for [`call_out`].
+#[inline(never)]
+unsafe extern "sysv64" fn task_storage<H: Host>(
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    vm: *mut Vm<'_>,
+) -> Answer {
+    // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(TASK_STORAGE, &[a, b, c, d, e], vm)) }
 }
 
 /// Calls a kernel function for operation `at`, the last of its region.

@@ -7,7 +7,7 @@ use crate::engine::{Compiler, Engine, Interpreter, NoHost};
 use crate::guard::tests::rights_at;
 use crate::insn::{Insn, op};
 use crate::limits::OBJECT_INSNS;
-use crate::memory::{GuestAddr, Memory, PAGE_SIZE};
+use crate::memory::{GUEST_LIMIT, GuestAddr, Memory, PAGE_SIZE, Perm};
 
 /// A loop of 1,000 passes that calls a function, and the function.
 fn code() -> Code {
@@ -114,8 +114,11 @@ fn compiled_code_is_executable_between_guards_and_never_writable() {
 struct Counting {
     called: u64,
     in_line: u64,
+    recalled: u64,
 }
 
+/// A helper that takes a lock.
+const LOCKS: i32 = 999;
 const HANDLE: u64 = 0x7000;
 const PLACE: ArrayPlace = ArrayPlace { base: 0x9_0000, stride: 24, entries: 5, cpu_stride: 4096 };
 const CPU: u32 = 3;
@@ -131,6 +134,10 @@ impl Host for Counting {
                 Ok(if args[0] == HANDLE && index < PLACE.entries { element } else { 0 })
             }
             CPU_NUMBER => Ok(u64::from(CPU)),
+            id if id == LOCKS as u32 => {
+                vm.lock_taken();
+                Ok(0)
+            }
             // All that has been answered so far is told before any other call.
             _ => Ok(self.called + self.in_line),
         }
@@ -148,6 +155,11 @@ impl Host for Counting {
         _vm: &mut Vm<'_>,
     ) -> Result<(), Fault> {
         Err(Fault::unsupported(format!("{addr}")))
+    }
+
+    fn recall(&mut self, map: u64, task: u64) -> Option<u64> {
+        self.recalled += u64::from(map == HANDLE);
+        (map == HANDLE).then_some(task)
     }
 
     fn current_cpu(&self) -> u32 {
@@ -205,4 +217,83 @@ fn arrays_and_the_cpu_are_answered_in_line_with_the_same_results() {
             }
         }
     }
+}
+
+#[test]
+fn a_value_that_was_found_is_not_asked_for_again() {
+    for (map, flags, locked, recalled) in
+        [(HANDLE, 1, false, 1), (HANDLE, 2, false, 0), (HANDLE + 64, 1, false, 0), (HANDLE, 0, true, 0)]
+    {
+        let [low, high] = Insn::ld_imm64(1, 0, map);
+        let mut insns = vec![
+            low,
+            high,
+            Insn::alu64_imm(op::MOV, 2, 77),
+            Insn::alu64_imm(op::MOV, 3, 0),
+            Insn::alu64_imm(op::MOV, 4, flags),
+            Insn::call_helper(TASK_STORAGE as i32),
+            Insn::exit(),
+        ];
+        if locked {
+            insns.insert(0, Insn::call_helper(LOCKS));
+        }
+        let mut builder = CodeBuilder::new();
+        builder.add_function("main", &insns, &Marks::default()).unwrap();
+        let code = builder.build().unwrap();
+        let (mut mem, mut host) = (Memory::new().unwrap(), Counting::default());
+        let done = Compiler::new().run(&code, FuncId(0), &[], &mut mem, &mut host, 100).unwrap();
+        assert_eq!(host.recalled, recalled, "map {map:#x}, flags {flags}, locked {locked}");
+        assert_eq!(done.r0 == 77, recalled == 1);
+    }
+}
+
+/// Casts r1 to a pointer into the arena's window, and loads by it: one word, two that are checked together, or a byte.
+fn loads(off: i16, how: usize) -> Vec<Insn> {
+    let cast = Insn::new(op::ALU64 | op::MOV | op::X, 2, 1, op::ADDR_SPACE_CAST, 1);
+    let mut insns = vec![cast, Insn::load(if how == 2 { op::B } else { op::DW }, 0, 2, off)];
+    if how == 1 {
+        insns.extend([Insn::load(op::W, 3, 2, off.saturating_add(20)), Insn::alu64_reg(op::ADD, 0, 3)]);
+    }
+    insns.push(Insn::exit());
+    insns
+}
+
+#[test]
+fn pointers_into_the_arena_are_checked_at_its_edges() {
+    let mut mem = Memory::new().unwrap();
+    let (mut good, mut bad) = (0, 0);
+    for page in [1 << 32, GUEST_LIMIT - PAGE_SIZE] {
+        mem.map_at(GuestAddr(page), PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        mem.write_u64(GuestAddr(page + PAGE_SIZE - 8), 0x0102_0304_0506_0708).unwrap();
+    }
+    for off in [i16::MIN, -4096, -32, -9, -8, -1, 0, 1, 8, 32, 4088, 4096, i16::MAX] {
+        for how in 0..3 {
+            let mut builder = CodeBuilder::new();
+            builder.add_function("main", &loads(off, how), &Marks::default()).unwrap();
+            let code = builder.build().unwrap();
+            for at in [
+                0,
+                1,
+                8,
+                4064,
+                4072,
+                4088,
+                4092,
+                4095,
+                4096,
+                0xffff_f000,
+                0xffff_ffe0,
+                0xffff_fff8,
+                0xffff_ffff,
+            ] {
+                let args = [at | 0xabcd << 32];
+                let one = Compiler::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, 100);
+                let other = Interpreter::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, 100);
+                assert_eq!(one, other, "{at:#x} {off:+} {how}");
+                let whole = one.is_ok_and(|done| done.probe_faults == 0);
+                (good, bad) = (good + u32::from(whole), bad + u32::from(!whole));
+            }
+        }
+    }
+    assert!(good > 50 && bad > 50, "{good} accesses reach a page and {bad} do not");
 }
