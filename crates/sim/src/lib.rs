@@ -25,9 +25,10 @@ pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;
 pub use ipc::{Descriptors, File};
 pub use run::{Class, Config, Remainder, RunResult, SimError, run};
+pub use state::charge::CostTotals;
 pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
-pub use state::kernel::{Change, Context, CostTotals, Interrupt, Kernel, UPTIME};
+pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::ops::{
     OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
 };

@@ -4,10 +4,10 @@
 
 use crate::Kernel;
 use crate::flags::*;
-use crate::state::kernel::Topology;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
+use crate::state::topology::Topology;
 use schedlab_base::{CpuId, CpuMask, TaskId};
 use schedlab_trace::ExitKind;
 

@@ -18,7 +18,7 @@ impl Kernel {
     /// the fair class.
     pub(crate) fn queues_wakeup(&self, cpu: CpuId) -> bool {
         let (here, there) = (self.ctx.cpu, &self.cpus[cpu.index()]);
-        if cpu == here || self.setup {
+        if cpu == here || self.in_setup() {
             return false;
         }
         there.llc != self.cpus[here.index()].llc || there.curr.is_none() && there.nr_running == 0

@@ -8,7 +8,8 @@ use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
-use crate::state::kernel::{Change, CostTotals};
+use crate::state::charge::CostTotals;
+use crate::state::kernel::Change;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
@@ -266,7 +267,7 @@ impl<S: SchedExt> Sim<S> {
     /// Loads the scheduler if it is to come first, and starts the scenario's tasks, of which the first `own` are the workload's, as forks of the
     /// shell on CPU 0. All start at time 0 and without cost, in order, or by way of a gate.
     fn start(&mut self, own: u32, gate_seed: Option<u64>, load: bool) {
-        self.k.setup = true;
+        self.k.set_setup(true);
         // Schedulers take a time of 0 for never, and no machine starts work at 0.
         self.k.ctx.now = TimeNs(1);
         if load {
@@ -284,7 +285,7 @@ impl<S: SchedExt> Sim<S> {
             exec::prepare(self, own, seed);
         }
         self.k.run_kicks();
-        self.k.setup = false;
+        self.k.set_setup(false);
         self.check_exit();
     }
 
@@ -304,16 +305,24 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// Takes an event, looks at the state where that is wanted, and whether the run is to stop.
+    #[inline]
     fn take_checked(&mut self, time: TimeNs, event: Event) -> Result<(), SimError> {
         self.k.event_time = time;
         self.take(time, event);
         if self.k.checker_on {
             self.check_state(time);
         }
-        if let Some(why) = self.k.refusal.take() {
-            return Err(SimError::Refused(format!("{}: {why}", self.exec.scenario.name)));
+        if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
+    }
+
+    /// Why a run goes on no longer that refuses something, or is to stop.
+    #[cold]
+    #[inline(never)]
+    fn broken_off(&mut self, time: TimeNs) -> SimError {
+        match self.k.refusal.take() {
+            Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
+            None => SimError::Stopped(time),
         }
-        if self.k.stop.is_raised() { Err(SimError::Stopped(time)) } else { Ok(()) }
     }
 
     /// What the scenario says of a task at the start.

@@ -2,11 +2,12 @@
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
 use crate::class::fair::balance::Balancing;
-use crate::event::lock::{Grant, SimLockId, Timeline, TimerId};
-use crate::event::{Event, EventQueue, Pending};
+use crate::event::lock::Timeline;
+use crate::event::{Event, EventQueue};
 use crate::exec::UserMemory;
 use crate::ipc::Descriptors;
 use crate::state::cache::Cache;
+use crate::state::charge::{Charging, CostTotals};
 use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
@@ -15,13 +16,14 @@ use crate::state::rq::RtThrottling;
 use crate::state::scx::ScxState;
 use crate::state::starvation::IdleBeside;
 use crate::state::task::{FIRST_PID, Task, View};
+use crate::state::timer::TimerState;
+use crate::state::topology::Topology;
 use crate::state::trace::Tracer;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Prng, StopFlag, TaskId, TaskTable, TimeNs};
 use schedlab_trace::{Bounds, WATCHDOG};
 use schedlab_workload::{Attribute, ProcessId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Where and when the present kernel path runs.
 #[derive(Clone, Copy, Debug)]
@@ -60,21 +62,6 @@ pub enum Interrupt {
 /// but 0, which no program ever reads from a kernel's clock.
 pub const UPTIME: DurationNs = DurationNs::from_secs(10);
 
-/// What scheduling has cost so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CostTotals {
-    /// CPU time of schedule(), wakeups, ticks, interrupts and policy code.
-    pub sched_cost: DurationNs,
-    /// BPF instructions executed.
-    pub bpf_insns: u64,
-    /// Time spent waiting for locks (part of `sched_cost`).
-    pub lock_wait: DurationNs,
-    /// Cache lines of the scheduler's memory that came from another CPU.
-    pub lines: u64,
-    /// Context switches.
-    pub switches: u64,
-}
-
 /// A change of a task's attributes at some time, made from outside of the run on CPU 0. Has no
 /// effect on a task that does not live then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,69 +74,11 @@ pub struct Change {
     pub attribute: Attribute,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TimerState {
-    pub(crate) armed: bool,
-    pub(crate) cpu: CpuId,
-    pub(crate) at: TimeNs,
-    /// Its event, which comes when the timer expires or before.
-    pub(crate) event: Option<Pending>,
-    /// When that comes, or came if the CPU was busy then.
-    pub(crate) event_at: Option<TimeNs>,
-}
-
 /// The stream of the run's seed that kernel and programs draw from.
 const PRNG_STREAM: u64 = 0x6b65_726e_656c;
 
 /// The stream that the phase of the timer ticks is drawn from.
 const TICK_STREAM: u64 = 0x7469_636b;
-
-/// What is derived from the machine's topology.
-#[derive(Debug)]
-pub(crate) struct Topology {
-    pub(crate) smt: bool,
-    /// Work takes the same time whatever the other CPUs do.
-    pub(crate) even_speed: bool,
-    /// [`Machine::one_processor`].
-    pub(crate) one_processor: bool,
-    pub(crate) llcs: u32,
-    /// All that are online.
-    pub(crate) all: CpuMask,
-    /// All of the machine, which tasks share.
-    pub(crate) machine: Arc<CpuMask>,
-    pub(crate) llc_masks: Vec<CpuMask>,
-    pub(crate) node_masks: Vec<CpuMask>,
-}
-
-impl Topology {
-    /// Of the CPUs that are online.
-    pub(crate) fn new(machine: &Machine, online: &CpuMask) -> Topology {
-        let masks = |key: fn(&schedlab_base::Cpu) -> u32| {
-            let count = machine.cpus.iter().map(|cpu| key(cpu) + 1).max().unwrap_or(1);
-            let mut masks = vec![CpuMask::EMPTY; count as usize];
-            for (number, cpu) in machine.cpus.iter().enumerate() {
-                if online.contains(CpuId(number as u32)) {
-                    masks[key(cpu) as usize].set(CpuId(number as u32));
-                }
-            }
-            masks
-        };
-        let llc_masks = masks(|cpu| cpu.llc);
-        let smt = masks(|cpu| cpu.core).iter().any(|core| core.count() > 1);
-        Topology {
-            smt,
-            one_processor: machine.one_processor,
-            even_speed: !smt
-                && !machine.one_processor
-                && machine.contention_permille.iter().all(|&permille| permille == 1000),
-            llcs: llc_masks.len() as u32,
-            all: *online,
-            machine: Arc::new(machine.all_cpus()),
-            llc_masks,
-            node_masks: masks(|cpu| cpu.node),
-        }
-    }
-}
 
 /// The simulated kernel, as callbacks of a scheduler see it.
 ///
@@ -159,8 +88,7 @@ impl Topology {
 #[repr(C)]
 pub struct Kernel {
     pub(crate) ctx: Context,
-    /// Costs nothing and waits for nothing: the run is being set up.
-    pub(crate) setup: bool,
+    pub(crate) charging: Charging,
     pub(crate) kicks_pending: bool,
     /// The settled pick is to be followed by another one.
     pub(crate) resched_after_pick: bool,
@@ -243,7 +171,6 @@ impl Kernel {
     /// A kernel of a machine that runs nothing, for what a loader has programs do before it attaches the scheduler.
     pub fn unloaded(machine: &schedlab_base::Machine, seed: u64) -> Kernel {
         let mut k = Kernel::new(&crate::Config::new(machine.clone(), seed));
-        k.setup = true;
         k.scx.loaded = true;
         k.ctx.op = OpKind::Init;
         // Schedulers take a time of 0 for never.
@@ -298,7 +225,7 @@ impl Kernel {
             deferred: VecDeque::new(),
             busy_cpus: 0,
             idle_path: false,
-            setup: true,
+            charging: Charging::Nothing,
             event_time: TimeNs::ZERO,
             ps_remainder: 0,
             topology,
@@ -414,130 +341,6 @@ impl Kernel {
         &self.machine
     }
 
-    /// Advances the CPU's local time; counted as scheduling cost.
-    #[inline]
-    pub fn charge(&mut self, cost: DurationNs) {
-        if !self.setup {
-            let span = self.spend(cost);
-            self.totals.sched_cost += span;
-        }
-    }
-
-    /// Lets the CPU of the context execute code that takes `work` at full speed; returns how long it took.
-    #[inline]
-    pub(crate) fn spend(&mut self, work: DurationNs) -> DurationNs {
-        let span = if self.topology.one_processor { self.share_processor(work) } else { work };
-        self.ctx.now += span;
-        span
-    }
-
-    /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
-    #[inline]
-    pub fn charge_insns(&mut self, count: u64) {
-        self.charge_call(count, DurationNs::ZERO);
-    }
-
-    /// The same, and the `cost` of the call that they end with.
-    #[inline]
-    pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
-        if self.setup {
-            return;
-        }
-        self.totals.bpf_insns += count;
-        let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
-        self.ps_remainder = ps % 1000;
-        self.charge(DurationNs(ps / 1000) + cost);
-    }
-
-    /// Charges `count` cache lines of the scheduler's memory that another CPU had written.
-    #[cold]
-    pub fn charge_lines(&mut self, count: u64) {
-        if !self.setup {
-            self.totals.lines += count;
-            self.charge(self.machine.costs.line_transfer * count);
-        }
-    }
-
-    /// Makes a lock with a timeline.
-    pub fn lock_new(&mut self) -> SimLockId {
-        self.locks.push(Timeline::default());
-        SimLockId(self.locks.len() as u32 - 1)
-    }
-
-    /// Takes a lock: waits in simulated time while another path holds it, and
-    /// pays the transfer of its cache line.
-    pub fn lock_acquire(&mut self, lock: SimLockId) {
-        if !self.setup {
-            self.acquire(|k| &mut k.locks[lock.0 as usize]);
-        }
-    }
-
-    /// Gives a lock back.
-    pub fn lock_release(&mut self, lock: SimLockId) {
-        let now = self.ctx.now;
-        self.locks[lock.0 as usize].release(now);
-    }
-
-    /// Takes a lock of the kernel: waits for it and pays for its hand-over.
-    #[inline(always)]
-    pub(crate) fn acquire(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
-        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
-        match lock(self).acquire_free(now, event, cpu) {
-            Some(transfer) => self.charge(self.hand_over(transfer)),
-            None => self.acquire_among(lock),
-        }
-    }
-
-    /// The same where others are near.
-    #[inline(never)]
-    fn acquire_among(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
-        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
-        let grant = lock(self).acquire_among(now, event, cpu);
-        let wait = if grant.at > now { self.wait_for(grant) } else { DurationNs::ZERO };
-        self.charge(self.hand_over(grant.transfer) + wait);
-    }
-
-    /// What taking a free lock costs.
-    fn hand_over(&self, transfer: bool) -> DurationNs {
-        let costs = &self.machine.costs;
-        if transfer { costs.lock + costs.lock_transfer } else { costs.lock }
-    }
-
-    /// How long it takes until the lock is there: the CPUs that spin on it make one wait too.
-    #[inline(never)]
-    fn wait_for(&mut self, grant: Grant) -> DurationNs {
-        let wait = grant.at - self.ctx.now;
-        self.totals.lock_wait += wait;
-        wait + self.machine.costs.lock_spinner * grant.spinners
-    }
-
-    /// Arms a timer: it fires once at `at` on the pinned CPU, otherwise on the
-    /// one that armed it. Arming again replaces.
-    pub fn timer_arm(&mut self, timer: TimerId, at: TimeNs, pinned: Option<CpuId>) {
-        let index = timer.0 as usize;
-        if self.timers.len() <= index {
-            self.timers.resize(index + 1, TimerState::default());
-        }
-        let at = at.max(self.ctx.now);
-        let state = &mut self.timers[index];
-        state.armed = true;
-        state.at = at;
-        state.cpu = pinned.unwrap_or(self.ctx.cpu);
-        if state.event_at.is_none_or(|pending| pending > at) {
-            state.event_at = Some(at);
-            match state.event {
-                Some(event) => self.queue.postpone(event, at),
-                None => state.event = Some(self.queue.push(at, Event::Timer { timer: timer.0 })),
-            }
-        }
-    }
-
-    /// Cancels a timer. True when it was armed.
-    pub fn timer_cancel(&mut self, timer: TimerId) -> bool {
-        let state = self.timers.get_mut(timer.0 as usize);
-        state.is_some_and(|state| std::mem::take(&mut state.armed))
-    }
-
     /// 32 random bits from the run's seed.
     pub fn prandom_u32(&mut self) -> u32 {
         (self.prng.next_u64() >> 32) as u32
@@ -602,20 +405,6 @@ impl Kernel {
     /// The totals of scheduling costs so far.
     pub fn totals(&self) -> &CostTotals {
         &self.totals
-    }
-
-    /// Takes the rq lock of `cpu`.
-    #[inline(never)]
-    pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
-        if !self.setup {
-            self.acquire(|k| &mut k.cpus[cpu.index()].lock);
-        }
-    }
-
-    #[inline(never)]
-    pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
-        let now = self.ctx.now;
-        self.cpus[cpu.index()].lock.release(now);
     }
 
     /// Records that a trace point fired, if a program is attached to it. Delivered

@@ -67,10 +67,14 @@ impl Order {
         }
         debug_assert!(index < self.pieces.len(), "a place belongs to a piece");
         let piece = &mut self.pieces[index];
-        let at = match piece.back() {
-            Some(last) if !last.before(&place) => piece.partition_point(|other| other.before(&place)),
-            _ => piece.len(),
-        };
+        if let Some(last) = piece.back().copied().filter(|last| last.before(&place)) {
+            piece.push_back(place);
+            if piece.len() > PIECE {
+                self.halve(index);
+            }
+            return Some(last.task);
+        }
+        let at = piece.partition_point(|other| other.before(&place));
         piece.insert(at, place);
         let before = match at.checked_sub(1) {
             Some(before) => Some(piece[before].task),

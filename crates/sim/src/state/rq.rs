@@ -54,7 +54,7 @@ impl Kernel {
             return;
         }
         entry.need_resched = true;
-        if cpu == here && !self.setup {
+        if cpu == here && !self.in_setup() {
             return;
         }
         self.send_ipi(cpu);

@@ -173,7 +173,17 @@ impl Kernel {
 /// Inserting and dispatching.
 impl Kernel {
     /// `scx_vet_enq_flags()`: the effective flags, or an error.
-    fn vet_enq_flags(&mut self, dsq: DsqId, mut flags: u64) -> Option<u64> {
+    #[inline]
+    fn vet_enq_flags(&mut self, dsq: DsqId, flags: u64) -> Option<u64> {
+        let checked = SCX_ENQ_INTERNAL_MASK | SCX_ENQ_IMMED | SCX_ENQ_RESCUE;
+        if flags & checked == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 {
+            return Some(flags);
+        }
+        self.vet_rare_flags(dsq, flags)
+    }
+
+    #[inline(never)]
+    fn vet_rare_flags(&mut self, dsq: DsqId, mut flags: u64) -> Option<u64> {
         let local = dsq == SCX_DSQ_LOCAL || dsq.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0;
         if flags & SCX_ENQ_INTERNAL_MASK != 0 {
             self.error(ExitKind::Error, format!("invalid enq_flags {flags:#x}"));
@@ -364,19 +374,15 @@ impl Kernel {
 
     /// `scx_bpf_task_set_slice()` for a task that the scheduler has.
     pub fn task_set_slice(&mut self, task: TaskId, slice: u64) -> bool {
-        if self.get_task(task).is_none() {
-            return false;
-        }
-        self.task_mut(task).set_slice(slice);
+        let Some(entry) = self.tasks.get_mut(task) else { return false };
+        entry.set_slice(slice);
         true
     }
 
     /// `scx_bpf_task_set_dsq_vtime()` for a task that the scheduler has.
     pub fn task_set_dsq_vtime(&mut self, task: TaskId, vtime: u64) -> bool {
-        if self.get_task(task).is_none() {
-            return false;
-        }
-        self.task_mut(task).set_dsq_vtime(vtime);
+        let Some(entry) = self.tasks.get_mut(task) else { return false };
+        entry.set_dsq_vtime(vtime);
         true
     }
 

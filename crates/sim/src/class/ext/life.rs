@@ -304,13 +304,13 @@ impl<S: SchedExt> Sim<S> {
     #[cold]
     fn begin_exit(&mut self) {
         self.k.scx.disabling = true;
-        let was = std::mem::replace(&mut self.k.setup, true);
+        let was = self.k.set_setup(true);
         self.name_source();
         if self.k.scx.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
             self.dump_state();
         }
         self.bypass();
-        self.k.setup = was;
+        self.k.set_setup(was);
         self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::Disable);
     }
 
@@ -370,14 +370,14 @@ impl<S: SchedExt> Sim<S> {
 
     /// Does what costs nothing here.
     fn quietly(&mut self, body: impl FnOnce(&mut Self)) {
-        let was = std::mem::replace(&mut self.k.setup, true);
+        let was = self.k.set_setup(true);
         body(self);
-        self.k.setup = was;
+        self.k.set_setup(was);
     }
 
     /// `scx_root_disable()`: every task goes to the fair class, then `ops.exit()`.
     pub(crate) fn disable(&mut self) {
-        let was = std::mem::replace(&mut self.k.setup, true);
+        let was = self.k.set_setup(true);
         self.k.scx.switch_all = false;
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         for task in tasks {
@@ -404,7 +404,7 @@ impl<S: SchedExt> Sim<S> {
             self.call(OpKind::Exit, None, None, |ops, k| ops.exit(k, &record));
         }
         self.forget();
-        self.k.setup = was;
+        self.k.set_setup(was);
     }
 
     /// The run ends with the scheduler in place: it is unregistered.
@@ -412,7 +412,7 @@ impl<S: SchedExt> Sim<S> {
         if !self.k.scx.loaded {
             return;
         }
-        self.k.setup = true;
+        self.k.set_setup(true);
         if self.k.scx.exit.is_none() {
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;

@@ -235,7 +235,9 @@ impl<S: SchedExt> Sim<S> {
         assert!(entry.scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
         entry.set_runnable_seq(0);
         entry.set_ops_state(OpsState::None);
-        self.k.end_custody(task, flags);
+        if entry.scx.flags & SCX_TASK_IN_CUSTODY != 0 {
+            self.k.end_custody(task, flags);
+        }
         self.run_deferred();
         let running = self.k.curr(cpu) == Some(task);
         if running {
@@ -248,10 +250,9 @@ impl<S: SchedExt> Sim<S> {
             self.call(OpKind::Quiescent, Some(task), Some(cpu), |ops, k| ops.quiescent(k, task, flags));
         }
         let entry = self.k.task_mut(task);
-        entry.drop_scx_flags(SCX_TASK_QUEUED | SCX_TASK_DEQD_FOR_SLEEP);
-        if flags & SCX_DEQ_SLEEP != 0 {
-            entry.add_scx_flags(SCX_TASK_DEQD_FOR_SLEEP);
-        }
+        let sleeps = if flags & SCX_DEQ_SLEEP != 0 { SCX_TASK_DEQD_FOR_SLEEP } else { 0 };
+        let others = entry.scx.flags & !(SCX_TASK_QUEUED | SCX_TASK_DEQD_FOR_SLEEP);
+        entry.set_scx_flags(others | sleeps);
         self.k.count_running(cpu, SchedClass::Ext, false);
         self.k.dispatch_dequeue(task);
         self.clear_direct(task);
@@ -353,8 +354,12 @@ impl<S: SchedExt> Sim<S> {
         task.is_some_and(|task| self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0)
     }
 
+    /// The task is queued and has time left: it may go on.
     fn has_slice(&self, task: Option<TaskId>) -> bool {
-        task.is_some_and(|task| self.k.task(task).scx.slice != 0)
+        task.is_some_and(|task| {
+            let scx = &self.k.task(task).scx;
+            scx.flags & SCX_TASK_QUEUED != 0 && scx.slice != 0
+        })
     }
 
     /// `dispatch_one()`.
@@ -367,7 +372,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.scx_update_curr(task);
         }
         let bypassing = self.k.scx.bypassing;
-        let verdict = if self.is_queued(prev) && self.has_slice(prev) && !bypassing {
+        let verdict = if self.has_slice(prev) && !bypassing {
             Verdict::Prev
         } else if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
             Verdict::Local
@@ -419,7 +424,7 @@ impl<S: SchedExt> Sim<S> {
             self.call(OpKind::Dispatch, prev, Some(cpu), |ops, k| ops.dispatch(k, cpu, prev));
             self.k.flush_dispatch_buffer(cpu);
             self.run_deferred();
-            if self.is_queued(prev) && self.has_slice(prev) {
+            if self.has_slice(prev) {
                 return Verdict::Prev;
             }
             if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 || self.ext_consume(cpu, self.k.dsq_global(cpu)) {

@@ -29,6 +29,15 @@ impl Task {
         }
         self.scx.on_priq = by_vtime;
     }
+
+    /// Its flags on a queue that leaves it in the scheduler's `custody`, or does not; true if the custody ends with that.
+    #[inline]
+    fn flag_queued(&mut self, custody: bool, immed: bool) -> bool {
+        let was = self.scx.flags;
+        let flags = if custody { was | SCX_TASK_IN_CUSTODY } else { was & !SCX_TASK_IN_CUSTODY };
+        self.set_scx_flags(if immed { flags | SCX_TASK_IMMED } else { flags });
+        !custody && was & SCX_TASK_IN_CUSTODY != 0
+    }
 }
 
 impl Dsq {
@@ -132,7 +141,7 @@ impl Kernel {
     /// Takes the lock of a queue; a local one is guarded by that of the run queue.
     #[inline(always)]
     fn dsq_lock(&mut self, ix: DsqIx) {
-        if self.dsq(ix).local.is_none() && !self.setup {
+        if self.dsq(ix).local.is_none() && !self.in_setup() {
             self.dsq_lock_shared(ix);
         }
     }
@@ -163,6 +172,12 @@ impl Kernel {
             return;
         }
         entry.drop_scx_flags(SCX_TASK_IN_CUSTODY);
+        self.tell_dequeue(task, deq_flags);
+    }
+
+    /// Leaves an `ops.dequeue()` call behind, if the scheduler has that.
+    #[inline]
+    fn tell_dequeue(&mut self, task: TaskId, deq_flags: u64) {
         if self.scx.present.has(OpKind::Dequeue) {
             self.defer(Deferred::Dequeue(task, deq_flags));
         }
@@ -181,15 +196,24 @@ impl Kernel {
         assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
         entry.ready_at = now;
         entry.apply(Insert { flags, ..insert });
+        let custody = local.is_none() && id != SCX_DSQ_GLOBAL && id != SCX_DSQ_BYPASS;
+        let released = entry.flag_queued(custody, local.is_some() && flags & SCX_ENQ_IMMED != 0);
+        let immed = entry.scx.flags & SCX_TASK_IMMED != 0;
         let after = dsq.place_for(task, entry.scx.dsq_vtime, flags);
         dsq.link(ix, &mut self.tasks, task, after);
         self.emit(EventKind::DsqInsert { task, dsq: id });
-        match local {
-            Some(cpu) => self.local_post_enqueue(cpu, ix, task, flags),
-            None if id == SCX_DSQ_GLOBAL || id == SCX_DSQ_BYPASS => self.end_custody(task, 0),
-            None => self.task_mut(task).add_scx_flags(SCX_TASK_IN_CUSTODY),
+        if released {
+            self.tell_dequeue(task, 0);
         }
-        self.dsq_unlock(ix);
+        match local {
+            Some(cpu) => {
+                if immed {
+                    self.count_immediate(cpu, ix, flags);
+                }
+                self.local_post_enqueue(cpu, task, flags);
+            }
+            None => self.dsq_unlock_shared(ix),
+        }
     }
 
     /// The flags of an insertion into a queue that may not be ordered by vtime, or is ordered otherwise than its tasks
@@ -220,22 +244,20 @@ impl Kernel {
         flags
     }
 
-    /// What follows an insertion into a local queue: custody, idle wakeup,
-    /// preemption, and re-enqueueing of tasks that must run at once.
-    fn local_post_enqueue(&mut self, cpu: CpuId, ix: DsqIx, task: TaskId, flags: u64) {
+    /// A task that must run at once is on a local queue: where it cannot, it goes back to the scheduler.
+    #[inline(never)]
+    fn count_immediate(&mut self, cpu: CpuId, ix: DsqIx, flags: u64) {
         debug_assert!(self.dsq(ix).local == Some(cpu), "the queue is the local one of {cpu}");
-        debug_assert!(self.task(task).scx.dsq == Some(ix), "{task} is on that queue");
-        let entry = self.task_mut(task);
-        if flags & SCX_ENQ_IMMED != 0 {
-            entry.add_scx_flags(SCX_TASK_IMMED);
+        self.cpu_mut(cpu).nr_immed += 1;
+        if self.dsq(ix).nr > 1 || !self.rq_is_open(cpu, flags) {
+            self.cpu_mut(cpu).reenq_local = true;
         }
-        if entry.scx.flags & SCX_TASK_IMMED != 0 {
-            self.cpu_mut(cpu).nr_immed += 1;
-            if self.dsq(ix).nr > 1 || !self.rq_is_open(cpu, flags) {
-                self.cpu_mut(cpu).reenq_local = true;
-            }
-        }
-        self.end_custody(task, 0);
+    }
+
+    /// What follows an insertion into a local queue: idle wakeup and preemption.
+    #[inline]
+    fn local_post_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        debug_assert!(self.task(task).scx.dsq == Some(self.dsq_local(cpu)), "{task} is on that queue");
         let entry = &self.cpus[cpu.index()];
         if entry.in_dispatch {
             return;

@@ -45,7 +45,7 @@ impl Kernel {
             && let Some(task) = entry.fair.curr
             && let Some(delay) = self.hrtick_delay(cpu, task)
         {
-            if cpu != self.ctx.cpu && !self.setup {
+            if cpu != self.ctx.cpu && !self.in_setup() {
                 // The other CPU arms it itself (`smp_call_function_single_async()`).
                 self.charge(self.machine.costs.ipi_send);
             }

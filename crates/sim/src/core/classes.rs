@@ -1,0 +1,107 @@
+//! What the classes have in common: which one a task is of, and each one's part at the points where the core asks it.
+
+use crate::flags::*;
+use crate::state::ops::SchedExt;
+use crate::state::rq::Served;
+use crate::state::sim::Sim;
+use crate::state::task::{RunState, SchedClass};
+use schedlab_base::{CpuId, Policy, TaskId};
+
+impl crate::Kernel {
+    /// The class of tasks with `policy` at present.
+    pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
+        if policy.reservation().is_some() {
+            SchedClass::Dl
+        } else if policy.is_realtime() {
+            SchedClass::Rt
+        } else if !self.scx.disabling && (self.scx.switch_all || self.scx.enabled && policy == Policy::Ext) {
+            SchedClass::Ext
+        } else {
+            SchedClass::Fair
+        }
+    }
+
+    /// The same for a task that is lent a real-time priority, or 0.
+    pub(crate) fn class_with(&self, policy: Policy, boost: u8) -> SchedClass {
+        let class = self.class_of(policy);
+        if boost > 0 { class.min(SchedClass::Rt) } else { class }
+    }
+}
+
+impl<S: SchedExt> Sim<S> {
+    /// `activate_task()`: on to the run queue of its CPU.
+    pub(crate) fn activate(&mut self, task: TaskId, flags: u64) {
+        let entry = self.k.task_mut(task);
+        assert!(!entry.on_rq, "{task} is activated once");
+        entry.set_on_rq(true);
+        let (cpu, class) = (entry.cpu, entry.class);
+        self.enqueue(task, cpu, class, flags);
+    }
+
+    /// The class's `enqueue_task()`, for a task of this CPU and class.
+    pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
+        debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
+        debug_assert!(self.k.task(task).state != RunState::Dead, "{task} lives");
+        match class {
+            SchedClass::Dl => self.k.dl_enqueue(cpu, task, flags),
+            SchedClass::Rt => self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0),
+            SchedClass::Fair => {
+                self.k.count_running(cpu, class, true);
+                self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
+                if self.k.cpu(cpu).fair.nr == 1 {
+                    self.k.server_start(cpu, Served::Fair);
+                }
+            }
+            SchedClass::Ext => self.ext_enqueue(cpu, task, flags),
+        }
+    }
+
+    /// The class's `dequeue_task()`, for a task of this CPU and class.
+    /// False when a task that goes to sleep stays on the queue for the time being.
+    pub(super) fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) -> bool {
+        debug_assert!(self.k.task(task).on_rq, "{task} is on a run queue");
+        debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
+        match class {
+            SchedClass::Dl => self.k.dl_dequeue(cpu, task),
+            SchedClass::Rt => self.k.rt_dequeue(cpu, task),
+            SchedClass::Fair => {
+                let sleeps = flags & SCX_DEQ_SLEEP != 0 && self.k.task(task).state != RunState::Dead;
+                if !self.k.fair_dequeue(cpu, task, sleeps) {
+                    return false;
+                }
+                self.k.count_running(cpu, class, false);
+            }
+            SchedClass::Ext => self.ext_dequeue(cpu, task, flags),
+        }
+        true
+    }
+
+    /// `deactivate_task()` and `block_task()`: off the run queue, or of the fair class to stay there delayed.
+    pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
+        let entry = self.k.task(task);
+        assert!(entry.on_rq, "{task} is on a run queue");
+        if self.dequeue(task, entry.cpu, entry.class, flags) {
+            self.k.task_mut(task).set_on_rq(false);
+        }
+    }
+
+    pub(super) fn put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+        match self.k.task(task).class {
+            SchedClass::Dl => self.k.dl_update_curr(cpu, task),
+            SchedClass::Rt => self.k.rt_update_curr(cpu, task),
+            SchedClass::Fair => self.k.fair_put_prev(cpu, task),
+            SchedClass::Ext => self.ext_put_prev(cpu, task, next),
+        }
+    }
+
+    pub(super) fn set_next(&mut self, cpu: CpuId, task: TaskId) {
+        match self.k.task(task).class {
+            SchedClass::Dl | SchedClass::Rt => {
+                let now = self.k.ctx.now;
+                self.k.task_mut(task).set_exec_start(now);
+            }
+            SchedClass::Fair => self.k.fair_set_next(cpu, task),
+            SchedClass::Ext => self.ext_set_next(cpu, task),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What kernel paths cost: the local time of the CPU of the context goes on, locks are waited for, sums are kept.
+
+use crate::Kernel;
+use crate::event::lock::{Grant, SimLockId, Timeline};
+use schedlab_base::{CpuId, DurationNs};
+
+/// What scheduling has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostTotals {
+    /// CPU time of schedule(), wakeups, ticks, interrupts and policy code.
+    pub sched_cost: DurationNs,
+    /// BPF instructions executed.
+    pub bpf_insns: u64,
+    /// Time spent waiting for locks (part of `sched_cost`).
+    pub lock_wait: DurationNs,
+    /// Cache lines of the scheduler's memory that came from another CPU.
+    pub lines: u64,
+    /// Context switches.
+    pub switches: u64,
+}
+
+impl CostTotals {
+    /// Adds a scheduling cost. Local times are saturated long before this sum of their steps can wrap.
+    #[inline(always)]
+    fn count(&mut self, cost: DurationNs) {
+        self.sched_cost = DurationNs(self.sched_cost.0.wrapping_add(cost.0));
+    }
+}
+
+/// What a charge does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Charging {
+    /// It advances the CPU's local time.
+    Whole,
+    /// The CPUs are turns of one processor, which takes the longer the more of them execute.
+    Shared,
+    /// Nothing: the run is being set up, which costs no time and waits for no lock.
+    Nothing,
+}
+
+impl Kernel {
+    /// The run is being set up: nothing costs time.
+    #[inline]
+    pub(crate) fn in_setup(&self) -> bool {
+        self.charging == Charging::Nothing
+    }
+
+    /// Begins or ends a part of the run that costs no time; true if such a part went on already.
+    pub(crate) fn set_setup(&mut self, setup: bool) -> bool {
+        let was = self.in_setup();
+        self.charging = match (setup, self.topology.one_processor) {
+            (true, _) => Charging::Nothing,
+            (false, true) => Charging::Shared,
+            (false, false) => Charging::Whole,
+        };
+        was
+    }
+
+    /// Advances the CPU's local time; counted as scheduling cost.
+    #[inline]
+    pub fn charge(&mut self, cost: DurationNs) {
+        if self.charging != Charging::Whole {
+            return self.charge_otherwise(cost);
+        }
+        self.ctx.now += cost;
+        self.totals.count(cost);
+    }
+
+    #[inline(never)]
+    fn charge_otherwise(&mut self, cost: DurationNs) {
+        if !self.in_setup() {
+            let span = self.spend(cost);
+            self.totals.count(span);
+        }
+    }
+
+    /// Lets the CPU of the context execute code that takes `work` at full speed; returns how long it took.
+    #[inline]
+    pub(crate) fn spend(&mut self, work: DurationNs) -> DurationNs {
+        let span = if self.topology.one_processor { self.share_processor(work) } else { work };
+        self.ctx.now += span;
+        span
+    }
+
+    /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
+    #[inline]
+    pub fn charge_insns(&mut self, count: u64) {
+        self.charge_call(count, DurationNs::ZERO);
+    }
+
+    /// The same, and the `cost` of the call that they end with.
+    #[inline]
+    pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
+        if self.in_setup() {
+            return;
+        }
+        self.totals.bpf_insns += count;
+        let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
+        self.ps_remainder = ps % 1000;
+        self.charge(DurationNs(ps / 1000) + cost);
+    }
+
+    /// Charges `count` cache lines of the scheduler's memory that another CPU had written.
+    #[cold]
+    pub fn charge_lines(&mut self, count: u64) {
+        if !self.in_setup() {
+            self.totals.lines += count;
+            self.charge(self.machine.costs.line_transfer * count);
+        }
+    }
+
+    /// Makes a lock with a timeline.
+    pub fn lock_new(&mut self) -> SimLockId {
+        self.locks.push(Timeline::default());
+        SimLockId(self.locks.len() as u32 - 1)
+    }
+
+    /// Takes a lock: waits in simulated time while another path holds it, and
+    /// pays the transfer of its cache line.
+    pub fn lock_acquire(&mut self, lock: SimLockId) {
+        if !self.in_setup() {
+            self.acquire(|k| &mut k.locks[lock.0 as usize]);
+        }
+    }
+
+    /// Gives a lock back.
+    pub fn lock_release(&mut self, lock: SimLockId) {
+        let now = self.ctx.now;
+        self.locks[lock.0 as usize].release(now);
+    }
+
+    /// Takes a lock of the kernel: waits for it and pays for its hand-over.
+    #[inline(always)]
+    pub(crate) fn acquire(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        match lock(self).acquire_free(now, event, cpu) {
+            Some(transfer) => self.charge(self.hand_over(transfer)),
+            None => self.acquire_among(lock),
+        }
+    }
+
+    /// The same where others are near.
+    #[inline(never)]
+    fn acquire_among(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        let grant = lock(self).acquire_among(now, event, cpu);
+        let wait = if grant.at > now { self.wait_for(grant) } else { DurationNs::ZERO };
+        self.charge(self.hand_over(grant.transfer) + wait);
+    }
+
+    /// What taking a free lock costs.
+    fn hand_over(&self, transfer: bool) -> DurationNs {
+        let costs = &self.machine.costs;
+        if transfer { costs.lock + costs.lock_transfer } else { costs.lock }
+    }
+
+    /// How long it takes until the lock is there: the CPUs that spin on it make one wait too.
+    #[inline(never)]
+    fn wait_for(&mut self, grant: Grant) -> DurationNs {
+        let wait = grant.at - self.ctx.now;
+        self.totals.lock_wait += wait;
+        wait + self.machine.costs.lock_spinner * grant.spinners
+    }
+
+    /// Takes the rq lock of `cpu`.
+    #[inline(never)]
+    pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
+        if !self.in_setup() {
+            self.acquire(|k| &mut k.cpus[cpu.index()].lock);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        self.cpus[cpu.index()].lock.release(now);
+    }
+}
