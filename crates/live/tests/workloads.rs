@@ -368,7 +368,7 @@ fn attributes_change_while_tasks_run() {
 fn failures_name_the_task() {
     let bad = ProgramBuilder::new().op(Op::Run(DurationNs::from_ms(1)));
     let mut one = scenario(vec![bad], vec![task("far", 0, 0)]);
-    one.tasks[0].affinity = Some(schedlab_base::CpuMask::single(schedlab_base::CpuId(900)));
+    one.tasks[0].affinity = Some(schedlab_base::CpuMask::single(schedlab_base::CpuId(900)).into());
     let error = run(&one).unwrap_err().to_string();
     assert!(error.contains("task far, setting the affinity"), "{error}");
     let exec = ProgramBuilder::new().op(Op::Exec);

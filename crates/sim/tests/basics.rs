@@ -121,7 +121,7 @@ fn deadline_servers_serve_tasks_that_come_after_idle_time() {
 fn affinity_is_kept() {
     let mut scenario = mixed(4, 4, ms(200));
     for task in &mut scenario.tasks {
-        task.affinity = Some(mask(&[1]));
+        task.affinity = Some(mask(&[1]).into());
     }
     let result = ext(3, &scenario, Simple::new(false));
     let total: f64 = result.tasks.iter().map(|task| task.share).sum();
@@ -133,7 +133,7 @@ fn affinity_is_kept() {
 #[test]
 fn impossible_things_are_refused() {
     let mut scenario = mixed(1, 0, ms(10));
-    scenario.tasks[0].affinity = Some(mask(&[7]));
+    scenario.tasks[0].affinity = Some(mask(&[7]).into());
     let error = run(&config(2, 1), &scenario, Class::Ext(Minimal::new())).unwrap_err().to_string();
     assert!(error.contains("hog/0") && error.contains("2 CPUs"), "{error}");
     let bad = Config::new(Machine::uniform("none", 0), 1);

@@ -77,7 +77,7 @@ fn a_migration_costs_by_what_the_cpus_share() {
         mask.set(CpuId(cpu));
         mask
     };
-    scenario.tasks[0].affinity = Some(only(0));
+    scenario.tasks[0].affinity = Some(only(0).into());
     let to = |at, cpu| Change {
         at: TimeNs::ZERO + ms(at),
         task: TaskId(0),

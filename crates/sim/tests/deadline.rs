@@ -130,7 +130,7 @@ fn bandwidth_of_a_task_that_leaves_is_free_when_it_would_have_used_it() {
 #[test]
 fn what_deadline_tasks_may_not_do_is_refused() {
     let mut pinned = hogs(&[deadline("3ms/10ms")], ms(100));
-    pinned.tasks[0].affinity = Some(mask(&[0]));
+    pinned.tasks[0].affinity = Some(mask(&[0]).into());
     assert!(refusal(2, &pinned, Vec::new()).contains("EPERM"));
     let scenario = hogs(&[deadline("3ms/10ms")], ms(100));
     let narrow = Attribute::Affinity(mask(&[1]));

@@ -3,13 +3,13 @@
 mod common;
 
 use common::*;
-use schedlab_base::DurationNs;
+use schedlab_base::{CpuMask, DurationNs};
 use schedlab_sim::RunResult;
 use schedlab_trace::ExitKind;
 
 fn eject(twist: Twist) -> RunResult<Simple> {
     let mut scenario = mixed(3, 6, ms(400));
-    scenario.tasks[0].affinity = Some(mask(&[1]));
+    scenario.tasks[0].affinity = Some(mask(&[1]).into());
     let mut simple = Simple::twisted(twist);
     simple.info.timeout = ms(100);
     let result = outlived(2, &scenario, simple);
@@ -96,9 +96,9 @@ fn who_starves_is_told() {
 #[test]
 fn a_cpu_that_idles_beside_a_waiting_task_is_told_where_the_task_may_run_there() {
     // A stalled task waits; CPU 1 has nothing to do.
-    let told = |mask_of_hogs| {
+    let told = |mask_of_hogs: Option<CpuMask>| {
         let mut scenario = mixed(2, 0, ms(900));
-        scenario.tasks.iter_mut().for_each(|task| task.affinity = mask_of_hogs);
+        scenario.tasks.iter_mut().for_each(|task| task.affinity = mask_of_hogs.map(Box::new));
         let mut simple = Simple::twisted(Twist::Stall);
         simple.info.timeout = ms(2000);
         let warnings = ext(2, &scenario, simple).warnings;

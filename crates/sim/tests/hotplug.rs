@@ -12,7 +12,7 @@ use schedlab_workload::{Amount, End, Op, ProgramId, Scenario};
 /// Hogs, of which the first may use CPU 1 alone, and a task that takes CPU 1 offline from 20 to 40 ms.
 fn switching(hogs: u32, end: u64) -> Scenario {
     let mut scenario = mixed(hogs, 0, ms(end));
-    scenario.tasks[0].affinity = Some(mask(&[1]));
+    scenario.tasks[0].affinity = Some(mask(&[1]).into());
     let set = |online| Op::Hotplug { cpu: CpuId(1), online };
     scenario.programs.push(program(|b| {
         b.op(Op::Sleep(ms(20))).op(set(false)).op(Op::Sleep(ms(20))).op(set(true)).op(Op::Sleep(ms(500)))
@@ -47,7 +47,7 @@ fn timers_of_a_cpu_that_is_gone_fire_elsewhere() {
         .push(program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(10))).op(Op::Sleep(ms(1))))));
     for n in 0..4 {
         let mut sleeper = task(&format!("sleeper/{n}"), 3, 50 + n);
-        sleeper.affinity = Some(mask(&[1]));
+        sleeper.affinity = Some(mask(&[1]).into());
         scenario.tasks.push(sleeper);
     }
     let result = fair(2, &scenario);

@@ -103,7 +103,7 @@ fn wakeup_across(preempt: Preemption) -> DurationNs {
     scenario.tasks = vec![task("idle", 0, 0), task("waker", 1, 1), task("woken", 2, 2)];
     scenario.tasks[0].policy = Policy::Idle;
     for (at, cpu) in [1, 0, 1].into_iter().enumerate() {
-        scenario.tasks[at].affinity = Some(mask(&[cpu]));
+        scenario.tasks[at].affinity = Some(mask(&[cpu]).into());
     }
     let mut config = config(2, 1);
     config.machine.hz = 100;
@@ -227,7 +227,7 @@ fn shares_of(hogs: &[(u32, i8)]) -> Vec<f64> {
     let mut config = config(2, 1);
     for (number, &(cpu, nice)) in (0..).zip(hogs) {
         let mut hog = task(&format!("hog/{number}"), 0, number);
-        (hog.nice, hog.affinity) = (Nice::new(nice.into()).unwrap(), Some(mask(&[cpu])));
+        (hog.nice, hog.affinity) = (Nice::new(nice.into()).unwrap(), Some(mask(&[cpu]).into()));
         scenario.tasks.push(hog);
         let attribute = Attribute::Affinity(mask(&[0, 1]));
         config.changes.push(Change { at: TimeNs(ms(50).0), task: TaskId(number), attribute });
@@ -311,7 +311,7 @@ fn a_hog_leaves_the_core_of_another_one() {
     (0..).zip(&mut config.machine.cpus).for_each(|(number, cpu)| cpu.core = number / 2);
     for number in 0..2 {
         let mut hog = task(&format!("hog/{number}"), 0, number);
-        hog.affinity = Some(mask(&[number]));
+        hog.affinity = Some(mask(&[number]).into());
         scenario.tasks.push(hog);
         let attribute = Attribute::Affinity(mask(&[0, 1, 2, 3]));
         config.changes.push(Change { at: TimeNs(ms(50).0), task: TaskId(number), attribute });
@@ -328,7 +328,7 @@ fn a_task_leaves_the_cpu_of_a_real_time_hog() {
     scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
     scenario.tasks = vec![task("fifo", 0, 0), task("normal", 0, 1)];
     scenario.tasks[0].policy = Policy::Fifo(50);
-    scenario.tasks.iter_mut().for_each(|task| task.affinity = Some(mask(&[0])));
+    scenario.tasks.iter_mut().for_each(|task| task.affinity = Some(mask(&[0]).into()));
     let mut config = config(2, 1);
     let attribute = Attribute::Affinity(mask(&[0, 1]));
     config.changes.push(Change { at: TimeNs(ms(100).0), task: TaskId(1), attribute });

@@ -46,10 +46,10 @@ fn go(machine: Machine, scenario: &Scenario) -> RunResult<Minimal> {
     run(&Config { checkers: true, ..Config::new(machine, 1) }, scenario, Class::Fair).unwrap()
 }
 
-fn only(cpu: u32) -> Option<CpuMask> {
+fn only(cpu: u32) -> Option<Box<CpuMask>> {
     let mut mask = CpuMask::EMPTY;
     mask.set(CpuId(cpu));
-    Some(mask)
+    Some(mask.into())
 }
 
 #[track_caller]

@@ -123,7 +123,7 @@ fn draw_task(
     }
     if features & 128 != 0 && prng.chance(1, 2) {
         let first = prng.below(cpus as u64) as u32;
-        spec.affinity = Some(mask(&[first, prng.below(cpus as u64) as u32]));
+        spec.affinity = Some(mask(&[first, prng.below(cpus as u64) as u32]).into());
     }
     if features & 256 != 0 {
         spec.working_set_kib = prng.below(2000) as u32;

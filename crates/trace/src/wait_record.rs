@@ -176,10 +176,10 @@ impl Names<'_> {
             }
         }
         let mut records = vec![self.record(WaitScope::All, "", &all)];
-        let grouped = groups.0.iter().filter(|(group, _, name, _)| group != name);
-        records.extend(grouped.map(|(group, _, _, waits)| self.record(WaitScope::Group, group, waits)));
-        let several = processes.0.iter().filter(|(_, threads, ..)| *threads > 1);
-        records.extend(several.map(|(_, _, name, waits)| self.record(WaitScope::Process, name, waits)));
+        let grouped = groups.0.iter().filter(|group| group.key != group.name);
+        records.extend(grouped.map(|group| self.record(WaitScope::Group, group.key, group.waits())));
+        let several = processes.0.iter().filter(|process| process.tasks > 1);
+        records.extend(several.map(|some| self.record(WaitScope::Process, some.name, some.waits())));
         let tasks = self.parties.iter().zip(waits);
         records.extend(tasks.map(|(party, waits)| self.record(WaitScope::Task, &party.name, waits)));
         records.extend(children.map(|waits| self.record(WaitScope::Task, "(forked)", &waits)));
@@ -192,8 +192,29 @@ fn group_of(name: &str) -> &str {
     name.split_once('/').map_or(name, |(group, _)| group)
 }
 
-/// Waits by key in the order of the first task: key, number of tasks, name of the first one, waits.
-struct Order<'a, K>(Vec<(K, usize, &'a str, TaskWaits)>, BTreeMap<K, usize>);
+/// The waits of several tasks.
+struct Sum<'a, K> {
+    key: K,
+    /// How many tasks, and the name and waits of the first one.
+    tasks: usize,
+    name: &'a str,
+    first: &'a TaskWaits,
+    /// All together, where there is more than the first one.
+    all: Option<Box<TaskWaits>>,
+}
+
+impl<K> Sum<'_, K> {
+    fn merge(&mut self, waits: &TaskWaits) {
+        self.all.get_or_insert_with(|| Box::new(self.first.clone())).merge(waits);
+    }
+
+    fn waits(&self) -> &TaskWaits {
+        self.all.as_deref().unwrap_or(self.first)
+    }
+}
+
+/// Waits by key in the order of the first task.
+struct Order<'a, K>(Vec<Sum<'a, K>>, BTreeMap<K, usize>);
 
 impl<K> Default for Order<'_, K> {
     fn default() -> Self {
@@ -202,18 +223,18 @@ impl<K> Default for Order<'_, K> {
 }
 
 impl<'a, K: Copy + Ord> Order<'a, K> {
-    fn add(&mut self, key: K, name: &'a str, waits: &TaskWaits) {
+    fn add(&mut self, key: K, name: &'a str, waits: &'a TaskWaits) {
         let at = *self.1.entry(key).or_insert(self.0.len());
         if at == self.0.len() {
-            self.0.push((key, 0, name, TaskWaits::default()));
+            return self.0.push(Sum { key, tasks: 1, name, first: waits, all: None });
         }
-        self.0[at].1 += 1;
-        self.0[at].3.merge(waits);
+        self.0[at].tasks += 1;
+        self.0[at].merge(waits);
     }
 
     fn merge(&mut self, key: K, waits: &TaskWaits) {
         if let Some(&at) = self.1.get(&key) {
-            self.0[at].3.merge(waits);
+            self.0[at].merge(waits);
         }
     }
 }

@@ -98,7 +98,7 @@ impl Scenario {
             nice: Nice::ZERO,
             policy: Policy::Other,
             slice: None,
-            affinity,
+            affinity: affinity.map(Box::new),
             working_set_kib: 0,
             background: true,
             kernel_thread,
@@ -123,7 +123,7 @@ mod tests {
         let with = workload.with_background(&[thread("a", false), thread("b", true)], 2, 1);
         let names: Vec<&str> = with.tasks.iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names[3..], ["a", "b/0", "b/1"]);
-        assert_eq!(with.tasks[5].affinity, Some(CpuMask::single(CpuId(1))));
+        assert_eq!(with.tasks[5].affinity.as_deref(), Some(&CpuMask::single(CpuId(1))));
         assert!(with.validate().is_ok() && with.tasks[3..].iter().all(|task| task.background));
         assert_eq!(workload.with_background(&[], 2, 1), workload);
         let gaps = |scenario: &Scenario| scenario.programs.last().cloned();

@@ -116,7 +116,7 @@ impl Load {
 
     /// The task added last may only use this CPU.
     pub(crate) fn on(mut self, cpu: u32) -> Load {
-        self.last().affinity = Some(CpuMask::single(CpuId(cpu)));
+        self.last().affinity = Some(CpuMask::single(CpuId(cpu)).into());
         self
     }
 

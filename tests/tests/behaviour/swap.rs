@@ -136,7 +136,8 @@ fn a_server_bound_to_another_cpu_is_brought_forward_there() {
         let times = [plain, swap].map(|name| {
             let mut load = client_and_servers(-20, 1, 10);
             for (task, spec) in load.0.tasks.iter_mut().enumerate() {
-                spec.affinity = Some(CpuMask::single(CpuId(if task == 1 { 1 } else { task as u32 % 2 })));
+                spec.affinity =
+                    Some(CpuMask::single(CpuId(if task == 1 { 1 } else { task as u32 % 2 })).into());
             }
             finished(&Lab::new(name).cpus(2).run(load))
         });

@@ -158,7 +158,7 @@ impl Draft {
             task.nice = self.nice();
         }
         if self.has(25) && self.prng.chance(1, 3) {
-            task.affinity = Some(self.cpu_mask());
+            task.affinity = Some(self.cpu_mask().into());
         }
         if self.has(26) && !self.long {
             task.policy = self.policy();

@@ -132,8 +132,8 @@ impl LostTasks {
 /// The CPUs of the tasks at the start; all of them where something may change them on the way.
 fn allowed(scenario: &Scenario, all: CpuMask) -> Vec<CpuMask> {
     let changing = scenario.changes.iter().any(|change| matches!(change, Attribute::Affinity(_)));
-    let mask = |affinity: Option<CpuMask>| affinity.filter(|_| !changing).map_or(all, |mask| mask.and(&all));
-    scenario.tasks.iter().map(|task| mask(task.affinity)).collect()
+    let mask = |affinity: Option<&CpuMask>| affinity.filter(|_| !changing).map_or(all, |mask| mask.and(&all));
+    scenario.tasks.iter().map(|task| mask(task.affinity.as_deref())).collect()
 }
 
 impl Sink for LostTasks {

@@ -207,6 +207,7 @@ fn remove_tasks(scenario: &mut Scenario, from: usize, to: usize) {
 fn fit_affinities(case: &mut Case) {
     let all = case.machine.all_cpus();
     for task in &mut case.scenario.tasks {
-        task.affinity = task.affinity.map(|mask| mask.and(&all)).filter(|mask| !mask.is_empty());
+        let mask = task.affinity.take().map(|mask| mask.and(&all));
+        task.affinity = mask.filter(|mask| !mask.is_empty()).map(Box::new);
     }
 }

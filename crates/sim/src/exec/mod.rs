@@ -155,11 +155,11 @@ pub(crate) struct Executor {
 
 impl Executor {
     /// An executor for `scenario`.
-    pub(crate) fn new(scenario: &Scenario) -> Executor {
+    pub(crate) fn new(scenario: Scenario) -> Executor {
         let processes = scenario.tasks.iter().map(|task| task.process.0 + 1).max();
         Executor {
-            calls: numbers::Calls::new(scenario),
-            objects: Objects::new(scenario),
+            calls: numbers::Calls::new(&scenario),
+            objects: Objects::new(&scenario),
             counters: vec![0; scenario.counters as usize],
             spans: scenario.empty_spans(),
             next_process: processes.unwrap_or(0),
@@ -167,7 +167,7 @@ impl Executor {
             gate: None,
             used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
-            scenario: scenario.clone(),
+            scenario,
         }
     }
 
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn spans_overlap_and_begin_anew() {
         let scenario = schedlab_workload::catalog::build("periodic", 1).expect("a workload of the catalogue");
-        let mut exec = Executor::new(&scenario).start(ProgramId(0), true);
+        let mut exec = Executor::new(scenario).start(ProgramId(0), true);
         let (a, b) = (SpanId(0), SpanId(1));
         assert_eq!(exec.end_span(a), None);
         exec.begin_span(a, TimeNs(1));

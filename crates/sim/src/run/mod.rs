@@ -180,8 +180,9 @@ pub fn run<S: SchedExt>(
     };
     let own = scenario.tasks.len() as u32;
     let gated = config.machine.kernel.start == Start::Gate;
-    let scenario = &scenario.surrounded(&config.machine, config.seed);
-    let mut sim = Sim { k: Kernel::new(config), ops, exec: Executor::new(scenario), watch: Watch::default() };
+    let exec = Executor::new(scenario.surrounded(&config.machine, config.seed));
+    let mut sim = Sim { k: Kernel::new(config), ops, exec, watch: Watch::default() };
+    let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.descriptors = Descriptors::new(scenario);
@@ -251,12 +252,15 @@ fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
 
 fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
     let all = config.machine.all_cpus();
-    let bad = scenario.tasks.iter().find(|task| task.affinity.is_some_and(|mask| mask.and(&all).is_empty()));
+    let bad = scenario
+        .tasks
+        .iter()
+        .find(|task| task.affinity.as_ref().is_some_and(|mask| mask.and(&all).is_empty()));
     match bad {
         Some(task) => Err(SimError::Refused(format!(
             "task {}: none of its CPUs {:?} exists on a machine with {} CPUs; widen the affinity or add CPUs",
             task.name,
-            task.affinity.unwrap_or(CpuMask::EMPTY),
+            task.affinity.as_deref().unwrap_or(&CpuMask::EMPTY),
             config.machine.cpu_count()
         ))),
         None => Ok(()),

@@ -346,7 +346,7 @@ fn softclock(draft: &mut Draft, params: &Params) {
     let (program, process) = (draft.program(body), draft.process());
     let task = draft.task(SOFTCLOCK_NAME.into(), process, program);
     task.background = true;
-    task.affinity = Some(CpuMask::single(CpuId(0)));
+    task.affinity = Some(CpuMask::single(CpuId(0)).into());
 }
 
 /// A task of the background that is woken after each of these periods, over and over, and computes for a
@@ -461,7 +461,10 @@ mod tests {
             };
             let there = clocks(name.into());
             assert_eq!(there.len(), 1, "{name}");
-            assert!(there[0].background && there[0].affinity == Some(CpuMask::single(CpuId(0))), "{name}");
+            assert!(
+                there[0].background && there[0].affinity.as_deref() == Some(&CpuMask::single(CpuId(0))),
+                "{name}"
+            );
             assert!(clocks(format!("{name}:clock=0ms")).is_empty(), "{name}");
         }
     }

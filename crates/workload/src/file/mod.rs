@@ -422,7 +422,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 nice: nices[number as usize % nices.len()],
                 policy,
                 slice,
-                affinity,
+                affinity: affinity.map(Box::new),
                 working_set_kib: task.working_set_kib,
                 background: task.background,
                 kernel_thread: task.kernel_thread,

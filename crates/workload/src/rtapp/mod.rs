@@ -337,7 +337,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
                 nice: settings.nice,
                 policy: settings.policy,
                 slice: settings.slice,
-                affinity: settings.affinity,
+                affinity: settings.affinity.map(Box::new),
                 working_set_kib: 0,
                 background: false,
                 kernel_thread: false,

@@ -25,7 +25,7 @@ fn the_manuals_shape_is_read() {
     assert_eq!(names, ["periodic", "hog/0", "hog/1"]);
     assert_eq!(scenario.end, End::After(DurationNs::from_secs(10)));
     assert_eq!(scenario.tasks[1].nice.get(), 5);
-    assert_eq!(scenario.tasks[1].affinity.unwrap().count(), 2);
+    assert_eq!(scenario.tasks[1].affinity.as_ref().unwrap().count(), 2);
     let period = DurationNs::from_ms(20);
     let wait = Op::TimerWait { timer: TimerSlot(0), period, absolute: false };
     assert_eq!(scenario.programs[0].ops()[2..4], [Op::Run(DurationNs::from_ms(5)), wait]);
