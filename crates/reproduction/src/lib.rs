@@ -7,6 +7,7 @@ mod definition;
 mod expression;
 mod library;
 mod outcome;
+mod plan;
 mod recompute;
 mod rule;
 
@@ -15,4 +16,5 @@ pub use definition::{Cell, Document, Form, Row, Sampling, Table};
 pub use expression::Expression;
 pub use library::Library;
 pub use outcome::{CellOutcome, ChangedRow, DocumentOutcome, RowOutcome, Sensitivity, Share, TableOutcome};
+pub use plan::{Plan, value_of};
 pub use rule::{Judgement, Published, Qualifier, Rule};

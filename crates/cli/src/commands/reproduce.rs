@@ -17,16 +17,13 @@ use schedlab_base::did_you_mean;
 use schedlab_report::{
     Document as ResultDocument, LEAST_EFFECT, compare, document_plots, reproduction_text, sensitivity_text,
 };
-use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Row, Sensitivity, TableOutcome};
-use schedlab_stats::{Level, mean};
+use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Plan, Sensitivity};
+use schedlab_stats::Level;
 use schedlab_trace::RunRecord;
 use std::path::{Path, PathBuf};
 
 /// The name that stands for all documents.
 const ALL: &str = "all";
-
-/// What the names of metrics from samples of `schedule()` begin with.
-const SAMPLES: &str = "samples.";
 
 /// The documents and their figures.
 pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
@@ -40,7 +37,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
     let documents = documents(args)?;
     let plan = Plan::new(&documents, args.runs.get());
     let changes = changes(args)?;
-    let mut runs = plan.simulations(args.seed, args.engine, limit)?;
+    let mut runs = simulations(&plan, args.seed, args.engine, limit)?;
     replace_machines(&mut runs, &args.machine_files)?;
     args.engine.announce(quiet);
     let own = runs.len();
@@ -191,87 +188,22 @@ impl Scaling {
     }
 }
 
-/// The different runs behind all cells: rows share them.
-struct Plan {
-    cells: Vec<Cell>,
-    /// The number of seeds that was asked for.
-    asked: usize,
-}
-
-/// True when two cells are values of the same run.
-fn same_run(a: &Cell, b: &Cell) -> bool {
-    let sampled = |cell: &Cell| cell.metric.starts_with(SAMPLES).then(|| cell.sampling.clone());
-    a.scheduler == b.scheduler
-        && a.settings == b.settings
-        && a.workload == b.workload
-        && a.machine == b.machine
-        && a.cpus == b.cpus
-        && a.duration == b.duration
-        && sampled(a) == sampled(b)
-}
-
-impl Plan {
-    fn new(documents: &[Document], asked: usize) -> Plan {
-        let mut cells: Vec<Cell> = Vec::new();
-        let rows = documents.iter().flat_map(|document| &document.tables).flat_map(|table| &table.rows);
-        for cell in rows.flat_map(|row| &row.cells) {
-            match cells.iter_mut().find(|known| same_run(known, cell)) {
-                Some(known) => known.seeds = known.seeds.max(cell.seeds),
-                None => cells.push(cell.clone()),
-            }
-        }
-        Plan { cells, asked }
+/// The runs of a plan, all seeds from `first` on.
+fn simulations(
+    plan: &Plan,
+    first: u64,
+    engine: EngineKind,
+    limit: TimeLimit,
+) -> Result<Vec<Simulation>, Failure> {
+    let mut runs = Vec::new();
+    for (cell, seeds) in plan.runs() {
+        let simulation = Simulation { seed: first, engine, ..simulation(cell)? };
+        // One seed of each is enough to find a mistake early.
+        simulation.check(limit)?;
+        let seeds = (0..seeds as u64).map(|run| first.wrapping_add(run));
+        runs.extend(seeds.map(|seed| Simulation { seed, ..simulation.clone() }));
     }
-
-    /// How many seeds a cell takes.
-    fn seeds(&self, cell: &Cell) -> usize {
-        cell.seeds.max(self.asked)
-    }
-
-    /// For each cell the runs of all its seeds, from `first` on.
-    fn simulations(
-        &self,
-        first: u64,
-        engine: EngineKind,
-        limit: TimeLimit,
-    ) -> Result<Vec<Simulation>, Failure> {
-        let mut runs = Vec::new();
-        for cell in &self.cells {
-            let simulation = Simulation { seed: first, engine, ..simulation(cell)? };
-            // One seed of each is enough to find a mistake early.
-            simulation.check(limit)?;
-            for run in 0..self.seeds(cell) as u64 {
-                runs.push(Simulation { seed: first.wrapping_add(run), ..simulation.clone() });
-            }
-        }
-        Ok(runs)
-    }
-
-    /// A cell's share of the records of all simulations.
-    fn records<'a>(&self, cell: &Cell, records: &'a [Option<RunRecord>]) -> &'a [Option<RunRecord>] {
-        let at = self.cells.iter().position(|known| same_run(known, cell)).expect("every cell is planned");
-        let begin: usize = self.cells[..at].iter().map(|before| self.seeds(before)).sum();
-        &records[begin..begin + self.seeds(cell)]
-    }
-
-    fn outcome(&self, document: &Document, records: &[Option<RunRecord>]) -> DocumentOutcome {
-        let values = |cell: &Cell| -> Vec<Option<f64>> {
-            let runs = self.records(cell, records);
-            let value = |run: &Option<RunRecord>| value(run.as_ref()?, &cell.metric);
-            runs.iter().map(|run| value(run).map(|value| value / cell.divide)).collect()
-        };
-        let mut tables = Vec::new();
-        for table in &document.tables {
-            let judge = |row: &Row| row.judge(&row.cells.iter().map(values).collect::<Vec<_>>());
-            let rows = table.rows.iter().map(judge).chain(table.recomputed.iter().cloned()).collect();
-            // Cells of growth rows are cells of the others: their runs are planned.
-            let growth = table.growth.iter().map(judge).collect();
-            let (id, title, about) = (table.id.clone(), table.title.clone(), table.about.clone());
-            tables.push(TableOutcome { id, title, about, rows, growth });
-        }
-        let (name, title) = (document.name.clone(), document.title.clone());
-        DocumentOutcome { name, title, wanted_percent: document.wanted_percent, tables }
-    }
+    Ok(runs)
 }
 
 /// The run behind a cell, with a seed and an engine to be chosen.
@@ -285,7 +217,7 @@ fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
     };
     let limit = cell.duration.as_ref().map(|text| text.parse()).transpose();
     let limit = limit.map_err(|error| Failure::usage(format!("duration of {}: {error}", cell.workload)))?;
-    let sampling = cell.metric.starts_with(SAMPLES).then(|| cell.sampling.clone());
+    let sampling = cell.is_sampled().then(|| cell.sampling.clone());
     let workload = cell.workload.clone();
     let (after_ejection, engine) = (AfterEjection::Stop, EngineKind::default());
     let (checkers, guest_memory) = (false, GuestMemory::default());
@@ -302,25 +234,6 @@ fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
         sampling,
         extras: Extras::default(),
     })
-}
-
-/// What a run says about a metric: a metric by name, `counters.NAME`, or the mean of
-/// `series.NAME[FROM..TO]`, counted from 1. Nothing where the scheduler was ejected: the
-/// figures are the fair class's then.
-fn value(run: &RunRecord, metric: &str) -> Option<f64> {
-    if run.exit.kind.is_ejection() {
-        return None;
-    }
-    if let Some(name) = metric.strip_prefix("counters.") {
-        return run.counters.iter().find(|counter| counter.name == name).map(|counter| counter.value as f64);
-    }
-    if let Some((name, range)) = metric.strip_prefix("series.").and_then(|series| series.split_once('[')) {
-        let (from, to) = range.strip_suffix(']')?.split_once("..")?;
-        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-        let series = run.series.iter().find(|series| series.name == name)?;
-        return mean(series.values.get(from.checked_sub(1)?..to)?);
-    }
-    run.metric(metric).filter(|value| value.is_finite())
 }
 
 fn text(outcomes: &[DocumentOutcome], args: &ReproduceArgs) -> String {
@@ -356,6 +269,7 @@ fn verdict(outcomes: &[DocumentOutcome], args: &ReproduceArgs) -> Result<(), Fai
 mod tests {
     use super::*;
     use schedlab_report::from_json;
+    use schedlab_reproduction::value_of;
 
     #[test]
     fn every_definition_can_be_read_and_run() {
@@ -363,7 +277,7 @@ mod tests {
             for form in [Form::Quick, Form::Full] {
                 let document = Document::read(&LIBRARY, name, form).unwrap();
                 let plan = Plan::new(std::slice::from_ref(&document), 1);
-                for cell in &plan.cells {
+                for (cell, _) in plan.runs() {
                     let simulation = simulation(cell).unwrap();
                     let scenario = simulation.scenario().unwrap();
                     let known = |metric: &str| scenario.metrics.iter().any(|spec| spec.name == metric);
@@ -386,25 +300,19 @@ mod tests {
             let table = document.tables.iter().find(|table| table.id == id).unwrap();
             table.rows[0].cells[0].clone()
         };
-        let plan = Plan { cells: vec![cells("fig2"), cells("fig6"), cells("fig5")], asked: 2 };
+        let plan = Plan::of(&[cells("fig2"), cells("fig6"), cells("fig5")], 2);
         assert_eq!(
-            plan.simulations(9, EngineKind::Compiled, TimeLimit(None))
+            simulations(&plan, 9, EngineKind::Compiled, TimeLimit(None))
                 .unwrap()
                 .iter()
                 .map(|run| run.seed)
                 .collect::<Vec<_>>(),
             [9, 10, 9, 10, 11, 12, 13, 9, 10]
         );
-        let text = r#"{"schedlab":{"version":"0","schema":1},"runs":[{"scheduler":"o1","workload":{"name":"w"},
-            "machine":"m","cpus":1,"seed":1,"backend":"sim","duration_ns":1,"exit":{"kind":"none"},"metrics":{}}]}"#;
-        let run = from_json(text).unwrap().runs.remove(0);
-        let records: Vec<_> = (0..9).map(|seed| Some(RunRecord { seed, ..run.clone() })).collect();
-        let found = |id: &str| {
-            plan.records(&cells(id), &records).iter().flatten().map(|run| run.seed).collect::<Vec<_>>()
-        };
-        assert_eq!(found("fig2"), [0, 1]);
-        assert_eq!(found("fig6"), [2, 3, 4, 5, 6]);
-        assert_eq!(found("fig5"), [7, 8]);
+        let records: Vec<u64> = (0..9).collect();
+        assert_eq!(plan.records(&cells("fig2"), &records), [0, 1]);
+        assert_eq!(plan.records(&cells("fig6"), &records), [2, 3, 4, 5, 6]);
+        assert_eq!(plan.records(&cells("fig5"), &records), [7, 8]);
     }
 
     #[test]
@@ -416,7 +324,8 @@ mod tests {
             let plan = Plan::new(std::slice::from_ref(&document), 1);
             let grown = document.tables.iter().flat_map(|table| &table.growth).flat_map(|row| &row.cells);
             for cell in grown {
-                assert!(plan.cells.iter().any(|known| same_run(known, cell)), "{cell:?}");
+                let records: Vec<()> = plan.runs().flat_map(|(_, seeds)| vec![(); seeds]).collect();
+                assert!(!plan.records(cell, &records).is_empty(), "{cell:?}");
             }
         }
     }
@@ -442,7 +351,7 @@ mod tests {
             "metrics":{"time":{"value":3.0,"unit":"s","better":"lower"},"none":{"value":null,"unit":"s","better":"lower"}},
             "series":{"turn":{"unit":"ms","values":[9.0,1.0,2.0,3.0]}},"counters":{"nr_x":7}}]}"#;
         let mut run = from_json(text).unwrap().runs.remove(0);
-        let of = |metric: &str| value(&run, metric);
+        let of = |metric: &str| value_of(&run, metric);
         assert_eq!((of("time"), of("none"), of("other")), (Some(3.0), None, None));
         assert_eq!((of("counters.nr_x"), of("series.turn[2..4]")), (Some(7.0), Some(2.0)));
         assert_eq!(
@@ -450,6 +359,6 @@ mod tests {
             (None, None, None)
         );
         run.exit.kind = schedlab_trace::ExitKind::ErrorStall;
-        assert_eq!(value(&run, "time"), None);
+        assert_eq!(value_of(&run, "time"), None);
     }
 }
