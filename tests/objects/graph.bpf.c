@@ -55,7 +55,24 @@ PRIVATE struct bpf_spin_lock lock;
 PRIVATE struct bpf_rb_root tree contains("leaf:node");
 PRIVATE struct bpf_list_head list contains("item:node");
 
-u64 nr_tree, nr_list, nr_made, nr_enqueued;
+u64 nr_tree, nr_list, nr_made, nr_enqueued, nr_owned;
+
+/* A list in each value: it goes with the value. */
+struct owner {
+	struct bpf_spin_lock lock;
+	struct bpf_list_head items contains("item:node");
+};
+
+struct {
+	__uint(type, 1); /* BPF_MAP_TYPE_HASH */
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct owner);
+} owners SEC(".maps");
+
+static void *(*look_up)(void *map, const void *key) = (void *)1;
+static long (*update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*remove)(void *map, const void *key) = (void *)3;
 
 static bool less(struct bpf_rb_node *a, const struct bpf_rb_node *b)
 {
@@ -119,6 +136,45 @@ static void take(bool front)
 	bpf_obj_drop_impl(around(node, struct item), NULL);
 }
 
+/* Gives @key to the owner, if it is not 0; takes what the owner has from before into the digits of nr_owned. */
+static void own(u64 key)
+{
+	struct bpf_list_node *node;
+	struct item *item = NULL;
+	struct owner *owner;
+	u32 zero = 0;
+
+	owner = look_up(&owners, &zero);
+	if (!owner)
+		return;
+	lock_it(&owner->lock);
+	node = bpf_list_pop_front(&owner->items);
+	unlock_it(&owner->lock);
+	nr_owned *= 10;
+	if (node) {
+		nr_owned += around(node, struct item)->key;
+		bpf_obj_drop_impl(around(node, struct item), NULL);
+	}
+	if (key)
+		item = bpf_obj_new_impl(local_type(struct item), NULL);
+	if (!item)
+		return;
+	nr_made++;
+	item->key = key;
+	lock_it(&owner->lock);
+	bpf_list_push_back_impl(&owner->items, &item->node, NULL, 0);
+	unlock_it(&owner->lock);
+}
+
+static void start_anew(void)
+{
+	struct owner empty = {};
+	u32 zero = 0;
+
+	remove(&owners, &zero);
+	update(&owners, &zero, &empty, 0);
+}
+
 SEC("struct_ops.s/init")
 int graph_init(u64 *ctx)
 {
@@ -142,6 +198,11 @@ int graph_init(u64 *ctx)
 	take(true);
 	take(false);
 	take(true);
+	start_anew();
+	own(6);
+	own(7);
+	start_anew();
+	own(0);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 //! Helpers on maps.
 
 use super::Env;
+use super::graph::NODE_BYTES;
 use crate::args::{Callback, Caller, KernelPointer, Key, KeyValue, KptrPlace, MapArg, ValueOut, misuse};
 use crate::fault::Fault;
 use crate::maps::{Errno, MapId, STORAGE_CREATE};
@@ -70,7 +71,7 @@ pub(super) fn update<E: Env>(
     Ok(updated)
 }
 
-/// `bpf_map_delete_elem(map, key)`. Removing an element also cancels the timers in its value.
+/// `bpf_map_delete_elem(map, key)`. Removing an element also cancels the timers in its value and empties the trees and lists there.
 pub(super) fn delete<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     map: MapArg,
@@ -79,13 +80,17 @@ pub(super) fn delete<E: Env>(
     let key = caller.key(key)?;
     let key = caller.bytes(key)?.to_vec();
     let cpu = caller.env.cpu();
-    let known = caller.env.runtime().maps.get(map.0);
-    if let Some(size) = known.filter(|map| !map.special().is_empty()).map(|map| map.value_size())
-        && let Some(at) = caller.with_maps(|maps, mem| maps.lookup(map.0, &key, cpu, mem))
-    {
-        super::timer::cancel_timers_in(at, u64::from(size), caller);
+    let known = caller.env.runtime().maps.get(map.0).filter(|map| !map.special().is_empty());
+    let size = known.map_or(0, |map| u64::from(map.value_size()));
+    let place = (size > 0).then(|| caller.with_maps(|maps, mem| maps.lookup(map.0, &key, cpu, mem))).flatten();
+    let deleted = caller.with_maps(|maps, mem| maps.delete(map.0, &key, mem));
+    if let Some(at) = place.filter(|_| deleted.is_ok()) {
+        super::timer::cancel_timers_in(at, size, caller);
+        let nodes = caller.env.runtime().objects.nodes_in(at.0, size);
+        caller.work_bytes(nodes * NODE_BYTES)?;
+        caller.with_objects(|objects, mem| objects.value_goes(at.0, size, mem))?;
     }
-    Ok(caller.with_maps(|maps, mem| maps.delete(map.0, &key, mem)))
+    Ok(deleted)
 }
 
 /// `bpf_map_push_elem(map, value, flags)`.
