@@ -156,8 +156,9 @@ fn kept(Kept { writes, starts, loaders }: Kept) -> Result<Rules, seccompiler::Ba
         SeccompRule::new(vec![Condition::new(arg, Len::Qword, op, value)?])
     };
     let own = u64::from(std::process::id());
+    // A thread may get namespaces of its own, where the process may make such.
     let thread = libc::CLONE_THREAD as u64;
-    rules.insert(libc::SYS_clone, vec![rule(0, Op::MaskedEq(thread), thread)?]);
+    rules.insert(libc::SYS_clone, vec![rule(0, Op::MaskedEq(thread | NAMESPACES), thread)?]);
     // Left to the filter that refuses it with another error.
     rules.insert(libc::SYS_clone3, Vec::new());
     // A process may end itself by a signal.

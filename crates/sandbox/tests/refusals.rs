@@ -46,6 +46,12 @@ const REFUSED: &[(&str, Attempt)] = &[
     ("an io_uring", |_| result(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, 0) })),
     // SAFETY: the call takes a number only.
     ("a namespace", |_| result(i64::from(unsafe { libc::unshare(libc::CLONE_NEWUSER) }))),
+    ("a thread in a namespace of its own", |_| {
+        let stack = vec![0u64; 8192].leak().as_mut_ptr_range().end;
+        let flags = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD | libc::CLONE_NEWUTS;
+        // SAFETY: the thread, if there is one, ends at once, on a stack that stays.
+        result(i64::from(unsafe { libc::clone(end_thread, stack.cast(), flags, std::ptr::null_mut()) }))
+    }),
     ("characters for the terminal's input", |_| {
         let letter = b'x';
         // SAFETY: the argument points to a byte.
@@ -103,6 +109,13 @@ const KEPT: &[(&str, Attempt)] = &[
         if map.len() == 1 { Ok(()) } else { Err(io::Error::other("a map forgets")) }
     }),
 ];
+
+/// All that a thread does which must not be there.
+extern "C" fn end_thread(_: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: ends this thread alone.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    0
+}
 
 fn result(code: i64) -> io::Result<()> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
