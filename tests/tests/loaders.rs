@@ -209,6 +209,20 @@ fn a_hostile_loader_is_contained() {
     }
 }
 
+/// The sandbox kills a loader that makes such a call; without the sandbox, the tracer has none made in its place.
+#[test]
+fn calls_of_another_instruction_set_are_not_made() {
+    let Some(lab) = lab("loader-narrow") else { return };
+    for (sandbox, told) in [(&[][..], "was ended by signal 31"), (&["--no-sandbox"], "exit code 3")] {
+        let command = format!("exec:{LOADER} loaded.bpf.o narrow");
+        let ended = lab.run(&[&["check", &command], sandbox].concat(), LIMIT);
+        // A kernel without calls of 32 bits ends it by SIGSEGV.
+        assert!(ended.out.contains(told) || ended.out.contains("was ended by signal 11"), "{}", ended.out);
+        assert!(!ended.out.contains("32 bits: true"), "{sandbox:?}: {}", ended.out);
+        assert!(!std::path::Path::new("/tmp/own-loader-was-here").exists());
+    }
+}
+
 /// What the host keeps for a loader is limited, and what the command has inherited is not the loader's.
 #[test]
 fn a_greedy_loader_gets_little() {
@@ -224,6 +238,11 @@ fn a_greedy_loader_gets_little() {
         "above a link: false",
         "memory file: false",
         "shared memory: false",
+        "stack memory: false",
+        "memory file after dup2: false",
+        "memory file after dup3: false",
+        "memory file after a dup2 that fails: false",
+        "memory file after close_range: false",
         "large keys: false",
         "large values: 3",
         "maps: true",

@@ -41,6 +41,8 @@ fn main() {
         Some("deaf") => spin_deaf(),
         Some("hostile") => misbehave(),
         Some("greedy") => hoard(),
+        #[cfg(target_arch = "x86_64")]
+        Some("narrow") => call_as_32_bits(),
         Some("wild") => ask_wildly(),
         Some(other) => panic!("no manner {other}"),
     }
@@ -224,6 +226,27 @@ fn misbehave() {
     }
 }
 
+/// Makes a folder by the system calls of 32 bits, which has the number that `getpid` has among those of 64.
+#[cfg(target_arch = "x86_64")]
+fn call_as_32_bits() -> ! {
+    // SAFETY: the memory is new; the call reads its text and changes no other register than those named.
+    unsafe {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
+        let text = libc::mmap(null_mut(), 4096, protection, flags, -1, 0);
+        assert_ne!(text, libc::MAP_FAILED);
+        c"/tmp/own-loader-was-here".as_ptr().copy_to(text.cast(), 25);
+        let mut done = 39i64;
+        std::arch::asm!(
+            "xchg {path}, rbx", "int 0x80", "xchg {path}, rbx",
+            path = inout(reg) text => _, inout("rax") done, in("rcx") 0o700i64,
+            out("rdi") _, out("rsi") _, out("rdx") _, out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+        println!("32 bits: {}", done == 0);
+    }
+    std::process::exit(3);
+}
+
 /// Computes for ever with every signal blocked that can be.
 fn spin_deaf() -> ! {
     // SAFETY: the set is ours; a signal that cannot be blocked is left out by the kernel.
@@ -251,6 +274,19 @@ fn hoard() {
         let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let memory = libc::mmap(null_mut(), 4 << 30, libc::PROT_READ | libc::PROT_WRITE, shared, -1, 0);
         println!("shared memory: {}", memory != libc::MAP_FAILED);
+        let stack = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN;
+        let memory = libc::mmap(null_mut(), 4 << 30, libc::PROT_READ | libc::PROT_WRITE, stack, -1, 0);
+        println!("stack memory: {}", memory != libc::MAP_FAILED);
+        // However a descriptor is named again, it stays what it is.
+        let filled = |what: &str, again: &dyn Fn(i32)| {
+            let own = libc::memfd_create(c"own".as_ptr(), 0);
+            again(own);
+            println!("memory file after {what}: {}", libc::write(own, c"x".as_ptr().cast(), 1) == 1);
+        };
+        filled("dup2", &|own| _ = libc::dup2(own, own));
+        filled("dup3", &|own| _ = libc::syscall(libc::SYS_dup3, own, own, 0));
+        filled("a dup2 that fails", &|own| _ = libc::dup2(-1, own));
+        filled("close_range", &|own| _ = libc::syscall(libc::SYS_close_range, own, own, 4));
         let hash = |key_size, value_size| {
             bpf::bpf_map_create(1, c"hoard".as_ptr(), key_size, value_size, 1 << 20, null())
         };

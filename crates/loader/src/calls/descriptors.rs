@@ -48,15 +48,15 @@ impl Loader {
                 self.close(fd);
                 Step::Pass(After::Nothing)
             }
+            // They are closed when it starts another program, which it never does.
+            libc::SYS_close_range if third as u32 == libc::CLOSE_RANGE_CLOEXEC => Step::Value(0),
+            // Its threads have one table of descriptors.
+            libc::SYS_close_range if third as u32 != 0 => Step::Value(error(libc::EINVAL)),
             libc::SYS_close_range => {
                 self.descriptors.close_range(first as u32, second as u32);
                 Step::Pass(After::Nothing)
             }
-            libc::SYS_dup => Step::Pass(After::Copy(fd)),
-            libc::SYS_dup2 | libc::SYS_dup3 => {
-                self.close(second as i32);
-                Step::Pass(After::Copy(fd))
-            }
+            libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => Step::Pass(After::Copy(fd)),
             libc::SYS_fcntl => match second as i32 {
                 libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => Step::Pass(After::Copy(fd)),
                 libc::F_GETFD | libc::F_SETFD | libc::F_GETFL | libc::F_SETFL => Step::Pass(After::Nothing),
@@ -90,7 +90,7 @@ impl Loader {
     }
 
     /// The last descriptor of an attached scheduler's link takes the scheduler with it.
-    fn close(&mut self, fd: i32) {
+    pub(super) fn close(&mut self, fd: i32) {
         let Some(held) = self.descriptors.get(fd).cloned() else { return };
         self.descriptors.set(fd, None);
         if self.descriptors.hold(&held) {

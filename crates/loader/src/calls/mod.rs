@@ -82,6 +82,12 @@ impl Loader {
     /// Decides about the call that a thread makes, and has the host do its part.
     pub(crate) fn enter(&mut self, number: usize, call: Call, kernel: Option<&mut UserCalls<'_>>) -> Step {
         self.steps += 1;
+        if call.nr < 0 {
+            // Its instruction set may take arguments from other registers, where the number of a harmless call means another
+            // one (39: `mkdir` in place of `getpid`). -1 is no call anywhere.
+            self.refused.note("a system call of another instruction set");
+            return Step::Replace(Call { nr: -1, args: call.args }, After::Value(error(libc::ENOSYS)));
+        }
         if call.nr == libc::SYS_bpf {
             return self.bpf_call(number, &call, kernel);
         }
@@ -184,7 +190,12 @@ impl Loader {
             After::Nothing => return Ok(true),
             After::Value(value) => tracee.finish(call, value)?,
             After::Hold(held) if fd >= 0 => self.descriptors.set(fd, Some(held)),
-            After::Copy(from) if fd >= 0 => self.descriptors.copy(from, fd),
+            After::Copy(from) if fd == from => {}
+            After::Copy(from) if fd >= 0 => {
+                // What it was before is closed.
+                self.close(fd);
+                self.descriptors.copy(from, fd);
+            }
             After::Fill(content, held) if fd >= 0 => {
                 let file = std::fs::File::from(tracee.take_descriptor(self.process(), fd)?);
                 file.write_all_at(&content, 0)?;

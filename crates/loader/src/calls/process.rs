@@ -192,13 +192,17 @@ impl Loader {
     /// Memory of maps lies where the simulated programs have it: the arena's addresses are in its pointers.
     fn map_memory(&mut self, call: &Call) -> Step {
         let mut args = call.args;
-        if args[3] & libc::MAP_ANONYMOUS as u64 != 0 {
-            // There is no process to share it with, and what is private is limited.
-            let shared = (libc::MAP_SHARED | libc::MAP_PRIVATE) as u64;
-            args[3] = args[3] & !shared | libc::MAP_PRIVATE as u64;
+        let fd = args[4] as i32;
+        // There is no process to share it with, and what is private is limited. Stacks (MAP_GROWSDOWN) and shared pages of a
+        // device (/dev/zero) are in no limit. What the host's files hold is only read.
+        let private = |flags: u64| {
+            let others = libc::MAP_SHARED | libc::MAP_PRIVATE | libc::MAP_GROWSDOWN;
+            flags & !(others as u64) | libc::MAP_PRIVATE as u64
+        };
+        if args[3] & libc::MAP_ANONYMOUS as u64 != 0 || self.descriptors.get(fd).is_none() {
+            args[3] = private(args[3]);
             return Step::Replace(Call { nr: call.nr, args }, After::Nothing);
         }
-        let fd = args[4] as i32;
         let number = match self.descriptors.get(fd) {
             Some(Held::Bpf(number)) => number,
             Some(Held::File { .. }) => return self.map_file(call),
