@@ -209,6 +209,20 @@ fn a_hostile_loader_is_contained() {
     }
 }
 
+/// The files that a loader's arguments name determine the run like the program itself.
+#[test]
+fn records_are_of_the_files_that_a_loader_is_given() {
+    let Some(lab) = lab("loader-record") else { return };
+    let list = format!("vanilla,{} layers.json", scheduler("stubborn"));
+    let args = ["compare", "-q", "-c", "1", "--runs", "1", "--resume", "kept", "-w", HOGS, "-s", &list];
+    for (content, records) in [("one", 2), ("one", 2), ("two", 3)] {
+        std::fs::write(lab.folder.join("layers.json"), content).unwrap();
+        let ended = lab.run(&args, LIMIT);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert_eq!(std::fs::read_dir(lab.folder.join("kept")).unwrap().count(), records, "{content}");
+    }
+}
+
 /// The sandbox kills a loader that makes such a call; without the sandbox, the tracer has none made in its place.
 #[test]
 fn calls_of_another_instruction_set_are_not_made() {

@@ -6,6 +6,7 @@ use crate::scheduler::Scheduler;
 use crate::simulation::{Extras, Simulation};
 use crate::workload::files;
 use schedlab_base::Presence;
+use schedlab_loader::Command;
 use schedlab_report::{Document, from_json, to_json};
 use schedlab_trace::RunRecord;
 use serde::{Deserialize, Serialize};
@@ -47,12 +48,17 @@ struct Record<'a> {
     sha256: String,
 }
 
-/// The sha256 of the program that loads the scheduler `name`.
-fn program_hash(name: &str, program: &Path) -> Result<String, Failure> {
-    let program = program.display().to_string();
-    let bytes = input::object_or_program(&program)
-        .map_err(|error| Failure::usage(format!("scheduler {name}: {program}: {error}")))?;
-    Ok(sha256(&[&bytes]))
+/// The sha256 of the program that loads the scheduler `name`, and of each file that its arguments name, by the name of its part.
+fn loader_hashes(name: &str, loader: &Command) -> Result<Vec<(String, String)>, Failure> {
+    let given = loader.named_files().into_iter().enumerate();
+    let given = given.map(|(number, file)| (format!("loader's file {}'s sha256", number + 1), file));
+    std::iter::once(("loader's sha256".to_string(), loader.program.clone()))
+        .chain(given)
+        .map(|(part, file)| match input::bytes(&file) {
+            Ok(bytes) => Ok((part, sha256(&[&bytes]))),
+            Err(error) => Err(Failure::usage(format!("scheduler {name}: {}: {error}", file.display()))),
+        })
+        .collect()
 }
 
 /// The sha256 of each file of a workload, by the name of its part.
@@ -115,7 +121,7 @@ impl Key {
         }
         if let Some(loader) = loader {
             part("loader", format!("{:?}", loader.words));
-            part("loader's sha256", program_hash(name, &loader.program)?);
+            loader_hashes(name, loader)?.into_iter().for_each(|(name, hash)| drop(part(&name, hash)));
         }
         if let Some(choice) = choice {
             part("scheduler of the object", choice.clone());
