@@ -153,6 +153,8 @@ def test_runs_and_comparisons_are_shown_in_short(lab: Lab) -> None:
     assert f"{len(result.comparisons) - 1} comparisons of other metrics" in page
     hostile = dataclasses.replace(run, scheduler="<b>&", metrics={})
     assert "<b>" not in hostile._repr_html_() and repr(hostile).startswith("<schedlab.Run: <b>&, chat")
+    hidden = dataclasses.replace(run, scheduler="\x1b[2J\u202eo1")
+    assert not {"\x1b", "\u202e"} & set(repr(hidden) + hidden._repr_html_())
 
 
 def test_a_trace_is_who_ran_when(lab: Lab) -> None:

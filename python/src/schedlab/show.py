@@ -20,7 +20,7 @@ def run(run: Run) -> str:
     first = next(iter(run.metrics), None)
     figure = "" if first is None else f": {first} {_number(run.metrics[first].value)}{_unit(run.metrics[first].unit)}"
     left = "" if run.exit.kind in ("none", "done") else f", exit {run.exit.kind}"
-    return f"<schedlab.Run: {_label(run)}, {run.workload} on {_place(run)}, seed {run.seed}{left}{figure}>"
+    return _seen(f"<schedlab.Run: {_label(run)}, {run.workload} on {_place(run)}, seed {run.seed}{left}{figure}>")
 
 
 def run_html(run: Run) -> str:
@@ -35,7 +35,7 @@ def run_html(run: Run) -> str:
 def comparison(one: Comparison) -> str:
     """`<schedlab.Comparison: throughput of o1 against vanilla, chat on 2 CPUs, sim: +13.9 %, better>`."""
     sides = f"{one.metric} of {one.candidate.scheduler} against {one.baseline.scheduler}"
-    return f"<schedlab.Comparison: {sides}, {one.workload} on {_place(one)}: {_change(one)}, {one.verdict}>"
+    return _seen(f"<schedlab.Comparison: {sides}, {one.workload} on {_place(one)}: {_change(one)}, {one.verdict}>")
 
 
 def comparisons_html(comparisons: Sequence[Comparison]) -> str:
@@ -79,6 +79,11 @@ def result_html(result: Result) -> str:
     return _table("", ("scheduler", "workload", "where", "seed", "exit", "metric", "value"), rows)
 
 
+def _seen(text: str) -> str:
+    """One line in which every character can be seen: names may come from others' files, and a terminal obeys some."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
 def _label(run: Run) -> str:
     return f"{run.scheduler}[{frames.pairs(run.settings)}]" if run.settings else run.scheduler
 
@@ -112,9 +117,9 @@ def _table(about: str, header: Iterable[str], rows: Sequence[Iterable[str]]) -> 
     """An HTML table of texts, whatever they hold."""
 
     def line(cell: str, texts: Iterable[str]) -> str:
-        return "<tr>" + "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in texts) + "</tr>"
+        return "<tr>" + "".join(f"<{cell}>{html.escape(_seen(text))}</{cell}>" for text in texts) + "</tr>"
 
-    said = f"<caption>{html.escape(about)}</caption>" if about else ""
+    said = f"<caption>{html.escape(_seen(about))}</caption>" if about else ""
     body = "".join(line("td", row) for row in rows[:ROWS])
     more = f"<p>{len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     return f"<table>{said}<thead>{line('th', header)}</thead><tbody>{body}</tbody></table>{more}"
