@@ -73,7 +73,7 @@ impl fmt::Display for GoalError {
                 let wanted = match *unit {
                     "1" => "a plain number without a unit".to_string(),
                     unit if nanoseconds(unit).is_some() => "a time in ns, us, ms or s".to_string(),
-                    unit => format!("a number with the unit {unit}"),
+                    unit => format!("a number with the unit {unit} (as 50 {unit})"),
                 };
                 let given = if given.is_empty() { "no unit".to_string() } else { format!("'{given}'") };
                 write!(f, "{metric} is {wanted}, not one with {given}")
@@ -210,7 +210,7 @@ mod tests {
             ("tail < 16", "tail is a time in ns, us, ms or s, not one with no unit"),
             ("tail < 16%", "tail is a time in ns, us, ms or s, not one with '%'"),
             ("late < 3ms", "late is a plain number without a unit, not one with 'ms'"),
-            ("share < 3", "share is a number with the unit %, not one with no unit"),
+            ("share < 3", "share is a number with the unit % (as 50 %), not one with no unit"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");

@@ -1,6 +1,7 @@
 //! What a command that simulates keeps of the host: the files that its command line names.
 
 use crate::args::{ResultArgs, SandboxArgs};
+use crate::failure::Failure;
 use crate::host_machine;
 use crate::output;
 use crate::own_loader;
@@ -9,6 +10,8 @@ use crate::target::followed;
 use crate::workload::files;
 use schedlab_loader::PREFIX;
 use schedlab_sandbox::Sandbox;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The files that a command line names.
@@ -83,10 +86,32 @@ impl Named {
         named
     }
 
+    /// Refuses a result in the place of an input, which would be lost.
+    ///
+    /// # Errors
+    /// The path of the result.
+    pub(crate) fn spare_inputs(&self) -> Result<(), Failure> {
+        let file = |path: &PathBuf| {
+            let found = path.metadata().ok().filter(Metadata::is_file)?;
+            Some((found.dev(), found.ino()))
+        };
+        let inputs: Vec<(u64, u64)> = self.read.iter().chain(&self.run).filter_map(file).collect();
+        let replaced =
+            self.written.iter().find(|path| file(path).is_some_and(|found| inputs.contains(&found)));
+        replaced.map_or(Ok(()), |path| {
+            let path = path.display();
+            Err(Failure::usage(format!("{path} is read by this command; name another file for the result")))
+        })
+    }
+
     /// Gives up everything else, unless the user wants to keep it. What the kernel lacks is told where more is wanted.
-    pub(crate) fn enter(self, args: &SandboxArgs, verbose: bool) {
+    ///
+    /// # Errors
+    /// As [`Named::spare_inputs`].
+    pub(crate) fn enter(self, args: &SandboxArgs, verbose: bool) -> Result<(), Failure> {
+        self.spare_inputs()?;
         if args.no_sandbox {
-            return;
+            return Ok(());
         }
         // The limit of a control group lies in files that cannot be read from then on.
         sweep::available();
@@ -96,6 +121,7 @@ impl Named {
         if verbose {
             missing.0.iter().for_each(|what| output::note(&format!("sandbox: {what}")));
         }
+        Ok(())
     }
 }
 

@@ -113,7 +113,8 @@ impl Entry {
             }
             // The name of a file may have brackets.
             None if rest.contains('[') && !rest.contains('/') => {
-                return Err(refused(text, "text after its ']'"));
+                let problem = if rest.contains(']') { "text after its ']'" } else { "its '[' has no ']'" };
+                return Err(refused(text, problem));
             }
             None => {}
         }

@@ -22,7 +22,7 @@ const ELF_HEADER: u64 = 64;
 /// # Errors
 /// A file that cannot be read, or is too long.
 pub(crate) fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
-    all(File::open(path)?)
+    all(open(path)?)
 }
 
 /// The content of an object file, or of a program that carries one. One that is too long is not read at all where its length
@@ -31,7 +31,7 @@ pub(crate) fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// # Errors
 /// A file that cannot be read, or is longer than an object or a program may be.
 pub(crate) fn object_or_program(path: impl AsRef<Path>) -> Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let mut begin = Vec::new();
     file.by_ref().take(ELF_HEADER).read_to_end(&mut begin)?;
     if is_executable(&begin) {
@@ -60,7 +60,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Result<String> {
 /// # Errors
 /// As of [`text`].
 pub(crate) fn definition(path: impl AsRef<Path>) -> Result<String> {
-    decoded(at_most(File::open(path)?, DEFINITION_MIB)?)
+    decoded(at_most(open(path)?, DEFINITION_MIB)?)
 }
 
 /// The content of a text file that is open.
@@ -77,6 +77,14 @@ pub(crate) fn text_of(file: File) -> Result<String> {
 /// As of [`text`].
 pub(crate) fn stdin() -> Result<String> {
     decoded(all(std::io::stdin().lock())?)
+}
+
+/// Opens what the user names. The sandbox opens no folder, and says so in other words.
+fn open(path: impl AsRef<Path>) -> Result<File> {
+    if path.as_ref().is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder; name a file"));
+    }
+    File::open(path)
 }
 
 fn all(reader: impl Read) -> Result<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The workloads of a comparison, one for each `-w`.
 
 use crate::failure::Failure;
-use crate::workload::{files, fixed_end, scenario};
+use crate::workload::{endless, files, fixed_end, scenario};
 use schedlab_base::{DurationNs, Goal};
 use schedlab_trace::WorkloadRecord;
 use std::path::Path;
@@ -17,6 +17,8 @@ pub(crate) struct Load {
     pub(crate) own: Vec<String>,
     /// How long a run takes of its own time, where its work does not decide that.
     pub(crate) end: Option<DurationNs>,
+    /// A task that keeps a run going for ever.
+    pub(crate) endless: Option<String>,
     /// Bounds that its figures are to keep.
     pub(crate) goals: Vec<Goal>,
 }
@@ -28,11 +30,11 @@ pub(crate) struct Load {
 pub(crate) fn loads(specs: &[String], seed: u64, limit: Option<DurationNs>) -> Result<Vec<Load>, Failure> {
     let load = |spec: &String| {
         let scenario = scenario(spec, seed, limit)?;
-        let end = fixed_end(&scenario, limit);
+        let (end, endless) = (fixed_end(&scenario, limit), endless(&scenario, limit));
         let goals = scenario.goals;
         let own = scenario.metrics.into_iter().map(|metric| metric.name).collect();
         let record = WorkloadRecord { name: scenario.name, params: scenario.params };
-        Ok(Load { spec: spec.clone(), record, own, end, goals })
+        Ok(Load { spec: spec.clone(), record, own, end, endless, goals })
     };
     let loads: Vec<Load> = specs.iter().map(load).collect::<Result<_, Failure>>()?;
     named_apart(loads)

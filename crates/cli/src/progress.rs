@@ -105,11 +105,23 @@ pub(crate) struct Planned<'a> {
     pub(crate) each: Option<DurationNs>,
     /// As the user named it.
     pub(crate) workload: &'a str,
+    /// A task that keeps each run going for ever.
+    pub(crate) endless: Option<&'a str>,
 }
 
 /// Says beforehand how much there is to do, where it is much.
 pub(crate) fn announce(planned: &[Planned], real: bool, quiet: bool) {
-    if let Some(text) = announcement(planned, real).filter(|_| !quiet) {
+    if quiet {
+        return;
+    }
+    for Planned { workload, endless, .. } in planned {
+        if let Some(task) = endless {
+            output::note(&format!(
+                "{workload}: task '{task}' repeats for ever, so the run has no end; --duration gives it one, or end = \"10s\" in the file"
+            ));
+        }
+    }
+    if let Some(text) = announcement(planned, real) {
         output::note(&text);
     }
 }
@@ -183,6 +195,7 @@ mod tests {
             runs,
             each: seconds.map(DurationNs::from_secs),
             workload,
+            endless: None,
         };
         let (long, open) = (plan(2, Some(40), "mixed"), plan(6, None, "chat"));
         assert_eq!(

@@ -41,6 +41,11 @@ fn refused(spec: &str, error: &dyn std::fmt::Display) -> Failure {
     }
 }
 
+/// The task that keeps a run of a scenario going for ever, if one does.
+pub(crate) fn endless(scenario: &Scenario, limit: Option<DurationNs>) -> Option<String> {
+    scenario.endless().filter(|_| limit.is_none()).map(|task| task.name.clone())
+}
+
 /// When a run of a scenario ends, if its work does not decide that.
 pub(crate) fn fixed_end(scenario: &Scenario, limit: Option<DurationNs>) -> Option<DurationNs> {
     match (scenario.end, limit) {

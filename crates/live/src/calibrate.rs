@@ -166,12 +166,19 @@ fn through(ends: &[OwnedFd; 2], size: usize, count: u32) -> io::Result<Figure> {
 struct Child(libc::pid_t);
 
 impl Child {
-    /// Forks. The child never returns.
+    /// Forks. The child never returns, and ends with this process, whatever ends that.
     fn new(body: impl FnOnce()) -> io::Result<Child> {
+        let parent = std::process::id().cast_signed();
         // SAFETY: the child runs `body`, which makes system calls only, and ends.
         match checked(i64::from(unsafe { libc::fork() }))? {
             0 => {
-                body();
+                // SAFETY: plain system calls of a process with one thread. The parent may have ended before the first of them.
+                let lives = unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 && libc::getppid() == parent
+                };
+                if lives {
+                    body();
+                }
                 // SAFETY: ends this process.
                 unsafe { libc::_exit(0) }
             }

@@ -187,8 +187,29 @@ fn check_version(object: &Object, machine: &Machine) -> Result<(), LoadError> {
     }
 }
 
+/// Licenses that the kernel takes for compatible with its own (`license_is_gpl_compatible()`).
+const GPL_COMPATIBLE: [&str; 6] =
+    ["GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"];
+
+/// A scheduler of another license is refused, as by the kernel's verifier.
+fn check_license(object: &Object) -> Result<(), LoadError> {
+    let license = object.license();
+    if object.struct_ops().is_empty() || GPL_COMPATIBLE.contains(&license.as_str()) {
+        return Ok(());
+    }
+    Err(LoadError::new(
+        LoadErrorKind::Unresolved,
+        "license",
+        format!(
+            "{license:?} is not compatible with the GPL, and a kernel takes no scheduler with such a license"
+        ),
+        "char _license[] SEC(\"license\") = \"GPL\"",
+    ))
+}
+
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     object.choose(options.scheduler.as_deref())?;
+    check_license(object)?;
     let nr_cpus = machine.cpu_count();
     let timed = options.timed_programs.iter().map(|timed| timed.program.clone());
     let programs: Vec<RunProgram> = options.programs.iter().cloned().chain(timed).collect();

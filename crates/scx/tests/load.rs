@@ -31,6 +31,13 @@ fn an_unknown_kernel_function_is_refused_by_name() {
 }
 
 #[test]
+fn a_license_that_no_kernel_takes_is_refused_with_the_cure() {
+    let Some(loaded) = load("proprietary", &[]) else { return };
+    let error = loaded.unwrap_err().to_string();
+    assert!(error.contains("license") && error.contains("\"MIT\"") && error.contains("= \"GPL\""), "{error}");
+}
+
+#[test]
 fn settings_reach_their_variables() {
     let values = [("profile", "2.6.10"), ("slice", "7000000"), ("loud", "true"), ("weights[2]", "9")];
     let Some(loaded) = load("parts", &values) else { return };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::measure::{MetricSpec, SeriesSpec, Spans};
-use crate::program::{ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
+use crate::program::{Amount, ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
 
 /// Most tasks that a workload starts with. Chosen: a million, which leaves room for the kernel's own below
 /// [`schedlab_base::MAX_TASKS`].
@@ -295,6 +295,21 @@ impl Scenario {
         };
         let ops = self.programs.get(changer.program.0 as usize)?.ops();
         Some(DurationNs(ops.iter().filter_map(waited).fold(0, u64::saturating_add)))
+    }
+
+    /// The first task that keeps the run going for ever: it repeats something without end, and nothing else ends the run.
+    #[must_use]
+    pub fn endless(&self) -> Option<&TaskSpec> {
+        let waits_for = |task: &&TaskSpec| match self.end {
+            End::AllExit => true,
+            End::ForegroundExit => !task.background,
+            End::After(_) => false,
+        };
+        let never_ends = |task: &&TaskSpec| {
+            let ops = self.programs.get(task.program.0 as usize).map_or(&[][..], Program::ops);
+            ops.contains(&Op::Loop(Amount::Forever)) && !ops.contains(&Op::Exit)
+        };
+        self.tasks.iter().filter(waits_for).find(never_ends)
     }
 
     /// What a run starts with to keep its spans in, by [`crate::SpanId`]: each counts what the figures ask for.

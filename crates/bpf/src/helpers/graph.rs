@@ -106,7 +106,9 @@ impl Objects {
     fn emptied(&mut self, at: u64, bytes: u64) -> Vec<u64> {
         let heads: Vec<u64> = self.heads.range(at..at + bytes).map(|(head, _)| *head).collect();
         let nodes: Vec<u64> = heads.iter().filter_map(|head| self.heads.remove(head)).flatten().collect();
-        nodes.iter().for_each(|node| drop(self.nodes.remove(node)));
+        for node in &nodes {
+            self.nodes.remove(node);
+        }
         nodes.iter().filter_map(|node| self.around(*node)).collect()
     }
 

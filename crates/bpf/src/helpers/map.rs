@@ -82,7 +82,8 @@ pub(super) fn delete<E: Env>(
     let cpu = caller.env.cpu();
     let known = caller.env.runtime().maps.get(map.0).filter(|map| !map.special().is_empty());
     let size = known.map_or(0, |map| u64::from(map.value_size()));
-    let place = (size > 0).then(|| caller.with_maps(|maps, mem| maps.lookup(map.0, &key, cpu, mem))).flatten();
+    let place =
+        (size > 0).then(|| caller.with_maps(|maps, mem| maps.lookup(map.0, &key, cpu, mem))).flatten();
     let deleted = caller.with_maps(|maps, mem| maps.delete(map.0, &key, mem));
     if let Some(at) = place.filter(|_| deleted.is_ok()) {
         super::timer::cancel_timers_in(at, size, caller);

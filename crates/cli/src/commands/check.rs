@@ -32,7 +32,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
             .inputs(entry::names(std::slice::from_ref(&args.object))?)
             .inputs(&args.state)
             .outputs([&args.json])
-            .enter(&args.host.sandbox, verbose);
+            .enter(&args.host.sandbox, verbose)?;
     }
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?;
     run_prog::give(&mut schedulers, &args.programs)?;

@@ -87,7 +87,7 @@ fn confine(args: &CompareArgs, verbose: bool) -> Result<(), Failure> {
     let names = entry::names(&entry::split(&args.schedulers)?)?;
     let inputs = names.iter().chain(&args.workloads).chain([&args.setup.machine]);
     let named = Named::new().inputs(inputs).results(&args.results).folder(args.perfetto.as_ref());
-    named.resume(&args.sweep.resume).enter(&args.host.sandbox, verbose);
+    named.resume(&args.sweep.resume).enter(&args.host.sandbox, verbose)?;
     Ok(())
 }
 
@@ -132,8 +132,9 @@ fn simulated_runs(
 /// Says beforehand how much there is to do: `runs` in all, as many of each workload.
 fn announce_loads(loads: &[Load], runs: usize, real: bool, quiet: bool) {
     let mut planned = Vec::new();
-    for Load { spec, end, .. } in loads {
-        planned.push(Planned { runs: runs / loads.len(), each: *end, workload: spec });
+    for Load { spec, end, endless, .. } in loads {
+        let (runs, endless) = (runs / loads.len(), endless.as_deref());
+        planned.push(Planned { runs, each: *end, workload: spec, endless });
     }
     announce(&planned, real, quiet);
 }

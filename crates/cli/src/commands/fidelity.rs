@@ -72,8 +72,7 @@ fn confine(args: &FidelityArgs, verbose: bool) -> Result<(), Failure> {
             files.inputs(schedulers).inputs(&args.workloads).inputs([&args.machine]).itself()
         }
     };
-    named.enter(&args.sandbox, verbose);
-    Ok(())
+    named.enter(&args.sandbox, verbose)
 }
 
 /// Where the real arm's figures come from.

@@ -10,7 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::sweep::sweep;
-use crate::target::Target;
+use crate::target::{Target, probe_folder, unwritten};
 use crate::trust::strict;
 use schedlab_base::Machine;
 use schedlab_base::did_you_mean;
@@ -32,7 +32,11 @@ pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     let named = Named::new().results(&args.results).resume(&args.sweep.resume).inputs(&args.machine_files);
-    named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose);
+    named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose)?;
+    if let Some(folder) = &args.figures {
+        probe_folder(folder)
+            .map_err(|error| unwritten(&format!("--figures {}", folder.display()), "folder", &error))?;
+    }
     let limit = TimeLimit(args.host.time_limit);
     let documents = documents(args)?;
     let plan = Plan::new(&documents, args.runs.get());

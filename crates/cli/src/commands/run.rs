@@ -4,6 +4,8 @@ use super::compare::only_simulated;
 use super::sim::{Shown, judged, tables};
 use crate::args::RunArgs;
 use crate::command_run::CommandRun;
+use crate::confine::Named;
+use crate::entry;
 use crate::failure::Failure;
 use crate::output;
 use crate::own_loader;
@@ -17,7 +19,7 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::timehist;
 use crate::trust::strict;
-use crate::workload::{fixed_end, scenario};
+use crate::workload::{endless, fixed_end, scenario};
 use schedlab_live::command::Streams;
 use schedlab_trace::{Backend, RunRecord};
 use schedlab_workload::Scenario;
@@ -30,6 +32,9 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
     let looks = looks(args, &results)?;
+    let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
+    let named = Named::new().inputs(schedulers.iter().chain(&args.workload)).inputs(&args.state);
+    named.results(&args.results).outputs([&args.history.timehist]).spare_inputs()?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
     swap_scope::restrict(&mut schedulers, &args.swap)?;
@@ -83,7 +88,9 @@ fn planned(workload: &str, args: &RunArgs, quiet: bool) -> Result<Scenario, Fail
     let scenario = scenario(workload, args.seed, args.duration)?;
     // The command outside of a VM has announced what the one inside does.
     let end = fixed_end(&scenario, args.duration);
-    announce(&[Planned { runs: 1, each: end, workload }], true, quiet || args.as_guest);
+    let endless = endless(&scenario, args.duration);
+    let planned = Planned { runs: 1, each: end, workload, endless: endless.as_deref() };
+    announce(&[planned], true, quiet || args.as_guest);
     Ok(scenario)
 }
 

@@ -10,7 +10,7 @@ use schedlab_trace::samples::analyse;
 
 /// Prints the analyses.
 pub(crate) fn sched_samples(args: &SchedSamplesArgs, verbose: bool) -> Result<(), Failure> {
-    Named::new().inputs([&args.file]).enter(&args.sandbox, verbose);
+    Named::new().inputs([&args.file]).enter(&args.sandbox, verbose)?;
     let name = args.file.display().to_string();
     let mut file = read_samples(&content(args, &name)?, &name).map_err(Failure::usage)?;
     if file.rows.is_empty() {

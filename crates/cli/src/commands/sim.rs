@@ -18,7 +18,7 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::trust::strict;
 use crate::validated;
-use crate::workload::fixed_end;
+use crate::workload::{endless, fixed_end};
 use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
@@ -77,7 +77,9 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     }
     deadline.check(&simulation.describe())?;
     let end = fixed_end(&scenario, simulation.limit);
-    announce(&[Planned { runs: 1, each: end, workload: &args.workload }], false, quiet);
+    let endless = endless(&scenario, simulation.limit);
+    let planned = Planned { runs: 1, each: end, workload: &args.workload, endless: endless.as_deref() };
+    announce(&[planned], false, quiet);
     let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
     let progress = RunProgress::new(end, quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
@@ -121,7 +123,7 @@ fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
     let inputs = schedulers.iter().chain([&args.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).inputs(&args.state).results(&args.results);
     let others = [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist];
-    named.outputs(others).enter(&args.host.sandbox, verbose);
+    named.outputs(others).enter(&args.host.sandbox, verbose)?;
     Ok(())
 }
 

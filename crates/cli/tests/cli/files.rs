@@ -45,6 +45,39 @@ fn modes_are_those_of_the_umask_or_of_the_older_file() {
 }
 
 #[test]
+fn an_input_is_not_replaced_by_a_result() {
+    const ENDLESS: &str = "name = \"o\"\n[programs]\nhog = [\"repeat forever\", \"run 1ms\", \"done\"]\n\
+        [[tasks]]\nname = \"hog\"\nprogram = \"hog\"\n";
+    let folder = Folder::new();
+    folder.write("own.toml", ENDLESS);
+    folder.write("numbers.txt", "1 2 3\n");
+    symlink("own.toml", folder.path().join("link.toml")).unwrap();
+    let before = names(&folder);
+    for line in [
+        "sim -s o1 -w own.toml --duration 1ms --json own.toml",
+        "sim -s o1 -w link.toml --duration 1ms --csv ./own.toml",
+        "sim -s o1 -w own.toml --duration 1ms --perfetto link.toml",
+        "compare -s o1,ule -w own.toml --duration 1ms --html own.toml",
+        "sim --no-sandbox -s o1 -w own.toml --duration 1ms --json own.toml",
+        "run -s eevdf -w own.toml --duration 1ms --json own.toml",
+    ] {
+        folder.run(line).refused(2, &["own.toml", "is read by this command", "name another file"]);
+    }
+    folder.run("stat numbers.txt --json numbers.txt").refused(2, &["numbers.txt is read by this command"]);
+    assert_eq!((folder.read("own.toml").as_str(), names(&folder)), (ENDLESS, before));
+    for (line, words) in [
+        ("sim -s o1 -w .", "it is a folder; name a file"),
+        ("stat .", "it is a folder; name a file"),
+        ("sim -s o1[ -w own.toml", "its '[' has no ']'"),
+        ("reproduce libenzi --quick --figures /dev/null", "--figures /dev/null"),
+    ] {
+        folder.run(line).refused(2, &[words]);
+    }
+    let told = folder.run("sim -s o1 -w own.toml --time-limit 1").err;
+    assert!(told.contains("task 'hog' repeats for ever") && told.contains("--duration"), "{told}");
+}
+
+#[test]
 fn links_stay_and_what_they_lead_to_is_replaced() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("d")).unwrap();

@@ -144,7 +144,10 @@ void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym;
 u32 bpf_cpumask_weight(const struct cpumask *mask) __ksym;
 u32 bpf_cpumask_first(const struct cpumask *mask) __ksym;
 
-char _license[] SEC("license") = "GPL";
+#ifndef LICENSE
+#define LICENSE "GPL"
+#endif
+char _license[] SEC("license") = LICENSE;
 
 /* A scheduler of one queue; tests replace what they are about. */
 #define SHARED 1

@@ -1,6 +1,6 @@
 //! The figures that a file asks for.
 
-use schedlab_base::{Better, DurationNs};
+use schedlab_base::{Better, DurationNs, RUN_METRICS};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -70,6 +70,14 @@ pub(super) fn read(
     };
     let mut entries: Vec<_> = entries.iter().collect();
     entries.sort_by_key(|(_, entry)| entry.span().start);
+    for (name, entry) in &entries {
+        if RUN_METRICS.iter().any(|(known, _)| known == name) {
+            return fault(entry.span().start, format!("every run has a metric '{name}'; take another name"));
+        }
+        if name.is_empty() || name.contains(char::is_control) {
+            return fault(entry.span().start, "a metric needs a name on one line");
+        }
+    }
     entries
         .into_iter()
         .map(|(name, entry)| Ok(metric(name, entry.get_ref(), unit, formula(entry, unit, names)?)))

@@ -267,6 +267,19 @@ fn with_metrics(top: &str, metrics: &str) -> String {
 }
 
 #[test]
+fn figures_have_names_of_their_own() {
+    for (name, words) in [
+        ("context_switches", "every run has a metric 'context_switches'; take another name"),
+        ("\"\"", "a metric needs a name on one line"),
+        ("\"a\\nb\"", "a metric needs a name on one line"),
+    ] {
+        let lines = format!("{name} = {{ kind = \"p50\", span = \"frame\" }}");
+        let error = parse(&with_metrics("", &lines), "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:8: ") && error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn figures_keep_the_order_of_the_file_and_one_unit_of_time() {
     let lines = "worst = { kind = \"max\", span = \"frame\" }\nfps = { kind = \"rate\", counter = \"frames\" }\n\
          median = { kind = \"p50\", span = \"frame\" }\ntail = { kind = \"p95\", span = \"frame\" }\n\

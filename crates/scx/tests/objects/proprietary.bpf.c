@@ -1,0 +1,4 @@
+/* A license with which no kernel takes a scheduler. */
+#define LICENSE "MIT"
+#include "lab.h"
+SCHEDULER
