@@ -13,9 +13,10 @@ DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
 .PHONY: build demo test swarm fuzz bench objects install uninstall clean
 
+# Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
 	@scripts/setup build
-	$(CARGO) build --release --locked -p schedlab
+	env -u MAKEFLAGS -u MFLAGS -u DESTDIR -u PREFIX $(CARGO) build --release --locked -p schedlab
 
 objects:
 	@scripts/setup build
