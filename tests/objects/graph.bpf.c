@@ -57,7 +57,7 @@ PRIVATE struct bpf_list_head list contains("item:node");
 
 u64 nr_tree, nr_list, nr_made, nr_enqueued, nr_owned;
 
-/* A list in each value: it goes with the value. */
+/* A list in each value. It stays where the value was, and the next value there has it. */
 struct owner {
 	struct bpf_spin_lock lock;
 	struct bpf_list_head items contains("item:node");

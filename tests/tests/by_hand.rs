@@ -325,7 +325,7 @@ fn trees_and_lists_have_their_order_in_both_arms() {
     }
     for arm in arms {
         let counters = counters(&lab, arm, "graph.bpf.o", &[]);
-        let wanted = [("nr_made", 12), ("nr_tree", 122_589), ("nr_list", 341), ("nr_owned", 60)];
+        let wanted = [("nr_made", 12), ("nr_tree", 122_589), ("nr_list", 341), ("nr_owned", 67)];
         for (name, value) in wanted {
             assert_eq!(counters[name], value, "{arm:?} {name}");
         }

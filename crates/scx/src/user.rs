@@ -190,7 +190,7 @@ impl UserCalls<'_> {
     /// # Errors
     /// The kernel's.
     pub fn delete(&mut self, id: MapId, key: &[u8]) -> Result<(), Errno> {
-        self.scheduler.state.runtime.delete_element(id, key, &mut self.scheduler.mem)
+        self.scheduler.state.runtime.maps.delete(id, key, &mut self.scheduler.mem)
     }
 
     /// The key after this one in the map's order, the first one after a key that is not there.

@@ -18,7 +18,7 @@ const GRAIN: u64 = 16;
 /// Bytes of the host that an object counts for besides its own.
 const HOST_BYTES: u64 = 128;
 /// Bytes of a node in the order of a tree or list.
-pub(super) const NODE_BYTES: u64 = size_of::<u64>() as u64;
+const NODE_BYTES: u64 = size_of::<u64>() as u64;
 
 /// An object that a program has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,35 +94,18 @@ impl Objects {
             if self.nodes.range(at..at + bytes).next().is_some() {
                 return Err(misuse("an object is dropped that is in a tree or list"));
             }
-            gone.extend(self.emptied(at, bytes));
+            let heads: Vec<u64> = self.heads.range(at..at + bytes).map(|(head, _)| *head).collect();
+            for head in heads {
+                for node in self.heads.remove(&head).unwrap_or_default() {
+                    self.nodes.remove(&node);
+                    gone.extend(self.around(node));
+                }
+            }
             self.live.remove(&at);
             self.free.entry(bytes).or_default().push(at);
             mem.give_back(bytes + HOST_BYTES);
         }
         Ok(())
-    }
-
-    /// Empties the trees and lists whose heads lie in these bytes. Returns the objects that were in them.
-    fn emptied(&mut self, at: u64, bytes: u64) -> Vec<u64> {
-        let heads: Vec<u64> = self.heads.range(at..at + bytes).map(|(head, _)| *head).collect();
-        let nodes: Vec<u64> = heads.iter().filter_map(|head| self.heads.remove(head)).flatten().collect();
-        for node in &nodes {
-            self.nodes.remove(node);
-        }
-        nodes.iter().filter_map(|node| self.around(*node)).collect()
-    }
-
-    /// A value of a map goes, and with it the trees and lists in it: what was in them loses a reference.
-    ///
-    /// # Errors
-    /// An object that is in a tree or list by another node.
-    pub(crate) fn value_goes(&mut self, at: u64, bytes: u64, mem: &mut Memory) -> Result<(), Fault> {
-        self.emptied(at, bytes).into_iter().try_for_each(|object| self.release(object, mem))
-    }
-
-    /// How many nodes are in trees and lists whose heads lie in these bytes.
-    pub(super) fn nodes_in(&self, at: u64, bytes: u64) -> u64 {
-        self.heads.range(at..at + bytes).map(|(_, nodes)| nodes.len() as u64).sum()
     }
 
     fn insert(&mut self, head: u64, place: usize, node: u64) {

@@ -1,7 +1,6 @@
 //! Helpers on maps.
 
 use super::Env;
-use super::graph::NODE_BYTES;
 use crate::args::{Callback, Caller, KernelPointer, Key, KeyValue, KptrPlace, MapArg, ValueOut, misuse};
 use crate::fault::Fault;
 use crate::maps::{Errno, MapId, STORAGE_CREATE};
@@ -71,7 +70,8 @@ pub(super) fn update<E: Env>(
     Ok(updated)
 }
 
-/// `bpf_map_delete_elem(map, key)`. Removing an element also cancels the timers in its value and empties the trees and lists there.
+/// `bpf_map_delete_elem(map, key)`. Removing an element also cancels the timers in its value. Trees, lists
+/// and kernel pointers stay there, as in 7.3, and are met by the next value at that place.
 pub(super) fn delete<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     map: MapArg,
@@ -87,9 +87,6 @@ pub(super) fn delete<E: Env>(
     let deleted = caller.with_maps(|maps, mem| maps.delete(map.0, &key, mem));
     if let Some(at) = place.filter(|_| deleted.is_ok()) {
         super::timer::cancel_timers_in(at, size, caller);
-        let nodes = caller.env.runtime().objects.nodes_in(at.0, size);
-        caller.work_bytes(nodes * NODE_BYTES)?;
-        caller.with_objects(|objects, mem| objects.value_goes(at.0, size, mem))?;
     }
     Ok(deleted)
 }

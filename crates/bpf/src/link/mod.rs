@@ -26,7 +26,7 @@ use crate::fault::Location;
 use crate::helpers::{Objects, Timers};
 use crate::insn::Insn;
 use crate::limits::Steps;
-use crate::maps::{Errno, MapId, MapTable};
+use crate::maps::{MapId, MapTable};
 use crate::memory::{GuestAddr, Memory};
 use crate::object::{MapType, Object, ProgramKind};
 use crate::settings::root_of;
@@ -108,19 +108,6 @@ pub struct Runtime {
     pub(crate) types: Arc<Btf>,
     /// State of interrupts as `bpf_local_irq_save` has it.
     pub(crate) irq_depth: u32,
-}
-
-impl Runtime {
-    /// Removes an element of a map on behalf of user space, and empties the trees and lists in its value.
-    ///
-    /// # Errors
-    /// As [`MapTable::delete`]; `EINVAL` where an object in them is in another tree or list too.
-    pub fn delete_element(&mut self, id: MapId, key: &[u8], mem: &mut Memory) -> Result<(), Errno> {
-        let size = self.maps.get(id).map_or(0, |map| u64::from(map.value_size()));
-        let place = self.maps.lookup(id, key, 0, mem);
-        self.maps.delete(id, key, mem)?;
-        place.map_or(Ok(()), |at| self.objects.value_goes(at.0, size, mem).map_err(|_| Errno::EINVAL))
-    }
 }
 
 /// Helper number of the first instruction that must not run; number n says why in `Runtime::traps[n]`.
