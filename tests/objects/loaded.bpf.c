@@ -5,6 +5,8 @@
 
 /* Written by the loader before the object is loaded. */
 const volatile u64 bonus;
+/* The loader itself, which is a task of this scheduler. */
+const volatile s32 loader_pid;
 
 /* Written while it runs; the only one of its section. */
 volatile u64 turns_told = 1;
@@ -26,11 +28,19 @@ struct {
 	__uint(max_entries, 4096);
 } ring SEC(".maps");
 
+/* The loader writes, the scheduler reads. */
+struct {
+	__uint(type, 31);
+	__uint(max_entries, 4096);
+} requests SEC(".maps");
+
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*now)(void) = (void *)5;
 static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
+static void *(*dynptr_data)(void *dynptr, u32 offset, u32 size) = (void *)203;
+static long (*user_ring_drain)(void *ring, void *callback, void *context, u64 flags) = (void *)209;
 
-u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent;
+u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested;
 
 SEC("syscall")
 int setup(struct setup_args *args)
@@ -40,12 +50,23 @@ int setup(struct setup_args *args)
 	return 0;
 }
 
+static long take_request(void *dynptr, void *context)
+{
+	u64 *request = dynptr_data(dynptr, 0, sizeof(*request));
+
+	nr_requests++;
+	nr_requested = request ? *request : 0;
+	return 0;
+}
+
 SEC("struct_ops/enqueue")
 void loaded_enqueue(u64 *ctx)
 {
 	u32 key = 2;
 	u64 *weight = map_lookup(&weights, &key);
 
+	nr_of_loader += ((struct task_struct *)ctx[0])->pid == loader_pid;
+	user_ring_drain(&requests, take_request, NULL, 0);
 	nr_bonus = bonus;
 	nr_weight = weight ? *weight : 0;
 	nr_turns = turns_told;

@@ -33,6 +33,7 @@ mod loader;
 mod recorded;
 #[cfg(target_arch = "x86_64")]
 mod refusals;
+mod rings;
 #[cfg(target_arch = "x86_64")]
 mod share;
 #[cfg(target_arch = "x86_64")]

@@ -11,10 +11,12 @@ use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
 use crate::world::World;
-use schedlab_base::{Machine, Prng, TimeNs};
+use schedlab_base::{Machine, Policy, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::object::Object;
-use schedlab_scx::{BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace};
+use schedlab_scx::{
+    BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
+};
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -88,6 +90,8 @@ pub(crate) enum Pause {
     Attach,
     /// All its threads wait, until this time of its clock.
     Waiting(Option<u64>),
+    /// Threads may go on, and let the rest of the machine go first.
+    Yields,
     /// It has let its scheduler go.
     Detached,
     /// It has ended, with this exit code or signal.
@@ -98,6 +102,10 @@ pub(crate) enum Pause {
 #[derive(Debug)]
 pub struct Loader {
     pub(crate) name: String,
+    /// The file name of its program, as its task has it.
+    comm: String,
+    /// The policy of its task.
+    pub(crate) policy: Policy,
     pub(crate) object: Object,
     pub(crate) types: Btf,
     pub(crate) threads: Threads,
@@ -120,6 +128,8 @@ pub struct Loader {
     pub(crate) mapped: u64,
     /// Times that a thread has let others go first in this turn.
     pub(crate) yields: u32,
+    /// All that may go on have let others go first.
+    pub(crate) yielded: bool,
     prng: Prng,
     output: File,
     watch: Watch,
@@ -152,8 +162,11 @@ impl Loader {
             steps: 0,
             mapped: 0,
             yields: 0,
+            yielded: false,
             object: config.object,
             types: config.types.clone(),
+            comm: config.command.program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            policy: Policy::Other,
             name,
             prng,
             output,
@@ -230,6 +243,7 @@ impl Loader {
             }
             Pause::Detached => "let its scheduler go before it was enabled".to_string(),
             Pause::NeedsPrograms | Pause::Attach => "attached a scheduler twice".to_string(),
+            Pause::Yields => "yielded instead of attaching a scheduler".to_string(),
         };
         self.failure(&what)
     }
@@ -296,14 +310,23 @@ impl Loader {
                 continue;
             };
             let (looks, steps) = (self.threads.all[number].state == State::Again, self.steps);
-            let pause = self
-                .run_thread(number, kernel.as_deref_mut())
-                .map_err(|error| self.failure(&format!("cannot be traced: {error}")))?;
+            let pause = match self.run_thread(number, kernel.as_deref_mut()) {
+                Ok(pause) => pause,
+                // It was killed while it was stopped.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                    self.end();
+                    return Ok(Pause::Ended(Err(libc::SIGKILL)));
+                }
+                Err(error) => return Err(self.failure(&format!("cannot be traced: {error}"))),
+            };
             if let Some(pause) = pause {
                 return Ok(pause);
             }
             if self.bpf.detached {
                 return Ok(Pause::Detached);
+            }
+            if self.yielded {
+                return Ok(Pause::Yields);
             }
             // One that only looked again has changed nothing for the others.
             if !looks || self.steps > steps + 1 {
@@ -448,20 +471,28 @@ impl UserSpace for Loader {
         output[from..].to_string()
     }
 
+    fn task(&self) -> UserSpaceTask {
+        UserSpaceTask { name: self.comm.clone(), policy: self.policy }
+    }
+
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn {
         self.watch.allow_more(CPU_TIME);
         self.clock = self.clock.max(self.before + kernel.now().0);
         self.files.world.set_busy(kernel.busy_times().into_iter().map(|busy| busy.0).collect());
         self.share_from(kernel);
         self.expire();
-        self.yields = 0;
+        (self.yields, self.yielded) = (0, false);
         self.threads.look_again();
+        let before = self.steps;
         let pause = self.run(Some(kernel));
         self.share_to(kernel);
+        let over = |next| Turn::Over(UserSpaceTurn { calls: self.steps - before, next });
         match pause {
             Ok(Pause::Waiting(until)) => {
-                Turn::Waits(until.map(|until| TimeNs(until.saturating_sub(self.before))))
+                let at = |until: u64| TimeNs(until.saturating_sub(self.before));
+                over(UserSpaceNext::Wait(until.map(at)))
             }
+            Ok(Pause::Yields) => over(UserSpaceNext::Yield),
             Ok(Pause::Detached) => Turn::Detached("unregistered from user space".into()),
             Ok(Pause::Ended(Ok(code))) => Turn::Detached(format!("its loader ended with exit code {code}")),
             Ok(Pause::Ended(Err(libc::SIGKILL))) => {

@@ -36,7 +36,10 @@ impl Loader {
         let mut declared: Vec<(&str, MapType)> =
             self.object.maps().iter().map(|map| (map.name.as_str(), map.map_type)).collect();
         let mut named = Vec::new();
-        for (number, map) in self.bpf.maps() {
+        // Maps that were made to see what the kernel has may have the same names, and are closed by now.
+        let open = |number: usize| self.descriptors.of(number).is_some();
+        let (living, closed): (Vec<_>, Vec<_>) = self.bpf.maps().partition(|(number, _)| open(*number));
+        for (number, map) in living.into_iter().chain(closed) {
             let section =
                 sections.iter().position(|section| map.kind == kind::ARRAY && is_section(section, &map.name));
             if let Some(at) = section {

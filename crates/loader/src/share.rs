@@ -2,19 +2,15 @@
 //!
 //! Loader and programs never run at the same time, so a copy at each change of sides is enough.
 
-use crate::bpf::{Map, kind, written};
+use crate::bpf::{kind, written};
 use crate::loader::{Failure, Loader};
+use crate::rings::{collect, deliver};
 use schedlab_bpf::maps::MapId;
 use schedlab_scx::UserCalls;
 use std::os::unix::fs::FileExt;
 
-const PAGE: u64 = 4096;
-
 /// Bytes of the arena that a loader may have written. Chosen: twice what guest memory has by default.
 const MOST_ARENA: u64 = 1 << 30;
-
-/// Bytes before each record of a ring buffer: its length and the page it lies in.
-const HEADER: u64 = 8;
 
 impl Loader {
     /// Joins the loader's maps to the linked ones, with what they hold.
@@ -78,6 +74,7 @@ impl Loader {
                         kernel.write(addr, &bytes);
                     }
                 }
+                kind::USER_RINGBUF => collect(map, id, kernel),
                 _ => {}
             }
         }
@@ -105,44 +102,4 @@ impl Loader {
             }
         }
     }
-}
-
-/// Positions of reader and writer of a mapped ring buffer.
-fn positions(map: &Map) -> Option<(u64, u64)> {
-    let memory = map.memory.as_ref().filter(|_| map.kind == kind::RINGBUF)?;
-    let position = |at: u64| {
-        let mut word = [0; 8];
-        memory.read_exact_at(&mut word, at).ok().map(|()| u64::from_le_bytes(word))
-    };
-    Some((position(0)?, position(PAGE)?))
-}
-
-/// True for a ring buffer with something to read.
-pub(crate) fn has_records(map: &Map) -> bool {
-    positions(map).is_some_and(|(read, written)| read != written)
-}
-
-/// Puts the records of a simulated ring buffer into the mapped one, as far as there is room.
-fn deliver(map: &Map, id: MapId, kernel: &mut UserCalls<'_>) {
-    let (Some((read, mut end)), Some(memory)) = (positions(map), &map.memory) else { return };
-    let size = u64::from(map.max_entries);
-    let bytes = |record: &[u8]| (HEADER + record.len() as u64).next_multiple_of(8);
-    // Both positions lie in memory that the loader writes.
-    let fits = |end: u64, record: &[u8]| end.wrapping_sub(read).saturating_add(bytes(record)) <= size;
-    while let Some(record) = kernel.next_record(id, |record| fits(end, record)) {
-        let place = end % size;
-        let mut out = (record.len() as u32).to_le_bytes().to_vec();
-        out.extend_from_slice(&((place / PAGE) as u32).to_le_bytes());
-        out.extend_from_slice(&record);
-        // The data lie there twice, one behind the other, so that no record is cut in two.
-        for copy in [place, place + size] {
-            let fits = out.len().min((2 * size - copy) as usize);
-            let _ = memory.write_all_at(&out[..fits], 2 * PAGE + copy);
-        }
-        if place + out.len() as u64 > size {
-            let _ = memory.write_all_at(&out[(size - place) as usize..], 2 * PAGE);
-        }
-        end = end.wrapping_add(bytes(&record));
-    }
-    let _ = memory.write_all_at(&end.to_le_bytes(), PAGE);
 }

@@ -54,6 +54,7 @@ pub use load::{LoadOptions, kernel_types};
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
+pub use schedlab_sim::{USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};
 pub use settings::Tunable;
 pub use unconfigured::LeftToLoader;

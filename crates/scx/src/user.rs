@@ -12,7 +12,7 @@ use schedlab_bpf::maps::{Errno, MapId};
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
 use schedlab_bpf::object::{MapDef, MapType, ProgramKind};
 use schedlab_bpf::{GuestAddr, Perm};
-use schedlab_sim::{Kernel, OpKind};
+use schedlab_sim::{Kernel, OpKind, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
 use schedlab_trace::ExitKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,15 +43,18 @@ pub struct Attached {
 /// What a turn of the user space leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It waits, until this time unless something else wakes it.
-    Waits(Option<TimeNs>),
+    /// It is over for now.
+    Over(UserSpaceTurn),
     /// It has let the scheduler go, or has ended: why.
     Detached(String),
 }
 
 /// A scheduler's user space.
 pub trait UserSpace {
-    /// Runs until all of it waits.
+    /// Its task.
+    fn task(&self) -> UserSpaceTask;
+
+    /// Runs until all of it waits or yields.
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn;
 
     /// What it has written so far.
@@ -139,6 +142,11 @@ impl UserCalls<'_> {
         self.scheduler.state.runtime.maps.ring_next(id, &self.scheduler.mem, fits)
     }
 
+    /// Puts a record into a user ring buffer. False: there is no room.
+    pub fn put_record(&mut self, id: MapId, record: &[u8]) -> bool {
+        self.scheduler.state.runtime.maps.user_ring_put(id, record, &mut self.scheduler.mem)
+    }
+
     fn cpus(&self, id: MapId) -> u32 {
         let maps = &self.scheduler.state.runtime.maps;
         if maps.get(id).is_some_and(|map| map.kind().is_per_cpu()) { maps.nr_cpus() } else { 1 }
@@ -164,6 +172,14 @@ impl UserCalls<'_> {
             }
         }
         Ok(value)
+    }
+
+    /// Takes the next element of a queue or stack.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn pop(&mut self, id: MapId) -> Result<Vec<u8>, Errno> {
+        self.scheduler.state.runtime.maps.pop(id, true, &self.scheduler.mem)
     }
 
     /// Sets the value of a key, in the same form.
@@ -312,19 +328,20 @@ impl BpfScheduler {
         self.user.as_ref().map_or_else(|| self.user_output.clone(), |user| user.output())
     }
 
-    /// A turn of the user space: when it wants the next one.
-    pub(crate) fn user_space_turn(&mut self, k: &mut Kernel) -> Option<TimeNs> {
-        let mut user = self.user.take()?;
+    /// A turn of the user space. One that has let its scheduler go never has another.
+    pub(crate) fn take_user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
+        let gone = UserSpaceTurn { calls: 0, next: UserSpaceNext::Wait(None) };
+        let Some(mut user) = self.user.take() else { return gone };
         let turn = user.turn(&mut UserCalls { scheduler: self, k });
         match turn {
-            Turn::Waits(next) => {
+            Turn::Over(turn) => {
                 self.user = Some(user);
-                next
+                turn
             }
             Turn::Detached(why) => {
                 self.user_output = user.output();
                 k.error(ExitKind::Unreg, why);
-                None
+                gone
             }
         }
     }

@@ -30,11 +30,12 @@ pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::ops::{
-    OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
+    OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints, UserSpaceNext,
+    UserSpaceTask, UserSpaceTurn,
 };
 pub use state::scx::EventCounters;
 pub use state::task::{
     FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
-    TASK_BYTES, Task, Writer,
+    TASK_BYTES, Task, USER_SPACE_PID, Writer,
 };
 pub use state::trace::SharedSink;

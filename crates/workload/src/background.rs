@@ -13,6 +13,12 @@ pub const STARTERS: usize = 4;
 /// How long the real arm measures the speed of a machine (`SpinRate::measure`): 10 to 25 ms, as it happens to guess.
 const MEASURING: DurationNs = DurationNs::from_ms(15);
 
+/// The program of a task that does nothing by itself.
+fn sleeps() -> ProgramBuilder {
+    let rest = |body: ProgramBuilder| body.op(Op::Sleep(DurationNs::from_secs(3600)));
+    ProgramBuilder::new().repeat(Amount::Forever, rest)
+}
+
 impl Scenario {
     /// The same scenario with all that runs beside it on a machine. The kernel's threads stand behind its tasks, and behind
     /// those what starts it, where the machine's runs begin at a gate.
@@ -52,14 +58,25 @@ impl Scenario {
     fn with_starters(&self) -> Scenario {
         let mut scenario = self.clone();
         scenario.end_with_own_tasks();
-        let rest = |body: ProgramBuilder| body.op(Op::Sleep(DurationNs::from_secs(3600)));
-        let sleeps = ProgramBuilder::new().repeat(Amount::Forever, rest);
         let measures = ProgramBuilder::new().op(Op::Run(MEASURING));
-        let (command, leader, anchor) = (sleeps.clone(), sleeps.clone(), sleeps);
+        let (command, leader, anchor) = (sleeps(), sleeps(), sleeps());
         let starters: [_; STARTERS] =
             [("schedlab", command), ("leader", leader), ("measure", measures), ("anchor", anchor)];
         for (name, program) in starters {
             scenario.add_foreign(name.to_string(), program, None, false);
+        }
+        scenario
+    }
+
+    /// The same scenario with the scheduler's own user space behind all of that: a task that sleeps, in whose place the
+    /// simulator has it take its turns. It keeps no run alive.
+    #[must_use]
+    pub fn with_user_space(&self, name: &str, policy: Policy) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.end_with_own_tasks();
+        scenario.add_foreign(name.to_string(), sleeps(), None, false);
+        if let Some(task) = scenario.tasks.last_mut() {
+            task.policy = policy;
         }
         scenario
     }

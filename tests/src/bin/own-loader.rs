@@ -39,6 +39,8 @@ fn main() {
             std::hint::spin_loop();
         },
         Some("deaf") => spin_deaf(),
+        Some("bombs") => bomb(),
+        Some("closes") => close_all(),
         Some("hostile") => misbehave(),
         Some("greedy") => hoard(),
         #[cfg(target_arch = "x86_64")]
@@ -59,8 +61,9 @@ unsafe fn load(path: &CStr) {
         let map = |name: &CStr| bpf::bpf_object__find_map_by_name(object, name.as_ptr());
         let mut size = 0;
         let constants = bpf::bpf_map__initial_value(map(c".rodata"), &raw mut size).cast::<u64>();
-        // `bonus` is the only constant.
+        // `bonus`, and `loader_pid` behind it.
         constants.write(BONUS);
+        constants.add(1).cast::<u32>().write(std::process::id());
         assert_eq!(bpf::bpf_map__set_max_entries(map(c"weights"), 8), 0);
         assert_eq!(bpf::bpf_object__load(object), 0, "cannot load the object");
         let weights = bpf::bpf_map__fd(map(c"weights"));
@@ -70,7 +73,7 @@ unsafe fn load(path: &CStr) {
         let link = bpf::bpf_map__attach_struct_ops(map(c"loaded_ops"));
         assert!(!link.is_null(), "cannot attach the scheduler");
         println!("own-loader: attached");
-        stay(map(c".data"), map(c"ring"), weights);
+        stay(map(c".data"), map(c"ring"), map(c"requests"), weights);
     }
 }
 
@@ -101,8 +104,14 @@ unsafe extern "C" fn count(counter: *mut c_void, _record: *mut c_void, _size: bp
     0
 }
 
-/// Every 100 ms: reads the records of the ring buffer, and tells the programs by a variable and a map how many turns there were.
-unsafe fn stay(data: *mut bpf::bpf_map, ring: *mut bpf::bpf_map, weights: i32) -> ! {
+/// Every 100 ms: reads the records of the ring buffer, and tells the programs by a variable, a map and a user ring buffer how many
+/// turns there were. A record that it takes back is not for them.
+unsafe fn stay(
+    data: *mut bpf::bpf_map,
+    ring: *mut bpf::bpf_map,
+    requests: *mut bpf::bpf_map,
+    weights: i32,
+) -> ! {
     // SAFETY: the only variable of the section is `turns_told`, as libbpf maps it.
     unsafe {
         let mut size = 0;
@@ -111,6 +120,8 @@ unsafe fn stay(data: *mut bpf::bpf_map, ring: *mut bpf::bpf_map, weights: i32) -
         let buffer =
             bpf::ring_buffer__new(bpf::bpf_map__fd(ring), Some(count), (&raw mut records).cast(), null_mut());
         assert!(!buffer.is_null(), "cannot read the ring buffer");
+        let out = bpf::user_ring_buffer__new(bpf::bpf_map__fd(requests), null());
+        assert!(!out.is_null(), "cannot write the user ring buffer");
         let begin = Instant::now();
         for turn in 1u64.. {
             std::thread::sleep(Duration::from_millis(100));
@@ -118,6 +129,16 @@ unsafe fn stay(data: *mut bpf::bpf_map, ring: *mut bpf::bpf_map, weights: i32) -
             told.write_volatile(turn);
             let (key, value) = (2u32, WEIGHT + turn);
             assert_eq!(update(weights, &key, &value), 0);
+            for (request, is_meant) in [(turn, true), (u64::MAX, false)] {
+                let record = bpf::user_ring_buffer__reserve(out, 8);
+                assert!(!record.is_null(), "no room for request {turn}");
+                record.cast::<u64>().write(request);
+                if is_meant {
+                    bpf::user_ring_buffer__submit(out, record);
+                } else {
+                    bpf::user_ring_buffer__discard(out, record);
+                }
+            }
             println!("own-loader: turn {turn} after {:?}, {records} records", begin.elapsed());
         }
     }
@@ -209,6 +230,8 @@ fn misbehave() {
     unsafe {
         println!("read: {}", std::fs::read("/etc/shadow").is_ok());
         println!("write: {}", std::fs::write("/tmp/own-loader-was-here", "x").is_ok());
+        let home = std::env::var("HOME").unwrap_or_else(|_| "/root".into());
+        println!("home: {}", std::fs::write(home + "/own-loader-was-here", "x").is_ok());
         println!("socket: {}", libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) >= 0);
         let child = libc::fork();
         if child == 0 {
@@ -245,6 +268,25 @@ fn call_as_32_bits() -> ! {
         println!("32 bits: {}", done == 0);
     }
     std::process::exit(3);
+}
+
+/// Makes children for ever, which do the same.
+fn bomb() -> ! {
+    loop {
+        // SAFETY: a child does what its parent does.
+        unsafe { libc::fork() };
+    }
+}
+
+/// Closes every descriptor that it has, its output among them, and begins anew as daemons do.
+fn close_all() {
+    // SAFETY: numbers, and a text that lives until the calls return; what is lost is not used again.
+    unsafe {
+        libc::close_range(0, u32::MAX, 0);
+        for _ in 0..3 {
+            libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+        }
+    }
 }
 
 /// Computes for ever with every signal blocked that can be.

@@ -3,8 +3,8 @@
 //! What they need of the simulated kernel (time, the current task, waiting for a lock) they ask an [`Env`] for.
 //! Kernel functions of the same kind are in [`GenericKfunc`].
 //!
-//! Not modelled, and refused by the linker by number and name: tail calls, dynptrs, everything on packets and sockets,
-//! stacks, user ring buffers, BTF printing, file and inode helpers, `probe_write_user`, `send_signal`.
+//! Not modelled, and refused by the linker by number and name: tail calls, dynptrs but those of user ring buffers, everything on packets
+//! and sockets, stacks, BTF printing, file and inode helpers, `probe_write_user`, `send_signal`.
 
 mod format;
 mod graph;
@@ -147,7 +147,7 @@ pub fn is_implemented(id: u32) -> bool {
     matches!(
         id,
         1..=8 | 14..=16 | 22 | 25 | 35 | 42 | 45 | 55 | 80 | 87..=89 | 93 | 94 | 112..=115 | 118 | 125 | 130..=134 | 148 | 153 | 154
-            | 156..=158 | 160 | 164 | 165 | 169..=172 | 175 | 177 | 181 | 182 | 191 | 194 | 195 | 208 | 210 | 211
+            | 156..=158 | 160 | 164 | 165 | 169..=172 | 175 | 177 | 181 | 182 | 191 | 194 | 195 | 201 | 203 | 208..=210 | 211
     )
 }
 
@@ -266,6 +266,9 @@ typed_helpers! {
     132 => ring::submit,
     133 => ring::discard,
     134 => ring::query,
+    201 => ring::dynptr_read,
+    203 => ring::dynptr_data,
+    209 => ring::drain,
     22 => perf::read,
     55 => perf::read_value,
     25 => perf::output,

@@ -1,7 +1,7 @@
 //! Helpers on ring buffers.
 
 use super::Env;
-use crate::args::{Bytes, Caller, MapArg, misuse};
+use crate::args::{Buffer, Bytes, Callback, Caller, MapArg, Pointer, misuse};
 use crate::fault::Fault;
 use crate::maps::Errno;
 use crate::memory::GuestAddr;
@@ -58,4 +58,78 @@ fn finish<E: Env>(caller: &mut Caller<'_, '_, E>, record: u64, discard: bool) ->
 pub(super) fn query<E: Env>(caller: &mut Caller<'_, '_, E>, ring: MapArg, what: u64) -> u64 {
     let answers = caller.env.runtime().maps.ring_query(ring.0).unwrap_or_default();
     usize::try_from(what).ok().and_then(|what| answers.get(what)).copied().unwrap_or(0)
+}
+
+/// Most records that are drained at once (kernel: `BPF_MAX_USER_RINGBUF_SAMPLES`).
+const MAX_DRAINED: u64 = 128 << 10;
+/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP`.
+const WAKEUPS: u64 = 3;
+
+/// `bpf_user_ringbuf_drain(ring, callback, context, flags)`: records drained.
+pub(super) fn drain<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    ring: MapArg,
+    callback: Callback,
+    context: u64,
+    flags: u64,
+) -> Result<Result<u64, Errno>, Fault> {
+    if flags & !WAKEUPS != 0 {
+        return Ok(Err(Errno::EINVAL));
+    }
+    if let Err(errno) = caller.env.runtime().maps.user_ring_drains(ring.0, true) {
+        return Ok(Err(errno));
+    }
+    let mut drained = 0;
+    while drained < MAX_DRAINED {
+        let Some(dynptr) = caller.with_maps(|maps, mem| maps.user_ring_show(ring.0, mem)) else { break };
+        let stops = caller.call_back(callback.0, &[dynptr.0, context])? != 0;
+        caller.env.runtime().maps.user_ring_seen(ring.0);
+        drained += 1;
+        if stops {
+            break;
+        }
+    }
+    let _ = caller.env.runtime().maps.user_ring_drains(ring.0, false);
+    Ok(Ok(drained))
+}
+
+/// `bpf_dynptr_data(dynptr, offset, length)`: the place, or NULL.
+pub(super) fn dynptr_data<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    dynptr: Pointer,
+    offset: u64,
+    length: u64,
+) -> Result<Option<GuestAddr>, Fault> {
+    let (at, size) = extent(caller, dynptr)?;
+    let fits = offset.checked_add(length).is_some_and(|end| end <= size);
+    Ok(fits.then(|| at.offset(offset)))
+}
+
+/// `bpf_dynptr_read(destination, length, dynptr, offset, flags)`.
+pub(super) fn dynptr_read<E: Env>(
+    caller: &mut Caller<'_, '_, E>,
+    into: Buffer,
+    dynptr: Pointer,
+    offset: u64,
+    flags: u64,
+) -> Result<Result<(), Errno>, Fault> {
+    let (at, size) = extent(caller, dynptr)?;
+    let length = into.0.size();
+    if flags != 0 {
+        return Ok(Err(Errno::EINVAL));
+    }
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        return Ok(Err(Errno::E2BIG));
+    }
+    let from = caller.readable(at.offset(offset).0, length)?;
+    let bytes = caller.bytes(from)?.to_vec();
+    caller.fill(into.0, &bytes)?;
+    Ok(Ok(()))
+}
+
+fn extent<E: Env>(caller: &mut Caller<'_, '_, E>, dynptr: Pointer) -> Result<(GuestAddr, u64), Fault> {
+    let found = caller.with_maps(|maps, mem| maps.dynptr(dynptr.0, mem));
+    found.ok_or_else(|| {
+        misuse(format!("{:#x} is no dynptr: those of records of user ring buffers are modelled", dynptr.0.0))
+    })
 }

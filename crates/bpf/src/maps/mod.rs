@@ -30,7 +30,7 @@ use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
 use crate::object::{MapDef, MapType};
 use handles::{Handles, MAX_MAPS};
 use hash::HashStore;
-use ring::Ring;
+use ring::{DYNPTR_BYTES, Ring};
 use storage::{Recent, Storage};
 
 /// Number of a map in its [`MapTable`].
@@ -252,7 +252,8 @@ impl MapTable {
                 let base = room(mem, owner, entries, stride)?;
                 Ok(Store::Queue { base, stride, head: 0, len: 0, lifo: def.map_type == MapType::STACK })
             }
-            MapType::RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, mem)?)),
+            MapType::RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, 0, mem)?)),
+            MapType::USER_RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, DYNPTR_BYTES, mem)?)),
             MapType::TASK_STORAGE | MapType::CGRP_STORAGE => {
                 wants(false, true, false)?;
                 Ok(Store::Storage(Storage::new(owner, def.value_size)))
@@ -576,7 +577,6 @@ mod tests {
         let (mut maps, mut mem) = table();
         let mut refused = |d: MapDef| maps.create(&d, &Btf::default(), &mut mem).expect_err("refused");
         assert!(refused(def(30, 0, 8, 4)).contains("BLOOM_FILTER (30)"));
-        assert!(refused(def(31, 0, 0, 4096)).contains("USER_RINGBUF (31)"));
         assert!(refused(def(999, 4, 4, 4)).contains("unknown (999)"));
         assert!(refused(def(2, 8, 4, 4)).contains("keys of 4 bytes"));
         assert!(refused(def(1, 0, 4, 4)).contains("key has no size"));

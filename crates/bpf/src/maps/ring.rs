@@ -1,7 +1,9 @@
-//! Ring buffers and queues: programs write, the host reads (or other programs, for queues).
+//! Ring buffers and queues: programs write, the host reads (or other programs, for queues; or the other way round, for user ring
+//! buffers).
 
 use super::{EXIST, Errno, MapId, MapTable, Store};
 use crate::memory::{GuestAddr, Memory};
+use crate::object::MapType;
 use std::collections::VecDeque;
 
 /// Bytes before each record in the kernel's ring (`BPF_RINGBUF_HDR_SZ`); they count against its size.
@@ -14,6 +16,8 @@ pub(super) struct Ring {
     base: GuestAddr,
     produced: u64,
     consumed: u64,
+    /// A program is shown the oldest record.
+    draining: bool,
     records: VecDeque<Record>,
 }
 
@@ -33,7 +37,8 @@ enum State {
 }
 
 impl Ring {
-    pub(super) fn new(owner: u32, bytes: u32, mem: &mut Memory) -> Result<Ring, String> {
+    /// With `behind` bytes behind the data.
+    pub(super) fn new(owner: u32, bytes: u32, behind: u64, mem: &mut Memory) -> Result<Ring, String> {
         if !bytes.is_power_of_two() || !bytes.is_multiple_of(4096) {
             return Err(format!(
                 "a ring buffer of {bytes} bytes; it has to be a power of two of whole pages"
@@ -43,8 +48,8 @@ impl Ring {
         // The smallest record takes two words of the ring, and the host keeps an entry for each.
         let entries = size / (2 * HEADER) * size_of::<Record>() as u64;
         mem.take(entries).map_err(|e| e.to_string())?;
-        let base = mem.map_values(size * 2, owner).map_err(|e| e.to_string())?;
-        Ok(Ring { size, base, produced: 0, consumed: 0, records: VecDeque::new() })
+        let base = mem.map_values(size * 2 + behind, owner).map_err(|e| e.to_string())?;
+        Ok(Ring { size, base, produced: 0, consumed: 0, draining: false, records: VecDeque::new() })
     }
 
     fn reserve(&mut self, len: u64) -> Option<GuestAddr> {
@@ -72,7 +77,61 @@ impl Ring {
     }
 }
 
+/// `struct bpf_dynptr` of a record that a program is shown, which stands behind the data of a user ring buffer: here the address of
+/// the record and its length.
+pub(super) const DYNPTR_BYTES: u64 = 16;
+
+/// Where a dynptr points to: address and length.
+pub(crate) type Extent = (GuestAddr, u64);
+
 impl MapTable {
+    /// Puts a record into a user ring buffer. False: there is no room.
+    pub fn user_ring_put(&mut self, id: MapId, record: &[u8], mem: &mut Memory) -> bool {
+        let Some(at) = self.ring_reserve(id, record.len() as u64, mem) else { return false };
+        mem.write(at, record).is_ok() && self.ring_finish(at, false, mem).is_ok()
+    }
+
+    /// Begins to drain a user ring buffer, or ends that (`on`: false).
+    ///
+    /// # Errors
+    /// `EBUSY` if it is drained already, `EINVAL` for other kinds of map.
+    pub fn user_ring_drains(&mut self, id: MapId, on: bool) -> Result<(), Errno> {
+        let is_user = self.get(id).is_some_and(|map| map.kind() == MapType::USER_RINGBUF);
+        let ring = self.ring(id).filter(|_| is_user).ok_or(Errno::EINVAL)?;
+        if ring.draining && on {
+            return Err(Errno::EBUSY);
+        }
+        ring.draining = on;
+        Ok(())
+    }
+
+    /// The oldest record of a user ring buffer as a program is shown it: the address of its dynptr.
+    pub fn user_ring_show(&mut self, id: MapId, mem: &mut Memory) -> Option<GuestAddr> {
+        let ring = self.ring(id)?;
+        let record = *ring.records.front()?;
+        let dynptr = ring.base.offset(ring.size * 2);
+        let bytes = [record.at.0.to_le_bytes(), record.len.to_le_bytes()].concat();
+        mem.write(dynptr, &bytes).ok().map(|()| dynptr)
+    }
+
+    /// The program has seen the oldest record, which goes.
+    pub fn user_ring_seen(&mut self, id: MapId) {
+        if let Some(ring) = self.ring(id)
+            && let Some(record) = ring.records.pop_front()
+        {
+            ring.consumed = record.end;
+        }
+    }
+
+    /// The record that the dynptr at this address shows. Nothing: there is no dynptr, or its program has seen it.
+    pub(crate) fn dynptr(&mut self, at: GuestAddr, mem: &Memory) -> Option<Extent> {
+        let (owner, _) = mem.owner(at.0)?;
+        let ring = self.ring(MapId(owner)).filter(|ring| ring.draining)?;
+        // Programs may write to it: what it shows is known here.
+        let record = ring.records.front()?;
+        (at == ring.base.offset(ring.size * 2)).then_some((record.at, record.len))
+    }
+
     fn ring(&mut self, id: MapId) -> Option<&mut Ring> {
         match &mut self.get_mut(id)?.store {
             Store::Ring(ring) => Some(ring),

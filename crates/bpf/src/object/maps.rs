@@ -38,6 +38,8 @@ impl MapType {
     pub const STRUCT_OPS: MapType = MapType(26);
     /// `RINGBUF`.
     pub const RINGBUF: MapType = MapType(27);
+    /// `USER_RINGBUF`: user space writes, programs read.
+    pub const USER_RINGBUF: MapType = MapType(31);
     /// `TASK_STORAGE`.
     pub const TASK_STORAGE: MapType = MapType(29);
     /// `CGRP_STORAGE`.

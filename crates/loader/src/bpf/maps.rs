@@ -53,7 +53,7 @@ impl Map {
         match self.kind {
             kind::ARENA => u64::from(self.max_entries) * PAGE,
             // The reader's page, the writer's, and the data twice.
-            kind::RINGBUF => 2 * PAGE + 2 * u64::from(self.max_entries),
+            kind::RINGBUF | kind::USER_RINGBUF => 2 * PAGE + 2 * u64::from(self.max_entries),
             kind::ARRAY if self.flags & MMAPABLE != 0 => whole(u64::from(self.max_entries) * self.stride()),
             _ => 0,
         }
@@ -242,14 +242,32 @@ impl Bpf {
             return Answer::Value(error(libc::EINVAL));
         }
         let own = map.shared_bytes();
-        // An object has one arena.
-        let first = !self.maps().any(|(_, map)| map.kind == kind::ARENA);
+        // An object has one arena. Those that were made to see whether there are such maps are closed by now.
+        let first = map.kind != kind::ARENA || !self.has_arena(asked);
         let arena_fits = map.kind != kind::ARENA || own <= 1 << 32 && first;
         if !arena_fits || map.kind != kind::ARENA && shared + own > MOST_SHARED {
             self.refused.note(&format!("map {}: {own} bytes to share, above the limit", map.name));
             return Answer::Value(error(libc::ENOMEM));
         }
         Answer::Make(Thing::Map(map))
+    }
+
+    /// True if an arena is open; of those that are not, the memory is given back.
+    fn has_arena(&mut self, asked: &Asked<'_, '_>) -> bool {
+        for (number, thing) in self.things.iter_mut().enumerate() {
+            let Thing::Map(map) = thing else { continue };
+            if map.kind != kind::ARENA {
+                continue;
+            }
+            if asked.descriptors.of(number).is_some() {
+                return true;
+            }
+            if let Some(memory) = map.memory.take() {
+                // A program that has it mapped still, and uses it, ends by a signal.
+                let _ = memory.set_len(0);
+            }
+        }
+        false
     }
 
     /// The map that a call is about, with its number.
@@ -273,6 +291,13 @@ impl Bpf {
         let map = self.map_mut(number).ok_or(libc::EINVAL)?;
         if map.kind == kind::STRUCT_OPS {
             return Err(libc::ENOENT);
+        }
+        if remove && matches!(map.kind, kind::QUEUE | kind::STACK) {
+            let (id, kernel) = (map.linked, asked.kernel.as_deref_mut());
+            // Nothing is in it before it is the simulated kernel's.
+            let (Some(id), Some(kernel)) = (id, kernel) else { return Err(libc::ENOENT) };
+            let value = kernel.pop(id).map_err(|errno| errno.0)?;
+            return asked.tracee.write(asked.attr.u64(16), &value).ok_or(libc::EFAULT);
         }
         let cpus = asked.cpus();
         let mut value = map.get(&key, asked.kernel.as_deref_mut(), cpus)?;

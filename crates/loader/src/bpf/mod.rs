@@ -35,8 +35,11 @@ pub(crate) mod kind {
     pub(crate) const LRU_PERCPU_HASH: u32 = 10;
     pub(crate) const ARRAY_OF_MAPS: u32 = 12;
     pub(crate) const HASH_OF_MAPS: u32 = 13;
+    pub(crate) const QUEUE: u32 = 22;
+    pub(crate) const STACK: u32 = 23;
     pub(crate) const STRUCT_OPS: u32 = 26;
     pub(crate) const RINGBUF: u32 = 27;
+    pub(crate) const USER_RINGBUF: u32 = 31;
     pub(crate) const ARENA: u32 = 33;
 }
 

@@ -112,7 +112,7 @@ impl Loader {
         match self.descriptors.get(fd) {
             None => Step::Pass(After::Nothing),
             Some(Held::File { .. }) if !writes => Step::Pass(After::Nothing),
-            Some(Held::Waitable | Held::Timer(_) | Held::Set(_)) => {
+            Some(Held::Waitable | Held::Timer(_)) => {
                 if std::mem::take(&mut self.threads.all[number].looked) || self.never_waits(tracee, fd) {
                     return Step::Pass(After::Nothing);
                 }
@@ -213,7 +213,7 @@ impl Loader {
             self.descriptors
                 .bpf(fd)
                 .and_then(|number| self.bpf.map(number))
-                .is_some_and(crate::share::has_records)
+                .is_some_and(crate::rings::has_records)
         };
         let found: Vec<_> =
             members.iter().filter(|(fd, ..)| ready(*fd)).take(most.min(64) as usize).collect();

@@ -248,10 +248,13 @@ impl Loader {
         Ok(true)
     }
 
-    /// A thread lets others go first. One that does so again and again, or has no others, waits: only that lets time pass.
+    /// A thread lets others go first. If all that may go on do so, or one again and again, the loader's task yields; before there
+    /// is one, the thread waits: only that lets time pass.
     fn give_way(&mut self, number: usize) {
         self.yields += 1;
-        if self.yields <= MOST_YIELDS && self.threads.has_ready() {
+        let alone = self.yields > MOST_YIELDS || !self.threads.has_ready();
+        if !alone || self.bpf.attached {
+            self.yielded = alone;
             self.threads.all[number].state = State::Ready(Some(0));
             self.threads.last(number);
         } else {

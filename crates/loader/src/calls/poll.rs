@@ -43,8 +43,9 @@ impl Loader {
         match self.descriptors.get(entry.fd) {
             _ if entry.fd < 0 => 0,
             Some(Held::Bpf(number)) => match self.bpf.map(*number) {
-                Some(map) if crate::share::has_records(map) => entry.events & libc::POLLIN,
+                Some(map) if crate::rings::has_records(map) => entry.events & libc::POLLIN,
                 Some(map) if map.kind == crate::bpf::kind::RINGBUF => 0,
+                Some(map) if map.kind == crate::bpf::kind::USER_RINGBUF => entry.events & libc::POLLOUT,
                 // The kernel has nothing to wait for.
                 Some(_) => libc::POLLERR,
                 None => entry.events & (libc::POLLIN | libc::POLLOUT),

@@ -7,11 +7,12 @@ use crate::loader::Loader;
 use crate::threads::Wait;
 use crate::tracee::{Call, Tracee};
 use crate::world::{MEMORY_KIB, RELEASE};
+use schedlab_base::Policy;
 use schedlab_bpf::memory::ARENA_BASE;
+use schedlab_scx::USER_SPACE_PID;
 
-/// The number that the loader has for itself, and its threads from there on. Chosen: the simulated machine's tasks never come
-/// so far.
-const OWN: i64 = 4_000_000;
+/// The number that the loader has for itself, and its threads from there on.
+const OWN: i64 = USER_SPACE_PID as i64;
 
 /// Calls that concern the process alone; the host carries them out.
 const OWN_AFFAIRS: &[i64] = &[
@@ -37,9 +38,7 @@ const MEMBARRIERS: i64 = 0x7f;
 /// Calls that ask for what the simulated machine does not have to do: they succeed.
 const GRANTED: &[i64] = &[
     libc::SYS_sched_setaffinity,
-    libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
-    libc::SYS_sched_setattr,
     libc::SYS_setpriority,
     libc::SYS_ioprio_set,
     libc::SYS_mlock,
@@ -50,6 +49,8 @@ const GRANTED: &[i64] = &[
     libc::SYS_setrlimit,
     libc::SYS_capset,
     libc::SYS_umask,
+    // A filter of its own system calls: none is left out that it does not make.
+    libc::SYS_seccomp,
     // The loader is root on the simulated machine.
     libc::SYS_getuid,
     libc::SYS_geteuid,
@@ -73,6 +74,9 @@ impl Loader {
         let [first, second, third, ..] = call.args;
         Some(match call.nr {
             nr if OWN_AFFAIRS.contains(&nr) => Step::Pass(After::Nothing),
+            libc::SYS_sched_setscheduler => self.set_policy(first, second),
+            // `sched_policy` follows the size.
+            libc::SYS_sched_setattr => self.set_policy(first, tracee.number::<4>(second + 4).unwrap_or(0)),
             nr if GRANTED.contains(&nr) => Step::Value(0),
             nr if PROCESSES.contains(&nr) => self.refuse("another process", libc::EPERM),
             libc::SYS_mmap => self.map_memory(call),
@@ -157,6 +161,16 @@ impl Loader {
     pub(super) fn refuse(&mut self, what: &str, errno: i32) -> Step {
         self.refused.note(what);
         Step::Value(error(errno))
+    }
+
+    /// A policy for itself, which its task has when the run begins: only `SCHED_EXT` makes a difference.
+    fn set_policy(&mut self, pid: u64, policy: u64) -> Step {
+        /// `SCHED_EXT`.
+        const EXT: u64 = 7;
+        if (pid == 0 || pid as i64 == OWN) && !self.bpf.attached {
+            self.policy = if policy == EXT { Policy::Ext } else { Policy::Other };
+        }
+        Step::Value(0)
     }
 
     fn new_thread(&mut self, flags: u64) -> Step {
@@ -246,6 +260,7 @@ fn prctl(option: u64) -> Step {
         libc::PR_SET_PDEATHSIG
         | libc::PR_SET_DUMPABLE
         | libc::PR_SET_NO_NEW_PRIVS
+        | libc::PR_SET_SECCOMP
         | libc::PR_SET_TIMERSLACK => Step::Value(0),
         _ => Step::Value(error(libc::EINVAL)),
     }

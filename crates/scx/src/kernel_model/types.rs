@@ -31,6 +31,7 @@ typedef atomic64_t atomic_long_t;
 typedef struct refcount_struct { atomic_t refs; } refcount_t;
 typedef struct { u32 val; } kuid_t;
 typedef struct { u32 val; } kgid_t;
+typedef struct { unsigned long bits[1]; } nodemask_t;
 
 struct list_head { struct list_head *next; struct list_head *prev; };
 struct cpumask { unsigned long bits[64]; };
@@ -115,6 +116,8 @@ struct eventpoll { struct rb_root_cached rbr; struct file *file; };
 struct epoll_filefd { struct file *file; int fd; };
 struct epitem { struct rb_node rbn; struct epoll_filefd ffd; struct eventpoll *ep; };
 
+struct mempolicy { atomic_t refcnt; unsigned short mode; unsigned short flags; nodemask_t nodes; int home_node; };
+
 struct task_struct {
     struct sched_entity se;
     struct thread_info thread_info;
@@ -147,6 +150,7 @@ struct task_struct {
     struct files_struct *files;
     char comm[16];
     unsigned long nvcsw; unsigned long nivcsw; u64 utime;
+    struct mempolicy *mempolicy;
 };
 
 struct scx_rq {

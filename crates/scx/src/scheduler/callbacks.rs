@@ -5,7 +5,10 @@ use crate::join::TASK_PT_REGS;
 use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
-use schedlab_sim::{Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints};
+use schedlab_sim::{
+    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints, UserSpaceTask,
+    UserSpaceTurn,
+};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 impl SchedExt for BpfScheduler {
@@ -28,12 +31,12 @@ impl SchedExt for BpfScheduler {
         self.turns.iter().map(|turn| turn.at).collect()
     }
 
-    fn has_user_space(&self) -> bool {
-        self.user.is_some()
+    fn user_space(&self) -> Option<UserSpaceTask> {
+        self.user.as_ref().map(|user| user.task())
     }
 
-    fn user_space(&mut self, k: &mut Kernel) -> Option<TimeNs> {
-        self.user_space_turn(k)
+    fn user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
+        self.take_user_space_turn(k)
     }
 
     fn user_turn(&mut self, turn: usize) {

@@ -40,8 +40,6 @@ pub(crate) enum Event {
     Change { index: u32 },
     /// A turn of the scheduler's user space.
     User { turn: u32 },
-    /// The scheduler's user space, which takes part, has a turn.
-    UserSpace,
     /// The scheduler's user space attaches it.
     Attach,
     /// The scheduler's user space takes it out.
@@ -57,7 +55,6 @@ impl Event {
         match self {
             Event::Change { index } => (0, index),
             Event::User { turn } => (1, turn),
-            Event::UserSpace => (1, u32::MAX),
             Event::Watchdog => (2, 0),
             Event::Disable => (3, 0),
             Event::Attach => (3, 1),
@@ -85,7 +82,6 @@ impl Event {
                 | Event::Server { .. }
                 | Event::Change { .. }
                 | Event::User { .. }
-                | Event::UserSpace
                 | Event::Attach
                 | Event::Detach
         )

@@ -35,10 +35,10 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// For a scenario whose tasks from number `own` on are not the workload's, and which the last [`STARTERS`] start.
-    fn new(scenario: &Scenario, own: u32, seed: u64) -> Gate {
-        let all = scenario.tasks.len() as u32;
-        let mut births: Vec<TaskId> = (all - STARTERS as u32 + 2..all).map(TaskId).collect();
+    /// For a scenario whose tasks from number `own` on are not the workload's, and which the [`STARTERS`] before number
+    /// `end` start.
+    fn new(scenario: &Scenario, (own, end): (u32, u32), seed: u64) -> Gate {
+        let mut births: Vec<TaskId> = (end - STARTERS as u32 + 2..end).map(TaskId).collect();
         let mut next_thread = vec![None; own as usize];
         let mut last: BTreeMap<_, u32> = BTreeMap::new();
         for (number, task) in (0..own).zip(&scenario.tasks) {
@@ -71,12 +71,14 @@ pub(super) enum Lead {
 /// workload's.
 pub(crate) fn prepare<S: SchedExt>(sim: &mut Sim<S>, own: u32, seed: u64) {
     let all = sim.exec.scenario.tasks.len() as u32;
-    let command = TaskId(all - STARTERS as u32);
-    sim.exec.gate = Some(Gate::new(&sim.exec.scenario, own, seed));
+    let user_space = sim.exec.user_space().map(|number| TaskId(number as u32));
+    let end = user_space.map_or(all, |task| task.0);
+    let command = TaskId(end - STARTERS as u32);
+    sim.exec.gate = Some(Gate::new(&sim.exec.scenario, (own, end), seed));
     sim.k.silent = true;
     // Those that the workload forks come behind all of the beginning.
     sim.k.tasks_made = all;
-    for id in (own..=command.0).map(TaskId) {
+    for id in user_space.into_iter().chain((own..=command.0).map(TaskId)) {
         make(sim, id, None);
     }
     state(sim, command).phase = Phase::Lead(Lead::Command);

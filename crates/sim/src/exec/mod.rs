@@ -37,13 +37,14 @@ mod numbers;
 pub(crate) mod sleepers;
 mod transfer;
 mod user;
+mod user_space;
 
 pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
 
 use crate::ipc::Objects;
-use crate::state::ops::SchedExt;
+use crate::state::ops::{SchedExt, UserSpaceNext};
 use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::Task;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -118,6 +119,10 @@ enum Phase {
     Clone(TaskId),
     /// It is there.
     AtGate,
+    /// The scheduler's own user space takes a turn.
+    Turn,
+    /// It has taken one, and has paid for it.
+    TurnOver(UserSpaceNext),
 }
 
 /// What a task does after its present burst.
@@ -145,6 +150,8 @@ pub(crate) struct Executor {
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
+    /// The scenario's last task is the scheduler's own user space.
+    has_user_space: bool,
     /// Where tasks of the start wait for the run to begin; nothing once that is open.
     pub(crate) gate: Option<gate::Gate>,
     /// CPU time that foreground tasks had used when it began.
@@ -154,8 +161,8 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// An executor for `scenario`.
-    pub(crate) fn new(scenario: Scenario) -> Executor {
+    /// An executor for `scenario`, whose last task may be the scheduler's own user space.
+    pub(crate) fn new(scenario: Scenario, has_user_space: bool) -> Executor {
         let processes = scenario.tasks.iter().map(|task| task.process.0 + 1).max();
         Executor {
             calls: numbers::Calls::new(&scenario),
@@ -164,6 +171,7 @@ impl Executor {
             spans: scenario.empty_spans(),
             next_process: processes.unwrap_or(0),
             foreground: 0,
+            has_user_space,
             gate: None,
             used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
@@ -191,6 +199,21 @@ impl Executor {
             rare: None,
             open: None,
         }
+    }
+
+    /// The executor's part of the scenario's task of that number.
+    pub(crate) fn start_task(&mut self, number: usize) -> TaskExec {
+        let task = &self.scenario.tasks[number];
+        let mut exec = self.start(task.program, task.background);
+        if self.user_space() == Some(number) {
+            exec.phase = Phase::Turn;
+        }
+        exec
+    }
+
+    /// The number of the task that is the scheduler's own user space.
+    pub(crate) fn user_space(&self) -> Option<usize> {
+        self.has_user_space.then(|| self.scenario.tasks.len() - 1)
     }
 
     /// True when all tasks that are not in the background have exited and the scenario ends with them.
@@ -314,6 +337,8 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Arrive => gate::arrive(sim, task),
             Phase::Clone(made) => gate::clone_thread(sim, task, made),
             Phase::AtGate => gate::wait(sim, cpu),
+            Phase::Turn => user_space::turn(sim, task),
+            Phase::TurnOver(next) => Some(user_space::over(sim, cpu, task, next)),
         };
         if let Some(step) = step {
             return step;
@@ -502,7 +527,7 @@ mod tests {
     #[test]
     fn spans_overlap_and_begin_anew() {
         let scenario = schedlab_workload::catalog::build("periodic", 1).expect("a workload of the catalogue");
-        let mut exec = Executor::new(scenario).start(ProgramId(0), true);
+        let mut exec = Executor::new(scenario, false).start(ProgramId(0), true);
         let (a, b) = (SpanId(0), SpanId(1));
         assert_eq!(exec.end_span(a), None);
         exec.begin_span(a, TimeNs(1));

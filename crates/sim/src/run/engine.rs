@@ -221,27 +221,12 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(CpuId(0), time, if attach { Sim::attach_late } else { Sim::detach });
                 }
             }
-            Event::UserSpace => self.user_space(time, event),
             Event::Disable => {
                 if !self.postponed(CpuId(0), time, event) {
                     self.interrupt(CpuId(0), time, Sim::disable);
                 }
             }
         }
-    }
-
-    /// The user space of the scheduler has a turn, on CPU 0's timer interrupt.
-    fn user_space(&mut self, time: TimeNs, event: Event) {
-        if self.ops.is_none() || !self.k.scx.loaded || self.postponed(CpuId(0), time, event) {
-            return;
-        }
-        self.interrupt(CpuId(0), time, |sim| {
-            let next = sim.call(OpKind::Init, None, None, |ops, k| ops.user_space(k));
-            if let Some(next) = next {
-                // Time goes on between two turns.
-                sim.k.queue.push(next.max(time + DurationNs(1_000)), Event::UserSpace);
-            }
-        });
     }
 
     /// A CPU in the middle of a kernel path takes the interrupt when that is over, behind those that came before it. One

@@ -15,7 +15,7 @@ use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
-use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TimeNs};
+use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
     ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
@@ -180,8 +180,15 @@ pub fn run<S: SchedExt>(
     };
     let own = scenario.tasks.len() as u32;
     let gated = config.machine.kernel.start == Start::Gate;
-    let exec = Executor::new(scenario.surrounded(&config.machine, config.seed));
+    let surrounded = scenario.surrounded(&config.machine, config.seed);
+    let user_space = ops.as_ref().and_then(SchedExt::user_space);
+    let scenario = match &user_space {
+        Some(task) => surrounded.with_user_space(&task.name, task.policy),
+        None => surrounded,
+    };
+    let exec = Executor::new(scenario, user_space.is_some());
     let mut sim = Sim { k: Kernel::new(config), ops, exec, watch: Watch::default() };
+    sim.k.scx.user_space = sim.exec.user_space().map(|number| TaskId(number as u32));
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
@@ -204,9 +211,6 @@ pub fn run<S: SchedExt>(
     let turns = sim.ops.as_ref().map(SchedExt::user_times).unwrap_or_default();
     for (turn, at) in turns.into_iter().enumerate() {
         sim.k.queue.push(later(at), Event::User { turn: turn as u32 });
-    }
-    if sim.ops.as_ref().is_some_and(SchedExt::has_user_space) {
-        sim.k.queue.push(later(TimeNs::ZERO), Event::UserSpace);
     }
     let is_ext = sim.ops.is_some();
     for (at, event) in [(config.presence.attach, Event::Attach), (config.presence.detach, Event::Detach)] {
@@ -341,7 +345,7 @@ impl<S: SchedExt> Sim<S> {
             cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
             working_set_kib: task.working_set_kib,
             kernel_thread: task.kernel_thread,
-            exec: self.exec.start(task.program, task.background),
+            exec: self.exec.start_task(number),
             name: task.name,
         }
     }

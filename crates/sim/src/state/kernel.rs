@@ -15,7 +15,7 @@ use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
 use crate::state::scx::ScxState;
 use crate::state::starvation::IdleBeside;
-use crate::state::task::{FIRST_PID, Task, View};
+use crate::state::task::{FIRST_PID, Task, USER_SPACE_PID, View};
 use crate::state::timer::TimerState;
 use crate::state::topology::Topology;
 use crate::state::trace::Tracer;
@@ -365,6 +365,9 @@ impl Kernel {
 
     /// The task with this pid, if it lives.
     pub fn task_by_pid(&self, pid: i32) -> Option<TaskId> {
+        if pid == USER_SPACE_PID {
+            return self.scx.user_space;
+        }
         let id = TaskId(u32::try_from(pid.checked_sub(FIRST_PID)?).ok()?);
         self.get_task(id).map(|task| task.id)
     }

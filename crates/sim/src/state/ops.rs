@@ -3,7 +3,7 @@
 
 use crate::Kernel;
 use crate::event::lock::TimerId;
-use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 
 /// A callback of `struct sched_ext_ops`; also what a kfunc is called from.
@@ -240,6 +240,33 @@ pub enum PreemptReason {
     Unknown,
 }
 
+/// The task of a scheduler's own user space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserSpaceTask {
+    /// Its name.
+    pub name: String,
+    /// Its policy.
+    pub policy: Policy,
+}
+
+/// What a turn of a scheduler's user space took, and what its task does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserSpaceTurn {
+    /// System calls that it made.
+    pub calls: u64,
+    /// What follows.
+    pub next: UserSpaceNext,
+}
+
+/// What the task of a scheduler's user space does when a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserSpaceNext {
+    /// It sleeps until this time, or for ever.
+    Wait(Option<TimeNs>),
+    /// It calls `sched_yield()` and has another turn when it runs again.
+    Yield,
+}
+
 /// A loaded scheduler. A callback is called only when [`OpsInfo::present`] has
 /// it; the bodies given here are never reached otherwise.
 ///
@@ -271,14 +298,14 @@ pub trait SchedExt {
         Vec::new()
     }
 
-    /// The scheduler has a user space that takes turns ([`SchedExt::user_space`]).
-    fn has_user_space(&self) -> bool {
-        false
+    /// The task of the scheduler's own user space, if it takes part in the run ([`SchedExt::user_space_turn`]).
+    fn user_space(&self) -> Option<UserSpaceTask> {
+        None
     }
 
-    /// A turn of the scheduler's user space, on a CPU's timer interrupt: when it wants the next one.
-    fn user_space(&mut self, k: &mut Kernel) -> Option<TimeNs> {
-        None
+    /// A turn of the scheduler's user space, whose task runs: it goes on until all of it waits or yields.
+    fn user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
+        UserSpaceTurn { calls: 0, next: UserSpaceNext::Wait(None) }
     }
 
     /// The user space's turn of this number: it may write to what it shares with

@@ -87,6 +87,8 @@ pub(crate) const SMALL_DSQ_IDS: usize = 2048;
 /// What the sched_ext core knows.
 #[derive(Debug, Default)]
 pub(crate) struct ScxState {
+    /// The task of the scheduler's own user space.
+    pub(crate) user_space: Option<TaskId>,
     /// A scheduler is loaded and not yet removed.
     pub(crate) loaded: bool,
     /// Tasks can be of its class (`scx_enabled()`).

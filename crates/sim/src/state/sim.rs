@@ -8,7 +8,7 @@ use crate::exec::Executor;
 use crate::flags::{DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
 use crate::state::kernel::Deferred;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
-use crate::state::task::{NewTask, RunState, SchedClass, Task};
+use crate::state::task::{NewTask, RunState, SchedClass, Task, USER_SPACE_PID};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
 use std::sync::Arc;
@@ -137,6 +137,9 @@ impl<S: SchedExt> Sim<S> {
         let asks = spec.policy.reservation().is_some().then(|| std::mem::take(&mut spec.policy));
         let mut task =
             Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now, self.k.unseen.clone());
+        if self.k.scx.user_space == Some(id) {
+            (task.pid, task.tgid) = (USER_SPACE_PID, USER_SPACE_PID);
+        }
         task.tgid = self.k.leader_pid(task.process, task.pid);
         if task.tgid != task.pid {
             // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.

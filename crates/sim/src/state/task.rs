@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// pids that a booted system's own processes have.
 pub const FIRST_PID: i32 = 1001;
 
+/// The pid of the scheduler's own user space, whose program knows it before there are tasks. Chosen: others never come so far.
+pub const USER_SPACE_PID: i32 = 4_000_000;
+
 /// The pid of the shell that started the run's tasks; it is no task of the run.
 pub const SHELL_PID: i32 = 1000;
 

@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// Bytes of a `task_struct` as the simulated kernel lays it out.
-pub const TASK_BYTES: usize = AFTER_MASK + 224;
+pub const TASK_BYTES: usize = AFTER_MASK + 232;
 /// Where `cpus_mask` ends.
 const AFTER_MASK: usize = 336 + MAX_CPUS / 8;
 /// `EXIT_DEAD`, the state of a task that is gone.
