@@ -119,6 +119,9 @@ fn a_loader_that_attaches_nothing_is_told() {
         ("spins", &["used up 10 s of CPU time and attached no scheduler"]),
         ("bombs", &["used up 10 s of CPU time and attached no scheduler", "another process"]),
         ("deaf", &["used up 10 s of CPU time and attached no scheduler"]),
+        ("crowd", &["used up 10 s of CPU time and attached no scheduler"]),
+        ("joins", &["used up 10 s of CPU time and attached no scheduler"]),
+        ("aborts", &["was ended by signal 6 before it attached a scheduler"]),
         ("wild", &["waited 60 s of its own time", "no pages: true"]),
     ] {
         let ended = sim(&lab, manner, &[]);

@@ -313,7 +313,7 @@ impl Loader {
             let pause = match self.run_thread(number, kernel.as_deref_mut()) {
                 Ok(pause) => pause,
                 // It was killed while it was stopped.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ECHILD)) => {
                     self.end();
                     return Ok(Pause::Ended(Err(libc::SIGKILL)));
                 }
@@ -391,7 +391,7 @@ impl Loader {
                 Stop::Clone(tid) => {
                     let new = Tracee(tid);
                     // It is stopped before its first instruction.
-                    new.wait()?;
+                    self.wait(new)?;
                     self.threads.add(new);
                 }
                 Stop::Signal(signal) => self.signalled(number, signal)?,
@@ -417,7 +417,22 @@ impl Loader {
         let signal = std::mem::take(&mut thread.signal);
         let tracee = thread.tracee;
         tracee.go_on(signal)?;
-        tracee.wait()
+        self.wait(tracee)
+    }
+
+    /// Waits for the next stop of a thread. The kernel tells the end of the first thread when those of all others were taken.
+    fn wait(&mut self, tracee: Tracee) -> std::io::Result<Stop> {
+        if self.threads.take_begun(tracee) {
+            return Ok(Stop::Other);
+        }
+        loop {
+            let (other, status) = Tracee(self.process()).wait_for_any()?;
+            if other == tracee {
+                return tracee.stop(status);
+            }
+            // No other one runs: it has just been made, or the process ends.
+            self.threads.told(other, libc::WIFSTOPPED(status));
+        }
     }
 
     /// A signal: reading the time stamp counter gives the simulated time, everything else is the loader's.
@@ -441,18 +456,13 @@ impl Loader {
 
     /// Ends the process and waits until it is gone.
     pub(crate) fn end(&mut self) {
-        let living: Vec<Tracee> = self
-            .threads
-            .all
-            .iter()
-            .filter(|thread| thread.state != State::Gone)
-            .map(|thread| thread.tracee)
-            .collect();
-        let Some(leader) = self.threads.all.first().filter(|_| !living.is_empty()) else { return };
-        leader.tracee.kill();
-        // The leader is reported when all others are gone.
-        for tracee in living.iter().rev() {
-            while tracee.wait().is_ok_and(|stop| !matches!(stop, Stop::Gone(_))) {}
+        let first = &self.threads.all[0];
+        if first.state != State::Gone {
+            let first = first.tracee;
+            first.kill();
+            // Its end comes when those of all others were taken, with those of threads that nobody knows yet.
+            let lives = |(tracee, status)| tracee != first || libc::WIFSTOPPED(status);
+            while first.wait_for_any().is_ok_and(lives) {}
         }
         self.threads.all.iter_mut().for_each(|thread| thread.state = State::Gone);
     }

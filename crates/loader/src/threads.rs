@@ -56,12 +56,14 @@ pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
     /// Those that may go on, the one that waits longest first.
     queue: VecDeque<usize>,
+    /// Those that have stopped at their beginning before their maker told of them.
+    begun: Vec<Tracee>,
 }
 
 impl Threads {
     /// The first thread.
     pub(crate) fn new(first: Tracee) -> Threads {
-        let mut threads = Threads { all: Vec::new(), queue: VecDeque::new() };
+        let mut threads = Threads { all: Vec::new(), queue: VecDeque::new(), begun: Vec::new() };
         threads.add(first);
         threads
     }
@@ -70,6 +72,21 @@ impl Threads {
         self.queue.push_back(self.all.len());
         let state = State::Ready(None);
         self.all.push(Thread { tracee, state, call: None, until: None, signal: 0, looked: false });
+    }
+
+    /// The kernel tells that another thread than the one that ran has stopped, or that it is gone.
+    pub(crate) fn told(&mut self, tracee: Tracee, stopped: bool) {
+        if stopped {
+            self.begun.push(tracee);
+        } else if let Some(thread) = self.all.iter_mut().rfind(|thread| thread.tracee == tracee) {
+            thread.state = State::Gone;
+        }
+    }
+
+    /// True for a thread that has stopped at its beginning, once.
+    pub(crate) fn take_begun(&mut self, tracee: Tracee) -> bool {
+        let at = self.begun.iter().position(|begun| *begun == tracee);
+        at.map(|at| self.begun.swap_remove(at)).is_some()
     }
 
     /// The thread to run next.

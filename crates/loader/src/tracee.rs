@@ -49,21 +49,35 @@ fn ptrace(request: libc::c_uint, tid: Tid, addr: u64, data: u64) -> io::Result<i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Waits for the thread of this number, or for one of the group of minus this number: its number and status.
+fn wait_for(which: libc::pid_t) -> io::Result<(Tid, libc::c_int)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: status outlives the call.
+        let found = unsafe { libc::waitpid(which, &raw mut status, libc::__WALL) };
+        if found > 0 {
+            return Ok((found, status));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
 impl Tracee {
     /// Waits for the thread to stop.
     pub(crate) fn wait(self) -> io::Result<Stop> {
-        let mut status = 0;
-        loop {
-            // SAFETY: status outlives the call.
-            let found = unsafe { libc::waitpid(self.0, &raw mut status, libc::__WALL) };
-            if found == self.0 {
-                break;
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+        self.stop(wait_for(self.0)?.1)
+    }
+
+    /// Waits for a thread of the process that this is the first of, which leads its process group: which one, and its status.
+    pub(crate) fn wait_for_any(self) -> io::Result<(Tracee, libc::c_int)> {
+        wait_for(-self.0).map(|(tid, status)| (Tracee(tid), status))
+    }
+
+    /// What a status of the thread means.
+    pub(crate) fn stop(self, status: libc::c_int) -> io::Result<Stop> {
         if libc::WIFEXITED(status) {
             return Ok(Stop::Gone(Ok(libc::WEXITSTATUS(status))));
         }

@@ -39,6 +39,14 @@ fn main() {
             std::hint::spin_loop();
         },
         Some("deaf") => spin_deaf(),
+        Some("crowd") => spin_among_threads(true),
+        Some("joins") => spin_among_threads(false),
+        Some("aborts") => {
+            let waits = || std::thread::sleep(Duration::from_secs(1_000_000));
+            (0..3).for_each(|_| drop(std::thread::spawn(waits)));
+            std::thread::sleep(Duration::from_millis(1));
+            std::process::abort();
+        }
         Some("bombs") => bomb(),
         Some("closes") => close_all(),
         Some("hostile") => misbehave(),
@@ -270,6 +278,19 @@ fn call_as_32_bits() -> ! {
     std::process::exit(3);
 }
 
+/// Has three threads, and computes for ever: the first thread, or another one that the first waits for.
+fn spin_among_threads(first: bool) -> ! {
+    let spins = || loop {
+        std::hint::spin_loop();
+    };
+    let others = [(); 3].map(|()| std::thread::spawn(spins));
+    if first {
+        spins();
+    }
+    others.into_iter().for_each(|thread| drop(thread.join()));
+    unreachable!("threads do not end")
+}
+
 /// Makes children for ever, which do the same.
 fn bomb() -> ! {
     loop {
@@ -354,6 +375,7 @@ fn ask_wildly() {
         let set = libc::epoll_create1(0);
         let map = bpf::bpf_map_create(1, c"wild".as_ptr(), 4, 4, 1, null());
         libc::syscall(libc::SYS_epoll_ctl, set, libc::EPOLL_CTL_ADD, map, -2i64);
+        libc::syscall(libc::SYS_sched_setattr, 0, -2i64, 0);
         for command in 0..40 {
             for size in [0, 8, 72, -1i64] {
                 libc::syscall(libc::SYS_bpf, command, -3i64, size);

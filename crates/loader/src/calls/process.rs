@@ -76,7 +76,9 @@ impl Loader {
             nr if OWN_AFFAIRS.contains(&nr) => Step::Pass(After::Nothing),
             libc::SYS_sched_setscheduler => self.set_policy(first, second),
             // `sched_policy` follows the size.
-            libc::SYS_sched_setattr => self.set_policy(first, tracee.number::<4>(second + 4).unwrap_or(0)),
+            libc::SYS_sched_setattr => {
+                self.set_policy(first, tracee.number::<4>(second.wrapping_add(4)).unwrap_or(0))
+            }
             nr if GRANTED.contains(&nr) => Step::Value(0),
             nr if PROCESSES.contains(&nr) => self.refuse("another process", libc::EPERM),
             libc::SYS_mmap => self.map_memory(call),
