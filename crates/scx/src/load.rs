@@ -210,12 +210,11 @@ fn check_license(object: &Object) -> Result<(), LoadError> {
 fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result<BpfScheduler, LoadError> {
     object.choose(options.scheduler.as_deref())?;
     check_license(object)?;
-    let nr_cpus = machine.cpu_count();
     let timed = options.timed_programs.iter().map(|timed| timed.program.clone());
     let programs: Vec<RunProgram> = options.programs.iter().cloned().chain(timed).collect();
     check_programs(object, &programs)?;
     check_version(object, machine)?;
-    let settings = linker_settings(object, options, &programs, nr_cpus)?;
+    let settings = linker_settings(object, options, &programs, machine.cpu_count())?;
     let mut mem =
         Memory::new().map_err(|error| LoadError::new(LoadErrorKind::Host, "", error.to_string(), ""))?;
     mem.set_limit(options.guest_memory);
