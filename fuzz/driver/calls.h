@@ -398,9 +398,12 @@ static inline __attribute__((always_inline)) u64 call(u8 what, u64 a, u64 b, u64
 	case 215: return ((u64 (*)(u64, u64, u64, u64, u64))191)(a, b, c, d, e);
 	case 216: return ((u64 (*)(u64, u64, u64, u64, u64))194)(a, b, c, d, e);
 	case 217: return ((u64 (*)(u64, u64, u64, u64, u64))195)(a, b, c, d, e);
-	case 218: return ((u64 (*)(u64, u64, u64, u64, u64))208)(a, b, c, d, e);
-	case 219: return ((u64 (*)(u64, u64, u64, u64, u64))210)(a, b, c, d, e);
-	case 220: return ((u64 (*)(u64, u64, u64, u64, u64))211)(a, b, c, d, e);
+	case 218: return ((u64 (*)(u64, u64, u64, u64, u64))201)(a, b, c, d, e);
+	case 219: return ((u64 (*)(u64, u64, u64, u64, u64))203)(a, b, c, d, e);
+	case 220: return ((u64 (*)(u64, u64, u64, u64, u64))208)(a, b, c, d, e);
+	case 221: return ((u64 (*)(u64, u64, u64, u64, u64))209)(a, b, c, d, e);
+	case 222: return ((u64 (*)(u64, u64, u64, u64, u64))210)(a, b, c, d, e);
+	case 223: return ((u64 (*)(u64, u64, u64, u64, u64))211)(a, b, c, d, e);
 	default: return 0;
 	}
 }

@@ -65,15 +65,16 @@ fn an_input_is_not_replaced_by_a_result() {
     }
     folder.run("stat numbers.txt --json numbers.txt").refused(2, &["numbers.txt is read by this command"]);
     assert_eq!((folder.read("own.toml").as_str(), names(&folder)), (ENDLESS, before));
+    std::fs::create_dir(folder.path().join("folder.toml")).unwrap();
     for (line, words) in [
-        ("sim -s o1 -w .", "it is a folder; name a file"),
+        ("sim -s o1 -w folder.toml", "it is a folder; name a file"),
         ("stat .", "it is a folder; name a file"),
         ("sim -s o1[ -w own.toml", "its '[' has no ']'"),
         ("reproduce libenzi --quick --figures /dev/null", "--figures /dev/null"),
     ] {
         folder.run(line).refused(2, &[words]);
     }
-    let told = folder.run("sim -s o1 -w own.toml --time-limit 1").err;
+    let told = folder.run("sim -s o1 -w own.toml --time-limit 1s").err;
     assert!(told.contains("task 'hog' repeats for ever") && told.contains("--duration"), "{told}");
 }
 
