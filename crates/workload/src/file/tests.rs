@@ -275,7 +275,7 @@ fn figures_have_names_of_their_own() {
     ] {
         let lines = format!("{name} = {{ kind = \"p50\", span = \"frame\" }}");
         let error = parse(&with_metrics("", &lines), "x.toml").unwrap_err().to_string();
-        assert!(error.starts_with("x.toml:8: ") && error.contains(words), "{error}");
+        assert!(error.starts_with("x.toml:9: ") && error.contains(words), "{error}");
     }
 }
 
