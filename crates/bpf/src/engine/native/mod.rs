@@ -112,7 +112,7 @@ type HostCall = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) 
 
 /// Helpers that schedulers call most: map look-up, clock, number of the CPU, lock, unlock, task storage. Each has a function
 /// of its own, in which the compiler of the host knows which one it is. Nothing else depends on what is in here.
-const HOT_HELPERS: [u32; 6] = [1, 5, 8, 93, 94, 156];
+const HOT_HELPERS: [u32; 6] = [LOOKUP, 5, CPU_NUMBER, 93, 94, TASK_STORAGE];
 
 /// `bpf_map_lookup_elem()` and `bpf_get_smp_processor_id()`, which are answered in line where that can be.
 const LOOKUP: u32 = 1;
@@ -199,7 +199,7 @@ impl Span {
                         hot_helper::<H, { HOT_HELPERS[2] }>,
                         hot_helper::<H, { HOT_HELPERS[3] }>,
                         hot_helper::<H, { HOT_HELPERS[4] }>,
-                        hot_helper::<H, { HOT_HELPERS[5] }>,
+                        task_storage::<H>,
                     ],
                     kfunc: kfunc::<H>,
                     interpret: rest::<H>,
@@ -393,6 +393,7 @@ unsafe extern "sysv64" fn helper<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64
 ///
 /// # Safety
 /// As for [`call_out`].
+#[inline(never)]
 unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
     a: u64,
     b: u64,
@@ -402,13 +403,26 @@ unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
     vm: *mut Vm<'_>,
 ) -> Answer {
     // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)) }
+}
+
+/// Calls `bpf_task_storage_get()`, unless the host has the answer ready: then this is short.
+///
+/// # Safety
+/// As for [`call_out`].
+unsafe extern "sysv64" fn task_storage<H: Host>(
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    vm: *mut Vm<'_>,
+) -> Answer {
+    // SAFETY: passed on.
     unsafe {
-        if ID != TASK_STORAGE {
-            return call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm));
-        }
         match recall::<H>(a, b, d, vm) {
             Some(r0) => Answer { r0, status: u64::from(GO_ON) },
-            None => task_storage::<H>(a, b, c, d, e, vm),
+            None => hot_helper::<H, TASK_STORAGE>(a, b, c, d, e, vm),
         }
     }
 }
@@ -422,23 +436,6 @@ unsafe fn recall<H: Host>(map: u64, task: u64, flags: u64, vm: *mut Vm<'_>) -> O
     // SAFETY: as in `call_out`.
     let (vm, host) = unsafe { (&mut *vm, &mut *(*vm).span.host.cast::<H>()) };
     if vm.is_locked() || flags & !STORAGE_CREATE != 0 { None } else { host.recall(map, task) }
-}
-
-/// Calls `bpf_task_storage_get()`. Out of line, so that [`hot_helper`] stays short.
-///
-/// # Safety
-/// As for [`call_out`].
-#[inline(never)]
-unsafe extern "sysv64" fn task_storage<H: Host>(
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-    e: u64,
-    vm: *mut Vm<'_>,
-) -> Answer {
-    // SAFETY: passed on.
-    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(TASK_STORAGE, &[a, b, c, d, e], vm)) }
 }
 
 /// Calls a kernel function for operation `at`, the last of its region.
