@@ -71,14 +71,13 @@ impl Scenario {
     /// The same scenario with the scheduler's own user space behind all of that: a task that sleeps, in whose place the
     /// simulator has it take its turns. It keeps no run alive.
     #[must_use]
-    pub fn with_user_space(&self, name: &str, policy: Policy) -> Scenario {
-        let mut scenario = self.clone();
-        scenario.end_with_own_tasks();
-        scenario.add_foreign(name.to_string(), sleeps(), None, false);
-        if let Some(task) = scenario.tasks.last_mut() {
+    pub fn with_user_space(mut self, name: &str, policy: Policy) -> Scenario {
+        self.end_with_own_tasks();
+        self.add_foreign(name.to_string(), sleeps(), None, false);
+        if let Some(task) = self.tasks.last_mut() {
             task.policy = policy;
         }
-        scenario
+        self
     }
 
     /// A run that ends with its last task ends with the last of those that are there now.

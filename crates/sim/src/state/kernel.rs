@@ -365,11 +365,12 @@ impl Kernel {
 
     /// The task with this pid, if it lives.
     pub fn task_by_pid(&self, pid: i32) -> Option<TaskId> {
-        if pid == USER_SPACE_PID {
+        if pid == USER_SPACE_PID && self.scx.user_space.is_some() {
             return self.scx.user_space;
         }
         let id = TaskId(u32::try_from(pid.checked_sub(FIRST_PID)?).ok()?);
-        self.get_task(id).map(|task| task.id)
+        // The scheduler's user space has a pid of its own, and no other.
+        self.get_task(id).filter(|task| task.pid == pid).map(|task| task.id)
     }
 
     /// The task with this `scx.tid`, if it lives.
