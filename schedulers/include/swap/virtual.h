@@ -64,18 +64,11 @@ static __always_inline bool swap_can_run(task_t *p, u32 cpu, task_t *prev)
 	return false;
 }
 
-/* What runs in place of @p does so no longer: it has its own rank. */
-static __always_inline void swap_end_loan(task_t *p)
-{
-	cpu_t *c = cpu_nr(p->base.swap.cpu);
-
-	if (c->curr == p)
-		c->curr = c->exec;
-}
-
 /*
  * Unlinks the tasks of this queue that the last pick could do nothing for. Another
  * CPU of the queue may still run a provider in place of one, or have just begun to.
+ * That provider keeps the rank: without it, it would be preempted for a task that
+ * finds the provider ready, and revives the one that was unlinked.
  */
 static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 {
@@ -90,7 +83,6 @@ static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 			continue;
 		unlink_from(rq, p, DEQ_SLEEP, RQ_NONE);
 		p->base.state = TASK_NONE;
-		swap_end_loan(p);
 		count(nr_swap_parked);
 	}
 	WRITE_ONCE(c->nr_stale, 0);
@@ -386,9 +378,33 @@ static __always_inline void swap_ready(task_t *p, s32 cpu)
 	swap_make_ready((u64)p, cpu);
 }
 
+/* What runs in place of @p does so no longer: it has its own rank. */
+static __always_inline void swap_end_loan(task_t *p)
+{
+	cpu_t *c = cpu_nr(p->base.swap.cpu);
+
+	if (c->curr == p)
+		c->curr = c->exec;
+}
+
+/* The same for a @p that is on no queue. The CPU's own lock keeps its picks away. */
+static __always_inline void swap_end_loan_of_parked(task_t *p)
+{
+	struct lock *lock;
+	u32 cpu = p->base.swap.cpu;
+
+	if (cpu_nr(cpu)->curr != p)
+		return;
+	lock = lock_rq(rq_of(cpu), bpf_ktime_get_ns());
+	if (!lock)
+		return;
+	swap_end_loan(p);
+	unlock(lock);
+}
+
 /*
- * @p wakes up. If it is linked, as virtual runnable, it is ready where it stands, and
- * its provider no longer has its rank. False: it is to be linked.
+ * @p wakes up. If it is linked, as virtual runnable, it is ready where it stands.
+ * Linked or parked, its provider no longer has its rank. False: it is to be linked.
  */
 static __noinline bool swap_wakes(task_t *p, s32 cpu)
 {
@@ -403,8 +419,10 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 	__sync_fetch_and_and(&p->base.swap.waits, 0);
 	swap_withdraw(p, false);
 	lock = lock_task_rq(p, bpf_ktime_get_ns(), &nr);
-	if (!lock)
+	if (!lock) {
+		swap_end_loan_of_parked(p);
 		return false;
+	}
 	if (p->base.state != TASK_VIRTUAL) {
 		unlock(lock);
 		return false;

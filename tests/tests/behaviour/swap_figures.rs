@@ -144,6 +144,15 @@ fn chat_clients_keep_their_rate_under_hogs() {
     }
 }
 
+/// Two CPUs share vanilla's queue. One parks a client while a provider runs in its place on the other. The provider keeps the rank that
+/// was lent to it: without it, a lesser task would preempt it and lend it the same client's place again.
+#[test]
+fn a_provider_is_not_preempted_for_the_client_that_it_serves() {
+    let seen = Lab::new("vanilla+swap").cpus(2).run_catalog("volano:messages=5");
+    let (stand_ins, provided) = (seen.counter("nr_swap_stand_ins"), seen.counter("nr_swap_provided"));
+    assert!(stand_ins > 0 && stand_ins < provided, "{stand_ins} stand-ins for {provided} times served");
+}
+
 /// A mutex that a task of nice 19 holds for 20 ms and one of nice -20 wants. With the layer a wait takes as long as that,
 /// however many hogs there are, once the holder is known.
 #[test]
