@@ -1,7 +1,8 @@
 //! The workloads of a comparison, one for each `-w`.
 
 use crate::failure::Failure;
-use crate::workload::{endless, files, fixed_end, scenario};
+use crate::progress::Planned;
+use crate::workload::{files, scenario};
 use schedlab_base::{DurationNs, Goal};
 use schedlab_trace::WorkloadRecord;
 use std::path::Path;
@@ -30,7 +31,8 @@ pub(crate) struct Load {
 pub(crate) fn loads(specs: &[String], seed: u64, limit: Option<DurationNs>) -> Result<Vec<Load>, Failure> {
     let load = |spec: &String| {
         let scenario = scenario(spec, seed, limit)?;
-        let (end, endless) = (fixed_end(&scenario, limit), endless(&scenario, limit));
+        let Planned { each: end, endless, .. } = Planned::one(spec, &scenario, limit);
+        let endless = endless.map(str::to_string);
         let goals = scenario.goals;
         let own = scenario.metrics.into_iter().map(|metric| metric.name).collect();
         let record = WorkloadRecord { name: scenario.name, params: scenario.params };

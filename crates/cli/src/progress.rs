@@ -2,9 +2,11 @@
 //! now and then. A word comes before the start of what is known to take long.
 
 use crate::output;
+use crate::workload::{endless, fixed_end};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_base::DurationNs;
 use schedlab_trace::{Event, Sink};
+use schedlab_workload::Scenario;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
@@ -107,6 +109,13 @@ pub(crate) struct Planned<'a> {
     pub(crate) workload: &'a str,
     /// A task that keeps each run going for ever.
     pub(crate) endless: Option<&'a str>,
+}
+
+impl<'a> Planned<'a> {
+    /// One run of a scenario, which the user named so, for at most `limit`.
+    pub(crate) fn one(workload: &'a str, scenario: &'a Scenario, limit: Option<DurationNs>) -> Planned<'a> {
+        Planned { runs: 1, each: fixed_end(scenario, limit), workload, endless: endless(scenario, limit) }
+    }
 }
 
 /// Says beforehand how much there is to do, where it is much.

@@ -5,12 +5,15 @@ use crate::failure::Failure;
 use crate::input;
 use crate::record::{Key, decode, encode};
 use crate::simulation::Simulation;
-use crate::target::{probe_folder, unwritten, write_whole};
+use crate::target::{ready_folder, unwritten, write_whole};
 use schedlab_trace::RunRecord;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// The option that names the folders.
+const OPTION: &str = "--resume";
 
 /// Folders with finished runs, one file a run. New ones go to the first folder.
 #[derive(Debug)]
@@ -25,13 +28,10 @@ impl Store {
     /// A folder that is none, or cannot be made or written.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Store, Failure> {
         if let Some(first) = folders.first() {
-            // Before a run is made that could not be kept.
-            std::fs::create_dir_all(first)
-                .and_then(|()| probe_folder(first))
-                .map_err(|error| not_kept(first, &error))?;
+            ready_folder(OPTION, first)?;
         }
         if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
-            return Err(Failure::usage(format!("--resume {}: there is no such folder", missing.display())));
+            return Err(Failure::usage(format!("{OPTION} {}: there is no such folder", missing.display())));
         }
         Ok(Store { folders: folders.to_vec() })
     }
@@ -88,5 +88,5 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn not_kept(folder: &Path, error: &io::Error) -> Failure {
-    unwritten(&format!("--resume {}", folder.display()), "folder", error)
+    unwritten(&format!("{OPTION} {}", folder.display()), "folder", error)
 }

@@ -391,10 +391,12 @@ pub(crate) fn write_whole(file: &Path, content: &[u8]) -> io::Result<()> {
     draft.finish()
 }
 
-/// Tells whether a folder takes new files.
+/// Makes the folder of an option where it is missing, before anything is run whose result it could not take.
 ///
 /// # Errors
-/// Why it does not.
-pub(crate) fn probe_folder(folder: &Path) -> io::Result<()> {
-    unfinished(&folder.canonicalize()?, true).map(drop)
+/// It cannot be made, or takes no new files.
+pub(crate) fn ready_folder(option: &str, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| unfinished(&folder.canonicalize()?, true).map(drop))
+        .map_err(|error| unwritten(&format!("{option} {}", folder.display()), "folder", &error))
 }

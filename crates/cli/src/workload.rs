@@ -42,8 +42,8 @@ fn refused(spec: &str, error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// The task that keeps a run of a scenario going for ever, if one does.
-pub(crate) fn endless(scenario: &Scenario, limit: Option<DurationNs>) -> Option<String> {
-    scenario.endless().filter(|_| limit.is_none()).map(|task| task.name.clone())
+pub(crate) fn endless(scenario: &Scenario, limit: Option<DurationNs>) -> Option<&str> {
+    scenario.endless().filter(|_| limit.is_none()).map(|task| task.name.as_str())
 }
 
 /// When a run of a scenario ends, if its work does not decide that.

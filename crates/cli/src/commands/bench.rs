@@ -4,7 +4,9 @@ use super::compare::{Real, contestants, in_turn, once, tables, vm_cpus};
 use super::run::tell;
 use crate::args::BenchArgs;
 use crate::command_run::{CommandRun, GuestBench};
+use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
+use crate::entry;
 use crate::failure::Failure;
 use crate::own_loader;
 use crate::real::{Looks, VmOptions, without_vm};
@@ -32,6 +34,8 @@ const SHOWN: [&str; 7] = [
 pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
+    let names = entry::names(&entry::split(&args.schedulers)?)?;
+    Named::new().inputs(names).results(&args.results).spare_inputs()?;
     let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
     own_loader::check_real(&schedulers)?;
     once("-c", &CpuCounts::all(&args.cpus))?;

@@ -27,12 +27,12 @@ use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
 pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
-    if !args.live && !args.vm {
-        Named::new()
-            .inputs(entry::names(std::slice::from_ref(&args.object))?)
-            .inputs(&args.state)
-            .outputs([&args.json])
-            .enter(&args.host.sandbox, verbose)?;
+    let named = Named::new().inputs(entry::names(std::slice::from_ref(&args.object))?);
+    let named = named.inputs(&args.state).outputs([&args.json]);
+    if args.live || args.vm {
+        named.spare_inputs()?;
+    } else {
+        named.enter(&args.host.sandbox, verbose)?;
     }
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?;
     run_prog::give(&mut schedulers, &args.programs)?;

@@ -20,7 +20,7 @@ use crate::scheduler::Scheduler;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::swap_scope;
 use crate::sweep::{Made, sweep};
-use crate::target::{probe_folder, unwritten};
+use crate::target::ready_folder;
 use crate::trace_file::TraceNames;
 use crate::trust::strict;
 use schedlab_base::Machine;
@@ -47,8 +47,10 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let setup = &args.setup;
     let simulated = !args.live && !args.vm;
     if simulated {
-        confine(args, verbose)?;
+        let named = named(args)?.folder(args.perfetto.as_ref()).resume(&args.sweep.resume);
+        named.enter(&args.host.sandbox, verbose)?;
     } else {
+        named(args)?.spare_inputs()?;
         without_vm(&args.machine, args.vm)?;
     }
     let mut schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
@@ -82,13 +84,11 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
 }
 
-/// Gives up what the runs do not need.
-fn confine(args: &CompareArgs, verbose: bool) -> Result<(), Failure> {
+/// The files that it reads and writes.
+fn named(args: &CompareArgs) -> Result<Named, Failure> {
     let names = entry::names(&entry::split(&args.schedulers)?)?;
     let inputs = names.iter().chain(&args.workloads).chain([&args.setup.machine]);
-    let named = Named::new().inputs(inputs).results(&args.results).folder(args.perfetto.as_ref());
-    named.resume(&args.sweep.resume).enter(&args.host.sandbox, verbose)?;
-    Ok(())
+    Ok(Named::new().inputs(inputs).results(&args.results))
 }
 
 /// The results: what the `compared` ones of the `runs` say about each other.
@@ -249,10 +249,7 @@ impl AllExtras<'_> {
     /// A folder of `--perfetto` that cannot be made or written.
     fn new(args: &CompareArgs) -> Result<AllExtras<'_>, Failure> {
         if let Some(folder) = &args.perfetto {
-            let option = format!("--perfetto {}", folder.display());
-            std::fs::create_dir_all(folder)
-                .and_then(|()| probe_folder(folder))
-                .map_err(|error| unwritten(&option, "folder", &error))?;
+            ready_folder("--perfetto", folder)?;
         }
         let traces = args.perfetto.as_deref().map(TraceNames::new);
         Ok(AllExtras { waits: args.explain_waits, timeline: args.timeline, traces })

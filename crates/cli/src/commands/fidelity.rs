@@ -40,8 +40,11 @@ const WORKLOADS: [&str; 8] = [
 
 /// Runs and prints.
 pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
-    if !args.vm && !args.host {
-        confine(args, verbose)?;
+    let named = named(args)?;
+    if args.vm || args.host {
+        named.spare_inputs()?;
+    } else {
+        named.enter(&args.sandbox, verbose)?;
     }
     if let Some(path) = &args.show {
         let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
@@ -61,18 +64,14 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
     cells.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
 }
 
-/// Gives up what is not needed where nothing is run on a kernel. Simulated runs are processes of their own, which give up
-/// the rest.
-fn confine(args: &FidelityArgs, verbose: bool) -> Result<(), Failure> {
-    let files = Named::new().inputs(&args.show).inputs(&args.real).outputs([&args.output]);
-    let named = match args.real.is_empty() {
-        true => files,
-        false => {
-            let schedulers = entry::names(&args.schedulers)?;
-            files.inputs(schedulers).inputs(&args.workloads).inputs([&args.machine]).itself()
-        }
-    };
-    named.enter(&args.sandbox, verbose)
+/// The files that it reads and writes, and this program: simulated runs are processes of their own, which give up the rest.
+fn named(args: &FidelityArgs) -> Result<Named, Failure> {
+    let files = Named::new().inputs(&args.show).inputs(&args.real).outputs([&args.output, &args.keep]);
+    if args.show.is_some() {
+        return Ok(files);
+    }
+    let schedulers = entry::names(&args.schedulers)?;
+    Ok(files.inputs(schedulers).inputs(&args.workloads).inputs([&args.machine]).itself())
 }
 
 /// Where the real arm's figures come from.

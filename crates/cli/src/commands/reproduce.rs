@@ -10,7 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::sweep::sweep;
-use crate::target::{Target, probe_folder, unwritten};
+use crate::target::{Target, ready_folder};
 use crate::trust::strict;
 use schedlab_base::Machine;
 use schedlab_base::did_you_mean;
@@ -34,8 +34,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Res
     let named = Named::new().results(&args.results).resume(&args.sweep.resume).inputs(&args.machine_files);
     named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose)?;
     if let Some(folder) = &args.figures {
-        probe_folder(folder)
-            .map_err(|error| unwritten(&format!("--figures {}", folder.display()), "folder", &error))?;
+        ready_folder("--figures", folder)?;
     }
     let limit = TimeLimit(args.host.time_limit);
     let documents = documents(args)?;

@@ -19,7 +19,7 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::timehist;
 use crate::trust::strict;
-use crate::workload::{endless, fixed_end, scenario};
+use crate::workload::scenario;
 use schedlab_live::command::Streams;
 use schedlab_trace::{Backend, RunRecord};
 use schedlab_workload::Scenario;
@@ -87,9 +87,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
 fn planned(workload: &str, args: &RunArgs, quiet: bool) -> Result<Scenario, Failure> {
     let scenario = scenario(workload, args.seed, args.duration)?;
     // The command outside of a VM has announced what the one inside does.
-    let end = fixed_end(&scenario, args.duration);
-    let endless = endless(&scenario, args.duration);
-    let planned = Planned { runs: 1, each: end, workload, endless: endless.as_deref() };
+    let planned = Planned::one(workload, &scenario, args.duration);
     announce(&[planned], true, quiet || args.as_guest);
     Ok(scenario)
 }

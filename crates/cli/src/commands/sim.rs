@@ -18,7 +18,6 @@ use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::trust::strict;
 use crate::validated;
-use crate::workload::{endless, fixed_end};
 use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
@@ -76,12 +75,10 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         simulation.engine.announce(quiet);
     }
     deadline.check(&simulation.describe())?;
-    let end = fixed_end(&scenario, simulation.limit);
-    let endless = endless(&scenario, simulation.limit);
-    let planned = Planned { runs: 1, each: end, workload: &args.workload, endless: endless.as_deref() };
+    let planned = Planned::one(&args.workload, &scenario, simulation.limit);
     announce(&[planned], false, quiet);
     let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
-    let progress = RunProgress::new(end, quiet);
+    let progress = RunProgress::new(planned.each, quiet);
     let priorities = args.priorities.is_some() || args.results.html.is_some();
     let mut watch =
         Watch { mark: args.sched_mark.clone(), priorities, stop: deadline.stop(), ..Watch::default() };

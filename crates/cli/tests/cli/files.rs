@@ -60,6 +60,8 @@ fn an_input_is_not_replaced_by_a_result() {
         "compare -s o1,ule -w own.toml --duration 1ms --html own.toml",
         "sim --no-sandbox -s o1 -w own.toml --duration 1ms --json own.toml",
         "run -s eevdf -w own.toml --duration 1ms --json own.toml",
+        "compare --live -s eevdf -w own.toml --duration 1ms --json own.toml",
+        "fidelity --host -s eevdf -w own.toml --duration 1ms -o own.toml",
     ] {
         folder.run(line).refused(2, &[".toml is read by this command", "name another file"]);
     }
