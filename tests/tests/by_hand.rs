@@ -319,7 +319,7 @@ fn the_state_that_a_loader_left_is_restored() {
 #[test]
 fn trees_and_lists_have_their_order_in_both_arms() {
     let Some(lab) = lab("by-hand-graph", &["graph"]) else { return };
-    let mut arms = vec![&["sim"][..], &["sim", "--engine", "interpreted"]];
+    let mut arms = vec![&["sim", "--engine", "compiled"][..], &["sim", "--engine", "interpreted"]];
     if has_vm() {
         arms.push(&["run", "--vm"]);
     }

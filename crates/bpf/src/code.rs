@@ -144,8 +144,14 @@ impl Code {
         self.native.get_or_init(compile).as_deref()
     }
 
-    /// Compiles the image to the host's own instructions, unless that was done before; [`crate::Compiler`] does it when
-    /// it first runs the image.
+    /// The image as machine code, if somebody has made it.
+    #[inline(always)]
+    pub(crate) fn compiled(&self) -> Option<&Native> {
+        self.native.get()?.as_deref()
+    }
+
+    /// Compiles the image to the host's own instructions, unless that was done before; [`crate::Compiler`] does it
+    /// by itself.
     ///
     /// # Errors
     /// Why the image is interpreted instead; its results are the same.

@@ -262,8 +262,10 @@ pub(crate) struct SetupArgs {
 /// How programs are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineKind {
-    /// Compiled to machine code; interpreted where the host forbids that
+    /// Interpreted at first, and compiled as soon as interpreting has cost what compiling does
     #[default]
+    Auto,
+    /// Compiled to machine code from the start; interpreted where the host forbids that
     Compiled,
     /// Interpreted: slower, and nothing that an object contains becomes machine code
     Interpreted,

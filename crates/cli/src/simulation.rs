@@ -17,7 +17,7 @@ use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskI
 use schedlab_bpf::Compiler;
 use schedlab_report::{Document, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{BpfScheduler, LoadOptions, Message};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
@@ -140,9 +140,8 @@ impl Simulation {
 
     fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
-        let interpret = self.engine == EngineKind::Interpreted;
-        let options =
-            LoadOptions { interpret, guest_memory: self.guest_memory.0, ..self.scheduler.load_options() };
+        let (engine, guest_memory) = (self.engine.choice(), self.guest_memory.0);
+        let options = LoadOptions { engine, guest_memory, ..self.scheduler.load_options() };
         if let Some(command) = &self.scheduler.loader {
             let stays = true;
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
@@ -349,10 +348,18 @@ impl Simulation {
 }
 
 impl EngineKind {
+    fn choice(self) -> EngineChoice {
+        match self {
+            EngineKind::Auto => EngineChoice::Patient,
+            EngineKind::Compiled => EngineChoice::Compiled,
+            EngineKind::Interpreted => EngineChoice::Interpreted,
+        }
+    }
+
     /// Says that programs will be interpreted where they were to be compiled and this host does not run compiled ones.
     /// A command says it once.
     pub(crate) fn announce(self, quiet: bool) {
-        if self == EngineKind::Compiled
+        if self != EngineKind::Interpreted
             && !quiet
             && let Err(why) = Compiler::available()
         {

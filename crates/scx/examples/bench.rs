@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
 use schedlab_sim::{Class, Config, run};
 use schedlab_workload::catalog;
 use std::io::Read;
@@ -85,7 +85,8 @@ fn options(args: &[String]) -> Result<Options, String> {
             "--seconds" => options.seconds = seconds()?,
             "--limit" => options.limit = seconds()?,
             "--size" => options.size = Some(number()?).filter(|size| *size < SIZES.len()),
-            "--interpret" => options.load.interpret = number()? != 0,
+            "--interpret" if number()? != 0 => options.load.engine = EngineChoice::Interpreted,
+            "--interpret" => options.load.engine = EngineChoice::Compiled,
             "--cpus" => options.cpus = Some(number()?),
             "--tasks" => options.tasks = Some(number()?),
             "--sleep" => options.sleep = number()?,

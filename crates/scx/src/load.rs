@@ -57,8 +57,31 @@ pub struct LoadOptions {
     /// Bytes that the object may take for its maps, its arena and the kernel objects that it makes,
     /// [`DEFAULT_GUEST_MEMORY`] by default.
     pub guest_memory: u64,
-    /// Run on the interpreter, the compiler's reference. Results are the same, later.
-    pub interpret: bool,
+    /// How programs are executed.
+    pub engine: EngineChoice,
+}
+
+/// How programs are executed; results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// As machine code, from the first callback on.
+    #[default]
+    Compiled,
+    /// On the interpreter until that has cost as much as compiling, then as machine code: for runs that may be short.
+    Patient,
+    /// On the interpreter, the compiler's reference.
+    Interpreted,
+}
+
+impl EngineChoice {
+    /// The compiler that this takes, if any.
+    fn compiler(self) -> Option<Compiler> {
+        match self {
+            EngineChoice::Compiled => Some(Compiler::new()),
+            EngineChoice::Patient => Some(Compiler::patient()),
+            EngineChoice::Interpreted => None,
+        }
+    }
 }
 
 impl Default for LoadOptions {
@@ -72,7 +95,7 @@ impl Default for LoadOptions {
             changes: Vec::new(),
             budget: DEFAULT_BUDGET,
             guest_memory: DEFAULT_GUEST_MEMORY,
-            interpret: false,
+            engine: EngineChoice::default(),
         }
     }
 }
@@ -253,7 +276,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         user: None,
         user_output: String::new(),
         wants,
-        engine: if options.interpret { None } else { Some(Compiler::new()) },
+        engine: options.engine.compiler(),
         reference: Interpreter::new(),
         image,
         mem,

@@ -4,7 +4,7 @@
 mod common;
 
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};
 use schedlab_workload::catalog;
 
@@ -16,9 +16,9 @@ fn machine() -> Machine {
 /// Runs on both engines, which have to agree.
 fn simulate(machine: &Machine, padded: bool) -> Option<RunResult<BpfScheduler>> {
     let bytes = common::object("counted")?;
-    let [compiled, interpreted] = [false, true].map(|interpret| {
+    let [compiled, interpreted] = [EngineChoice::Compiled, EngineChoice::Interpreted].map(|engine| {
         let settings = vec![("padded".to_string(), padded.to_string())];
-        let options = LoadOptions { settings, interpret, ..LoadOptions::default() };
+        let options = LoadOptions { settings, engine, ..LoadOptions::default() };
         let scheduler = BpfScheduler::load("counted", &bytes, &options, machine).unwrap();
         let scenario = catalog::build("periodic:tasks=6,run=100us,sleep=300us,ttime=200ms", 1).unwrap();
         run(&Config::new(machine.clone(), 1), &scenario, Class::Ext(scheduler)).unwrap()

@@ -3,25 +3,28 @@
 mod common;
 
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, LoadOptions};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};
 use schedlab_trace::ExitKind;
 use schedlab_workload::catalog;
 
-/// Runs on both engines, which have to agree on the whole trace, its end and its costs.
+/// Runs on both engines, and on one after the other: all have to agree on the whole trace, its end and its costs.
 fn simulate(bytes: &[u8], settings: &[(&str, &str)], cpus: usize, workload: &str) -> RunResult<BpfScheduler> {
-    let [compiled, interpreted] = [false, true].map(|interpret| {
+    let engines = [EngineChoice::Compiled, EngineChoice::Patient, EngineChoice::Interpreted];
+    let [compiled, patient, interpreted] = engines.map(|engine| {
         let machine = Machine::uniform("test", cpus);
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let options = LoadOptions { settings, interpret, ..LoadOptions::default() };
+        let options = LoadOptions { settings, engine, ..LoadOptions::default() };
         let scheduler = BpfScheduler::load("test.bpf.o", bytes, &options, &machine).unwrap();
         let scenario = catalog::build(workload, 1).unwrap();
         let config = Config { checkers: true, ..Config::new(machine, 1) };
         run(&config, &scenario, Class::Ext(scheduler)).unwrap()
     });
-    assert_eq!(compiled.trace_hash, interpreted.trace_hash, "the engines agree");
-    assert_eq!(compiled.costs, interpreted.costs);
-    assert_eq!(compiled.exit, interpreted.exit);
+    for other in [patient, interpreted] {
+        assert_eq!(compiled.trace_hash, other.trace_hash, "the engines agree");
+        assert_eq!(compiled.costs, other.costs);
+        assert_eq!(compiled.exit, other.exit);
+    }
     compiled
 }
 

@@ -6,7 +6,7 @@
 mod script;
 
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, LoadOptions, Start};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Start};
 use schedlab_sim::{Class, Config, RunResult, run as simulate};
 use schedlab_workload::{Scenario, catalog};
 use std::cell::RefCell;
@@ -45,7 +45,8 @@ fn machine() -> Machine {
 }
 
 fn load(bytes: &[u8], interpret: bool) -> BpfScheduler {
-    let options = LoadOptions { budget: BUDGET, interpret, ..LoadOptions::default() };
+    let engine = if interpret { EngineChoice::Interpreted } else { EngineChoice::Compiled };
+    let options = LoadOptions { budget: BUDGET, engine, ..LoadOptions::default() };
     BpfScheduler::load("driver", bytes, &options, &machine()).expect("the driver loads")
 }
 

@@ -1,7 +1,6 @@
 //! Types made in Rust: the simulated kernel describes itself with these, as a real one does with its BTF.
 
 use super::*;
-use std::collections::BTreeMap;
 
 /// Builds a [`Btf`], one type at a time; each call returns the id that later calls refer to.
 ///
@@ -10,7 +9,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone)]
 pub struct BtfBuilder {
     btf: Btf,
-    names: BTreeMap<String, u32>,
 }
 
 /// A member as the builder wants it.
@@ -48,24 +46,23 @@ impl BtfBuilder {
                 types: vec![Type { name: 0, kind: Kind::Void }],
                 by_name: Vec::new(),
             },
-            names: BTreeMap::from([(String::new(), 0)]),
         }
     }
 
-    fn intern(&mut self, name: &str) -> u32 {
-        if let Some(&at) = self.names.get(name) {
-            return at;
+    /// Puts a name at the end of the strings and tells where it is. Most names stand for one thing, so none is looked for.
+    fn put(&mut self, name: &str) -> u32 {
+        if name.is_empty() {
+            return 0;
         }
         let at = self.btf.strings.len() as u32;
         self.btf.strings.extend_from_slice(name.as_bytes());
         self.btf.strings.push(0);
-        self.names.insert(name.to_string(), at);
         at
     }
 
     /// Adds a type of any shape; the shape's own names must come from this builder.
     fn add(&mut self, name: &str, kind: Kind) -> TypeId {
-        let name = self.intern(name);
+        let name = self.put(name);
         self.btf.types.push(Type { name, kind });
         TypeId(self.btf.types.len() as u32 - 1)
     }
@@ -144,7 +141,7 @@ impl BtfBuilder {
         let members = members
             .iter()
             .map(|m| Member {
-                name: self.intern(m.name),
+                name: self.put(m.name),
                 ty: m.ty,
                 bit_offset: m.bit_offset,
                 bitfield: m.bitfield,
@@ -166,15 +163,12 @@ impl BtfBuilder {
     }
 
     fn enumerators(&mut self, values: &[(&str, i64)]) -> Vec<Enumerator> {
-        values
-            .iter()
-            .map(|&(name, value)| Enumerator { name: self.intern(name), value: value as u64 })
-            .collect()
+        values.iter().map(|&(name, value)| Enumerator { name: self.put(name), value: value as u64 }).collect()
     }
 
     /// A function prototype: return type (0 is `void`) and named parameters.
     pub fn proto(&mut self, ret: TypeId, params: &[(&str, TypeId)]) -> TypeId {
-        let params = params.iter().map(|&(name, ty)| Param { name: self.intern(name), ty }).collect();
+        let params = params.iter().map(|&(name, ty)| Param { name: self.put(name), ty }).collect();
         self.add("", Kind::FuncProto(FuncProto { ret, params }))
     }
 
@@ -190,8 +184,8 @@ impl BtfBuilder {
 
     /// The first type of this name made so far.
     pub fn find(&self, name: &str) -> Option<TypeId> {
-        let at = *self.names.get(name)?;
-        let found = self.btf.types.iter().position(|t| t.name == at && at != 0)?;
+        let is_it = |t: &Type| t.name != 0 && self.btf.string(t.name) == name;
+        let found = self.btf.types.iter().position(is_it)?;
         Some(TypeId(found as u32))
     }
 

@@ -31,8 +31,16 @@ pub const VOID: TypeId = TypeId(0);
 pub struct Btf {
     strings: Vec<u8>,
     types: Vec<Type>,
-    /// Type ids (without 0) sorted by (essential name, id): the search index.
-    by_name: Vec<u32>,
+    /// The types that have a name, sorted by (essential name, id): the search index.
+    by_name: Vec<Named>,
+}
+
+/// A type and where its essential name stands in the strings.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    id: u32,
+    at: u32,
+    len: u32,
 }
 
 /// One type: its name and its shape.
@@ -279,11 +287,10 @@ impl Btf {
 
     /// Types whose name without flavour is `name`, in order of id.
     pub fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = TypeId> + 'a {
-        let from = self.by_name.partition_point(|&id| essential_name(self.name(TypeId(id))) < name);
-        self.by_name[from..]
-            .iter()
-            .map(|&id| TypeId(id))
-            .take_while(move |&id| essential_name(self.name(id)) == name)
+        let text = |named: &Named| &self.strings[named.at as usize..][..named.len as usize];
+        let from = self.by_name.partition_point(|named| text(named) < name.as_bytes());
+        let equal = self.by_name[from..].iter().take_while(move |named| text(named) == name.as_bytes());
+        equal.map(|named| TypeId(named.id))
     }
 
     /// The first type of exactly this name that `wanted` accepts.
@@ -327,12 +334,15 @@ impl Btf {
 
     /// Rebuilds the search index; called once after all types are there.
     fn index(&mut self) {
-        let mut named: Vec<(&str, u32)> = (1..self.types.len() as u32)
-            .map(|id| (essential_name(self.name(TypeId(id))), id))
+        let mut named: Vec<(&str, Named)> = (1..self.types.len() as u32)
+            .map(|id| {
+                let name = essential_name(self.name(TypeId(id)));
+                (name, Named { id, at: self.types[id as usize].name, len: name.len() as u32 })
+            })
             .filter(|(name, _)| !name.is_empty())
             .collect();
-        named.sort_unstable();
-        self.by_name = named.into_iter().map(|(_, id)| id).collect();
+        named.sort_unstable_by_key(|(name, named)| (*name, named.id));
+        self.by_name = named.into_iter().map(|(_, named)| named).collect();
     }
 }
 

@@ -9,7 +9,26 @@ use crate::insn::{Insn, op};
 use crate::limits::Steps;
 
 /// Registers with known values.
-type Known = [Option<u64>; 11];
+#[derive(Clone, Copy)]
+struct Known {
+    /// What each holds, if it is known; else 0.
+    values: [u64; 11],
+    /// Those that are known, by bit.
+    known: u16,
+}
+
+impl Known {
+    const NOTHING: Known = Known { values: [0; 11], known: 0 };
+
+    fn get(&self, register: usize) -> Option<u64> {
+        (self.known >> register & 1 != 0).then(|| self.values[register])
+    }
+
+    fn set(&mut self, register: usize, value: Option<u64>) {
+        self.values[register] = value.unwrap_or(0);
+        self.known = self.known & !(1 << register) | u16::from(value.is_some()) << register;
+    }
+}
 
 /// For each slot, whether execution can reach it; `constant` reads frozen data (address, bytes). When `steps` ran out, the
 /// answer means nothing.
@@ -21,7 +40,7 @@ pub(super) fn reachable(
     let mut states: Vec<Option<Known>> = vec![None; insns.len()];
     let mut work = Vec::new();
     if !insns.is_empty() {
-        states[0] = Some([None; 11]);
+        states[0] = Some(Known::NOTHING);
         work.push(0usize);
     }
     while let Some(at) = work.pop() {
@@ -53,14 +72,14 @@ fn join(into: &mut Option<Known>, from: &Known) -> bool {
         *into = Some(*from);
         return true;
     };
-    let mut changed = false;
-    for (have, new) in old.iter_mut().zip(from) {
-        if have.is_some() && have != new {
-            *have = None;
-            changed = true;
+    let before = old.known;
+    old.known &= from.known;
+    for register in 0..old.values.len() {
+        if old.get(register) != from.get(register) {
+            old.set(register, None);
         }
     }
-    changed
+    old.known != before
 }
 
 /// Applies one instruction to the state.
@@ -71,21 +90,23 @@ fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u6
         op::LD if insn.is_ld_imm64() => {
             let high = insns.get(at + 1).map_or(0, |i| i.imm as u32);
             let value = u64::from(insn.imm as u32) | u64::from(high) << 32;
-            known[dst] = (insn.src == 0).then_some(value);
+            known.set(dst, (insn.src == 0).then_some(value));
         }
         op::LDX => {
             let size = 1u64 << [2, 1, 0, 3][usize::from(insn.code >> 3 & 3)];
-            let addr = known[src].map(|a| a.wrapping_add(i64::from(insn.off) as u64));
+            let addr = known.get(src).map(|a| a.wrapping_add(i64::from(insn.off) as u64));
             let value = addr.filter(|_| insn.code & 0xe0 == op::MEM).and_then(|a| constant(a, size));
-            known[dst] = value;
+            known.set(dst, value);
         }
-        op::ALU | op::ALU64 => known[dst] = arithmetic(insn, known[dst], known[src]),
-        op::JMP if insn.code & 0xf0 == op::CALL => known[..6].fill(None),
+        op::ALU | op::ALU64 => known.set(dst, arithmetic(insn, known.get(dst), known.get(src))),
+        op::JMP if insn.code & 0xf0 == op::CALL => (0..6).for_each(|register| known.set(register, None)),
         op::STX if insn.code & 0xe0 == op::ATOMIC => {
             // Fetching forms change the source register or r0.
-            known[src] = None;
-            known[0] = None;
-            known[dst] = if insn.imm == op::LOAD_ACQ { None } else { known[dst] };
+            known.set(src, None);
+            known.set(0, None);
+            if insn.imm == op::LOAD_ACQ {
+                known.set(dst, None);
+            }
         }
         _ => {}
     }
@@ -133,9 +154,9 @@ fn ways(insn: Insn, at: usize, known: &Known) -> [Option<usize>; 2] {
 
 /// Whether a conditional jump is taken, if both operands are known.
 fn taken(insn: Insn, known: &Known) -> Option<bool> {
-    let a = known[usize::from(insn.dst.min(10))]?;
+    let a = known.get(usize::from(insn.dst.min(10)))?;
     let b = if insn.code & op::X != 0 {
-        known[usize::from(insn.src.min(10))]?
+        known.get(usize::from(insn.src.min(10)))?
     } else {
         i64::from(insn.imm) as u64
     };

@@ -1,4 +1,4 @@
-//! `--engine`: both give the same bytes, and a host that forbids compiled code is told of once.
+//! `--engine`: all give the same bytes, and a host that forbids compiled code is told of once.
 
 use crate::{Done, Folder};
 use std::os::unix::process::CommandExt;
@@ -9,15 +9,15 @@ const COMPARE: &str = "compare -s vanilla,o1+swap -w swap-pipe:hogs=1,iterations
 const REPRODUCE: &str = "reproduce libenzi --quick --document-table keyboard --json -";
 
 #[test]
-fn both_engines_give_the_same_bytes() {
+fn all_engines_give_the_same_bytes() {
     let folder = Folder::new();
     let default = folder.run(SIM).ok();
     for line in [SIM, COMPARE, REPRODUCE] {
-        let [compiled, interpreted] =
-            ["compiled", "interpreted"].map(|engine| folder.run(&format!("{line} --engine {engine}")).ok());
-        assert!(compiled.contains("bpf_insns_per_switch"), "{compiled}");
-        assert_eq!(compiled, interpreted, "{line}");
-        assert_eq!(line == SIM, compiled == default, "compiled is the default of {line}");
+        let [auto, compiled, interpreted] = ["auto", "compiled", "interpreted"]
+            .map(|engine| folder.run(&format!("{line} --engine {engine}")).ok());
+        assert!(auto.contains("bpf_insns_per_switch"), "{auto}");
+        assert!(auto == compiled && auto == interpreted, "{line}");
+        assert_eq!(line == SIM, auto == default, "auto is the default of {line}");
     }
 }
 
@@ -26,7 +26,7 @@ fn other_engines_are_refused() {
     let folder = Folder::new();
     for line in [SIM, COMPARE, REPRODUCE] {
         let done = folder.run(&format!("{line} --engine jit"));
-        done.refused(2, &["'jit'", "compiled, interpreted"]);
+        done.refused(2, &["'jit'", "auto, compiled, interpreted"]);
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn build<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     reader(prototypes).into_builder().finish()
 }
 
-fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader {
+fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader<'a> {
     let mut reader = Reader::new();
     reader.read(enums::ENUMS);
     reader.read(types::TYPES);

@@ -19,17 +19,17 @@ struct Sized {
 }
 
 /// A member in the making.
-struct Field {
-    name: String,
+struct Field<'t> {
+    name: &'t str,
     ty: Sized,
     bits: Option<u8>,
 }
 
 /// The reader: what it has built so far, by name.
-pub(crate) struct Reader {
+pub(crate) struct Reader<'t> {
     builder: BtfBuilder,
-    /// Typedefs and base types by name; tagged types as `struct x`, `union x`, `enum x`.
-    known: BTreeMap<String, Sized>,
+    /// Tagged types by `struct`, `union` or `enum` and their tag; typedefs and base types by nothing and their name.
+    known: BTreeMap<(&'t str, &'t str), Sized>,
     pointers: BTreeMap<u32, TypeId>,
 }
 
@@ -55,26 +55,26 @@ const SPELLINGS: [(&str, &str); 6] = [
     ("unsigned long long", "long long unsigned int"),
 ];
 
-impl Reader {
+impl<'t> Reader<'t> {
     /// A reader that knows the base types.
-    pub(crate) fn new() -> Reader {
+    pub(crate) fn new() -> Reader<'t> {
         let mut reader =
             Reader { builder: BtfBuilder::new(), known: BTreeMap::new(), pointers: BTreeMap::new() };
         for (name, size, signed) in BASE_TYPES {
             let id = reader.builder.int(name, size, signed);
-            reader.known.insert(name.to_string(), Sized { id, size, align: size });
+            reader.known.insert(("", name), Sized { id, size, align: size });
         }
         let id = reader.builder.boolean();
-        reader.known.insert("_Bool".into(), Sized { id, size: 1, align: 1 });
-        reader.known.insert("void".into(), Sized { id: VOID, size: 0, align: 1 });
+        reader.known.insert(("", "_Bool"), Sized { id, size: 1, align: 1 });
+        reader.known.insert(("", "void"), Sized { id: VOID, size: 0, align: 1 });
         for (spelled, name) in SPELLINGS {
-            reader.known.insert(spelled.into(), reader.known[name]);
+            reader.known.insert(("", spelled), reader.known[&("", name)]);
         }
         reader
     }
 
     /// Reads declarations; later texts may use the types of earlier ones.
-    pub(crate) fn read(&mut self, text: &str) {
+    pub(crate) fn read(&mut self, text: &'t str) {
         let mut tokens = Tokens::new(text);
         while !tokens.at_end() {
             self.item(&mut tokens);
@@ -82,11 +82,11 @@ impl Reader {
     }
 
     /// Adds a variable by its declaration, which is of a known type.
-    pub(crate) fn variable(&mut self, declaration: &str) {
+    pub(crate) fn variable(&mut self, declaration: &'t str) {
         let mut tokens = Tokens::new(declaration);
         let base = self.type_name(&mut tokens);
         let (name, ty) = self.declarator(&mut tokens, base);
-        self.builder.var(&name, ty.id);
+        self.builder.var(name, ty.id);
     }
 
     /// The finished types.
@@ -94,12 +94,12 @@ impl Reader {
         self.builder
     }
 
-    fn item(&mut self, tokens: &mut Tokens<'_>) {
+    fn item(&mut self, tokens: &mut Tokens<'t>) {
         if tokens.take("typedef") {
             let base = self.type_name(tokens);
             let (name, ty) = self.declarator(tokens, base);
-            let id = self.builder.typedef(&name, ty.id);
-            self.known.insert(name, Sized { id, ..ty });
+            let id = self.builder.typedef(name, ty.id);
+            self.known.insert(("", name), Sized { id, ..ty });
             return tokens.expect(";");
         }
         let ty = self.type_name(tokens);
@@ -107,12 +107,12 @@ impl Reader {
             return;
         }
         let (name, function) = self.declarator(tokens, ty);
-        self.builder.func(&name, function.id);
+        self.builder.func(name, function.id);
         tokens.expect(";");
     }
 
     /// A type without its declarator; defines a struct, union or enum whose body follows.
-    fn type_name(&mut self, tokens: &mut Tokens<'_>) -> Sized {
+    fn type_name(&mut self, tokens: &mut Tokens<'t>) -> Sized {
         let is_const = tokens.take("const");
         let kind = tokens.peek();
         let ty = match kind {
@@ -129,34 +129,34 @@ impl Reader {
         Sized { id: self.builder.constant(ty.id), ..ty }
     }
 
-    fn plain(&mut self, tokens: &mut Tokens<'_>) -> Sized {
-        let mut words = tokens.next().to_string();
+    fn plain(&mut self, tokens: &mut Tokens<'t>) -> Sized {
+        let from = tokens.at;
+        let mut words = tokens.next();
         while matches!(tokens.peek(), "long" | "short" | "int" | "char") {
-            words = format!("{words} {}", tokens.next());
+            tokens.next();
+            words = tokens.text[from..tokens.at].trim_end();
         }
-        *self.known.get(&words).unwrap_or_else(|| panic!("{}: unknown type `{words}`", tokens.place()))
+        *self.known.get(&("", words)).unwrap_or_else(|| panic!("{}: unknown type `{words}`", tokens.place()))
     }
 
     /// A type that is only named: the definition, or a declaration to be defined later.
-    fn tagged(&mut self, kind: &str, tag: &str) -> Sized {
-        let key = format!("{kind} {tag}");
-        if let Some(ty) = self.known.get(&key) {
+    fn tagged(&mut self, kind: &'t str, tag: &'t str) -> Sized {
+        if let Some(ty) = self.known.get(&(kind, tag)) {
             return *ty;
         }
-        assert_eq!(kind, "struct", "`{key}` is used before its definition");
+        assert_eq!(kind, "struct", "`{kind} {tag}` is used before its definition");
         let ty = Sized { id: self.builder.declare(tag), size: 0, align: 1 };
-        self.known.insert(key, ty);
+        self.known.insert((kind, tag), ty);
         ty
     }
 
-    fn body(&mut self, tokens: &mut Tokens<'_>, kind: &str, tag: &str) -> Sized {
-        let key = format!("{kind} {tag}");
+    fn body(&mut self, tokens: &mut Tokens<'t>, kind: &'t str, tag: &'t str) -> Sized {
         let ty = if kind == "enum" {
             self.enumeration(tokens, tag)
         } else {
             let fields = self.fields(tokens);
             let (specs, size, align) = lay_out(&fields, kind == "union");
-            let declared = self.known.get(&key).copied().filter(|_| !tag.is_empty());
+            let declared = self.known.get(&(kind, tag)).copied().filter(|_| !tag.is_empty());
             let id = match declared {
                 Some(declared) => {
                     self.builder.define(declared.id, size, &specs);
@@ -168,17 +168,17 @@ impl Reader {
             Sized { id, size, align }
         };
         if !tag.is_empty() {
-            self.known.insert(key, ty);
+            self.known.insert((kind, tag), ty);
         }
         ty
     }
 
-    fn fields(&mut self, tokens: &mut Tokens<'_>) -> Vec<Field> {
+    fn fields(&mut self, tokens: &mut Tokens<'t>) -> Vec<Field<'t>> {
         let mut fields = Vec::new();
         while !tokens.take("}") {
             let base = self.type_name(tokens);
             if tokens.take(";") {
-                fields.push(Field { name: String::new(), ty: base, bits: None });
+                fields.push(Field { name: "", ty: base, bits: None });
                 continue;
             }
             let (name, ty) = self.declarator(tokens, base);
@@ -189,7 +189,7 @@ impl Reader {
         fields
     }
 
-    fn enumeration(&mut self, tokens: &mut Tokens<'_>, tag: &str) -> Sized {
+    fn enumeration(&mut self, tokens: &mut Tokens<'t>, tag: &str) -> Sized {
         let mut values = Vec::new();
         while !tokens.take("}") {
             let name = tokens.next();
@@ -210,21 +210,21 @@ impl Reader {
     }
 
     /// Pointers, name, arrays or parameters around a base type.
-    fn declarator(&mut self, tokens: &mut Tokens<'_>, base: Sized) -> (String, Sized) {
+    fn declarator(&mut self, tokens: &mut Tokens<'t>, base: Sized) -> (&'t str, Sized) {
         let mut ty = base;
         while tokens.take("*") {
             ty = self.pointer_to(ty);
         }
         if tokens.take("(") {
             tokens.expect("*");
-            let name = tokens.next().to_string();
+            let name = tokens.next();
             tokens.expect(")");
             let function = self.parameters(tokens, ty);
             return (name, self.pointer_to(function));
         }
         let name = match tokens.peek() {
-            "," | ")" => String::new(),
-            _ => tokens.next().to_string(),
+            "," | ")" => "",
+            _ => tokens.next(),
         };
         if tokens.peek() == "(" {
             return (name, self.parameters(tokens, ty));
@@ -240,9 +240,9 @@ impl Reader {
         (name, ty)
     }
 
-    fn parameters(&mut self, tokens: &mut Tokens<'_>, ret: Sized) -> Sized {
+    fn parameters(&mut self, tokens: &mut Tokens<'t>, ret: Sized) -> Sized {
         tokens.expect("(");
-        let mut params: Vec<(String, TypeId)> = Vec::new();
+        let mut params = Vec::new();
         while !tokens.take(")") {
             if tokens.peek() == "void" && tokens.peek_second() == ")" {
                 tokens.next();
@@ -253,8 +253,7 @@ impl Reader {
             params.push((name, ty.id));
             tokens.take(",");
         }
-        let named: Vec<(&str, TypeId)> = params.iter().map(|(name, id)| (name.as_str(), *id)).collect();
-        Sized { id: self.builder.proto(ret.id, &named), size: 0, align: 1 }
+        Sized { id: self.builder.proto(ret.id, &params), size: 0, align: 1 }
     }
 
     fn pointer_to(&mut self, to: Sized) -> Sized {
@@ -265,7 +264,7 @@ impl Reader {
 }
 
 /// Natural C layout on a 64-bit little-endian machine: members, size and alignment.
-fn lay_out(fields: &[Field], union: bool) -> (Vec<MemberSpec<'_>>, u32, u32) {
+fn lay_out<'t>(fields: &[Field<'t>], union: bool) -> (Vec<MemberSpec<'t>>, u32, u32) {
     let (mut specs, mut bits, mut size, mut align) = (Vec::new(), 0u32, 0u32, 1u32);
     for field in fields {
         let (own, own_align) = (field.ty.size * 8, field.ty.align * 8);
@@ -280,7 +279,7 @@ fn lay_out(fields: &[Field], union: bool) -> (Vec<MemberSpec<'_>>, u32, u32) {
             None => bits = bits.next_multiple_of(own_align),
         }
         let bitfield = field.bits.unwrap_or(0);
-        specs.push(MemberSpec { name: &field.name, ty: field.ty.id, bit_offset: bits, bitfield });
+        specs.push(MemberSpec { name: field.name, ty: field.ty.id, bit_offset: bits, bitfield });
         bits += if field.bits.is_some() { u32::from(bitfield) } else { own };
         size = size.max(bits.div_ceil(8));
     }

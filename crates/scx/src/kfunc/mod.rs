@@ -119,8 +119,10 @@ fn callers(groups: u8, cid_form: bool) -> OpsSet {
 impl Kfunc {
     /// The function's name: the word before the parameters.
     pub(crate) fn name(&self) -> &'static str {
-        let head = self.prototype.split('(').next().unwrap_or_default();
-        head.rsplit([' ', '*']).next().unwrap_or_default()
+        let bytes = self.prototype.as_bytes();
+        let end = bytes.iter().position(|byte| *byte == b'(').unwrap_or(bytes.len());
+        let blank = bytes[..end].iter().rposition(|byte| matches!(byte, b' ' | b'*'));
+        &self.prototype[blank.map_or(0, |at| at + 1)..end]
     }
 
     /// How many arguments it takes: its parameters, of which a test says that they are those of its prototype.

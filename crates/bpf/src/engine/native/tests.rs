@@ -49,6 +49,22 @@ fn what_is_not_compiled_is_interpreted_with_the_same_results() {
     assert_eq!(code().compile(), Ok(()));
 }
 
+#[test]
+fn a_patient_compiler_compiles_what_has_run_for_long() {
+    let code = code();
+    let mut compiler = Compiler::patient();
+    let mut mem = Memory::new().unwrap();
+    let mut runs = 0;
+    let mut last = None;
+    while code.compiled().is_none() {
+        let done = compiler.run(&code, FuncId(0), &[], &mut mem, &mut NoHost, 100_000).unwrap();
+        assert_eq!(*last.get_or_insert(done), done, "run {runs}");
+        runs += 1;
+    }
+    assert_eq!(runs, 2, "the second run finds that the first one was long");
+    assert_eq!(compiler.interpreted, last.unwrap().insns);
+}
+
 /// The longest operations there are, as many as an object may have, fit the limit, and that fits a jump.
 #[test]
 fn all_that_an_object_may_have_can_be_compiled() {
