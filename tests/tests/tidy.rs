@@ -29,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("reproduction", &["base", "trace", "stats"]),
     ("report", &["base", "trace", "stats", "reproduction"]),
+    ("sweep", &["trace", "report"]),
     (
         "cli",
         &[
@@ -45,6 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "sandbox",
             "reproduction",
             "report",
+            "sweep",
         ],
     ),
 ];

@@ -197,7 +197,7 @@ pub(crate) struct SweepArgs {
     pub(crate) resume: Vec<PathBuf>,
     /// Make only every N-th run, from the I-th; the report comes when all are in the folders of --resume
     #[arg(long, value_name = "I/N", requires = "resume", help_heading = "Many runs")]
-    pub(crate) shard: Option<crate::sweep::Shard>,
+    pub(crate) shard: Option<schedlab_sweep::Shard>,
 }
 
 /// What the layer SWAP is for.

@@ -1,5 +1,4 @@
-//! Many simulated runs at once. Which worker does which run, in which order, in which
-//! process: all that makes no difference, since a run depends on its description alone.
+//! Many simulated runs at once, as `schedlab-sweep` shares them out and keeps them.
 //!
 //! A run that a defect of schedlab or `--time-limit` ends is lost alone: the others are made, kept and reported.
 
@@ -9,43 +8,22 @@ use crate::defect;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::progress::Progress;
+use crate::run_key::key_of;
 use crate::simulation::Simulation;
-use crate::store::Store;
+use crate::target::{ready_folder, unwritten, write_whole};
 use schedlab_live::signals::LastWords;
 use schedlab_report::visible;
+use schedlab_sweep::{Build, Key, NotKept, Outcome, Store, Unused, work};
 use schedlab_trace::RunRecord;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
-/// One of several equal parts of a sweep: `2/3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// Its number, from 1.
-    number: usize,
-    /// How many there are.
-    of: usize,
-}
+/// The option that names the folders of finished runs.
+const RESUME: &str = "--resume";
 
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shard, String> {
-        let parts = text.split_once('/').map(|(number, of)| (number.parse().ok(), of.parse().ok()));
-        match parts {
-            Some((Some(number), Some(of))) if (1..=of).contains(&number) => Ok(Shard { number, of }),
-            _ => Err(format!("'{text}' is no shard: write NUMBER/SHARDS, as in 1/3, 2/3, 3/3")),
-        }
-    }
-}
-
-impl Shard {
-    fn has(self, index: usize) -> bool {
-        index % self.of == self.number - 1
-    }
-}
+/// This command: `build.rs` hashes the sources that results depend on.
+const BUILD: Build = Build { version: env!("CARGO_PKG_VERSION"), sources: env!("SCHEDLAB_BUILD") };
 
 /// The records of all runs, in the order of their descriptions.
 #[derive(Debug)]
@@ -78,16 +56,6 @@ impl Made {
     }
 }
 
-/// What became of a run.
-#[derive(Clone, Debug)]
-enum Outcome {
-    Done(Box<RunRecord>),
-    /// It alone has no result.
-    Lost(Failure),
-    /// None of them can be made.
-    Refused(Failure),
-}
-
 /// Makes all runs, or those of a shard; nothing where other shards are still missing.
 ///
 /// # Errors
@@ -112,21 +80,33 @@ fn sweep_by(
     quiet: bool,
     make: &(impl Fn(&Simulation) -> Result<RunRecord, Failure> + Sync),
 ) -> Result<Option<Made>, Failure> {
-    let store = Store::new(&args.resume)?;
+    let store = open_store(&args.resume)?;
     let mut unused = Vec::new();
-    let mut records: Vec<Option<RunRecord>> =
-        runs.iter().map(|run| store.load(run, &mut unused)).collect::<Result<_, Failure>>()?;
+    let mut keyed = Vec::with_capacity(runs.len());
+    let mut records = Vec::with_capacity(runs.len());
+    for run in runs {
+        let key = if store.keeps() { Some(key_of(run)?) } else { None };
+        let mut found = key.as_ref().map(|key| store.load(key)).unwrap_or_default();
+        unused.append(&mut found.unused);
+        records.push(found.record);
+        keyed.push((run, key));
+    }
     if !quiet {
         tell_unused(&unused);
     }
     let ours = |index: &usize| args.shard.is_none_or(|shard| shard.has(*index));
     let missing: Vec<usize> =
         (0..runs.len()).filter(|&index| records[index].is_none()).filter(ours).collect();
-    let todo: Vec<&Simulation> = missing.iter().map(|&index| &runs[index]).collect();
-    let attempt = |simulation: &Simulation| attempt(simulation, make, &store);
+    let todo: Vec<&(&Simulation, Option<Key>)> = missing.iter().map(|&index| &keyed[index]).collect();
+    let attempt = |(run, key): &&(&Simulation, Option<Key>)| attempt(run, key.as_ref(), make, &store);
+    let progress = Progress::new("running", Some(todo.len() as u64), quiet);
+    let told = |count: usize| progress.set(count as u64, format!("{count} of {} runs", todo.len()));
     let _words = (!quiet).then(|| LastWords::new(&last_words(&args.resume)));
     let mut lost = Vec::new();
-    for (index, outcome) in missing.iter().zip(work(&todo, args.jobs, quiet, &attempt)) {
+    let workers = args.jobs.unwrap_or_else(available);
+    let outcomes = work(&todo, workers, &attempt, &told);
+    progress.finish();
+    for (index, outcome) in missing.iter().zip(outcomes) {
         match outcome {
             Outcome::Done(record) => records[*index] = Some(*record),
             Outcome::Lost(failure) => lost.push(failure),
@@ -152,6 +132,17 @@ fn sweep_by(
     Ok(Some(Made { records, lost }))
 }
 
+/// Opens the folders of `--resume`; the first one is made where it is missing.
+fn open_store(folders: &[PathBuf]) -> Result<Store, Failure> {
+    if let Some(first) = folders.first() {
+        ready_folder(RESUME, first)?;
+    }
+    if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("{RESUME} {}: there is no such folder", missing.display())));
+    }
+    Ok(Store::new(folders.to_vec(), BUILD, write_whole))
+}
+
 /// What an interrupted sweep says: what is kept, and how to go on.
 fn last_words(folders: &[PathBuf]) -> String {
     let kept = match folders.first() {
@@ -171,14 +162,15 @@ fn last_words(folders: &[PathBuf]) -> String {
 const UNUSED_TOLD: usize = 5;
 
 /// Warns of the records that are there and not used.
-fn tell_unused(unused: &[String]) {
-    for record in unused.iter().take(UNUSED_TOLD) {
-        output::note(&format!("warning: --resume: {record}; it is not used, the run is made again"));
+fn tell_unused(unused: &[Unused]) {
+    for Unused { path, why } in unused.iter().take(UNUSED_TOLD) {
+        let path = path.display();
+        output::note(&format!("warning: {RESUME}: {path}: {why}; it is not used, the run is made again"));
     }
     if unused.len() > UNUSED_TOLD {
         let more = unused.len() - UNUSED_TOLD;
         output::note(&format!(
-            "warning: --resume: {more} more records are not used; their runs are made again"
+            "warning: {RESUME}: {more} more records are not used; their runs are made again"
         ));
     }
 }
@@ -186,11 +178,17 @@ fn tell_unused(unused: &[String]) {
 /// Makes one run and keeps it.
 fn attempt(
     simulation: &Simulation,
+    key: Option<&Key>,
     make: &impl Fn(&Simulation) -> Result<RunRecord, Failure>,
     store: &Store,
-) -> Outcome {
+) -> Outcome<Box<RunRecord>, Failure> {
     let made = defect::guard_run(|| simulation.describe(), || make(simulation));
-    let kept = |record: RunRecord| store.save(simulation, &record).map(|()| record);
+    let kept = |record: RunRecord| match key.map_or(Ok(()), |key| store.save(key, &record)) {
+        Ok(()) => Ok(record),
+        Err(NotKept { folder, error }) => {
+            Err(unwritten(&format!("{RESUME} {}", folder.display()), "folder", &error))
+        }
+    };
     match made.map(|made| made.and_then(kept)) {
         Ok(Ok(record)) => Outcome::Done(Box::new(record)),
         Ok(Err(failure)) if failure.code == Code::Inconclusive => Outcome::Lost(failure),
@@ -199,54 +197,10 @@ fn attempt(
     }
 }
 
-/// Attempts all runs, in their order; those that come after a refused one may be missing.
-fn work(
-    runs: &[&Simulation],
-    jobs: Option<NonZeroUsize>,
-    quiet: bool,
-    attempt: &(impl Fn(&Simulation) -> Outcome + Sync),
-) -> Vec<Outcome> {
-    let workers = jobs.map_or_else(available, NonZeroUsize::get).min(runs.len().max(1));
-    let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; runs.len()]);
-    let progress = Progress::new("running", Some(runs.len() as u64), quiet);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(simulation) = runs.get(index) else { return };
-            let outcome = attempt(simulation);
-            if matches!(outcome, Outcome::Refused(_)) {
-                // What has begun is finished; nothing new is started.
-                next.fetch_max(runs.len(), Ordering::Relaxed);
-            }
-            lock(&results)[index] = Some(outcome);
-            let count = done.fetch_add(1, Ordering::Relaxed) + 1;
-            progress.set(count as u64, format!("{count} of {} runs", runs.len()));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            // Where the system gives no more threads, fewer do the same.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    progress.finish();
-    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.into_iter().flatten().collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// The CPUs of the host that this process may use, as they were at the first call.
-pub(crate) fn available() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
+pub(crate) fn available() -> NonZeroUsize {
+    static COUNT: OnceLock<NonZeroUsize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
 #[cfg(test)]
@@ -255,14 +209,6 @@ mod tests {
     use crate::deadline::stopped;
     use crate::scheduler::Scheduler;
     use schedlab_base::Machine;
-
-    #[test]
-    fn shards_are_numbers_from_one() {
-        assert_eq!("2/3".parse(), Ok(Shard { number: 2, of: 3 }));
-        for bad in ["0/3", "4/3", "1", "a/b", "1/0", ""] {
-            assert!(bad.parse::<Shard>().unwrap_err().contains("1/3"), "{bad}");
-        }
-    }
 
     /// Runs of the fair class that differ in their seeds.
     fn simulations(seeds: u64) -> Vec<Simulation> {
@@ -333,12 +279,5 @@ mod tests {
         let refused = |_: &Simulation| Err(Failure::usage("no such thing"));
         let failure = sweep_by(&simulations(2), &args(Vec::new()), true, &refused).unwrap_err();
         assert_eq!(failure, Failure::usage("no such thing"));
-    }
-
-    #[test]
-    fn each_run_is_in_one_shard() {
-        for index in 0..20 {
-            assert_eq!((1..=3).filter(|&number| Shard { number, of: 3 }.has(index)).count(), 1);
-        }
     }
 }
