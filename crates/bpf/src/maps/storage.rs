@@ -10,30 +10,35 @@ const CHUNK: u32 = 64;
 /// Largest owner number (chosen: above the kernel's largest pid, 2^22).
 const MAX_OWNER: u32 = 1 << 23;
 
-/// Values that are remembered. Chosen: more than the tasks that switches are about at once, and 6 KiB.
+/// Values that are remembered. Chosen: more than the tasks that switches are about at once, and 8 KiB.
 const REMEMBERED: usize = 256;
 
 /// Values of tasks that were found, by the values that stand for map and task.
 #[derive(Debug, Clone)]
-pub(super) struct Recent(Box<[Found; REMEMBERED]>);
+pub(super) struct Recent {
+    found: Box<[Found; REMEMBERED]>,
+    /// How often a value has been removed, and one: what was found before that is not valid any more.
+    time: u64,
+}
 
-/// A value that was found; `value` is NULL where none was.
+/// A value that was found at a time; at 0 none was.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     map: u64,
     task: u64,
     value: GuestAddr,
+    time: u64,
 }
 
-const NOTHING: Found = Found { map: 0, task: 0, value: GuestAddr::NULL };
+const NOTHING: Found = Found { map: 0, task: 0, value: GuestAddr::NULL, time: 0 };
 
 impl Recent {
     pub(super) fn new() -> Recent {
-        Recent(Box::new([NOTHING; REMEMBERED]))
+        Recent { found: Box::new([NOTHING; REMEMBERED]), time: 1 }
     }
 
     fn forget(&mut self) {
-        self.0.fill(NOTHING);
+        self.time += 1;
     }
 
     /// The place of what is found for a task in a map. Tasks lie an odd number of cache lines apart, and the values that
@@ -142,15 +147,16 @@ impl MapTable {
     /// The value that was found for a task in a map, by the values that stand for them, unless one has been removed since.
     #[inline(always)]
     pub fn recalled(&self, map: u64, task: u64) -> Option<u64> {
-        let found = self.recent.0[Recent::place(map, task)];
-        let same = found.map == map && found.task == task && !found.value.is_null();
+        let found = self.recent.found[Recent::place(map, task)];
+        let same = found.map == map && found.task == task && found.time == self.recent.time;
         same.then_some(found.value.0)
     }
 
     /// Remembers the value that was found for a task in a map.
     pub(crate) fn remember(&mut self, id: MapId, task: u64, value: GuestAddr) {
         let map = self.handle(id).0;
-        self.recent.0[Recent::place(map, task)] = Found { map, task, value };
+        let time = self.recent.time;
+        self.recent.found[Recent::place(map, task)] = Found { map, task, value, time };
     }
 
     /// The value that `owner` has in a storage map, if it has one.
