@@ -22,9 +22,10 @@ struct {
 
 static long (*perf_event_read)(void *map, u64 flags) = (void *)22;
 static long (*perf_event_read_value)(void *map, u64 flags, void *value, u32 size) = (void *)55;
+static long (*read_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*seq_write)(struct seq_file *seq, const void *data, u32 len) = (void *)127;
 
-s64 nr_slice, nr_times, nr_read, nr_value, nr_large, nr_samples, nr_sleeps;
+s64 nr_slice, nr_times, nr_read, nr_value, nr_large, nr_samples, nr_sleeps, nr_renames, nr_unnamed, nr_execs;
 
 SEC("syscall")
 int set_up(struct set_up_args *args)
@@ -60,6 +61,39 @@ SEC("fentry/do_nanosleep")
 int on_sleep(u64 *ctx)
 {
 	nr_sleeps++;
+	return 0;
+}
+
+/* Nothing makes or changes a cgroup, so that these decide nothing. */
+SEC("tp_btf/cgroup_mkdir")
+int on_cgroup(u64 *ctx)
+{
+	nr_slice = 1;
+	return 0;
+}
+
+SEC("fentry/cpuset_write_resmask")
+int on_cpuset(u64 *ctx)
+{
+	nr_slice = 2;
+	return 0;
+}
+
+/* exec() names the task, then tells of the new program. */
+SEC("tp_btf/task_rename")
+int on_rename(u64 *ctx)
+{
+	char name[16];
+
+	nr_renames++;
+	nr_unnamed += read_str(name, sizeof(name), (void *)ctx[1]) < 2;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int on_exec(u64 *ctx)
+{
+	nr_execs++;
 	return 0;
 }
 

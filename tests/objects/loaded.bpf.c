@@ -36,16 +36,18 @@ struct {
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*now)(void) = (void *)5;
+static u32 (*this_cpu)(void) = (void *)8;
 static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*dynptr_data)(void *dynptr, u32 offset, u32 size) = (void *)203;
 static long (*user_ring_drain)(void *ring, void *callback, void *context, u64 flags) = (void *)209;
 
-u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested;
+u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested, nr_setup_cpu;
 
 SEC("syscall")
 int setup(struct setup_args *args)
 {
 	nr_setup = args->given;
+	nr_setup_cpu = this_cpu();
 	args->taken = args->given + bonus;
 	return 0;
 }

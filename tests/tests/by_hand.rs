@@ -40,7 +40,17 @@ fn has_vm() -> bool {
 
 /// The counters of a run of the arm with these flags.
 fn counters(lab: &Schedlab, arm: &[&str], object: &str, flags: &[&str]) -> BTreeMap<String, u64> {
-    let fixed = ["-q", "-c", "2", "-s", object, "-w", HOG, "--json", "r.json"];
+    counters_under(lab, arm, object, HOG, flags)
+}
+
+fn counters_under(
+    lab: &Schedlab,
+    arm: &[&str],
+    object: &str,
+    workload: &str,
+    flags: &[&str],
+) -> BTreeMap<String, u64> {
+    let fixed = ["-q", "-c", "2", "-s", object, "-w", workload, "--json", "r.json"];
     let ended = lab.run(&[arm, &fixed, flags].concat(), LIMIT);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?} {flags:?}");
     let counters = lab.record("r.json").counters;
@@ -246,6 +256,10 @@ fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out
         assert_eq!((value("nr_slice"), value("nr_times")), (1_000_000, 14), "{arm:?}");
         // No entry is open: -ENOENT, a value of zeros, and -E2BIG beyond the end.
         assert_eq!([value("nr_read"), value("nr_value"), value("nr_large")], [-2, -2000, -7], "{arm:?}");
+        let found = counters_under(&lab, arm, object, "mixed:ttime=200ms", &twice);
+        let value = |name: &str| found.get(name).copied().unwrap_or(0);
+        assert!(value("nr_execs") > 0 && value("nr_renames") >= value("nr_execs"), "{arm:?} {found:?}");
+        assert_eq!(value("nr_unnamed"), 0, "{arm:?}");
         for (program, why) in [("fails", "returned -22"), ("set_up", "set_up"), ("set_up:01", "set_up")] {
             let fixed = ["-q", "-c", "2", "-s", object, "-w", HOG, "--run-prog", program];
             let ended = lab.run(&[arm, &fixed[..]].concat(), LIMIT);
@@ -256,8 +270,8 @@ fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out
     assert_eq!(run.code, 0, "{run:?}");
     let kinds: Vec<(&str, u64)> =
         lab.record("r.json").warnings.iter().map(|warning| (warning.kind.name(), warning.count)).collect();
-    assert_eq!(kinds, [("unconfigured", 2), ("left_out", 3)]);
-    let left = "left out by the simulator: report_tasks (iter/task), on_sample (perf_event), on_sleep (fentry/do_nanosleep)";
+    assert_eq!(kinds, [("unconfigured", 2), ("left_out", 5)]);
+    let left = "left out by the simulator: report_tasks (iter/task), on_sample (perf_event), on_sleep (fentry/do_nanosleep), on_cgroup (tp_btf/cgroup_mkdir), on_cpuset (fentry/cpuset_write_resmask)";
     let checked = lab.run(&["check", object], LIMIT);
     assert!(checked.code == 0 && checked.out.contains(left), "{checked:?}");
 

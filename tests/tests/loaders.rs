@@ -8,7 +8,7 @@
 
 use schedlab_live::kernel_image;
 use schedlab_tests::{Ended, Schedlab, clang, compile};
-use schedlab_trace::ExitKind;
+use schedlab_trace::{ExitKind, WarningKind};
 use std::time::Duration;
 
 /// Far more than any of these takes on a busy host.
@@ -90,6 +90,59 @@ fn the_same_command_gives_the_same_run() {
     }
     assert_eq!(run(&["--no-sandbox"]), first, "the sandbox changes nothing");
     assert_ne!(run(&["--seed", "2"]), first);
+}
+
+/// A loader that waits by looking at a clock sees time pass: while it runs because its task is charged, before that by itself.
+#[test]
+fn a_loader_that_polls_clocks_goes_on() {
+    let Some(lab) = lab("loader-polls") else { return };
+    let run = |options: &[&str]| {
+        let ended = sim(&lab, "polls", &[&["--json", "r.json"], options].concat());
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+        lab.record("r.json")
+    };
+    let record = run(&[]);
+    for turn in 0..4 {
+        let polled = format!("own-loader: polled in turn {turn}\n");
+        assert!(record.loader_output.contains(&polled), "no {polled:?} in {}", record.loader_output);
+    }
+    assert_eq!(run(&[]).trace_hash, record.trace_hash);
+}
+
+/// Its task may use the CPUs that it asks for, before the scheduler is attached and while it runs.
+#[test]
+fn a_loader_runs_where_it_wants() {
+    let Some(lab) = lab("loader-moves") else { return };
+    let ended = sim(&lab, "moves", &["--json", "r.json"]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    let record = lab.record("r.json");
+    let setup = record.counters.iter().find(|counter| counter.name == "nr_setup_cpu").unwrap();
+    assert_eq!(setup.value, 1, "programs that it runs are on its CPU");
+    for turn in 0..4 {
+        let line = format!("own-loader: turn {turn} on CPU {}, true\n", 1 - turn % 2);
+        assert!(record.loader_output.contains(&line), "no {line:?} in {}", record.loader_output);
+    }
+}
+
+/// One that computes for ever keeps its CPU, as on a real kernel: the run goes on, says so, and is the same each time.
+#[test]
+fn a_loader_that_computes_for_ever_keeps_a_cpu() {
+    let Some(lab) = lab("loader-stuck") else { return };
+    let run = || {
+        let ended = sim(&lab, "stuck", &["--json", "r.json"]);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        lab.record("r.json")
+    };
+    let record = run();
+    let counter = |name: &str| record.counters.iter().find(|counter| counter.name == name).unwrap().value;
+    assert_eq!(record.exit.kind, ExitKind::None, "{:?}", record.exit);
+    // What it did by system calls in its last turn has arrived, what it wrote in mapped memory has not.
+    assert_eq!((counter("nr_turns"), counter("nr_weight")), (2, 303));
+    assert!(record.warnings.iter().any(|warning| warning.kind == WarningKind::LoaderComputes));
+    // The hogs share two CPUs with the loader from 0.3 s on, which has a CPU to a third.
+    let used: u64 = record.tasks.iter().map(|task| task.cpu_time.0).sum();
+    assert!((1_600_000_000..1_900_000_000).contains(&used), "{used} ns of CPU time of {:?}", record.duration);
+    assert_eq!(run().trace_hash, record.trace_hash);
 }
 
 #[test]

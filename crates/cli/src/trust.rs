@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use schedlab_base::Machine;
+use schedlab_base::{Machine, TimeNs};
 use schedlab_report::{Document, GoalVerdict, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
@@ -84,6 +84,17 @@ pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
     );
     let count = left.len() as u64;
     (count > 0).then_some(Warning { kind: WarningKind::LeftOut, text: words, count, worst: None })
+}
+
+/// A warning that the scheduler's own program computes for ever since this time.
+pub(crate) fn loader_computes(scheduler: &Scheduler, since: Option<TimeNs>) -> Option<Warning> {
+    let text = format!(
+        "{}: its program computes for ever from {:.3} s on: a turn took 10 s of CPU time. Its task keeps a CPU from then on \
+         (docs/loaders.md)",
+        scheduler.given,
+        since?.0 as f64 / 1e9
+    );
+    Some(Warning { kind: WarningKind::LoaderComputes, text, count: 1, worst: None })
 }
 
 /// A warning about a program that was run while the scheduler was attached and has not returned 0.

@@ -11,7 +11,7 @@ use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
 use crate::world::World;
-use schedlab_base::{Machine, Policy, Prng, TimeNs};
+use schedlab_base::{CpuId, CpuMask, Machine, Policy, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::object::Object;
 use schedlab_scx::{
@@ -28,6 +28,10 @@ pub(crate) const MOST_THREADS: usize = 256;
 const PATIENCE: u64 = 60_000_000_000;
 /// CPU time until the scheduler is attached, and of each turn from then on. Chosen: loaders need less than a second.
 const CPU_TIME: Duration = Duration::from_secs(10);
+/// System calls of a turn, and times that it reads the time stamp counter: with more it is over, and the next one follows. So what
+/// looks again and again without waiting sees time pass, and its scheduler can take the CPU away. Chosen: about a
+/// millisecond of the loader's task.
+const MOST_CALLS: u64 = 1000;
 /// Bytes of its output that a record keeps.
 const KEPT: usize = 1 << 20;
 /// Bytes of its output that a message shows.
@@ -92,6 +96,8 @@ pub(crate) enum Pause {
     Waiting(Option<u64>),
     /// Threads may go on, and let the rest of the machine go first.
     Yields,
+    /// It has made as many calls as a turn may have.
+    Sliced,
     /// It has let its scheduler go.
     Detached,
     /// It has ended, with this exit code or signal.
@@ -115,15 +121,22 @@ pub struct Loader {
     pub(crate) timers: Vec<Timer>,
     /// Watches of files (inotify) so far.
     pub(crate) watches: i64,
-    pub(crate) nr_cpus: usize,
+    /// The node of each CPU.
+    pub(crate) nodes: Vec<u32>,
+    /// The CPUs that its task may use, and the one that it is on.
+    pub(crate) affinity: CpuMask,
+    pub(crate) cpu: CpuId,
+    /// The CPUs that it may use have changed in this turn.
+    pub(crate) moves: bool,
     /// Its monotonic clock, in nanoseconds.
     pub(crate) clock: u64,
     /// What the clock showed when simulated time began.
     before: u64,
     /// What it asked for and did not get, besides files.
     pub(crate) refused: Refusals,
-    /// System calls so far.
+    /// System calls so far, and how many there are when the turn is over.
     pub(crate) steps: u64,
+    pub(crate) last_step: u64,
     /// Bytes of the simulated machine's files that it has mapped in its life.
     pub(crate) mapped: u64,
     /// Times that a thread has let others go first in this turn.
@@ -155,11 +168,15 @@ impl Loader {
             bpf: Bpf::default(),
             timers: Vec::new(),
             watches: 0,
-            nr_cpus: config.machine.cpu_count(),
+            nodes: config.machine.cpus.iter().map(|cpu| cpu.node).collect(),
+            affinity: config.machine.all_cpus(),
+            cpu: CpuId(0),
+            moves: false,
             clock: 1,
             before: 0,
             refused: Refusals::default(),
             steps: 0,
+            last_step: u64::MAX,
             mapped: 0,
             yields: 0,
             yielded: false,
@@ -229,7 +246,7 @@ impl Loader {
     fn did_not_attach(&self, pause: &Pause) -> Failure {
         let what = match pause {
             Pause::Ended(Ok(code)) => format!("ended with exit code {code} before it attached a scheduler"),
-            Pause::Ended(Err(libc::SIGKILL)) => {
+            Pause::Ended(Err(libc::SIGKILL)) if self.watch.has_ended_it() => {
                 format!("used up {} s of CPU time and attached no scheduler", CPU_TIME.as_secs())
             }
             Pause::Ended(Err(signal)) => {
@@ -243,7 +260,7 @@ impl Loader {
             }
             Pause::Detached => "let its scheduler go before it was enabled".to_string(),
             Pause::NeedsPrograms | Pause::Attach => "attached a scheduler twice".to_string(),
-            Pause::Yields => "yielded instead of attaching a scheduler".to_string(),
+            Pause::Yields | Pause::Sliced => "yielded instead of attaching a scheduler".to_string(),
         };
         self.failure(&what)
     }
@@ -341,20 +358,8 @@ impl Loader {
         number: usize,
         mut kernel: Option<&mut UserCalls<'_>>,
     ) -> std::io::Result<Option<Pause>> {
-        let thread = &mut self.threads.all[number];
-        let tracee = thread.tracee;
-        let mut stop = match (thread.state, thread.call) {
-            (State::Held, _) => Stop::Entry,
-            (State::Again, Some(call)) => {
-                tracee.again(&call)?;
-                self.go_on(number)?
-            }
-            (State::Ready(Some(result)), Some(call)) => {
-                tracee.finish(&call, result)?;
-                self.go_on(number)?
-            }
-            _ => self.go_on(number)?,
-        };
+        let tracee = self.threads.all[number].tracee;
+        let mut stop = self.resume(number)?;
         let mut after = After::Nothing;
         loop {
             match stop {
@@ -394,7 +399,13 @@ impl Loader {
                     self.wait(new)?;
                     self.threads.add(new);
                 }
-                Stop::Signal(signal) => self.signalled(number, signal)?,
+                Stop::Signal(signal) => {
+                    if self.signalled(number, signal)? && self.steps >= self.last_step {
+                        self.threads.all[number].state = State::Ready(None);
+                        self.threads.first(number);
+                        return Ok(Some(Pause::Sliced));
+                    }
+                }
                 Stop::Gone(how) => {
                     self.threads.all[number].state = State::Gone;
                     self.threads.wake_changed();
@@ -408,6 +419,18 @@ impl Loader {
             }
             stop = self.go_on(number)?;
         }
+    }
+
+    /// Has a thread go on where it waited, up to its next stop.
+    fn resume(&mut self, number: usize) -> std::io::Result<Stop> {
+        let thread = &mut self.threads.all[number];
+        match (thread.state, thread.call) {
+            (State::Held, _) => return Ok(Stop::Entry),
+            (State::Again, Some(call)) => thread.tracee.again(&call)?,
+            (State::Ready(Some(result)), Some(call)) => thread.tracee.finish(&call, result)?,
+            _ => {}
+        }
+        self.go_on(number)
     }
 
     /// Lets a thread go on, with the signal that it is to get, and waits for its next stop.
@@ -435,23 +458,33 @@ impl Loader {
         }
     }
 
-    /// A signal: reading the time stamp counter gives the simulated time, everything else is the loader's.
-    fn signalled(&mut self, number: usize, signal: i32) -> std::io::Result<()> {
+    /// A signal: reading the time stamp counter gives the simulated time, everything else is the loader's. True: it read it.
+    fn signalled(&mut self, number: usize, signal: i32) -> std::io::Result<bool> {
         let tracee = self.threads.all[number].tracee;
         if signal == libc::SIGSEGV {
             let mut registers = tracee.registers()?;
             if let Some(length) = reads_counter(tracee, registers.rip) {
+                self.step();
                 registers.rip += length;
                 registers.rax = self.clock & 0xffff_ffff;
                 registers.rdx = self.clock >> 32;
                 if length == 3 {
                     registers.rcx = 0;
                 }
-                return tracee.set_registers(&registers);
+                tracee.set_registers(&registers)?;
+                return Ok(true);
             }
         }
         self.threads.all[number].signal = signal;
-        Ok(())
+        Ok(false)
+    }
+
+    /// Counts a call. Until there is a task that it is charged to, it lets time pass itself.
+    pub(crate) fn step(&mut self) {
+        self.steps += 1;
+        if !self.bpf.attached {
+            self.clock = self.clock.saturating_add(UserSpaceTurn::BETWEEN_CALLS.0);
+        }
     }
 
     /// Ends the process and waits until it is gone.
@@ -482,7 +515,7 @@ impl UserSpace for Loader {
     }
 
     fn task(&self) -> UserSpaceTask {
-        UserSpaceTask { name: self.comm.clone(), policy: self.policy }
+        UserSpaceTask { name: self.comm.clone(), policy: self.policy, affinity: Box::new(self.affinity) }
     }
 
     fn turn(&mut self, kernel: &mut UserCalls<'_>) -> Turn {
@@ -494,20 +527,26 @@ impl UserSpace for Loader {
         (self.yields, self.yielded) = (0, false);
         self.threads.look_again();
         let before = self.steps;
+        self.last_step = before + MOST_CALLS;
+        (self.cpu, self.moves) = (kernel.cpu(), false);
         let pause = self.run(Some(kernel));
-        self.share_to(kernel);
-        let over = |next| Turn::Over(UserSpaceTurn { calls: self.steps - before, next });
+        let computes = self.watch.has_ended_it();
+        // When it was ended, and with what in its memory, depends on the host.
+        if !computes {
+            self.share_to(kernel);
+        }
+        let affinity = self.moves.then(|| Box::new(self.affinity));
+        let over = |next| Turn::Over(UserSpaceTurn { calls: self.steps - before, affinity, next });
         match pause {
             Ok(Pause::Waiting(until)) => {
                 let at = |until: u64| TimeNs(until.saturating_sub(self.before));
                 over(UserSpaceNext::Wait(until.map(at)))
             }
             Ok(Pause::Yields) => over(UserSpaceNext::Yield),
+            Ok(Pause::Sliced) => over(UserSpaceNext::GoOn),
+            Ok(Pause::Ended(_)) if computes => over(UserSpaceNext::Compute),
             Ok(Pause::Detached) => Turn::Detached("unregistered from user space".into()),
             Ok(Pause::Ended(Ok(code))) => Turn::Detached(format!("its loader ended with exit code {code}")),
-            Ok(Pause::Ended(Err(libc::SIGKILL))) => {
-                Turn::Detached(format!("its loader used up {} s of CPU time in a turn", CPU_TIME.as_secs()))
-            }
             Ok(Pause::Ended(Err(signal))) => {
                 Turn::Detached(format!("its loader was ended by signal {signal}"))
             }

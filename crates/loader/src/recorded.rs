@@ -108,6 +108,10 @@ impl Loader {
         for program in self.object.programs() {
             match (loaded.contains(&program.name), &program.kind) {
                 (false, _) => recorded.left_out.push(program.name.clone()),
+                // Only perf events attach them, of which there are none.
+                (true, ProgramKind::Kprobe(_) | ProgramKind::Tp(_) | ProgramKind::PerfEvent) => {
+                    recorded.left_out.push(program.name.clone());
+                }
                 (true, ProgramKind::Syscall) => drop(recorded.on_request.insert(program.name.clone())),
                 _ => {}
             }

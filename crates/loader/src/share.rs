@@ -2,9 +2,10 @@
 //!
 //! Loader and programs never run at the same time, so a copy at each change of sides is enough.
 
-use crate::bpf::{kind, written};
+use crate::bpf::{fill, kind, written};
 use crate::loader::{Failure, Loader};
 use crate::rings::{collect, deliver};
+use schedlab_bpf::GuestAddr;
 use schedlab_bpf::maps::MapId;
 use schedlab_scx::UserCalls;
 use std::os::unix::fs::FileExt;
@@ -69,9 +70,9 @@ impl Loader {
                 }
                 kind::ARRAY => {
                     let Some((addr, len)) = kernel.row(id) else { continue };
-                    let mut bytes = vec![0; len as usize];
-                    if memory.read_at(&mut bytes, 0).is_ok() {
-                        kernel.write(addr, &bytes);
+                    for (at, mut bytes) in written(memory) {
+                        bytes.truncate(len.saturating_sub(at) as usize);
+                        kernel.write(GuestAddr(addr.0 + at), &bytes);
                     }
                 }
                 kind::USER_RINGBUF => collect(map, id, kernel),
@@ -94,7 +95,7 @@ impl Loader {
                 kind::ARRAY => {
                     let Some((addr, len)) = kernel.row(id) else { continue };
                     if let Some(bytes) = kernel.read(addr, len) {
-                        let _ = memory.write_all_at(bytes, 0);
+                        fill(memory, bytes);
                     }
                 }
                 kind::RINGBUF => deliver(map, id, kernel),

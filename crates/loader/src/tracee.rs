@@ -195,7 +195,17 @@ impl Tracee {
 
     /// Copies from its memory; nothing unless it has all of it.
     pub(crate) fn read(self, addr: u64, len: usize) -> Option<Vec<u8>> {
-        Some(self.read_some(addr, len)).filter(|bytes| bytes.len() == len)
+        let all = |bytes: &Vec<u8>| bytes.len() == len;
+        Some(self.read_some(addr, len)).filter(all).or_else(|| {
+            self.extend_stack(addr)?;
+            Some(self.read_some(addr, len)).filter(all)
+        })
+    }
+
+    /// Has the stack reach down to this address, as an access by the kernel does: copies between processes do not. Nothing: the
+    /// address is no place for a stack.
+    fn extend_stack(self, addr: u64) -> Option<()> {
+        ptrace(libc::PTRACE_PEEKDATA, self.0, addr & !7, 0).ok().map(drop)
     }
 
     /// A number of `N` bytes in its memory.
@@ -208,6 +218,13 @@ impl Tracee {
 
     /// Copies into its memory, where it may write.
     pub(crate) fn write(self, addr: u64, bytes: &[u8]) -> Option<()> {
+        self.write_mapped(addr, bytes).or_else(|| {
+            self.extend_stack(addr)?;
+            self.write_mapped(addr, bytes)
+        })
+    }
+
+    fn write_mapped(self, addr: u64, bytes: &[u8]) -> Option<()> {
         let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: bytes.len() };
         // SAFETY: as above; the local buffer is only read.

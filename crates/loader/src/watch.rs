@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ struct Watched {
     /// CPU time that the loader may take in all; nothing once it is not watched any more.
     most: Mutex<Option<Duration>>,
     changed: Condvar,
+    /// The loader took more, and was ended.
+    ended: AtomicBool,
 }
 
 impl Watched {
@@ -41,11 +44,17 @@ impl Watch {
         let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
         // SAFETY: the kernel has just made it for us alone.
         let handle = unsafe { OwnedFd::from_raw_fd(fd) };
-        let watched = Arc::new(Watched { most: Mutex::new(Some(most)), changed: Condvar::new() });
+        let (most, ended) = (Mutex::new(Some(most)), AtomicBool::new(false));
+        let watched = Arc::new(Watched { most, changed: Condvar::new(), ended });
         let own = Arc::clone(&watched);
         let body = move || watch(&own, process, &handle);
         std::thread::Builder::new().name("loader-time".into()).spawn(body)?;
         Ok(Watch { process, watched })
+    }
+
+    /// True if the loader was ended because it took more CPU time than it may.
+    pub(crate) fn has_ended_it(&self) -> bool {
+        self.watched.ended.load(Ordering::Acquire)
     }
 
     /// Allows this much CPU time from now on.
@@ -66,7 +75,9 @@ impl Drop for Watch {
 fn watch(watched: &Watched, process: libc::pid_t, handle: &OwnedFd) {
     let mut most = watched.most();
     while let Some(limit) = *most {
-        if cpu_time(process).is_none_or(|time| time >= limit) {
+        let time = cpu_time(process);
+        if time.is_none_or(|time| time >= limit) {
+            watched.ended.store(time.is_some(), Ordering::Release);
             // SAFETY: numbers, and no information about the signal. A process that is gone gets none.
             unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), libc::SIGKILL, 0, 0) };
             return;

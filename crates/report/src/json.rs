@@ -72,6 +72,7 @@ impl Document {
         let of_run = |run, warning: &Warning| match warning.kind {
             WarningKind::Unconfigured
             | WarningKind::LeftOut
+            | WarningKind::LoaderComputes
             | WarningKind::NothingToSchedule
             | WarningKind::NotReached
             | WarningKind::ProgramReturned => warning.text.clone(),

@@ -1,8 +1,8 @@
 //! Programs beside the scheduler's callbacks: which of them the simulated kernel runs, and which are left out.
 //!
 //! An iterator runs when user space reads it, a program of a perf event when a loader attaches it: neither happens here. A program
-//! at a place that is not modelled is left out if it can only report: it writes nothing that the scheduler reads. Anything else
-//! is refused, because the scheduler would decide without it.
+//! at a place that nothing in either arm reaches never runs. A program at another place that is not modelled is left out if it can
+//! only report: it writes nothing that the scheduler reads. Anything else is refused, because the scheduler would decide without it.
 
 use crate::callbacks::TRACE_POINTS;
 use crate::programs::RunProgram;
@@ -12,6 +12,20 @@ use schedlab_bpf::object::{MapType, Object, Program, ProgramKind, Uses};
 /// The kernel function that registers a scheduler. Both arms attach hooks after that, so a program there never runs in either. The
 /// headers of sched_ext have one that refines a constant, whose value in the object is the safe one.
 const REGISTERS: &str = "bpf_scx_reg";
+
+/// Trace points and functions that only changes of cgroups reach. The simulated machine has the root alone, and no workload of either
+/// arm makes another one.
+const OF_CGROUPS: [&str; 9] = [
+    "cgroup_mkdir",
+    "cgroup_rmdir",
+    "cgroup_release",
+    "cgroup_rename",
+    "cgroup_freeze",
+    "cgroup_unfreeze",
+    "cgroup_attach_task",
+    "cgroup_transfer_tasks",
+    "cpuset_write_resmask",
+];
 
 /// What the kernel functions of schedulers begin with.
 const DECIDES: &str = "scx_bpf_";
@@ -60,7 +74,10 @@ pub(crate) fn not_run<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<
 fn is_never_run(kind: &ProgramKind) -> bool {
     match kind {
         ProgramKind::Iter(_) | ProgramKind::PerfEvent => true,
-        ProgramKind::Fentry(target) | ProgramKind::Fexit(target) => target == REGISTERS,
+        ProgramKind::Fentry(target) | ProgramKind::Fexit(target) => {
+            target == REGISTERS || OF_CGROUPS.contains(&target.as_str())
+        }
+        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => OF_CGROUPS.contains(&target.as_str()),
         _ => false,
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn op_name(op: OpKind) -> String {
 }
 
 /// Trace points by name.
-pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 10] = [
+pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 11] = [
     (TracePointKind::SchedSwitch, "sched_switch"),
     (TracePointKind::SchedWaking, "sched_waking"),
     (TracePointKind::SchedWakeup, "sched_wakeup"),
@@ -56,6 +56,7 @@ pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 10] = [
     (TracePointKind::SchedProcessFork, "sched_process_fork"),
     (TracePointKind::SchedProcessExit, "sched_process_exit"),
     (TracePointKind::SchedProcessExec, "sched_process_exec"),
+    (TracePointKind::TaskRename, "task_rename"),
     (TracePointKind::SysEnter, "sys_enter"),
     (TracePointKind::SysExit, "sys_exit"),
 ];

@@ -13,7 +13,7 @@ use crate::programs::{self, RunProgram, TimedProgram, check_programs};
 use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Turn, TurnKind};
 use crate::settings;
 use crate::state::KernelState;
-use crate::user::Recorded;
+use crate::user::{Joined, Recorded};
 use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::btf::essential_name;
 use schedlab_bpf::engine::{Compiler, Interpreter};
@@ -273,8 +273,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         info,
         extra: extra_ops(&table, cid_form),
         table,
-        user: None,
-        user_output: String::new(),
+        user: Joined::default(),
         wants,
         engine: options.engine.compiler(),
         reference: Interpreter::new(),

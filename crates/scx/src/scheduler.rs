@@ -10,7 +10,7 @@ use crate::join::Join;
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
-use crate::user::UserSpace;
+use crate::user::Joined;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::{Image, ImageVariable, StructOps};
@@ -28,10 +28,8 @@ pub struct BpfScheduler {
     pub(crate) wants: TracePoints,
     /// The table of operations, as the object or its user space has it.
     pub(crate) table: StructOps,
-    /// The scheduler's user space, if it takes part.
-    pub(crate) user: Option<Box<dyn UserSpace>>,
-    /// What it had written when it let the scheduler go.
-    pub(crate) user_output: String,
+    /// The scheduler's user space.
+    pub(crate) user: Joined,
     /// Nothing: `reference` runs everything.
     pub(crate) engine: Option<Compiler>,
     pub(crate) reference: Interpreter,

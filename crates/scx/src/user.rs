@@ -6,7 +6,7 @@
 use crate::load::ops_info;
 use crate::locks::Locks;
 use crate::scheduler::BpfScheduler;
-use schedlab_base::{DurationNs, Machine, TimeNs};
+use schedlab_base::{CpuId, DurationNs, Machine, TimeNs};
 use schedlab_bpf::error::LoadError;
 use schedlab_bpf::maps::{Errno, MapId};
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
@@ -61,6 +61,17 @@ pub trait UserSpace {
     fn output(&self) -> String;
 }
 
+/// The user space of a scheduler, as far as it has one.
+#[derive(Default)]
+pub(crate) struct Joined {
+    /// It, if it takes part.
+    pub(crate) part: Option<Box<dyn UserSpace>>,
+    /// What it had written when it let the scheduler go.
+    output: String,
+    /// Since when it computes for ever, if it does.
+    computes: Option<TimeNs>,
+}
+
 /// What user space may ask of the kernel.
 pub struct UserCalls<'k> {
     scheduler: &'k mut BpfScheduler,
@@ -77,6 +88,16 @@ impl UserCalls<'_> {
     /// The time.
     pub fn now(&self) -> TimeNs {
         self.k.ctx().now
+    }
+
+    /// The CPU that it is on.
+    pub fn cpu(&self) -> CpuId {
+        self.k.ctx().cpu
+    }
+
+    /// Before the scheduler is attached, programs run on this CPU from now on.
+    pub fn stand_on(&mut self, cpu: CpuId) {
+        self.k.stand_on(cpu);
     }
 
     /// How long each CPU has run tasks.
@@ -319,27 +340,35 @@ impl BpfScheduler {
 
     /// Lets a user space take part in the run.
     pub fn take_part(&mut self, user: Box<dyn UserSpace>) {
-        self.user = Some(user);
+        self.user.part = Some(user);
         self.state.rings.are_read = true;
     }
 
     /// What the user space has written.
     pub fn user_output(&self) -> String {
-        self.user.as_ref().map_or_else(|| self.user_output.clone(), |user| user.output())
+        self.user.part.as_ref().map_or_else(|| self.user.output.clone(), |user| user.output())
+    }
+
+    /// Since when the user space computes for ever, if it does.
+    pub fn user_computes(&self) -> Option<TimeNs> {
+        self.user.computes
     }
 
     /// A turn of the user space. One that has let its scheduler go never has another.
     pub(crate) fn take_user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
-        let gone = UserSpaceTurn { calls: 0, next: UserSpaceNext::Wait(None) };
-        let Some(mut user) = self.user.take() else { return gone };
+        let gone = UserSpaceTurn { calls: 0, affinity: None, next: UserSpaceNext::Wait(None) };
+        let Some(mut user) = self.user.part.take() else { return gone };
         let turn = user.turn(&mut UserCalls { scheduler: self, k });
         match turn {
             Turn::Over(turn) => {
-                self.user = Some(user);
+                if turn.next == UserSpaceNext::Compute {
+                    self.user.computes = Some(k.ctx().now);
+                }
+                self.user.part = Some(user);
                 turn
             }
             Turn::Detached(why) => {
-                self.user_output = user.output();
+                self.user.output = user.output();
                 k.error(ExitKind::Unreg, why);
                 gone
             }

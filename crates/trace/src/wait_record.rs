@@ -256,6 +256,8 @@ pub enum WarningKind {
     LeftOut,
     /// A program that was run while the scheduler was attached has not returned 0.
     ProgramReturned,
+    /// The scheduler's own program computed for ever.
+    LoaderComputes,
     /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
     NothingToSchedule,
     /// Something was to be done at a time at which the run was over.
@@ -273,6 +275,7 @@ impl WarningKind {
             WarningKind::Unconfigured => "unconfigured",
             WarningKind::LeftOut => "left_out",
             WarningKind::ProgramReturned => "program_returned",
+            WarningKind::LoaderComputes => "loader_computes",
             WarningKind::NothingToSchedule => "nothing_to_schedule",
             WarningKind::NotReached => "not_reached",
         }
@@ -281,8 +284,8 @@ impl WarningKind {
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
         use WarningKind::{
-            IdleBesideWaiting, LeftOut, NeverRan, NotReached, NothingToSchedule, ProgramReturned,
-            SeedsChangeNothing, Starved, Unconfigured,
+            IdleBesideWaiting, LeftOut, LoaderComputes, NeverRan, NotReached, NothingToSchedule,
+            ProgramReturned, SeedsChangeNothing, Starved, Unconfigured,
         };
         let all = [
             Starved,
@@ -291,6 +294,7 @@ impl WarningKind {
             SeedsChangeNothing,
             Unconfigured,
             LeftOut,
+            LoaderComputes,
             NothingToSchedule,
             ProgramReturned,
             NotReached,

@@ -71,9 +71,9 @@ impl Scenario {
     /// The same scenario with the scheduler's own user space behind all of that: a task that sleeps, in whose place the
     /// simulator has it take its turns. It keeps no run alive.
     #[must_use]
-    pub fn with_user_space(mut self, name: &str, policy: Policy) -> Scenario {
+    pub fn with_user_space(mut self, name: &str, policy: Policy, affinity: CpuMask) -> Scenario {
         self.end_with_own_tasks();
-        self.add_foreign(name.to_string(), sleeps(), None, false);
+        self.add_foreign(name.to_string(), sleeps(), Some(affinity), false);
         if let Some(task) = self.tasks.last_mut() {
             task.policy = policy;
         }

@@ -25,8 +25,18 @@ struct SetupArgs {
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let object = arguments.next().expect("own-loader OBJECT [MANNER]");
+    let mut each_turn: fn(u64) = |_| {};
     match arguments.next().as_deref() {
         None => {}
+        Some("polls") => {
+            poll_clocks(0);
+            each_turn = poll_clocks;
+        }
+        Some("moves") => {
+            move_to_another_cpu(0);
+            each_turn = move_to_another_cpu;
+        }
+        Some("stuck") => each_turn = spin_in_third_turn,
         Some("stubborn") => ignore_requests(),
         Some("kinds") => kinds(),
         Some("exits") => {
@@ -57,11 +67,11 @@ fn main() {
         Some(other) => panic!("no manner {other}"),
     }
     // SAFETY: libbpf's functions get what it has given, and buffers of the sizes that the object has.
-    unsafe { load(&CString::new(object).expect("a path")) };
+    unsafe { load(&CString::new(object).expect("a path"), each_turn) };
 }
 
 /// Loads, attaches and stays.
-unsafe fn load(path: &CStr) {
+unsafe fn load(path: &CStr, each_turn: fn(u64)) {
     // SAFETY: as the caller says.
     unsafe {
         let object = bpf::bpf_object__open_file(path.as_ptr(), null());
@@ -81,7 +91,7 @@ unsafe fn load(path: &CStr) {
         let link = bpf::bpf_map__attach_struct_ops(map(c"loaded_ops"));
         assert!(!link.is_null(), "cannot attach the scheduler");
         println!("own-loader: attached");
-        stay(map(c".data"), map(c"ring"), map(c"requests"), weights);
+        stay(map(c".data"), map(c"ring"), map(c"requests"), weights, each_turn);
     }
 }
 
@@ -113,12 +123,13 @@ unsafe extern "C" fn count(counter: *mut c_void, _record: *mut c_void, _size: bp
 }
 
 /// Every 100 ms: reads the records of the ring buffer, and tells the programs by a variable, a map and a user ring buffer how many
-/// turns there were. A record that it takes back is not for them.
+/// turns there were. A record that it takes back is not for them. Then it does what its manner has it do in each turn.
 unsafe fn stay(
     data: *mut bpf::bpf_map,
     ring: *mut bpf::bpf_map,
     requests: *mut bpf::bpf_map,
     weights: i32,
+    each_turn: fn(u64),
 ) -> ! {
     // SAFETY: the only variable of the section is `turns_told`, as libbpf maps it.
     unsafe {
@@ -148,9 +159,45 @@ unsafe fn stay(
                 }
             }
             println!("own-loader: turn {turn} after {:?}, {records} records", begin.elapsed());
+            each_turn(turn);
         }
     }
     unreachable!("turns do not end")
+}
+
+/// Waits for both clocks, that of the kernel and the time stamp counter, by looking at them again and again.
+fn poll_clocks(turn: u64) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(3) {}
+    // SAFETY: the instruction only writes registers.
+    let counter = || unsafe { std::arch::x86_64::_rdtsc() };
+    let begin = counter();
+    while counter() - begin < 3_000_000 {}
+    println!("own-loader: polled in turn {turn}");
+}
+
+/// Takes CPU 1 alone in even turns and CPU 0 in odd ones, and says where it is then. The kernel's answer lies far below the stack that
+/// it has used so far.
+fn move_to_another_cpu(turn: u64) {
+    // SAFETY: the mask is ours; nothing else lies below the stack's end, and the kernel extends the stack.
+    unsafe {
+        let mut mask: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(1 - (turn % 2) as usize, &mut mask);
+        assert_eq!(libc::sched_setaffinity(0, size_of_val(&mask), &raw const mask), 0);
+        let below = (&raw mut mask).cast::<u8>().sub((turn as usize + 1) << 17).cast();
+        let told = libc::sched_getaffinity(0, size_of_val(&mask), below);
+        let is_there = told == 0 && libc::CPU_EQUAL(&*below, &mask);
+        println!("own-loader: turn {turn} on CPU {}, {is_there}", libc::sched_getcpu());
+    }
+}
+
+/// Computes for ever from the third turn on.
+fn spin_in_third_turn(turn: u64) {
+    if turn == 3 {
+        loop {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// Requests to end (SIGINT, SIGTERM) are none for it.

@@ -6,7 +6,7 @@ use schedlab_scx::UserCalls;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// `BPF_F_MMAPABLE`.
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 
 /// Bytes of all maps that may be mapped, besides the arena. Chosen: far above what schedulers share with their loaders.
 const MOST_SHARED: u64 = 256 << 20;
-/// Bytes of one value, and of one for each CPU (kernel: `PCPU_MIN_UNIT_SIZE`), and bytes of a key. Chosen, but for the second.
+/// Bytes of one value that is not mapped, and of one for each CPU (kernel: `PCPU_MIN_UNIT_SIZE`), and bytes of a key. Chosen, but for the second.
 const MOST_VALUE: u32 = 64 << 20;
 const MOST_PER_CPU: u32 = 32 << 10;
 const MOST_KEY: u32 = 4096;
@@ -201,7 +201,8 @@ impl Map {
         let value = if self.is_per_cpu() { MOST_PER_CPU } else { MOST_VALUE };
         let ring = self.kind == kind::RINGBUF;
         let whole_pages = self.max_entries.is_power_of_two() && u64::from(self.max_entries) >= PAGE;
-        self.key_size <= MOST_KEY && self.value_size <= value && (!ring || whole_pages)
+        let value_fits = self.value_size <= value || self.shared_bytes() > 0;
+        self.key_size <= MOST_KEY && value_fits && (!ring || whole_pages)
     }
 }
 
@@ -440,6 +441,38 @@ fn answer(done: Result<(), i32>) -> Answer {
 
 /// The parts of a mapped file that were ever written, each with its place.
 pub(crate) fn written(memory: &File) -> Vec<(u64, Vec<u8>)> {
+    let content = |part: Range<u64>| {
+        let mut bytes = vec![0; usize::try_from(part.end - part.start).unwrap_or(0)];
+        memory.read_exact_at(&mut bytes, part.start).ok()?;
+        Some((part.start, bytes))
+    };
+    parts(memory).into_iter().filter_map(content).collect()
+}
+
+/// Makes a mapped file hold this from its beginning on, and takes no memory of the host for pages that are and were zero.
+pub(crate) fn fill(memory: &File, bytes: &[u8]) {
+    const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+    let mut taken = parts(memory).into_iter().peekable();
+    let mut from = 0;
+    let pages = bytes.chunks(PAGE as usize).enumerate().map(|(page, bytes)| (page as u64 * PAGE, bytes));
+    for (at, page) in pages {
+        while taken.next_if(|part| part.end <= at).is_some() {}
+        let is_kept = taken.peek().is_some_and(|part| part.start <= at) || *page != ZEROS[..page.len()];
+        if !is_kept {
+            put(memory, &bytes[from..at as usize], from);
+            from = at as usize + page.len();
+        }
+    }
+    put(memory, &bytes[from..], from);
+}
+
+/// A file in memory takes what fits into it.
+fn put(memory: &File, bytes: &[u8], at: usize) {
+    let _ = memory.write_all_at(bytes, at as u64);
+}
+
+/// Where the parts lie.
+fn parts(memory: &File) -> Vec<Range<u64>> {
     use std::os::fd::AsRawFd;
     let mut parts = Vec::new();
     let seek = |at: i64, what: i32| {
@@ -453,11 +486,10 @@ pub(crate) fn written(memory: &File) -> Vec<(u64, Vec<u8>)> {
             break;
         }
         let end = seek(begin, libc::SEEK_HOLE);
-        let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(0)];
-        if memory.read_exact_at(&mut bytes, begin as u64).is_err() {
+        if end <= begin {
             break;
         }
-        parts.push((begin as u64, bytes));
+        parts.push(begin as u64..end as u64);
         at = end;
     }
     // The position is the loader's own, shared with its descriptor; it reads nothing by it.

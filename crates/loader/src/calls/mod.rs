@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod paths;
+mod placement;
 mod poll;
 mod process;
 mod time;
@@ -81,7 +82,10 @@ fn nothing() -> Call {
 impl Loader {
     /// Decides about the call that a thread makes, and has the host do its part.
     pub(crate) fn enter(&mut self, number: usize, call: Call, kernel: Option<&mut UserCalls<'_>>) -> Step {
-        self.steps += 1;
+        if self.steps >= self.last_step {
+            return Step::Pause(Pause::Sliced);
+        }
+        self.step();
         if call.nr < 0 {
             // Its instruction set may take arguments from other registers, where the number of a harmless call means another
             // one (39: `mkdir` in place of `getpid`). -1 is no call anywhere.
@@ -109,6 +113,9 @@ impl Loader {
         let [command, addr, size, ..] = call.args;
         let runs = command == RUN;
         if let Some(kernel) = kernel.as_deref_mut().filter(|_| runs) {
+            if !self.bpf.attached {
+                kernel.stand_on(self.cpu);
+            }
             self.share_to(kernel);
         }
         let step = self.answer(tracee, command as u32, (addr, size), kernel.as_deref_mut());
@@ -128,7 +135,8 @@ impl Loader {
         let Some(attr) = Attr::read(tracee, addr, size & 0xffff_ffff) else {
             return Step::Value(error(libc::EFAULT));
         };
-        let mut asked = Asked { tracee, attr, descriptors: &self.descriptors, kernel, nr_cpus: self.nr_cpus };
+        let mut asked =
+            Asked { tracee, attr, descriptors: &self.descriptors, kernel, nr_cpus: self.nodes.len() };
         match self.bpf.call(command, &mut asked) {
             Answer::Value(value) => Step::Value(value),
             Answer::NeedsPrograms => Step::Pause(Pause::NeedsPrograms),

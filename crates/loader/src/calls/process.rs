@@ -12,7 +12,7 @@ use schedlab_bpf::memory::ARENA_BASE;
 use schedlab_scx::USER_SPACE_PID;
 
 /// The number that the loader has for itself, and its threads from there on.
-const OWN: i64 = USER_SPACE_PID as i64;
+pub(super) const OWN: i64 = USER_SPACE_PID as i64;
 
 /// Calls that concern the process alone; the host carries them out.
 const OWN_AFFAIRS: &[i64] = &[
@@ -22,7 +22,6 @@ const OWN_AFFAIRS: &[i64] = &[
     libc::SYS_mremap,
     libc::SYS_madvise,
     libc::SYS_set_robust_list,
-    libc::SYS_rseq,
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -37,7 +36,6 @@ const MEMBARRIERS: i64 = 0x7f;
 
 /// Calls that ask for what the simulated machine does not have to do: they succeed.
 const GRANTED: &[i64] = &[
-    libc::SYS_sched_setaffinity,
     libc::SYS_sched_setparam,
     libc::SYS_setpriority,
     libc::SYS_ioprio_set,
@@ -120,19 +118,6 @@ impl Loader {
     fn machine_call(&mut self, tracee: Tracee, call: &Call) -> Option<Step> {
         let [first, second, third, ..] = call.args;
         Some(match call.nr {
-            libc::SYS_sched_getaffinity => {
-                let mut mask = vec![0u8; self.nr_cpus.div_ceil(64) * 8];
-                (0..self.nr_cpus).for_each(|cpu| mask[cpu / 8] |= 1 << (cpu % 8));
-                match (second as usize) < mask.len() {
-                    true => Step::Value(error(libc::EINVAL)),
-                    false if tracee.write(third, &mask).is_none() => Step::Value(error(libc::EFAULT)),
-                    false => Step::Value(mask.len() as i64),
-                }
-            }
-            libc::SYS_getcpu => {
-                let zero = |addr: u64| if addr == 0 { Some(()) } else { tracee.write(addr, &[0; 4]) };
-                written(zero(first).and_then(|()| zero(second)))
-            }
             libc::SYS_uname => {
                 let mut names = [0u8; 6 * 65];
                 let texts = ["Linux", "schedlab", RELEASE, "#1 SMP PREEMPT", "x86_64", "(none)"];
@@ -156,7 +141,7 @@ impl Loader {
             libc::SYS_sched_getattr => written(tracee.write(second, &[0; 48][..(third as usize).min(48)])),
             libc::SYS_capget if second == 0 => Step::Value(0),
             libc::SYS_capget => written(tracee.write(second, &[0xff; 24])),
-            _ => return None,
+            _ => return self.placement_call(tracee, call),
         })
     }
 

@@ -29,6 +29,7 @@ typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
 typedef atomic64_t atomic_long_t;
 typedef struct refcount_struct { atomic_t refs; } refcount_t;
+typedef struct { void *lock; } class_rcu_t;
 typedef struct { u32 val; } kuid_t;
 typedef struct { u32 val; } kgid_t;
 typedef struct { unsigned long bits[1]; } nodemask_t;
@@ -309,7 +310,8 @@ struct bpf_struct_ops_sched_ext_ops { struct bpf_struct_ops_common_value common;
 struct bpf_struct_ops_sched_ext_ops_cid { struct bpf_struct_ops_common_value common; struct sched_ext_ops_cid data; };
 ";
 
-/// Trace points with typed arguments, and the function that objects hook to learn of the scheduler's registration.
+/// Trace points with typed arguments, functions that objects hook to learn of the scheduler's registration, and places that
+/// nothing here reaches.
 pub(super) const TRACE_POINTS: &str = "
 typedef void (*btf_trace_sched_switch)(void *data, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state);
 typedef void (*btf_trace_sched_waking)(void *data, struct task_struct *p);
@@ -323,6 +325,16 @@ typedef void (*btf_trace_sys_enter)(void *data, struct pt_regs *regs, long id);
 typedef void (*btf_trace_sys_exit)(void *data, struct pt_regs *regs, long ret);
 int bpf_scx_reg(void *kdata, void *link);
 void bpf_scx_unreg(void *kdata, void *link);
+typedef void (*btf_trace_task_rename)(void *data, struct task_struct *task, const char *comm);
+typedef void (*btf_trace_cgroup_mkdir)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_rmdir)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_release)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_rename)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_freeze)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_unfreeze)(void *data, struct cgroup *cgrp, const char *path);
+typedef void (*btf_trace_cgroup_attach_task)(void *data, struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup);
+typedef void (*btf_trace_cgroup_transfer_tasks)(void *data, struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup);
+long cpuset_write_resmask(void *of, char *buf, u64 nbytes, s64 off);
 ";
 
 /// Functions that are not of sched_ext, as loaders look them up.

@@ -32,7 +32,7 @@ impl SchedExt for BpfScheduler {
     }
 
     fn user_space(&self) -> Option<UserSpaceTask> {
-        self.user.as_ref().map(|user| user.task())
+        self.user.part.as_ref().map(|user| user.task())
     }
 
     fn user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
@@ -288,7 +288,7 @@ impl SchedExt for BpfScheduler {
 }
 
 impl BpfScheduler {
-    /// The typed arguments of a trace point (kernel: include/trace/events/sched.h, syscalls.h).
+    /// The typed arguments of a trace point (kernel: include/trace/events/sched.h, task.h, syscalls.h).
     fn trace_args(&mut self, k: &mut Kernel, point: &TracePoint) -> Option<[u64; 4]> {
         let idle = self.state.tasks.idle(k.ctx().cpu).0;
         let mut or_idle = |k: &mut Kernel, task: Option<TaskId>| match task {
@@ -317,6 +317,10 @@ impl BpfScheduler {
             TracePoint::SchedProcessExec { task } => {
                 let pid = k.task(task).pid;
                 [self.task(k, task)?, pid as u64, self.guest.scratch.0, 0]
+            }
+            TracePoint::TaskRename { task } => {
+                let task = self.task(k, task)?;
+                [task, task + self.state.offsets.task.comm, 0, 0]
             }
             TracePoint::SysEnter { nr, args } => [self.write_regs(k, (nr, args), None)?, nr as u64, 0, 0],
             TracePoint::SysExit { nr, args, ret } => {

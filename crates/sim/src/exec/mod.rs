@@ -42,6 +42,7 @@ mod user_space;
 pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
+pub(crate) use user_space::settle;
 
 use crate::ipc::Objects;
 use crate::state::ops::{SchedExt, UserSpaceNext};
@@ -152,6 +153,8 @@ pub(crate) struct Executor {
     foreground: u32,
     /// The scenario's last task is the scheduler's own user space.
     has_user_space: bool,
+    /// What that does first, if it has had a turn before it is a task.
+    settled: Option<UserSpaceNext>,
     /// Where tasks of the start wait for the run to begin; nothing once that is open.
     pub(crate) gate: Option<gate::Gate>,
     /// CPU time that foreground tasks had used when it began.
@@ -172,6 +175,7 @@ impl Executor {
             next_process: processes.unwrap_or(0),
             foreground: 0,
             has_user_space,
+            settled: None,
             gate: None,
             used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
@@ -206,7 +210,7 @@ impl Executor {
         let task = &self.scenario.tasks[number];
         let mut exec = self.start(task.program, task.background);
         if self.user_space() == Some(number) {
-            exec.phase = Phase::Turn;
+            exec.phase = self.settled.map_or(Phase::Turn, Phase::TurnOver);
         }
         exec
     }
@@ -338,7 +342,7 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
             Phase::Clone(made) => gate::clone_thread(sim, task, made),
             Phase::AtGate => gate::wait(sim, cpu),
             Phase::Turn => user_space::turn(sim, task),
-            Phase::TurnOver(next) => Some(user_space::over(sim, cpu, task, next)),
+            Phase::TurnOver(next) => user_space::over(sim, cpu, task, next),
         };
         if let Some(step) = step {
             return step;

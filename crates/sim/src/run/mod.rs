@@ -183,7 +183,7 @@ pub fn run<S: SchedExt>(
     let surrounded = scenario.surrounded(&config.machine, config.seed);
     let user_space = ops.as_ref().and_then(SchedExt::user_space);
     let scenario = match &user_space {
-        Some(task) => surrounded.with_user_space(&task.name, task.policy),
+        Some(task) => surrounded.with_user_space(&task.name, task.policy, *task.affinity),
         None => surrounded,
     };
     let exec = Executor::new(scenario, user_space.is_some());
@@ -280,6 +280,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.ctx.now = TimeNs(1);
         if load {
             self.load();
+            exec::settle(self);
         }
         let all = self.exec.scenario.tasks.len();
         for number in 0..if gate_seed.is_some() { 0 } else { all } {

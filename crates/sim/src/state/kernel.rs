@@ -178,6 +178,12 @@ impl Kernel {
         k
     }
 
+    /// Such a kernel is on this CPU of its machine from now on.
+    pub fn stand_on(&mut self, cpu: CpuId) {
+        assert!(cpu.index() < self.machine.cpu_count(), "{cpu} is one of the machine's");
+        self.ctx.cpu = cpu;
+    }
+
     /// A program has a timer.
     pub fn has_timers(&self) -> bool {
         !self.timers.is_empty()

@@ -110,6 +110,7 @@ pub enum TracePointKind {
     SchedProcessFork,
     SchedProcessExit,
     SchedProcessExec,
+    TaskRename,
     SysEnter,
     SysExit,
 }
@@ -191,6 +192,11 @@ pub enum TracePoint {
         /// The task.
         task: TaskId,
     },
+    /// `task_rename`: here a program that a task begins has the task's name.
+    TaskRename {
+        /// The task.
+        task: TaskId,
+    },
     /// `sys_enter`, in the context of the calling task.
     SysEnter {
         /// The call's number (x86-64).
@@ -221,6 +227,7 @@ impl TracePoint {
             TracePoint::SchedProcessFork { .. } => TracePointKind::SchedProcessFork,
             TracePoint::SchedProcessExit { .. } => TracePointKind::SchedProcessExit,
             TracePoint::SchedProcessExec { .. } => TracePointKind::SchedProcessExec,
+            TracePoint::TaskRename { .. } => TracePointKind::TaskRename,
             TracePoint::SysEnter { .. } => TracePointKind::SysEnter,
             TracePoint::SysExit { .. } => TracePointKind::SysExit,
         }
@@ -247,15 +254,24 @@ pub struct UserSpaceTask {
     pub name: String,
     /// Its policy.
     pub policy: Policy,
+    /// The CPUs that it may use.
+    pub affinity: Box<CpuMask>,
 }
 
 /// What a turn of a scheduler's user space took, and what its task does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSpaceTurn {
     /// System calls that it made.
     pub calls: u64,
+    /// The CPUs that its task may use from now on, if they change.
+    pub affinity: Option<Box<CpuMask>>,
     /// What follows.
     pub next: UserSpaceNext,
+}
+
+impl UserSpaceTurn {
+    /// User code between two system calls. Chosen: loaders look at a few maps or format a line.
+    pub const BETWEEN_CALLS: DurationNs = DurationNs::from_us(1);
 }
 
 /// What the task of a scheduler's user space does when a turn is over.
@@ -265,6 +281,10 @@ pub enum UserSpaceNext {
     Wait(Option<TimeNs>),
     /// It calls `sched_yield()` and has another turn when it runs again.
     Yield,
+    /// It has another turn at once.
+    GoOn,
+    /// It computes for ever, and calls nothing any more.
+    Compute,
 }
 
 /// A loaded scheduler. A callback is called only when [`OpsInfo::present`] has
@@ -305,7 +325,7 @@ pub trait SchedExt {
 
     /// A turn of the scheduler's user space, whose task runs: it goes on until all of it waits or yields.
     fn user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
-        UserSpaceTurn { calls: 0, next: UserSpaceNext::Wait(None) }
+        UserSpaceTurn { calls: 0, affinity: None, next: UserSpaceNext::Wait(None) }
     }
 
     /// The user space's turn of this number: it may write to what it shares with

@@ -162,10 +162,11 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The current task of `cpu` replaces its image: its cache is cold, and the
-    /// trace point fires.
+    /// trace points fire (`begin_new_exec()`, then `exec_binprm()`).
     pub(crate) fn exec_image(&mut self, cpu: CpuId) {
         let task = self.k.curr(cpu).expect("a task replaces its own image");
         self.k.cache_forget(cpu, task);
+        self.trace(TracePointKind::TaskRename, || TracePoint::TaskRename { task });
         self.trace(TracePointKind::SchedProcessExec, || TracePoint::SchedProcessExec { task });
     }
 
