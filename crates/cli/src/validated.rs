@@ -19,7 +19,7 @@ pub(crate) fn line(run: &RunRecord) -> Option<String> {
 }
 
 fn words(scheduler: &str, cpus: usize) -> String {
-    let told = Fidelity::told_of(MEASURED, scheduler);
+    let told = Fidelity::told_of(MEASURED, scheduler, cpus);
     let fidelity = told.expect("the kept measurement is what `schedlab fidelity` wrote");
     match fidelity.within(scheduler, cpus) {
         Some((measured, within)) => {
@@ -48,13 +48,13 @@ mod tests {
         assert_eq!(whole.to_json(), MEASURED);
         let schedulers: BTreeSet<&String> = whole.cells.iter().map(|cell| &cell.scheduler).collect();
         for scheduler in schedulers {
-            let part = Fidelity::told_of(MEASURED, scheduler).unwrap();
             for cpus in [1, 2, 8] {
+                let part = Fidelity::told_of(MEASURED, scheduler, cpus).unwrap();
                 assert!(part.within(scheduler, cpus).is_some(), "{scheduler}");
                 assert_eq!(part.within(scheduler, cpus), whole.within(scheduler, cpus));
             }
         }
-        assert!(Fidelity::told_of(MEASURED, "\"").unwrap().cells.is_empty());
+        assert!(Fidelity::told_of(MEASURED, "\"", 8).unwrap().cells.is_empty());
     }
 
     #[test]

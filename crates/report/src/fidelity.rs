@@ -346,19 +346,26 @@ impl Fidelity {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The part of such a text, one cell a line, that [`Fidelity::within`] looks at for one scheduler: reading the
-    /// whole would take longer than a short run.
+    /// The part of such a text, one cell a line, that [`Fidelity::within`] looks at for one scheduler on so many
+    /// CPUs. Reading the whole would take longer than a short run.
     ///
     /// # Errors
     /// As [`Fidelity::from_json`].
-    pub fn told_of(text: &str, scheduler: &str) -> Result<Fidelity, String> {
+    pub fn told_of(text: &str, scheduler: &str, cpus: usize) -> Result<Fidelity, String> {
         let begin = format!("    {{\"scheduler\":{},", json(&scheduler));
         let figures = TOLD.map(|(figure, _)| format!("\"figure\":\"{figure}\","));
-        let wanted = |line: &&str| {
-            line.starts_with(&begin) && figures.iter().any(|figure| line.contains(figure.as_str()))
-        };
+        let number = |line: &str| line.split_once("\"cpus\":")?.1.split(',').next()?.parse::<usize>().ok();
         let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
-        let cells: Vec<&str> = cells.lines().filter(wanted).map(|line| line.trim_end_matches(',')).collect();
+        let own = cells.lines().filter(|line| line.starts_with(&begin));
+        let own: Vec<(usize, &str)> = own.filter_map(|line| Some((number(line)?, line))).collect();
+        let measured = own.iter().map(|(number, _)| *number).filter(|number| *number <= cpus).max();
+        let cells: Vec<&str> = own
+            .into_iter()
+            .filter(|(number, line)| {
+                Some(*number) == measured && figures.iter().any(|figure| line.contains(figure))
+            })
+            .map(|(_, line)| line.trim_end_matches(','))
+            .collect();
         Fidelity::from_json(&format!("{head}{CELLS}{}{END}", cells.join(",\n")))
     }
 
