@@ -262,6 +262,8 @@ pub enum WarningKind {
     NothingToSchedule,
     /// Something was to be done at a time at which the run was over.
     NotReached,
+    /// No task could run any more: each waited for another one.
+    Stuck,
 }
 
 impl WarningKind {
@@ -278,6 +280,7 @@ impl WarningKind {
             WarningKind::LoaderComputes => "loader_computes",
             WarningKind::NothingToSchedule => "nothing_to_schedule",
             WarningKind::NotReached => "not_reached",
+            WarningKind::Stuck => "stuck",
         }
     }
 
@@ -285,7 +288,7 @@ impl WarningKind {
     pub fn from_name(name: &str) -> Option<WarningKind> {
         use WarningKind::{
             IdleBesideWaiting, LeftOut, LoaderComputes, NeverRan, NotReached, NothingToSchedule,
-            ProgramReturned, SeedsChangeNothing, Starved, Unconfigured,
+            ProgramReturned, SeedsChangeNothing, Starved, Stuck, Unconfigured,
         };
         let all = [
             Starved,
@@ -298,6 +301,7 @@ impl WarningKind {
             NothingToSchedule,
             ProgramReturned,
             NotReached,
+            Stuck,
         ];
         all.into_iter().find(|kind| kind.name() == name)
     }

@@ -29,6 +29,7 @@ macro_rules! no_calls {
     };
 }
 
+mod blocked;
 mod call;
 mod exit;
 mod gate;
@@ -161,6 +162,8 @@ pub(crate) struct Executor {
     used_before: DurationNs,
     /// CPU time of such tasks that have ended: all, and in system calls.
     ended: (DurationNs, DurationNs),
+    /// Since when no task of the workload could run any more, and what each waited for.
+    pub(crate) stuck: Option<String>,
 }
 
 impl Executor {
@@ -179,6 +182,7 @@ impl Executor {
             gate: None,
             used_before: DurationNs::ZERO,
             ended: (DurationNs::ZERO, DurationNs::ZERO),
+            stuck: None,
             scenario,
         }
     }
