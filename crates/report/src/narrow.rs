@@ -2,6 +2,7 @@
 //!
 //! A table of [`crate::table()`] is known by the rule under its header, which says where its columns are.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -89,15 +90,36 @@ impl<'a> Grid<'a> {
                 None => blocks.push(column..column + 1),
             }
         }
+        let names: Vec<Vec<String>> = (0..keys).map(|key| self.names(key, widths[key])).collect();
         let block = |block: Range<usize>| {
-            let columns: Vec<usize> = (0..keys).chain(block).collect();
-            let line = |row: &Vec<&str>| {
-                let cells: Vec<String> = columns.iter().map(|&at| cut(row[at], widths[at])).collect();
-                format!("{}\n", cells.join("  ").trim_end())
+            let line = |number: usize| {
+                let keys = names.iter().map(|name| name[number].clone());
+                let cells = keys.chain(block.clone().map(|at| cut(self.rows[number][at], widths[at])));
+                format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
             };
-            self.rows.iter().map(line).collect::<String>()
+            (0..self.rows.len()).map(line).collect::<String>()
         };
         blocks.into_iter().map(block).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A column of names in exactly `width` columns. Of a name that is longer, its middle goes; where names become equal by that,
+    /// what they begin with goes.
+    fn names(&self, key: usize, width: usize) -> Vec<String> {
+        let cells: Vec<&str> = self.rows.iter().map(|row| row[key]).collect();
+        let long: BTreeSet<&str> =
+            cells[2..].iter().map(|cell| cell.trim()).filter(|cell| cell.width() > width).collect();
+        let ways = [cut_middle as fn(&str, usize) -> String, |text, width| {
+            format!("\u{2026}{}", last_of_width(text, width - 1))
+        }];
+        let kept = |way: &fn(&str, usize) -> String| {
+            long.iter().map(|name| way(name, width)).collect::<BTreeSet<_>>().len() == long.len()
+        };
+        let way = ways.into_iter().find(kept).unwrap_or(cut_middle);
+        let name = |cell: &&str| match cell.trim() {
+            text if long.contains(text) => cut(&way(text, width), width),
+            _ => cut(cell, width),
+        };
+        cells.iter().map(name).collect()
     }
 
     /// How many of the first columns tell the rows apart, up to one with names if there is one: at least one and not all.
@@ -148,6 +170,22 @@ fn split_at_width(text: &str, width: usize) -> (&str, &str) {
         used > width
     });
     text.split_at(end.map_or(text.len(), |(at, _)| at))
+}
+
+/// The end that a text shows in `width` columns.
+fn last_of_width(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    let begin = text.char_indices().rev().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > width
+    });
+    begin.map_or(text, |(at, c)| &text[at + c.len_utf8()..])
+}
+
+/// Begin and end of a text that is longer than `width` columns.
+fn cut_middle(text: &str, width: usize) -> String {
+    let end = (width - 1) / 2;
+    format!("{}\u{2026}{}", split_at_width(text, width - 1 - end).0, last_of_width(text, end))
 }
 
 /// The cell in exactly `width` columns: what is longer ends in `…`.
@@ -284,6 +322,22 @@ mod tests {
             }
         }
         assert_eq!(fit(&table(&["one"], &[], &rows(&[&[&long]])), 30).lines().last().unwrap().width(), 30);
+    }
+
+    #[test]
+    fn names_that_are_cut_can_still_be_told_apart() {
+        for (one, other) in [
+            ("o1[profile=d1]", "o1[profile=rh8]"),
+            ("worker-of-the-pool/1", "worker-of-the-pool/2"),
+            ("o1[granularity_ns=1000,profile=d1,x=1]", "o1[granularity_ns=1000,profile=d2,x=1]"),
+        ] {
+            let long = "a verdict that takes all the room";
+            let body = rows(&[&["o1", long], &[one, long], &[other, long]]);
+            let fitted = fit(&table(&["scheduler", "verdict"], &[], &body), 30);
+            let names: BTreeSet<&str> =
+                fitted.lines().skip(2).filter_map(|line| line.split("  ").next()).collect();
+            assert!(widest(&fitted) <= 30 && names.len() == 3, "{fitted}");
+        }
     }
 
     #[test]
