@@ -1,10 +1,11 @@
 //! Vocabulary that every room shares: identifiers, time and weight newtypes, CPU masks, the random
 //! number generator, metrics and goals. The machine description is here, and how mistakes in files
-//! and names are told.
+//! and names are told, and numbers in sentences.
 //!
 //! Nothing here does I/O, reads a clock or allocates behind the caller's back,
 //! and nothing here depends on another crate.
 
+mod counted;
 mod cpumask;
 mod goal;
 mod ids;
@@ -22,6 +23,7 @@ mod task_table;
 mod time;
 mod weight;
 
+pub use counted::counted;
 pub use cpumask::{CpuMask, MAX_CPUS};
 pub use goal::{Goal, GoalError, Relation};
 pub use ids::{CpuId, DsqId, TaskId};

@@ -4,7 +4,7 @@
 use crate::format::number;
 use crate::table::unit_text;
 use crate::workload_names::WorkloadNames;
-use schedlab_base::Better;
+use schedlab_base::{Better, counted};
 use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
 use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
 
@@ -303,10 +303,10 @@ pub fn seed_warnings(runs: &[RunRecord]) -> Vec<Warning> {
         let names: Vec<String> = names.into_iter().filter(same).collect();
         if !names.is_empty() {
             let text = format!(
-                "the seeds change nothing in {} on {} CPUs under {}: every run has the same figures, so that one says as \
+                "the seeds change nothing in {} on {} under {}: every run has the same figures, so that one says as \
                  much as all",
                 cell.workload.name,
-                cell.cpus,
+                counted(cell.cpus, "CPU"),
                 names.join(", ")
             );
             let (kind, count) = (WarningKind::SeedsChangeNothing, names.len() as u64);
@@ -327,7 +327,8 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
     let few = comparisons.iter().map(|c| c.baseline.values.len().min(c.candidate.values.len())).min();
     if let Some(few) = few.filter(|few| *few < 3) {
         advice.push(format!(
-            "{few} run(s) on a side show little: --runs 5 or more gives an interval to rely on"
+            "{} on a side: too few; --runs 5 or more gives an interval to rely on",
+            counted(few, "run")
         ));
     }
     let wide = |c: &&Comparison| {
@@ -338,7 +339,8 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
     for c in comparisons.iter().filter(wide) {
         let workload = names.get(&c.cell.workload);
         let under = if names.are_several() { format!(" under {workload}") } else { String::new() };
-        let place = format!("{} of {}{under} on {} CPUs", c.metric, c.candidate.scheduler, c.cell.cpus);
+        let place =
+            format!("{} of {}{under} on {}", c.metric, c.candidate.scheduler, counted(c.cell.cpus, "CPU"));
         let (half, mean) = (c.half_width.unwrap_or(0.0), c.baseline.moments.mean.abs());
         let spread = if mean > 0.0 {
             format!("{:.0} %", 100.0 * half / mean)
@@ -347,7 +349,9 @@ pub fn advice(comparisons: &[Comparison]) -> Vec<String> {
         };
         let cure = c.runs_needed.map_or_else(
             || "more runs than are feasible would show a difference as small as the measured one".to_string(),
-            |runs| format!("about {runs} runs would show a difference as large as the measured one"),
+            |runs| {
+                format!("about {} would show a difference as large as the measured one", counted(runs, "run"))
+            },
         );
         advice.push(format!("{place}: the spread is large (+/- {spread}); {cure}"));
     }
@@ -537,7 +541,7 @@ pub(crate) mod tests {
             none[0].contains("the spread is large (+/- ") && none[0].contains(" messages/s)"),
             "{none:?}"
         );
-        assert!(of(&[10.0], &[20.0])[0].contains("1 run(s) on a side"));
+        assert!(of(&[10.0], &[20.0])[0].contains("1 run on a side: too few"));
         let text = of(&[10.0, 20.0, 30.0], &[11.0, 15.0, 39.0]);
         assert!(
             text.len() == 1 && text[0].contains("throughput of o1 on 2 CPUs") && text[0].contains("about"),

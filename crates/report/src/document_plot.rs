@@ -3,6 +3,7 @@
 use crate::format::number;
 use crate::html::step;
 use crate::names::{escape, label};
+use schedlab_base::counted;
 use schedlab_reproduction::{Curves, DocumentOutcome, Judgement, RowOutcome, TableOutcome};
 use std::fmt::Write as _;
 
@@ -271,10 +272,10 @@ fn pair(svg: &mut String, top: f64, curves: &Curves) {
             for point in points.iter().filter(|_| number == 0) {
                 let _ = writeln!(
                     svg,
-                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} CPUs</text>",
+                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                     x(point.cpus),
                     bottom + 16.0,
-                    point.cpus
+                    counted(point.cpus, "CPU")
                 );
             }
         }

@@ -4,7 +4,7 @@ use crate::comparison::{Cell, cell_of, distinct, scheduler_label};
 use crate::format::{number, signed};
 use crate::table::{table, unit_text};
 use crate::workload_names::WorkloadNames;
-use schedlab_base::Goal;
+use schedlab_base::{Goal, counted};
 use schedlab_trace::{RunRecord, WorkloadRecord};
 
 /// What the runs of one scheduler say about a goal.
@@ -80,9 +80,10 @@ impl JudgedGoal {
         let (workload, cpus) = (&self.cell.workload.name, &self.cell.cpus);
         let (scheduler, goal, verdict, missed) =
             (&self.scheduler, &self.goal, self.verdict.name(), self.missed_by());
-        let plural = if *cpus == 1 { "" } else { "s" };
+        let cpus = counted(*cpus, "CPU");
+        let seeds = if self.runs == 1 { "seed" } else { "seeds" };
         format!(
-            "goal {goal} of {workload} under {scheduler} on {cpus} CPU{plural}: {verdict} by {missed} seeds, {measured}"
+            "goal {goal} of {workload} under {scheduler} on {cpus}: {verdict} by {missed} {seeds}, {measured}"
         )
     }
 }

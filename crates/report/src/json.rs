@@ -11,7 +11,7 @@ use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use crate::workload_names::WorkloadNames;
-use schedlab_base::{Better, DurationNs, Metric};
+use schedlab_base::{Better, DurationNs, Metric, counted};
 use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
@@ -64,7 +64,7 @@ impl Document {
                 } else {
                     String::new()
                 };
-                format!("{}, {under}{} CPUs, seed {}: ", scheduler_label(run), run.cpus, run.seed)
+                format!("{}, {under}{}, seed {}: ", scheduler_label(run), counted(run.cpus, "CPU"), run.seed)
             } else {
                 String::new()
             }

@@ -4,7 +4,7 @@ use crate::comparison::{Comparison, Sample, scheduler_label};
 use crate::format::{number, signed};
 use crate::names::{cell, visible_lines};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use schedlab_base::{Better, DurationNs};
+use schedlab_base::{Better, DurationNs, counted};
 use schedlab_trace::{
     CallbackCost, Counter, ExitRecord, Printed, PrintedLine, RunRecord, TaskRecord, WaitFigures, WaitRecord,
     WaitScope, WorkloadRecord, WorstWait,
@@ -61,12 +61,11 @@ pub(crate) fn exit_text(exit: &ExitRecord) -> String {
 
 /// Two lines that say what ran where, how long and how it ended.
 pub fn run_summary(run: &RunRecord) -> String {
-    let plural = if run.cpus == 1 { "" } else { "s" };
     let mut text = format!(
-        "{} on {} ({} CPU{plural}, {}): {}, seed {}\n",
+        "{} on {} ({}, {}): {}, seed {}\n",
         scheduler_label(run),
         run.machine,
-        run.cpus,
+        counted(run.cpus, "CPU"),
         run.backend.name(),
         workload_text(&run.workload),
         run.seed
@@ -184,8 +183,7 @@ pub fn printed_text(run: &RunRecord, limit: usize) -> String {
         vec![time, line.cpu.0.to_string(), task.to_string(), line.text.clone()]
     };
     let rows: Vec<Vec<String>> = lines.iter().take(limit).map(row).collect();
-    let plural = if all == 1 { "" } else { "s" };
-    let mut text = format!("The scheduler printed {all} line{plural} (bpf_printk)");
+    let mut text = format!("The scheduler printed {} (bpf_printk)", counted(all, "line"));
     let more = all - rows.len() as u64;
     text.push_str(&match (more, rows.is_empty()) {
         (0, _) => "\n".to_string(),
@@ -201,12 +199,12 @@ pub fn printed_text(run: &RunRecord, limit: usize) -> String {
 /// What the scheduler's own program wrote, or how many lines it is; nothing where there is none.
 pub fn loader_text(run: &RunRecord, whole: bool) -> String {
     let count = run.loader_output.lines().count();
-    let plural = if count == 1 { "" } else { "s" };
+    let lines = counted(count, "line");
     match (count, whole) {
         (0, _) => String::new(),
-        (_, false) => format!("The scheduler's own program wrote {count} line{plural}; -v shows them\n"),
+        (_, false) => format!("The scheduler's own program wrote {lines}; -v shows them\n"),
         (_, true) => format!(
-            "The scheduler's own program wrote {count} line{plural}\n{}\n",
+            "The scheduler's own program wrote {lines}\n{}\n",
             visible_lines(run.loader_output.trim_end())
         ),
     }

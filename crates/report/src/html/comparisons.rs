@@ -11,7 +11,7 @@ use crate::overview::{OVERVIEW_MEANS, overview};
 use crate::ranking::{RANKING_COLUMNS, RANKING_MEANS, RANKING_NUMBERS, is_main, ranking_rows};
 use crate::table::{verdict_text, workload_text};
 use crate::workload_names::WorkloadNames;
-use schedlab_base::Better;
+use schedlab_base::{Better, counted};
 
 /// All comparisons of a document.
 pub(super) fn sections(document: &Document) -> String {
@@ -203,7 +203,7 @@ fn over_cpus(first: &Comparison, samples: &[(usize, &Sample)]) -> Option<String>
     let series = schedulers(samples).into_iter().map(|name| {
         let points = samples.iter().filter(|(_, sample)| sample.scheduler == name).map(|(cpus, sample)| {
             let (mean, half) = (sample.moments.mean, sample.half_width);
-            let about = format!("{name}, {cpus} CPUs: {}", told(mean, half, first.unit));
+            let about = format!("{name}, {}: {}", counted(*cpus, "CPU"), told(mean, half, first.unit));
             Point { x: *cpus as f64, y: mean, half, about }
         });
         let mut points: Vec<Point> = points.collect();

@@ -6,7 +6,7 @@ use super::plot::{Axis, Course, Plot, Point, Series, told};
 use super::table;
 use crate::comparison::scheduler_label;
 use crate::format::number;
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, counted};
 use schedlab_trace::{Distribution, RunRecord};
 
 /// The quantiles that are marked, where there are values beyond them: name, so many of so many.
@@ -38,8 +38,7 @@ impl Pooled {
 
     fn series(&self, from: f64) -> Series {
         let (scheduler, count) = (&self.scheduler, self.all.count());
-        let plural = if self.runs == 1 { "" } else { "s" };
-        let about = format!("{scheduler}: {count} waits in {} run{plural}", self.runs);
+        let about = format!("{scheduler}: {} in {}", counted(count, "wait"), counted(self.runs, "run"));
         let point = |(name, time, share): (&str, DurationNs, f64)| {
             let about = format!("{scheduler}, {name}: {}", told(time.0 as f64 / 1e3, None, "us"));
             Point { x: us(time), y: share, half: None, about }

@@ -1,6 +1,7 @@
 //! Growth with the number of CPUs in a page: for each workload the published curves beside the measured ones.
 
 use super::plot::{Axis, Plot, Point, Series, told};
+use schedlab_base::counted;
 use schedlab_reproduction::{Curve, CurvePoint, Curves, TableOutcome};
 
 /// The curves of a table, two plots a workload.
@@ -34,7 +35,7 @@ fn pair(curves: &Curves) -> String {
 fn series(curve: &Curve, points: &[CurvePoint]) -> Series {
     let point = |point: &CurvePoint| {
         let value = told(point.times, point.half_width, "1");
-        let about = format!("{}, {} CPUs: {value} times", curve.scheduler, point.cpus);
+        let about = format!("{}, {}: {value} times", curve.scheduler, counted(point.cpus, "CPU"));
         Point { x: point.cpus as f64, y: point.times, half: point.half_width, about }
     };
     Series::new(curve.scheduler.clone(), points.iter().map(point).collect())

@@ -4,7 +4,7 @@ use super::distribution::{distributions, us};
 use super::plot::{Axis, Plot, Point, Series, told};
 use crate::comparison::scheduler_label;
 use crate::table::workload_text;
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, counted};
 use schedlab_trace::RunRecord;
 
 /// The percentiles that a run knows, as its metrics end.
@@ -44,8 +44,7 @@ pub(super) fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
 }
 
 pub(super) fn place(run: &RunRecord) -> String {
-    let plural = if run.cpus == 1 { "" } else { "s" };
-    format!("{} on {} CPU{plural} of {}", workload_text(&run.workload), run.cpus, run.machine)
+    format!("{} on {} of {}", workload_text(&run.workload), counted(run.cpus, "CPU"), run.machine)
 }
 
 /// A plot a cell and latency: its distribution, or its percentiles where runs have no more.

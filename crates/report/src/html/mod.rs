@@ -19,6 +19,7 @@ pub(crate) use crate::names::escape;
 use crate::priority_plot::priorities_svg;
 use crate::table::workload_text;
 use crate::waits::section as waits_section;
+use schedlab_base::counted;
 use schedlab_trace::RunRecord;
 
 const STYLE: &str = include_str!("report.css");
@@ -114,7 +115,7 @@ fn watched(run: &RunRecord, several: bool) -> String {
     if !several {
         return label;
     }
-    format!("{label}, {} on {} CPUs, seed {}", workload_text(&run.workload), run.cpus, run.seed)
+    format!("{label}, {} on {}, seed {}", workload_text(&run.workload), counted(run.cpus, "CPU"), run.seed)
 }
 
 /// What ran: everything that the results depend on besides the command.

@@ -7,6 +7,7 @@ use crate::table::{
     TASK_COLUMNS, TASK_NUMBERS, WAIT_COLUMNS, WAIT_NUMBERS, exit_text, task_rows, unit_text, wait_rows,
     workload_text,
 };
+use schedlab_base::counted;
 use schedlab_trace::{Provenance, RunRecord};
 
 /// Tasks shown of a run, and lines of waits. Chosen; the result file has all.
@@ -22,11 +23,11 @@ pub(super) fn section(runs: &[RunRecord]) -> String {
 
 fn html(run: &RunRecord, open: &str) -> String {
     let mut text = format!(
-        "<details{open}>\n<summary>{}: {} on {}, {} CPUs, seed {}, exit {}</summary>\n",
+        "<details{open}>\n<summary>{}: {} on {}, {}, seed {}, exit {}</summary>\n",
         breakable(&scheduler_label(run)),
         breakable(&workload_text(&run.workload)),
         breakable(&run.machine),
-        run.cpus,
+        counted(run.cpus, "CPU"),
         run.seed,
         breakable(&exit_text(&run.exit))
     );

@@ -9,7 +9,7 @@ pub(crate) use page::section;
 pub use page::waits_html;
 
 use crate::table::table;
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, counted};
 use schedlab_trace::waits::{ConfidenceFrom, Party, WaitPair, Waits};
 
 /// A task in tables and graphs.
@@ -53,8 +53,8 @@ pub(crate) fn row(pair: &WaitPair) -> Vec<String> {
 pub(crate) fn remarks(waits: &Waits) -> Vec<String> {
     let told = ["nr_evicted", "nr_refused", "nr_lost", "nr_cut_short", "nr_io_uring"];
     let swap = waits.pairs.iter().filter(|pair| pair.confidence_from == ConfidenceFrom::Swap).count();
-    let source =
-        (swap > 0).then(|| format!("(confidence of {swap} pairs: SWAP's own at the end of the run)"));
+    let source = (swap > 0)
+        .then(|| format!("(confidence of {}: SWAP's own at the end of the run)", counted(swap, "pair")));
     let counters = waits.counters.iter().filter(|c| c.value > 0 && told.contains(&c.name.as_str()));
     let lines = counters.map(|counter| format!("{}: {} ({})", counter.name, counter.value, counter.meaning));
     source.into_iter().chain(lines).collect()
@@ -72,10 +72,10 @@ pub fn waits_table(waits: &Waits, min_confidence: u32, limit: usize) -> String {
     };
     let (more, unsure) = (sure.len() - rows.len(), waits.pairs.len() - sure.len());
     if more > 0 {
-        text.push_str(&format!("({more} more pairs)\n"));
+        text.push_str(&format!("({})\n", counted(more, "more pair")));
     }
     if unsure > 0 {
-        text.push_str(&format!("({unsure} pairs of a confidence below {min_confidence})\n"));
+        text.push_str(&format!("({} of a confidence below {min_confidence})\n", counted(unsure, "pair")));
     }
     for remark in remarks(waits) {
         text.push_str(&format!("{remark}\n"));
@@ -123,7 +123,7 @@ pub(crate) mod tests {
             text.contains("client [8]") && text.contains("<server> [9]") && text.contains("15.000"),
             "{text}"
         );
-        assert!(text.contains("(1 more pairs)") && text.contains("(1 pairs of a confidence below 20)"));
+        assert!(text.contains("(1 more pair)") && text.contains("(1 pair of a confidence below 20)"));
         assert!(text.contains("nr_io_uring: 4 (waits that are not covered)"), "{text}");
         assert!(waits_table(&waits(), 0, 9).contains("epoll (tcp)"));
         assert!(waits_table(&Waits::default(), 0, 9).starts_with("no task was seen"));

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::expression::Expression;
 use crate::rule::{Qualifier, Rule};
+use schedlab_base::counted;
 use serde::Deserialize;
 
 /// The variable of a table that is its number of CPUs.
@@ -76,7 +77,7 @@ impl Reader<'_> {
             let cell = self.cell(&table.cell, &own, &variables)?;
             let same = |known: &Cell| *known == Cell { name: known.name.clone(), ..cell.clone() };
             if cell.cpus != Some(cpus) || !rows.iter().flat_map(|row| &row.cells).any(same) {
-                return Err(format!("no row of the table runs it on {cpus} CPUs"));
+                return Err(format!("no row of the table runs it on {}", counted(cpus, "CPU")));
             }
             Ok(Cell { name: name.to_string(), ..cell })
         };
