@@ -1,5 +1,7 @@
 //! The command line: what the flags are called and what their help says.
 
+#[cfg(test)]
+mod help;
 mod measured;
 
 use crate::cpu_counts::CpuCounts;
@@ -33,17 +35,17 @@ Examples:
   schedlab reproduce kravetz --quick                  published figures beside measured ones
   schedlab stat before.txt after.txt
 
-Exit codes: 0 done; 1 a comparison or check failed; 2 usage or input error; 3 inconclusive;
+Exit codes: 0 done; 1 a comparison or check failed; 2 usage or input error; 3 inconclusive; \
 4 the scheduler was ejected; 5 the environment lacks something (named, with the cure)."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
     /// No progress and no notes on standard error
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 998)]
     pub(crate) quiet: bool,
     /// Say more: all metrics, counters, costs, messages of the scheduler
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, display_order = 999, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
 }
 
@@ -179,7 +181,7 @@ pub(crate) struct SandboxArgs {
 /// What a simulated run may use of the host.
 #[derive(Debug, Default, Args)]
 pub(crate) struct HostArgs {
-    /// End each run after this much host time (10s, 5m): it counts as not finished, exit code 3
+    /// End each run after this much host time (10s, 5m): it counts as not finished, exit code 3 [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = "Host")]
     pub(crate) time_limit: Option<DurationNs>,
     #[command(flatten)]
@@ -189,7 +191,7 @@ pub(crate) struct HostArgs {
 /// How many simulated runs are made.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// Runs at the same time; the host's CPUs without
+    /// Parallel runs [default: CPUs of the host]
     #[arg(short, long, value_name = "N", value_parser = up_to::<1024>, help_heading = "Many runs")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Keep finished runs in DIR, and do not repeat those that are there; further folders are read only
@@ -237,7 +239,7 @@ pub(crate) struct SetupArgs {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End a run after this much of its own time (500ms, 2s)
+    /// End a run after this much of its own time (500ms, 2s) [default: the workload's end]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// When the scheduler leaves before the end: stop, or continue under the kernel's own class (simulated runs)
@@ -329,7 +331,7 @@ Examples:
   schedlab sim -s o1 -w chat -c 2 --timehist | less         every switch, like perf sched timehist
   schedlab sim -s eevdf -w mkbench -c 4 --json - | jq '.runs[0].metrics'
 
-The same command with the same seed gives the same bytes on every host. A scheduler that is
+The same command with the same seed gives the same bytes on every host. A scheduler that is \
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
     /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program that carries one), or eevdf; NAME[VAR=VALUE,..] sets tunables
@@ -351,7 +353,7 @@ pub(crate) struct SimArgs {
     /// A picture (SVG) of the tasks' priorities over time, if the scheduler shows them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) priorities: Option<PathBuf>,
-    /// Number of CPUs; the machine's own without
+    /// Number of CPUs [default: the machine's]
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
     /// Check the simulated kernel's invariants after every event (slow): a broken one stops the command
@@ -416,7 +418,7 @@ Examples:
   sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
   sudo schedlab compare -s eevdf,o1 --live -- make -j8          a command, see schedlab bench
 
-The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler.
+The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler. \
 Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
     /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
@@ -429,7 +431,7 @@ pub(crate) struct CompareArgs {
     pub(crate) workloads: Vec<String>,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
-    /// Numbers of CPUs, as in 1,2-4,8; the machine's own without
+    /// Numbers of CPUs, as in 1,2-4,8 [default: the machine's]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cpus: Vec<CpuCounts>,
     /// Runs of each scheduler and CPU count
@@ -523,9 +525,9 @@ Examples:
   sudo schedlab bench -s 'o1[profile=d1],o1[profile=rh8]' --warmup 2 -- ./my-program --fast
   schedlab bench --vm --icount -c 1,2 -s eevdf,ule --with sleep -- sh -c 'sleep 1'
 
-The schedulers take turns, the first is the baseline. The command has no input, its output is thrown
-away. If it fails, the end of its messages is told and no more runs are made. user and system are the
-CPU time of the command and of what it waited for. Whatever happens, the machine is back under its
+The schedulers take turns, the first is the baseline. The command has no input, its output is thrown \
+away. If it fails, the end of its messages is told and no more runs are made. user and system are the \
+CPU time of the command and of what it waited for. Whatever happens, the machine is back under its \
 own scheduler afterwards.")]
 pub(crate) struct BenchArgs {
     /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
@@ -549,7 +551,7 @@ pub(crate) struct BenchArgs {
     /// arguments name
     #[arg(long)]
     pub(crate) vm: bool,
-    /// Numbers of CPUs of the VM, as in 1,2-4,8; 2 without
+    /// Numbers of CPUs of the VM, as in 1,2-4,8 [default: 2]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', requires = "vm")]
     pub(crate) cpus: Vec<CpuCounts>,
     /// Programs, files and directories that go into the VM beside the command
@@ -576,7 +578,7 @@ Examples:
   schedlab reproduce swap --document-table fig2 --runs 5
   schedlab reproduce all --resume runs --shard 1/3  a third of the runs, for an array of jobs
 
-Documents: freebsd, kravetz, libenzi, santosa, swap. The rules of the verdicts are in
+Documents: freebsd, kravetz, libenzi, santosa, swap. The rules of the verdicts are in \
 docs/reproduction.md. Exit code 0 when as many rows of each document agree as are wanted, else 1.")]
 pub(crate) struct ReproduceArgs {
     /// The document, or all
@@ -681,8 +683,8 @@ Examples:
   schedlab run --vm -s o1 --with sh,make,gcc,./src -- make -C src -j2
   schedlab run --vm --icount -c 1 -s ule -w cpuhog:ntasks=2,nice=0/5,ttime=20s
 
-On the host it needs root and a kernel with sched_ext; whatever happens, the machine is back under
-its own scheduler afterwards. With --vm a stock kernel from the distribution's package archive (kept
+On the host it needs root and a kernel with sched_ext; whatever happens, the machine is back under \
+its own scheduler afterwards. With --vm a stock kernel from the distribution's package archive (kept \
 in the cache, fetched once) boots in QEMU with this command as its only program."
 )]
 pub(crate) struct RunArgs {
@@ -697,13 +699,13 @@ pub(crate) struct RunArgs {
     pub(crate) vm: bool,
     #[command(flatten)]
     pub(crate) machine: VmArgs,
-    /// Number of CPUs of the VM; 2 without
+    /// Number of CPUs of the VM [default: 2]
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,
     /// Seed of the workload
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End the run after this long (500ms, 2s)
+    /// End the run after this long (500ms, 2s) [default: the workload's end]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// When the scheduler leaves before the end: stop; only simulated runs continue
@@ -761,10 +763,10 @@ Examples:
   sudo schedlab deps --duration 5s --json - | jq '.waits.pairs[0]'
   sudo schedlab deps --duration 5s --dot waits.dot && dot -Tsvg waits.dot > waits.svg
 
-Works on any kernel with BTF from 5.19 on (x86-64), whoever schedules; needs root. What the figures
+Works on any kernel with BTF from 5.19 on (x86-64), whoever schedules; needs root. What the figures \
 mean is in docs/waits.md.")]
 pub(crate) struct DepsArgs {
-    /// Watch this long (500ms, 10s); without, until Ctrl-C
+    /// Watch this long (500ms, 10s) [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// Time between two tables on a terminal
@@ -880,7 +882,7 @@ Examples:
   schedlab sched-samples published/libenzi_trace3_smp_current.csv --clock 733
   schedlab sched-samples s.csv --disturbers 1003    the third task of a simulated run
 
-The format is described in docs/sched-samples.md. Exit code 0 when the samples are consistent,
+The format is described in docs/sched-samples.md. Exit code 0 when the samples are consistent, \
 else 1.")]
 pub(crate) struct SchedSamplesArgs {
     /// Samples as CSV; - is standard input
@@ -903,7 +905,7 @@ Examples:
   schedlab completions bash > /etc/bash_completion.d/schedlab
   schedlab completions zsh > ~/.zfunc/_schedlab")]
 pub(crate) struct CompletionsArgs {
-    /// Whose
+    /// The shell that completes
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }

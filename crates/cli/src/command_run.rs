@@ -15,6 +15,7 @@ use schedlab_live::session::Work;
 use schedlab_live::vm::{TakeError, Taken, VmJob, VmOutput};
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use std::path::Path;
 
 /// Where the guest keeps the command's output.
 const GUEST_OUTPUT: &str = "/tmp/output";
@@ -54,6 +55,7 @@ impl CommandRun {
         backend: Backend,
         quiet: bool,
     ) -> Result<CommandEnd, Failure> {
+        no_folder(&self.command)?;
         let invocation = Invocation { args: &self.command, streams };
         let result = run_here(&self.scheduler, Work::Command(invocation), &self.looks, quiet)?;
         let ejected = result.scheduler.exit.kind.is_ejection();
@@ -215,6 +217,15 @@ fn guest_entry(number: usize, inside: &str, scheduler: &Scheduler) -> String {
     format!("{}={inside}{changes}", label(number))
 }
 
+/// Refuses a folder in the place of a program.
+fn no_folder(command: &[String]) -> Result<(), Failure> {
+    let program = &command[0];
+    if program.contains('/') && Path::new(program).is_dir() {
+        return Err(Failure::usage(format!("command {program}: it is a folder; name a program")));
+    }
+    Ok(())
+}
+
 /// A VM's job that has the command and what it needs.
 fn job(
     command: &[String],
@@ -222,6 +233,7 @@ fn job(
     vm: &VmOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<VmJob, Failure> {
+    no_folder(command)?;
     let mut taken = Taken::default();
     taken.take(&command[0])?;
     command[1..].iter().try_for_each(|arg| taken.take_if_there(arg))?;

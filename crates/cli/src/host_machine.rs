@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::shipped::described;
-use schedlab_base::{Cpu, KernelVersion, Machine, TickPhase};
+use schedlab_base::{Cpu, KernelVersion, Machine, TickPhase, counted};
 use schedlab_live::calibrate::{Calibration, Price};
 use schedlab_live::host;
 use schedlab_live::kernel_image::{cache_dir, cached_file, cached_path};
@@ -43,8 +43,8 @@ pub(crate) fn machine() -> Result<MachineFile, Failure> {
     let file = described(&text, &place)?;
     if file.machine.cpus != found.cpus {
         return Err(Failure::usage(format!(
-            "{place} describes {} CPUs of another machine; run `schedlab calibrate` again",
-            file.machine.cpu_count()
+            "{place} describes {} of another machine; run `schedlab calibrate` again",
+            counted(file.machine.cpu_count(), "CPU")
         )));
     }
     Ok(file)

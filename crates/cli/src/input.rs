@@ -14,6 +14,9 @@ const LIMIT_MIB: u64 = 256;
 /// much memory, and one that was written by hand has some KiB.
 const DEFINITION_MIB: u64 = 8;
 
+/// What a folder in the place of a file is told.
+const FOLDER: &str = "it is a folder; name a file";
+
 /// Bytes of the header of an ELF file of 64 bits.
 const ELF_HEADER: u64 = 64;
 
@@ -79,10 +82,20 @@ pub(crate) fn stdin() -> Result<String> {
     decoded(all(std::io::stdin().lock())?)
 }
 
+/// What is wrong with a name that is none but lies there: a folder, or a file whose name does not say what it is. `form` is how
+/// a file is named.
+pub(crate) fn there_instead(name: &str, form: &str) -> Option<String> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Some(format!("{FOLDER} ({form})"));
+    }
+    path.exists().then(|| format!("there is such a file, but its name does not say what it is; write {form}"))
+}
+
 /// Opens what the user names. The sandbox opens no folder, and says so in other words.
 fn open(path: impl AsRef<Path>) -> Result<File> {
     if path.as_ref().is_dir() {
-        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder; name a file"));
+        return Err(Error::new(ErrorKind::IsADirectory, FOLDER));
     }
     File::open(path)
 }

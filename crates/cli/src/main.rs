@@ -46,6 +46,7 @@ use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use failure::{Code, Failure};
 use schedlab_base::did_you_mean;
+use schedlab_live::signals;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -58,10 +59,15 @@ fn main() -> ExitCode {
     finish(defect::guard(|| "the command".to_string(), || run(&cli)))
 }
 
-/// Tells a failure, and gives the exit code. A reader that went away is no failure.
+/// Tells a failure, and gives the exit code. Where the reader of standard output went away and nothing else failed, the command
+/// ends as every Unix tool does: silently, by SIGPIPE.
 fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.code == Code::Done => {
+            signals::end_by(signals::PIPE);
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
             if !failure.text.is_empty() {
                 output::error(&failure.to_string());

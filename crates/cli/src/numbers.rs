@@ -1,7 +1,7 @@
 //! Samples in text: a number a line, a column of a CSV file, a metric of a result file.
 
 use crate::failure::Failure;
-use schedlab_base::did_you_mean;
+use schedlab_base::{counted, did_you_mean};
 use schedlab_report::{from_cell, from_json, scheduler_label};
 use schedlab_trace::RunRecord;
 
@@ -103,8 +103,9 @@ pub(crate) fn metric(
         );
         return Err(Failure::usage(text));
     }
-    let places =
-        known(runs.iter().map(|run| format!("{} on {} CPUs", run.workload.name, run.cpus)).collect());
+    let places = known(
+        runs.iter().map(|run| format!("{} on {}", run.workload.name, counted(run.cpus, "CPU"))).collect(),
+    );
     if places.len() > 1 {
         let text = format!(
             "stat {file}: its runs are of several kinds ({}); write one file for each",

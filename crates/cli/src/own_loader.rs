@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::scheduler::Scheduler;
-use schedlab_base::Machine;
+use schedlab_base::{Machine, counted};
 use schedlab_bpf::object::{Object, enumerator_of, scheduler_within};
 use schedlab_live::load::LoaderCommand;
 use schedlab_live::vm::VmJob;
@@ -132,7 +132,7 @@ pub(crate) fn words(report: &Report) -> String {
     let (kernels, own): (Vec<_>, Vec<_>) =
         report.variables.iter().cloned().partition(|(name, _)| enumerator_of(name).is_some());
     part("its loader wrote", pairs(&own));
-    let count = format!("{} variables that stand for the kernel's enumerators", kernels.len());
+    let count = format!("{} for enumerators of the kernel", counted(kernels.len(), "variable"));
     part("and", if kernels.is_empty() { Vec::new() } else { vec![count] });
     part("operations", pairs(&report.operations));
     part(

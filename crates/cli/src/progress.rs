@@ -4,7 +4,7 @@
 use crate::output;
 use crate::workload::{endless, fixed_end};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, counted};
 use schedlab_trace::{Event, Sink};
 use schedlab_workload::Scenario;
 use std::cell::RefCell;
@@ -22,6 +22,9 @@ const LONG: DurationNs = DurationNs::from_secs(60);
 
 /// The same for real time. Chosen: longer than a person waits without a word.
 const LONG_REAL: DurationNs = DurationNs::from_secs(10);
+
+/// Runs from which on their number is told beforehand, however short they are. Chosen: some seconds of host time.
+const MANY: usize = 1_000;
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,14 +142,15 @@ fn announcement(planned: &[Planned], real: bool) -> Option<String> {
     let known =
         planned.iter().filter_map(|plan| plan.each.map(|each| each.0.saturating_mul(plan.runs as u64)));
     let long = if real { LONG_REAL } else { LONG };
+    let runs = planned.iter().map(|plan| plan.runs).fold(0, usize::saturating_add);
     if known.fold(0, u64::saturating_add) < long.0 {
-        return None;
+        return (runs >= MANY).then(|| format!("{} to make", counted(runs, "run")));
     }
     let what = if real { "" } else { " of simulated time" };
     let part = |plan: &Planned| {
         let under = if planned.len() > 1 { format!(" under {}", plan.workload) } else { String::new() };
         let Some(each) = plan.each else {
-            return format!("{} runs{under} until its work is done", plan.runs);
+            return format!("{}{under} until its work is done", counted(plan.runs, "run"));
         };
         let length = format!("{} s{what}", each.as_secs_f64());
         match plan.runs {

@@ -15,7 +15,7 @@ use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
 use schedlab_loader::{Command, PREFIX};
 use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, TimedProgram, left_out};
-use schedlab_trace::{Counter, SchedulerTable};
+use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -106,6 +106,9 @@ impl Scheduler {
             }
             let choice = choice.map(str::to_string);
             return Ok(Scheduler { choice, ..found(Some(Cow::Owned(object))) });
+        }
+        if let Some(wrong) = input::there_instead(path, "*.bpf.o, or ./FILE") {
+            return Err(Failure::usage(format!("scheduler {name}: {wrong}")));
         }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
         let with_swap = names.iter().map(|name| format!("{name}{SWAP}"));
@@ -391,21 +394,17 @@ impl Scheduler {
         }
     }
 
-    /// Adds to a scheduler's own complaint the setting that it is about. That is a word of it that names a tunable which
-    /// the user has not set, because then a loader of its own would have.
-    pub(crate) fn with_cure(&self, mut failure: Failure) -> Failure {
-        let Some(object) = self.object.as_ref().filter(|_| failure.code == Code::Ejected) else {
-            return failure;
-        };
-        let Ok(needs) = schedlab_scx::requirements(&self.name, object, &LoadOptions::default()) else {
-            return failure;
-        };
+    /// Adds to the failure of a run the setting that the scheduler's own complaint is about. That is a word of its message
+    /// (`scx_bpf_error()`) that names a variable which a loader of its own would have written.
+    pub(crate) fn with_cure(&self, mut failure: Failure, exit: &ExitRecord) -> Failure {
+        let complains = failure.code == Code::Ejected && exit.kind == ExitKind::ErrorBpf;
+        let Some(left) = complains.then(|| self.left_to_loader()).flatten() else { return failure };
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let named = |name: &str| failure.text.split(|c| !is_word(c)).any(|word| word == name);
-        let unset = |name: &str| self.settings.iter().all(|(set, _)| set != name);
-        if let Some(found) = needs.tunables.iter().find(|t| named(&t.name) && unset(&t.name)) {
-            let name = &found.name;
-            failure.text.push_str(&format!(" ({name} is a tunable of this object: add --set {name}=VALUE)"));
+        let named = |name: &&String| exit.message.split(|c| !is_word(c)).any(|word| word == *name);
+        if let Some(name) = left.constants.iter().find(named) {
+            failure.text.push_str(&format!(
+                " ({name} is 0, its own loader would have written it: add --set {name}=VALUE)"
+            ));
         }
         failure
     }

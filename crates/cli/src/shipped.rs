@@ -62,6 +62,9 @@ pub(crate) fn machine(name: &str) -> Result<MachineFile, Failure> {
     if name.ends_with(".toml") || name.contains('/') {
         return machine_file(Path::new(name));
     }
+    if let Some(wrong) = input::there_instead(name, "*.toml, or ./FILE") {
+        return Err(Failure::usage(format!("machine {name}: {wrong}")));
+    }
     let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).chain([HOST]).collect();
     let near = did_you_mean(name, &names);
     Err(Failure::usage(format!(

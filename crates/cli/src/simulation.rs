@@ -13,7 +13,7 @@ use crate::trace_file::TraceFile;
 use crate::trust::{left_out, loader_computes, program_returned, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::did_you_mean;
-use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs};
+use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
 use schedlab_bpf::Compiler;
 use schedlab_report::{Document, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
@@ -101,8 +101,8 @@ impl Simulation {
     pub(crate) fn describe(&self) -> String {
         let scheduler = self.scheduler.label();
         let (workload, machine) = (&self.workload, &self.machine);
-        let (cpus, seed) = (machine.cpu_count(), self.seed);
-        format!("run of {scheduler} under {workload} on {} with {cpus} CPUs, seed {seed}", machine.name)
+        let (cpus, seed) = (counted(machine.cpu_count(), "CPU"), self.seed);
+        format!("run of {scheduler} under {workload} on {} with {cpus}, seed {seed}", machine.name)
     }
 
     /// Checks what can be checked without running, so that a long sweep fails at once:
@@ -425,10 +425,10 @@ pub(crate) fn ejection(document: &Document) -> Result<(), Failure> {
         .collect();
     let more = if ejected.len() > 1 { format!(" ({} runs in all)", ejected.len()) } else { String::new() };
     Err(Failure::ejected(format!(
-        "scheduler {} was ejected from {} on {} CPUs, {}: {}{more}",
+        "scheduler {} was ejected from {} on {}, {}: {}{more}",
         first.scheduler,
         first.workload.name,
-        first.cpus,
+        counted(first.cpus, "CPU"),
         first.exit.kind.name(),
         words.join(": ")
     )))

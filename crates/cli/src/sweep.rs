@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::run_key::key_of;
 use crate::simulation::Simulation;
 use crate::target::{ready_folder, unwritten, write_whole};
+use schedlab_base::counted;
 use schedlab_live::signals::LastWords;
 use schedlab_report::visible;
 use schedlab_sweep::{Build, Key, NotKept, Outcome, Store, Unused, work};
@@ -100,7 +101,8 @@ fn sweep_by(
     let todo: Vec<&(&Simulation, Option<Key>)> = missing.iter().map(|&index| &keyed[index]).collect();
     let attempt = |(run, key): &&(&Simulation, Option<Key>)| attempt(run, key.as_ref(), make, &store);
     let progress = Progress::new("running", Some(todo.len() as u64), quiet);
-    let told = |count: usize| progress.set(count as u64, format!("{count} of {} runs", todo.len()));
+    let told =
+        |count: usize| progress.set(count as u64, format!("{count} of {}", counted(todo.len(), "run")));
     let _words = (!quiet).then(|| LastWords::new(&last_words(&args.resume)));
     let mut lost = Vec::new();
     let workers = args.jobs.unwrap_or_else(available);
@@ -195,6 +197,18 @@ fn attempt(
         Ok(Err(failure)) => Outcome::Refused(failure),
         Err(defect) => Outcome::Lost(defect),
     }
+}
+
+/// Refuses seeds that would begin anew at 0: run k has the seed `first` + k.
+///
+/// # Errors
+/// The largest seed that goes with so many runs.
+pub(crate) fn check_seeds(first: u64, runs: NonZeroUsize) -> Result<(), Failure> {
+    let most = u64::MAX - (runs.get() as u64 - 1);
+    if first > most {
+        return Err(Failure::usage(format!("--seed {first}: with --runs {runs} the largest seed is {most}")));
+    }
+    Ok(())
 }
 
 /// The CPUs of the host that this process may use, as they were at the first call.

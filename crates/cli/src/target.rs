@@ -396,6 +396,9 @@ pub(crate) fn write_whole(file: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// It cannot be made, or takes no new files.
 pub(crate) fn ready_folder(option: &str, folder: &Path) -> Result<(), Failure> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::usage(format!("{option} {}: it is a file; name a folder", folder.display())));
+    }
     std::fs::create_dir_all(folder)
         .and_then(|()| unfinished(&folder.canonicalize()?, true).map(drop))
         .map_err(|error| unwritten(&format!("{option} {}", folder.display()), "folder", &error))

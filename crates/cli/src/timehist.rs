@@ -55,7 +55,7 @@ pub(crate) fn write(target: &Target, recording: &Recording, cpus: usize) -> Resu
     recording.replay(&mut sink).map_err(|error| Failure::environment(format!("--timehist: {error}")))?;
     let mut draft = sink.finish(recording.end).map_err(|error| target.failure(&error))?;
     if recording.lost > 0 {
-        writeln!(draft, "({} switches and wakeups came too fast and are missing)", recording.lost)
+        writeln!(draft, "(switches and wakeups that came too fast and are missing: {})", recording.lost)
             .map_err(|error| target.failure(&error))?;
     }
     target.finish(draft)

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use schedlab_base::{Machine, TimeNs};
+use schedlab_base::{Machine, TimeNs, counted};
 use schedlab_report::{Document, GoalVerdict, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
@@ -105,19 +105,18 @@ pub(crate) fn program_returned(name: &str, value: i32) -> Option<Warning> {
 
 /// What is left to a loader, in words, with the cure.
 pub(crate) fn left_words(left: &LeftToLoader) -> String {
-    let number = |names: &[String], what: &str| match names.len() {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    };
     let mut parts = Vec::new();
     if !left.constants.is_empty() {
         let names = listed(&left.constants);
-        let count = number(&left.constants, "variable");
+        let count = counted(left.constants.len(), "variable");
         parts.push(format!("written {count} ({names}: --set NAME=VALUE; 0 says that it is meant)"));
     }
     if !left.programs.is_empty() {
         let names = listed(&left.programs);
-        parts.push(format!("run {} ({names}: --run-prog NAME[:HEX])", number(&left.programs, "program")));
+        parts.push(format!(
+            "run {} ({names}: --run-prog NAME[:HEX])",
+            counted(left.programs.len(), "program")
+        ));
     }
     format!("its own loader would have {}", parts.join(" and "))
 }

@@ -22,6 +22,13 @@ pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> R
     if spec.ends_with(".toml") {
         return file::parse(&read(spec)?, spec).map_err(|error| refused(spec, &error));
     }
+    if let Some(wrong) = input::there_instead(spec, "*.toml or *.json") {
+        return Err(Failure::usage(format!("workload {spec}: {wrong}")));
+    }
+    if spec.split(':').next().is_some_and(|name| name.contains('/')) {
+        let cure = "there is no such file; a workload's file is named *.toml or *.json";
+        return Err(Failure::usage(format!("workload {spec}: {cure}")));
+    }
     catalog::build(spec, seed).map_err(|error| refused(spec, &error))
 }
 

@@ -48,6 +48,18 @@ extern "C" fn end(signal: libc::c_int) {
     }
 }
 
+/// The signal of a reader that went away.
+pub const PIPE: i32 = libc::SIGPIPE;
+
+/// Ends this process by a signal, as if nothing had handled it; returns where that does not end it.
+pub fn end_by(signal: i32) {
+    // SAFETY: numbers only; the default action needs no handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
 /// A file that grows over the limit of the process: writing fails then, with an error that can be told.
 extern "C" fn too_large(_signal: libc::c_int) {}
 

@@ -29,6 +29,9 @@ impl Command {
             true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
             false => search.iter().map(|folder| folder.join(name)).find(|path| path.is_file()),
         };
+        if name.contains('/') && Path::new(name).is_dir() {
+            return Err(format!("{name}: it is a folder; name a program"));
+        }
         let place = if name.contains('/') { "" } else { " in PATH" };
         let program = program.ok_or_else(|| format!("there is no program '{name}'{place}; give its path"))?;
         let program = program.canonicalize().map_err(|error| format!("{name}: {error}"))?;

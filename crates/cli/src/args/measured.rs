@@ -9,6 +9,24 @@ use schedlab_base::DurationNs;
 use super::{SandboxArgs, VmArgs, up_to};
 use crate::cpu_counts::CpuCounts;
 
+/// What `fidelity --show` leaves no use for: all that says what is measured.
+const SHOWN_ALONE: [&str; 14] = [
+    "vm",
+    "host",
+    "real",
+    "keep",
+    "output",
+    "schedulers",
+    "workloads",
+    "cpus",
+    "phases",
+    "machine",
+    "duration",
+    "kernel",
+    "icount",
+    "timeout",
+];
+
 /// Arguments of `fidelity`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,28 +39,28 @@ Examples:
   schedlab fidelity --real real.json -m mine.toml         the same runs simulated anew, against those that were kept
   schedlab fidelity --show fidelity/linux-7.3.json        the tables of an earlier measurement
 
-Runs the same objects under the same workloads in the simulator and on a real kernel, and tells the difference of every
-figure beside the spread of the real runs. The simulated machine has to be the real one: with --vm it is `vm-icount`,
-whose prices were measured in that VM, on this machine give a file of yours with -m. Errors are of the mean of the real
-runs, in percent; of CPU shares, of the task that differs most, in percentage points. A VM that counts instructions
+Runs the same objects under the same workloads in the simulator and on a real kernel, and tells the difference of every \
+figure beside the spread of the real runs. The simulated machine has to be the real one: with --vm it is `vm-icount`, \
+whose prices were measured in that VM, on this machine give a file of yours with -m. Errors are of the mean of the real \
+runs, in percent; of CPU shares, of the task that differs most, in percentage points. A VM that counts instructions \
 needs some five seconds of the host for a busy second of the guest.")]
 pub(crate) struct FidelityArgs {
-    /// Schedulers: shipped names, object files (*.bpf.o), eevdf; all shipped ones without
+    /// Schedulers: shipped names, object files (*.bpf.o), eevdf [default: all shipped ones]
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..")]
     pub(crate) schedulers: Vec<String>,
-    /// Workload: NAME[:key=value,...] or a file; eight of the book's table without. Can be given several times
+    /// Workload: NAME[:key=value,...] or a file, several times [default: eight of the book's table]
     #[arg(short, long = "workload", value_name = "NAME[:k=v,..]|FILE")]
     pub(crate) workloads: Vec<String>,
-    /// Numbers of CPUs, as in 1,2-4; 1 without
+    /// Numbers of CPUs, as in 1,2-4 [default: 1]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cpus: Vec<CpuCounts>,
     /// Repetitions of each run in both arms: simulated with another seed, real at another phase of its timers
     #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<1_000>)]
     pub(crate) phases: NonZeroUsize,
-    /// The simulated machine; vm-icount without
+    /// The simulated machine
     #[arg(short, long, value_name = "NAME|FILE", default_value = "vm-icount")]
     pub(crate) machine: String,
-    /// End each run after this long (500ms, 2s)
+    /// End each run after this long (500ms, 2s) [default: the workload's end]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<DurationNs>,
     /// The real arm is a virtual machine, booted once for each number of CPUs; it counts instructions, 1 ns each, unless
@@ -59,7 +77,7 @@ pub(crate) struct FidelityArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keep: Option<PathBuf>,
     /// Print the tables of an earlier measurement
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["vm", "host", "real", "keep", "output"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = SHOWN_ALONE)]
     pub(crate) show: Option<PathBuf>,
     /// Write every cell as JSON, as in the folder `fidelity` of the sources
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -78,17 +96,17 @@ Examples:
   schedlab calibrate -o mine.toml      the same as a file
   schedlab calibrate --vm              the VM of `schedlab fidelity`, on standard output
 
-Runs loops of one or two tasks under the kernel's own scheduler for a few seconds: nothing is loaded, root is not needed. Each price
-is written with its source and its spread. Prices that no such loop shows (of BPF programs, locks, caches) keep their assumed
+Runs loops of one or two tasks under the kernel's own scheduler for a few seconds: nothing is loaded, root is not needed. Each price \
+is written with its source and its spread. Prices that no such loop shows (of BPF programs, locks, caches) keep their assumed \
 value, with the reason. A busy machine measures its other work too: look at the spreads.")]
 pub(crate) struct CalibrateArgs {
-    /// This machine (also without the flag)
+    /// This machine, which is the default
     #[arg(long, conflicts_with = "vm")]
     pub(crate) host: bool,
     /// The virtual machine that counts instructions, 1 ns each unless --icount says otherwise
     #[arg(long)]
     pub(crate) vm: bool,
-    /// The machine file; the user's cache without, which is what -m host reads
+    /// The machine file [default: that of -m host, in the user's cache]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]

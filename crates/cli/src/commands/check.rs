@@ -15,6 +15,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::Target;
 use crate::trust::{left_words, listed, provenance};
+use schedlab_base::counted;
 use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
@@ -188,7 +189,7 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
     match verify(&scheduler.for_kernel(bytes)) {
         Ok(programs) => {
             let walked: u64 = programs.iter().map(|program| u64::from(program.verified_insns)).sum();
-            Ok(format!("{} programs, {walked} instructions walked", programs.len()))
+            Ok(format!("{}, {} walked", counted(programs.len(), "program"), counted(walked, "instruction")))
         }
         Err(error @ (LoadError::NoSchedExt { .. } | LoadError::NotPrivileged)) => Err(error.into()),
         Err(error) => Err(Failure::failed(error.to_string())),

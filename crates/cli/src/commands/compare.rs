@@ -19,11 +19,11 @@ use crate::run_prog;
 use crate::scheduler::Scheduler;
 use crate::simulation::{Extras, Simulation, ejection};
 use crate::swap_scope;
-use crate::sweep::{Made, sweep};
+use crate::sweep::{Made, check_seeds, sweep};
 use crate::target::ready_folder;
 use crate::trace_file::TraceNames;
 use crate::trust::strict;
-use schedlab_base::Machine;
+use schedlab_base::{Machine, counted};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, advice, compare as compare_runs, comparison_table, first_runs, goals_text,
@@ -45,6 +45,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     }
     let results = Results::new(&args.results)?;
     let setup = &args.setup;
+    check_seeds(setup.seed, args.runs)?;
     let simulated = !args.live && !args.vm;
     if simulated {
         let named = named(args)?.folder(args.perfetto.as_ref()).resume(&args.sweep.resume);
@@ -213,7 +214,7 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler], loads: &[Load]) -> Resul
         for machine in &machines {
             for scheduler in schedulers {
                 for run in 0..args.runs.get() as u64 {
-                    let seed = args.setup.seed.wrapping_add(run);
+                    let seed = args.setup.seed + run;
                     let place = (scheduler, load.record.name.as_str(), machine.cpu_count(), seed);
                     runs.push(Simulation {
                         scheduler: scheduler.clone(),
@@ -296,7 +297,7 @@ fn real_runs(
     for load in loads {
         for run in 0..args.runs.get() as u64 {
             for scheduler in schedulers {
-                let seed = args.setup.seed.wrapping_add(run);
+                let seed = args.setup.seed + run;
                 let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
                 let make = move || {
                     let mut record = real_run(args, scheduler, load, seed).here(Backend::Host, quiet)?;
@@ -323,7 +324,7 @@ fn vm_runs(
         let mut runs = Vec::new();
         for load in loads {
             for run in 0..args.runs.get() as u64 {
-                let seed = args.setup.seed.wrapping_add(run);
+                let seed = args.setup.seed + run;
                 runs.extend(schedulers.iter().map(|scheduler| (real_run(args, scheduler, load, seed), load)));
             }
         }
@@ -339,7 +340,12 @@ fn vm_runs(
                 }
                 Err(Failure { code, text }) if failed.is_none() => {
                     let under = if loads.len() > 1 { format!(" under {}", load.spec) } else { String::new() };
-                    let what = format!("{}{under} on {cpus} CPUs, seed {}", run.scheduler.label(), run.seed);
+                    let what = format!(
+                        "{}{under} on {}, seed {}",
+                        run.scheduler.label(),
+                        counted(cpus, "CPU"),
+                        run.seed
+                    );
                     let text = format!("run {} of {total} ({what}): {text}", before + number + 1);
                     failed = Some(Failure { code, text });
                 }
@@ -375,7 +381,7 @@ pub(super) fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)]
                 break;
             }
         }
-        progress.set(records.len() as u64, format!("{} of {total} runs", records.len()));
+        progress.set(records.len() as u64, format!("{} of {}", records.len(), counted(total, "run")));
     }
     progress.finish();
     (records, failed)

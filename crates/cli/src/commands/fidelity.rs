@@ -16,6 +16,7 @@ use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_fai
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::{self, Target};
+use schedlab_base::counted;
 use schedlab_report::{Document, Fidelity, fidelity_cells, from_json, to_json};
 use schedlab_trace::{Backend, RunRecord};
 use std::collections::BTreeMap;
@@ -47,9 +48,11 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
         named.enter(&args.sandbox, verbose)?;
     }
     if let Some(path) = &args.show {
-        let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+        let named = |error: String| Failure::usage(format!("--show {}: {error}", path.display()));
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
-        return output::print(&shown(&Fidelity::from_json(&text).map_err(named)?, verbose));
+        let read = Fidelity::from_json(&text)
+            .map_err(|error| named(format!("it is no file of `schedlab fidelity -o` ({error})")))?;
+        return output::print(&shown(&read, verbose));
     }
     without_vm(&args.vm_args, args.vm)?;
     let to =
@@ -132,8 +135,9 @@ fn kept(runs: &[RunRecord], simulated: &Outcome, counted: bool) -> Outcome {
 fn shown(fidelity: &Fidelity, verbose: bool) -> String {
     let Fidelity { kernel, real, date, machine, phases, .. } = fidelity;
     let mut text = format!(
-        "Simulated ({machine}) against real ({kernel}, {real}), {date}, {phases} runs of each.\n\
-         Median size of the errors over the workloads / the worst one, in % of the real figure; share in percentage points.\n\n"
+        "Simulated ({machine}) against real ({kernel}, {real}), {date}, {} of each.\n\
+         Median size of the errors over the workloads / the worst one, in % of the real figure; share in percentage points.\n\n",
+        counted(*phases, "run")
     );
     text.push_str(&fidelity.overview());
     let (good, all) = fidelity.agreement().values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -310,17 +314,19 @@ impl Add for Fidelity {
         case: &[RealRun],
         cpus: u32,
         simulated: &[Outcome],
-        (real, counted): (&[Outcome], &[Outcome]),
+        (real, with_callbacks): (&[Outcome], &[Outcome]),
     ) {
         let Some(first) = case.first() else { return };
-        let what = format!("{} under {} on {cpus} CPUs", first.scheduler.label(), first.workload);
-        for (arm, outcomes) in [("simulated", simulated), ("real", real), ("real, callbacks", counted)] {
+        let what =
+            format!("{} under {} on {}", first.scheduler.label(), first.workload, counted(cpus, "CPU"));
+        for (arm, outcomes) in [("simulated", simulated), ("real", real), ("real, callbacks", with_callbacks)]
+        {
             if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.is_err()) {
                 self.missing.push(format!("{what}, {arm}: {failure}"));
             }
         }
         let done = |outcomes: &[Outcome]| -> Vec<RunRecord> { outcomes.iter().flatten().cloned().collect() };
-        let (simulated, real, counted) = (done(simulated), done(real), done(counted));
+        let (simulated, real, counted) = (done(simulated), done(real), done(with_callbacks));
         if let Some(run) = real.first() {
             self.kernel.clone_from(&run.machine);
         }

@@ -7,7 +7,7 @@ use crate::kernels::range;
 use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
-use schedlab_base::{KernelChange, KernelPreset, KernelVersion, Machine, Preemption, did_you_mean};
+use schedlab_base::{KernelChange, KernelPreset, KernelVersion, Machine, Preemption, counted, did_you_mean};
 use schedlab_bpf::object::Object;
 use schedlab_scx::{Tunable, tunables};
 use schedlab_workload::catalog;
@@ -167,6 +167,5 @@ fn kernels(verbose: bool) -> Vec<Entry> {
 }
 
 fn shape(machine: &Machine) -> String {
-    let plural = if machine.cpu_count() == 1 { "" } else { "s" };
-    format!("{} CPU{plural}, {} Hz", machine.cpu_count(), machine.hz)
+    format!("{}, {} Hz", counted(machine.cpu_count(), "CPU"), machine.hz)
 }

@@ -73,6 +73,9 @@ fn layered(name: &str, place: &str, text: &str) -> (String, String) {
 pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     let name = named(&args.name)?;
     let folder = Path::new(name);
+    if folder.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!("new {name}: there is a {name} already; choose another name")));
+    }
     let unmade = |error| unwritten(&format!("new {name}"), "folder", &error);
     create_dir(folder).map_err(unmade)?;
     let include = args.from.include();

@@ -9,7 +9,7 @@ use crate::results::Results;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::simulation::{Extras, Simulation, ejection};
-use crate::sweep::sweep;
+use crate::sweep::{check_seeds, sweep};
 use crate::target::{Target, ready_folder};
 use crate::trust::strict;
 use schedlab_base::Machine;
@@ -31,6 +31,7 @@ pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 /// Runs everything and prints the tables.
 pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
+    check_seeds(args.seed, args.runs)?;
     let named = Named::new().results(&args.results).resume(&args.sweep.resume).inputs(&args.machine_files);
     named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose)?;
     if let Some(folder) = &args.figures {
@@ -203,7 +204,7 @@ fn simulations(
         let simulation = Simulation { seed: first, engine, ..simulation(cell)? };
         // One seed of each is enough to find a mistake early.
         simulation.check(limit)?;
-        let seeds = (0..seeds as u64).map(|run| first.wrapping_add(run));
+        let seeds = (0..seeds as u64).map(|run| first + run);
         runs.extend(seeds.map(|seed| Simulation { seed, ..simulation.clone() }));
     }
     Ok(runs)

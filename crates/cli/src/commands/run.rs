@@ -80,7 +80,11 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let written = results.write(&shown, &document, &[]);
     let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);
-    ejection(&document).map_err(|failure| scheduler.with_cure(failure)).and(ended).and(written).and(strict)
+    ejection(&document)
+        .map_err(|failure| scheduler.with_cure(failure, &document.runs[0].exit))
+        .and(ended)
+        .and(written)
+        .and(strict)
 }
 
 /// The workload of a run, whose length is told beforehand where it is known and much.

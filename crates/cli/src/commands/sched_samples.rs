@@ -5,6 +5,7 @@ use crate::confine::Named;
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
+use schedlab_base::counted;
 use schedlab_report::{read_samples, samples_text};
 use schedlab_trace::samples::analyse;
 
@@ -22,8 +23,8 @@ pub(crate) fn sched_samples(args: &SchedSamplesArgs, verbose: bool) -> Result<()
     match figures.violations.len() {
         0 => Ok(()),
         count => {
-            let words = if count == 1 { "violation" } else { "violations" };
-            Err(Failure::failed(format!("{name}: {count} {words} in {} samples", file.rows.len())))
+            let (violations, samples) = (counted(count, "violation"), counted(file.rows.len(), "sample"));
+            Err(Failure::failed(format!("{name}: {violations} in {samples}")))
         }
     }
 }

@@ -101,7 +101,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let written = results.write(&tables, &document, &[]);
     let streamed = open.finish(TimeNs::ZERO + document.runs[0].duration);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));
-    let ejected = ejection(&document).map_err(|failure| simulation.scheduler.with_cure(failure));
+    let ejected = ejection(&document)
+        .map_err(|failure| simulation.scheduler.with_cure(failure, &document.runs[0].exit));
     let strict = strict(&document, args.results.strict);
     ejected.and(written).and(streamed).and(pictured).and(strict)
 }

@@ -187,3 +187,15 @@ fn an_ejected_run_is_left_out_of_a_comparison() {
     done.refused(4, &["./stall.bpf.o", "error_stall"]);
     assert!(done.out.contains("Left out, because the scheduler was ejected:"), "{}", done.out);
 }
+
+/// Only a scheduler's own complaint has a setting for its cure, and only one that its loader would have written.
+#[test]
+fn a_complaint_about_a_variable_has_its_cure_and_a_stall_has_none() {
+    let folder = Folder::new();
+    compile(&folder, "misses");
+    let run = |set: &str| folder.run(&format!("sim -q -s ./misses.bpf.o -w cpuhog:ttime=20s -c 1 {set}"));
+    run("").refused(4, &["error_bpf", "quantum_us is 0", "add --set quantum_us=VALUE"]);
+    let stalled = run("--set quantum_us=1");
+    stalled.refused(4, &["error_stall", "failed to run for"]);
+    assert!(!stalled.err.contains("add --set"), "{}", stalled.err);
+}

@@ -14,6 +14,7 @@ mod history;
 mod host;
 mod kernels;
 mod large_objects;
+mod places;
 mod refusals;
 mod results;
 mod samples;

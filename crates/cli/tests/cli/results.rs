@@ -1,9 +1,11 @@
 //! Results: the same bytes for the same seed, every format, nothing lost when one
 //! file fails.
 
+use crate::faults::compile;
 use crate::{Done, Folder};
 use schedlab_report::from_json;
 use schedlab_trace::percentile_metrics;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 const HOGS: &str = "-w cpuhog:ntasks=3,ttime=200ms -c 2";
@@ -130,8 +132,38 @@ fn a_closed_pipe_is_silent() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let done = Done::of(child.wait_with_output().unwrap());
-    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.signal(), output.stderr.as_slice()), (Some(libc::SIGPIPE), &b""[..]));
+}
+
+#[test]
+fn a_closed_pipe_keeps_no_result_from_its_file_and_no_failure_from_its_code() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    let closed = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut child = folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().unwrap()
+    };
+    for command in ["sim -s eevdf", "compare -s eevdf,o1"] {
+        let line = format!("{command} -w cpuhog:ttime=50ms -c 1 --json r.json --csv r.csv --html r.html");
+        assert_eq!(closed(&line).status.signal(), Some(libc::SIGPIPE));
+        for file in ["r.json", "r.csv", "r.html"] {
+            assert!(!folder.read(file).is_empty(), "{command}: {file}");
+            std::fs::remove_file(folder.path().join(file)).unwrap();
+        }
+    }
+    let ejected = closed("sim -s ./stall.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 1 -q");
+    assert_eq!(ejected.status.code(), Some(4), "{ejected:?}");
+    for command in ["list", "--help", "sim --help", "man", "completions bash", "check o1", "stat none"] {
+        let ended = closed(command);
+        let at_once = ended.status.signal() == Some(libc::SIGPIPE) && ended.stderr.is_empty();
+        assert!(
+            at_once || command.starts_with("stat") && ended.status.code() == Some(2),
+            "{command}: {ended:?}"
+        );
+    }
 }
 
 #[test]

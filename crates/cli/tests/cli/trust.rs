@@ -104,8 +104,54 @@ fn seeds_that_change_nothing_are_a_warning() {
         return;
     }
     assert_eq!(found.warnings[0].kind, WarningKind::SeedsChangeNothing);
-    assert!(done.out.contains("the seeds change nothing in still on 1 CPUs under"), "{}", done.out);
+    assert!(done.out.contains("the seeds change nothing in still on 1 CPU under"), "{}", done.out);
     folder.run(&format!("{line} --strict")).refused(1, &["--strict: ", "the seeds change nothing"]);
+}
+
+/// Two tasks that take two mutexes in opposite orders, and one whose message never comes.
+const DEADLOCK: &str = r#"
+name = "deadlock"
+[objects]
+a = { kind = "mutex" }
+b = { kind = "mutex" }
+p = { kind = "pipe" }
+[programs]
+one = ["lock a", "sleep 1ms", "lock b", "unlock b", "unlock a"]
+two = ["lock b", "sleep 1ms", "lock a", "unlock a", "unlock b"]
+three = ["recv p 10"]
+[[tasks]]
+name = "one"
+program = "one"
+[[tasks]]
+name = "two"
+program = "two"
+[[tasks]]
+name = "three"
+program = "three"
+"#;
+
+#[test]
+fn tasks_that_wait_for_each_other_for_ever_are_told() {
+    let folder = Folder::new();
+    folder.write("d.toml", DEADLOCK);
+    let waits = "one[1001] for a mutex, two[1002] for a mutex, three[1003] for data in a pipe";
+    for scheduler in ["eevdf", "o1"] {
+        let line = format!("sim -s {scheduler} -w d.toml -c 2");
+        folder
+            .run(&line)
+            .refused(2, &["workload d.toml", "every task waits for another one from 0.001", waits]);
+        let limited = format!("{line} --duration 1s --json r.json");
+        let told = folder.run(&limited).ok();
+        assert!(
+            told.contains("every task waits for another one from 0.001") && told.contains(waits),
+            "{told}"
+        );
+        let run = document(&folder).runs.remove(0);
+        assert_eq!(run.warnings[0].kind, WarningKind::Stuck);
+        folder.run(&format!("{limited} --strict")).refused(1, &["--strict", waits]);
+    }
+    let done = folder.run("sim -s eevdf -w cpuhog:ttime=5ms -c 1 --duration 1ms").ok();
+    assert!(!done.contains("every task waits"), "{done}");
 }
 
 #[test]

@@ -245,6 +245,9 @@ pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Kern
 /// the offset of the version text less 0x200 (Linux's boot protocol, x86).
 fn image_release(path: &Path) -> Result<String, KernelError> {
     let unreadable = |source| KernelError::Unreadable { path: path.to_path_buf(), source };
+    if path.is_dir() {
+        return Err(unreadable(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
+    }
     let not_bootable = || KernelError::NotBootable { path: path.to_path_buf() };
     let mut head = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
