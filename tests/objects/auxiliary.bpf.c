@@ -7,7 +7,23 @@ struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+struct cgroup {
+	struct cgroup_subsys_state self;
+};
 #pragma clang attribute pop
+
+struct bpf_iter_css {
+	u64 __opaque[3];
+};
+
+struct cgroup *bpf_cgroup_from_id(u64 id) __ksym;
+void bpf_cgroup_release(struct cgroup *cgroup) __ksym;
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start, unsigned int flags) __ksym;
+struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym;
+void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym;
 
 struct set_up_args {
 	u64 slice_ns;
@@ -25,7 +41,7 @@ static long (*perf_event_read_value)(void *map, u64 flags, void *value, u32 size
 static long (*read_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*seq_write)(struct seq_file *seq, const void *data, u32 len) = (void *)127;
 
-s64 nr_slice, nr_times, nr_read, nr_value, nr_large, nr_samples, nr_sleeps, nr_renames, nr_unnamed, nr_execs;
+s64 nr_slice, nr_times, nr_read, nr_value, nr_large, nr_samples, nr_sleeps, nr_softirqs, nr_below, nr_above, nr_no_order, nr_renames, nr_unnamed, nr_execs;
 
 SEC("syscall")
 int set_up(struct set_up_args *args)
@@ -79,6 +95,14 @@ int on_cpuset(u64 *ctx)
 	return 0;
 }
 
+/* Interrupts are not shown in the simulator. */
+SEC("tp_btf/softirq_entry")
+int on_softirq(u64 *ctx)
+{
+	nr_softirqs++;
+	return 0;
+}
+
 /* exec() names the task, then tells of the new program. */
 SEC("tp_btf/task_rename")
 int on_rename(u64 *ctx)
@@ -97,10 +121,34 @@ int on_exec(u64 *ctx)
 	return 0;
 }
 
+/* Cgroups on a walk from the root, in an order of enum bpf_cgroup_iter_order; -1 for no order. */
+static __always_inline s64 walk(unsigned int order)
+{
+	struct cgroup *root = bpf_cgroup_from_id(1);
+	struct cgroup_subsys_state *css;
+	struct bpf_iter_css it;
+	s64 steps = 0;
+
+	if (!root)
+		return -2;
+	if (bpf_iter_css_new(&it, &root->self, order))
+		steps = -1;
+	else
+		while ((css = bpf_iter_css_next(&it)))
+			steps += css->cgroup != NULL;
+	bpf_iter_css_destroy(&it);
+	bpf_cgroup_release(root);
+	return steps;
+}
+
 SEC("struct_ops/enqueue")
 void auxiliary_enqueue(u64 *ctx)
 {
 	u64 value[3] = { 1, 2, 3 };
+
+	nr_below = walk(2);
+	nr_above = walk(4);
+	nr_no_order = walk(1);
 
 	nr_read = perf_event_read(&events, 0xffffffff);
 	nr_value = 1000 * perf_event_read_value(&events, 0, value, sizeof(value)) + value[0];

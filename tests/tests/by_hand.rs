@@ -260,6 +260,9 @@ fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out
         let value = |name: &str| found.get(name).copied().unwrap_or(0);
         assert!(value("nr_execs") > 0 && value("nr_renames") >= value("nr_execs"), "{arm:?} {found:?}");
         assert_eq!(value("nr_unnamed"), 0, "{arm:?}");
+        assert_eq!(value("nr_softirqs") > 0, arm[0] == "run", "{arm:?}");
+        assert!(value("nr_below") == 1 || arm[0] == "run" && value("nr_below") > 1, "{arm:?}");
+        assert_eq!((value("nr_above"), value("nr_no_order").cast_signed()), (1, -1), "{arm:?}");
         for (program, why) in [("fails", "returned -22"), ("set_up", "set_up"), ("set_up:01", "set_up")] {
             let fixed = ["-q", "-c", "2", "-s", object, "-w", HOG, "--run-prog", program];
             let ended = lab.run(&[arm, &fixed[..]].concat(), LIMIT);
@@ -270,8 +273,8 @@ fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out
     assert_eq!(run.code, 0, "{run:?}");
     let kinds: Vec<(&str, u64)> =
         lab.record("r.json").warnings.iter().map(|warning| (warning.kind.name(), warning.count)).collect();
-    assert_eq!(kinds, [("unconfigured", 2), ("left_out", 5)]);
-    let left = "left out by the simulator: report_tasks (iter/task), on_sample (perf_event), on_sleep (fentry/do_nanosleep), on_cgroup (tp_btf/cgroup_mkdir), on_cpuset (fentry/cpuset_write_resmask)";
+    assert_eq!(kinds, [("unconfigured", 2), ("left_out", 6)]);
+    let left = "left out by the simulator: report_tasks (iter/task), on_sample (perf_event), on_sleep (fentry/do_nanosleep), on_cgroup (tp_btf/cgroup_mkdir), on_cpuset (fentry/cpuset_write_resmask), on_softirq (tp_btf/softirq_entry)";
     let checked = lab.run(&["check", object], LIMIT);
     assert!(checked.code == 0 && checked.out.contains(left), "{checked:?}");
 

@@ -78,7 +78,7 @@ pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
 pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
     let left = scheduler.left_out();
     let words = format!(
-        "{}: programs that only report or never run are left out: {}",
+        "{}: programs that only report, never run, or stand at interrupts are left out: {}",
         scheduler.given,
         listed(&left)
     );

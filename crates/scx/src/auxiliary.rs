@@ -1,7 +1,7 @@
 //! Programs beside the scheduler's callbacks: which of them the simulated kernel runs, and which are left out.
 //!
 //! An iterator runs when user space reads it, a program of a perf event when a loader attaches it: neither happens here. A program
-//! at a place that nothing in either arm reaches never runs. A program at another place that is not modelled is left out if it can
+//! at a place that nothing in either arm reaches never runs, and one at an interrupt does not here. A program at another place that is not modelled is left out if it can
 //! only report: it writes nothing that the scheduler reads. Anything else is refused, because the scheduler would decide without it.
 
 use crate::callbacks::TRACE_POINTS;
@@ -26,6 +26,11 @@ const OF_CGROUPS: [&str; 9] = [
     "cgroup_transfer_tasks",
     "cpuset_write_resmask",
 ];
+
+/// Trace points of interrupts that the simulated machine does not show: its own are timers, disks and those between CPUs. What a
+/// scheduler would learn there it does not learn, which the warning about programs that are left out says.
+const AT_INTERRUPTS: [&str; 5] =
+    ["irq_handler_entry", "irq_handler_exit", "softirq_entry", "softirq_exit", "softirq_raise"];
 
 /// What the kernel functions of schedulers begin with.
 const DECIDES: &str = "scx_bpf_";
@@ -70,14 +75,16 @@ pub(crate) fn not_run<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<
     Ok(on_request.filter(|program| !is_run(program, run)).chain(left_out(object, run)?).collect())
 }
 
-/// True for a program that nothing runs in either arm, whatever it does.
+/// True for a program that nothing runs in either arm, whatever it does, and for one at an interrupt.
 fn is_never_run(kind: &ProgramKind) -> bool {
     match kind {
         ProgramKind::Iter(_) | ProgramKind::PerfEvent => true,
         ProgramKind::Fentry(target) | ProgramKind::Fexit(target) => {
             target == REGISTERS || OF_CGROUPS.contains(&target.as_str())
         }
-        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => OF_CGROUPS.contains(&target.as_str()),
+        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => {
+            OF_CGROUPS.contains(&target.as_str()) || AT_INTERRUPTS.contains(&target.as_str())
+        }
         _ => false,
     }
 }

@@ -205,6 +205,7 @@ struct scx_event_stats {
     s64 SCX_EV_SUB_KICK_DENIED; s64 SCX_EV_SUB_REENQ_DENIED; s64 SCX_EV_SUB_CIDPERF_DENIED; s64 SCX_EV_SUB_RESCUE;
 };
 struct bpf_iter_scx_dsq { u64 __opaque[6]; };
+struct bpf_iter_css { u64 __opaque[3]; };
 struct bpf_iter_num { u64 __opaque[1]; };
 struct bpf_iter_task { u64 __opaque[3]; };
 struct bpf_iter_bits { u64 __opaque[2]; };
@@ -334,6 +335,11 @@ typedef void (*btf_trace_cgroup_freeze)(void *data, struct cgroup *cgrp, const c
 typedef void (*btf_trace_cgroup_unfreeze)(void *data, struct cgroup *cgrp, const char *path);
 typedef void (*btf_trace_cgroup_attach_task)(void *data, struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup);
 typedef void (*btf_trace_cgroup_transfer_tasks)(void *data, struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup);
+typedef void (*btf_trace_irq_handler_entry)(void *data, int irq, struct irqaction *action);
+typedef void (*btf_trace_irq_handler_exit)(void *data, int irq, struct irqaction *action, int ret);
+typedef void (*btf_trace_softirq_entry)(void *data, unsigned int vec_nr);
+typedef void (*btf_trace_softirq_exit)(void *data, unsigned int vec_nr);
+typedef void (*btf_trace_softirq_raise)(void *data, unsigned int vec_nr);
 long cpuset_write_resmask(void *of, char *buf, u64 nbytes, s64 off);
 ";
 

@@ -7,6 +7,7 @@
 mod cid;
 mod cpu;
 mod cpumask;
+mod css;
 mod dsq;
 mod exit;
 mod idle;
@@ -189,6 +190,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Kfunc> {
         task::TABLE,
         exit::TABLE,
         iter::TABLE,
+        css::TABLE,
         cpumask::TABLE,
     ];
     tables.into_iter().flatten()
