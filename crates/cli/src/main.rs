@@ -155,6 +155,16 @@ fn in_words(error: &clap::Error) -> String {
     text.replace(&cause.to_string(), cure)
 }
 
+/// The command that these arguments begin with, as its help is asked for.
+fn command_of(mut args: impl Iterator<Item = String>) -> String {
+    let command = Cli::command();
+    let name = args.find(|arg| !arg.starts_with('-'));
+    match name.and_then(|name| command.find_subcommand(name).map(|found| found.get_name().to_string())) {
+        Some(name) if name != "help" => format!("schedlab {name}"),
+        _ => "schedlab".to_string(),
+    }
+}
+
 /// The parser's message without its headings: what is wrong, and what helps.
 fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text
@@ -167,5 +177,5 @@ fn one_line(text: &str) -> String {
         .collect();
     // A line that announces others ends in a colon already.
     let line = parts.join("; ").replace(":; ", ": ");
-    format!("{line} (see schedlab --help)")
+    format!("{line} (see {} --help)", command_of(std::env::args().skip(1)))
 }

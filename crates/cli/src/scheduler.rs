@@ -90,7 +90,7 @@ impl Scheduler {
             return Ok(Scheduler { loader: Some(command), ..found(Some(Cow::Owned(object))) });
         }
         if name.ends_with(".c") {
-            let what = "is a source; schedulers are objects";
+            let what = "it is a source; schedulers are objects";
             return Err(Failure::usage(format!(
                 "scheduler {name}: {what}: compile it: {}",
                 compiler::advice(name, &headers_beside(Path::new(name)))

@@ -57,9 +57,9 @@ pub(crate) struct FidelityArgs {
     /// Repetitions of each run in both arms: simulated with another seed, real at another phase of its timers
     #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<1_000>)]
     pub(crate) phases: NonZeroUsize,
-    /// The simulated machine
-    #[arg(short, long, value_name = "NAME|FILE", default_value = "vm-icount")]
-    pub(crate) machine: String,
+    /// The simulated machine, which has to be the real one: with --host there is no default [default: vm-icount]
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     /// End each run after this long (500ms, 2s) [default: the workload's end]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<DurationNs>,
@@ -86,6 +86,13 @@ pub(crate) struct FidelityArgs {
     pub(crate) vm_args: VmArgs,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
+}
+
+impl FidelityArgs {
+    /// The simulated machine: that of the VM, where none is named.
+    pub(crate) fn simulated(&self) -> &str {
+        self.machine.as_deref().unwrap_or("vm-icount")
+    }
 }
 
 /// Arguments of `calibrate`.

@@ -17,6 +17,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::{self, Target};
 use schedlab_base::counted;
+use schedlab_live::load::check_machine;
 use schedlab_report::{Document, Fidelity, fidelity_cells, from_json, to_json};
 use schedlab_trace::{Backend, RunRecord};
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ fn named(args: &FidelityArgs) -> Result<Named, Failure> {
         return Ok(files);
     }
     let schedulers = entry::names(&args.schedulers)?;
-    Ok(files.inputs(schedulers).inputs(&args.workloads).inputs([&args.machine]).itself())
+    Ok(files.inputs(schedulers).inputs(&args.workloads).inputs([args.simulated()]).itself())
 }
 
 /// Where the real arm's figures come from.
@@ -168,13 +169,20 @@ impl Plan {
         let lists = if args.schedulers.is_empty() { &standard } else { args.schedulers.as_slice() };
         let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
         own_loader::check_real(&schedulers)?;
+        if args.host && args.machine.is_none() {
+            let cure = "name it with -m (`schedlab calibrate` measures it for -m host)";
+            return Err(Failure::usage(format!("--host: the simulated machine has to be this one; {cure}")));
+        }
+        if args.host && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
+            check_machine()?;
+        }
         Scheduler::distinct(&mut schedulers)?;
         let workloads = match args.workloads.as_slice() {
             [] => WORKLOADS.map(String::from).to_vec(),
             given => given.to_vec(),
         };
         loads(&workloads, 1, args.duration)?;
-        let machine = shipped::machine(&args.machine)?.machine;
+        let machine = shipped::machine(args.simulated())?.machine;
         let cpus = if args.host { host_cpus() } else { vm_cpus_or(&args.cpus, 1) };
         for &count in &cpus {
             machine
@@ -187,9 +195,13 @@ impl Plan {
     /// The cells, and the runs of the real arm.
     fn measure(&self, args: &FidelityArgs, quiet: bool) -> Result<(Fidelity, Vec<RunRecord>), Failure> {
         let arm = Real::of(args)?;
+        if !quiet {
+            let each = self.cases(args).len() * self.cpus.len();
+            output::note(&format!("{} in each arm", counted(each, "run")));
+        }
         let mut runs = Vec::new();
         let mut fidelity = Fidelity {
-            machine: args.machine.clone(),
+            machine: args.simulated().to_string(),
             phases: args.phases.get(),
             real: self.real_words(args),
             ..Fidelity::default()
@@ -270,7 +282,7 @@ fn simulate(case: &RealRun, args: &FidelityArgs, cpus: u32) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|error| Failure::environment(format!("finding the own program: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", &args.machine]);
+    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", args.simulated()]);
     command.args(["-c", &cpus.to_string(), "--seed", &case.seed.to_string(), "--json", "-"]);
     command.args(guest_settings(&case.scheduler));
     command.args(args.sandbox.no_sandbox.then_some("--no-sandbox"));

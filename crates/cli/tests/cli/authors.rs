@@ -25,9 +25,7 @@ fn a_new_scheduler_takes_nobodys_place() {
     let folder = Folder::new();
     folder.run("new mine").ok();
     folder.write("mine/mine.bpf.c", "edited");
-    folder
-        .run("new mine")
-        .refused(2, &["new mine: File exists (os error 17); name a folder that you may write"]);
+    folder.run("new mine").refused(2, &["new mine: there is a mine already; choose another name"]);
     assert_eq!(folder.read("mine/mine.bpf.c"), "edited");
     folder.run("new o1").refused(2, &["a shipped scheduler is called so"]);
     for name in ["Mine", "2nd", "a/b", "..", "mine+swap", &"x".repeat(65)] {

@@ -116,7 +116,7 @@ fn each_run_has_a_trace_of_its_own() {
     folder.write("file", "");
     folder
         .run(&format!("{TWO} --perfetto file"))
-        .refused(2, &["--perfetto file", "name a folder that you may write"]);
+        .refused(2, &["--perfetto file", "it is a file; name a folder"]);
     folder.run(&format!("{TWO} --perfetto t --resume r")).refused(2, &["--perfetto", "--resume"]);
     folder.run(&format!("{TWO} --perfetto t --vm")).refused(2, &["--perfetto", "--vm"]);
 }

@@ -93,6 +93,28 @@ fn what_fidelity_shows_is_not_measured_again() {
     }
 }
 
+/// Prices of another machine would be compared with this one without a word.
+#[test]
+fn the_machine_of_fidelity_on_the_host_is_named() {
+    folder()
+        .run("fidelity --host -s eevdf -w cpuhog:ttime=1ms")
+        .refused(2, &["--host", "-m host", "calibrate"]);
+}
+
+#[test]
+fn a_mistake_in_a_command_line_leads_to_the_help_of_its_command() {
+    let folder = folder();
+    for (line, help) in [
+        ("sim -x", "(see schedlab sim --help)"),
+        ("-q check", "(see schedlab check --help)"),
+        ("reproduce all --runs 0", "(see schedlab reproduce --help)"),
+        ("nosuch", "(see schedlab --help)"),
+        ("--nosuch", "(see schedlab --help)"),
+    ] {
+        folder.run(line).refused(2, &[help]);
+    }
+}
+
 #[test]
 fn seeds_end_where_numbers_do() {
     let folder = folder();
