@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use schedlab_base::DurationNs;
 
-use super::{SandboxArgs, VmArgs, up_to};
+use super::{SandboxArgs, VmArgs, some_time, up_to};
 use crate::cpu_counts::CpuCounts;
 
 /// What `fidelity --show` leaves no use for: all that says what is measured.
@@ -61,7 +61,7 @@ pub(crate) struct FidelityArgs {
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
     /// End each run after this long (500ms, 2s) [default: the workload's end]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
     /// The real arm is a virtual machine, booted once for each number of CPUs; it counts instructions, 1 ns each, unless
     /// --icount says otherwise

@@ -116,6 +116,19 @@ fn a_mistake_in_a_command_line_leads_to_the_help_of_its_command() {
 }
 
 #[test]
+fn times_of_options_have_bounds() {
+    let folder = folder();
+    let sim = "sim -s o1 -w cpuhog:ttime=1ms -c 1";
+    for option in ["--duration", "--time-limit", "--attach-at", "--detach-at"] {
+        folder.run(&format!("{sim} {option} 721h")).refused(2, &[option, "720h (30 days) or less"]);
+        folder.run(&format!("{sim} {option} 0s")).refused(2, &[option, "give it some time"]);
+    }
+    folder.run(&format!("{sim} --duration 720h")).ok();
+    folder.run("fidelity --vm -s o1 --duration 1000000h").refused(2, &["--duration", "720h"]);
+    folder.run("deps --duration 1000000h").refused(2, &["--duration", "720h"]);
+}
+
+#[test]
 fn seeds_end_where_numbers_do() {
     let folder = folder();
     let most = u64::MAX - 1;
