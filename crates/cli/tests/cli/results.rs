@@ -6,7 +6,7 @@ use crate::{Done, Folder};
 use schedlab_report::from_json;
 use schedlab_trace::percentile_metrics;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 
 const HOGS: &str = "-w cpuhog:ntasks=3,ttime=200ms -c 2";
 
@@ -122,17 +122,18 @@ fn a_full_disk_loses_nothing_else() {
     folder.run(&format!("sim -s eevdf {HOGS} --perfetto /dev/full")).refused(5, &["--perfetto /dev/full"]);
 }
 
+/// What a command does whose standard output is a pipe that nobody reads, from its start on.
+fn without_reader(mut command: Command) -> Output {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdout(writer).output().unwrap()
+}
+
 #[test]
 fn a_closed_pipe_is_silent() {
     let folder = Folder::new();
-    let mut child = folder
-        .command(&["sim", "-s", "eevdf", "-w", "cpuhog:ttime=50ms", "--json", "-"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output =
+        without_reader(folder.command(&["sim", "-s", "eevdf", "-w", "cpuhog:ttime=50ms", "--json", "-"]));
     assert_eq!((output.status.signal(), output.stderr.as_slice()), (Some(libc::SIGPIPE), &b""[..]));
 }
 
@@ -142,9 +143,7 @@ fn a_closed_pipe_keeps_no_result_from_its_file_and_no_failure_from_its_code() {
     compile(&folder, "stall");
     let closed = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        child.wait_with_output().unwrap()
+        without_reader(folder.command(&words))
     };
     for command in ["sim -s eevdf", "compare -s eevdf,o1"] {
         let line = format!("{command} -w cpuhog:ttime=50ms -c 1 --json r.json --csv r.csv --html r.html");
