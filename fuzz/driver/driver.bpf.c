@@ -256,7 +256,7 @@ static __noinline u64 access(u8 what, u64 where, u64 value)
 }
 
 /* Codes of `what` beyond the calls. */
-#define WHAT_ACCESS 224
+#define WHAT_ACCESS 239
 #define WHAT_GOTO 254
 #define WHAT_END 255
 

@@ -21,6 +21,9 @@ pub struct Call {
     declaration: String,
 }
 
+/// Calls that a script can name, at most: codes from this one on are accesses (the driver's `WHAT_ACCESS`).
+pub const MOST: u8 = 239;
+
 /// All calls, in the order of their numbers in a script.
 #[must_use]
 pub fn all() -> Vec<Call> {

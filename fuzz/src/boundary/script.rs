@@ -17,7 +17,7 @@ const STEPS: usize = 128;
 /// Steps that a callback has in a script of ours.
 const BLOCK: usize = 8;
 /// Codes beyond the calls.
-const ACCESS: u8 = 224;
+const ACCESS: u8 = calls::MOST;
 const GOTO: u8 = 254;
 const END: u8 = 255;
 
