@@ -256,7 +256,7 @@ fn programs_of_a_loader_run_before_the_scheduler_and_reporting_ones_are_left_out
         assert_eq!((value("nr_slice"), value("nr_times")), (1_000_000, 14), "{arm:?}");
         // No entry is open: -ENOENT, a value of zeros, and -E2BIG beyond the end.
         assert_eq!([value("nr_read"), value("nr_value"), value("nr_large")], [-2, -2000, -7], "{arm:?}");
-        let found = counters_under(&lab, arm, object, "mixed:ttime=200ms", &twice);
+        let found = counters_under(&lab, arm, object, "mixed:ttime=2s", &twice);
         let value = |name: &str| found.get(name).copied().unwrap_or(0);
         assert!(value("nr_execs") > 0 && value("nr_renames") >= value("nr_execs"), "{arm:?} {found:?}");
         assert_eq!(value("nr_unnamed"), 0, "{arm:?}");

@@ -395,16 +395,19 @@ impl Scheduler {
     }
 
     /// Adds to the failure of a run the setting that the scheduler's own complaint is about. That is a word of its message
-    /// (`scx_bpf_error()`) that names a variable which a loader of its own would have written.
+    /// (`scx_bpf_error()`) that names a tunable which the user has not set, because then a loader of its own would have.
     pub(crate) fn with_cure(&self, mut failure: Failure, exit: &ExitRecord) -> Failure {
         let complains = failure.code == Code::Ejected && exit.kind == ExitKind::ErrorBpf;
-        let Some(left) = complains.then(|| self.left_to_loader()).flatten() else { return failure };
+        let Some(object) = self.object.as_ref().filter(|_| complains) else { return failure };
+        let Ok(needs) = schedlab_scx::requirements(&self.name, object, &LoadOptions::default()) else {
+            return failure;
+        };
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let named = |name: &&String| exit.message.split(|c| !is_word(c)).any(|word| word == *name);
-        if let Some(name) = left.constants.iter().find(named) {
-            failure.text.push_str(&format!(
-                " ({name} is 0, its own loader would have written it: add --set {name}=VALUE)"
-            ));
+        let named = |name: &str| exit.message.split(|c| !is_word(c)).any(|word| word == name);
+        let unset = |name: &str| self.settings.iter().all(|(set, _)| set != name);
+        if let Some(found) = needs.tunables.iter().find(|t| named(&t.name) && unset(&t.name)) {
+            let name = &found.name;
+            failure.text.push_str(&format!(" ({name} is a tunable of this object: add --set {name}=VALUE)"));
         }
         failure
     }

@@ -122,7 +122,7 @@ fn a_full_disk_loses_nothing_else() {
     folder.run(&format!("sim -s eevdf {HOGS} --perfetto /dev/full")).refused(5, &["--perfetto /dev/full"]);
 }
 
-/// What a command does whose standard output is a pipe that nobody reads, from its start on.
+/// What a command does whose standard output is a pipe without a reader, from its start on.
 fn without_reader(mut command: Command) -> Output {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
