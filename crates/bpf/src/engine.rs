@@ -231,7 +231,7 @@ impl Engine for Interpreter {
     }
 }
 
-/// Instructions for each of an image's that a patient [`Compiler`] interprets before it compiles the image. That is when
+/// A patient [`Compiler`] compiles an image when it has interpreted so many instructions for each one of the image. By then
 /// interpreting has cost what compiling does: of `o1` compiling takes 1,700 host instructions an operation, and an
 /// interpreted instruction 22 more than a compiled one (callgrind on the `bench` example).
 const PATIENCE: u64 = 64;
@@ -313,7 +313,12 @@ impl Engine for Compiler {
             Some(native) if native.follows(mem) => {
                 native::run(code, native, func, registers(args), mem, &mut self.scratch.frames, host, budget)
             }
-            _ => self.interpret(code, func, args, mem, host, budget),
+            _ => {
+                let result = self.scratch.run(code, func, args, mem, host, budget);
+                let insns = result.as_ref().map_or_else(Fault::insns, |done| done.insns);
+                self.interpreted = self.interpreted.saturating_add(insns);
+                result
+            }
         }
     }
 }
@@ -324,22 +329,6 @@ impl Compiler {
     fn compile<'a>(&self, code: &'a Code) -> Option<&'a Native> {
         let worth = code.ops.len() as u64 * PATIENCE;
         if self.patient && self.interpreted < worth { None } else { code.native() }
-    }
-
-    #[cold]
-    fn interpret<H: Host>(
-        &mut self,
-        code: &Code,
-        func: FuncId,
-        args: &[u64],
-        mem: &mut Memory,
-        host: &mut H,
-        budget: u64,
-    ) -> Result<Done, Fault> {
-        let result = self.scratch.run(code, func, args, mem, host, budget);
-        let insns = result.as_ref().map_or_else(Fault::insns, |done| done.insns);
-        self.interpreted = self.interpreted.saturating_add(insns);
-        result
     }
 }
 
