@@ -13,9 +13,9 @@ use crate::trust::provenance;
 use schedlab_live::command::{Invocation, Streams};
 use schedlab_live::session::Work;
 use schedlab_live::vm::{TakeError, Taken, VmJob, VmOutput};
+use schedlab_loader::not_a_program;
 use schedlab_report::Document;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
-use std::path::Path;
 
 /// Where the guest keeps the command's output.
 const GUEST_OUTPUT: &str = "/tmp/output";
@@ -220,10 +220,10 @@ fn guest_entry(number: usize, inside: &str, scheduler: &Scheduler) -> String {
 /// Refuses a folder in the place of a program.
 fn no_folder(command: &[String]) -> Result<(), Failure> {
     let program = &command[0];
-    if program.contains('/') && Path::new(program).is_dir() {
-        return Err(Failure::usage(format!("command {program}: it is a folder; name a program")));
+    match not_a_program(program) {
+        Some(wrong) => Err(Failure::usage(format!("command {program}: {wrong}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// A VM's job that has the command and what it needs.

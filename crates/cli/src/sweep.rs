@@ -6,6 +6,7 @@ use crate::args::SweepArgs;
 use crate::deadline::TimeLimit;
 use crate::defect;
 use crate::failure::{Code, Failure};
+use crate::input::text_of;
 use crate::output;
 use crate::progress::Progress;
 use crate::run_key::key_of;
@@ -142,7 +143,7 @@ fn open_store(folders: &[PathBuf]) -> Result<Store, Failure> {
     if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("{RESUME} {}: there is no such folder", missing.display())));
     }
-    Ok(Store::new(folders.to_vec(), BUILD, write_whole))
+    Ok(Store::new(folders.to_vec(), BUILD, write_whole, text_of))
 }
 
 /// What an interrupted sweep says: what is kept, and how to go on.

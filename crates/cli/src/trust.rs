@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use schedlab_base::{Machine, TimeNs, counted};
+use schedlab_loader::CPU_TIME;
 use schedlab_report::{Document, GoalVerdict, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
@@ -89,10 +90,11 @@ pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
 /// A warning that the scheduler's own program computes for ever since this time.
 pub(crate) fn loader_computes(scheduler: &Scheduler, since: Option<TimeNs>) -> Option<Warning> {
     let text = format!(
-        "{}: its program computes for ever from {:.3} s on: a turn took 10 s of CPU time. Its task keeps a CPU from then on \
+        "{}: its program computes for ever from {:.3} s on: a turn took {} s of CPU time. Its task keeps a CPU from then on \
          (docs/loaders.md)",
         scheduler.given,
-        since?.0 as f64 / 1e9
+        since?.0 as f64 / 1e9,
+        CPU_TIME.as_secs()
     );
     Some(Warning { kind: WarningKind::LoaderComputes, text, count: 1, worst: None })
 }

@@ -14,6 +14,11 @@ pub struct Command {
     pub words: Vec<String>,
 }
 
+/// What is wrong with the name of a program that names a folder.
+pub fn not_a_program(name: &str) -> Option<&'static str> {
+    (name.contains('/') && Path::new(name).is_dir()).then_some("it is a folder; name a program")
+}
+
 impl Command {
     /// Splits a command line at spaces, but for those in quotes or behind a backslash, and finds the program as a shell does;
     /// `search` is the folders of `PATH`.
@@ -29,8 +34,8 @@ impl Command {
             true => Some(PathBuf::from(name)).filter(|path| path.is_file()),
             false => search.iter().map(|folder| folder.join(name)).find(|path| path.is_file()),
         };
-        if name.contains('/') && Path::new(name).is_dir() {
-            return Err(format!("{name}: it is a folder; name a program"));
+        if let Some(wrong) = not_a_program(name) {
+            return Err(format!("{name}: {wrong}"));
         }
         let place = if name.contains('/') { "" } else { " in PATH" };
         let program = program.ok_or_else(|| format!("there is no program '{name}'{place}; give its path"))?;

@@ -47,6 +47,6 @@ mod watch;
 #[cfg(target_arch = "x86_64")]
 mod world;
 
-pub use command::{Command, PREFIX};
+pub use command::{Command, PREFIX, not_a_program};
 #[cfg(target_arch = "x86_64")]
-pub use loader::{Config, Failure, Loader, Report};
+pub use loader::{CPU_TIME, Config, Failure, Loader, Report};

@@ -27,7 +27,7 @@ pub(crate) const MOST_THREADS: usize = 256;
 /// How long a loader may wait before it attaches its scheduler, of its own time, in nanoseconds. Chosen.
 const PATIENCE: u64 = 60_000_000_000;
 /// CPU time until the scheduler is attached, and of each turn from then on. Chosen: loaders need less than a second.
-const CPU_TIME: Duration = Duration::from_secs(10);
+pub const CPU_TIME: Duration = Duration::from_secs(10);
 /// System calls of a turn, and times that it reads the time stamp counter: with more it is over, and the next one follows. So what
 /// looks again and again without waiting sees time pass, and its scheduler can take the CPU away. Chosen: about a
 /// millisecond of the loader's task.

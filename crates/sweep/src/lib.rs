@@ -15,5 +15,5 @@ mod work;
 pub use key::Key;
 pub use record::{Build, Unusable};
 pub use shard::{NoShard, Shard};
-pub use store::{Found, NotKept, Store, Unused, WriteWhole};
+pub use store::{Found, NotKept, Store, TextOf, Unused, WriteWhole};
 pub use work::{Outcome, work};

@@ -5,15 +5,15 @@ use crate::key::Key;
 use crate::record::{Build, Unusable, decode, encode};
 use schedlab_trace::RunRecord;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Longest record in MiB. Chosen: many times a run of 100,000 tasks; what is longer would fill the memory.
-const LIMIT_MIB: u64 = 256;
-
 /// Writes a file whole or not at all, replacing what is there.
 pub type WriteWhole = fn(&Path, &[u8]) -> io::Result<()>;
+
+/// The text of a file that is open, of a length that the memory can hold.
+pub type TextOf = fn(File) -> io::Result<String>;
 
 /// Folders with finished runs, one file a run. New ones go to the first folder.
 #[derive(Clone, Debug)]
@@ -21,6 +21,7 @@ pub struct Store {
     folders: Vec<PathBuf>,
     build: Build,
     write_whole: WriteWhole,
+    text_of: TextOf,
 }
 
 /// A file of a run's name that does not stand for the run.
@@ -52,10 +53,11 @@ pub struct NotKept {
 }
 
 impl Store {
-    /// The store in `folders`, each of which exists; none keeps nothing. Records are of `build`, and `write_whole` writes them.
+    /// The store in `folders`, each of which exists; none keeps nothing. Records are of `build`; `write_whole` writes them
+    /// and `text_of` reads them.
     #[must_use]
-    pub fn new(folders: Vec<PathBuf>, build: Build, write_whole: WriteWhole) -> Store {
-        Store { folders, build, write_whole }
+    pub fn new(folders: Vec<PathBuf>, build: Build, write_whole: WriteWhole, text_of: TextOf) -> Store {
+        Store { folders, build, write_whole, text_of }
     }
 
     /// Whether runs are kept at all: where they are not, no key has to be made.
@@ -70,7 +72,7 @@ impl Store {
         let name = key.file_name();
         let mut found = Found::default();
         for path in self.folders.iter().map(|folder| folder.join(&name)) {
-            let text = match read(&path) {
+            let text = match open(&path).and_then(self.text_of) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(Unusable::from),
             };
@@ -97,27 +99,15 @@ impl Store {
     }
 }
 
-/// The text of a file and of nothing else: a pipe would never end, and a device might not.
-fn read(path: &Path) -> io::Result<String> {
-    let none = || io::Error::other("it is no file");
+/// Opens a file and nothing else: a pipe would never end, and a device might not.
+fn open(path: &Path) -> io::Result<File> {
     // A sandbox lets the path be asked about, but not a device behind a link be opened.
     if !path.metadata()?.is_file() {
-        return Err(none());
+        return Err(io::Error::other("it is no file"));
     }
     // O_NONBLOCK: opening a pipe waits for its other end otherwise.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(none());
-    }
-    let mut bytes = Vec::new();
-    file.take((LIMIT_MIB << 20) + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT_MIB << 20 {
-        return Err(io::Error::other(format!("it is longer than {LIMIT_MIB} MiB")));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("it is no text: byte {at} is not UTF-8"))
-    })
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 #[cfg(test)]
@@ -126,9 +116,13 @@ mod tests {
     use crate::sample::{BUILD, run};
     use tempfile::TempDir;
 
+    fn text_of(file: File) -> io::Result<String> {
+        io::read_to_string(file).map_err(|_| io::Error::other("byte 0 is not UTF-8"))
+    }
+
     fn store(folders: &[&TempDir]) -> Store {
         let folders = folders.iter().map(|folder| folder.path().to_path_buf()).collect();
-        Store::new(folders, BUILD, |path, bytes| std::fs::write(path, bytes))
+        Store::new(folders, BUILD, |path, bytes| std::fs::write(path, bytes), text_of)
     }
 
     #[test]
