@@ -4,7 +4,7 @@
 //! in CPU time.
 #![allow(clippy::print_stdout, reason = "a benchmark reports to its user")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use common::{Minimal, Simple, mixed};

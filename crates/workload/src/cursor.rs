@@ -76,6 +76,23 @@ impl Cursor {
         }
     }
 
+    /// The operations that may still come, the last one given among them: from the outermost loop around it on.
+    pub fn ahead<'a>(&self, program: &'a Program) -> &'a [Op] {
+        let here = (self.at as usize).saturating_sub(1);
+        let mut start = 0;
+        while start < here {
+            let end = match program.ops()[start] {
+                Op::Loop(_) => program.partner(start),
+                _ => start,
+            };
+            if here <= end {
+                break;
+            }
+            start = end + 1;
+        }
+        program.ops().get(start..).unwrap_or_default()
+    }
+
     /// The cursor as numbers, for [`Cursor::from_words`].
     pub fn to_words(&self) -> [u64; MAX_LOOP_DEPTH + 1] {
         let mut words = [0; MAX_LOOP_DEPTH + 1];

@@ -418,7 +418,7 @@ pub(crate) const UNEXPRESSED: &[(&str, &str)] = &[
     ),
     (
         "hotplug: offline before attach",
-        "`ops.hotplug_seq` of a loader that saw another state is a loader's; `crates/sim/tests/hotplug.rs` has it",
+        "`ops.hotplug_seq` of a loader that saw another state is a loader's; `crates/sim/tests/all/hotplug.rs` has it",
     ),
     ("total_bw", "reads /sys/kernel/debug and changes the servers' parameters, which are fixed here"),
 ];

@@ -134,7 +134,8 @@ program = "three"
 fn tasks_that_wait_for_each_other_for_ever_are_told() {
     let folder = Folder::new();
     folder.write("d.toml", DEADLOCK);
-    let waits = "one[1001] for a mutex, two[1002] for a mutex, three[1003] for data in a pipe";
+    let waits = "one[1001] for a mutex that two[1002] holds, two[1002] for a mutex that one[1001] holds, \
+                 three[1003] for data in a pipe that no task writes";
     for scheduler in ["eevdf", "o1"] {
         let line = format!("sim -s {scheduler} -w d.toml -c 2");
         folder
@@ -152,6 +153,152 @@ fn tasks_that_wait_for_each_other_for_ever_are_told() {
     }
     let done = folder.run("sim -s eevdf -w cpuhog:ttime=5ms -c 1 --duration 1ms").ok();
     assert!(!done.contains("every task waits"), "{done}");
+}
+
+/// Each kind of wait that nothing can end, beside a task in the background that computes for ever, and one that waits in vain for
+/// nothing: its message comes.
+const FOR_EVER: &str = r#"
+name = "for-ever"
+end = "foreground-exit"
+[objects]
+m = { kind = "mutex" }
+own = { kind = "mutex" }
+file = { kind = "flock" }
+gone = { kind = "pi-mutex" }
+p = { kind = "pipe" }
+full = { kind = "pipe", capacity = 100 }
+s = { kind = "semaphore" }
+c = { kind = "cond" }
+cm = { kind = "mutex" }
+b = { kind = "barrier", parties = 3 }
+w = { kind = "word" }
+live = { kind = "pipe" }
+[programs]
+holds = ["lock m", "lock file", "recv p 10", "unlock m", "unlock file"]
+wants = ["sleep 1ms", "lock m", "send p 10"]
+reads = ["sleep 1ms", "lock-shared file"]
+twice = ["lock own", "lock own"]
+leaves = ["lock gone"]
+heir = ["sleep 1ms", "lock gone"]
+fills = ["repeat 3", "send full 60", "done"]
+takes = ["wait s"]
+listens = ["lock cm", "cond-wait c cm"]
+joins = ["barrier b"]
+misses = ["wait s", "barrier b"]
+looks = ["await w 3 1ms"]
+parent = ["fork child", "wait-child"]
+child = ["signal-wait"]
+fine = ["recv live 10"]
+slow = ["sleep 10500ms", "send live 10", "repeat forever", "run 1ms", "done"]
+[[tasks]]
+name = "holds"
+program = "holds"
+[[tasks]]
+name = "wants"
+program = "wants"
+[[tasks]]
+name = "reads"
+program = "reads"
+[[tasks]]
+name = "twice"
+program = "twice"
+[[tasks]]
+name = "leaves"
+program = "leaves"
+[[tasks]]
+name = "heir"
+program = "heir"
+[[tasks]]
+name = "fills"
+program = "fills"
+[[tasks]]
+name = "takes"
+program = "takes"
+[[tasks]]
+name = "listens"
+program = "listens"
+[[tasks]]
+name = "joins"
+program = "joins"
+count = 2
+[[tasks]]
+name = "misses"
+program = "misses"
+[[tasks]]
+name = "looks"
+program = "looks"
+[[tasks]]
+name = "parent"
+program = "parent"
+[[tasks]]
+name = "fine"
+program = "fine"
+[[tasks]]
+name = "slow"
+program = "slow"
+background = true
+"#;
+
+/// One task of [`FOR_EVER`] alone with those that it needs, and what is told of it.
+const TOLD_OF: [(&[&str], &str); 10] = [
+    (&["holds", "wants"], "holds[1001] for data in a pipe from wants[1002] (since 0.000"),
+    (&["holds", "wants"], "wants[1002] for a mutex that holds[1001] holds (since 0.001"),
+    (&["holds", "reads"], "reads[1002] for a lock of a file that holds[1001] holds"),
+    (&["twice"], "twice[1001] for a mutex that it holds itself"),
+    (&["leaves", "heir"], "heir[1002] for a mutex that leaves[1001], which has ended, holds"),
+    (&["fills"], "fills[1001] for room in a pipe that no task makes by reading"),
+    (&["takes"], "takes[1001] for a unit of a semaphore that no task posts"),
+    (&["listens"], "listens[1001] for a condition variable that no task signals"),
+    (&["joins", "misses"], "joins/0[1001] for a barrier where 2 of 3 tasks are, not misses[1003]"),
+    (&["parent"], "parent[1001] for the end of a child: parent["),
+];
+
+/// The file with these of its tasks and those that are fine.
+fn with_tasks(names: &[&str]) -> String {
+    let (head, tasks) = FOR_EVER.split_once("[[tasks]]").unwrap();
+    let wanted = |task: &&str| {
+        let named = |name: &str| task.contains(&format!("name = \"{name}\""));
+        named("fine") || named("slow") || names.iter().any(|name| named(name))
+    };
+    let tasks: Vec<&str> = tasks.split("[[tasks]]").filter(wanted).collect();
+    format!("{head}[[tasks]]{}", tasks.join("[[tasks]]"))
+}
+
+#[test]
+fn tasks_that_wait_for_ever_beside_others_are_told() {
+    let folder = Folder::new();
+    for (names, words) in TOLD_OF {
+        folder.write("f.toml", with_tasks(names));
+        let told = folder.run("sim -q -s eevdf -w f.toml -c 2 --duration 1s --json r.json").ok();
+        let run = document(&folder).runs.remove(0);
+        let warning = run.warnings.iter().find(|one| one.kind == WarningKind::Stuck);
+        let text = &warning.unwrap_or_else(|| panic!("{names:?}: {told}")).text;
+        assert!(
+            text.contains(words) && !text.contains("fine") && !text.contains("slow["),
+            "{names:?}: {text}"
+        );
+    }
+    folder.write("f.toml", FOR_EVER);
+    let line = "sim -s o1 -w f.toml -c 2";
+    let told = folder.run(&format!("{line} --duration 1s")).ok();
+    for words in ["14 of 15 tasks wait for ever: ", "and 6 more; the others went on"] {
+        assert!(told.contains(words), "{told}");
+    }
+    folder.run(&format!("{line} --duration 1s --strict")).refused(1, &["--strict", "wait for ever"]);
+    folder.run(line).refused(2, &["workload f.toml", "wait for ever", "the workload never ends"]);
+}
+
+/// Tasks in the background may wait for ever, and what may still come is waited for.
+#[test]
+fn waits_that_may_end_are_not_told() {
+    let folder = Folder::new();
+    folder.write("f.toml", with_tasks(&[]));
+    let told = folder.run("sim -s eevdf -w f.toml -c 2").ok();
+    assert!(!told.contains("for ever"), "{told}");
+    for workload in ["chat:rooms=1,messages=5", "mixed:ttime=200ms", "hackbench:groups=1,loops=20"] {
+        let told = folder.run(&format!("sim -s o1 -w {workload} -c 2")).ok();
+        assert!(!told.contains("for ever"), "{workload}: {told}");
+    }
 }
 
 #[test]

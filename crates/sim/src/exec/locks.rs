@@ -20,7 +20,7 @@ pub(super) fn user_space<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) ->
         Op::Lock(lock) | Op::Unlock(lock) => {
             let (taking, at) = (matches!(op, Op::Lock(_)), lock.index());
             let needs_kernel = match (sim.exec.scenario.lock_kind(lock), taking) {
-                (LockKind::Futex, true) => !objects.mutexes[at].try_take(),
+                (LockKind::Futex, true) => !objects.mutexes[at].try_take(task),
                 (LockKind::Futex, false) => objects.mutexes[at].release(),
                 (LockKind::FutexPi, true) => !objects.pi_mutexes[at].try_take(task),
                 (LockKind::FutexPi, false) => !objects.pi_mutexes[at].try_release(),

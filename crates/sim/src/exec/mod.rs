@@ -39,7 +39,9 @@ pub(crate) mod sleepers;
 mod transfer;
 mod user;
 mod user_space;
+mod wait_words;
 
+pub(crate) use blocked::Waits;
 pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;

@@ -53,6 +53,11 @@ impl FileLock {
         false
     }
 
+    /// The tasks that hold it.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.holders.iter().map(|holder| holder.0)
+    }
+
     /// Gives the lock up; adds to `woken` the tasks that are to be woken.
     pub(crate) fn release(&mut self, task: TaskId, woken: &mut Vec<TaskId>) {
         self.holders.retain(|holder| holder.0 != task);

@@ -88,14 +88,16 @@ enum MutexWord {
 #[derive(Debug, Default)]
 pub(crate) struct Mutex {
     word: MutexWord,
+    /// The task that has taken it last; it holds the mutex unless the word is free.
+    taker: TaskId,
     waiters: VecDeque<TaskId>,
 }
 
 impl Mutex {
     /// The attempt in user space; false when the caller has to ask the kernel.
-    pub(crate) fn try_take(&mut self) -> bool {
+    pub(crate) fn try_take(&mut self, task: TaskId) -> bool {
         if self.word == MutexWord::Free {
-            self.word = MutexWord::Held;
+            (self.word, self.taker) = (MutexWord::Held, task);
             return true;
         }
         self.word = MutexWord::Contended;
@@ -106,7 +108,7 @@ impl Mutex {
     /// contended one, or queues; false when the caller has to block.
     pub(crate) fn take_contended(&mut self, task: TaskId) -> bool {
         if self.word == MutexWord::Free {
-            self.word = MutexWord::Contended;
+            (self.word, self.taker) = (MutexWord::Contended, task);
             return true;
         }
         self.word = MutexWord::Contended;
@@ -122,6 +124,11 @@ impl Mutex {
     /// The longest waiter, to be woken.
     pub(crate) fn pop_waiter(&mut self) -> Option<TaskId> {
         self.waiters.pop_front()
+    }
+
+    /// The task that holds it.
+    pub(crate) fn holder(&self) -> Option<TaskId> {
+        (self.word != MutexWord::Free).then_some(self.taker)
     }
 
     /// The word in memory: 0 free, 1 held, 2 held with waiters.
@@ -212,6 +219,11 @@ pub(crate) struct Barrier {
 impl Barrier {
     pub(crate) fn new(parties: u32) -> Barrier {
         Barrier { parties: parties as usize, waiters: VecDeque::new() }
+    }
+
+    /// How many tasks are at the barrier, and how many it waits for.
+    pub(crate) fn arrived(&self) -> (usize, usize) {
+        (self.waiters.len(), self.parties)
     }
 
     /// A task arrives; true when it is the last one, and how many it has to wake.
@@ -328,15 +340,15 @@ mod tests {
     #[test]
     fn uncontended_mutexes_stay_out_of_the_kernel() {
         let mut mutex = Mutex::default();
-        assert!(mutex.try_take());
+        assert!(mutex.try_take(TaskId(1)));
         assert!(!mutex.release());
-        assert!(mutex.try_take());
-        assert!(!mutex.try_take());
+        assert!(mutex.try_take(TaskId(1)));
+        assert!(!mutex.try_take(TaskId(1)));
         assert!(!mutex.take_contended(TaskId(2)));
         assert!(mutex.release());
         assert_eq!(mutex.pop_waiter(), Some(TaskId(2)));
         // A newcomer is faster; the woken one queues again.
-        assert!(mutex.try_take());
+        assert!(mutex.try_take(TaskId(1)));
         assert!(!mutex.take_contended(TaskId(2)));
     }
 

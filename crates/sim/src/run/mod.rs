@@ -1,6 +1,7 @@
 //! A run from configuration and scenario to result.
 
 pub(crate) mod engine;
+mod stuck;
 
 use crate::Kernel;
 use crate::check::Watch;
@@ -13,7 +14,7 @@ use crate::state::kernel::Change;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
-use crate::state::task::{FIRST_PID, NewTask, Task};
+use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
@@ -71,9 +72,6 @@ impl Config {
         }
     }
 }
-
-/// Tasks that a message about a stuck workload names. Chosen: what a person reads.
-const STUCK_TOLD: usize = 8;
 
 /// The scheduler.
 #[derive(Debug)]
@@ -383,16 +381,26 @@ impl<S: SchedExt> Sim<S> {
         if until_exit && self.k.scx.exit.is_some() {
             return Ok(self.k.ctx.now.min(limit));
         }
-        while self.k.queue.next_time() < limit
-            && let Some((time, event)) = self.k.queue.pop()
-        {
-            if self.k.is_stuck() && self.k.is_idle_source(event) {
+        let mut look = if limit == TimeNs::MAX { self.k.ctx.now + stuck::FIRST_LOOK } else { limit };
+        'events: loop {
+            while self.k.queue.next_time() < look
+                && let Some((time, event)) = self.k.queue.pop()
+            {
+                if self.k.is_stuck() && self.k.is_idle_source(event) {
+                    break 'events;
+                }
+                self.take_checked(time, event)?;
+                if self.is_over() || until_exit && self.k.scx.exit.is_some() {
+                    return Ok(self.k.ctx.now.min(limit));
+                }
+            }
+            if look == limit || self.k.queue.next_time() == limit {
                 break;
             }
-            self.take_checked(time, event)?;
-            if self.is_over() || until_exit && self.k.scx.exit.is_some() {
-                return Ok(self.k.ctx.now.min(limit));
+            if !self.k.is_stuck() {
+                self.can_end()?;
             }
+            look = TimeNs(look.0.saturating_mul(2));
         }
         if self.k.stop.is_raised() {
             // Not even the start was completed.
@@ -405,23 +413,6 @@ impl<S: SchedExt> Sim<S> {
         }
         let stuck = stuck.unwrap_or_default();
         Err(SimError::Refused(format!("{}: {stuck}; the workload never ends", self.exec.scenario.name)))
-    }
-
-    /// Since when no task of the workload can run any more, and what each waits for; nothing where one can, or where only
-    /// background tasks are left.
-    fn stuck(&self) -> Option<String> {
-        let tasks = || self.k.own_tasks();
-        if !self.k.is_stuck() || tasks().all(|task| task.exec.is_background()) {
-            return None;
-        }
-        let scenario = &self.exec.scenario;
-        let wait =
-            |task: &Task| format!("{}[{}] for {}", task.name(), task.pid, task.exec.waits_for(scenario));
-        let first: Vec<String> = tasks().take(STUCK_TOLD).map(wait).collect();
-        let more = tasks().count() - first.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let since = self.k.in_run(self.k.ctx.now).0 as f64 / 1e9;
-        Some(format!("every task waits for another one from {since:.6} s on: {}{more}", first.join(", ")))
     }
 
     /// Closes the run at `end`; `before` is the part up to the scheduler's exit of a run that has outlived it.
@@ -492,10 +483,7 @@ impl<S: SchedExt> Sim<S> {
         let waits = names.records(summary.waits(), summary.forked_waits());
         let mut warnings = self.k.bounds.starvation(tasks, &waits);
         warnings.extend(self.nothing_to_schedule());
-        warnings.extend(self.exec.stuck.clone().map(|text| {
-            let text = format!("{text}; nothing ran from then to the end of the run");
-            Warning { kind: WarningKind::Stuck, text, count: 1, worst: None }
-        }));
+        warnings.extend(self.stuck_warning());
         warnings.extend(self.k.idle_beside.worst.map(|worst| {
             let task = names
                 .of(worst.task, self.k.get_task(worst.task).and_then(|t| t.parent).unwrap_or(worst.task));

@@ -1,8 +1,6 @@
 //! Which tasks are a sched_ext scheduler's: by their policy, and by when it comes and goes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{CpuMask, KernelVersion, Policy, Presence, TaskId, TimeNs, Weight};
 use schedlab_sim::flags::*;
 use schedlab_sim::{Change, Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};

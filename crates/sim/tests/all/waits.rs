@@ -1,9 +1,7 @@
 //! Waiting for each other through every kernel mechanism: the client-server workloads under the
 //! fair class, and what each mechanism promises its waiters.
 
-mod common;
-
-use common::{config, ms, program, task, us};
+use crate::common::{self, config, ms, program, task, us};
 use schedlab_base::{Nice, Policy};
 use schedlab_sim::{Class, RunResult, run};
 use schedlab_workload::{

@@ -3,9 +3,7 @@
 //! off altogether.
 #![allow(clippy::print_stdout, reason = "the last seed printed is the one that failed")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{Cpu, CpuId, DurationNs, Machine, Nice, Policy, Presence, Prng, TaskId, TimeNs};
 use schedlab_sim::flags::*;
 use schedlab_sim::{Change, Class, Config, run};

@@ -1,8 +1,6 @@
 //! What caches and hardware threads cost a task, in CPU time and to the microsecond.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Policy, TaskId, TimeNs};
 use schedlab_sim::{Change, Class, Config, RunResult, run};
 use schedlab_workload::{Attribute, End, Op, Scenario};

@@ -1,8 +1,6 @@
 //! Server workloads under the fair class, against what arithmetic says of them.
 
-mod common;
-
-use common::{fair, ms, program, task, us};
+use crate::common::{self, fair, ms, program, task, us};
 use schedlab_sim::RunResult;
 use schedlab_workload::{
     Channel, ChannelId, ChannelKind, Disk, DiskId, End, ListenerId, Op, Scenario, SpanId, TimerSlot, catalog,

@@ -1,8 +1,6 @@
 //! What the version and the configuration of the simulated kernel change.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{Background, DurationNs, Nice, Policy, Preemption, Start, TaskId, TickPhase, TimeNs};
 use schedlab_sim::{Change, Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, run};
 use schedlab_trace::WaitKind;

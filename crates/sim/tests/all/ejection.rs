@@ -1,8 +1,6 @@
 //! Faulty schedulers are ejected with the kernel's words; the run ends then, or goes on.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{CpuMask, DurationNs};
 use schedlab_sim::RunResult;
 use schedlab_trace::ExitKind;

@@ -1,8 +1,6 @@
 //! `SCHED_DEADLINE`: constant bandwidth servers, earliest deadline first, and what the kernel refuses.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{DurationNs, Nice, Policy, Prng, TaskId, TimeNs};
 use schedlab_sim::{Change, Class, Config, RunResult, SimError, run};
 use schedlab_workload::{Amount, Attribute, Op, ProgramId, Scenario};

@@ -1,8 +1,9 @@
 //! The built-in workloads under the fair class: they end, are deterministic, wake as
 //! a kernel would, and use memory that does not depend on how long they run.
 
+use crate::common::Minimal;
 use schedlab_base::{DurationNs, Machine};
-use schedlab_sim::{Class, Config, OpsInfo, RunResult, SchedExt, SimError, run};
+use schedlab_sim::{Class, Config, RunResult, SimError, run};
 use schedlab_trace::{Event, EventKind, Sink};
 use schedlab_workload::{End, Scenario, catalog};
 use std::cell::RefCell;
@@ -18,39 +19,29 @@ impl Sink for Wakeups {
     }
 }
 
-/// Stands where no sched_ext scheduler is.
-#[derive(Debug)]
-struct Nobody;
-
-impl SchedExt for Nobody {
-    fn info(&self) -> &OpsInfo {
-        unreachable!("the fair class runs")
-    }
-}
-
-fn try_on(cpus: usize, scenario: &Scenario) -> Result<RunResult<Nobody>, SimError> {
+fn try_on(cpus: usize, scenario: &Scenario) -> Result<RunResult<Minimal>, SimError> {
     let mut config = Config::new(Machine::uniform("test", cpus), 1);
     config.checkers = true;
-    run(&config, scenario, Class::<Nobody>::Fair)
+    run(&config, scenario, Class::<Minimal>::Fair)
 }
 
-fn on(cpus: usize, spec: &str) -> (Scenario, RunResult<Nobody>) {
+fn on(cpus: usize, spec: &str) -> (Scenario, RunResult<Minimal>) {
     let scenario = catalog::build(spec, 1).unwrap();
     let result = try_on(cpus, &scenario).unwrap_or_else(|error| panic!("{spec} on {cpus}: {error}"));
     (scenario, result)
 }
 
-fn wakeups_of(cpus: usize, spec: &str) -> (Scenario, RunResult<Nobody>, u64) {
+fn wakeups_of(cpus: usize, spec: &str) -> (Scenario, RunResult<Minimal>, u64) {
     let scenario = catalog::build(spec, 1).unwrap();
     let sink = Rc::new(RefCell::new(Wakeups::default()));
     let mut config = Config::new(Machine::uniform("test", cpus), 1);
     config.sinks.push(sink.clone());
-    let result = run(&config, &scenario, Class::<Nobody>::Fair).unwrap();
+    let result = run(&config, &scenario, Class::<Minimal>::Fair).unwrap();
     let count = sink.borrow().0;
     (scenario, result, count)
 }
 
-fn metric(scenario: &Scenario, result: &RunResult<Nobody>, name: &str) -> f64 {
+fn metric(scenario: &Scenario, result: &RunResult<Minimal>, name: &str) -> f64 {
     let spec = scenario.metrics.iter().find(|metric| metric.name == name).unwrap();
     spec.evaluate(&result.measurements).unwrap_or_else(|| panic!("{name} has a value")).value
 }

@@ -1,8 +1,6 @@
 //! What a version of the kernel changes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{DurationNs, KernelVersion, Policy};
 use schedlab_sim::{Class, RunResult, SimError, run};
 use schedlab_workload::{Amount, Op, ProgramId, Scenario};

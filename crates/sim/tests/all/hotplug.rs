@@ -1,8 +1,6 @@
 //! CPUs that go offline and come back: where their tasks go, and what schedulers are told.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId};
 use schedlab_sim::flags::*;
 use schedlab_sim::{Class, Config, Kernel, OpKind, OpsInfo, RunResult, SchedExt, SimError, run};

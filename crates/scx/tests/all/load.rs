@@ -1,7 +1,6 @@
 //! Loading: what is accepted, what is refused and how.
 
-mod common;
-
+use crate::common;
 use schedlab_base::Machine;
 use schedlab_scx::{BpfScheduler, LoadError, LoadErrorKind, LoadOptions};
 use schedlab_sim::{OpKind, SchedExt};

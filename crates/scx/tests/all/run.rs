@@ -1,7 +1,6 @@
 //! Runs in the simulator: schedulers that work, and how those that do not are ejected.
 
-mod common;
-
+use crate::common;
 use schedlab_base::{DurationNs, Machine};
 use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};

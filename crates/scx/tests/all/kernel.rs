@@ -1,7 +1,6 @@
 //! sched_ext to the letter of Linux 7.3: what programs see and what they are told, as `docs/sched-ext.md` has it.
 
-mod common;
-
+use crate::common;
 use schedlab_base::Machine;
 use schedlab_scx::{BpfScheduler, LoadError, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};

@@ -4,22 +4,14 @@
 //! and its wait, a barrier of all). Whatever the interleaving, the earliest
 //! unfinished one can always go on, so a run that gets stuck has lost a wakeup.
 
+use crate::common::Minimal;
 use schedlab_base::{DurationNs, Machine, Policy, Prng};
-use schedlab_sim::{Class, Config, OpsInfo, SchedExt, run};
+use schedlab_sim::{Class, Config, run};
 use schedlab_workload::{
     BarrierId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId, LockKind, Op, PollId, PollKind,
     PollSet, ProcessId, Program, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskSpec, TimerSlot,
     Watched,
 };
-
-#[derive(Debug)]
-struct Nobody;
-
-impl SchedExt for Nobody {
-    fn info(&self) -> &OpsInfo {
-        unreachable!("the fair class runs")
-    }
-}
 
 const KINDS: [ChannelKind; 5] =
     [ChannelKind::Pipe, ChannelKind::Unix, ChannelKind::Tcp, ChannelKind::SysvQueue, ChannelKind::PosixQueue];
@@ -125,7 +117,7 @@ fn matching_programs_never_get_stuck() {
         let cpus = 1 + seed as usize % 4;
         let mut config = Config::new(Machine::uniform("test", cpus), seed);
         config.checkers = true;
-        let result = run(&config, &scenario, Class::<Nobody>::Fair);
+        let result = run(&config, &scenario, Class::<Minimal>::Fair);
         let result = result.unwrap_or_else(|error| panic!("seed {seed} on {cpus} CPUs: {error}"));
         assert!(result.tasks.iter().all(|task| task.cpu_time > DurationNs::ZERO || result.duration.0 == 0));
     }

@@ -1,8 +1,6 @@
 //! Runs under small schedulers and the fair class, with all checkers.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{DurationNs, Machine, Nice, Policy};
 use schedlab_sim::{Class, Config, run};
 use schedlab_trace::ExitKind;

@@ -1,8 +1,7 @@
 //! Cache lines of a scheduler's memory: what makes them move between CPUs, what it costs, and that engines agree on
 //! it.
 
-mod common;
-
+use crate::common;
 use schedlab_base::{DurationNs, Machine};
 use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
 use schedlab_sim::{Class, Config, RunResult, run};

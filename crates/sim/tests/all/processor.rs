@@ -1,8 +1,6 @@
 //! CPUs that are turns of one processor, timers with slack, and wakeups that an idle CPU completes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine};
 use schedlab_sim::{Class, Config, RunResult, run};
 use schedlab_workload::{Channel, ChannelId, ChannelKind, End, Op, Scenario};

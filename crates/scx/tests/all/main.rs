@@ -1,0 +1,8 @@
+//! Objects in the simulated kernel, in one program: each further one would compile the whole simulator again.
+
+mod common;
+
+mod kernel;
+mod lines;
+mod load;
+mod run;
