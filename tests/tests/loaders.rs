@@ -310,6 +310,21 @@ fn a_loader_that_closes_everything_runs() {
     assert!(!record.loader_output.contains("own-loader"), "{}", record.loader_output);
 }
 
+/// It goes on, however much it writes; the end of it is kept.
+#[test]
+fn a_flood_of_output_is_cut() {
+    let Some(lab) = lab("loader-floods") else { return };
+    let ended = sim(&lab, "floods", &["--json", "r.json"]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    let record = lab.record("r.json");
+    let turns = record.counters.iter().find(|counter| counter.name == "nr_turns").unwrap().value;
+    let (first, kept) = record.loader_output.split_once('\n').unwrap();
+    let left_out: u64 = first.strip_prefix('[').unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(turns >= 5 && kept.len() == 1 << 20, "{turns} turns, {} bytes", kept.len());
+    assert!(left_out > (turns - 1) << 24 && left_out < (turns + 1) << 24, "{first}");
+    assert!(first.ends_with(" bytes of output left out]") && kept.lines().all(|line| line.contains("turn ")));
+}
+
 /// What the host keeps for a loader is limited, and what the command has inherited is not the loader's.
 #[test]
 fn a_greedy_loader_gets_little() {

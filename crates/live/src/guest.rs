@@ -5,11 +5,13 @@
 
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use schedlab_base::Tail;
 
 use crate::kernel_log::KernelLog;
 use crate::vm::{GuestJob, JOB_FILE, LOG_PORT, RESULT_PORT, decode_job};
@@ -17,6 +19,11 @@ use crate::wire::{read_records, write_record};
 
 /// Most open files of the job: a chat of 30 rooms needs some thousands.
 const OPEN_FILES: u64 = 1 << 20;
+
+/// Most bytes of a job's standard output that are sent. Chosen: a small part of the guest's memory.
+const OUTPUT: usize = 16 << 20;
+/// The same of what a command of a list says.
+const SAID: usize = 1 << 20;
 
 /// One look at whether the kernel still boots: 20 of its ticks of 10 ms.
 const LOOK: Duration = Duration::from_millis(200);
@@ -114,10 +121,22 @@ fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
     if let Some(path) = &job.path {
         command.env("PATH", path);
     }
-    let child = command.spawn()?;
-    let done = child.wait_with_output()?;
-    let code = done.status.code().unwrap_or_else(|| 128 + done.status.signal().unwrap_or(0));
-    Ok((code, done.stdout))
+    let mut child = command.spawn()?;
+    let stdout = child.stdout.take().map_or_else(|| Ok(Vec::new()), |stdout| end_of(stdout, OUTPUT))?;
+    let status = child.wait()?;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Ok((code, stdout))
+}
+
+/// What a program writes until it closes its output: the last of it, behind a line that tells how much was left out.
+fn end_of(mut output: impl Read, most: usize) -> io::Result<Vec<u8>> {
+    let (mut tail, mut bytes) = (Tail::new(most), vec![0; 1 << 16]);
+    loop {
+        match output.read(&mut bytes)? {
+            0 => return Ok(tail.into_bytes()),
+            count => tail.push(&bytes[..count]),
+        }
+    }
 }
 
 /// One of several commands of a job.
@@ -170,11 +189,13 @@ pub fn run_list(path: &Path) -> io::Result<()> {
         }
         let mut command = Command::new("/proc/self/exe");
         command.arg0("schedlab").args(&one.args).stdin(Stdio::null()).stdout(Stdio::null());
-        let said = command.stderr(Stdio::piped()).spawn()?.wait_with_output()?;
-        io::stderr().write_all(&said.stderr)?;
-        if !said.status.success() {
-            let code = said.status.code().unwrap_or(-1);
-            fs::write(&one.failure, [format!("{code}\n").as_bytes(), &said.stderr].concat())?;
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
+        let said = child.stderr.take().map_or_else(|| Ok(Vec::new()), |stderr| end_of(stderr, SAID))?;
+        let status = child.wait()?;
+        io::stderr().write_all(&said)?;
+        if !status.success() {
+            let code = status.code().unwrap_or(-1);
+            fs::write(&one.failure, [format!("{code}\n").as_bytes(), &said].concat())?;
         }
     }
     Ok(())

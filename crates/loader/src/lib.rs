@@ -30,6 +30,8 @@ mod files;
 #[cfg(target_arch = "x86_64")]
 mod loader;
 #[cfg(target_arch = "x86_64")]
+mod output;
+#[cfg(target_arch = "x86_64")]
 mod recorded;
 #[cfg(target_arch = "x86_64")]
 mod refusals;

@@ -5,8 +5,9 @@ use crate::calls::{After, Step, Timer};
 use crate::command::Command;
 use crate::descriptors::Descriptors;
 use crate::files::Files;
+use crate::output::Output;
 use crate::refusals::Refusals;
-use crate::start::{memory_file, reads_counter, start};
+use crate::start::{reads_counter, start};
 use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
@@ -18,8 +19,6 @@ use schedlab_scx::{
     BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
 };
 use std::fmt;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Threads that a loader may make in its life. Chosen.
@@ -32,8 +31,6 @@ pub const CPU_TIME: Duration = Duration::from_secs(10);
 /// looks again and again without waiting sees time pass, and its scheduler can take the CPU away. Chosen: about a
 /// millisecond of the loader's task.
 const MOST_CALLS: u64 = 1000;
-/// Bytes of its output that a record keeps.
-const KEPT: usize = 1 << 20;
 /// Bytes of its output that a message shows.
 const SHOWN: usize = 2000;
 /// The stream of random numbers that loaders get.
@@ -144,7 +141,7 @@ pub struct Loader {
     /// All that may go on have let others go first.
     pub(crate) yielded: bool,
     prng: Prng,
-    output: File,
+    pub(crate) output: Output,
     watch: Watch,
 }
 
@@ -154,8 +151,8 @@ impl Loader {
         let name = config.command.words.join(" ");
         let mut prng = Prng::stream(config.seed, STREAM);
         let failed = |error: std::io::Error| Failure(format!("{name}: {error}"));
-        let output = memory_file(c"schedlab-output").map_err(failed)?;
-        let tracee = start(config.command, &output, &mut prng).map_err(failed)?;
+        let output = Output::new().map_err(failed)?;
+        let tracee = start(config.command, output.file(), &mut prng).map_err(failed)?;
         let watch = Watch::begin(tracee.0, CPU_TIME).map_err(|error| {
             tracee.kill();
             failed(error)
@@ -272,7 +269,7 @@ impl Loader {
         if !refused.is_empty() {
             text += &format!("; it was refused: {}", refused.join(", "));
         }
-        let output = self.written();
+        let output = self.output.text();
         let from = output.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
         let last = output[from..].trim();
         if !last.is_empty() {
@@ -286,14 +283,6 @@ impl Loader {
             .into_iter()
             .flat_map(Refusals::names)
             .collect()
-    }
-
-    /// All that it has written so far.
-    pub(crate) fn written(&self) -> String {
-        let length = self.output.metadata().map_or(0, |about| about.len());
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        let _ = self.output.read_exact_at(&mut bytes, 0);
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The process, as the host numbers it.
@@ -509,9 +498,7 @@ impl Drop for Loader {
 
 impl UserSpace for Loader {
     fn output(&self) -> String {
-        let output = self.written();
-        let from = output.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
-        output[from..].to_string()
+        self.output.text()
     }
 
     fn task(&self) -> UserSpaceTask {

@@ -199,7 +199,7 @@ impl Loader {
             operations,
             runs: self.bpf.runs.clone(),
             refused: self.everything_refused(),
-            output: self.written(),
+            output: self.output.text(),
             ..given
         }
     }

@@ -7,6 +7,7 @@
 
 use libbpf_sys as bpf;
 use std::ffi::{CStr, CString, c_void};
+use std::io::Write;
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,7 @@ fn main() {
             each_turn = move_to_another_cpu;
         }
         Some("stuck") => each_turn = spin_in_third_turn,
+        Some("floods") => each_turn = flood,
         Some("stubborn") => ignore_requests(),
         Some("kinds") => kinds(),
         Some("exits") => {
@@ -205,6 +207,14 @@ fn ignore_requests() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: numbers only.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Writes 16 MiB in each turn.
+fn flood(turn: u64) {
+    let lines = format!("{:>63}\n", format!("turn {turn}")).repeat(1 << 10);
+    for _ in 0..256 {
+        std::io::stdout().write_all(lines.as_bytes()).expect("its output takes all");
     }
 }
 

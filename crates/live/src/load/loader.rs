@@ -3,8 +3,7 @@
 //! The kernel takes the scheduler out when the program's last descriptor of it is closed. The program is asked to end first
 //! (SIGINT, SIGTERM), then ended, with all that it started; it is also ended when this process is, however that comes.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use schedlab_trace::{ExitKind, ExitRecord};
 
 use super::by_id;
 use super::charge::Charge;
+use super::output::Output;
 use super::raw::ProgramCounts;
 use super::{LoadError, SchedulerEnd, SchedulerObject, check_machine, exit, sched_ext};
 use crate::kernel_log::KernelLog;
@@ -31,10 +31,8 @@ const ENDS: [(libc::c_int, Duration); 3] = [
     (libc::SIGTERM, Duration::from_secs(5)),
     (libc::SIGKILL, Duration::from_secs(5)),
 ];
-/// Bytes of its output that an error tells. Chosen: what fits on a screen.
-const TOLD: u64 = 2000;
-/// Most bytes of its output that are kept.
-const KEPT: u64 = 1 << 20;
+/// Characters of its output that an error tells. Chosen: what fits on a screen.
+const TOLD: usize = 2000;
 
 /// A scheduler's own program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +57,16 @@ pub(crate) struct RunningLoader {
 /// The process; it is ended with its group when this is dropped.
 struct Process {
     child: Child,
-    output: File,
+    output: Output,
     ended: Option<ExitStatus>,
 }
 
 impl Process {
     fn start(command: &LoaderCommand) -> io::Result<Process> {
-        let output = tempfile::tempfile()?;
+        let (output, writer) = Output::new()?;
         let mut process = Command::new(&command.program);
         process.args(command.words.iter().skip(1)).stdin(Stdio::null());
-        process.stdout(output.try_clone()?).stderr(output.try_clone()?).process_group(0);
+        process.stdout(writer.try_clone()?).stderr(writer).process_group(0);
         if let Some(name) = command.words.first() {
             process.arg0(name);
         }
@@ -109,19 +107,6 @@ impl Process {
             }
         }
         self.signal(-process, libc::SIGKILL);
-    }
-
-    /// The last `most` bytes of what it wrote.
-    fn output(&mut self, most: u64) -> String {
-        let mut bytes = Vec::new();
-        let mut read = || {
-            let length = self.output.seek(SeekFrom::End(0))?;
-            self.output.seek(SeekFrom::Start(length.saturating_sub(most)))?;
-            (&self.output).take(most).read_to_end(&mut bytes)
-        };
-        // What cannot be read is missing.
-        let _: io::Result<usize> = read();
-        String::from_utf8_lossy(&bytes).trim().to_string()
     }
 }
 
@@ -176,8 +161,9 @@ impl RunningLoader {
             std::thread::sleep(LOOK);
         };
         process.end();
-        let output = process.output(TOLD);
-        Err(failed(problem, output))
+        let output = process.output.text();
+        let from = output.char_indices().rev().nth(TOLD).map_or(0, |(at, _)| at);
+        Err(failed(problem, output[from..].trim().to_string()))
     }
 
     /// True unless the kernel has thrown its scheduler out, or it has taken it out itself, as of `elapsed` since the run began.
@@ -220,7 +206,7 @@ impl RunningLoader {
             exit.kind = ExitKind::Unreg;
         }
         exit.after = self.left.filter(|_| exit.kind != ExitKind::None);
-        let output = self.process.output(KEPT);
+        let output = self.process.output.text();
         if let (Some(status), ExitKind::Unreg) = (ended, exit.kind) {
             exit.message = format!("its loader {}", words(status));
         }

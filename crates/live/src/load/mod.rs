@@ -11,6 +11,7 @@ mod charge;
 mod exit;
 mod in_charge;
 mod loader;
+mod output;
 mod raw;
 pub mod sched_ext;
 mod settings;

@@ -9,6 +9,7 @@ mod initramfs;
 mod qemu;
 mod take;
 mod turns;
+mod written;
 
 pub use take::{TakeError, Taken, find_program};
 
@@ -176,6 +177,12 @@ pub enum VmError {
     Vanished {
         /// Last lines of the console.
         console: Vec<String>,
+    },
+    /// The job's results are longer than any that are read.
+    #[error("the job's results have more than {} MiB, and its VM was stopped; let it write less", .most >> 20)]
+    TooMuch {
+        /// Most bytes.
+        most: u64,
     },
     /// A signal asked for an end.
     #[error("interrupted; the VM is gone")]

@@ -1,13 +1,14 @@
 //! QEMU: its command line, its life, and what its end means.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::written::{MOST_RESULTS, Written, results, shown};
 use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput, turns};
 use crate::kernel_image::cache_dir;
 use crate::private::{locked, trusted_parent};
@@ -106,6 +107,9 @@ struct Machine {
     scratch: Scratch,
     started: Instant,
     accelerator: Accelerator,
+    /// What the guest's kernel and the job write while they run.
+    console: Written,
+    log: Written,
 }
 
 impl Drop for Machine {
@@ -182,11 +186,11 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
         command.args(["-smp", &job.cpus.to_string()]);
     }
     let file = |name: &str| dir.join(name).display().to_string();
-    command.args(["-chardev", &format!("file,id=console,path={}", file("console"))]);
+    command.args(["-chardev", &format!("file,id=console,path={},append=on", file("console"))]);
     // Without ioeventfd the guest's notifications are handled where they are made, not by another thread when it has the time.
     command.args(["-serial", "chardev:console", "-device", "virtio-serial-pci,ioeventfd=off"]);
     for (id, port) in [("result", RESULT_PORT), ("log", LOG_PORT)] {
-        command.args(["-chardev", &format!("file,id={id},path={}", file(id))]);
+        command.args(["-chardev", &format!("file,id={id},path={},append=on", file(id))]);
         command.args(["-device", &format!("virtserialport,chardev={id},name={port}")]);
     }
     // An oops ends the run with its text on the console instead of leaving a wounded guest. Tests of the kernel's ciphers keep an
@@ -239,21 +243,27 @@ impl Machine {
             })
         };
         let child = start()?;
-        Ok(Machine { child, scratch, started: Instant::now(), accelerator })
+        let written = |name: &str| Written::new(dir.join(name));
+        let (console, log) = (written("console"), written("log"));
+        Ok(Machine { child, scratch, started: Instant::now(), accelerator, console, log })
     }
 
     /// Follows the VM until its results are complete or it is clear that they will not come.
     fn run_to_end(mut self, job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
-        let mut log = Follower::new(self.scratch.path().join("log"));
         let boot_time = self.wait_for_boot(job)?;
         progress(&format!("the guest runs (booted in {:.1} s)", boot_time.as_secs_f64()));
         let deadline = Instant::now() + job.timeout;
+        let mut seen = 0;
         loop {
-            log.new_lines(progress);
-            let records = self.records();
+            self.log.read(progress);
+            self.console.read(&mut |_| {});
+            let records = results(&self.scratch.path().join("result"), &mut seen);
+            let records = records.map_err(|_| VmError::TooMuch { most: MOST_RESULTS })?;
+            let records = records.map_or_else(Vec::new, |bytes| read_records(&bytes));
             if records.last().is_some_and(|r| r.name == "done") {
                 self.wait_for_off();
-                log.new_lines(progress);
+                self.log.read(progress);
+                self.console.read(&mut |_| {});
                 return Ok(self.output(job, records, boot_time));
             }
             if signals::stop_wanted() {
@@ -263,7 +273,7 @@ impl Machine {
                 return Err(self.early_end());
             }
             if Instant::now() > deadline {
-                return Err(VmError::Timeout { after: job.timeout, console: self.tail("console") });
+                return Err(VmError::Timeout { after: job.timeout, console: self.end_of_console() });
             }
             std::thread::sleep(POLL);
         }
@@ -275,7 +285,7 @@ impl Machine {
             Accelerator::Kvm => KVM_BOOT_LIMIT,
             _ => BOOT_LIMIT,
         };
-        let (mut heard, mut spoken) = (Instant::now(), 0);
+        let (mut heard, mut spoken) = (Instant::now(), false);
         loop {
             let booted = fs::metadata(self.scratch.path().join("result")).is_ok_and(|m| m.len() > 0);
             if booted {
@@ -285,9 +295,9 @@ impl Machine {
                 return Err(VmError::Interrupted);
             }
             let messages = fs::read_to_string(self.scratch.path().join("qemu")).unwrap_or_default();
-            let said = fs::metadata(self.scratch.path().join("console")).map_or(0, |m| m.len());
-            if said != spoken {
-                (heard, spoken) = (Instant::now(), said);
+            self.console.read(&mut |_| spoken = true);
+            if std::mem::take(&mut spoken) {
+                heard = Instant::now();
             }
             let why = if let Some(status) = self.exited() {
                 format!("QEMU ended: {status}")
@@ -301,8 +311,8 @@ impl Machine {
                 std::thread::sleep(POLL);
                 continue;
             };
-            let mut console = self.tail("qemu");
-            console.extend(self.tail("console"));
+            let mut console = last(shown(&messages));
+            console.extend(self.end_of_console());
             return Err(VmError::Boot { release: job.kernel.release.clone(), why, console });
         }
     }
@@ -318,28 +328,16 @@ impl Machine {
         }
     }
 
-    fn records(&self) -> Vec<Record> {
-        read_records(&fs::read(self.scratch.path().join("result")).unwrap_or_default())
-    }
-
-    /// The last lines of one of QEMU's files, control characters removed.
-    fn tail(&self, name: &str) -> Vec<String> {
-        let lines = self.lines(name);
-        lines[lines.len().saturating_sub(TAIL)..].to_vec()
-    }
-
-    fn lines(&self, name: &str) -> Vec<String> {
-        let bytes = fs::read(self.scratch.path().join(name)).unwrap_or_default();
-        String::from_utf8_lossy(&bytes)
-            .lines()
-            .map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>())
-            .filter(|line| !line.trim().is_empty())
-            .collect()
+    /// The last lines of the console.
+    fn end_of_console(&mut self) -> Vec<String> {
+        self.console.read(&mut |_| {});
+        last(self.console.lines())
     }
 
     /// QEMU ended without a complete result: a crash if the console says so.
-    fn early_end(&self) -> VmError {
-        let lines = self.lines("console");
+    fn early_end(&mut self) -> VmError {
+        self.console.read(&mut |_| {});
+        let lines = self.console.lines();
         let crash = lines.iter().position(|line| {
             ["Oops", "BUG:", "Kernel panic", "general protection", "kernel BUG"]
                 .iter()
@@ -347,7 +345,7 @@ impl Machine {
         });
         match crash {
             Some(at) => KernelCrashLines(&lines[at..]).into_error(),
-            None => VmError::Vanished { console: self.tail("console") },
+            None => VmError::Vanished { console: last(lines) },
         }
     }
 
@@ -355,8 +353,8 @@ impl Machine {
         let mut output = VmOutput {
             boot_time,
             kvm: self.accelerator == Accelerator::Kvm,
-            console_tail: self.tail("console"),
-            stderr: fs::read(self.scratch.path().join("log")).unwrap_or_default(),
+            console_tail: last(self.console.lines()),
+            stderr: self.log.text().into_bytes(),
             ..VmOutput::default()
         };
         let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
@@ -383,42 +381,17 @@ impl Machine {
     }
 }
 
+/// The last lines, as many as an error shows.
+fn last(mut lines: Vec<String>) -> Vec<String> {
+    lines.split_off(lines.len().saturating_sub(TAIL))
+}
+
 /// The console from the first line of a crash on.
 struct KernelCrashLines<'a>(&'a [String]);
 
 impl KernelCrashLines<'_> {
     fn into_error(self) -> VmError {
         VmError::KernelCrash { lines: self.0.iter().take(2 * TAIL).cloned().collect() }
-    }
-}
-
-/// Reads the lines that are appended to a file.
-struct Follower {
-    path: PathBuf,
-    at: u64,
-    partial: String,
-}
-
-impl Follower {
-    fn new(path: PathBuf) -> Follower {
-        Follower { path, at: 0, partial: String::new() }
-    }
-
-    fn new_lines(&mut self, see: &mut dyn FnMut(&str)) {
-        let mut bytes = Vec::new();
-        let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(&self.path)?;
-            file.seek(SeekFrom::Start(self.at))?;
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let Ok(bytes) = read() else { return };
-        self.at += bytes.len() as u64;
-        self.partial.push_str(&String::from_utf8_lossy(&bytes));
-        while let Some(end) = self.partial.find('\n') {
-            let line: String = self.partial.drain(..=end).collect();
-            see(line.trim_end());
-        }
     }
 }
 

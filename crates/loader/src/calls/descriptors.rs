@@ -41,6 +41,9 @@ impl Loader {
             return Some(self.refuse("descriptors sent through a socket", libc::EPERM));
         }
         if let Some((_, writes)) = TRANSFERS.iter().find(|(nr, _)| *nr == call.nr) {
+            if *writes {
+                self.output.make_room();
+            }
             return Some(self.transfer(number, fd, *writes));
         }
         Some(match call.nr {
