@@ -40,7 +40,6 @@ const TESTS: &[Test] = &[
     ("swap_brings_providers_forward", swap::brings_providers_forward),
     ("swap_brings_children_forward", swap::brings_children_forward),
     ("swap_bounds_priority_inversion", swap::bounds_priority_inversion),
-    ("shipped_schedulers_run_chat", shipped_schedulers_run_chat),
     ("faulty_schedulers_are_reported", faulty_schedulers_are_reported),
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
@@ -308,11 +307,6 @@ impl Lab {
     }
 }
 
-/// The figure `name` of an output's first job.
-fn figure(output: &VmOutput, name: &str) -> Result<String, String> {
-    figure_of(output, 0, name)
-}
-
 /// The figure `name` of a job.
 fn figure_of(output: &VmOutput, job: usize, name: &str) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout);
@@ -348,9 +342,10 @@ fn check_log(output: &VmOutput) -> Result<(), String> {
 }
 
 /// A job of a scheduler went to its end with the scheduler in charge, its waits were seen, and the machine is its own again.
-fn check_job(output: &VmOutput, job: usize, name: &str) -> Result<(), String> {
+/// `workload` is what the figures of one of several workloads begin with.
+fn check_job(output: &VmOutput, job: usize, workload: &str, name: &str) -> Result<(), String> {
     check_end(output, job, name)?;
-    let unseen = figure_of(output, job, "not_observed")?;
+    let unseen = figure_of(output, job, &format!("{workload}not_observed"))?;
     check(unseen.is_empty(), format!("{name}: {unseen}"))
 }
 
@@ -367,32 +362,20 @@ fn check_state(output: &VmOutput, job: usize, name: &str) -> Result<(), String> 
     check(state == "disabled", format!("{name}: sched_ext is {state} afterwards"))
 }
 
-fn shipped_schedulers_run_chat(lab: &Lab) -> Result<(), String> {
-    let count = lab.schedulers.len();
-    let jobs: Vec<(String, usize)> =
-        (0..count).map(|n| ("chat:rooms=1,messages=10".to_string(), n)).collect();
-    let output = lab.run_all(2, &lab.schedulers, &jobs, Duration::from_secs(600 + 60 * count as u64))?;
-    for (job, (name, _)) in lab.schedulers.iter().enumerate() {
-        check_job(&output, job, name)?;
-        check(number_of(&output, job, "throughput")? > 0.0, name)?;
-        check(number_of(&output, job, "wakeup_latency_ns_p50")? > 0.0, name)?;
-    }
-    Ok(())
-}
-
 /// Two hogs on one CPU: the simulator and the kernel agree on how they share it, within 3 points, and all is used. Within 5 for
 /// bsd4, whose share depends on when its load average rises (3.8 was seen at nice 0 and 19).
 #[allow(clippy::print_stdout, reason = "a test program reports")]
 fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     // Long against bsd4's decay and the 100 ms slices of some, which set by how much the shares scatter.
     let pairs = ["0/0", "0/5", "0/19"].map(|nice| format!("cpuhog:ntasks=2,nice={nice},ttime=24s"));
+    // Each pair has its scheduler anew: bsd4 remembers the load average of the pair before.
     let jobs: Vec<(String, usize)> =
         (0..lab.schedulers.len()).flat_map(|n| pairs.iter().map(move |pair| (pair.clone(), n))).collect();
     let output = lab.run_all(1, &lab.schedulers, &jobs, Duration::from_secs(600 + 60 * jobs.len() as u64))?;
     let mut findings = Vec::new();
     for (job, (workload, number)) in jobs.iter().enumerate() {
         let (name, object) = &lab.schedulers[*number];
-        check_job(&output, job, name)?;
+        check_job(&output, job, "", name)?;
         let simulated = simulated_shares(name, object, workload)?;
         let seen = [number_of(&output, job, "share:hog/0")?, number_of(&output, job, "share:hog/1")?];
         // What emulation takes away, it takes from both.
@@ -447,17 +430,27 @@ fn callbacks_are_counted(lab: &Lab) -> Result<(), String> {
     check_end(&output, 1, "o1")
 }
 
+/// Each is thrown out, or refused, and the machine takes the next one.
 fn faulty_schedulers_are_reported(lab: &Lab) -> Result<(), String> {
-    for (name, kind, message) in [
+    const EJECTED: [(&str, &str, &str); 3] = [
         ("stall", "error_stall", "failed to run for"),
         ("bad_dsq", "error", "non-existent DSQ 0xdead"),
         ("complains", "error_bpf", "this is enough"),
-    ] {
-        let output = lab.run(1, &["cpuhog:ntasks=2,ttime=8s@/object.bpf.o"], Some(lab.compiled(name)?))?;
-        let (found, text) = (figure(&output, "kind")?, figure(&output, "message")?);
+    ];
+    let names = EJECTED.map(|(name, ..)| name).into_iter().chain(["refused"]);
+    let place = |name: &str| format!("/{name}.bpf.o");
+    let jobs: Vec<String> =
+        names.clone().map(|name| format!("cpuhog:ntasks=2,ttime=8s@{}", place(name))).collect();
+    let words: Vec<&str> = jobs.iter().map(String::as_str).collect();
+    let mut job = lab.job(1, &words, None);
+    for name in names {
+        job.files.push((place(name), lab.compiled(name)?));
+    }
+    let output = vm::run(&job, &mut |_| {}).map_err(|error| error.to_string())?;
+    for (number, (name, kind, message)) in EJECTED.into_iter().enumerate() {
+        let (found, text) = (figure_of(&output, number, "kind")?, figure_of(&output, number, "message")?);
         check(found == kind && text.contains(message), format!("{name}: {found}: {text}"))?;
     }
-    let output = lab.run(1, &["cpuhog:ttime=1s@/object.bpf.o"], Some(lab.compiled("refused")?))?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     check(output.exit_code == 1, format!("code {}", output.exit_code))?;
     let named = words.contains("refuses refused_enqueue") && words.contains("or_null");
@@ -562,27 +555,34 @@ fn setting(name: &str, default: u64) -> Result<u64, String> {
     text.map_or(Ok(default), |text| text.parse()).map_err(|_| format!("{name}: no number"))
 }
 
-/// Every scheduler under everything at once on 2 CPUs, then attached and taken out while that goes on: once, and three times in
-/// soaks of a minute and more.
+/// Every scheduler under a chat and under everything at once on 2 CPUs, then attached and taken out while that goes on. It is taken out
+/// once, and three times in soaks of a minute and more.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     let seconds = setting("SCHEDLAB_SOAK_SECONDS", 5)?;
     let rounds = setting("SCHEDLAB_SOAK_RELOADS", if seconds < 60 { 1 } else { 3 })?;
     let count = lab.schedulers.len();
-    let soak = format!("mixed:ttime={seconds}s");
+    // The verifier takes longer than both: the scheduler is loaded once for them.
+    let both = format!("chat:rooms=1,messages=10;mixed:ttime={seconds}s");
     let (reload, left) = (format!("reload={rounds}"), vec!["none"; rounds as usize].join(","));
     let jobs: Vec<(String, usize)> =
-        (0..count).flat_map(|n| [(soak.clone(), n), (reload.clone(), n)]).collect();
-    let limit = Duration::from_secs(600 + (4 * seconds + 300 * rounds) * count as u64);
+        (0..count).flat_map(|n| [(both.clone(), n), (reload.clone(), n)]).collect();
+    let limit = Duration::from_secs(600 + (4 * seconds + 60 + 300 * rounds) * count as u64);
     // On an emulated CPU o1's interactive tasks keep a forking one waiting for 10 s.
     let expected: &[&str] =
         if seconds < 60 { &["messages", "work"] } else { &["messages", "work", "forks", "changes"] };
     let output = lab.run_all(2, &lab.schedulers, &jobs, limit)?;
     for (number, (name, _)) in lab.schedulers.iter().enumerate() {
-        let (soak, reload) = (2 * number, 2 * number + 1);
-        check_job(&output, soak, name)?;
-        for figure in expected {
-            check(number_of(&output, soak, figure)? > 0.0, format!("{name}: no {figure}"))?;
+        let (job, reload) = (2 * number, 2 * number + 1);
+        let above_0 = |figure: String| -> Result<(), String> {
+            check(number_of(&output, job, &figure)? > 0.0, format!("{name}: no {figure}"))
+        };
+        for workload in ["0/", "1/"] {
+            check_job(&output, job, workload, name)?;
         }
+        ["throughput", "wakeup_latency_ns_p50"]
+            .iter()
+            .try_for_each(|figure| above_0(format!("0/{figure}")))?;
+        expected.iter().try_for_each(|figure| above_0(format!("1/{figure}")))?;
         let rounds = figure_of(&output, reload, "rounds")?;
         check(rounds == left, format!("{name}: left with {rounds}"))?;
         check_state(&output, reload, name)?;

@@ -145,7 +145,7 @@ pub(super) fn brings_providers_forward(lab: &Lab) -> Result<(), String> {
 
 /// Each kind on two CPUs, where the server may wait on the other one.
 pub(super) fn brings_providers_forward_on_two_cpus(lab: &Lab) -> Result<(), String> {
-    let cases = each_kind(2, SERVICE, 24, "");
+    let cases = each_kind(2, SERVICE, 8, "");
     each_is_served(&cases, &run(lab, "bsd4", 2, &cases)?)
 }
 
