@@ -236,7 +236,7 @@ fn programs_that_carry_an_object_are_read() {
         ("./scx_many", "more than 16"),
     ] {
         let checked = lab.run(&["check", object], LIMIT);
-        assert!(checked.code == 1 && checked.err.contains(word), "{checked:?}");
+        assert!(checked.code == 2 && checked.err.contains(word), "{checked:?}");
     }
 }
 

@@ -70,7 +70,7 @@ fn files_that_are_no_objects() {
     for name in ["host", "random", "empty", "half"] {
         let file = format!("./{name}.bpf.o");
         fails(&sim(&lab, &file, "cpuhog"), 2, &[&file]);
-        fails(&lab.run(&["check", &file], LIMIT), 1, &[&file]);
+        fails(&lab.run(&["check", &file], LIMIT), 2, &[&file]);
     }
     fails(&sim(&lab, "./host.bpf.o", "cpuhog"), 2, &["BPF"]);
     fails(&sim(&lab, "./absent.bpf.o", "cpuhog"), 2, &["./absent.bpf.o", "No such file"]);
@@ -84,6 +84,7 @@ fn truncated_objects() {
     for percent in [1, 10, 30, 50, 80, 99] {
         std::fs::write(lab.path("cut.bpf.o"), &whole[..whole.len() * percent / 100]).unwrap();
         fails(&sim(&lab, "./cut.bpf.o", "cpuhog"), 2, &["./cut.bpf.o"]);
+        fails(&lab.run(&["check", "./cut.bpf.o"], LIMIT), 2, &["./cut.bpf.o"]);
     }
 }
 

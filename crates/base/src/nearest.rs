@@ -1,6 +1,6 @@
 //! "Did you mean": the known name nearest to one that is not known.
 
-/// `; did you mean 'NAME'?` for the known name nearest to `wanted`, or nothing where none is near.
+/// ` (did you mean 'NAME'?)` for the known name nearest to `wanted`, or nothing where none is near.
 pub fn did_you_mean<S: AsRef<str>>(wanted: &str, known: impl IntoIterator<Item = S>) -> String {
     let plain: Vec<char> = wanted.to_lowercase().chars().collect();
     // Chosen: a slip in three characters.
@@ -14,7 +14,7 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, known: impl IntoIterator<Item =
         Some((slips(&plain, &other), name)).filter(|(slips, _)| *slips <= most)
     });
     let nearest = near.min_by_key(|(slips, _)| *slips);
-    nearest.map_or_else(String::new, |(_, name)| format!("; did you mean '{}'?", on_a_line(name.as_ref())))
+    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean '{}'?)", on_a_line(name.as_ref())))
 }
 
 /// A name as a file has it, on the line of a message.
@@ -49,13 +49,13 @@ mod tests {
     #[test]
     fn near_names_are_suggested_and_others_are_not() {
         let known = ["vanilla", "o1", "staircase", "ule"];
-        assert_eq!(did_you_mean("vanila", known), "; did you mean 'vanilla'?");
-        assert_eq!(did_you_mean("stiarcaes", known), "; did you mean 'staircase'?");
-        assert_eq!(did_you_mean("ULE", known), "; did you mean 'ule'?");
+        assert_eq!(did_you_mean("vanila", known), " (did you mean 'vanilla'?)");
+        assert_eq!(did_you_mean("stiarcaes", known), " (did you mean 'staircase'?)");
+        assert_eq!(did_you_mean("ULE", known), " (did you mean 'ule'?)");
         for far in ["cfs", "", "x", "lottery"] {
             assert_eq!(did_you_mean(far, known), "", "{far}");
         }
-        assert_eq!(did_you_mean("two line", ["two\nlines"]), "; did you mean 'two\\nlines'?");
+        assert_eq!(did_you_mean("two line", ["two\nlines"]), " (did you mean 'two\\nlines'?)");
     }
 
     #[test]

@@ -32,6 +32,9 @@ impl DurationNs {
     pub const ZERO: DurationNs = DurationNs(0);
     /// The longest span.
     pub const MAX: DurationNs = DurationNs(u64::MAX);
+    /// The longest span that a text may give: 30 days. Chosen: no run takes longer, what is longer has a wrong unit, and sums of
+    /// many stay far from overflow.
+    pub const LONGEST: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 
     /// A span of whole microseconds.
     pub const fn from_us(us: u64) -> DurationNs {
@@ -171,13 +174,13 @@ impl FromStr for DurationNs {
     type Err = ParseDurationError;
 
     /// Reads `<number><unit>` with units ns, us, ms, s, m, h; the number may
-    /// have a decimal fraction of at most nine digits. Rounds down to whole ns.
+    /// have a decimal fraction of at most nine digits. Rounds down to whole ns. At most [`DurationNs::LONGEST`].
     fn from_str(text: &str) -> Result<DurationNs, ParseDurationError> {
         let bad = || {
             let cure = "write a number and a unit, as in 500ms, 1.5s, 20us, 100ns, 2m";
             ParseDurationError(format!("'{text}' is not a duration: {cure}"))
         };
-        let long = || ParseDurationError(format!("'{text}' is too long: a duration has at most 584 years"));
+        let long = || ParseDurationError(format!("'{text}' is too long: give it 720h (30 days) or less"));
         let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
         let (number, unit) = text.split_at(split);
         let unit_ns: u128 = match unit {
@@ -201,7 +204,8 @@ impl FromStr for DurationNs {
             .checked_mul(unit_ns)
             .and_then(|ns| ns.checked_add(fraction * unit_ns / scale))
             .ok_or_else(long)?;
-        u64::try_from(ns).map(DurationNs).map_err(|_| long())
+        let span = u64::try_from(ns).map(DurationNs).map_err(|_| long())?;
+        if span > DurationNs::LONGEST { Err(long()) } else { Ok(span) }
     }
 }
 
@@ -225,10 +229,12 @@ mod tests {
             let error = text.parse::<DurationNs>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{text}' is ")), "{error}");
         }
-        let long =
-            |text: &str| text.parse::<DurationNs>().unwrap_err().to_string().contains("at most 584 years");
+        let long = |text: &str| {
+            text.parse::<DurationNs>().unwrap_err().to_string().contains("720h (30 days) or less")
+        };
         assert!(long("18446744074s") && long(&format!("{}s", "9".repeat(50))) && !long("1e3s"));
-        assert_eq!("18446744073.709551615s".parse(), Ok(DurationNs::MAX));
+        assert!(long("1000000h") && long("720.000000001h"));
+        assert_eq!("720h".parse(), Ok(DurationNs::LONGEST));
     }
 
     #[test]

@@ -93,8 +93,11 @@ impl fmt::Display for LoadError {
             write!(f, "{}: ", self.place)?;
         }
         write!(f, "{}", self.problem)?;
-        if !self.cure.is_empty() {
-            write!(f, " ({})", self.cure)?;
+        match self.cure.as_str() {
+            "" => {}
+            // Not two brackets beside each other.
+            cure if self.problem.ends_with(')') => write!(f, "; {cure}")?,
+            cure => write!(f, " ({cure})")?,
         }
         Ok(())
     }

@@ -648,14 +648,10 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is no percentage from 0 to 1000, as in 1 or 2.5"))
 }
 
-/// Longest time of an option. Chosen: no run takes longer, and what is longer has a wrong unit.
-const LONGEST: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
-
 /// A time that is more than nothing.
 fn some_time(text: &str) -> Result<DurationNs, String> {
     match text.parse() {
         Ok(DurationNs::ZERO) => Err("give it some time, as in 500ms or 2s".to_string()),
-        Ok(time) if time > LONGEST => Err("give it 720h (30 days) or less".to_string()),
         Ok(time) => Ok(time),
         Err(error) => Err(format!("{error}")),
     }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn unknown_kernels_are_named() {
         for (name, words) in [
-            ("debian-12", "--kernel debian-12: no kernel 'debian-12'; did you mean 'debian-13'?"),
+            ("debian-12", "--kernel debian-12: no kernel 'debian-12' (did you mean 'debian-13'?)"),
             ("5.10", "EEVDF came with 6.6"),
             ("8.1", "Linux 8.1 is not modelled; 6.6 to 7.3 are"),
             ("windows", "or a version, 6.6 to 7.3"),

@@ -99,10 +99,16 @@ impl Scheduler {
         let (path, choice) = with_choice(name);
         if is_path(path) {
             let object = object_file(path, choice)?;
-            if let Ok(mut parsed) = Object::parse(path, &object) {
-                parsed
+            match Object::parse(path, &object) {
+                Ok(mut parsed) => parsed
                     .choose(choice)
-                    .map_err(|error| Failure::usage(format!("scheduler object {path}: {error}")))?;
+                    .map_err(|error| Failure::usage(format!("scheduler object {path}: {error}")))?,
+                // Wrong input for every command, whatever this machine has.
+                Err(error) if matches!(error.kind, LoadErrorKind::NotAnObject | LoadErrorKind::Malformed) => {
+                    return Err(Failure::usage(format!("scheduler {error}")));
+                }
+                // What the simulator does not take, a kernel may.
+                Err(_) => {}
             }
             let choice = choice.map(str::to_string);
             return Ok(Scheduler { choice, ..found(Some(Cow::Owned(object))) });

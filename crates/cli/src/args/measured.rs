@@ -9,24 +9,6 @@ use schedlab_base::DurationNs;
 use super::{SandboxArgs, VmArgs, some_time, up_to};
 use crate::cpu_counts::CpuCounts;
 
-/// What `fidelity --show` leaves no use for: all that says what is measured.
-const SHOWN_ALONE: [&str; 14] = [
-    "vm",
-    "host",
-    "real",
-    "keep",
-    "output",
-    "schedulers",
-    "workloads",
-    "cpus",
-    "phases",
-    "machine",
-    "duration",
-    "kernel",
-    "icount",
-    "timeout",
-];
-
 /// Arguments of `fidelity`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,6 +27,20 @@ whose prices were measured in that VM, on this machine give a file of yours with
 runs, in percent; of CPU shares, of the task that differs most, in percentage points. A VM that counts instructions \
 needs some five seconds of the host for a busy second of the guest.")]
 pub(crate) struct FidelityArgs {
+    /// Print the tables of an earlier measurement
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["Measured", "VmArgs"])]
+    pub(crate) show: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measured: Measured,
+    #[command(flatten)]
+    pub(crate) vm_args: VmArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+/// What `fidelity` measures: `--show` leaves no use for any of it.
+#[derive(Debug, Args)]
+pub(crate) struct Measured {
     /// Schedulers: shipped names, object files (*.bpf.o), eevdf [default: all shipped ones]
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..")]
     pub(crate) schedulers: Vec<String>,
@@ -76,22 +72,15 @@ pub(crate) struct FidelityArgs {
     /// Write the real arm's runs as results
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keep: Option<PathBuf>,
-    /// Print the tables of an earlier measurement
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = SHOWN_ALONE)]
-    pub(crate) show: Option<PathBuf>,
     /// Write every cell as JSON, as in the folder `fidelity` of the sources
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) vm_args: VmArgs,
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArgs,
 }
 
 impl FidelityArgs {
     /// The simulated machine: that of the VM, where none is named.
     pub(crate) fn simulated(&self) -> &str {
-        self.machine.as_deref().unwrap_or("vm-icount")
+        self.measured.machine.as_deref().unwrap_or("vm-icount")
     }
 }
 

@@ -175,10 +175,11 @@ fn simulator(scheduler: &Scheduler, bytes: &[u8], args: &CheckArgs) -> Result<St
     defect::guard(|| what.clone(), || load().map(|_| String::new()).map_err(refusal))
 }
 
-/// An object that the simulator does not take fails the check. What is no answer about the object is told as in a run:
-/// a wrong setting, a host that lacks something, more of something than is looked at.
+/// An object that the simulator does not take fails the check. What is no answer about the object is told as in a run.
+/// That is a file that is none, a wrong setting, a host that lacks something, or more of something than is looked at.
 fn refusal(error: schedlab_scx::LoadError) -> Failure {
     match error.kind {
+        LoadErrorKind::NotAnObject | LoadErrorKind::Malformed => error.into(),
         LoadErrorKind::Setting | LoadErrorKind::Host | LoadErrorKind::Limit => error.into(),
         _ => Failure::failed(error.to_string()),
     }

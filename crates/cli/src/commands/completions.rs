@@ -12,7 +12,7 @@ use crate::output;
 use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{MACHINES, SCHEDULERS};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, ArgGroup, Command, CommandFactory, Id};
 use clap_complete::Shell;
 use schedlab_workload::catalog;
 
@@ -100,8 +100,15 @@ fn with_values(change: impl Fn(Arg) -> Arg + Copy) -> Command {
 
 /// A command without its subcommands and its hidden arguments.
 fn shown(command: &Command) -> Command {
-    let args = command.get_arguments().filter(|arg| !arg.is_hide_set()).cloned();
-    let mut shown = Command::new(kept(command.get_name().to_string())).args(args);
+    let args: Vec<Arg> = command.get_arguments().filter(|arg| !arg.is_hide_set()).cloned().collect();
+    let is_shown = |id: &&Id| args.iter().any(|arg| arg.get_id() == *id);
+    // What an argument conflicts with may be a group.
+    let groups = command.get_groups().map(|group| {
+        let members: Vec<Id> = group.get_args().filter(is_shown).cloned().collect();
+        ArgGroup::new(group.get_id().clone()).multiple(true).args(members)
+    });
+    let groups: Vec<ArgGroup> = groups.collect();
+    let mut shown = Command::new(kept(command.get_name().to_string())).args(args).groups(groups);
     if let Some(about) = command.get_about() {
         shown = shown.about(about.clone());
     }

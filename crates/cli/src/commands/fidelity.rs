@@ -43,7 +43,8 @@ const WORKLOADS: [&str; 8] = [
 /// Runs and prints.
 pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let named = named(args)?;
-    if args.vm || args.host {
+    let measured = &args.measured;
+    if measured.vm || measured.host {
         named.spare_inputs()?;
     } else {
         named.enter(&args.sandbox, verbose)?;
@@ -55,10 +56,10 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
             .map_err(|error| named(format!("it is no file of `schedlab fidelity -o` ({error})")))?;
         return output::print(&shown(&read, verbose));
     }
-    without_vm(&args.vm_args, args.vm)?;
+    without_vm(&args.vm_args, measured.vm)?;
     let to =
         |option, path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(option, path)).transpose();
-    let (cells, kept) = (to("-o", &args.output)?, to("--keep", &args.keep)?);
+    let (cells, kept) = (to("-o", &measured.output)?, to("--keep", &measured.keep)?);
     target::distinct(cells.iter().chain(&kept))?;
     let plan = Plan::new(args)?;
     let (mut fidelity, runs) = plan.measure(args, quiet)?;
@@ -70,12 +71,13 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
 
 /// The files that it reads and writes, and this program: simulated runs are processes of their own, which give up the rest.
 fn named(args: &FidelityArgs) -> Result<Named, Failure> {
-    let files = Named::new().inputs(&args.show).inputs(&args.real).outputs([&args.output, &args.keep]);
-    if args.show.is_some() {
-        return Ok(files);
+    if let Some(path) = &args.show {
+        return Ok(Named::new().inputs([path]));
     }
-    let schedulers = entry::names(&args.schedulers)?;
-    Ok(files.inputs(schedulers).inputs(&args.workloads).inputs([args.simulated()]).itself())
+    let files =
+        Named::new().inputs(&args.measured.real).outputs([&args.measured.output, &args.measured.keep]);
+    let schedulers = entry::names(&args.measured.schedulers)?;
+    Ok(files.inputs(schedulers).inputs(&args.measured.workloads).inputs([args.simulated()]).itself())
 }
 
 /// Where the real arm's figures come from.
@@ -88,11 +90,11 @@ enum Real<'a> {
 
 impl Real<'_> {
     fn of(args: &FidelityArgs) -> Result<Real<'_>, Failure> {
-        if args.real.is_empty() {
+        if args.measured.real.is_empty() {
             return Ok(Real::Kernel(args));
         }
         let mut runs = Vec::new();
-        for path in &args.real {
+        for path in &args.measured.real {
             let named = |error: String| Failure::usage(format!("--real {}: {error}", path.display()));
             let text = input::text(path).map_err(|error| named(error.to_string()))?;
             let document = from_json(&text).map_err(|error| named(error.to_string()))?;
@@ -166,24 +168,25 @@ struct Plan {
 impl Plan {
     fn new(args: &FidelityArgs) -> Result<Plan, Failure> {
         let standard = [SCHEDULERS.to_string()];
-        let lists = if args.schedulers.is_empty() { &standard } else { args.schedulers.as_slice() };
+        let lists =
+            if args.measured.schedulers.is_empty() { &standard } else { args.measured.schedulers.as_slice() };
         let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
         own_loader::check_real(&schedulers)?;
-        if args.host && args.machine.is_none() {
+        if args.measured.host && args.measured.machine.is_none() {
             let cure = "name it with -m (`schedlab calibrate` measures it for -m host)";
             return Err(Failure::usage(format!("--host: the simulated machine has to be this one; {cure}")));
         }
-        if args.host && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
+        if args.measured.host && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
             check_machine()?;
         }
         Scheduler::distinct(&mut schedulers)?;
-        let workloads = match args.workloads.as_slice() {
+        let workloads = match args.measured.workloads.as_slice() {
             [] => WORKLOADS.map(String::from).to_vec(),
             given => given.to_vec(),
         };
-        loads(&workloads, 1, args.duration)?;
+        loads(&workloads, 1, args.measured.duration)?;
         let machine = shipped::machine(args.simulated())?.machine;
-        let cpus = if args.host { host_cpus() } else { vm_cpus_or(&args.cpus, 1) };
+        let cpus = if args.measured.host { host_cpus() } else { vm_cpus_or(&args.measured.cpus, 1) };
         for &count in &cpus {
             machine
                 .with_cpus(count as usize)
@@ -202,7 +205,7 @@ impl Plan {
         let mut runs = Vec::new();
         let mut fidelity = Fidelity {
             machine: args.simulated().to_string(),
-            phases: args.phases.get(),
+            phases: args.measured.phases.get(),
             real: self.real_words(args),
             ..Fidelity::default()
         };
@@ -215,7 +218,7 @@ impl Plan {
             let again: Vec<_> = again.map(|(case, run)| (case.counted(), run)).collect();
             let real = arm.runs(&[all, again].concat(), cpus, quiet);
             runs.extend(real.iter().flatten().cloned());
-            let phases = args.phases.get();
+            let phases = args.measured.phases.get();
             let (plain, counted) = real.split_at(cases.len());
             let mut counted = counted.chunks(phases);
             let pairs = simulated.chunks(phases).zip(plain.chunks(phases)).zip(cases.chunks(phases));
@@ -233,11 +236,12 @@ impl Plan {
     }
 
     fn real_words(&self, args: &FidelityArgs) -> String {
-        if !args.real.is_empty() {
-            let names: Vec<String> = args.real.iter().map(|path| path.display().to_string()).collect();
+        if !args.measured.real.is_empty() {
+            let names: Vec<String> =
+                args.measured.real.iter().map(|path| path.display().to_string()).collect();
             return format!("runs kept in {}", names.join(" and "));
         }
-        if args.host {
+        if args.measured.host {
             return "this machine".to_string();
         }
         format!("QEMU, {} ns an instruction", 1 << args.vm_args.icount.map_or(0, |time| time.0))
@@ -248,12 +252,12 @@ impl Plan {
         let mut cases = Vec::new();
         for scheduler in &self.schedulers {
             for workload in &self.workloads {
-                for phase in 0..args.phases.get() as u64 {
+                for phase in 0..args.measured.phases.get() as u64 {
                     cases.push(RealRun {
                         scheduler: scheduler.clone(),
                         workload: workload.clone(),
                         seed: 1 + phase,
-                        limit: args.duration,
+                        limit: args.measured.duration,
                         looks: Looks::default(),
                     });
                 }
@@ -300,7 +304,7 @@ fn simulate(case: &RealRun, args: &FidelityArgs, cpus: u32) -> Outcome {
 }
 
 fn real_runs(args: &FidelityArgs, cases: &[RealRun], cpus: u32, quiet: bool) -> Vec<Outcome> {
-    if args.host {
+    if args.measured.host {
         return cases.iter().map(|case| case.here(Backend::Host, quiet)).collect();
     }
     let mut vm = args.vm_args.clone();

@@ -103,12 +103,12 @@ fn ranges_of_cpus() {
 
 #[test]
 fn names_that_are_nearly_right() {
-    refused("sim -s vanila -w cpuhog", &["'vanila'; did you mean 'vanilla'?"]);
+    refused("sim -s vanila -w cpuhog", &["'vanila' (did you mean 'vanilla'?)"]);
     refused("sim -s o2+swap -w cpuhog", &["did you mean 'o1+swap'?"]);
     refused("sim -s o1+swp -w cpuhog", &["did you mean 'o1+swap'?"]);
-    refused("smi -s o1 -w cpuhog", &["'smi'; did you mean 'sim'?"]);
-    refused("sim -s o1 -w chatt", &["'chatt'; did you mean 'chat'?; there are: "]);
-    refused("sim -s o1 -w chat:room=3", &["'room'; did you mean 'rooms'?; there are: "]);
+    refused("smi -s o1 -w cpuhog", &["'smi' (did you mean 'sim'?)"]);
+    refused("sim -s o1 -w chatt", &["'chatt' (did you mean 'chat'?); there are: "]);
+    refused("sim -s o1 -w chat:room=3", &["'room' (did you mean 'rooms'?); there are: "]);
     refused("sim -s o1 -w cyclictest:policy=fifoo", &["did you mean 'fifo'?"]);
     let samples = "sim -s o1 -w cpuhog:ttime=1ms --sched-samples s.csv --sched-mark nr_piks";
     refused(samples, &["--sched-mark", "did you mean 'nr_picks'?"]);

@@ -39,7 +39,7 @@ fn unknown_kernels_and_what_they_lack_are_named() {
     let run =
         |scheduler: &str, kernel: &str| folder.run(&format!("sim -s {scheduler} {LOAD} --kernel {kernel}"));
     run("eevdf", "debain-13")
-        .refused(2, &["no kernel 'debain-13'; did you mean 'debian-13'?", "arch, cachyos"]);
+        .refused(2, &["no kernel 'debain-13' (did you mean 'debian-13'?)", "arch, cachyos"]);
     run("eevdf", "5.15").refused(2, &["Linux 5.15 is not modelled: its fair class is CFS"]);
     run("o1", "ubuntu-24.04").refused(2, &["Linux 6.8 has no sched_ext, which came with 6.12"]);
 }

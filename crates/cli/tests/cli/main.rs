@@ -7,6 +7,7 @@ mod compared;
 mod documentation;
 mod engines;
 mod entries;
+mod exit_codes;
 mod faults;
 mod fidelity;
 mod files;

@@ -90,7 +90,7 @@ fn a_wrong_goal_is_refused_with_its_line() {
     let folder = Folder::new();
     let text = std::fs::read_to_string(shipped("frames.toml")).unwrap();
     for (to, words) in [
-        ("tial <= 16.6ms", "f.toml:6: goal 'tial <= 16.6ms': no metric 'tial'; did you mean 'tail'?"),
+        ("tial <= 16.6ms", "f.toml:6: goal 'tial <= 16.6ms': no metric 'tial' (did you mean 'tail'?)"),
         ("tail <= 16.6", "f.toml:6: goal 'tail <= 16.6': tail is a time"),
         ("tail == 16.6ms", "the sign is none of <, <=, > and >="),
     ] {

@@ -78,10 +78,6 @@ pub(super) struct Params {
     values: Vec<Value>,
 }
 
-/// Largest duration that a parameter may have. Chosen: 30 days; keeps sums of
-/// many of them far from overflow.
-const MAX_DURATION: DurationNs = DurationNs::from_secs(30 * 86_400);
-
 impl ParamInfo {
     /// A number of things, at least `min` and at most `max`.
     pub(super) const fn count(
@@ -135,9 +131,8 @@ impl ParamInfo {
             }
             ParamKind::Duration(unit) => {
                 let bare = text.ends_with(|c: char| c.is_ascii_digit());
-                let span: DurationNs =
-                    if bare { format!("{text}{unit}").parse().ok()? } else { text.parse().ok()? };
-                (span <= MAX_DURATION).then_some(Value::Duration(span))
+                let span = if bare { format!("{text}{unit}").parse() } else { text.parse() };
+                span.ok().map(Value::Duration)
             }
             ParamKind::Factor => parse_factor(text).map(Value::Factor),
             ParamKind::Word(words) => words.iter().find(|word| **word == text).map(|w| Value::Word(w)),
@@ -308,7 +303,7 @@ mod tests {
     fn errors_name_place_and_cure() {
         let fails = |text: &str| Params::parse("w", INFOS, text).unwrap_err().to_string();
         assert!(
-            fails("m=3").contains("no parameter named 'm'; did you mean 'n'?; there are: n, nice, t, scale")
+            fails("m=3").contains("no parameter named 'm' (did you mean 'n'?); there are: n, nice, t, scale")
         );
         assert!(fails("n=0").contains("parameter n: '0' is not a whole number from 1 to 9"));
         assert!(fails("n").contains("not key=value"));

@@ -266,6 +266,9 @@ fn end_of(file: &File) -> Outcome<End> {
         ("all-exit", _) => Ok(End::AllExit),
         ("foreground-exit", _) => Ok(End::ForegroundExit),
         (_, Ok(span)) if span > DurationNs::ZERO => Ok(End::After(span)),
+        (text, Err(error)) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            fault(end.span().start, format!("end: {error}"))
+        }
         (other, _) => fault(
             end.span().start,
             format!("end: '{other}' is none of all-exit, foreground-exit and a duration such as 10s"),

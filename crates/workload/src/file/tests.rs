@@ -129,7 +129,7 @@ fn mistakes_name_line_and_cure() {
         (
             "program = \"pong\"",
             "program = \"pnog\"",
-            "no program 'pnog'; there are: hog, ping, pong; did you mean 'pong'?",
+            "no program 'pnog'; there are: hog, ping, pong (did you mean 'pong'?)",
         ),
         ("program = \"pong\"", "program = \"p\\ng\"", "no program 'p\\ng'; there are:"),
         ("fifo:50", "fifo:100", "policy 'fifo:100' is none of"),
@@ -140,7 +140,7 @@ fn mistakes_name_line_and_cure() {
         (
             "counter = \"hops\"",
             "counter = \"hop\"",
-            "no program counts 'hop'; there are: hops; did you mean 'hops'?",
+            "no program counts 'hop'; there are: hops (did you mean 'hops'?)",
         ),
         ("peer = \"back\"", "peer = \"gate\"", "is no other channel of the same kind"),
         ("foreground-exit", "never", "end: 'never' is none of"),
@@ -356,7 +356,7 @@ fn goals_are_bounds_on_known_metrics() {
     let without = Scenario { goals: Vec::new(), ..scenario };
     assert_eq!(without, parse(PINGPONG, "p.toml").unwrap());
     for (goals, words) in [
-        ("[\"time_per_hops < 1ms\"]", "no metric 'time_per_hops'; did you mean 'time_per_hop'?"),
+        ("[\"time_per_hops < 1ms\"]", "no metric 'time_per_hops' (did you mean 'time_per_hop'?)"),
         ("[\"fps > 60\"]", "no metric 'fps'; there are: time_per_hop, and those of every run"),
         ("[\"time_per_hop < 1\"]", "time_per_hop is a time in ns, us, ms or s, not one with no unit"),
         ("[\"time_per_hop 1ms\"]", "there is no <, <=, > or >="),

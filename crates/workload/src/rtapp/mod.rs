@@ -209,11 +209,12 @@ fn text<'a>(node: &'a Node, path: &str) -> Outcome<&'a str> {
     }
 }
 
-/// Microseconds up to a year.
+/// Microseconds, at most [`DurationNs::LONGEST`].
 fn micros(node: &Node, path: &str) -> Outcome<DurationNs> {
+    const MOST: i64 = (DurationNs::LONGEST.0 / 1_000) as i64;
     match integer(node, path)? {
-        us @ 0..=31_536_000_000_000 => Ok(DurationNs::from_us(us as u64)),
-        _ => fault(node, path, "microseconds from 0 to a year are expected"),
+        us @ 0..=MOST => Ok(DurationNs::from_us(us as u64)),
+        _ => fault(node, path, "microseconds from 0 to 30 days are expected"),
     }
 }
 
@@ -282,10 +283,17 @@ fn global(node: &Node) -> Outcome<(Option<DurationNs>, Named)> {
         let path = format!("global.{key}");
         match key.as_str() {
             "duration" => {
+                const MOST: i64 = (DurationNs::LONGEST.0 / 1_000_000_000) as i64;
                 duration = match integer(node, &path)? {
                     -1 => None,
-                    seconds @ 1..=31_536_000 => Some(DurationNs::from_secs(seconds as u64)),
-                    _ => return fault(node, &path, "seconds from 1 to a year, or -1, are expected"),
+                    seconds @ 1..=MOST => Some(DurationNs::from_secs(seconds as u64)),
+                    _ => {
+                        return fault(
+                            node,
+                            &path,
+                            format!("seconds from 1 to {MOST} (30 days), or -1, are expected"),
+                        );
+                    }
                 }
             }
             "default_policy" => policy = named(node, &path)?,
