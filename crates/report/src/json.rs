@@ -365,7 +365,7 @@ struct Side {
     scheduler: String,
     runs: usize,
     mean: f64,
-    sd: f64,
+    sd: Option<f64>,
     half_width: Option<f64>,
     values: Vec<f64>,
     #[serde(default)]
@@ -635,7 +635,7 @@ fn side_out(sample: &Sample) -> Side {
         scheduler: sample.scheduler.clone(),
         runs: sample.moments.count,
         mean: sample.moments.mean,
-        sd: sample.moments.sd,
+        sd: sample.moments.known_sd(),
         half_width: sample.half_width,
         values: sample.values.clone(),
         seeds: sample.seeds.clone(),
@@ -645,7 +645,7 @@ fn side_out(sample: &Sample) -> Side {
 fn side_in(side: Side) -> Sample {
     Sample {
         scheduler: side.scheduler,
-        moments: Moments { count: side.runs, mean: side.mean, sd: side.sd },
+        moments: Moments { count: side.runs, mean: side.mean, sd: side.sd.unwrap_or(0.0) },
         half_width: side.half_width,
         values: side.values,
         seeds: side.seeds,

@@ -157,11 +157,13 @@ fn summary(samples: &[(String, Vec<f64>)], moments: &[Moments]) -> String {
     for (index, ((_, values), moments)) in samples.iter().zip(moments).enumerate() {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let figures = [low, high, median(values).unwrap_or(f64::NAN), moments.mean, moments.sd];
+        let figures = [low, high, median(values).unwrap_or(f64::NAN), moments.mean];
         text.push_str(&format!("{} {:>5}", mark(index), moments.count));
         for figure in figures {
             text.push_str(&format!(" {:>13}", eight_digits(figure)));
         }
+        let sd = moments.known_sd().map_or_else(|| "-".to_string(), eight_digits);
+        text.push_str(&format!(" {sd:>13}"));
         text.push('\n');
     }
     text
@@ -320,11 +322,10 @@ mod tests {
         assert!(text.contains("No difference proven"), "{text}");
         assert!(text.contains('*'), "equal values share a cell");
         let single = [sample("a", &[5.0]), sample("b", &[6.0, 7.0])];
-        assert!(
-            ministat(&single, &[Level::P95], Plot::Values, 40)
-                .unwrap()
-                .contains("No test: 1 value on one side")
-        );
+        let text = ministat(&single, &[Level::P95], Plot::Values, 40).unwrap();
+        assert!(text.contains("No test: 1 value on one side"), "{text}");
+        let row = |mark: &str| text.lines().find(|line| line.starts_with(mark)).unwrap().to_string();
+        assert!(row("x     1").ends_with(" -") && !row("+     2").ends_with('-'), "{text}");
         assert!(
             ministat(&[sample("void", &[])], &[Level::P95], Plot::Values, 40)
                 .unwrap_err()

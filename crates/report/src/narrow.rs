@@ -21,6 +21,12 @@ const HANG: usize = 4;
 /// Words of a text beside a name. Chosen: the row of a plot has fewer.
 const WORDS: usize = 3;
 
+/// A text that is longer than so many columns, in them.
+type Way = fn(&str, usize) -> String;
+
+/// The ways: without the end, which names are not told by; without the middle; without the beginning.
+const WAYS: [Way; 3] = [cut, cut_middle, cut_begin];
+
 /// Lays text out for lines of `width` characters. A table that is wider is split: each block repeats the columns that tell
 /// its rows apart. A cell is cut where it is wider than a block has room for. Lines that are neither tables nor sentences, as
 /// those of a plot, stay.
@@ -90,11 +96,12 @@ impl<'a> Grid<'a> {
                 None => blocks.push(column..column + 1),
             }
         }
-        let names: Vec<Vec<String>> = (0..keys).map(|key| self.names(key, widths[key])).collect();
+        let columns: Vec<Vec<String>> = (0..widths.len())
+            .map(|at| self.column(at, widths[at], if at < keys { &WAYS[1..] } else { &WAYS }))
+            .collect();
         let block = |block: Range<usize>| {
             let line = |number: usize| {
-                let keys = names.iter().map(|name| name[number].clone());
-                let cells = keys.chain(block.clone().map(|at| cut(self.rows[number][at], widths[at])));
+                let cells = (0..keys).chain(block.clone()).map(|at| columns[at][number].as_str());
                 format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
             };
             (0..self.rows.len()).map(line).collect::<String>()
@@ -102,24 +109,26 @@ impl<'a> Grid<'a> {
         blocks.into_iter().map(block).collect::<Vec<_>>().join("\n")
     }
 
-    /// A column of names in exactly `width` columns. Of a name that is longer, its middle goes; where names become equal by that,
-    /// what they begin with goes.
-    fn names(&self, key: usize, width: usize) -> Vec<String> {
-        let cells: Vec<&str> = self.rows.iter().map(|row| row[key]).collect();
+    /// A column of the table in exactly `width` columns. What is longer is cut in the first of the ways by which all texts that
+    /// differ still look different, or else where they begin to differ.
+    fn column(&self, at: usize, width: usize, ways: &[Way]) -> Vec<String> {
+        let cells: Vec<&str> = self.rows.iter().map(|row| row[at]).collect();
         let long: BTreeSet<&str> =
             cells[2..].iter().map(|cell| cell.trim()).filter(|cell| cell.width() > width).collect();
-        let ways = [cut_middle as fn(&str, usize) -> String, |text, width| {
-            format!("\u{2026}{}", last_of_width(text, width - 1))
-        }];
-        let kept = |way: &fn(&str, usize) -> String| {
-            long.iter().map(|name| way(name, width)).collect::<BTreeSet<_>>().len() == long.len()
+        let kept = |way: &&Way| {
+            long.iter().map(|text| way(text, width)).collect::<BTreeSet<_>>().len() == long.len()
         };
-        let way = ways.into_iter().find(kept).unwrap_or(cut_middle);
-        let name = |cell: &&str| match cell.trim() {
-            text if long.contains(text) => cut(&way(text, width), width),
+        let way = ways.iter().find(kept);
+        let common = common_begin(&long);
+        let shortened = |text: &str| match way {
+            Some(way) => way(text, width),
+            None => format!("\u{2026}{}", &text[common..]),
+        };
+        let shown = |cell: &&str| match cell.trim() {
+            text if long.contains(text) => cut(&shortened(text), width),
             _ => cut(cell, width),
         };
-        cells.iter().map(name).collect()
+        cells.iter().map(shown).collect()
     }
 
     /// How many of the first columns tell the rows apart, up to one with names if there is one: at least one and not all.
@@ -186,6 +195,18 @@ fn last_of_width(text: &str, width: usize) -> &str {
 fn cut_middle(text: &str, width: usize) -> String {
     let end = (width - 1) / 2;
     format!("{}\u{2026}{}", split_at_width(text, width - 1 - end).0, last_of_width(text, end))
+}
+
+/// How many bytes at their beginnings texts have in common.
+fn common_begin(texts: &BTreeSet<&str>) -> usize {
+    let Some(first) = texts.first() else { return 0 };
+    let alike = |end: &usize| texts.iter().all(|text| text.starts_with(&first[..*end]));
+    first.char_indices().map(|(at, _)| at).take_while(alike).last().unwrap_or(0)
+}
+
+/// The end of a text that is longer than `width` columns.
+fn cut_begin(text: &str, width: usize) -> String {
+    format!("\u{2026}{}", last_of_width(text, width - 1))
 }
 
 /// The cell in exactly `width` columns: what is longer ends in `…`.
@@ -337,6 +358,24 @@ mod tests {
             let names: BTreeSet<&str> =
                 fitted.lines().skip(2).filter_map(|line| line.split("  ").next()).collect();
             assert!(widest(&fitted) <= 30 && names.len() == 3, "{fitted}");
+        }
+    }
+
+    #[test]
+    fn verdicts_that_are_cut_can_still_be_told_apart() {
+        let one = "no difference that matters (the seeds change nothing)";
+        for other in [
+            "no difference that matters",
+            "no difference shown (the seeds change nothing)",
+            "no difference shown",
+        ] {
+            let body = rows(&[&["2", "o1[profile=d1]", one], &["2", "vanilla[profile=tsss]", other]]);
+            let text = table(&["CPUs", "scheduler", "verdict"], &[0], &body);
+            for width in [30, 40, 60] {
+                let fitted = fit(&text, width);
+                let shown: Vec<&str> = fitted.lines().skip(2).map(|line| last_of_width(line, 12)).collect();
+                assert!(widest(&fitted) <= width && shown[0] != shown[1], "{width}: {fitted}");
+            }
         }
     }
 

@@ -21,7 +21,7 @@ struct Sample<'a> {
     max: f64,
     median: f64,
     mean: f64,
-    sd: f64,
+    sd: Option<f64>,
     values: &'a [f64],
 }
 
@@ -73,7 +73,7 @@ fn described<'a>((name, values): &'a (String, Vec<f64>), moments: &Moments) -> S
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         median: median(values).unwrap_or(moments.mean),
         mean: moments.mean,
-        sd: moments.sd,
+        sd: moments.known_sd(),
         values,
     }
 }
@@ -135,6 +135,8 @@ mod tests {
         let value = json(&[("a", &[10.0]), ("b", &[20.0, 21.0])]);
         let difference = &value["differences"][0];
         assert!(difference["student"].as_array().unwrap().is_empty() && difference["p_welch"].is_null());
+        let spread = |sample: usize| &value["samples"][sample]["sd"];
+        assert!(spread(0).is_null() && spread(1).is_number());
         assert!(stat_json(&[("void".to_string(), vec![])], &[Level::P95]).unwrap_err().starts_with("void:"));
     }
 }

@@ -303,7 +303,7 @@ fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {
         sample.moments.count.to_string(),
         number(sample.moments.mean),
         sample.half_width.map_or_else(|| "-".to_string(), number),
-        if sample.moments.count > 1 { number(sample.moments.sd) } else { "-".to_string() },
+        sample.moments.known_sd().map_or_else(|| "-".to_string(), number),
         change,
         verdict,
     ]

@@ -45,7 +45,7 @@ pub struct Moments {
     pub count: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation with divisor n - 1; 0 for a single value.
+    /// Standard deviation with divisor n - 1; 0 for a single value, of which nothing is known ([`Moments::known_sd`]).
     pub sd: f64,
 }
 
@@ -60,6 +60,11 @@ impl Moments {
         }
         let mean = mean(values).ok_or(StatsError::TooFew { have: 0, need: 1 })?;
         Ok(Moments { count: values.len(), mean, sd: sd(values).unwrap_or(0.0) })
+    }
+
+    /// The standard deviation where there is one: a single value has none.
+    pub fn known_sd(&self) -> Option<f64> {
+        (self.count > 1).then_some(self.sd)
     }
 
     /// The variance with divisor n - 1.

@@ -168,7 +168,7 @@ fn row(cpus: usize, sample: &Sample, tail: [String; 5]) -> Vec<String> {
         sample.moments.count.to_string(),
         number(sample.moments.mean),
         sample.half_width.map_or_else(String::new, number),
-        number(sample.moments.sd),
+        sample.moments.known_sd().map_or_else(|| "-".to_string(), number),
     ];
     row.extend(tail);
     row
