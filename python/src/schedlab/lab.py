@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeGuard
 
-from schedlab import command
+from schedlab import command, given
 from schedlab.results import Result, Stat
 from schedlab.sweep import Cell, Workers
 from schedlab.trace import Trace
@@ -23,14 +24,15 @@ Value = float | int
 class Lab:
     """The laboratory: finds the binary once, then runs its commands.
 
-    All methods raise the exceptions of `SchedlabError`. Schedulers, workloads, machines and durations are written as
+    All methods raise the exceptions of `SchedlabError`, and TypeError or ValueError, which name the argument, for one that no
+    command line can hold. Schedulers, workloads, machines and durations are written as
     on the command line (`schedlab list` shows the names); `settings` are tunables, `{"profile": "tsss"}` or
     `{"vanilla:profile": "tsss"}` for one of several schedulers.
     """
 
     def __init__(self, binary: PathLike | None = None) -> None:
         """Finds the binary: `binary`, the variable SCHEDLAB, or the one that is installed; see `command.find`."""
-        self.binary = command.find(binary)
+        self.binary = command.find(None if binary is None else given.path("binary", binary))
 
     def sim(
         self,
@@ -49,15 +51,16 @@ class Lab:
     ) -> Result:
         """One simulated run. With `trace` the result has who ran where and when (`Result.trace_frame`). `options` are
         further words of the command line, as `["--timeline", "10ms..20ms"]`."""
-        arguments = ["sim", "-s", scheduler, "-w", workload]
-        arguments += _options(machine=machine, cpus=cpus, seed=seed, duration=duration)
-        arguments += _settings(settings)
-        arguments += [word for change in set_at for word in ("--set-at", change)]
-        return self._result([*arguments, *(["--checkers"] if checkers else []), *options], trace=trace)
+        arguments = ["sim", "-s", given.text("scheduler", scheduler), "-w", given.text("workload", workload)]
+        arguments += given.options(machine=machine, cpus=cpus, seed=seed, duration=duration)
+        arguments += given.settings(settings)
+        arguments += [word for change in given.texts("set_at", set_at) for word in ("--set-at", change)]
+        arguments += ["--checkers"] if checkers else []
+        return self._result([*arguments, *given.texts("options", options)], trace=trace)
 
     def compare(
         self,
-        schedulers: Sequence[str],
+        schedulers: Names,
         workload: Names,
         *,
         machine: str | None = None,
@@ -71,20 +74,21 @@ class Lab:
         resume: PathLike | None = None,
         options: Sequence[str] = (),
     ) -> Result:
-        """Schedulers over numbers of CPUs and seeds, each against the first one. Several workloads, given as a list, are run
+        """Schedulers over numbers of CPUs and seeds, each against the first one; a text is split at its commas, as on the command
+        line. Several workloads, given as a list, are run
         one by one, and the schedulers ranked over them (`Result.ranking`).
 
         `workers` are a number of threads of the command (None: all CPUs), a `Pool`, or a `schedlab.ray.Cluster`; the
         result is the same. Finished runs are kept in the folder `resume` and not repeated.
         """
-        counts = [cpus] if isinstance(cpus, int) else list(cpus)
-        workloads = [workload] if isinstance(workload, str) else list(workload)
-        arguments = ["compare", "-s", ",".join(schedulers), *(word for one in workloads for word in ("-w", one))]
-        arguments += _options(machine=machine, seed=seed, duration=duration, runs=runs, confidence=confidence)
-        arguments += ["-c", ",".join(map(str, counts))] if counts else []
-        arguments += [*_settings(settings), *options]
-        parts = max(1, len(workloads) * len(schedulers) * max(1, len(counts)) * runs)
-        paths = [*schedulers, *workloads, *([machine] if machine else [])]
+        counts = [given.whole("cpus", one) for one in (cpus if _is_list(cpus) else [cpus])]
+        named, workloads = given.texts("schedulers", schedulers), given.texts("workload", workload)
+        arguments = ["compare", "-s", ",".join(named), *(word for one in workloads for word in ("-w", one))]
+        arguments += given.options(machine=machine, seed=seed, duration=duration, runs=runs, confidence=confidence)
+        arguments += ["-c", ",".join(counts)] if counts else []
+        arguments += [*given.settings(settings), *given.texts("options", options)]
+        parts = max(1, len(workloads) * len(named) * max(1, len(counts)) * runs)
+        paths = [*named, *workloads, *([machine] if machine else [])]
         return self._sweep(arguments, workers, resume, parts, paths)
 
     def reproduce(
@@ -105,10 +109,11 @@ class Lab:
 
         When fewer rows agree than are wanted, the result's `code` is 1; that is no exception.
         """
-        named = [tables] if isinstance(tables, str) else list(tables)
-        arguments = ["reproduce", document, *_options(runs=runs, seed=seed), *(["--quick"] if quick else [])]
-        arguments += ["--document-table", ",".join(named)] if named else []
-        return self._sweep([*arguments, *options], workers, resume, parts, (), may_fail=True)
+        named = given.texts("tables", tables)
+        arguments = ["reproduce", given.text("document", document), *given.options(runs=runs, seed=seed)]
+        arguments += [*(["--quick"] if quick else []), *(["--document-table", ",".join(named)] if named else [])]
+        arguments += given.texts("options", options)
+        return self._sweep(arguments, workers, resume, int(given.whole("parts", parts)), (), may_fail=True)
 
     def run(
         self,
@@ -124,9 +129,12 @@ class Lab:
         options: Sequence[str] = (),
     ) -> Result:
         """A workload, or the command `job`, on a real kernel: this machine's (as root), or one in a VM."""
-        arguments = ["run", "-s", scheduler, *(["-w", workload] if workload else []), *(["--vm"] if vm else [])]
-        arguments += _options(cpus=cpus, seed=seed, duration=duration)
-        return self._result([*arguments, *_settings(settings), *options], after=["--", *job] if job else [])
+        words = given.texts("job", job)
+        arguments = ["run", "-s", given.text("scheduler", scheduler), *(["--vm"] if vm else [])]
+        arguments += [] if workload is None else ["-w", given.text("workload", workload)]
+        arguments += given.options(cpus=cpus, seed=seed, duration=duration)
+        arguments += [*given.settings(settings), *given.texts("options", options)]
+        return self._result(arguments, after=["--", *words] if words else [])
 
     def stat(self, *samples: Sequence[Value] | PathLike, confidence: Value = 95) -> Stat:
         """Two or more samples compared, ministat style. A sample is a list of numbers, or what the command line
@@ -135,15 +143,16 @@ class Lab:
         with _temporary() as folder:
             names = []
             for number, sample in enumerate(samples):
-                if isinstance(sample, (str, os.PathLike)):
-                    names.append(os.fspath(sample))
+                name = f"sample{number + 1}"
+                if not _is_list(sample):
+                    names.append(given.path(name, sample))
                     continue
-                path = folder / f"sample{number + 1}"
-                path.write_text("".join(f"{value!r}\n" for value in map(float, sample)))
-                names.append(str(path))
-            done = command.start(self.binary, ["stat", *_options(confidence=confidence), *names])
+                values = [given.number(f"{name}[{at}]", value) for at, value in enumerate(sample)]
+                (folder / name).write_text("".join(f"{value!r}\n" for value in values))
+                names.append(str(folder / name))
+            done = command.start(self.binary, ["stat", *given.options(confidence=confidence), *names])
             if done.returncode:
-                raise command.error(done.returncode, done.stderr)
+                raise command.error(done.returncode, done.stderr.replace(f"{folder}/", ""))
             return Stat.read(done.stdout.replace(f"{folder}/", ""))
 
     def cells(self, arguments: Sequence[str], parts: int, paths: Sequence[str] = ()) -> list[Cell]:
@@ -160,11 +169,14 @@ class Lab:
         paths: Sequence[str],
         may_fail: bool = False,
     ) -> Result:
-        if workers is None or isinstance(workers, int):
-            kept = [] if resume is None else ["--resume", os.fspath(resume)]
-            return self._result([*arguments, *_options(jobs=workers), *kept], may_fail=may_fail)
+        place = None if resume is None else given.path("resume", resume)
+        if not isinstance(workers, Workers):
+            kept = [] if place is None else ["--resume", place]
+            return self._result([*arguments, *given.options(jobs=workers), *kept], may_fail=may_fail)
         with _temporary() as scratch:
-            folder = scratch if resume is None else Path(resume).resolve()
+            folder = scratch if place is None else Path(place).resolve()
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"resume: {place} is no folder")
             folder.mkdir(parents=True, exist_ok=True)
             workers.run(self.cells(arguments, parts, paths), self.binary, folder)
             return self._result([*arguments, "--resume", str(folder)], may_fail=may_fail)
@@ -190,16 +202,9 @@ class Lab:
         raise command.error(done.returncode, done.stderr, result)
 
 
-def _options(**given: object) -> list[str]:
-    """`--name value` for what is given."""
-    return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
-
-
-def _settings(settings: Settings | None) -> list[str]:
-    def text(value: object) -> str:
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    return [word for name, value in (settings or {}).items() for word in ("--set", f"{name}={text(value)}")]
+def _is_list(value: object) -> TypeGuard[Iterable[Any]]:
+    """True for what holds several values; a text is one."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike, Mapping))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +26,16 @@ T = TypeVar("T")
 
 
 def _read(kind: type[T], data: Mapping[str, Any], **given: Any) -> T:
-    """A data class from the fields of the same name; `given` ones are taken as they are."""
-    names = [item.name for item in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    found = {name: data[name] for name in names if name in data}
-    return kind(**{**found, **given})
+    """A data class from the fields of the same name; `given` ones are taken as they are.
+
+    Raises KeyError for a field that is missing.
+    """
+    values = dict(given)
+    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
+        needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        if item.name not in values and (needed or item.name in data):
+            values[item.name] = data[item.name]
+    return kind(**values)
 
 
 @dataclass(frozen=True)
@@ -223,6 +230,7 @@ class Sample:
     runs: int
     mean: float
     sd: float
+    """With divisor n - 1; NaN for a single run."""
     half_width: float | None
     """Of the mean's interval."""
     values: list[float]
@@ -387,14 +395,19 @@ def _after_ejection(data: Mapping[str, Any] | None) -> AfterEjection | None:
     return _read(AfterEjection, data, metrics=metrics, tasks=[_read(Task, task) for task in data["tasks"]])
 
 
+def _sample(data: Mapping[str, Any]) -> Sample:
+    sd = data["sd"]
+    return _read(Sample, data, sd=math.nan if sd is None else sd)
+
+
 def _comparison(data: Mapping[str, Any]) -> Comparison:
     return _read(
         Comparison,
         data,
         workload=data["workload"]["name"],
         params=data["workload"]["params"],
-        baseline=_read(Sample, data["baseline"]),
-        candidate=_read(Sample, data["candidate"]),
+        baseline=_sample(data["baseline"]),
+        candidate=_sample(data["candidate"]),
     )
 
 
@@ -458,10 +471,19 @@ class Result:
         try:
             raw = json.loads(text)
             schema = raw["schedlab"]["schema"]
-        except (ValueError, KeyError, TypeError) as broken:
+        except (ValueError, KeyError, TypeError, RecursionError) as broken:
             raise ValueError(f"this is no result file of schedlab: {broken}") from broken
         if schema != SCHEMA:
             raise ValueError(f"the result file has schema {schema}, this package reads {SCHEMA}: install its like")
+        try:
+            return Result._of(raw, text, shown, code, notes, trace)
+        except KeyError as missing:
+            raise ValueError(f"the result file is damaged: {missing} is missing") from missing
+        except (AttributeError, TypeError, ValueError) as broken:
+            raise ValueError(f"the result file is damaged: {broken}") from broken
+
+    @staticmethod
+    def _of(raw: dict[str, Any], text: str, shown: str, code: int, notes: Sequence[str], trace: Trace | None) -> Result:
         return Result(
             json=text,
             text=shown,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from schedlab import command
+from schedlab import command, given
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Cell:
         return [*self.arguments, "-q", "--jobs", "1", "--shard", f"{self.number}/{self.of}", "--resume", where]
 
 
+@runtime_checkable
 class Workers(Protocol):
     """Whatever runs cells."""
 
@@ -50,7 +51,9 @@ class Pool:
     """Runs cells on this machine, several at a time."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or os.cpu_count() or 1
+        self.workers = (os.cpu_count() or 1) if workers is None else int(given.whole("workers", workers))
+        if self.workers < 1:
+            raise ValueError(f"workers: one or more are needed, not {workers}")
 
     def run(self, cells: Sequence[Cell], binary: Path, folder: Path) -> None:
         """See `Workers.run`. Each cell is a process; the threads here only wait for them."""

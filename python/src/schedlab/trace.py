@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab import frames
+from schedlab import frames, given
 
 if TYPE_CHECKING:
     import pandas
@@ -75,10 +75,12 @@ class Trace:
 
         Raises ValueError for a file that is none, or that ends inside a packet.
         """
+        path = Path(given.path("file", file))
+        content = path.read_bytes()
         try:
-            return _Reader().read(memoryview(Path(file).read_bytes()))
+            return _Reader().read(memoryview(content))
         except (IndexError, KeyError, TypeError, UnicodeDecodeError) as broken:
-            raise ValueError(f"{os.fspath(file)} is no trace of schedlab, or a part of one") from broken
+            raise ValueError(f"{path} is no trace of schedlab, or a part of one") from broken
 
     def __repr__(self) -> str:
         return f"<schedlab.Trace: {len(self.stretches)} stretches, {len(self.wakeups)} wakeups>"
