@@ -102,7 +102,10 @@ static __always_inline u64 slice_ns(task_t *p)
 	return left > 0 ? left : 1;
 }
 
-/* Tick of the kernel while @p runs. */
+/*
+ * Tick of the kernel while @p runs. A kick has taken its slice and the CPU has not picked since, if the tick comes
+ * right behind it: the slice stays taken, or the kernel would go on with @p.
+ */
 SEC("struct_ops/tick")
 void glue_tick(u64 *ctx)
 {
@@ -126,7 +129,7 @@ void glue_tick(u64 *ctx)
 		resched = sample(rq, t, cpu_nr(cpu), now);
 	slice = slice_ns(t);
 	unlock(lock);
-	set_slice(p, resched ? 0 : slice);
+	set_slice(p, resched || cpu_nr(cpu)->resched ? 0 : slice);
 	balance_tick(cpu, now);
 }
 
