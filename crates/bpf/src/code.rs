@@ -18,7 +18,7 @@
 mod decode;
 mod raw;
 
-use crate::engine::{Native, NotCompiled};
+use crate::engine::{DIRECT_KFUNCS, Native, NotCompiled};
 use crate::fault::Location;
 use crate::insn::Insn;
 use crate::limits::{OBJECT_INSNS, PROGRAM_INSNS};
@@ -122,6 +122,9 @@ pub struct Code {
     /// Where known, look-ups in arrays and the CPU's number may be compiled in line.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
     pub(crate) arrays: Option<Arrays>,
+    /// By index of a kernel function: the slot by which machine code enters it, where it has one.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
+    pub(crate) direct: Vec<Option<u8>>,
     /// Binary logarithm of a cache line's bytes, where machine code follows lines; else [`NO_LINES`].
     pub(crate) line_shift: u8,
     /// The same as machine code, once somebody asked for it; nothing where that cannot be.
@@ -160,6 +163,16 @@ impl Code {
             (None, Some(why)) => Err(why.clone()),
             _ => Ok(()),
         }
+    }
+
+    /// Machine code enters kernel functions by these slots, by their indices: [`crate::Host::direct_kfunc`]. Results are the same for
+    /// machine code that was made before.
+    ///
+    /// # Panics
+    /// If a slot is none of [`DIRECT_KFUNCS`].
+    pub fn enter_directly(&mut self, slots: Vec<Option<u8>>) {
+        assert!(slots.iter().flatten().all(|slot| usize::from(*slot) < DIRECT_KFUNCS), "there are that many");
+        self.direct = slots;
     }
 
     /// Programs run in a memory that follows lines from now on: machine code asks for each access whether the running CPU has
@@ -390,7 +403,8 @@ impl CodeBuilder {
     pub fn build(self) -> Result<Code, CodeError> {
         let (native, not_compiled) = (OnceLock::new(), OnceLock::new());
         let CodeBuilder { ops, slots, functions, arrays, .. } = self;
-        let mut code = Code { ops, slots, functions, arrays, line_shift: NO_LINES, native, not_compiled };
+        let (direct, line_shift) = (Vec::new(), NO_LINES);
+        let mut code = Code { ops, slots, functions, arrays, direct, line_shift, native, not_compiled };
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

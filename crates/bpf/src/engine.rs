@@ -65,6 +65,9 @@ pub const CALLBACK_INSNS: u64 = 10;
 /// pointer, and that call nothing back.
 pub const KEEPS_PAGES: [u32; 14] = [1, 2, 5, 7, 8, 14, 35, 93, 94, 118, 125, 156, 158, 160];
 
+/// Kernel functions that compiled code can enter directly ([`Host::direct_kfunc`]). Chosen: those that schedulers call most.
+pub const DIRECT_KFUNCS: usize = 16;
+
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
 /// A host may call back into the program with [`Vm::call`]. A fault that it returns ends the run; the engine adds
@@ -83,6 +86,21 @@ pub trait Host {
     /// # Errors
     /// Ends the run.
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
+
+    /// As [`Host::kfunc`], of an index that [`Code::enter_directly`] gave this slot. Each slot is a function of its own, in which
+    /// the compiler of the host knows what is called.
+    ///
+    /// # Errors
+    /// Ends the run.
+    #[inline(always)]
+    fn direct_kfunc<const SLOT: usize>(
+        &mut self,
+        index: u32,
+        args: &[u64; 5],
+        vm: &mut Vm<'_>,
+    ) -> Result<u64, Fault> {
+        self.kfunc(index, args, vm)
+    }
 
     /// Decides on a store of the low `size` bytes (1, 2, 4 or 8) of `value` to a page marked
     /// [`crate::memory::Perm::KERNEL`]; writing it, with [`Memory::write`], is the host's part too.

@@ -92,6 +92,8 @@ pub struct Memory {
     pub(crate) frames_used: u32,
     /// Where compiled code finds the lines.
     line_view: View,
+    /// Binary logarithm of a line's bytes, or [`NO_LINES`].
+    line_shift: u8,
     /// Which CPU has which line, where that has a price.
     lines: Option<Box<lines::Lines>>,
 }
@@ -147,6 +149,7 @@ impl Memory {
             arena_end: ARENA_BASE,
             frames_used: 0,
             line_view: View::default(),
+            line_shift: NO_LINES,
             lines: None,
         };
         memory.set_perms(STACK_BASE, STACK_SIZE, Perm::READ_WRITE);

@@ -4,7 +4,7 @@ use crate::kernel_model::Offsets;
 use crate::kfunc::Cids;
 use crate::masks::{CmaskRange, write_mask};
 use crate::mirror::kernel_perm;
-use schedlab_base::{CpuMask, MAX_CPUS};
+use schedlab_base::{CpuMask, MAX_CPUS, Place, Shared};
 use schedlab_bpf::memory::PAGE_SIZE;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, PreemptReason};
@@ -12,6 +12,7 @@ use schedlab_trace::ExitRecord;
 
 /// Words of the context: more than any callback or trace point has arguments.
 const CONTEXT_WORDS: usize = 8;
+const CONTEXT_BYTES: usize = CONTEXT_WORDS * 8;
 /// Room for the reason of an exit (`UEI_REASON_LEN` of loaders is 128).
 const REASON_LEN: usize = 128;
 /// Room for its message (`SCX_EXIT_MSG_LEN`).
@@ -22,9 +23,11 @@ const EFLAG_INITIALIZED: u64 = 1;
 const SLOT: u64 = 64;
 
 /// The guest's view of callback arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Guest {
     context: GuestAddr,
+    /// The words at it.
+    words: Shared<CONTEXT_BYTES>,
     /// An all-zero object for arguments that have no content.
     pub(crate) scratch: GuestAddr,
     /// `struct scx_cgroup_init_args` of the root cgroup.
@@ -57,6 +60,7 @@ impl Guest {
         let slot = |index: u64| page.offset(index * SLOT);
         let mut guest = Guest {
             context: slot(0),
+            words: mem.share(slot(0)).expect("just mapped"),
             scratch: slot(2),
             cgroup_init_args: slot(3),
             enable_args: slot(4),
@@ -87,12 +91,11 @@ impl Guest {
     }
 
     /// Stores a program's arguments and says where.
-    #[inline]
-    pub(crate) fn context<const N: usize>(&self, args: &[u64; N], mem: &mut Memory) -> u64 {
+    #[inline(always)]
+    pub(crate) fn context<const N: usize>(&self, args: &[u64; N]) -> u64 {
         const { assert!(N <= CONTEXT_WORDS, "arguments fit the context") };
-        let words = mem.array_mut::<{ CONTEXT_WORDS * 8 }>(self.context).expect("mapped at load");
-        for (to, arg) in words.as_chunks_mut().0.iter_mut().zip(args) {
-            *to = arg.to_le_bytes();
+        for (index, arg) in args.iter().enumerate() {
+            self.words.set(Place::new(index * size_of::<u64>()), *arg);
         }
         self.context.0
     }

@@ -92,11 +92,13 @@ impl Env for Join<'_> {
         self.state.locks.is_known(lock)
     }
 
+    #[inline(always)]
     fn lock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
         self.state.locks.acquire(lock, kind, self.k, vm.mem)
     }
 
+    #[inline(always)]
     fn unlock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
         self.settle(vm.insns());
         self.state.locks.release(lock, kind, self.k)
@@ -196,8 +198,12 @@ impl Rings {
         Rings { maps: rings.map(|(id, _)| id).collect(), are_read: false, runs: 0, records: 0 }
     }
 
+    /// The object has some.
+    pub(crate) fn are_there(&self) -> bool {
+        !self.maps.is_empty()
+    }
+
     /// A program has run.
-    #[inline]
     pub(crate) fn after_run(&mut self, runtime: &mut Runtime, mem: &Memory) {
         if !self.maps.is_empty() && !self.are_read {
             self.runs += 1;

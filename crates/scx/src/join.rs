@@ -3,7 +3,7 @@
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
 //! the simulated CPU. Before anything reads a run queue, that is brought up to date.
 
-use crate::kfunc::{Callee, Function};
+use crate::kfunc::{Callee, Function, direct};
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, DurationNs, TaskId};
@@ -139,10 +139,31 @@ impl Join<'_> {
         }
     }
 
+    /// A program calls a kernel function: charges what was executed and the call, if that is allowed here.
+    #[inline(always)]
+    fn enter_kfunc(&mut self, index: u32, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.settle_lines(vm.mem);
+        let (Callee { callers, .. }, price) = &self.state.kfuncs[index as usize];
+        let (callers, price) = (*callers, *price);
+        self.settle_with(vm.insns(), price);
+        self.k.set_site(Some(vm.site()));
+        if callers.has(self.op) && !vm.is_locked() { Ok(()) } else { self.check_kfunc(index, vm) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_kfunc(&self, index: u32, vm: &Vm<'_>) -> Result<(), Fault> {
+        let (Callee { callers, what }, _) = self.state.kfuncs[index as usize];
+        if vm.is_locked() {
+            what.under_lock()?;
+        }
+        if callers.has(self.op) { Ok(()) } else { Err(self.forbidden(callers, what.name())) }
+    }
+
     /// The kernel's verifier does not let this happen; with its words.
     #[cold]
-    fn forbidden(&self, callee: &Callee, name: &str) -> Fault {
-        let place = match callee.callers == OpsSet::EMPTY {
+    fn forbidden(&self, callers: OpsSet, name: &str) -> Fault {
+        let place = match callers == OpsSet::EMPTY {
             true => "cid-form schedulers".into(),
             false => crate::callbacks::op_name(self.k.ctx().op),
         };
@@ -167,21 +188,22 @@ impl Host for Join<'_> {
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.settle_lines(vm.mem);
-        let (callee, price) = self.state.kfuncs[index as usize];
-        self.settle_with(vm.insns(), price);
-        self.k.set_site(Some(vm.site()));
-        if vm.is_locked() {
-            callee.what.under_lock()?;
+        self.enter_kfunc(index, vm)?;
+        match self.state.kfuncs[index as usize].0.what {
+            Function::Own(own) => (own.run)(Caller::new(self, vm), args),
+            Function::Generic(generic, _) => generic.call(args, vm, self),
         }
-        let own = match callee.what {
-            Function::Own(own) => own,
-            Function::Generic(generic, _) => return generic.call(args, vm, self),
-        };
-        if !callee.callers.has(self.op) {
-            return Err(self.forbidden(&callee, own.name()));
-        }
-        (own.run)(Caller::new(self, vm), args)
+    }
+
+    #[inline(always)]
+    fn direct_kfunc<const SLOT: usize>(
+        &mut self,
+        index: u32,
+        args: &[u64; 5],
+        vm: &mut Vm<'_>,
+    ) -> Result<u64, Fault> {
+        self.enter_kfunc(index, vm)?;
+        direct::run::<SLOT>(Caller::new(self, vm), args)
     }
 
     #[inline(always)]

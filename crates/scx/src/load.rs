@@ -264,7 +264,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
-    follow_lines(machine, &mut image, &mut mem)?;
+    fit_code(machine, &mut image, &mut mem)?;
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, (info.flags, cid_form));
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
@@ -272,6 +272,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     Ok(BpfScheduler {
         info,
         extra: extra_ops(&table, cid_form),
+        attended: BpfScheduler::is_attended(&state, &mem),
         table,
         user: Joined::default(),
         wants,
@@ -317,9 +318,11 @@ fn linker_settings(
     Ok(settings)
 }
 
-/// Follows the cache lines of the object's memory where the machine prices them. The threads of a core share its cache, and
-/// a single core takes lines from no other.
-fn follow_lines(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Result<(), LoadError> {
+/// Fits the code to kernel and machine. It enters kernel functions directly, and follows the cache lines of the object's memory
+/// where the machine prices them. The threads of a core share its cache, and a single core takes lines from no other.
+fn fit_code(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Result<(), LoadError> {
+    let slots = image.kfuncs.iter().map(|wanted| kfunc::direct::slot(&wanted.name)).collect();
+    image.code.enter_directly(slots);
     let cores = machine.cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(1);
     if machine.line_bytes == 0 || cores == 1 {
         return Ok(());

@@ -76,7 +76,7 @@ impl Locks {
     ///
     /// # Errors
     /// Ends the program: it holds the lock already, or may not take another one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acquire(
         &mut self,
         addr: GuestAddr,
@@ -117,7 +117,7 @@ impl Locks {
     ///
     /// # Errors
     /// Ends the program: it does not hold the lock, took it in another way, or took another one since.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&mut self, addr: GuestAddr, kind: LockKind, k: &mut Kernel) -> Result<(), Fault> {
         match self.held.last() {
             Some(held) if held.at == addr.0 && held.kind == kind => k.lock_release(held.id),

@@ -43,6 +43,8 @@ pub struct BpfScheduler {
     /// By [`TracePointKind`]: the programs attached, in order of the object.
     pub(crate) tracing: Vec<Vec<FuncId>>,
     pub(crate) extra: ExtraOps,
+    /// Something is to be done before and after each run: [`BpfScheduler::attend`].
+    pub(crate) attended: bool,
     pub(crate) budget: u64,
     pub(crate) cid_form: bool,
     /// Counters and where they are, by name.
@@ -141,7 +143,7 @@ impl BpfScheduler {
     /// store; 0 after a fault.
     #[inline]
     fn run<const N: usize>(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64; N]) -> u64 {
-        let context = self.guest.context(args, &mut self.mem);
+        let context = self.guest.context(args);
         self.start(k, func, op, context)
     }
 
@@ -160,14 +162,13 @@ impl BpfScheduler {
         op: OpKind,
         args: [u64; N],
     ) -> u64 {
-        if let Err(fault) = self.state.prepare(k, &mut self.mem) {
+        if self.attended
+            && let Err(fault) = self.attend(k)
+        {
             self.report(k, &fault);
             return 0;
         }
         let begin = k.ctx().now;
-        if self.mem.follows_lines() {
-            self.mem.run_on(k.machine().cpus[k.ctx().cpu.index()].core);
-        }
         let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
@@ -193,6 +194,28 @@ impl BpfScheduler {
     #[inline(always)]
     fn end(&mut self, k: &mut Kernel, insns: u64, calls: DurationNs) {
         k.charge_call(insns, calls);
+        if self.attended {
+            self.look_after(k);
+        }
+    }
+
+    /// Whether programs read `__preempt_count`, have ring buffers or lines that are followed.
+    pub(crate) fn is_attended(state: &State, mem: &Memory) -> bool {
+        state.reads_preempt_count() || state.rings.are_there() || mem.follows_lines()
+    }
+
+    /// What is to be done before a run of an attended scheduler.
+    #[inline(never)]
+    fn attend(&mut self, k: &Kernel) -> Result<(), Fault> {
+        if self.mem.follows_lines() {
+            self.mem.run_on(k.machine().cpus[k.ctx().cpu.index()].core);
+        }
+        self.state.prepare(k, &mut self.mem)
+    }
+
+    /// The same after one.
+    #[inline(never)]
+    fn look_after(&mut self, k: &mut Kernel) {
         let moved = self.mem.take_moved();
         if moved > 0 {
             k.charge_lines(moved);
@@ -261,7 +284,7 @@ impl BpfScheduler {
     ) -> Option<u64> {
         let func = self.ops[op as usize]?;
         let pointer = self.shown_task(k, task)?;
-        let context = self.guest.context(&[pointer, second, third], &mut self.mem);
+        let context = self.guest.context(&[pointer, second, third]);
         let r0 = self.enter(k, func, op, [context]);
         // The choice of a CPU is not yet about its priority.
         if self.priorities.is_some() && op != OpKind::SelectCpu {

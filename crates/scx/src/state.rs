@@ -146,8 +146,12 @@ impl State {
         self.reads_preempt_count = true;
     }
 
+    /// The object reads `__preempt_count`.
+    pub(crate) fn reads_preempt_count(&self) -> bool {
+        self.reads_preempt_count
+    }
+
     /// Makes guest memory ready for a program.
-    #[inline]
     pub(crate) fn prepare(&mut self, k: &Kernel, mem: &mut Memory) -> Result<(), Fault> {
         if self.reads_preempt_count {
             let ctx = k.ctx();

@@ -1,10 +1,11 @@
 //! Memory as an argument: checked once, with its size and direction, and then read and written through the caller.
 
 use super::{Arg, Caller, Registers, Shape, misuse};
+use crate::engine::WORK_FREE;
 use crate::fault::Fault;
 use crate::helpers::{Env, MAX_ARGS, format};
 use crate::maps::Errno;
-use crate::memory::{GuestAddr, Memory, PAGE_SIZE};
+use crate::memory::{GuestAddr, Memory, PAGE_SIZE, Perm};
 use std::ffi::CStr;
 
 /// Most bytes of a text: of a format (kernel: `MAX_BPRINTF_BUF`, `SCX_EXIT_MSG_LEN`), of what one `%s` stands for, and of what is
@@ -128,8 +129,22 @@ impl<E: Env> Caller<'_, '_, E> {
     ///
     /// # Errors
     /// Ends the program: it may not read there, or the work is beyond its budget.
-    #[inline]
+    #[inline(always)]
     pub fn readable(&mut self, addr: u64, len: u64) -> Result<Readable, Fault> {
+        if self.is_plain(addr, len, Perm::READ) {
+            return Ok(Readable { at: GuestAddr(addr), len });
+        }
+        self.check_readable(addr, len)
+    }
+
+    /// Whether these bytes are few, lie in a page that has this permission, and no line is followed: most arguments do.
+    #[inline(always)]
+    fn is_plain(&self, addr: u64, len: u64, need: Perm) -> bool {
+        len <= WORK_FREE && self.vm.mem.in_page(addr, len, need) && !self.vm.mem.follows_lines()
+    }
+
+    #[inline(never)]
+    fn check_readable(&mut self, addr: u64, len: u64) -> Result<Readable, Fault> {
         let at = GuestAddr(addr);
         if len > 0 {
             self.freshen(addr)?;
@@ -144,8 +159,16 @@ impl<E: Env> Caller<'_, '_, E> {
     ///
     /// # Errors
     /// Ends the program: it may not write there, or the work is beyond its budget.
-    #[inline]
+    #[inline(always)]
     pub fn writable(&mut self, addr: u64, len: u64) -> Result<Writable, Fault> {
+        if self.is_plain(addr, len, Perm::WRITE) {
+            return Ok(Writable { at: GuestAddr(addr), len });
+        }
+        self.check_writable(addr, len)
+    }
+
+    #[inline(never)]
+    fn check_writable(&mut self, addr: u64, len: u64) -> Result<Writable, Fault> {
         let at = GuestAddr(addr);
         if len > 0 {
             self.vm.mem.check_own(at, len)?;

@@ -186,7 +186,7 @@ impl Memory {
 
     /// Whether these bytes lie within one page that has one of the permissions `need`.
     #[inline]
-    fn in_page(&self, addr: u64, len: u64, need: Perm) -> bool {
+    pub(crate) fn in_page(&self, addr: u64, len: u64, need: Perm) -> bool {
         (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
             && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
     }

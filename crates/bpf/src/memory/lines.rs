@@ -155,7 +155,9 @@ impl Memory {
     /// # Panics
     /// If `bytes` is no power of two within [`LINE_BYTES`].
     pub(crate) fn follow_lines(&mut self, bytes: u32, cpus: u32, ops: usize) -> Result<(), MemoryError> {
-        self.lines = Some(Box::new(Lines::new(bytes, cpus, ops)?));
+        let lines = Lines::new(bytes, cpus, ops)?;
+        self.line_shift = lines.shift;
+        self.lines = Some(Box::new(lines));
         self.run_on(0);
         Ok(())
     }
@@ -163,14 +165,14 @@ impl Memory {
     /// Binary logarithm of a line's bytes; [`NO_LINES`] where nobody follows them.
     #[inline]
     pub(crate) fn line_shift(&self) -> u8 {
-        self.lines.as_ref().map_or(NO_LINES, |lines| lines.shift)
+        self.line_shift
     }
 
     /// Whether lines are followed.
     #[inline]
     #[must_use]
     pub fn follows_lines(&self) -> bool {
-        self.lines.is_some()
+        self.line_shift != NO_LINES
     }
 
     /// Programs run on this CPU from now on.

@@ -7,7 +7,7 @@ use schedlab_bpf::args::Buffer;
 use schedlab_bpf::{Fault, GuestAddr};
 use schedlab_trace::ExitKind;
 
-fn kick_cpu(cx: &mut Cx<'_, '_, '_>, cpu: i32, flags: u64) {
+pub(super) fn kick_cpu(cx: &mut Cx<'_, '_, '_>, cpu: i32, flags: u64) {
     cx.env.k.kick_cpu(cpu, flags);
 }
 
@@ -27,7 +27,7 @@ fn nr_node_ids(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.nr_node_ids()
 }
 
-fn nr_cpu_ids(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn nr_cpu_ids(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.nr_cpu_ids()
 }
 
@@ -59,7 +59,7 @@ fn cpu_curr(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> Result<Option<GuestAddr>, Faul
     }
 }
 
-fn now(cx: &mut Cx<'_, '_, '_>) -> u64 {
+pub(super) fn now(cx: &mut Cx<'_, '_, '_>) -> u64 {
     cx.env.k.now().0
 }
 

@@ -28,7 +28,7 @@ fn release(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<(), Fault> {
     cx.release_mask(mask)
 }
 
-fn test_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: MaskArg) -> Result<bool, Fault> {
+pub(super) fn test_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: MaskArg) -> Result<bool, Fault> {
     match valid_cpu(cx, cpu) {
         Some(cpu) => cx.mask_has(mask, cpu),
         None => Ok(false),

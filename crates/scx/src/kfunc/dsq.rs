@@ -41,12 +41,14 @@ fn destroy_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64) {
     }
 }
 
-fn insert(cx: &mut Cx<'_, '_, '_>, task: AnyTask, dsq: u64, slice: u64, flags: u64) -> bool {
+#[inline(always)]
+pub(super) fn insert(cx: &mut Cx<'_, '_, '_>, task: AnyTask, dsq: u64, slice: u64, flags: u64) -> bool {
     let (task, dsq) = (cx.living(task, "scx_bpf_dsq_insert"), dsq_id(cx.env, dsq));
     task.is_some_and(|task| cx.env.k.dsq_insert(task, dsq, slice, flags))
 }
 
-fn insert_vtime(
+#[inline(always)]
+pub(super) fn insert_vtime(
     cx: &mut Cx<'_, '_, '_>,
     task: AnyTask,
     dsq: u64,
@@ -59,7 +61,12 @@ fn insert_vtime(
 }
 
 /// The form whose numbers come in a struct: `dsq_id`, `slice`, `vtime`, `enq_flags`.
-fn insert_vtime_args(cx: &mut Cx<'_, '_, '_>, task: AnyTask, numbers: In<32>) -> Result<bool, Fault> {
+#[inline(always)]
+pub(super) fn insert_vtime_args(
+    cx: &mut Cx<'_, '_, '_>,
+    task: AnyTask,
+    numbers: In<32>,
+) -> Result<bool, Fault> {
     let [dsq, slice, vtime, flags] = cx.words(numbers)?;
     Ok(insert_vtime(cx, task, dsq, slice, vtime, flags))
 }
@@ -72,15 +79,15 @@ fn cancel(cx: &mut Cx<'_, '_, '_>) {
     cx.env.k.dispatch_cancel();
 }
 
-fn move_to_local(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> bool {
+pub(super) fn move_to_local(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> bool {
     cx.env.k.dsq_move_to_local(DsqId(dsq), 0)
 }
 
-fn move_to_local_v2(cx: &mut Cx<'_, '_, '_>, dsq: u64, flags: u64) -> bool {
+pub(super) fn move_to_local_v2(cx: &mut Cx<'_, '_, '_>, dsq: u64, flags: u64) -> bool {
     cx.env.k.dsq_move_to_local(DsqId(dsq), flags)
 }
 
-fn nr_queued(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> i32 {
+pub(super) fn nr_queued(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> i32 {
     let dsq = dsq_id(cx.env, dsq);
     cx.env.k.dsq_nr_queued(dsq)
 }

@@ -11,7 +11,8 @@ const SELECTING: u8 = SELECT_CPU | UNLOCKED | CPU_FORM;
 const _: () = assert!(SELECTING & ENQUEUE == 0, "selecting a CPU is a group of its own");
 
 /// The task's choice; an idle one is told in `*is_idle`.
-fn select_cpu_dfl(
+#[inline(always)]
+pub(super) fn select_cpu_dfl(
     cx: &mut Cx<'_, '_, '_>,
     task: AnyTask,
     prev: i32,
@@ -48,7 +49,7 @@ fn select_cpu_and_args(
     select_cpu_and(cx, task, prev as u32 as i32, wake, mask, flags)
 }
 
-fn test_and_clear(cx: &mut Cx<'_, '_, '_>, cpu: i32) -> bool {
+pub(super) fn test_and_clear(cx: &mut Cx<'_, '_, '_>, cpu: i32) -> bool {
     cx.env.k.test_and_clear_cpu_idle(cpu)
 }
 

@@ -8,6 +8,7 @@ mod cid;
 mod cpu;
 mod cpumask;
 mod css;
+pub(crate) mod direct;
 mod dsq;
 mod exit;
 mod idle;
@@ -153,7 +154,7 @@ pub(crate) enum Function {
 
 impl Function {
     /// Its name.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Function::Own(own) => own.name(),
             Function::Generic(_, place) => GenericKfunc::NAMES[place as usize],

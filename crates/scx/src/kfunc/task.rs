@@ -12,25 +12,25 @@ use schedlab_trace::ExitKind;
 /// Inode number of the root cgroup, the only one.
 pub(crate) const ROOT_CGROUP_ID: u64 = 1;
 
-fn task_running(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> bool {
+pub(super) fn task_running(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> bool {
     match task.living {
         Some(task) => cx.env.k.task_running(task),
         None => cx.remains(task).0,
     }
 }
 
-fn task_cpu(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
+pub(super) fn task_cpu(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
     match task.living {
         Some(task) => cx.env.k.task_cpu(task).0,
         None => cx.remains(task).1.0,
     }
 }
 
-fn task_set_slice(cx: &mut Cx<'_, '_, '_>, task: TaskArg, slice: u64) -> bool {
+pub(super) fn task_set_slice(cx: &mut Cx<'_, '_, '_>, task: TaskArg, slice: u64) -> bool {
     task.living.is_some_and(|task| cx.env.k.has_task(task) && cx.env.k.task_set_slice(task, slice))
 }
 
-fn task_set_dsq_vtime(cx: &mut Cx<'_, '_, '_>, task: TaskArg, vtime: u64) -> bool {
+pub(super) fn task_set_dsq_vtime(cx: &mut Cx<'_, '_, '_>, task: TaskArg, vtime: u64) -> bool {
     task.living.is_some_and(|task| cx.env.k.has_task(task) && cx.env.k.task_set_dsq_vtime(task, vtime))
 }
 

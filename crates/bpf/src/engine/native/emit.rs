@@ -86,6 +86,8 @@ pub(super) struct Emitter<'a> {
     pub(super) asm: Asm,
     ops: &'a [Op],
     arrays: Option<&'a Arrays>,
+    /// Slots of kernel functions, by index.
+    direct: &'a [Option<u8>],
     /// Pages that hold arrays, first and behind the last, in order: programs can read them for as long as they exist.
     readable: Vec<(u64, u64)>,
     /// By operation.
@@ -114,7 +116,7 @@ pub(super) struct Emitter<'a> {
 pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
     let ops = &code.ops[..];
     let mut asm = Asm::new(most);
-    let stubs = stubs(&mut asm, code.line_shift != NO_LINES);
+    let stubs = stubs(&mut asm, code.line_shift != NO_LINES, &code.direct);
     let labels = ops.iter().map(|_| asm.label()).collect();
     let heads = heads(code);
     let plan = Plan::new(code, &heads);
@@ -124,6 +126,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         asm,
         ops,
         arrays,
+        direct: &code.direct,
         readable: pages_of(arrays),
         labels,
         counts,
@@ -490,6 +493,13 @@ impl Emitter<'_> {
         self.rare.push(Rare::Null { from, back });
     }
 
+    fn call_kfunc(&mut self, pc: usize) {
+        let index = usize::try_from(self.ops[pc].imm).ok();
+        let slot = index.and_then(|index| self.direct.get(index).copied().flatten());
+        let direct = slot.and_then(|slot| self.stubs.direct_kfuncs[usize::from(slot)]);
+        self.call_numbered(pc, direct.unwrap_or(self.stubs.kfunc));
+    }
+
     /// Calls the host for the function with the operation's number.
     fn call_numbered(&mut self, pc: usize, stub: CallStub) {
         // The field is of 32 bits, whatever they mean.
@@ -517,7 +527,7 @@ impl Emitter<'_> {
             Store32X => self.store(pc, 4), Store64X => self.store(pc, 8),
             Atomic32 => self.atomic(pc, Width::W32), Atomic64 => self.atomic(pc, Width::W64),
 
-            CallHelper => self.call_helper(pc), CallKfunc => self.call_numbered(pc, self.stubs.kfunc),
+            CallHelper => self.call_helper(pc), CallKfunc => self.call_kfunc(pc),
             CallLocal => self.call_local(pc),
             // A call through a register is rare outside of helpers, which make it themselves.
             CallReg => self.interpret_from(pc, 1),

@@ -15,7 +15,7 @@ mod plan;
 mod stubs;
 
 use super::interpret::{self, Registers};
-use super::{Done, Frame, Frames, Host, NotCompiled, Vm};
+use super::{DIRECT_KFUNCS, Done, Frame, Frames, Host, NotCompiled, Vm};
 use crate::code::{Code, FuncId, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
@@ -25,7 +25,7 @@ use crate::memory::{MAX_FRAMES, Memory, View};
 use lines::LineMissed;
 use memmap2::Mmap;
 use std::any::Any;
-use std::mem::{self, MaybeUninit, offset_of, size_of};
+use std::mem::{self, ManuallyDrop, MaybeUninit, offset_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::{fmt, io, ptr};
 
@@ -128,6 +128,7 @@ struct CallOuts {
     helper: HostCall,
     hot_helpers: [HostCall; HOT_HELPERS.len()],
     kfunc: HostCall,
+    direct_kfuncs: [HostCall; DIRECT_KFUNCS],
     interpret: CallOut,
     line: LineMissed,
 }
@@ -202,6 +203,7 @@ impl Span {
                         task_storage::<H>,
                     ],
                     kfunc: kfunc::<H>,
+                    direct_kfuncs: direct_kfuncs::<H>(),
                     interpret: rest::<H>,
                     line: lines::missed,
                 }
@@ -283,10 +285,48 @@ pub(super) fn run<H: Host>(
     host: &mut H,
     budget: u64,
 ) -> Result<Done, Fault> {
+    // Hardly any run begins while another one waits: the first frame is at a known place.
+    match mem.frames_used {
+        0 => run_here(code, native, func, args, mem, frames, host, budget),
+        _ => run_within(code, native, func, args, mem, frames, host, budget),
+    }
+}
+
+/// As [`run`], above the frames of another run.
+#[cold]
+#[inline(never)]
+#[allow(clippy::too_many_arguments, reason = "as there")]
+fn run_within<H: Host>(
+    code: &Code,
+    native: &Native,
+    func: FuncId,
+    args: [u64; 5],
+    mem: &mut Memory,
+    frames: &mut Frames,
+    host: &mut H,
+    budget: u64,
+) -> Result<Done, Fault> {
+    run_here(code, native, func, args, mem, frames, host, budget)
+}
+
+/// As [`run`], in the next frame.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "as there")]
+fn run_here<H: Host>(
+    code: &Code,
+    native: &Native,
+    func: FuncId,
+    args: [u64; 5],
+    mem: &mut Memory,
+    frames: &mut Frames,
+    host: &mut H,
+    budget: u64,
+) -> Result<Done, Fault> {
     let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
     let frames_used = mem.frames_used;
     let span = Span::new(mem, frames, host, &mut regs);
-    let mut vm = Vm::new(code, Some(native), mem, frames, budget, span);
+    // Nothing is left to drop: `enter` takes what stopped the run.
+    let mut vm = ManuallyDrop::new(Vm::new(code, Some(native), mem, frames, budget, span));
     let result = enter(&mut vm, native, func, args);
     tell(&mut vm, host);
     vm.done(result, frames_used)
@@ -445,6 +485,30 @@ unsafe fn recall<H: Host>(map: u64, task: u64, flags: u64, vm: *mut Vm<'_>) -> O
 unsafe extern "sysv64" fn kfunc<H: Host>(a: u64, b: u64, c: u64, d: u64, e: u64, vm: *mut Vm<'_>) -> Answer {
     // SAFETY: passed on.
     unsafe { call_out::<H>(vm, |host, number, vm| host.kfunc(number, &[a, b, c, d, e], vm)) }
+}
+
+/// Calls the kernel function of a slot for operation `at`, the last of its region.
+///
+/// # Safety
+/// As for [`call_out`].
+unsafe extern "sysv64" fn direct_kfunc<H: Host, const SLOT: usize>(
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    vm: *mut Vm<'_>,
+) -> Answer {
+    // SAFETY: passed on.
+    unsafe { call_out::<H>(vm, |host, number, vm| host.direct_kfunc::<SLOT>(number, &[a, b, c, d, e], vm)) }
+}
+
+/// The function of each slot.
+const fn direct_kfuncs<H: Host>() -> [HostCall; DIRECT_KFUNCS] {
+    macro_rules! slots {
+        ($($slot:literal)*) => { [$(direct_kfunc::<H, $slot>),*] };
+    }
+    slots!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
 }
 
 /// Lends a run's registers, `Vm` and host to `body`, with exact counts: `after` more instructions than are executed have

@@ -3,7 +3,7 @@
 use super::asm::{Alu, Asm, If, Label, Mem, Width, X};
 use super::emit::{MEMORY, REGS, RUN, TEMP};
 use super::{CallOuts, HOT_HELPERS, HostCall, Span, displacement, lines};
-use crate::engine::Vm;
+use crate::engine::{DIRECT_KFUNCS, Vm};
 use std::mem::offset_of;
 
 /// Where stubs begin.
@@ -13,6 +13,8 @@ pub(super) struct Stubs {
     /// Call the helper or kernel function whose number the run has.
     pub(super) helper: CallStub,
     pub(super) kfunc: CallStub,
+    /// Call the kernel functions of these slots; nothing for those that the code does not call.
+    pub(super) direct_kfuncs: [Option<CallStub>; DIRECT_KFUNCS],
     /// Call these helpers.
     pub(super) hot_helpers: [CallStub; HOT_HELPERS.len()],
     /// Interprets the rest of the function, then returns from it.
@@ -90,7 +92,7 @@ fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Lab
 }
 
 /// The code that all functions share.
-pub(super) fn stubs(asm: &mut Asm, follows_lines: bool) -> Stubs {
+pub(super) fn stubs(asm: &mut Asm, follows_lines: bool, direct: &[Option<u8>]) -> Stubs {
     // Something stopped the run: all of the program's frames end, and its way in goes on behind its call.
     let stopped = asm.here();
     asm.load(8, false, X::Rsp, span(offset_of!(Span, stack)));
@@ -102,6 +104,12 @@ pub(super) fn stubs(asm: &mut Asm, follows_lines: bool) -> Stubs {
     let hot_helpers = std::array::from_fn(|index| {
         let function = offset_of!(CallOuts, hot_helpers) + index * size_of::<HostCall>();
         call_stubs(asm, stopped, function)
+    });
+
+    let direct_kfuncs = std::array::from_fn(|slot| {
+        let function = offset_of!(CallOuts, direct_kfuncs) + slot * size_of::<HostCall>();
+        let called = direct.iter().flatten().any(|other| usize::from(*other) == slot);
+        called.then(|| call_stubs(asm, stopped, function))
     });
 
     let step = asm.here();
@@ -138,5 +146,5 @@ pub(super) fn stubs(asm: &mut Asm, follows_lines: bool) -> Stubs {
     asm.load(8, false, MEMORY, span(offset_of!(Span, map)));
     asm.ret();
     let lines = follows_lines.then(|| [false, true].map(|write| lines::stub(asm, write)));
-    Stubs { step, helper, kfunc, hot_helpers, interpret, lines }
+    Stubs { step, helper, kfunc, direct_kfuncs, hot_helpers, interpret, lines }
 }
