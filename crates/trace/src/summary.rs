@@ -400,7 +400,7 @@ impl Summary {
     }
 
     /// A wait is over, or cut short by the end.
-    #[inline]
+    #[inline(always)]
     fn waited_for(&mut self, id: TaskId, cpu: CpuId, since: TimeNs, until: TimeNs, woken: bool) {
         let waited = until.since(since);
         self.waited += waited;

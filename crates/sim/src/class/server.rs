@@ -68,7 +68,7 @@ impl Servers {
 
     /// The one whose tasks go before real-time ones: of two, that with the earlier deadline.
     #[inline]
-    fn running(&self) -> Option<Served> {
+    pub(crate) fn running(&self) -> Option<Served> {
         match (self.fair.is_running(), self.ext.is_running()) {
             (false, false) => None,
             (true, false) => Some(Served::Fair),

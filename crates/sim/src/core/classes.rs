@@ -30,6 +30,7 @@ impl crate::Kernel {
 
 impl<S: SchedExt> Sim<S> {
     /// `activate_task()`: on to the run queue of its CPU.
+    #[inline(never)]
     pub(crate) fn activate(&mut self, task: TaskId, flags: u64) {
         let entry = self.k.task_mut(task);
         assert!(!entry.on_rq, "{task} is activated once");
@@ -39,6 +40,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The class's `enqueue_task()`, for a task of this CPU and class.
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) {
         debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
         debug_assert!(self.k.task(task).state != RunState::Dead, "{task} lives");
@@ -58,6 +60,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The class's `dequeue_task()`, for a task of this CPU and class.
     /// False when a task that goes to sleep stays on the queue for the time being.
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, task: TaskId, cpu: CpuId, class: SchedClass, flags: u64) -> bool {
         debug_assert!(self.k.task(task).on_rq, "{task} is on a run queue");
         debug_assert!(self.k.task(task).cpu == cpu, "{task} belongs to {cpu}");
@@ -77,6 +80,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `deactivate_task()` and `block_task()`: off the run queue, or of the fair class to stay there delayed.
+    #[inline(never)]
     pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
         let entry = self.k.task(task);
         assert!(entry.on_rq, "{task} is on a run queue");
@@ -85,6 +89,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         match self.k.task(task).class {
             SchedClass::Dl => self.k.dl_update_curr(cpu, task),
@@ -94,6 +99,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn set_next(&mut self, cpu: CpuId, task: TaskId) {
         match self.k.task(task).class {
             SchedClass::Dl | SchedClass::Rt => {

@@ -31,8 +31,18 @@ impl crate::Kernel {
 /// `schedule()`.
 impl<S: SchedExt> Sim<S> {
     /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it.
+    #[inline(always)]
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        if !self.k.schedule_events || self.k.in_setup() {
+        if !self.k.schedule_events {
+            return self.pass(cpu);
+        }
+        self.schedule_shown(cpu);
+    }
+
+    /// The same, with the sinks told.
+    #[inline(never)]
+    fn schedule_shown(&mut self, cpu: CpuId) {
+        if self.k.in_setup() {
             return self.pass(cpu);
         }
         let mark = |sim: &Sim<S>| sim.ops.as_ref().map_or(0, SchedExt::mark);
@@ -43,6 +53,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// A pass through `schedule()`.
+    #[inline(never)]
     fn pass(&mut self, cpu: CpuId) {
         assert_eq!(self.k.ctx.cpu, cpu, "a CPU schedules for itself");
         let prev = self.k.curr(cpu);
@@ -128,8 +139,21 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// Highest class first; an idle CPU of the fair class looks for work elsewhere.
+    /// Highest class first. Mostly there are tasks of sched_ext alone.
+    #[inline(always)]
     fn pick_next(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let entry = self.k.cpu(cpu);
+        let others = entry.nr_running != entry.scx_nr_running || entry.servers.running().is_some();
+        let (switch_all, ext) = (self.k.scx.switch_all && self.k.scx.enabled, SchedClass::Ext);
+        if switch_all && !others && prev.is_none_or(|task| self.k.task(task).class == ext) {
+            return self.ext_pick(cpu, prev);
+        }
+        self.pick_by_class(cpu, prev)
+    }
+
+    /// The same where there may be others; an idle CPU of the fair class looks for work elsewhere.
+    #[inline(never)]
+    fn pick_by_class(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if prev.is_some_and(|task| self.k.task(task).class == SchedClass::Dl)
             && self.k.is_online(cpu)
             && let Some(task) = self.k.dl_pullable(cpu)

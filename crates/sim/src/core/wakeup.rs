@@ -79,6 +79,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `ttwu_do_wakeup()`.
+    #[inline(always)]
     fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
         let entry = self.k.task_mut(task);
         entry.set_state(RunState::Runnable);
@@ -88,6 +89,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The part of a wakeup under the target's rq lock.
+    #[inline(always)]
     pub(crate) fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
         self.k.rq_lock(cpu);
         self.activate(task, enq_flags);
@@ -120,6 +122,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `select_task_rq()`: the CPU, and whether the class was asked.
+    #[inline(always)]
     fn select_task_rq(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> (CpuId, bool) {
         let entry = self.k.task(task);
         let (cpu, selected) = if entry.nr_cpus_allowed > 1 && entry.migration_disabled == 0 {
@@ -144,13 +147,22 @@ impl<S: SchedExt> Sim<S> {
 
     /// `wakeup_preempt()`: between classes the higher one wins, within one it decides. `new` for a task that has just been
     /// forked.
+    #[inline(always)]
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, new: bool) {
         let class = self.k.task(task).class;
         let Some(curr) = self.k.curr(cpu) else {
             self.k.resched_curr(cpu);
             return;
         };
-        let running = self.k.task(curr).class;
+        // A task of the lowest class preempts none.
+        if class != SchedClass::Ext {
+            self.preempt_by_class(cpu, task, new, curr);
+        }
+    }
+
+    #[inline(never)]
+    fn preempt_by_class(&mut self, cpu: CpuId, task: TaskId, new: bool, curr: TaskId) {
+        let (class, running) = (self.k.task(task).class, self.k.task(curr).class);
         if class < running {
             if running == SchedClass::Ext && self.k.cpu(cpu).nr_immed > 0 {
                 self.k.cpu_mut(cpu).reenq_local = true;

@@ -32,6 +32,8 @@ const NOBODY: CpuId = CpuId(u32::MAX);
 
 /// The place of the last section.
 const LAST: u32 = u32::MAX;
+/// No place: no section is open.
+const CLOSED: u32 = u32::MAX - 1;
 
 /// Those that are past are looked for whenever this many have come. Chosen: looking for them costs as much as keeping
 /// a few.
@@ -44,8 +46,8 @@ pub(crate) struct Timeline {
     earlier: Vec<Section>,
     /// The last one; mostly the only one that matters.
     last: Section,
-    /// While a section is being run through on the host: its place in `earlier`, or [`LAST`].
-    open: Option<u32>,
+    /// While a section is being run through on the host: its place in `earlier`, or [`LAST`]; else [`CLOSED`].
+    open: u32,
     /// The CPU that held it last before all of `earlier`.
     before: CpuId,
     /// The latest end of all sections.
@@ -62,7 +64,7 @@ impl Default for Timeline {
         Timeline {
             earlier: Vec::new(),
             last: Section { begin: TimeNs::ZERO, end: TimeNs::ZERO, holder: NOBODY },
-            open: None,
+            open: CLOSED,
             before: NOBODY,
             end: TimeNs::ZERO,
             length: DurationNs::ZERO,
@@ -86,7 +88,7 @@ pub(crate) struct Grant {
 impl Timeline {
     /// The kernel path that runs on the host holds it.
     pub(crate) fn is_held(&self) -> bool {
-        self.open.is_some()
+        self.open != CLOSED
     }
 
     /// Takes the lock at `now`, in a path that belongs to the event at `event`, if all sections end by then. No other
@@ -94,7 +96,7 @@ impl Timeline {
     /// event, and events come in order of time.
     #[inline(always)]
     pub(crate) fn acquire_free(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Option<bool> {
-        assert!(self.open.is_none(), "a lock is not taken twice by one path");
+        assert!(self.open == CLOSED, "a lock is not taken twice by one path");
         if self.end > event {
             return None;
         }
@@ -117,7 +119,7 @@ impl Timeline {
     fn acquire_last(&mut self, now: TimeNs, cpu: CpuId) -> bool {
         let previous =
             std::mem::replace(&mut self.last, Section { begin: now, end: now, holder: cpu }).holder;
-        self.open = Some(LAST);
+        self.open = LAST;
         previous != cpu && previous != NOBODY
     }
 
@@ -159,11 +161,11 @@ impl Timeline {
                 self.solid = TimeNs::MAX;
             }
             self.last = section;
-            self.open = Some(LAST);
+            self.open = LAST;
         } else {
             sections.insert(place, section);
             self.last = sections.pop().expect("the last one was kept");
-            self.open = Some(place as u32);
+            self.open = place as u32;
         }
         Grant { at, transfer: previous != cpu && previous != NOBODY, spinners }
     }
@@ -182,16 +184,29 @@ impl Timeline {
     /// no lock is taken).
     #[inline(always)]
     pub(crate) fn release(&mut self, now: TimeNs) {
-        let Some(place) = self.open.take() else { return };
-        debug_assert!(place == LAST || (place as usize) < self.earlier.len(), "the open section is there");
-        let section = if place == LAST { &mut self.last } else { &mut self.earlier[place as usize] };
+        let place = std::mem::replace(&mut self.open, CLOSED);
+        if place != LAST {
+            return self.release_among(place, now);
+        }
+        let begin = self.last.begin;
+        let end = now.max(begin);
+        self.last.end = end;
+        self.length = end - begin;
+        self.end = self.end.max(end);
+    }
+
+    /// The same for a section before the last, or for none.
+    #[inline(never)]
+    fn release_among(&mut self, place: u32, now: TimeNs) {
+        if place == CLOSED {
+            return;
+        }
+        debug_assert!((place as usize) < self.earlier.len(), "the open section is there");
+        let section = &mut self.earlier[place as usize];
         section.end = now.max(section.begin);
-        debug_assert!(section.begin <= section.end, "a section ends behind its begin");
         self.length = section.end - section.begin;
         self.end = self.end.max(section.end);
-        if place != LAST {
-            self.check_overlap(place as usize);
-        }
+        self.check_overlap(place as usize);
     }
 }
 

@@ -64,7 +64,24 @@ impl<const SLOTS: usize, const WORDS: usize> Ring<SLOTS, WORDS> {
         self.heads[slot] = at;
     }
 
+    /// Makes `at` the only entry of an empty slot.
+    #[inline(always)]
+    fn fill(&mut self, slot: u64, at: u32) {
+        let slot = slot as usize % SLOTS;
+        self.bits[slot / 64 % WORDS] |= 1 << (slot % 64);
+        self.heads[slot] = at;
+    }
+
+    /// Makes a slot empty.
+    #[inline(always)]
+    fn empty(&mut self, slot: u64) {
+        let slot = slot as usize % SLOTS;
+        self.bits[slot / 64 % WORDS] &= !(1 << (slot % 64));
+        self.heads[slot] = NIL;
+    }
+
     /// The first non-empty slot of `from..end`, at most one round.
+    #[inline(always)]
     fn first(&self, from: u64, end: u64) -> Option<u64> {
         let mut slot = from;
         while slot < end {
@@ -260,9 +277,16 @@ impl Wheel {
         if was == time {
             return;
         }
-        if was != TimeNs::MAX {
-            self.remove(at, was);
+        match was {
+            TimeNs::MAX => self.place(at, time),
+            was => self.replace(at, was, time),
         }
+    }
+
+    /// Moves an entry that is due at `was`.
+    #[inline(never)]
+    fn replace(&mut self, at: u32, was: TimeNs, time: TimeNs) {
+        self.remove(at, was);
         self.place(at, time);
     }
 
@@ -275,18 +299,30 @@ impl Wheel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, at: u32, time: TimeNs) {
-        self.entries.of(at).time = time;
+        let entry = self.entries.of(at);
+        entry.time = time;
         let far = far_slot(time);
         if far != self.round {
             return self.place_far(at, time, far);
         }
-        let entry = self.entries.of(at);
         (entry.prev, entry.next, entry.child) = (NIL, NIL, NIL);
         let slot = near_slot(time);
         let root = self.near.head(slot);
-        let root = if root == NIL { at } else { self.entries.meld(root, at) };
+        if root != NIL {
+            return self.place_among(at, time, root);
+        }
+        self.near.fill(slot, at);
+        if time < self.first_time {
+            (self.first, self.first_time, self.slot) = (at, time, slot);
+        }
+    }
+
+    /// Puts an entry into a near slot that has some.
+    #[inline(never)]
+    fn place_among(&mut self, at: u32, time: TimeNs, root: u32) {
+        let (slot, root) = (near_slot(time), self.entries.meld(root, at));
         self.near.put(slot, root);
         if time <= self.first_time {
             (self.first, self.first_time, self.slot) = (root, time, slot);
@@ -359,6 +395,7 @@ impl Wheel {
     }
 
     /// When the earliest entry outside of the near ring is due.
+    #[inline(never)]
     fn earliest_far(&mut self) -> TimeNs {
         *self.far_time.get_or_insert_with(|| {
             let slot = self.far.first(self.round + 1, self.round + FAR_SLOTS as u64);
@@ -406,14 +443,12 @@ impl Wheel {
     }
 
     /// Takes the earliest entry out of its heap and finds the next one.
-    #[inline]
+    #[inline(always)]
     fn take_first(&mut self) {
-        let root = self.entries.meld_children(self.first);
-        self.near.put(self.slot, root);
-        if root != NIL {
-            (self.first, self.first_time) = (root, self.time(root));
-            return;
+        if self.entries.of(self.first).child != NIL {
+            return self.take_root();
         }
+        self.near.empty(self.slot);
         match self.near.first(self.slot, (self.round + 1) * NEAR_SLOTS as u64) {
             Some(slot) => {
                 (self.slot, self.first) = (slot, self.near.head(slot));
@@ -421,6 +456,15 @@ impl Wheel {
             }
             None => (self.first, self.first_time) = (NIL, self.earliest_far()),
         }
+    }
+
+    /// The same where others are in its slot.
+    #[inline(never)]
+    fn take_root(&mut self) {
+        let root = self.entries.meld_children(self.first);
+        debug_assert!(root != NIL, "an entry with a child leaves a heap");
+        self.near.put(self.slot, root);
+        (self.first, self.first_time) = (root, self.time(root));
     }
 }
 

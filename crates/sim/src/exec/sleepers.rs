@@ -22,6 +22,7 @@ pub(crate) struct Sleeper {
 }
 
 /// Sees to it that `task`, which sleeps on `cpu`, is woken between two instants.
+#[inline(always)]
 pub(super) fn wake_between<S: SchedExt>(
     sim: &mut Sim<S>,
     cpu: CpuId,

@@ -337,7 +337,8 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// A burst may be over, or the CPU had stepped back to let others go first.
-    fn work(&mut self, cpu: CpuId, time: TimeNs) {
+    #[inline]
+    pub(crate) fn work(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = self.k.cpu_mut(cpu);
         if !entry.burst_active || entry.burst_end > time {
             if entry.burst_active {
@@ -372,15 +373,12 @@ impl<S: SchedExt> Sim<S> {
                 continue;
             }
             let Some(task) = entry.curr else { break };
-            let entry = self.k.task(task);
-            let burst = entry.burst;
-            if burst.work > DurationNs::ZERO || burst.refill > DurationNs::ZERO {
-                if self.start_burst(cpu, task, burst) {
-                    continue;
-                }
+            let burst = self.k.task(task).burst;
+            let has_burst = burst.work > DurationNs::ZERO || burst.refill > DurationNs::ZERO;
+            if has_burst && !self.start_burst(cpu, task, burst) {
                 break;
             }
-            let alone = entry.exec.is_private() && !self.k.over(self.k.ctx.now);
+            let alone = self.k.task(task).exec.is_private() && !self.k.over(self.k.ctx.now);
             if !alone && self.k.is_behind() {
                 self.step_back(cpu);
                 break;

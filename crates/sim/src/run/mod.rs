@@ -318,7 +318,11 @@ impl<S: SchedExt> Sim<S> {
     #[inline]
     fn take_checked(&mut self, time: TimeNs, event: Event) -> Result<(), SimError> {
         self.k.event_time = time;
-        self.take(time, event);
+        match event {
+            // Half of all events, and the shortest.
+            Event::Work { cpu } => self.work(cpu, time),
+            event => self.take(time, event),
+        }
         if self.k.checker_on {
             self.check_state(time);
         }

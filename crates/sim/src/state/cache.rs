@@ -124,19 +124,26 @@ impl Cache {
 
 impl Kernel {
     /// The task is about to run on `cpu`: what its cache refill takes.
+    #[inline(always)]
     pub(crate) fn cache_arrive(&mut self, cpu: CpuId, task: TaskId) {
+        let entry = self.tasks.living_mut(task);
+        let from = entry.ran_on.replace(cpu);
+        if from.is_some_and(|from| from != cpu) {
+            entry.burst.refill = self.machine.costs.migration;
+        }
+        if entry.working_set_kib > 0 {
+            self.cache_load(cpu, task);
+        }
+    }
+
+    /// The same for the working set of a task that has one.
+    #[inline(never)]
+    fn cache_load(&mut self, cpu: CpuId, task: TaskId) {
         let here = &self.cpus[cpu.index()];
         let (core, llc) = (here.core, here.llc);
         let costs = &self.machine.costs;
         let entry = self.tasks.living_mut(task);
-        let from = entry.ran_on.replace(cpu);
-        if from.is_some_and(|from| from != cpu) {
-            entry.burst.refill = costs.migration;
-        }
         let (warmth, set) = (&mut entry.warmth, entry.working_set_kib);
-        if set == 0 {
-            return;
-        }
         let cache = &mut self.core_caches[core as usize];
         let set = set.min(cache.capacity);
         let warm = cache.left(core, &warmth.core).min(set);

@@ -91,13 +91,29 @@ impl Kernel {
     /// The same, and the `cost` of the call that they end with.
     #[inline]
     pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
-        if self.in_setup() {
-            return;
+        if self.charging != Charging::Whole {
+            return self.charge_call_otherwise(count, cost);
         }
+        let cost = self.price_insns(count) + cost;
+        self.ctx.now += cost;
+        self.totals.count(cost);
+    }
+
+    #[inline(never)]
+    fn charge_call_otherwise(&mut self, count: u64, cost: DurationNs) {
+        if !self.in_setup() {
+            let insns = self.price_insns(count);
+            self.charge(insns + cost);
+        }
+    }
+
+    /// Counts instructions; what they cost.
+    #[inline(always)]
+    fn price_insns(&mut self, count: u64) -> DurationNs {
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
-        self.charge(DurationNs(ps / 1000) + cost);
+        DurationNs(ps / 1000)
     }
 
     /// Charges `count` cache lines of the scheduler's memory that another CPU had written.

@@ -59,22 +59,31 @@ impl Order {
     }
 
     /// Adds a place; returns the task before it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, place: Place) -> Option<TaskId> {
+        // Mostly there is one piece with room, and the place comes last.
+        if self.pieces.len() == 1
+            && let Some(piece) = self.pieces.front_mut().filter(|piece| piece.len() < PIECE)
+            && let Some(last) = piece.back().copied().filter(|last| last.before(&place))
+        {
+            piece.push_back(place);
+            return Some(last.task);
+        }
+        self.insert_within(place)
+    }
+
+    #[inline(never)]
+    fn insert_within(&mut self, place: Place) -> Option<TaskId> {
         let index = self.piece_of(&place);
         if self.pieces.is_empty() {
             self.pieces.push_back(VecDeque::new());
         }
         debug_assert!(index < self.pieces.len(), "a place belongs to a piece");
         let piece = &mut self.pieces[index];
-        if let Some(last) = piece.back().copied().filter(|last| last.before(&place)) {
-            piece.push_back(place);
-            if piece.len() > PIECE {
-                self.halve(index);
-            }
-            return Some(last.task);
-        }
-        let at = piece.partition_point(|other| other.before(&place));
+        let at = match piece.back().is_some_and(|last| last.before(&place)) {
+            true => piece.len(),
+            false => piece.partition_point(|other| other.before(&place)),
+        };
         piece.insert(at, place);
         let before = match at.checked_sub(1) {
             Some(before) => Some(piece[before].task),

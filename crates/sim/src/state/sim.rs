@@ -107,6 +107,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Marks the current task of `cpu` as about to sleep; the executor then
     /// returns [`crate::exec::Step::Blocked`]. A wakeup in between cancels it.
+    #[inline(always)]
     pub(crate) fn block(&mut self, cpu: CpuId, interruptible: bool) {
         let task = self.k.curr(cpu).expect("a task blocks itself");
         let state = if interruptible { RunState::Interruptible } else { RunState::Uninterruptible };

@@ -135,7 +135,14 @@ impl Kernel {
 
     /// A CPU may be selected for the task whose CPU is being selected, and for one of the run queue that is held. Where
     /// no queue is held it may be selected for any task; else false, with an error.
+    #[inline(always)]
     fn may_select(&mut self, task: TaskId) -> bool {
+        let operated_on = self.ctx.op != OpKind::SelectCpu || self.ctx.op_task == Some(task);
+        if operated_on && self.ctx.rq.is_none() { true } else { self.may_select_here(task) }
+    }
+
+    #[inline(never)]
+    fn may_select_here(&mut self, task: TaskId) -> bool {
         let entry = self.task(task);
         let problem = match (self.ctx.op, self.ctx.rq) {
             (OpKind::SelectCpu, _) if self.ctx.op_task != Some(task) => {
@@ -296,6 +303,7 @@ impl Kernel {
     }
 
     /// `scx_select_cpu_dfl()`: an idle CPU near `prev`, or none. Takes its idle bit.
+    #[inline(always)]
     pub(crate) fn select_idle(
         &mut self,
         task: TaskId,
@@ -304,9 +312,18 @@ impl Kernel {
         limit: Option<&CpuMask>,
         flags: u64,
     ) -> Option<CpuId> {
-        if !self.has_idle_cpu() {
-            return None;
-        }
+        if self.has_idle_cpu() { self.select_among(task, prev, wake_flags, limit, flags) } else { None }
+    }
+
+    #[inline(never)]
+    fn select_among(
+        &mut self,
+        task: TaskId,
+        prev: CpuId,
+        wake_flags: u64,
+        limit: Option<&CpuMask>,
+        flags: u64,
+    ) -> Option<CpuId> {
         let entry = self.task(task);
         // Most tasks may use every CPU; their masks need not be looked at.
         let everywhere = entry.nr_cpus_allowed as usize == self.cpus.len();

@@ -226,6 +226,7 @@ impl Kernel {
 
     /// `scx_dsq_insert_preamble()`: the effective flags; nothing for a task that the scheduler does not have, or
     /// after an error.
+    #[inline(always)]
     fn insert_preamble(&mut self, task: TaskId, dsq: DsqId, enq_flags: u64) -> Option<u64> {
         if !self.has_task(task) {
             self.scx.events.insert_not_owned += 1;
@@ -234,6 +235,7 @@ impl Kernel {
         self.vet_enq_flags(dsq, enq_flags)
     }
 
+    #[inline(always)]
     fn insert_commit(&mut self, task: TaskId, dsq: DsqId, slice: u64, vtime: u64, enq_flags: u64) {
         let scx = &self.task(task).scx;
         let queued = matches!(scx.ops_state, OpsState::Queueing | OpsState::Queued);

@@ -4,20 +4,22 @@
 //! `ops_state` guards in the kernel) cannot happen here, since a kernel path runs at once. The
 //! states are kept because schedulers can tell.
 
+mod cursor;
 pub(crate) mod dump;
 pub(crate) mod idle;
 pub(crate) mod kfunc;
 pub(crate) mod life;
+mod past;
 pub(crate) mod queue;
 
 use crate::class::ext::queue::Insert;
 use crate::flags::*;
+use crate::state::dsq::DsqIx;
 use crate::state::ops::{OpKind, PreemptReason, SchedExt};
 use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, TaskId};
-use schedlab_trace::ExitKind;
 
 /// What dispatching came to (`enum scx_dsp_verdict`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,7 @@ enum Verdict {
 /// Getting on and off the run queue.
 impl<S: SchedExt> Sim<S> {
     /// `enqueue_task_scx()`. Holds the rq lock of `cpu`.
+    #[inline(always)]
     pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
         let entry = self.ext_set_runnable(task);
@@ -56,6 +59,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `set_task_runnable()`: the wait for a CPU begins.
+    #[inline(always)]
     fn ext_set_runnable(&mut self, task: TaskId) -> &mut Task {
         let now = self.k.ctx.now;
         self.k.scx.runnable_seq += 1;
@@ -75,8 +79,6 @@ impl<S: SchedExt> Sim<S> {
         if entry.scx.flags & SCX_TASK_IMMED != 0 {
             entry.drop_scx_flags(SCX_TASK_IMMED);
         }
-        let direct = entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID;
-        let (exiting, pinned) = (entry.is_exiting(), entry.migration_disabled > 0);
         if flags & SCX_ENQ_REENQ != 0 {
             let scx = &mut self.k.task_mut(task).scx;
             scx.reenq_cnt += 1;
@@ -87,66 +89,14 @@ impl<S: SchedExt> Sim<S> {
                 return;
             }
         }
-        if !self.k.is_online(cpu) {
-            let local = self.k.dsq_local(cpu);
-            self.ext_enqueue_past(local, task, flags);
+        if let Some(ix) = self.queue_past(cpu, task) {
+            self.ext_enqueue_past(ix, task, flags);
             return;
         }
-        if self.k.scx.bypassing {
-            self.k.scx.events.bypass_dispatch += 1;
-            let bypass = self.k.dsq_bypass(cpu);
-            self.ext_enqueue_past(bypass, task, flags);
-            return;
-        }
-        if direct {
+        let direct = self.k.task(task).scx.ddsp_dsq_id != SCX_DSQ_INVALID;
+        if direct || self.ext_hand_over(cpu, task, flags) {
             self.ext_direct_dispatch(cpu, task, flags);
-            return;
         }
-        let ops_flags = self.k.scx.flags;
-        if exiting && ops_flags & SCX_OPS_ENQ_EXITING == 0 {
-            self.k.scx.events.enq_skip_exiting += 1;
-            let local = self.k.dsq_local(cpu);
-            self.ext_enqueue_past(local, task, flags);
-        } else if pinned && ops_flags & SCX_OPS_ENQ_MIGRATION_DISABLED == 0 {
-            self.k.scx.events.enq_skip_migration_disabled += 1;
-            let local = self.k.dsq_local(cpu);
-            self.ext_enqueue_past(local, task, flags);
-        } else if !self.has(OpKind::Enqueue) {
-            let global = self.k.dsq_global(cpu);
-            self.ext_enqueue_past(global, task, flags);
-        } else {
-            self.ext_hand_over(cpu, task, flags);
-        }
-    }
-
-    /// Counts a re-enqueue; false (and an exit) after too many without running.
-    #[inline(never)]
-    fn count_reenqueue(&mut self, task: TaskId, count: u32) -> bool {
-        if count > 1 {
-            self.k.scx.events.reenq_repeat += 1;
-        }
-        if count <= SCX_REENQ_MAX_REPEAT {
-            return true;
-        }
-        let entry = self.k.task(task);
-        let message = format!("{}[{}] reenqueued {count} times without running", entry.name(), entry.pid);
-        self.k.error(ExitKind::ErrorReenq, message);
-        false
-    }
-
-    /// Into a built-in queue with a fresh default slice, without asking.
-    #[inline(never)]
-    fn ext_enqueue_past(&mut self, ix: crate::state::dsq::DsqIx, task: TaskId, flags: u64) {
-        self.ext_refill(task);
-        self.clear_direct(task);
-        self.k.dispatch_enqueue(ix, task, Insert { flags, ..Insert::default() });
-    }
-
-    #[inline(never)]
-    fn ext_refill(&mut self, task: TaskId) {
-        let slice = if self.k.scx.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
-        self.k.task_mut(task).set_slice(slice);
-        self.k.scx.events.refill_slice_dfl += 1;
     }
 
     fn clear_direct(&mut self, task: TaskId) {
@@ -155,8 +105,10 @@ impl<S: SchedExt> Sim<S> {
         entry.set_ddsp_enq_flags(0);
     }
 
-    /// `ops.enqueue()`: the scheduler gets custody unless it dispatches directly.
-    fn ext_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+    /// `ops.enqueue()`: the scheduler gets custody unless it dispatches directly, which is still to be carried out: true
+    /// then.
+    #[inline(always)]
+    fn ext_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) -> bool {
         let now = self.k.ctx.now;
         let entry = self.k.task_mut(task);
         entry.ready_at = now;
@@ -167,11 +119,11 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.direct = None;
         let entry = self.k.task_mut(task);
         if entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID {
-            self.ext_direct_dispatch(cpu, task, flags);
-            return;
+            return true;
         }
         entry.add_scx_flags(SCX_TASK_IN_CUSTODY);
         entry.set_ops_state(OpsState::Queued);
+        false
     }
 
     /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
@@ -229,6 +181,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `dequeue_task_scx()`. Holds the rq lock of `cpu`.
+    #[inline(always)]
     pub(crate) fn ext_dequeue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let flags = if flags & SCX_DEQ_SLEEP == 0 { flags | SCX_DEQ_SCHED_CHANGE } else { flags };
         let entry = self.k.task_mut(task);
@@ -301,6 +254,7 @@ impl<S: SchedExt> Sim<S> {
 /// Choosing and running.
 impl<S: SchedExt> Sim<S> {
     /// `select_task_rq_scx()`.
+    #[inline(always)]
     pub(crate) fn ext_select(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
         if self.k.scx.bypassing {
             self.k.scx.events.bypass_dispatch += 1;
@@ -331,6 +285,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `do_pick_task_scx()`: nothing means idle.
+    #[inline(never)]
     pub(crate) fn ext_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.k.cpu_mut(cpu).in_dispatch = true;
         let verdict = self.ext_dispatch_one(cpu, prev);
@@ -363,6 +318,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `dispatch_one()`.
+    #[inline(always)]
     fn ext_dispatch_one(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
         if std::mem::take(&mut self.k.cpu_mut(cpu).cpu_released) {
             self.ext_tell_acquire(cpu);
@@ -438,7 +394,8 @@ impl<S: SchedExt> Sim<S> {
         Verdict::Nothing
     }
 
-    fn ext_consume(&mut self, cpu: CpuId, ix: crate::state::dsq::DsqIx) -> bool {
+    #[inline(always)]
+    fn ext_consume(&mut self, cpu: CpuId, ix: DsqIx) -> bool {
         let found = self.k.dsq(ix).nr > 0 && self.k.consume(cpu, ix, 0);
         self.run_deferred();
         found
@@ -455,6 +412,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `set_next_task_scx()`.
+    #[inline(always)]
     pub(crate) fn ext_set_next(&mut self, cpu: CpuId, task: TaskId) {
         if self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0 {
             self.k.end_custody(task, SCX_DEQ_CORE_SCHED_EXEC);
@@ -476,6 +434,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `put_prev_task_scx()`.
+    #[inline(always)]
     pub(crate) fn ext_put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         self.k.cpu_mut(cpu).kick_sync += 1;
         self.k.scx_update_curr(task);

@@ -7,7 +7,7 @@ use crate::flags::*;
 use crate::state::dsq::{Dsq, DsqIx};
 use crate::state::kernel::Deferred;
 use crate::state::ops::OpKind;
-use crate::state::order::{Place, seq_before};
+use crate::state::order::Place;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
@@ -30,13 +30,13 @@ impl Task {
         self.scx.on_priq = by_vtime;
     }
 
-    /// Its flags on a queue that leaves it in the scheduler's `custody`, or does not; true if the custody ends with that.
-    #[inline]
-    fn flag_queued(&mut self, custody: bool, immed: bool) -> bool {
+    /// Its flags on a queue; true if the scheduler's custody ends with that.
+    #[inline(always)]
+    fn flag_queued(&mut self, custody: Custody) -> bool {
         let was = self.scx.flags;
-        let flags = if custody { was | SCX_TASK_IN_CUSTODY } else { was & !SCX_TASK_IN_CUSTODY };
-        self.set_scx_flags(if immed { flags | SCX_TASK_IMMED } else { flags });
-        !custody && was & SCX_TASK_IN_CUSTODY != 0
+        let flags = if custody.keeps { was | SCX_TASK_IN_CUSTODY } else { was & !SCX_TASK_IN_CUSTODY };
+        self.set_scx_flags(if custody.immed { flags | SCX_TASK_IMMED } else { flags });
+        !custody.keeps && was & SCX_TASK_IN_CUSTODY != 0
     }
 }
 
@@ -55,7 +55,7 @@ impl Dsq {
     }
 
     /// Links `task`, whose place in the order is behind `after`, or at the head without.
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, ix: DsqIx, tasks: &mut TaskTable<Task>, task: TaskId, after: Option<TaskId>) {
         let next = match after {
             Some(after) => tasks.living_mut(after).scx.dsq_next.replace(task),
@@ -104,6 +104,15 @@ pub(crate) struct Insert {
     pub(crate) flags: u64,
 }
 
+/// What a queue makes of the tasks on it.
+#[derive(Clone, Copy, Debug)]
+struct Custody {
+    /// They stay in the scheduler's custody.
+    keeps: bool,
+    /// This one must run at once.
+    immed: bool,
+}
+
 impl Kernel {
     /// The local queue of `cpu`.
     pub(crate) fn dsq_local(&self, cpu: CpuId) -> DsqIx {
@@ -131,6 +140,7 @@ impl Kernel {
         &mut self.dsqs[ix.0 as usize]
     }
 
+    #[inline(always)]
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
         if let Some(&ix) = self.scx.dsq_small.get(id.0 as usize) {
             return (ix != 0).then_some(DsqIx(ix));
@@ -140,7 +150,7 @@ impl Kernel {
 
     /// Takes the lock of a queue; a local one is guarded by that of the run queue.
     #[inline(always)]
-    fn dsq_lock(&mut self, ix: DsqIx) {
+    pub(super) fn dsq_lock(&mut self, ix: DsqIx) {
         if self.dsq(ix).local.is_none() && !self.in_setup() {
             self.dsq_lock_shared(ix);
         }
@@ -152,7 +162,7 @@ impl Kernel {
     }
 
     #[inline(always)]
-    fn dsq_unlock(&mut self, ix: DsqIx) {
+    pub(super) fn dsq_unlock(&mut self, ix: DsqIx) {
         if self.dsq(ix).local.is_none() {
             self.dsq_unlock_shared(ix);
         }
@@ -185,35 +195,53 @@ impl Kernel {
 
     /// `scx_dispatch_enqueue()`: puts `task` on a queue. For a local queue the
     /// task belongs to that CPU already.
+    #[inline(never)]
     pub(crate) fn dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
+        let local = self.dsq(ix).local;
         self.dsq_lock(ix);
-        let now = self.ctx.now;
         let flags = self.vet_order(ix, insert.flags);
+        let insert = Insert { flags, ..insert };
+        match local {
+            Some(cpu) => self.enqueue_local(cpu, task, insert),
+            None => {
+                let id = self.dsq(ix).id;
+                let keeps = id != SCX_DSQ_GLOBAL && id != SCX_DSQ_BYPASS;
+                self.insert(ix, id, task, insert, Custody { keeps, immed: false });
+                self.dsq_unlock_shared(ix);
+            }
+        }
+    }
+
+    /// The same for the local queue of a CPU, with flags that suit it.
+    #[inline(always)]
+    fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, insert: Insert) {
+        let (ix, flags) = (self.dsq_local(cpu), insert.flags);
+        assert!(self.task(task).cpu == cpu, "a local queue holds its CPU's tasks");
+        let custody = Custody { keeps: false, immed: flags & SCX_ENQ_IMMED != 0 };
+        if self.insert(ix, SCX_DSQ_LOCAL, task, insert, custody) {
+            self.count_immediate(cpu, ix, flags);
+        }
+        self.local_post_enqueue(cpu, task, flags);
+    }
+
+    /// Links a task to a queue; true if it must run at once.
+    #[inline(always)]
+    fn insert(&mut self, ix: DsqIx, id: DsqId, task: TaskId, insert: Insert, custody: Custody) -> bool {
+        let now = self.ctx.now;
         let dsq = &mut self.dsqs[ix.0 as usize];
-        let (local, id) = (dsq.local, dsq.id);
         let entry = self.tasks.living_mut(task);
         assert!(entry.scx.dsq.is_none(), "{task} is on one dispatch queue at a time");
-        assert!(local.is_none_or(|cpu| cpu == entry.cpu), "a local queue holds its CPU's tasks");
         entry.ready_at = now;
-        entry.apply(Insert { flags, ..insert });
-        let custody = local.is_none() && id != SCX_DSQ_GLOBAL && id != SCX_DSQ_BYPASS;
-        let released = entry.flag_queued(custody, local.is_some() && flags & SCX_ENQ_IMMED != 0);
+        entry.apply(insert);
+        let released = entry.flag_queued(custody);
         let immed = entry.scx.flags & SCX_TASK_IMMED != 0;
-        let after = dsq.place_for(task, entry.scx.dsq_vtime, flags);
+        let after = dsq.place_for(task, entry.scx.dsq_vtime, insert.flags);
         dsq.link(ix, &mut self.tasks, task, after);
         self.emit(EventKind::DsqInsert { task, dsq: id });
         if released {
             self.tell_dequeue(task, 0);
         }
-        match local {
-            Some(cpu) => {
-                if immed {
-                    self.count_immediate(cpu, ix, flags);
-                }
-                self.local_post_enqueue(cpu, task, flags);
-            }
-            None => self.dsq_unlock_shared(ix),
-        }
+        immed
     }
 
     /// The flags of an insertion into a queue that may not be ordered by vtime, or is ordered otherwise than its tasks
@@ -285,6 +313,7 @@ impl Kernel {
     }
 
     /// Takes `task` off its queue's list; iterators that stand on it step back.
+    #[inline(always)]
     pub(crate) fn unlink(&mut self, task: TaskId) {
         let scx = &mut self.tasks.living_mut(task).scx;
         let ix = scx.dsq.take().expect("the task is on a queue");
@@ -307,22 +336,19 @@ impl Kernel {
         }
     }
 
-    fn step_cursors_back(&mut self, ix: DsqIx, task: TaskId, (prev, next): (Option<TaskId>, Option<TaskId>)) {
-        for cursor in self.cursors.iter_mut().filter(|cursor| cursor.dsq == Some(ix)) {
-            if cursor.at == Some(task) {
-                cursor.at = if cursor.reverse { next } else { prev };
-            }
+    /// `scx_dispatch_dequeue()`: off whatever queue the task is on.
+    #[inline(always)]
+    pub(crate) fn dispatch_dequeue(&mut self, task: TaskId) {
+        if let Some(ix) = self.task(task).scx.dsq {
+            self.dequeue_from(ix, task);
         }
     }
 
-    /// `scx_dispatch_dequeue()`: off whatever queue the task is on.
-    #[inline]
-    pub(crate) fn dispatch_dequeue(&mut self, task: TaskId) {
-        if let Some(ix) = self.task(task).scx.dsq {
-            self.dsq_lock(ix);
-            self.unlink(task);
-            self.dsq_unlock(ix);
-        }
+    #[inline(never)]
+    fn dequeue_from(&mut self, ix: DsqIx, task: TaskId) {
+        self.dsq_lock(ix);
+        self.unlink(task);
+        self.dsq_unlock(ix);
     }
 
     /// `find_dsq_for_dispatch()`: errors fall back to the global queue.
@@ -379,6 +405,7 @@ impl Kernel {
 
     /// `scx_consume_dispatch_q()`: moves the first task that `cpu` may run from a
     /// shared queue to its local one. Holds the rq lock of `cpu`.
+    #[inline(always)]
     pub(crate) fn consume(&mut self, cpu: CpuId, ix: DsqIx, flags: u64) -> bool {
         if self.dsq(ix).nr == 0 {
             return false;
@@ -396,14 +423,24 @@ impl Kernel {
                 if !home {
                     self.move_to_rq(task, cpu);
                 }
-                let local = self.dsq_local(cpu);
-                self.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
+                self.enqueue_consumed(cpu, task, flags);
                 return true;
             }
             self.charge(self.machine.costs.kfunc);
         }
         self.dsq_unlock(ix);
         false
+    }
+
+    /// A task from a shared queue gets on the local one.
+    #[inline(always)]
+    fn enqueue_consumed(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let insert = Insert { flags, ..Insert::default() };
+        if flags == 0 {
+            self.enqueue_local(cpu, task, Insert::default());
+        } else {
+            self.dispatch_enqueue(self.dsq_local(cpu), task, insert);
+        }
     }
 
     /// Moves a queued task that is on no DSQ to the run queue of `cpu`
@@ -503,62 +540,5 @@ impl Kernel {
         self.ctx.site = site;
         self.scx.nr_dispatched += at as u32;
         self.scx.buffer.clear();
-    }
-
-    /// The next task of an iteration (`nldsq_cursor_next_task()`).
-    pub(crate) fn cursor_next(&mut self, index: usize) -> Option<TaskId> {
-        let cursor = self.cursors[index];
-        let ix = cursor.dsq?;
-        if cursor.finished {
-            return None;
-        }
-        self.dsq_lock(ix);
-        let (head, tail) = (self.dsq(ix).head, self.dsq(ix).tail);
-        let mut at = match (cursor.at, cursor.reverse) {
-            (Some(at), false) => self.task(at).scx.dsq_next,
-            (Some(at), true) => self.task(at).scx.dsq_prev,
-            (None, false) => head,
-            (None, true) => tail,
-        };
-        while let Some(task) = at {
-            let scx = &self.task(task).scx;
-            if !seq_before(cursor.seq, scx.dsq_seq) {
-                break;
-            }
-            at = if cursor.reverse { scx.dsq_prev } else { scx.dsq_next };
-        }
-        self.cursors[index].at = at;
-        self.cursors[index].finished = at.is_none();
-        self.dsq_unlock(ix);
-        at
-    }
-
-    /// `scx_dsq_move()`: moves a task that an iterator gave out to another queue.
-    pub(crate) fn cursor_move(&mut self, index: usize, task: TaskId, dst: DsqId, flags: u64) -> bool {
-        let cursor = self.cursors[index];
-        let Some(src) = cursor.dsq else { return false };
-        let cpu = self.ctx.cpu;
-        let found = self.get_task(task).map(|task| (task.scx.dsq, task.scx.dsq_seq, task.cpu));
-        let Some((Some(at), seq, home)) = found else { return false };
-        if at != src || seq_before(cursor.seq, seq) {
-            return false;
-        }
-        let ix = self.dsq_for_dispatch(cpu, dst, home);
-        if let Some(vtime) = cursor.vtime {
-            self.task_mut(task).set_dsq_vtime(vtime);
-        }
-        if let Some(slice) = cursor.slice {
-            self.task_mut(task).set_slice(slice);
-        }
-        self.dsq_lock(src);
-        self.unlink(task);
-        self.dsq_unlock(src);
-        let vtime = self.task(task).scx.dsq_vtime;
-        let insert = Insert { slice: 0, vtime, flags };
-        match self.dsq(ix).local {
-            Some(target) => self.dispatch_to_local(cpu, target, task, insert),
-            None => self.dispatch_enqueue(ix, task, insert),
-        }
-        true
     }
 }
