@@ -38,7 +38,19 @@ pub(crate) fn not_empty(values: Vec<f64>, name: &str) -> Result<Vec<f64>, Failur
 /// The numbers of a column of a CSV file.
 pub(crate) fn column(text: &str, file: &str, column: &str) -> Result<Vec<f64>, Failure> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let bad = |error: csv::Error| Failure::usage(format!("stat {file}: {error}"));
+    if !text.matches('"').count().is_multiple_of(2) {
+        return Err(Failure::usage(format!(
+            "stat {file}: a quote is not closed; the file is cut or damaged"
+        )));
+    }
+    let bad = |error: csv::Error| match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => Failure::usage(format!(
+            "stat {file}:{}: the line has {}, the header {expected_len}; the file is cut or damaged",
+            pos.as_ref().map_or(0, csv::Position::line),
+            counted(*len, "field"),
+        )),
+        _ => Failure::usage(format!("stat {file}: {error}")),
+    };
     let header = reader.headers().map_err(bad)?.clone();
     let named = |name: &str| name == column || from_cell(name) == column;
     let Some(index) = header.iter().position(named) else {

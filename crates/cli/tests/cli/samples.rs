@@ -164,3 +164,36 @@ fn one_scheduler_of_a_result_file() {
     folder.write("a.csv", "x\n1\n");
     folder.run("stat a.csv:o1:x").refused(2, &["a.csv:COLUMN", "without 'o1'"]);
 }
+
+/// Files that were cut, edited or written by another program: each has its numbers, or is one error on its line.
+#[test]
+fn columns_of_damaged_files_are_refused_at_their_line() {
+    let folder = Folder::new();
+    for (content, told) in [
+        ("a,b\n1,2\n3\n", "c.csv:3: the line has 1 field, the header 2"),
+        ("a,b\n1,2,3\n", "c.csv:2: the line has 3 fields, the header 2"),
+        ("a\n1,5\n", "c.csv:2: the line has 2 fields, the header 1"),
+        ("a,b\n1,\"x\n", "c.csv: a quote is not closed"),
+        ("a,b\nx,1\n", "c.csv:2: 'x' is not a number"),
+        ("a\nnan\n", "c.csv:2: 'nan' is not a number"),
+        ("a\n1e999\n", "c.csv:2: '1e999' is not a number"),
+        ("a\n'=1\n", "c.csv:2: "),
+        ("a,a\n1,2\n", "several columns are named 'a'"),
+        ("a;b\n1;2\n", "no column 'a'; it has: a;b"),
+        ("b\n1\n", "no column 'a'"),
+        ("a\n", "no numbers in it"),
+        ("", "no numbers in it"),
+    ] {
+        folder.write("c.csv", content);
+        folder.run("stat c.csv:a").refused(2, &[told]);
+    }
+    for content in [
+        "\u{feff}a,b\n1,2\n3,4\n",
+        "a,b\r\n1,2\r\n3,4\r\n",
+        "a\n\n1\n\n 3 \n",
+        "\"a\",\"b\"\n\"1\",\"x, y\"\n3,z\n",
+    ] {
+        folder.write("c.csv", content);
+        assert!(folder.run("stat c.csv:a").ok().contains("Stddev"), "{content:?}");
+    }
+}
