@@ -231,13 +231,15 @@ void glue_dispatch(u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1];
 	struct pass pass = { .now = bpf_ktime_get_ns(), .idle = true };
 	bool balanced = !BALANCES_IDLE;
+	u32 i, outcome;
 	task_t *t;
-	u32 i;
 
 	report_impossible();
 	t = task_to_put(cpu, prev, &pass);
 	for (i = zero; i < MAX_TRIES && can_loop; i++) {
-		switch (choose(cpu, (u64)t, &pass)) {
+		outcome = choose(cpu, (u64)t, &pass);
+		swap_look_again(cpu, pass.now);
+		switch (outcome) {
 		case CHOSE_PREV:
 			if (prev)
 				set_slice(prev, pass.slice);
@@ -273,9 +275,11 @@ void glue_dispatch(u64 *ctx)
 			return;
 		}
 	}
-	/* there may be more to pick from: soon again, if there is nothing to run until then */
+	/* what was picked is still on another CPU, or cannot come: again, before what @prev is goes on with its rank */
 	if (pass.idle)
 		kick_idle(cpu);
+	else
+		preempt_cpu(cpu);
 }
 
 #endif

@@ -23,6 +23,8 @@ static __noinline task_t *swap_pick_realtime(u32 cpu, task_t *prev);
 static __always_inline void swap_begin_pick(u32 cpu);
 /* [L] The pick has ended: unlinks the tasks for which it found no provider. */
 static __always_inline void swap_park_stale(u32 cpu, rq_t *rq);
+/* The lock of the pick is given back: links tasks again for which a provider has become ready meanwhile. */
+static __noinline int swap_look_again(u32 cpu, u64 now);
 /* [L] @p has run for @ran ns. */
 static __always_inline void swap_charge(task_t *p, s64 ran);
 /* [L] @p does not run any more, as a provider or at all. */
@@ -101,6 +103,7 @@ static __always_inline s32 swap_where(task_t *p, u32 cpu)
 
 #define swap_begin_pick(cpu)
 #define swap_park_stale(cpu, rq)
+#define swap_look_again(cpu, now)
 #define swap_charge(p, ran)
 #define swap_settle(p)
 #define swap_yields(p)

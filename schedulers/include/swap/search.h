@@ -17,6 +17,19 @@
 
 u64 nr_swap_cut COUNTS("searches given up because too many providers were in question");
 
+/*
+ * How often a provider has become ready. It does so without the lock of the CPU that
+ * searches for one. What a search finds out may be out of date before it is written
+ * down, and the provider may have looked at its requesters before that.
+ */
+static u64 swap_readied;
+
+/* Has a provider become ready since @search began with its pick? What was written before is visible to it if not. */
+static __always_inline bool swap_overtaken(struct swap_search __arena *search)
+{
+	return __sync_fetch_and_add(&swap_readied, 0) != search->readied;
+}
+
 /* The number after @last among those of @cpu, which no other CPU has. */
 static __always_inline u64 swap_next_number(u64 last, u32 cpu)
 {
@@ -30,6 +43,7 @@ static __always_inline void swap_begin_pick(u32 cpu)
 
 	search->left = SWAP_SEARCH_LIMIT;
 	search->pick = swap_next_number(search->pick, cpu);
+	search->readied = READ_ONCE(swap_readied);
 }
 
 /* Enters the requester @p as step @depth. */
@@ -154,6 +168,18 @@ swap_look(struct swap_search __arena *search, struct swap_step __arena *step, pr
 	return step;
 }
 
+/* No task can run for that of @step on any CPU, nor for one that it waits for. */
+static __always_inline void swap_set_barren(struct swap_search __arena *search, struct swap_step __arena *step)
+{
+	struct swap_task __arena *s = &step->task->base.swap;
+
+	if (search->task || search->elsewhere || search->partial)
+		return;
+	WRITE_ONCE(s->barren, true);
+	if (swap_overtaken(search))
+		WRITE_ONCE(s->barren, false);
+}
+
 /* The search for @requester is over: remembers the task that was found, until the pick ends. */
 static __always_inline bool swap_found(struct swap_search __arena *search, task_t *requester)
 {
@@ -191,8 +217,7 @@ static __noinline bool swap_search(task_t *requester, u32 cpu, task_t *prev, boo
 		if (!best && search->task)
 			return swap_found(search, requester);
 		if (!step->entries && !swap_next_list(step)) {
-			if (!search->task && !search->elsewhere && !search->partial)
-				step->task->base.swap.barren = true;
+			swap_set_barren(search, step);
 			if (!step->depth) {
 				search->left = left - 1;
 				return swap_found(search, requester);

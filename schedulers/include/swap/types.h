@@ -125,6 +125,7 @@ struct swap_search {
 	u32 left;			/* entries that may be looked at until this pick ends */
 	bool partial;			/* there may be a task where it has not looked: it came in a circle, or too deep */
 	u64 pick, serial;		/* numbers of the pick and of the search, which no other CPU has */
+	u64 readied;			/* swap_readied when the pick began */
 	struct task __arena *task;	/* the task that runs in place of the requester, or NULL */
 	struct task __arena *elsewhere;	/* if none can here: one that can on another CPU, or NULL */
 	provider_t *entry;		/* the last one on the way to it */

@@ -85,7 +85,6 @@ static __always_inline void swap_park_stale(u32 cpu, rq_t *rq)
 		p->base.state = TASK_NONE;
 		count(nr_swap_parked);
 	}
-	WRITE_ONCE(c->nr_stale, 0);
 }
 
 /* Was the time that @p had as a provider for nothing? */
@@ -251,6 +250,35 @@ static __always_inline void swap_revive(task_t *p, u32 cpu, u64 now)
 	kick(target, NO_CPU, ENQ_WAKE);
 }
 
+/* @p was unlinked while a provider became ready: that has not seen it among the parked. */
+static __always_inline void swap_revive_late(task_t *p, u32 cpu, u64 now)
+{
+	s32 where;
+
+	if (p->base.rq != RQ_NONE || !p->base.swap.waits)
+		return;
+	where = swap_place(p, cpu);
+	if (where != NO_CPU)
+		swap_revive(p, where, now);
+}
+
+/* The same for all that the last pick of @cpu has parked. */
+static __noinline int swap_look_again(u32 cpu, u64 now)
+{
+	cpu_t *c = cpu_nr(cpu);
+	u32 i, n = c->nr_stale;
+
+	use_arena();
+	WRITE_ONCE(c->nr_stale, 0);
+	if (!n || !swap_overtaken(&c->search))
+		return 0;
+	for (i = zero; i < n && i < SWAP_STALE && can_loop; i++) {
+		hide_value(i);
+		swap_revive_late(c->stale[i], cpu, now);
+	}
+	return 0;
+}
+
 /* @waiter is a task in whose place a provider may be able to run now. */
 static __always_inline void swap_note(cpu_t *c, task_t *waiter)
 {
@@ -347,6 +375,7 @@ __weak int swap_make_ready(u64 address, s32 cpu)
 
 	use_arena();
 	WRITE_ONCE(c->nr_served, 0);
+	__sync_fetch_and_add(&swap_readied, 1);
 	c->search.serial = swap_next_number(c->search.serial, bpf_get_smp_processor_id());
 	p->base.swap.noted = c->search.serial;
 	for (j = zero; j < SWAP_SERVED && can_loop; j++) {
@@ -442,8 +471,11 @@ static __noinline bool swap_wakes(task_t *p, s32 cpu)
 static __always_inline void swap_move(task_t *p, s32 cpu, s32 where, u64 now)
 {
 	debug_expect(where < (s32)nr_cpus, BAD_CPU);
-	if (where == NO_CPU)
+	if (where == NO_CPU) {
+		if (p->base.swap.waits && swap_overtaken(&cpu_nr(cpu)->search))
+			swap_revive_late(p, cpu, now);
 		return;
+	}
 	swap_ready(p, where);
 	if (where == cpu || p->base.rq == RQ_NONE)
 		return;
