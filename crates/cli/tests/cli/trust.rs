@@ -299,6 +299,17 @@ fn waits_that_may_end_are_not_told() {
         let told = folder.run(&format!("sim -s o1 -w {workload} -c 2")).ok();
         assert!(!told.contains("for ever"), "{workload}: {told}");
     }
+    // The first task sleeps between two looks at a word that has its value.
+    folder.write(
+        "f.toml",
+        "name = \"looks\"\nend = \"50ms\"\n[objects]\nw = { kind = \"word\" }\nv = { kind = \"word\" }\n\
+         u = { kind = \"word\" }\n[programs]\n\
+         early = [\"store w 1\", \"await v 1 100ms\", \"store u 1\"]\n\
+         late = [\"await w 1 1ms\", \"store v 1\", \"await u 1 5ms\"]\n\
+         [[tasks]]\nname = \"a\"\nprogram = \"early\"\n[[tasks]]\nname = \"b\"\nprogram = \"late\"\n",
+    );
+    let told = folder.run("sim -s eevdf -w f.toml -c 2").ok();
+    assert!(!told.contains("for ever"), "{told}");
 }
 
 #[test]

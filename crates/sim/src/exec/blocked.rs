@@ -135,6 +135,8 @@ impl Executor {
             }
             Op::Accept(listener) => vec![Need::Connection(listener)],
             Op::SigWait => vec![Need::Signal(task.id)],
+            // Asleep between two looks: what it will see is there already.
+            Op::Await { word, value, .. } if self.objects.words[word.index()] == value => return None,
             Op::Await { word, .. } => vec![Need::Value(word)],
             Op::CondWait { cond, .. } => vec![Need::Condition(cond)],
             Op::Barrier(barrier) => vec![Need::Arrival(barrier)],
