@@ -19,18 +19,6 @@ static __always_inline void leave_idle(u32 cpu)
 	clear_idle(cpu);
 }
 
-/*
- * A task of ours starts to run on @cpu, which was told to pick again after it had picked that task: it is told once
- * more. The kernel forgets a kick that finds a task of a higher class. So it does with one that comes while it drops
- * the lock of the queue, to hand over a task of another CPU.
- */
-static __always_inline void renew_kick(cpu_t *c, u32 cpu)
-{
-	debug_expect(cpu < nr_cpus, BAD_CPU);
-	if (unlikely(c->resched))
-		preempt_cpu(cpu);
-}
-
 SEC("struct_ops/running")
 void glue_running(u64 *ctx)
 {
@@ -49,7 +37,6 @@ void glue_running(u64 *ctx)
 		WRITE_ONCE(c->exec, NULL);
 		return;
 	}
-	renew_kick(c, cpu);
 	swap_runs(t, cpu);
 	if (t->base.rq == (s32)rq_of(cpu)) {
 		t->base.state = TASK_RUNNING;

@@ -275,11 +275,11 @@ void glue_dispatch(u64 *ctx)
 			return;
 		}
 	}
-	/* what was picked is still on another CPU, or cannot come: again, before what @prev is goes on with its rank */
+	/* what was picked is still on another CPU, or cannot come: again, at once if there is nothing to run, else at the next tick */
 	if (pass.idle)
 		kick_idle(cpu);
 	else
-		preempt_cpu(cpu);
+		WRITE_ONCE(cpu_nr(cpu)->resched, true);
 }
 
 #endif

@@ -131,7 +131,7 @@ fn each_kind(cpus: u32, service: u32, iterations: u32, more: &'static str) -> [C
         iterations_with: 24,
         service,
         worst: WORST,
-        gain: 3.0,
+        gain: 2.5,
         more,
     })
 }
