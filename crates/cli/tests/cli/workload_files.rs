@@ -19,10 +19,10 @@ fn a_hog_gets_less_while_it_is_nice() {
     let folder = Folder::new();
     let file = shipped("renice.toml");
     let text = folder.run_words(&["sim", "-q", "-s", "o1", "-w", &file, "-c", "2"]).ok();
-    // Shares a CPU with hog/1: half of 2 s, slices of 5 against 100 ms for 2 s, half of 2 s. Which of them begins the last
-    // two seconds is worth a slice.
+    // Shares a CPU with hog/1: half of 2 s, slices of 5 against 100 ms for 2 s, half of 2 s. It begins the last two
+    // seconds, as it is to preempt hog/1 there: otherwise it has 90 ms less.
     let first = cpu_ms(&text, "hog/0");
-    assert!((2000.0..2200.0).contains(&first), "{first}: {text}");
+    assert!((2150.0..2200.0).contains(&first), "{first}: {text}");
     assert!((cpu_ms(&text, "hog/1") - (6000.0 - first)).abs() < 5.0, "{text}");
     assert!(cpu_ms(&text, "changes") < 1.0, "{text}");
 }
