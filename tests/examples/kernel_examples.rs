@@ -14,7 +14,7 @@ fn compile(folder: &Path, names: &[String]) -> Result<(), String> {
         clang().ok_or("no clang 19 or newer: install one (Debian, Ubuntu: apt-get install clang-19)")?;
     for name in names {
         let object = folder.join(format!("{name}.bpf.o"));
-        sources.compile(name, clang, &object).map_err(|e| e.to_string())?;
+        sources.compile(name, &clang, &object).map_err(|e| e.to_string())?;
         println!("{}", object.display());
     }
     Ok(())

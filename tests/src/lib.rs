@@ -1,5 +1,6 @@
 //! Helpers of the cross-room tests: the tree, the command, and objects compiled for BPF.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
@@ -40,17 +41,8 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Compilers that are tried, newest first: an old kernel's objects want what distributions ship.
-pub const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clang"];
-
-/// The first compiler for BPF that is installed.
-pub fn clang() -> Option<&'static str> {
-    let answers = |name: &str| {
-        let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        found.is_ok_and(|status| status.success())
-    };
-    CLANGS.into_iter().find(|name| answers(name))
-}
+/// The compiler for BPF that is installed.
+pub use schedlab_clang::found as clang;
 
 /// Compiles `tests/objects/NAME.bpf.c` to `object` for `target` (`bpf`, `bpfeb`).
 ///
@@ -58,18 +50,12 @@ pub fn clang() -> Option<&'static str> {
 /// There is no compiler, or what it says.
 pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
     let source = root().join(format!("tests/objects/{name}.bpf.c"));
-    let clang = clang().ok_or("no clang is installed (package clang-19)")?;
-    let mut command = Command::new(clang);
-    command.args(["-g", "-O2", "-target", target, "-mcpu=v3", "-Wall", "-Werror"]);
-    command.arg("-I").arg(root().join("schedulers/include"));
+    let include = root().join("schedulers/include");
     // A policy on the shipped layers has its policy.h beside it.
-    command.arg("-I").arg(source.parent().expect("it is in a folder"));
-    command.arg("-c").arg(&source).arg("-o").arg(object);
-    let done = command.output().map_err(|error| format!("{clang}: {error}"))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&done.stderr))),
-    }
+    let beside = source.parent().expect("it is in a folder");
+    let folders = ["-I".as_ref(), include.as_os_str(), "-I".as_ref(), beside.as_os_str()];
+    let flags = ["-target", target, "-Wall", "-Werror"].map(OsStr::new);
+    schedlab_clang::compile(&source, object, flags.into_iter().chain(folders))
 }
 
 /// Makes the shipped schedulers' objects, once in a process, and reads them: name and bytes, in name order.

@@ -49,7 +49,7 @@ background = true
 const PERIODIC: &str = "periodic:tasks=4,run=2ms,sleep=10ms,ttime=4s";
 
 /// What the tests need, or why they cannot run.
-fn sources() -> Result<(ExampleSources, &'static str), String> {
+fn sources() -> Result<(ExampleSources, String), String> {
     let clang = clang().ok_or("no clang 19 or newer (package clang-19)")?;
     let found = kernel_image::fetch_example_sources(&mut |_| {}).map_err(|error| error.to_string())?;
     Ok((found, clang))
@@ -72,7 +72,7 @@ fn lab(test: &str, names: &[&str], with_vm: bool) -> Option<Schedlab> {
     };
     let lab = Schedlab::new(test);
     for name in names {
-        sources.compile(name, clang, &lab.path(&format!("{name}.bpf.o"))).unwrap();
+        sources.compile(name, &clang, &lab.path(&format!("{name}.bpf.o"))).unwrap();
     }
     std::fs::write(lab.path("hogs.toml"), HOGS).unwrap();
     Some(lab)

@@ -17,6 +17,7 @@ use syn::visit::{self, Visit};
 /// The rooms that a room may depend on; the whole list, so that a new room has to be placed.
 const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("clang", &[]),
     ("machine", &["base"]),
     ("trace", &["base"]),
     ("stats", &["base"]),
@@ -24,7 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("bpf", &["base"]),
     ("sim", &["base", "trace", "workload"]),
     ("scx", &["base", "trace", "workload", "bpf", "sim"]),
-    ("live", &["base", "trace", "workload", "bpf"]),
+    ("live", &["base", "trace", "workload", "bpf", "clang"]),
     ("loader", &["base", "bpf", "scx"]),
     ("sandbox", &[]),
     ("reproduction", &["base", "trace", "stats"]),
@@ -47,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "reproduction",
             "report",
             "sweep",
+            "clang",
         ],
     ),
 ];

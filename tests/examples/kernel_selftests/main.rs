@@ -37,7 +37,7 @@ fn compile(tests: &Path, folder: &Path, name: &str) -> Result<(), String> {
     let clang =
         clang().ok_or("no clang 19 or newer: install one (Debian, Ubuntu: apt-get install clang-19)")?;
     let source = tests.join(format!("{name}.bpf.c"));
-    sources.compile_file(&source, clang, &object).map_err(|error| error.to_string())
+    sources.compile_file(&source, &clang, &object).map_err(|error| error.to_string())
 }
 
 /// Runs a test; what it came to, in words.

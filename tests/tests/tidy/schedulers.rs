@@ -181,7 +181,7 @@ fn headers_are_included_in_any_order() {
         }
         let text = format!("#include \"{name}\"\n");
         let swap = name.starts_with("swap/");
-        if !policies().iter().any(|policy| compiles(clang, policy, &text, swap, &scratch)) {
+        if !policies().iter().any(|policy| compiles(&clang, policy, &text, swap, &scratch)) {
             found.push(format!("schedulers/include/{name}: no policy can include it first"));
         }
     }

@@ -8,7 +8,6 @@ use schedlab_bpf::link::{Image, KconfigValue, KernelModel, Runtime};
 use schedlab_bpf::{Compiler, Engine, Fault, FuncId, GuestAddr, Host, Memory, Perm, Vm};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Compiles tests/objects/NAME.bpf.c; `None`, with a line that says so, if there is no clang.
@@ -19,34 +18,13 @@ pub fn compile(name: &str) -> Option<Vec<u8>> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{name}.{}.{number}.bpf.o", std::process::id()));
-    let clang = ["clang", "clang-22", "clang-21", "clang-20", "clang-19"].into_iter().find(|c| {
-        Command::new(c)
-            .arg("--print-targets")
-            .output()
-            .is_ok_and(|o| o.stdout.windows(3).any(|w| w == b"bpf"))
-    });
-    let Some(clang) = clang else {
-        eprintln!("skipped: no clang with a BPF target (install clang-19)");
+    if schedlab_clang::found().is_none() {
+        eprintln!("skipped: {}", schedlab_clang::MISSING);
         return None;
-    };
-    let done = Command::new(clang)
-        .args([
-            "-g",
-            "-O2",
-            "-target",
-            "bpf",
-            "-mcpu=v3",
-            "-Wall",
-            "-Wno-unused-variable",
-            "-Wno-unused-const-variable",
-        ])
-        .arg("-c")
-        .arg(dir.join(format!("{name}.bpf.c")))
-        .arg("-o")
-        .arg(&out)
-        .output()
-        .expect("clang starts");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let source = dir.join(format!("{name}.bpf.c"));
+    let flags = ["-Wall", "-Wno-unused-variable", "-Wno-unused-const-variable"];
+    schedlab_clang::compile(&source, &out, flags).expect("it compiles");
     let bytes = std::fs::read(&out).expect("clang wrote its output");
     let _ = std::fs::remove_file(&out);
     Some(bytes)

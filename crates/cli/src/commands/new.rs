@@ -79,11 +79,11 @@ pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     let unmade = |error| unwritten(&format!("new {name}"), "folder", &error);
     create_dir(folder).map_err(unmade)?;
     let include = args.from.include();
-    let clang = compiler::found().unwrap_or_else(|| "clang".to_string());
+    let clang = schedlab_clang::found().unwrap_or_else(|| "clang".to_string());
     let makefile = MAKEFILE
         .replace(NAME, name)
         .replace("{clang}", &clang)
-        .replace("{flags}", compiler::FLAGS)
+        .replace("{flags}", &schedlab_clang::FLAGS.join(" "))
         .replace("{include}", compiler::searched(include).trim_start());
     let makefile = ("Makefile".to_string(), makefile);
     for (file, text) in args.from.files(name).into_iter().chain([makefile]) {

@@ -4,28 +4,18 @@
 use crate::Folder;
 use schedlab_base::DurationNs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles a faulty scheduler into the folder, with the compiler that has built the
-/// shipped ones.
+/// Compiles a faulty scheduler into the folder.
 pub(crate) fn compile(folder: &Folder, name: &str) {
     let root = root();
     let source = root.join(format!("tests/objects/{name}.bpf.c"));
     let object = folder.path().join(format!("{name}.bpf.o"));
-    let named = std::env::var("CLANG").unwrap_or_default();
-    for clang in [named.as_str(), "clang-22", "clang-21", "clang-20", "clang-19", "clang"] {
-        let mut command = Command::new(clang);
-        command.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-I"]).arg(root.join("schedulers/include"));
-        command.arg("-c").arg(&source).arg("-o").arg(&object);
-        if !clang.is_empty() && command.status().is_ok_and(|status| status.success()) {
-            return;
-        }
-    }
-    panic!("no clang compiles {}", source.display());
+    let include = root.join("schedulers/include");
+    schedlab_clang::compile(&source, &object, ["-I".as_ref(), include.as_os_str()]).expect("it compiles");
 }
 
 fn ejected(name: &str, words: &[&str]) {
