@@ -271,6 +271,27 @@ fn a_hostile_loader_is_contained() {
     }
 }
 
+/// A run warns of what its loader asked for in vain; one that got all is not warned about.
+#[test]
+fn a_run_tells_what_its_loader_was_refused() {
+    let Some(lab) = lab("loader-refused") else { return };
+    let refused = |manner: &str| {
+        let ended = sim(&lab, manner, &["--json", "r.json"]);
+        assert_eq!(ended.code, 0, "{manner}: {ended:?}");
+        let warnings = lab.record("r.json").warnings;
+        let found = warnings.into_iter().find(|warning| warning.kind == WarningKind::LoaderRefused);
+        assert_eq!(found.is_some(), ended.out.contains("was refused what a real kernel may give it"));
+        found
+    };
+    assert_eq!(refused(""), None);
+    let warning = refused("hostile").expect("it asks for much that it does not get");
+    for told in ["a socket of family 2", "another process", "check lists them"] {
+        assert!(warning.text.contains(told) && warning.count > 3, "{told}: {warning:?}");
+    }
+    let strict = sim(&lab, "hostile", &["--strict"]);
+    assert_eq!(strict.code, 1, "{strict:?}");
+}
+
 /// The files that a loader's arguments name determine the run like the program itself.
 #[test]
 fn records_are_of_the_files_that_a_loader_is_given() {

@@ -10,7 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
-use crate::trust::{left_out, loader_computes, program_returned, provenance, unconfigured};
+use crate::trust::{left_out, loader_computes, loader_refused, program_returned, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
@@ -305,6 +305,7 @@ impl Simulation {
         let returned = result.scheduler.as_ref().map(|loaded| loaded.returned().to_vec()).unwrap_or_default();
         let returned = returned.iter().filter_map(|one| program_returned(&one.name, one.value));
         let computes = result.scheduler.as_ref().and_then(BpfScheduler::user_computes);
+        let refused = result.scheduler.as_ref().map(BpfScheduler::user_refused).unwrap_or_default();
         let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
@@ -335,6 +336,7 @@ impl Simulation {
                 .into_iter()
                 .chain(left_out(&self.scheduler))
                 .chain(loader_computes(&self.scheduler, computes))
+                .chain(loader_refused(&self.scheduler, &refused))
                 .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))
                 .chain(result.warnings)
                 .chain(returned)

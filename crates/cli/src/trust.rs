@@ -99,6 +99,17 @@ pub(crate) fn loader_computes(scheduler: &Scheduler, since: Option<TimeNs>) -> O
     Some(Warning { kind: WarningKind::LoaderComputes, text, count: 1, worst: None })
 }
 
+/// A warning that the scheduler's own program did not get what it asked for, and so may decide otherwise than on a real kernel.
+pub(crate) fn loader_refused(scheduler: &Scheduler, refused: &[String]) -> Option<Warning> {
+    let text = format!(
+        "{}: its program was refused what a real kernel may give it, and may decide otherwise there: {} (check lists them)",
+        scheduler.given,
+        listed(refused)
+    );
+    let count = refused.len() as u64;
+    (count > 0).then_some(Warning { kind: WarningKind::LoaderRefused, text, count, worst: None })
+}
+
 /// A warning about a program that was run while the scheduler was attached and has not returned 0.
 pub(crate) fn program_returned(name: &str, value: i32) -> Option<Warning> {
     let text = format!("--run-prog-at: the program {name} returned {value}");

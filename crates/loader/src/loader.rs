@@ -501,6 +501,10 @@ impl UserSpace for Loader {
         self.output.text()
     }
 
+    fn refused(&self) -> Vec<String> {
+        self.everything_refused()
+    }
+
     fn task(&self) -> UserSpaceTask {
         UserSpaceTask { name: self.comm.clone(), policy: self.policy, affinity: Box::new(self.affinity) }
     }

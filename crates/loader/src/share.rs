@@ -2,7 +2,7 @@
 //!
 //! Loader and programs never run at the same time, so a copy at each change of sides is enough.
 
-use crate::bpf::{fill, kind, written};
+use crate::bpf::{fill, kind, parts};
 use crate::loader::{Failure, Loader};
 use crate::rings::{collect, deliver};
 use schedlab_bpf::GuestAddr;
@@ -64,15 +64,21 @@ impl Loader {
             let (Some(id), Some(memory)) = (map.linked, &map.memory) else { continue };
             match map.kind {
                 kind::ARENA => {
-                    for (at, bytes) in written(memory) {
-                        kernel.write_arena(at, &bytes);
+                    for part in parts(memory) {
+                        let mut bytes = vec![0; (part.end - part.start) as usize];
+                        if memory.read_exact_at(&mut bytes, part.start).is_ok() {
+                            kernel.write_arena(part.start, &bytes);
+                        }
                     }
                 }
                 kind::ARRAY => {
                     let Some((addr, len)) = kernel.row(id) else { continue };
-                    for (at, mut bytes) in written(memory) {
-                        bytes.truncate(len.saturating_sub(at) as usize);
-                        kernel.write(GuestAddr(addr.0 + at), &bytes);
+                    for part in parts(memory) {
+                        let size = len.min(part.end).saturating_sub(part.start);
+                        if let Some(bytes) = kernel.bytes_mut(GuestAddr(addr.0 + part.start), size) {
+                            // Nobody makes the file shorter.
+                            let _ = memory.read_exact_at(bytes, part.start);
+                        }
                     }
                 }
                 kind::USER_RINGBUF => collect(map, id, kernel),
@@ -95,7 +101,7 @@ impl Loader {
                 kind::ARRAY => {
                     let Some((addr, len)) = kernel.row(id) else { continue };
                     if let Some(bytes) = kernel.read(addr, len) {
-                        fill(memory, bytes);
+                        let _ = fill(memory, bytes, 0);
                     }
                 }
                 kind::RINGBUF => deliver(map, id, kernel),

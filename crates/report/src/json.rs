@@ -73,6 +73,7 @@ impl Document {
             WarningKind::Unconfigured
             | WarningKind::LeftOut
             | WarningKind::LoaderComputes
+            | WarningKind::LoaderRefused
             | WarningKind::NothingToSchedule
             | WarningKind::NotReached
             | WarningKind::ProgramReturned => warning.text.clone(),

@@ -59,6 +59,9 @@ pub trait UserSpace {
 
     /// What it has written so far.
     fn output(&self) -> String;
+
+    /// What it has asked for so far and did not get, each thing once.
+    fn refused(&self) -> Vec<String>;
 }
 
 /// The user space of a scheduler, as far as it has one.
@@ -66,8 +69,9 @@ pub trait UserSpace {
 pub(crate) struct Joined {
     /// It, if it takes part.
     pub(crate) part: Option<Box<dyn UserSpace>>,
-    /// What it had written when it let the scheduler go.
+    /// What it had written, and what it had been refused, when it let the scheduler go.
     output: String,
+    refused: Vec<String>,
     /// Since when it computes for ever, if it does.
     computes: Option<TimeNs>,
 }
@@ -127,9 +131,9 @@ impl UserCalls<'_> {
         self.scheduler.mem.slice(addr, len).ok()
     }
 
-    /// Writes such memory. False: not all of it is mapped, and nothing is written.
-    pub fn write(&mut self, addr: GuestAddr, bytes: &[u8]) -> bool {
-        self.scheduler.mem.write(addr, bytes).is_ok()
+    /// The same, to write.
+    pub fn bytes_mut(&mut self, addr: GuestAddr, len: u64) -> Option<&mut [u8]> {
+        self.scheduler.mem.slice_mut(addr, len).ok()
     }
 
     /// The pages of the arena that are allocated: place in the arena and content of each run.
@@ -349,6 +353,11 @@ impl BpfScheduler {
         self.user.part.as_ref().map_or_else(|| self.user.output.clone(), |user| user.output())
     }
 
+    /// What the user space has asked for and did not get.
+    pub fn user_refused(&self) -> Vec<String> {
+        self.user.part.as_ref().map_or_else(|| self.user.refused.clone(), |user| user.refused())
+    }
+
     /// Since when the user space computes for ever, if it does.
     pub fn user_computes(&self) -> Option<TimeNs> {
         self.user.computes
@@ -368,7 +377,7 @@ impl BpfScheduler {
                 turn
             }
             Turn::Detached(why) => {
-                self.user.output = user.output();
+                (self.user.output, self.user.refused) = (user.output(), user.refused());
                 k.error(ExitKind::Unreg, why);
                 gone
             }

@@ -258,6 +258,8 @@ pub enum WarningKind {
     ProgramReturned,
     /// The scheduler's own program computed for ever.
     LoaderComputes,
+    /// The scheduler's own program was refused something that it asked for.
+    LoaderRefused,
     /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
     NothingToSchedule,
     /// Something was to be done at a time at which the run was over.
@@ -278,6 +280,7 @@ impl WarningKind {
             WarningKind::LeftOut => "left_out",
             WarningKind::ProgramReturned => "program_returned",
             WarningKind::LoaderComputes => "loader_computes",
+            WarningKind::LoaderRefused => "loader_refused",
             WarningKind::NothingToSchedule => "nothing_to_schedule",
             WarningKind::NotReached => "not_reached",
             WarningKind::Stuck => "stuck",
@@ -287,8 +290,8 @@ impl WarningKind {
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
         use WarningKind::{
-            IdleBesideWaiting, LeftOut, LoaderComputes, NeverRan, NotReached, NothingToSchedule,
-            ProgramReturned, SeedsChangeNothing, Starved, Stuck, Unconfigured,
+            IdleBesideWaiting, LeftOut, LoaderComputes, LoaderRefused, NeverRan, NotReached,
+            NothingToSchedule, ProgramReturned, SeedsChangeNothing, Starved, Stuck, Unconfigured,
         };
         let all = [
             Starved,
@@ -298,6 +301,7 @@ impl WarningKind {
             Unconfigured,
             LeftOut,
             LoaderComputes,
+            LoaderRefused,
             NothingToSchedule,
             ProgramReturned,
             NotReached,

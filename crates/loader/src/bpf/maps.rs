@@ -5,7 +5,7 @@ use schedlab_bpf::maps::{EXIST, MapId, NOEXIST};
 use schedlab_scx::UserCalls;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::{Bound, Range};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -143,7 +143,7 @@ impl Map {
         }
         if let Some(memory) = &self.memory {
             let place = self.place(&key)?;
-            return memory.write_all_at(&value, place).map_err(|_| libc::ENOMEM);
+            return fill(memory, &value, place).map_err(|_| libc::ENOMEM);
         }
         if let (Some(id), Some(kernel)) = (self.linked, kernel) {
             return kernel.update(id, &key, &value, flags).map_err(|errno| errno.0);
@@ -439,40 +439,28 @@ fn answer(done: Result<(), i32>) -> Answer {
     Answer::Value(done.map_or_else(error, |()| 0))
 }
 
-/// The parts of a mapped file that were ever written, each with its place.
-pub(crate) fn written(memory: &File) -> Vec<(u64, Vec<u8>)> {
-    let content = |part: Range<u64>| {
-        let mut bytes = vec![0; usize::try_from(part.end - part.start).unwrap_or(0)];
-        memory.read_exact_at(&mut bytes, part.start).ok()?;
-        Some((part.start, bytes))
-    };
-    parts(memory).into_iter().filter_map(content).collect()
-}
-
-/// Makes a mapped file hold this from its beginning on, and takes no memory of the host for pages that are and were zero.
-pub(crate) fn fill(memory: &File, bytes: &[u8]) {
+/// Makes a mapped file hold this from a place on, and takes no memory of the host for pages that are and were zero.
+pub(crate) fn fill(memory: &File, bytes: &[u8], place: u64) -> io::Result<()> {
     const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
     let mut taken = parts(memory).into_iter().peekable();
-    let mut from = 0;
-    let pages = bytes.chunks(PAGE as usize).enumerate().map(|(page, bytes)| (page as u64 * PAGE, bytes));
-    for (at, page) in pages {
-        while taken.next_if(|part| part.end <= at).is_some() {}
-        let is_kept = taken.peek().is_some_and(|part| part.start <= at) || *page != ZEROS[..page.len()];
-        if !is_kept {
-            put(memory, &bytes[from..at as usize], from);
-            from = at as usize + page.len();
+    // What is to be written begins at `from`; pages are the file's.
+    let (mut from, mut at) = (0, 0);
+    while at < bytes.len() {
+        let begin = place + at as u64;
+        let end = bytes.len().min(at + (PAGE - begin % PAGE) as usize);
+        while taken.next_if(|part| part.end <= begin).is_some() {}
+        let is_taken = taken.peek().is_some_and(|part| part.start < place + end as u64);
+        if !is_taken && bytes[at..end] == ZEROS[..end - at] {
+            memory.write_all_at(&bytes[from..at], place + from as u64)?;
+            from = end;
         }
+        at = end;
     }
-    put(memory, &bytes[from..], from);
+    memory.write_all_at(&bytes[from..], place + from as u64)
 }
 
-/// A file in memory takes what fits into it.
-fn put(memory: &File, bytes: &[u8], at: usize) {
-    let _ = memory.write_all_at(bytes, at as u64);
-}
-
-/// Where the parts lie.
-fn parts(memory: &File) -> Vec<Range<u64>> {
+/// Where the parts of a mapped file lie that were ever written.
+pub(crate) fn parts(memory: &File) -> Vec<Range<u64>> {
     use std::os::fd::AsRawFd;
     let mut parts = Vec::new();
     let seek = |at: i64, what: i32| {

@@ -7,7 +7,7 @@ mod names;
 mod programs;
 
 pub(crate) use attr::Attr;
-pub(crate) use maps::{Map, fill, written};
+pub(crate) use maps::{Map, fill, parts};
 pub(crate) use programs::{Link, Program};
 
 use batch::Batch;
