@@ -92,6 +92,24 @@ fn the_same_command_gives_the_same_run() {
     assert_ne!(run(&["--seed", "2"]), first);
 }
 
+/// Its clock is the one that programs read, also if it has slept longer than a kernel is up when runs begin.
+#[test]
+fn a_loader_and_its_programs_read_one_clock() {
+    let Some(lab) = lab("loader-clock") else { return };
+    for manner in ["", "late"] {
+        let ended = sim(&lab, manner, &["--json", "r.json"]);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+        let output = lab.record("r.json").loader_output;
+        let last = output.lines().last().unwrap();
+        let ages = last.rsplit_once(" records of ").unwrap().1.strip_suffix(" ns").unwrap();
+        let (youngest, oldest) = ages.split_once(" to ").unwrap();
+        let [youngest, oldest]: [i64; 2] = [youngest, oldest].map(|age| age.parse().unwrap());
+        // It reads every 100 ms, and waits behind the hogs for a CPU.
+        assert!((0..=200_000_000).contains(&youngest), "{last}");
+        assert!((youngest..=400_000_000).contains(&oldest), "{last}");
+    }
+}
+
 /// A loader that waits by looking at a clock sees time pass: while it runs because its task is charged, before that by itself.
 #[test]
 fn a_loader_that_polls_clocks_goes_on() {

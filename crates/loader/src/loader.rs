@@ -12,11 +12,12 @@ use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
 use crate::world::World;
-use schedlab_base::{CpuId, CpuMask, Machine, Policy, Prng, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Policy, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::object::Object;
 use schedlab_scx::{
-    BpfScheduler, LoadOptions, Turn, UserCalls, UserSpace, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
+    BpfScheduler, LoadOptions, Turn, UPTIME, UserCalls, UserSpace, UserSpaceNext, UserSpaceTask,
+    UserSpaceTurn,
 };
 use std::fmt;
 use std::time::Duration;
@@ -125,7 +126,7 @@ pub struct Loader {
     pub(crate) cpu: CpuId,
     /// The CPUs that it may use have changed in this turn.
     pub(crate) moves: bool,
-    /// Its monotonic clock, in nanoseconds.
+    /// Its monotonic clock, in nanoseconds: the clock that programs of the object read.
     pub(crate) clock: u64,
     /// What the clock showed when simulated time began.
     before: u64,
@@ -169,8 +170,8 @@ impl Loader {
             affinity: config.machine.all_cpus(),
             cpu: CpuId(0),
             moves: false,
-            clock: 1,
-            before: 0,
+            clock: UPTIME.0,
+            before: UPTIME.0,
             refused: Refusals::default(),
             steps: 0,
             last_step: u64::MAX,
@@ -211,7 +212,7 @@ impl Loader {
         let mut scheduler = BpfScheduler::load(&loader.name, bytes, &options, machine)
             .map_err(|error| failed(error.to_string()))?;
         let attached = scheduler
-            .before_attach(machine, seed, |kernel| loader.until_attached(kernel))
+            .before_attach(machine, seed, DurationNs(loader.clock), |kernel| loader.until_attached(kernel))
             .map_err(|why| failed(format!("{}: {why}", loader.name)))??;
         scheduler.attach(&attached).map_err(|error| failed(format!("{}: {error}", loader.name)))?;
         let report = loader.report(given, &attached);
@@ -307,7 +308,7 @@ impl Loader {
             }
             let Some(number) = self.threads.next() else {
                 let deadline = self.deadline();
-                if self.bpf.attached || deadline.is_none_or(|deadline| deadline > PATIENCE) {
+                if self.bpf.attached || deadline.is_none_or(|deadline| deadline > UPTIME.0 + PATIENCE) {
                     return Ok(Pause::Waiting(deadline));
                 }
                 // Nothing else happens before the scheduler is attached: time passes at once.

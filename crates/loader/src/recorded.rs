@@ -2,6 +2,7 @@
 
 use crate::bpf::{Map, kind};
 use crate::loader::{Failure, Loader, Report};
+use schedlab_base::DurationNs;
 use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::object::{MapType, ProgramKind};
 use schedlab_scx::{Attached, Recorded};
@@ -146,7 +147,7 @@ impl Loader {
         let Some((offset, ty)) = data else {
             return Err(self.failure("attached operations of another kind"));
         };
-        let mut attached = Attached::default();
+        let mut attached = Attached { uptime: DurationNs(self.clock), ..Attached::default() };
         for member in types.members(ty) {
             let name = types.member_name(member).to_string();
             let at = offset as usize + (member.bit_offset / 8) as usize;

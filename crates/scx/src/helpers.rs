@@ -7,7 +7,7 @@ use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Perm, Vm};
-use schedlab_sim::{Interrupt, Kernel, TimerId};
+use schedlab_sim::{Interrupt, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
@@ -105,7 +105,8 @@ impl Env for Join<'_> {
     }
 
     fn timer_start(&mut self, timer: u32, expires_ns: u64) {
-        self.k.timer_arm(TimerId(timer), Kernel::since_start(schedlab_base::TimeNs(expires_ns)), None);
+        let at = self.k.since_start(schedlab_base::TimeNs(expires_ns));
+        self.k.timer_arm(TimerId(timer), at, None);
     }
 
     fn timer_cancel(&mut self, timer: u32) -> bool {

@@ -54,7 +54,7 @@ pub use load::{EngineChoice, LoadOptions, kernel_types};
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
-pub use schedlab_sim::{USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
+pub use schedlab_sim::{UPTIME, USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
 pub use scheduler::{BpfScheduler, DEFAULT_BUDGET};
 pub use settings::Tunable;
 pub use unconfigured::LeftToLoader;

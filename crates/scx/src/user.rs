@@ -38,6 +38,8 @@ pub struct Attached {
     pub numbers: BTreeMap<String, u64>,
     /// Members that are functions, each with its program.
     pub functions: BTreeMap<String, String>,
+    /// What its user space's clock shows, as the time that the kernel has been up: the run goes on from there.
+    pub uptime: DurationNs,
 }
 
 /// What a turn of the user space leads to.
@@ -69,6 +71,8 @@ pub trait UserSpace {
 pub(crate) struct Joined {
     /// It, if it takes part.
     pub(crate) part: Option<Box<dyn UserSpace>>,
+    /// How long the kernel has been up when the run begins, by its clock.
+    pub(crate) uptime: Option<DurationNs>,
     /// What it had written, and what it had been refused, when it let the scheduler go.
     output: String,
     refused: Vec<String>,
@@ -297,7 +301,7 @@ impl UserCalls<'_> {
 }
 
 impl BpfScheduler {
-    /// Has user space do what it does before it attaches the scheduler, on a kernel that runs nothing else.
+    /// Has user space do what it does before it attaches the scheduler, on a kernel that runs nothing else and has been up so long.
     ///
     /// # Errors
     /// What ejected the scheduler: a program that faulted.
@@ -305,9 +309,10 @@ impl BpfScheduler {
         &mut self,
         machine: &Machine,
         seed: u64,
+        uptime: DurationNs,
         body: impl FnOnce(&mut UserCalls<'_>) -> T,
     ) -> Result<T, String> {
-        let mut k = Kernel::unloaded(machine, seed);
+        let mut k = Kernel::unloaded(machine, seed, uptime);
         let result = body(&mut UserCalls { scheduler: self, k: &mut k });
         // Locks get their places in the kernel that the run has.
         self.state.locks = Locks::new();
@@ -325,6 +330,7 @@ impl BpfScheduler {
     /// # Errors
     /// What the kernel refuses of them.
     pub fn attach(&mut self, attached: &Attached) -> Result<(), LoadError> {
+        self.user.uptime = Some(attached.uptime);
         let table = &mut self.table;
         for (name, number) in &attached.numbers {
             if let Some(member) = table.scalars.get_mut(name) {

@@ -45,6 +45,7 @@ fn main() {
             eprintln!("own-loader: not today");
             std::process::exit(3);
         }
+        Some("late") => std::thread::sleep(Duration::from_secs(15)),
         Some("sleeps") => std::thread::sleep(Duration::from_secs(1_000_000)),
         Some("waits") => drop(std::sync::mpsc::channel::<()>().1.recv_timeout(Duration::MAX)),
         Some("spins") => loop {
@@ -118,10 +119,27 @@ unsafe fn run_setup(object: *mut bpf::bpf_object) -> u64 {
     }
 }
 
-unsafe extern "C" fn count(counter: *mut c_void, _record: *mut c_void, _size: bpf::size_t) -> i32 {
-    // SAFETY: the counter is the one that the buffer was made with.
-    unsafe { *counter.cast::<u64>() += 1 };
+/// What was read of the ring buffer: how many records, and how old the youngest and the oldest was, by this program's clock.
+struct Read {
+    records: u64,
+    ages: [i64; 2],
+}
+
+unsafe extern "C" fn count(read: *mut c_void, record: *mut c_void, _size: bpf::size_t) -> i32 {
+    // SAFETY: it is what the buffer was made with, and a record is the time at which it was sent.
+    let (read, sent) = unsafe { (&mut *read.cast::<Read>(), record.cast::<u64>().read()) };
+    let age = monotonic() as i64 - sent as i64;
+    read.records += 1;
+    read.ages = [read.ages[0].min(age), read.ages[1].max(age)];
     0
+}
+
+/// The clock of `bpf_ktime_get_ns()`, in nanoseconds.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Every 100 ms: reads the records of the ring buffer, and tells the programs by a variable, a map and a user ring buffer how many
@@ -137,9 +155,9 @@ unsafe fn stay(
     unsafe {
         let mut size = 0;
         let told = bpf::bpf_map__initial_value(data, &raw mut size).cast::<u64>();
-        let mut records = 0u64;
+        let mut read = Read { records: 0, ages: [i64::MAX, i64::MIN] };
         let buffer =
-            bpf::ring_buffer__new(bpf::bpf_map__fd(ring), Some(count), (&raw mut records).cast(), null_mut());
+            bpf::ring_buffer__new(bpf::bpf_map__fd(ring), Some(count), (&raw mut read).cast(), null_mut());
         assert!(!buffer.is_null(), "cannot read the ring buffer");
         let out = bpf::user_ring_buffer__new(bpf::bpf_map__fd(requests), null());
         assert!(!out.is_null(), "cannot write the user ring buffer");
@@ -160,7 +178,10 @@ unsafe fn stay(
                     bpf::user_ring_buffer__discard(out, record);
                 }
             }
-            println!("own-loader: turn {turn} after {:?}, {records} records", begin.elapsed());
+            let (elapsed, Read { records, ages: [youngest, oldest] }) = (begin.elapsed(), &read);
+            println!(
+                "own-loader: turn {turn} after {elapsed:?}, {records} records of {youngest} to {oldest} ns"
+            );
             each_turn(turn);
         }
     }

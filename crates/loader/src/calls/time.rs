@@ -8,7 +8,7 @@ use crate::tracee::{Call, Tracee};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// What the wall clock shows when the simulation begins: 2026-01-01, in nanoseconds. Chosen.
+/// What the wall clock showed when the simulated machine was started: 2026-01-01, in nanoseconds. Chosen.
 pub(crate) const EPOCH: u64 = 1_767_225_600 * SECOND;
 
 /// Operations of futex(2) without their flags.

@@ -5,7 +5,7 @@ use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
 use schedlab_base::{CpuId, MAX_TASKS, OfTask, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, UPTIME, Writer};
+use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, Writer};
 use schedlab_workload::ProcessId;
 
 /// A free slot.
@@ -278,8 +278,8 @@ impl Tasks {
         object.u64(at.real_parent, parent.0);
         object.u64(at.parent, parent.0);
         object.u64(at.group_leader, leader.unwrap_or(addr).0);
-        object.u64(at.start_time, (task.start_time + UPTIME).0);
-        object.u64(at.start_boottime, (task.start_time + UPTIME).0);
+        object.u64(at.start_time, (task.start_time + k.uptime()).0);
+        object.u64(at.start_boottime, (task.start_time + k.uptime()).0);
         object.bytes(at.comm, &task.comm);
         Ok(addr)
     }

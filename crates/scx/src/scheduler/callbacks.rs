@@ -2,18 +2,22 @@
 
 use super::{BpfScheduler, TurnKind};
 use crate::join::TASK_PT_REGS;
-use schedlab_base::{CpuId, CpuMask, TaskId, TimeNs, Weight};
+use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
 use schedlab_sim::{
-    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints, UserSpaceTask,
-    UserSpaceTurn,
+    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints, UPTIME,
+    UserSpaceTask, UserSpaceTurn,
 };
 use schedlab_trace::{ExitKind, ExitRecord};
 
 impl SchedExt for BpfScheduler {
     fn info(&self) -> &OpsInfo {
         &self.info
+    }
+
+    fn uptime(&self) -> DurationNs {
+        self.user.uptime.unwrap_or(UPTIME)
     }
 
     fn wants(&self) -> TracePoints {

@@ -189,6 +189,9 @@ pub fn run<S: SchedExt>(
     };
     let exec = Executor::new(scenario, user_space.is_some());
     let mut sim = Sim { k: Kernel::new(config), ops, exec, watch: Watch::default() };
+    if let Some(ops) = &sim.ops {
+        sim.k.uptime = ops.uptime();
+    }
     sim.k.scx.user_space = sim.exec.user_space().map(|number| TaskId(number as u32));
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);

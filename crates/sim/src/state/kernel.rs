@@ -58,8 +58,10 @@ pub enum Interrupt {
     Hard,
 }
 
-/// How long the simulated kernel has been up when a run begins. Chosen: any time
-/// but 0, which no program ever reads from a kernel's clock.
+/// How long the simulated kernel has been up when a run begins, if a scheduler does not say otherwise ([`SchedExt::uptime`]).
+/// Chosen: any time but 0, which no program ever reads from a kernel's clock.
+///
+/// [`SchedExt::uptime`]: crate::SchedExt::uptime
 pub const UPTIME: DurationNs = DurationNs::from_secs(10);
 
 /// A change of a task's attributes at some time, made from outside of the run on CPU 0. Has no
@@ -131,6 +133,8 @@ pub struct Kernel {
     /// Wakeups on their way (timeouts, and what other CPUs have queued), those of the kernel's own tasks apart.
     pub(crate) pending_wakeups: u32,
     foreign: Range<u32>,
+    /// How long it had been up when the run was set up.
+    pub(crate) uptime: DurationNs,
     /// When the run began; what was before is not told.
     pub(crate) origin: TimeNs,
     /// It has not begun yet.
@@ -169,12 +173,11 @@ pub(crate) enum Deferred {
 
 impl Kernel {
     /// A kernel of a machine that runs nothing, for what a loader has programs do before it attaches the scheduler.
-    pub fn unloaded(machine: &schedlab_base::Machine, seed: u64) -> Kernel {
+    pub fn unloaded(machine: &schedlab_base::Machine, seed: u64, uptime: DurationNs) -> Kernel {
         let mut k = Kernel::new(&crate::Config::new(machine.clone(), seed));
+        k.uptime = uptime;
         k.scx.loaded = true;
         k.ctx.op = OpKind::Init;
-        // Schedulers take a time of 0 for never.
-        k.ctx.now = TimeNs(1);
         k
     }
 
@@ -182,6 +185,11 @@ impl Kernel {
     pub fn stand_on(&mut self, cpu: CpuId) {
         assert!(cpu.index() < self.machine.cpu_count(), "{cpu} is one of the machine's");
         self.ctx.cpu = cpu;
+    }
+
+    /// How long it had been up at time 0 of the run.
+    pub fn uptime(&self) -> DurationNs {
+        self.uptime
     }
 
     /// A program has a timer.
@@ -199,8 +207,7 @@ impl Kernel {
         let machine = config.machine.clone();
         let online = machine.all_cpus();
         let topology = Topology::new(&machine, &online);
-        let cpus = Cpu::all(&machine);
-        let nr_nodes = topology.node_masks.len() as u32;
+        let (cpus, nr_nodes) = (Cpu::all(&machine), topology.node_masks.len() as u32);
         let ctx = Context {
             cpu: CpuId(0),
             now: TimeNs::ZERO,
@@ -245,6 +252,7 @@ impl Kernel {
             resched_after_pick: false,
             pending_wakeups: 0,
             foreign: 0..0,
+            uptime: UPTIME,
             origin: TimeNs::ZERO,
             silent: false,
             total_running: 0,

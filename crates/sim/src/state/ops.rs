@@ -3,6 +3,7 @@
 
 use crate::Kernel;
 use crate::event::lock::TimerId;
+use crate::state::kernel::UPTIME;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 
@@ -302,6 +303,11 @@ pub enum UserSpaceNext {
 pub trait SchedExt {
     /// The fixed part of the ops.
     fn info(&self) -> &OpsInfo;
+
+    /// How long the kernel has been up when the run begins: a scheduler whose user space read its clock before goes on from there.
+    fn uptime(&self) -> DurationNs {
+        UPTIME
+    }
 
     /// The trace points that have a program attached.
     fn wants(&self) -> TracePoints {

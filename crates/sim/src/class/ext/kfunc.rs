@@ -6,7 +6,6 @@ use crate::Kernel;
 use crate::flags::*;
 use crate::state::cpu::Kick;
 use crate::state::dsq::{Cursor, Dsq, DsqIter};
-use crate::state::kernel::UPTIME;
 use crate::state::ops::OpKind;
 use crate::state::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
 use crate::state::task::OpsState;
@@ -444,13 +443,13 @@ impl Kernel {
 
     /// `scx_bpf_now()` and `ktime_get_ns()`: what the kernel's clock shows.
     pub fn now(&self) -> TimeNs {
-        self.ctx.now + UPTIME
+        self.ctx.now + self.uptime
     }
 
     /// The run's instant at which the kernel's clock shows `clock`; the beginning
     /// for earlier ones.
-    pub fn since_start(clock: TimeNs) -> TimeNs {
-        TimeNs::ZERO + clock.since(TimeNs::ZERO + UPTIME)
+    pub fn since_start(&self, clock: TimeNs) -> TimeNs {
+        TimeNs::ZERO + clock.since(TimeNs::ZERO + self.uptime)
     }
 
     /// `scx_error()` and `scx_bpf_error()`: the first claim counts; the core ejects

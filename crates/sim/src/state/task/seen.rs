@@ -6,7 +6,7 @@
 
 use super::{OpsState, RunState, ScxEntity, Task};
 use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID, SCX_SLICE_DFL};
-use crate::state::kernel::{Kernel, UPTIME};
+use crate::state::kernel::Kernel;
 use schedlab_base::{
     CpuId, CpuMask, DsqId, DurationNs, MAX_CPUS, Nice, Place, Policy, Shared, TaskId, TimeNs,
 };
@@ -192,12 +192,14 @@ pub(crate) struct View {
     record: Shared<TASK_BYTES>,
     /// Length of a jiffy in ns.
     jiffy: u64,
+    /// How long the kernel had been up when the run began.
+    uptime: DurationNs,
 }
 
 impl View {
     /// Nowhere: no program knows the task.
     pub(crate) fn none() -> View {
-        View { record: Shared::unseen(), jiffy: 1 }
+        View { record: Shared::unseen(), jiffy: 1, uptime: DurationNs::ZERO }
     }
 }
 
@@ -238,8 +240,6 @@ impl Task {
         set_on_rq(seen.on_rq: bool) { ON_RQ = u8::from; SE_ON_RQ = u8::from; }
         /// `PF_*`.
         set_flags(seen.flags: u32) { FLAGS = |number| number; }
-        /// Since when it has not been charged.
-        set_exec_start(seen.exec_start: TimeNs) { EXEC_START = |start: TimeNs| (start + UPTIME).0; }
         /// `SCX_TASK_*`.
         set_scx_flags(scx.seen.flags: u32) { SCX_FLAGS = |number| number; }
         /// The weight that sched_ext gives it.
@@ -328,11 +328,18 @@ impl Task {
         self.set_ops_state(OpsState::Queueing);
     }
 
+    /// Since when it has not been charged.
+    #[inline(always)]
+    pub(crate) fn set_exec_start(&mut self, time: TimeNs) {
+        self.seen.exec_start = time;
+        self.view.record.set(EXEC_START, (time + self.view.uptime).0);
+    }
+
     /// Since when it waits.
     #[inline(always)]
     pub(crate) fn set_runnable_at(&mut self, time: TimeNs) {
         self.scx.seen.runnable_at = time;
-        self.view.record.set(RUNNABLE_AT, (time + UPTIME).0 / self.view.jiffy);
+        self.view.record.set(RUNNABLE_AT, (time + self.view.uptime).0 / self.view.jiffy);
     }
 
     /// It waits for a CPU under this number, or with 0 no longer.
@@ -416,8 +423,8 @@ impl Task {
 impl Kernel {
     /// Programs see the task at `record` from now on: its members there ([`MEMBERS`]) are always what the kernel has.
     pub fn show_task(&mut self, task: TaskId, record: Shared<TASK_BYTES>) {
-        let jiffy = self.machine.tick_period().0;
-        self.task_mut(task).show(View { record, jiffy });
+        let (jiffy, uptime) = (self.machine.tick_period().0, self.uptime);
+        self.task_mut(task).show(View { record, jiffy, uptime });
     }
 
     /// Programs do not know the task any more: its record stays as it is. Nothing happens if it is gone.
