@@ -14,7 +14,7 @@ fn main() {
     let schedulers =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../schedulers");
     println!("cargo:rerun-if-changed={}", schedulers.join("include").display());
-    for name in ["events", "observe", "printed", "waits"] {
+    for name in ["events", "observe", "prices", "printed", "waits"] {
         let source = schedulers.join(format!("tools/{name}/{name}.bpf.c"));
         println!("cargo:rerun-if-changed={}", source.display());
         let object = out.join(format!("{name}.bpf.o"));

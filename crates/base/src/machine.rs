@@ -30,6 +30,10 @@ pub struct Costs {
     pub kfunc_insert: DurationNs,
     /// A kernel function that takes a task from a dispatch queue to a CPU's own.
     pub kfunc_move: DurationNs,
+    /// A kernel function that finds a task by its number; giving it back is a call like others.
+    pub kfunc_find: DurationNs,
+    /// Putting a task on a dispatch queue (`scx_dispatch_enqueue()`), behind the call that asked for it.
+    pub dsq_enqueue: DurationNs,
     /// A kernel function that kicks a CPU, besides the interrupts.
     pub kfunc_kick: DurationNs,
     /// The interrupt by which a CPU lets itself carry out the kicks that were asked for (`irq_work`).
@@ -48,10 +52,14 @@ pub struct Costs {
     pub lock_spinner: DurationNs,
     /// Fixed part of the core's `schedule()` outside policy code.
     pub schedule: DurationNs,
-    /// Register and address space switch between two tasks.
+    /// Taking a task that goes to sleep off its queue, outside policy code.
+    pub block: DurationNs,
+    /// Register and address space switch between two tasks, up to the event that tells of it.
     pub context_switch: DurationNs,
     /// The same between a task and the idle task.
     pub idle_switch: DurationNs,
+    /// What is left of a switch to a task behind that event, up to the task's own code.
+    pub switch_end: DurationNs,
     /// Extra of a switch to another address space.
     pub address_space_switch: DurationNs,
     /// Fixed part of a wakeup outside policy code.
@@ -72,7 +80,7 @@ pub struct Costs {
     pub idle_exit: DurationNs,
     /// An interrupt of a device or of another timer than the tick, besides what it does.
     pub interrupt: DurationNs,
-    /// Arming the timer that a sleeping task is woken by, besides the system call.
+    /// Arming the timer that a sleeping task is woken by, besides the system call, or the one that ends a slice (HRTICK).
     pub timer: DurationNs,
     /// The timer tick's work outside policy code.
     pub tick: DurationNs,
@@ -176,6 +184,8 @@ impl Default for Costs {
             helper: DurationNs(16),
             kfunc_insert: DurationNs(45),
             kfunc_move: DurationNs(170),
+            kfunc_find: DurationNs(5),
+            dsq_enqueue: DurationNs(0),
             kfunc_kick: DurationNs(90),
             irq_work: DurationNs(175),
             lock: DurationNs(10),
@@ -183,8 +193,10 @@ impl Default for Costs {
             line_transfer: DurationNs(60),
             lock_spinner: DurationNs(0),
             schedule: DurationNs(250),
+            block: DurationNs(0),
             context_switch: DurationNs(400),
             idle_switch: DurationNs(400),
+            switch_end: DurationNs(0),
             address_space_switch: DurationNs(200),
             wakeup: DurationNs(250),
             wakeup_queued: DurationNs(60),

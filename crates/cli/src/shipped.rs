@@ -120,7 +120,15 @@ mod tests {
     #[test]
     fn each_machine_states_every_parameter_and_where_it_is_from() {
         // These have defaults that follow from other prices, and one processor is said in place of contention.
-        let optional = ["idle_enter", "idle_switch", "wakeup_queued"];
+        let optional = [
+            "block",
+            "dsq_enqueue",
+            "idle_enter",
+            "idle_switch",
+            "kfunc_find",
+            "switch_end",
+            "wakeup_queued",
+        ];
         let names = |text: &str| {
             let stated = keys(text).into_iter().map(|(key, _)| key);
             let wanted = stated.filter(|key| !optional.contains(&key.as_str()));

@@ -4,7 +4,13 @@
 //! shorter), its spread half of the range of the middle half. A price that stands behind others (what a wakeup costs besides the switch it leads to) is what is left of a loop
 //! when those are taken away; then its spread is that of the loop.
 
+mod observed;
+mod paths;
 mod sleeping;
+
+use observed::Watch;
+use paths::Paths;
+use schedlab_base::Costs;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -81,6 +87,14 @@ fn now() -> u64 {
     // SAFETY: writes one timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// A look at the clock.
+fn reading() -> io::Result<Figure> {
+    timed(500, || {
+        now();
+        Ok(())
+    })
 }
 
 /// How long `body` takes, on average over `count` times, batch by batch.
@@ -296,12 +310,25 @@ fn fork_and_wait() -> io::Result<Figure> {
     })
 }
 
-/// Measures what it can on CPU 0, and on CPU 1 where there is one; `shared` if the CPUs are turns of one processor. Takes a second
-/// or two.
+/// Measures what it can on CPU 0, and on CPU 1 where there is one. Takes a second or two.
 ///
 /// # Errors
 /// A system call that fails, which none should.
-pub fn measure(shared: bool) -> io::Result<Calibration> {
+pub fn measure() -> io::Result<Calibration> {
+    measure_with(false, None)
+}
+
+/// The same in a VM whose CPUs are turns of one processor, as root and with the observer of runs attached: schedulers are
+/// loaded too. `known` has prices that no loop shows.
+///
+/// # Errors
+/// As [`measure`]; a kernel that does not load them.
+pub fn measure_in_vm(known: &Costs) -> io::Result<Calibration> {
+    let observer = observed::observer().ok_or(io::ErrorKind::Unsupported)?;
+    measure_with(true, Some(Watch { observer: &observer, known }))
+}
+
+fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibration> {
     // SAFETY: asks for a number.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     let timer_slack = u64::try_from(slack).unwrap_or(50_000);
@@ -310,50 +337,20 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     // SAFETY: takes nothing.
     let syscall = timed(2_000, || checked(unsafe { libc::syscall(libc::SYS_getppid) }).map(drop))?;
     let alone = timed(1_000, sched_yield)?.less(syscall.value);
-    let threads = yields_to_thread()?.half().less(alone.value + syscall.value);
+    let yields = yields_to_thread()?.half().less(alone.value + syscall.value);
     let processes = yields_to_process()?.half().less(alone.value + syscall.value);
-    let space = processes.less(threads.value);
     let one = through(&pipe()?, 1, 1_000)?;
     let page = through(&pipe()?, 4_096, 500)?;
     let round = ping_pong(0)?.half();
-    let switch = alone.value * SCHEDULE_PART + threads.value + space.value;
-    let wakeup = round.less(one.value + switch);
-    calibration.switches(alone, threads, space);
-    let prices = &mut calibration.prices;
-    prices.push(
-        part(wakeup, 1.0 - FAIR_WAKEUP_PART)
-            .price("wakeup", "two processes and two pipes, less calls and switches, seven eighths (assumed)"),
-    );
-    prices.push(part(wakeup, FAIR_WAKEUP_PART).price("fair_wakeup", "the other eighth"));
     let arming = sleeping::arming()?;
-    prices.push(arming.price("timer", "arming a timer again, less a call that does nothing"));
-    let woken = wakeup.value + syscall.value;
-    let interrupt = sleeping::overshoot_of_busy_cpu()?.less(woken + switch - space.value);
-    prices.push(
-        interrupt
-            .price("interrupt", "a sleeper that takes its CPU from a task, less call, wakeup and switch"),
-    );
-    let half_fair = threads.value * FAIR_SWITCH_PART / 2.0;
-    let fixed = alone.value * SCHEDULE_PART + half_fair;
-    let idle = overshoot(1)?.less(woken + interrupt.value + fixed);
-    // What an idle CPU does before the task runs follows the wakeup: it is part of the switch, up to the price of a usual one.
-    let idle_switch = Figure { value: idle.value.min(threads.value * (1.0 - FAIR_SWITCH_PART)), ..idle };
-    prices.push(idle_switch.price(
-        "idle_switch",
-        "a sleeper on an idle CPU, less call, interrupt, wakeup, schedule and half of fair_switch; at most context_switch",
-    ));
-    prices.push(idle.less(idle_switch.value).price("idle_exit", "what is left of that"));
-    if shared && pin(1).is_ok() {
-        pin(0)?;
-        let late = idle.value + woken + interrupt.value + fixed;
-        let down = late + arming.value + fixed + idle_switch.value;
-        prices.push(sleeping::whole_sleep()?.less(down).price(
-            "idle_enter",
-            "what a sleep takes from a task of another CPU, less waking up, arming, schedule and switch",
-        ));
-    } else {
-        calibration.missing.push(("idle_enter", "shows where CPUs share a processor"));
-    }
+    let inside = watch
+        .map(|watch| watch.inside(yields.value + alone.value + syscall.value, syscall.value))
+        .transpose()?;
+    let arms = inside.map_or(0.0, |inside| inside.arms);
+    let switch = yields.less(arms * arming.value);
+    let space = processes.less(yields.value);
+    let paths = Paths { syscall, one, alone, switch, space, round, arming, inside };
+    let (woken, idle) = paths.price(&mut calibration, shared)?;
     overshoot(timer_slack)?;
     calibration.tick();
     calibration.calls(syscall, one, page)?;
@@ -364,28 +361,14 @@ pub fn measure(shared: bool) -> io::Result<Calibration> {
     let forked = fork_and_wait()?;
     prices.push(part(forked, FORK_PART).price("fork", "fork, exit and wait, seven tenths (assumed)"));
     prices.push(part(forked, 1.0 - FORK_PART).price("exit", "fork, exit and wait, three tenths (assumed)"));
-    let fair_switch = threads.value * FAIR_SWITCH_PART;
-    calibration.across(shared, [woken + one.value / 2.0, idle.value + fixed - fair_switch / 2.0])?;
-    calibration.missing.extend(NEVER);
+    calibration.across(shared, [woken + one.value / 2.0, idle])?;
+    let measured = |key: &str| calibration.prices.iter().any(|price| price.key == key);
+    let missing: Vec<_> = NEVER.into_iter().filter(|(key, _)| !measured(key)).collect();
+    calibration.missing.extend(missing);
     Ok(calibration)
 }
 
 impl Calibration {
-    /// A pass through `schedule()` of a task `alone`, and what switching between `threads` and to another address `space` adds.
-    fn switches(&mut self, alone: Figure, threads: Figure, space: Figure) {
-        let prices = &mut self.prices;
-        prices.push(
-            part(alone, SCHEDULE_PART)
-                .price("schedule", "a lone sched_yield less a system call, five sixths (assumed)"),
-        );
-        prices.push(
-            part(threads, 1.0 - FAIR_SWITCH_PART)
-                .price("context_switch", "two threads that yield, less one alone, two thirds (assumed)"),
-        );
-        prices.push(part(threads, FAIR_SWITCH_PART).price("fair_switch", "the other third"));
-        prices.push(space.price("address_space_switch", "two processes that yield, less two threads"));
-    }
-
     /// The tick, by the gaps that a lone task sees.
     fn tick(&mut self) {
         let (tick, hz) = ticks();
@@ -417,21 +400,21 @@ impl Calibration {
 
 /// Part of a lone `sched_yield` that is `schedule()`. Assumed.
 const SCHEDULE_PART: f64 = 5.0 / 6.0;
-/// Part of a switch that is the fair class's own. Assumed, as measured in the VM of `machines/vm-icount.toml`.
-const FAIR_SWITCH_PART: f64 = 1.0 / 3.0;
-/// Part of a wakeup that is. Likewise.
-const FAIR_WAKEUP_PART: f64 = 1.0 / 8.0;
 /// Part of making and ending a child that is making it. Assumed.
 const FORK_PART: f64 = 0.7;
 
 /// What no loop of ordinary tasks shows.
-const NEVER: [(&str, &str); 16] = [
+const NEVER: [(&str, &str); 20] = [
     ("bpf_insn_ps", "needs a loaded program"),
     ("callback", "needs a loaded scheduler"),
     ("kfunc", "needs a loaded scheduler"),
     ("helper", "needs a loaded scheduler"),
     ("kfunc_insert", "needs a loaded scheduler"),
     ("kfunc_move", "needs a loaded scheduler"),
+    ("kfunc_find", "needs a loaded scheduler"),
+    ("dsq_enqueue", "needs a loaded scheduler"),
+    ("block", "needs the observer"),
+    ("switch_end", "needs the observer"),
     ("kfunc_kick", "needs a loaded scheduler"),
     ("irq_work", "needs a loaded scheduler"),
     ("lock", "is part of the kernel's paths"),
@@ -501,7 +484,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_prices() {
-        let measured = measure(false).expect("the loops use what every Linux has");
+        let measured = measure().expect("the loops use what every Linux has");
         let of = |key: &str| measured.prices.iter().find(|price| price.key == key).map(|price| price.value);
         assert!(
             of("syscall").is_some_and(|ns| ns > 0.0)

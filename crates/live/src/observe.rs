@@ -156,6 +156,26 @@ impl Observer {
         Observation { tasks, metrics, histograms, begin_ns }
     }
 
+    /// Follows the calling task, and what it makes from now on; false if that is not possible.
+    pub(crate) fn follow_this(&self) -> bool {
+        let process = std::process::id();
+        self.follow(process);
+        self.open(now_ns());
+        self.0.insert("tasks", &process.to_le_bytes(), &[0; SEEN_SIZE])
+    }
+
+    /// How long a task has waited for CPUs in all, ns, and how often it got one.
+    pub(crate) fn totals(&self, thread: u32) -> Option<(u64, u64)> {
+        let seen = self.0.entries::<4, SEEN_SIZE>("tasks");
+        let (_, own) = seen.iter().find(|(key, _)| u32::from_le_bytes(*key) == thread)?;
+        Some((number(own, 24), number(own, 8)))
+    }
+
+    /// When `cpu` last switched, ns on the kernel's clock.
+    pub(crate) fn switched(&self, cpu: usize) -> Option<u64> {
+        self.0.read("cpus").get(cpu * CPU_NUMBERS).copied()
+    }
+
     fn tasks(&self, begin_ns: u64, end_ns: u64) -> Vec<SeenTask> {
         let mut waits: BTreeMap<u32, Vec<(usize, [u64; 2])>> = BTreeMap::new();
         for (key, value) in self.0.entries::<8, WAITS_SIZE>("task_waits") {

@@ -257,8 +257,9 @@ macro_rules! costs_section {
                     $($ps: self.$ps.unwrap_or(base.$ps),)*
                     $($span: self.$span.map_or(base.$span, |span| span.0),)*
                 };
-                // Without a price of its own, a switch to or from the idle task is one like others.
+                // Without prices of their own, a switch to or from the idle task and the search for a task are like others.
                 costs.idle_switch = self.idle_switch.map_or(costs.context_switch, |span| span.0);
+                costs.kfunc_find = self.kfunc_find.map_or(costs.kfunc, |span| span.0);
                 costs
             }
         }
@@ -286,8 +287,8 @@ macro_rules! costs_section {
 
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
-    spans: callback kfunc helper kfunc_insert kfunc_move kfunc_kick irq_work lock lock_transfer line_transfer lock_spinner schedule
-        context_switch idle_switch address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket loopback sysv futex
+    spans: callback kfunc helper kfunc_insert kfunc_move kfunc_find dsq_enqueue kfunc_kick irq_work lock lock_transfer line_transfer lock_spinner schedule
+        block context_switch idle_switch switch_end address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket loopback sysv futex
         sched_yield fork exec exit
 }
 
@@ -497,9 +498,10 @@ mod tests {
     #[test]
     fn every_parameter_can_be_scaled() {
         let mut machine = Machine::uniform("m", 1);
-        machine.costs.lock_spinner = DurationNs(10);
-        machine.costs.idle_enter = DurationNs(10);
-        machine.costs.loopback = DurationNs(10);
+        let costs = &mut machine.costs;
+        let zero = [&mut costs.lock_spinner, &mut costs.idle_enter, &mut costs.loopback];
+        let parts = [&mut costs.block, &mut costs.switch_end, &mut costs.dsq_enqueue];
+        zero.into_iter().chain(parts).for_each(|price| *price = DurationNs(10));
         for name in parameters() {
             let (half, double) = (scaled(&machine, name, 1, 2), scaled(&machine, name, 2, 1));
             assert!(half.is_some() && double.is_some() && half != double, "{name}");

@@ -6,11 +6,15 @@ use crate::failure::Failure;
 use crate::host_machine::{Calibrated, kept};
 use crate::output;
 use crate::real::{VmOptions, boot, guest_failure, without_vm};
+use crate::shipped;
 use crate::target::Target;
 use schedlab_base::Machine;
 use schedlab_live::vm::VmJob;
 use schedlab_live::{calibrate as loops, host};
 use std::path::PathBuf;
+
+/// The machine of the VM that counts instructions; what is not measured there is as in its file.
+const VM_MACHINE: &str = "vm-icount";
 
 /// Where the guest leaves its machine file.
 const GUEST_FILE: &str = "/tmp/machine.toml";
@@ -46,8 +50,13 @@ fn here(args: &CalibrateArgs) -> Result<String, Failure> {
     let failed = |what: &str, error: String| Failure::environment(format!("{what}: {error}"));
     let mut machine =
         host::machine().map_err(|error| failed("describing this machine", error.to_string()))?;
-    let calibration =
-        loops::measure(args.as_guest).map_err(|error| failed("measuring", error.to_string()))?;
+    let calibration = if args.as_guest {
+        machine.costs = shipped::machine(VM_MACHINE)?.machine.costs;
+        loops::measure_in_vm(&machine.costs)
+    } else {
+        loops::measure()
+    };
+    let calibration = calibration.map_err(|error| failed("measuring", error.to_string()))?;
     let release =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
     let about = if args.as_guest {
@@ -61,7 +70,7 @@ fn here(args: &CalibrateArgs) -> Result<String, Failure> {
 
 /// The machine in a VM that counts instructions: it has no caches, and its CPUs share the clock.
 fn without_hardware(machine: &mut Machine) {
-    machine.name = "vm-icount".to_string();
+    machine.name = VM_MACHINE.to_string();
     machine.clock_mhz = 1000;
     machine.llc_kib = 0;
     machine.smt_speed_percent = 100;

@@ -1,6 +1,6 @@
 //! What it costs to sleep, to be woken by a timer or from another CPU, and to leave a CPU idle meanwhile.
 
-use super::{Child, Figure, checked, now, overshoot, owned, pin, pipe, read, rest, timed, write};
+use super::{Child, Figure, checked, now, overshoot, owned, pin, pipe, read, reading, rest, timed, write};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -29,7 +29,11 @@ impl Beside<'_> {
 }
 
 /// Measures while a thread computes on `cpu`, with the policy `SCHED_IDLE` if it is to give way to everything.
-fn beside<T>(cpu: usize, last: bool, measure: impl FnOnce(&AtomicU64) -> io::Result<T>) -> io::Result<T> {
+pub(super) fn beside<T>(
+    cpu: usize,
+    last: bool,
+    measure: impl FnOnce(&AtomicU64) -> io::Result<T>,
+) -> io::Result<T> {
     let (stop, loops) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| Beside { stop: &stop, loops: &loops }.compute(cpu, last));
@@ -82,11 +86,7 @@ pub(super) fn queued_wakeup(cpu: usize) -> io::Result<Figure> {
         Ok(took)
     };
     let taken: io::Result<Vec<f64>> = (0..60).map(|_| one(&there[1])).collect();
-    let clock = timed(500, || {
-        now();
-        Ok(())
-    })?;
-    Ok(Figure::at(taken?, 1).less(alone.value + clock.value))
+    Ok(Figure::at(taken?, 1).less(alone.value + reading()?.value))
 }
 
 /// Computes for so many nanoseconds.

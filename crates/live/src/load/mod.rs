@@ -596,6 +596,16 @@ impl Watcher {
         assert!(written, "the watcher has no variable {name}");
     }
 
+    /// Adds an entry to a hash map; false if there is no such map or no room.
+    pub(crate) fn insert<const K: usize, const V: usize>(
+        &self,
+        map: &str,
+        key: &[u8; K],
+        value: &[u8; V],
+    ) -> bool {
+        self.object.maps().find(|m| m.name() == map).is_some_and(|map| map.insert(key, value))
+    }
+
     /// Keys and values of a hash map.
     pub(crate) fn entries<const K: usize, const V: usize>(&self, map: &str) -> Vec<([u8; K], [u8; V])> {
         let map = self.object.maps().find(|m| m.name() == map);

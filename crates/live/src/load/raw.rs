@@ -320,6 +320,15 @@ impl Map<'_> {
         })
     }
 
+    /// Adds an entry to a hash map.
+    pub(super) fn insert<const K: usize, const V: usize>(&self, key: &[u8; K], value: &[u8; V]) -> bool {
+        // SAFETY: the map lives as long as its object; the call checks both sizes and reads that much.
+        unsafe {
+            let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());
+            sys::bpf_map__update_elem(self.0, key, K as sys::size_t, value, V as sys::size_t, 0) == 0
+        }
+    }
+
     /// Writes into a section of a loaded object; programs see it at once.
     pub(super) fn write_present(&self, offset: usize, data: &[u8]) -> bool {
         let Some((start, size)) = self.value() else { return false };

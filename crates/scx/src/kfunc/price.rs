@@ -13,6 +13,7 @@ pub(crate) fn price(name: &str, costs: &Costs) -> DurationNs {
         Some("kick_cpu" | "kick_cid") => costs.kfunc_kick,
         Some("dispatch" | "dispatch_vtime" | "dsq_peek" | "dsq_nr_queued") => costs.kfunc_insert,
         Some(other) if other.starts_with("dsq_insert") => costs.kfunc_insert,
+        _ if plain.starts_with("bpf_task_from_") => costs.kfunc_find,
         _ => costs.kfunc,
     }
 }
@@ -23,13 +24,14 @@ mod tests {
 
     #[test]
     fn prices_go_by_what_is_done() {
-        let costs = Costs::default();
+        let costs = Costs { kfunc_find: DurationNs(77), ..Costs::default() };
         let of = |name| price(name, &costs);
         assert_eq!((of("scx_bpf_task_cpu"), of("bpf_cpumask_test_cpu")), (costs.kfunc, costs.kfunc));
         assert_eq!(
             (of("scx_bpf_dsq_insert"), of("scx_bpf_dsq_insert_vtime___compat")),
             (costs.kfunc_insert, costs.kfunc_insert)
         );
+        assert_eq!((of("bpf_task_from_pid"), of("bpf_task_release")), (costs.kfunc_find, costs.kfunc));
         assert_eq!(
             (of("scx_bpf_dsq_move_to_local___v2"), of("scx_bpf_kick_cpu")),
             (costs.kfunc_move, costs.kfunc_kick)

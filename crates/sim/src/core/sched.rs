@@ -4,7 +4,7 @@ use crate::flags::*;
 use crate::state::ops::{SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::Sim;
 use crate::state::task::{RunState, SchedClass};
-use schedlab_base::{CpuId, TaskId};
+use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_trace::{EventKind, TaskState};
 use schedlab_workload::ProcessId;
 
@@ -63,6 +63,9 @@ impl<S: SchedExt> Sim<S> {
         let state = prev.map_or(RunState::Runnable, |task| self.k.task(task).state);
         let voluntary = state.is_blocked() || state == RunState::Dead;
         if let Some(task) = prev.filter(|_| voluntary) {
+            if state.is_blocked() {
+                self.k.charge(self.k.machine.costs.block);
+            }
             self.deactivate(task, SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK);
         }
         let pushed = self.push_off(cpu, prev);
@@ -235,15 +238,13 @@ impl<S: SchedExt> Sim<S> {
         });
         let k = &mut self.k;
         k.totals.switches += 1;
-        let mut above = None;
+        let (mut above, mut moves) = (None, false);
         if let Some(next) = next {
             let entry = k.task_mut(next);
             entry.set_on_cpu(true);
             above = Some(entry.class);
             let mm = entry.process.0;
-            if k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm) {
-                k.charge(k.machine.costs.address_space_switch);
-            }
+            moves = k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm);
             k.cache_arrive(cpu, next);
         }
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
@@ -262,6 +263,9 @@ impl<S: SchedExt> Sim<S> {
         };
         k.emit(EventKind::SchedSwitch { prev, prev_state, next });
         if next.is_some() {
+            let costs = &k.machine.costs;
+            let space = if moves { costs.address_space_switch } else { DurationNs::ZERO };
+            k.charge(space + costs.switch_end);
             k.arm_tick(cpu);
         } else {
             k.charge(k.machine.costs.idle_enter);

@@ -86,12 +86,11 @@ fn copy_cost<S: SchedExt>(sim: &Sim<S>, bytes: u32) -> DurationNs {
     DurationNs(u64::from(bytes) * sim.k.machine().costs.copy_byte_ps / 1000)
 }
 
-/// Holds the channel for its part of a transfer and the copy of what is left of the message; returns how much that is.
-fn hold_to_copy<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, (channel, bytes): (ChannelId, u32)) -> u32 {
-    let left = bytes - state(sim, task).moved;
-    let span = cost(sim, channel) / 2 + copy_cost(sim, left);
+/// Holds the channel for its part of a transfer and the copy of the `bytes` that it moves.
+fn hold_to_copy<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, channel: ChannelId, bytes: u32) {
+    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
     hold(sim, span, lines(sim, channel), |objects| &mut objects.channels[channel.index()].lock);
-    left
+    state(sim, task).moved += bytes;
 }
 
 /// Writes what is left of the message; blocks when the channel is full.
@@ -101,11 +100,11 @@ fn send<S: SchedExt>(
     task: TaskId,
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
-    let left = hold_to_copy(sim, task, (channel, bytes));
-    pass_device(sim, channel);
+    let left = bytes - state(sim, task).moved;
     let moved = sim.exec.objects.channels[channel.index()].put(left);
+    hold_to_copy(sim, task, channel, moved.bytes);
+    pass_device(sim, channel);
     sim.exec.objects.written[channel.index()] = sim.k.ctx().now;
-    state(sim, task).moved += moved.bytes;
     if moved.bytes < left {
         sim.exec.objects.channels[channel.index()].wait_to_write(task);
     }
@@ -120,9 +119,9 @@ fn receive<S: SchedExt>(
     task: TaskId,
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
-    let left = hold_to_copy(sim, task, (channel, bytes));
+    let left = bytes - state(sim, task).moved;
     let moved = sim.exec.objects.channels[channel.index()].take(left);
-    state(sim, task).moved += moved.bytes;
+    hold_to_copy(sim, task, channel, moved.bytes);
     wake_channel(sim, channel, moved);
     if moved.bytes < left {
         sim.exec.objects.channels[channel.index()].wait_to_read(task);
@@ -258,6 +257,13 @@ fn rank<S: SchedExt>(sim: &Sim<S>) -> impl Fn(TaskId) -> i32 + '_ {
     |task| sim.k.get_task(task).map_or(i32::MAX, crate::state::task::Task::prio)
 }
 
+/// Holds the queue for its part of a transfer and the copy of the `bytes` that it moves.
+fn hold_queue<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, bytes: u32) {
+    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
+    let at = channel.index();
+    hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
+}
+
 /// Sends a message into a queue; blocks when it is full.
 fn enqueue<S: SchedExt>(
     sim: &mut Sim<S>,
@@ -266,8 +272,9 @@ fn enqueue<S: SchedExt>(
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
     let at = channel.index();
-    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
-    hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
+    // A message that found the queue full is in the kernel already (`load_msg()`).
+    let left = bytes - std::mem::replace(&mut state(sim, task).moved, bytes);
+    hold_queue(sim, channel, left);
     let mut queue = sim.exec.objects.queues[at].take().expect("it is a queue");
     let sent = queue.send(task, rank(sim));
     sim.exec.objects.written[at] = sim.k.ctx().now;
@@ -290,10 +297,9 @@ fn dequeue<S: SchedExt>(
     (op, channel, bytes): (Op, ChannelId, u32),
 ) -> Option<Step> {
     let at = channel.index();
-    let span = cost(sim, channel) / 2 + copy_cost(sim, bytes);
-    hold(sim, span, QUEUE_LINES, |objects| &mut objects.queues[at].as_mut().expect("it is a queue").lock);
+    let received = sim.exec.objects.queues[at].as_mut().expect("it is a queue").receive(task);
+    hold_queue(sim, channel, if received { bytes } else { 0 });
     let mut queue = sim.exec.objects.queues[at].take().expect("it is a queue");
-    let received = queue.receive(task);
     let mut senders = Vec::new();
     while let Some(sender) = received.then(|| queue.next_sender(rank(sim))).flatten() {
         senders.push(sender);

@@ -201,6 +201,7 @@ impl Kernel {
         self.dsq_lock(ix);
         let flags = self.vet_order(ix, insert.flags);
         let insert = Insert { flags, ..insert };
+        self.charge(self.machine.costs.dsq_enqueue);
         match local {
             Some(cpu) => self.enqueue_local(cpu, task, insert),
             None => {

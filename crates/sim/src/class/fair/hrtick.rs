@@ -100,6 +100,9 @@ impl Kernel {
         }
         timer.at = Some(at);
         self.queue.expect(OfCpu::HrTick, cpu, at);
+        if cpu == self.ctx.cpu {
+            self.charge(self.machine.costs.timer);
+        }
     }
 }
 
