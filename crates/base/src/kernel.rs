@@ -15,6 +15,9 @@ pub struct KernelFeatures {
     pub preempt: Preemption,
     /// Where in the period the ticks of the CPUs lie.
     pub ticks: TickPhase,
+    /// How much later than its instant a tick begins at most, where there are several CPUs: each one by chance of the seed. Interrupts reach
+    /// CPUs that compute one after the other, in no fixed order.
+    pub tick_jitter: DurationNs,
     /// How much later than asked a sleeping task of a normal policy is woken (`timer_slack_ns`). It is the latest
     /// that the kernel may choose, and that it takes when no other timer is due before.
     pub timer_slack: DurationNs,
@@ -243,6 +246,7 @@ impl KernelVersion {
             hrtick: self.has(KernelChange::HrTick),
             preempt: if self.has(KernelChange::LazyPreemption) { Preemption::Lazy } else { Preemption::Full },
             ticks: TickPhase::Aligned,
+            tick_jitter: DurationNs::ZERO,
             timer_slack: DurationNs::from_us(50),
             start: Start::AtOnce,
         }

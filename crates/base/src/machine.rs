@@ -336,6 +336,10 @@ impl Machine {
     /// The part of [`Machine::validate`] on what the kernel does by itself.
     fn validate_kernel(&self) -> Result<(), MachineError> {
         let fail = |text: String| Err(MachineError(text));
+        let (jitter, period) = (self.kernel.tick_jitter, self.tick_period());
+        if jitter > period / 4 {
+            return fail(format!("tick_jitter: {jitter} is more than a quarter of a tick ({period})"));
+        }
         if self.kernel.timer_slack > DurationNs::from_secs(1) {
             return fail(format!("timer_slack: {} is more than 1 s", self.kernel.timer_slack));
         }

@@ -11,6 +11,9 @@ use schedlab_machine::MachineFile;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// How late ticks of a CPU are against those of another one, ns, where no loop sees them: as in `machines/modern.toml`.
+const ASSUMED_JITTER: u64 = 500;
+
 /// Its name.
 pub(crate) const HOST: &str = "host";
 
@@ -106,6 +109,12 @@ impl Calibrated {
         line("version", format!("\"{}\"", self.version()), &format!("the nearest to {}", self.release));
         let ticks = if machine.kernel.ticks == TickPhase::Aligned { "aligned" } else { "spread" };
         line("ticks", format!("\"{ticks}\""), "assumed");
+        let jitter = self.calibration.tick_jitter;
+        line(
+            "tick_jitter",
+            format!("\"{}ns\"", jitter.unwrap_or(ASSUMED_JITTER)),
+            if jitter.is_some() { "measured: gaps of two CPUs that read the clock" } else { "assumed" },
+        );
         line("timer_slack", format!("\"{}ns\"", self.calibration.timer_slack), "measured: PR_GET_TIMERSLACK");
         text.push_str("\n[costs]\n");
         for (key, assumed) in schedlab_machine::prices(&machine.costs) {
@@ -156,6 +165,7 @@ mod tests {
         let calibration = Calibration {
             prices: vec![price],
             timer_slack: 50_000,
+            tick_jitter: Some(700),
             hz: Some(250),
             missing: vec![("exec", "depends")],
         };
@@ -168,6 +178,7 @@ mod tests {
             (read.hz, read.costs.wakeup, read.kernel.version),
             (250, DurationNs(1234), KernelVersion::LAST)
         );
+        assert_eq!(read.kernel.tick_jitter, DurationNs(700));
         assert_eq!(read.costs.exec, made.machine.costs.exec);
         let told = |words: &str| assert!(made.text().contains(words), "{}", made.text());
         told("# measured: a loop; +- 5");

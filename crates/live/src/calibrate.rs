@@ -7,6 +7,7 @@
 mod observed;
 mod paths;
 mod sleeping;
+mod ticks;
 
 use observed::Watch;
 use paths::Paths;
@@ -38,6 +39,8 @@ pub struct Calibration {
     pub timer_slack: u64,
     /// Timer ticks a second, by the distance of the gaps that ticks make; nothing where none were seen.
     pub hz: Option<u32>,
+    /// How late ticks of a CPU are at most against those of another one, ns; nothing where that was not seen.
+    pub tick_jitter: Option<u64>,
     /// Prices that were not measured, with the reason.
     pub missing: Vec<(&'static str, &'static str)>,
 }
@@ -274,27 +277,6 @@ fn overshoot(slack: u64) -> io::Result<Figure> {
     Ok(Figure::of(late.collect()))
 }
 
-/// The gaps that interrupts make in a loop that reads the clock: their length, and the ticks a second.
-fn ticks() -> (Option<Figure>, Option<u32>) {
-    let mut gaps: Vec<(u64, u64)> = Vec::new();
-    let begin = now();
-    let (mut last, mut least) = (begin, u64::MAX);
-    while last - begin < 400_000_000 {
-        let time = now();
-        least = least.min((time - last).max(1));
-        if time - last > 600.max(8 * least) && gaps.len() < 4_000 {
-            gaps.push((time, time - last));
-        }
-        last = time;
-    }
-    let apart = gaps.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64);
-    let apart = Figure::of(apart.collect()).value;
-    let known = [100, 250, 300, 1000];
-    let near = known.into_iter().find(|&hz| (apart * f64::from(hz) / 1e9 - 1.0).abs() < 0.1);
-    let lengths = Figure::of(gaps.iter().map(|gap| gap.1 as f64).collect()).less(least as f64);
-    (near.map(|_| lengths), near)
-}
-
 /// A child that ends at once.
 fn fork_and_wait() -> io::Result<Figure> {
     timed(20, || {
@@ -352,7 +334,7 @@ fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibratio
     let paths = Paths { syscall, one, alone, switch, space, round, arming, inside };
     let (woken, idle) = paths.price(&mut calibration, shared)?;
     overshoot(timer_slack)?;
-    calibration.tick();
+    calibration.tick()?;
     calibration.calls(syscall, one, page)?;
     let prices = &mut calibration.prices;
     prices.push(
@@ -369,16 +351,21 @@ fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibratio
 }
 
 impl Calibration {
-    /// The tick, by the gaps that a lone task sees.
-    fn tick(&mut self) {
-        let (tick, hz) = ticks();
+    /// The tick, by the gaps that a lone task sees, and that of two CPUs.
+    fn tick(&mut self) -> io::Result<()> {
+        let (tick, hz) = ticks::alone();
         self.hz = hz;
-        match tick {
-            Some(tick) => {
+        match (tick, hz) {
+            (Some(tick), Some(hz)) => {
                 self.prices.push(tick.price("tick", "median gap of a lone task that reads the clock"));
+                if pin(1).is_ok() {
+                    pin(0)?;
+                    self.tick_jitter = ticks::jitter(tick.value, hz)?;
+                }
             }
-            None => self.missing.push(("tick", "no regular gaps were seen")),
+            _ => self.missing.push(("tick", "no regular gaps were seen")),
         }
+        Ok(())
     }
 
     /// Calls that do not block, from a call that does nothing and from `one` byte and a `page` through a pipe and back.

@@ -77,6 +77,7 @@ struct KernelSection {
     hrtick: Option<bool>,
     preempt: Option<Choice<Preemption>>,
     ticks: Option<Choice<TickPhase>>,
+    tick_jitter: Option<Span>,
     timer_slack: Option<Span>,
     start: Option<Choice<Start>>,
 }
@@ -110,6 +111,7 @@ impl KernelSection {
             hrtick: self.hrtick.unwrap_or(base.hrtick),
             preempt: self.preempt.map_or(base.preempt, |preempt| preempt.0),
             ticks: self.ticks.map_or(base.ticks, |ticks| ticks.0),
+            tick_jitter: self.tick_jitter.map_or(base.tick_jitter, |span| span.0),
             timer_slack: self.timer_slack.map_or(base.timer_slack, |span| span.0),
             start: self.start.map_or(base.start, |start| start.0),
         }

@@ -1,6 +1,8 @@
 //! `schedule()`: the pick, the switch, and the end of a task that has exited.
 
+use crate::event::OfCpu;
 use crate::flags::*;
+use crate::state::cpu::Pass;
 use crate::state::ops::{SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::Sim;
 use crate::state::task::{RunState, SchedClass};
@@ -30,31 +32,45 @@ impl crate::Kernel {
 
 /// `schedule()`.
 impl<S: SchedExt> Sim<S> {
-    /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it.
+    /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it. False when the pass was laid down: the CPU
+    /// goes on with it by an event, and the caller has nothing to do any more.
     #[inline(always)]
-    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+    pub(crate) fn schedule(&mut self, cpu: CpuId) -> bool {
         if !self.k.schedule_events {
             return self.pass(cpu);
         }
-        self.schedule_shown(cpu);
+        self.schedule_shown(cpu)
     }
 
     /// The same, with the sinks told.
     #[inline(never)]
-    fn schedule_shown(&mut self, cpu: CpuId) {
+    fn schedule_shown(&mut self, cpu: CpuId) -> bool {
         if self.k.in_setup() {
             return self.pass(cpu);
         }
-        let mark = |sim: &Sim<S>| sim.ops.as_ref().map_or(0, SchedExt::mark);
-        let (begin, before) = (self.k.in_run(self.k.ctx.now), mark(self));
-        self.pass(cpu);
-        let kind = EventKind::Schedule { begin, next: self.k.curr(cpu), mark: mark(self) != before };
+        let (begin, before) = (self.k.in_run(self.k.ctx.now), self.mark());
+        let complete = self.pass(cpu);
+        let begun = Pass { begin, mark: self.mark() != before };
+        if complete {
+            self.tell_pass(cpu, begun);
+        } else {
+            self.k.cpu_mut(cpu).pass = Some(begun);
+        }
+        complete
+    }
+
+    fn mark(&self) -> u64 {
+        self.ops.as_ref().map_or(0, SchedExt::mark)
+    }
+
+    fn tell_pass(&mut self, cpu: CpuId, Pass { begin, mark }: Pass) {
+        let kind = EventKind::Schedule { begin, next: self.k.curr(cpu), mark };
         self.k.tell_sinks(cpu, kind);
     }
 
-    /// A pass through `schedule()`.
+    /// A pass through `schedule()`; false when it was laid down.
     #[inline(never)]
-    fn pass(&mut self, cpu: CpuId) {
+    fn pass(&mut self, cpu: CpuId) -> bool {
         assert_eq!(self.k.ctx.cpu, cpu, "a CPU schedules for itself");
         let prev = self.k.curr(cpu);
         self.k.charge(self.k.machine.costs.schedule);
@@ -70,6 +86,10 @@ impl<S: SchedExt> Sim<S> {
         }
         let pushed = self.push_off(cpu, prev);
         let next = self.pick_next(cpu, prev);
+        if self.is_to_lay_down(prev, next) {
+            self.lay_down(cpu);
+            return false;
+        }
         if next == prev {
             if prev.is_none() {
                 self.idle_again(cpu);
@@ -77,24 +97,87 @@ impl<S: SchedExt> Sim<S> {
             self.clear_resched(cpu);
             self.k.rq_unlock(cpu);
         } else {
-            if let Some(prev) = prev {
-                self.put_prev(cpu, prev, next);
-            }
-            self.switch_idle(cpu, prev, next);
-            if let Some(next) = next {
-                self.set_next(cpu, next);
-                self.k.dl_note(cpu, next);
-            }
-            self.clear_resched(cpu);
-            self.context_switch(cpu, prev, next, voluntary);
+            self.switch(cpu, (prev, next), voluntary);
         }
-        self.k.hrtick_settle(cpu);
-        self.run_deferred();
-        self.after_switch(cpu, pushed);
+        self.end_pass(cpu, pushed);
         if let Some(task) = prev.filter(|_| state == RunState::Dead) {
             self.k.track_departure(task);
             self.bury(task);
         }
+        true
+    }
+
+    /// The task that leaves goes back on a queue, and other CPUs have something to do before the present time. A task that is
+    /// taken from a shared queue is gone from it for a while before the one that leaves is there. CPUs whose slices end at the same tick look
+    /// at the queue in between, find it empty, and keep their tasks.
+    #[inline(always)]
+    fn is_to_lay_down(&self, prev: Option<TaskId>, next: Option<TaskId>) -> bool {
+        let (Some(leaves), true) = (prev, next.is_some() && next != prev) else { return false };
+        let entry = self.k.task(leaves);
+        let queued = entry.on_rq && entry.class == SchedClass::Ext && self.k.scx.switch_all;
+        queued
+            && self.k.queue.next_time() < self.k.ctx.now
+            && self.k.scx.deferred_locals.is_empty()
+            && !self.k.in_setup()
+    }
+
+    /// Lays the pass down behind `ops.dispatch()`. The picked task stays on the local queue meanwhile.
+    #[inline(never)]
+    fn lay_down(&mut self, cpu: CpuId) {
+        self.clear_resched(cpu);
+        self.k.rq_unlock(cpu);
+        self.k.kicks_pending = false;
+        self.k.cpu_mut(cpu).pass = Some(Pass::default());
+        let now = self.k.ctx.now;
+        self.k.queue.expect(OfCpu::Pass, cpu, now);
+        self.k.leave();
+    }
+
+    /// Takes up the pass of `cpu` that was laid down. What was asked of the CPU meanwhile stands: it came behind the pick.
+    pub(crate) fn take_up(&mut self, cpu: CpuId) {
+        let begun = self.k.cpu_mut(cpu).pass.take().expect("a pass was laid down");
+        let before = self.mark();
+        let entry = self.k.cpu(cpu);
+        let asked = (entry.need_resched, entry.lazy_resched);
+        self.k.kicks_pending = !entry.kicks.is_empty();
+        self.k.rq_relock(cpu);
+        let prev = self.k.curr(cpu);
+        let next = self.pick_next(cpu, prev);
+        if next == prev {
+            self.clear_resched(cpu);
+            self.k.rq_unlock(cpu);
+        } else {
+            self.switch(cpu, (prev, next), false);
+        }
+        let entry = self.k.cpu_mut(cpu);
+        entry.need_resched |= asked.0;
+        entry.lazy_resched |= asked.1;
+        self.end_pass(cpu, None);
+        if self.k.schedule_events {
+            self.tell_pass(cpu, Pass { mark: begun.mark || self.mark() != before, ..begun });
+        }
+    }
+
+    /// From one task to another, or the idle task. Gives the rq lock back.
+    #[inline(always)]
+    fn switch(&mut self, cpu: CpuId, (prev, next): (Option<TaskId>, Option<TaskId>), voluntary: bool) {
+        if let Some(prev) = prev {
+            self.put_prev(cpu, prev, next);
+        }
+        self.switch_idle(cpu, prev, next);
+        if let Some(next) = next {
+            self.set_next(cpu, next);
+            self.k.dl_note(cpu, next);
+        }
+        self.clear_resched(cpu);
+        self.context_switch(cpu, prev, next, voluntary);
+    }
+
+    #[inline(always)]
+    fn end_pass(&mut self, cpu: CpuId, pushed: Option<(TaskId, CpuId)>) {
+        self.k.hrtick_settle(cpu);
+        self.run_deferred();
+        self.after_switch(cpu, pushed);
     }
 
     /// The pick is final: requests from before it are answered.
@@ -278,9 +361,9 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// `sched_yield()` of the current task.
+    /// `sched_yield()` of the current task; false as [`Sim::schedule`].
     #[inline(never)]
-    pub(crate) fn yield_current(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn yield_current(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let costs = &self.k.machine.costs;
         let cost = costs.syscall + costs.sched_yield;
         self.charge_task(cost);
@@ -292,7 +375,7 @@ impl<S: SchedExt> Sim<S> {
             SchedClass::Ext => self.ext_yield(cpu, task),
         }
         self.k.rq_unlock(cpu);
-        self.schedule(cpu);
+        self.schedule(cpu)
     }
 
     /// `finish_task_switch()` of a dead task: the scheduler forgets it, its memory

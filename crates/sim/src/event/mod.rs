@@ -14,6 +14,8 @@ use wheel::Wheel;
 pub(crate) enum Event {
     /// The burst of the running task may be over.
     Work { cpu: CpuId },
+    /// A CPU goes on with its pass through `schedule()`.
+    Pass { cpu: CpuId },
     /// The timer tick of a CPU.
     Tick { cpu: CpuId },
     /// HRTICK of a CPU.
@@ -50,7 +52,8 @@ pub(crate) enum Event {
 
 impl Event {
     /// Where the event comes from, which orders the events of one instant. First comes what is from outside,
-    /// then interrupts, then what running tasks come to; of one kind by the number of the CPU, timer or task.
+    /// then kernel paths that go on, interrupts, and what running tasks come to. Those of one kind go by the number of the
+    /// CPU, timer or task.
     pub(crate) fn source(self) -> (u8, u32) {
         match self {
             Event::Change { index } => (0, index),
@@ -59,17 +62,18 @@ impl Event {
             Event::Disable => (3, 0),
             Event::Attach => (3, 1),
             Event::Detach => (3, 2),
-            Event::Late { cpu } => (4, cpu.0),
-            Event::Tick { cpu } => (5, cpu.0),
-            Event::HrTick { cpu } => (6, cpu.0),
-            Event::Server { cpu } => (7, cpu.0),
-            Event::Timer { timer } => (8, timer),
-            Event::Timeout { task, .. } => (9, task.0),
-            Event::Latest { task, .. } => (10, task.0),
-            Event::Replenish { task, .. } => (11, task.0),
-            Event::RtPeriod { cpu } => (12, cpu.0),
-            Event::Ipi { cpu } => (13, cpu.0),
-            Event::Work { cpu } => (14, cpu.0),
+            Event::Pass { cpu } => (4, cpu.0),
+            Event::Late { cpu } => (5, cpu.0),
+            Event::Tick { cpu } => (6, cpu.0),
+            Event::HrTick { cpu } => (7, cpu.0),
+            Event::Server { cpu } => (8, cpu.0),
+            Event::Timer { timer } => (9, timer),
+            Event::Timeout { task, .. } => (10, task.0),
+            Event::Latest { task, .. } => (11, task.0),
+            Event::Replenish { task, .. } => (12, task.0),
+            Event::RtPeriod { cpu } => (13, cpu.0),
+            Event::Ipi { cpu } => (14, cpu.0),
+            Event::Work { cpu } => (15, cpu.0),
         }
     }
 
@@ -92,6 +96,7 @@ impl Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OfCpu {
     Work,
+    Pass,
     Late,
     Ipi,
     Tick,
@@ -100,11 +105,13 @@ pub(crate) enum OfCpu {
 }
 
 impl OfCpu {
-    const ALL: [OfCpu; 6] = [OfCpu::Work, OfCpu::Late, OfCpu::Ipi, OfCpu::Tick, OfCpu::HrTick, OfCpu::Server];
+    const ALL: [OfCpu; 7] =
+        [OfCpu::Work, OfCpu::Pass, OfCpu::Late, OfCpu::Ipi, OfCpu::Tick, OfCpu::HrTick, OfCpu::Server];
 
     fn event(self, cpu: CpuId) -> Event {
         match self {
             OfCpu::Work => Event::Work { cpu },
+            OfCpu::Pass => Event::Pass { cpu },
             OfCpu::Late => Event::Late { cpu },
             OfCpu::Ipi => Event::Ipi { cpu },
             OfCpu::Tick => Event::Tick { cpu },

@@ -25,7 +25,8 @@ pub(crate) fn exit<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) {
     sim.k.emit(EventKind::Exit { task });
     exited(sim, task);
     sim.k.task_mut(task).set_state(RunState::Dead);
-    sim.schedule(cpu);
+    let complete = sim.schedule(cpu);
+    debug_assert!(complete, "the dead wait on no queue");
 }
 
 /// Takes down what the task used, and wakes the parent that waits for it.

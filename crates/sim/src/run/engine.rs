@@ -8,7 +8,7 @@ use crate::state::kernel::Interrupt;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::{Burst, RunState, SchedClass};
-use schedlab_base::{CpuId, DurationNs, TaskId, TickPhase, TimeNs};
+use schedlab_base::{CpuId, DurationNs, Prng, TaskId, TickPhase, TimeNs};
 use schedlab_workload::Attribute;
 
 /// Where the speed of CPUs depends on each other, bursts look at it at least this often. Chosen: rare enough to cost
@@ -38,8 +38,21 @@ impl crate::Kernel {
             TickPhase::Spread => period * u64::from(cpu.0) / self.cpus.len() as u64,
         };
         let offset = (self.tick_phase + skew) % period;
-        let now = time.0;
-        TimeNs(if now < offset { offset } else { offset + ((now - offset) / period + 1) * period })
+        // Of the ticks whose instants are past the last one may still be to come.
+        let past = (time.0 + period).saturating_sub(offset) / period;
+        let tick = |number: u64| TimeNs(offset + number * period + self.tick_jitter(cpu, number));
+        let last = past.saturating_sub(1);
+        if past > 0 && tick(last) > time { tick(last) } else { tick(past) }
+    }
+
+    /// How late a CPU's tick of this number is, ns.
+    fn tick_jitter(&self, cpu: CpuId, number: u64) -> u64 {
+        let most = self.machine.kernel.tick_jitter.0;
+        if most == 0 || self.cpus.len() == 1 {
+            return 0;
+        }
+        let stream = number * self.cpus.len() as u64 + u64::from(cpu.0);
+        Prng::stream(self.tick_phase, stream).below(most + 1)
     }
 
     /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
@@ -176,6 +189,12 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn take(&mut self, time: TimeNs, event: Event) {
         match event {
             Event::Work { cpu } => self.work(cpu, time),
+            Event::Pass { cpu } => {
+                self.k.enter(cpu, time);
+                self.take_up(cpu);
+                self.run_current(cpu);
+                self.check_exit();
+            }
             Event::Tick { cpu } => self.tick(cpu, time),
             Event::HrTick { cpu } => self.hrtick(cpu, time),
             Event::Ipi { cpu } => {
@@ -234,7 +253,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn postponed(&mut self, cpu: CpuId, time: TimeNs, event: Event) -> bool {
         let entry = self.k.cpu_mut(cpu);
         let clock = entry.clock;
-        if clock <= time {
+        if clock <= time && entry.pass.is_none() {
             return false;
         }
         entry.late.push_back(event);
@@ -277,9 +296,10 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.cpu(cpu);
         if entry.need_resched || entry.lazy_resched {
             self.save_burst(cpu, time);
-            self.schedule(cpu);
-            self.k.run_kicks();
-            self.run_current(cpu);
+            if self.schedule(cpu) {
+                self.k.run_kicks();
+                self.run_current(cpu);
+            }
         } else {
             let spent = self.k.ctx.now - time;
             let entry = self.k.cpu_mut(cpu);
@@ -369,7 +389,9 @@ impl<S: SchedExt> Sim<S> {
                     self.step_back(cpu);
                     break;
                 }
-                self.schedule(cpu);
+                if !self.schedule(cpu) {
+                    return;
+                }
                 continue;
             }
             let Some(task) = entry.curr else { break };
@@ -388,10 +410,15 @@ impl<S: SchedExt> Sim<S> {
                 Step::Blocked => {
                     if self.k.task(task).state != RunState::Runnable {
                         self.k.run_kicks();
-                        self.schedule(cpu);
+                        let complete = self.schedule(cpu);
+                        debug_assert!(complete, "a task that sleeps waits on no queue");
                     }
                 }
-                Step::Yield => self.yield_current(cpu, task),
+                Step::Yield => {
+                    if !self.yield_current(cpu, task) {
+                        return;
+                    }
+                }
                 Step::Exit => exec::exit(self, cpu, task),
             }
         }
@@ -423,7 +450,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.cpu_mut(cpu).tick_armed = false;
             return;
         };
-        let next = time + self.k.machine.tick_period();
+        let next = self.k.tick_after(cpu, time);
         self.k.queue.expect(OfCpu::Tick, cpu, next);
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);

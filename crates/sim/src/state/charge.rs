@@ -186,6 +186,16 @@ impl Kernel {
         }
     }
 
+    /// Takes it again for a path that was laid down, and held it all the time: that costs nothing.
+    pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
+        let (now, event) = (self.ctx.now, self.event_time);
+        let grant = self.cpus[cpu.index()].lock.acquire(now, event, cpu);
+        if grant.at > now {
+            let wait = self.wait_for(grant);
+            self.charge(wait);
+        }
+    }
+
     #[inline(never)]
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
         let now = self.ctx.now;

@@ -86,12 +86,23 @@ pub struct Cpu {
     pub(crate) idle_task: Shared<TASK_BYTES>,
     /// Kicks of the running kernel path, one for each target and kind.
     pub(crate) kicks: Kicks,
+    /// The pass through `schedule()` that it has laid down. While there is one, [`Event::Pass`] is pending.
+    pub(crate) pass: Option<Pass>,
     /// Interrupts that came while the CPU was in a kernel path, in order. While there are some, [`Event::Late`] is pending.
     pub(crate) late: VecDeque<Event>,
     /// Tasks that sleep here until a timer.
     pub(crate) sleepers: Sleepers,
     /// Tasks that others have woken and this CPU is to activate.
     pub(crate) wake_list: VecDeque<QueuedWakeup>,
+}
+
+/// What sinks are told of a pass through `schedule()`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pass {
+    /// When it began.
+    pub(crate) begin: TimeNs,
+    /// The scheduler's mark changed in it.
+    pub(crate) mark: bool,
 }
 
 /// Kicks that wait for the end of the running kernel path, by the kernel's masks: adding one is O(1).
@@ -107,6 +118,11 @@ impl Kicks {
     /// None.
     fn new() -> Kicks {
         Kicks { list: Vec::new(), masks: Box::new([CpuMask::EMPTY; 4]) }
+    }
+
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// Adds a kick; one of the same kind for the same CPU takes its flags over.
@@ -199,6 +215,7 @@ impl Cpu {
             fair: FairRq::default(),
             hrtick: HrTick::default(),
             lazy_resched: false,
+            pass: None,
             ipi_pending: false,
             tick_armed: false,
             burst_end: TimeNs::ZERO,

@@ -136,6 +136,44 @@ impl SchedExt for Ticks {
     }
 }
 
+/// Three tasks that compute on two CPUs with one queue, slices that end at the same tick: how often each CPU switched.
+fn switches_of_two(jitter: DurationNs) -> [u64; 2] {
+    let scenario = hogs(&[Policy::Other; 3], ms(2_000));
+    let mut config = config(2, 1);
+    config.machine.hz = 250;
+    config.machine.kernel.tick_jitter = jitter;
+    let result = run(&config, &scenario, Class::Ext(Simple::new(false))).unwrap();
+    let began = result.scheduler.unwrap().began;
+    [began[0], began[1]]
+}
+
+#[test]
+fn a_cpu_that_finds_the_queue_empty_keeps_its_task() {
+    // 83 slices of 24 ms end. The first CPU has taken the task that waited, and its own is not back yet.
+    let [first, second] = switches_of_two(DurationNs::ZERO);
+    assert!((80..90).contains(&first) && second < 5, "{first} and {second}");
+    let [first, second] = switches_of_two(DurationNs(200));
+    assert!(
+        first > 20 && second > 20 && first + second < 140,
+        "by chance either is first: {first} and {second}"
+    );
+}
+
+#[test]
+fn ticks_are_late_by_chance_where_there_are_several_cpus() {
+    let latest = |cpus: usize| {
+        let mut config = config(cpus, 1);
+        config.machine.kernel.tick_jitter = us(200);
+        let ops = Ticks { info: info("ticks", &[OpKind::Tick]), phases: BTreeSet::new() };
+        let result = run(&config, &hogs(&vec![Policy::Other; cpus], ms(500)), Class::Ext(ops)).unwrap();
+        let phases: BTreeSet<u64> =
+            result.scheduler.unwrap().phases.iter().map(|(_, phase)| *phase).collect();
+        phases.len()
+    };
+    assert!(latest(1) <= 2, "{}", latest(1));
+    assert!((15..=23).contains(&latest(2)), "{}", latest(2));
+}
+
 #[test]
 fn ticks_are_aligned_or_spread() {
     let mut scenario = Scenario::empty("hogs", End::After(ms(50)));

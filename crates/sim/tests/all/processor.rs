@@ -127,3 +127,27 @@ fn an_idle_cpu_completes_the_wakeup_that_another_one_began() {
     scenario.tasks[1].affinity = only(0);
     about(used(&scenario), us(350));
 }
+
+/// A read of a page that comes later than the reader, or before it: the reader's CPU time.
+fn reading(blocks: bool) -> DurationNs {
+    let mut scenario = Scenario::empty("read", End::AllExit);
+    scenario.channels = vec![Channel { kind: ChannelKind::Pipe, capacity: 65_536, peer: None }];
+    let (channel, bytes) = (ChannelId(0), 4_096);
+    let [early, late] = [ms(1), ms(2)];
+    let [writes, reads] = if blocks { [late, early] } else { [early, late] };
+    scenario.programs = vec![
+        program(|b| b.op(Op::Sleep(writes)).op(Op::Send { channel, bytes })),
+        program(|b| b.op(Op::Sleep(reads)).op(Op::Recv { channel, bytes })),
+    ];
+    scenario.tasks = vec![task("writer", 0, 0), task("reader", 1, 1)];
+    let mut config = config(1, 1);
+    config.machine.costs.copy_byte_ps = 1_000_000;
+    run::<Minimal>(&config, &scenario, Class::Fair).unwrap().tasks[1].cpu_time
+}
+
+#[test]
+fn a_read_that_blocks_copies_once() {
+    let [waits, goes_on] = [true, false].map(reading);
+    let copy = us(4_096);
+    assert!(goes_on > copy && waits > goes_on && waits < goes_on + us(50), "{waits} and {goes_on}");
+}

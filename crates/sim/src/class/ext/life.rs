@@ -90,7 +90,8 @@ impl<S: SchedExt> Sim<S> {
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             self.k.ctx.cpu = cpu;
             if tasks.is_empty() {
-                self.schedule(cpu);
+                let complete = self.schedule(cpu);
+                debug_assert!(complete, "no task leaves an idle CPU");
             }
             self.notify_idle(cpu);
             // The end of the bypass that enabling runs under: `scx_bypass()` reschedules every CPU, so that each idle

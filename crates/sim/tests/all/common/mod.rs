@@ -61,6 +61,8 @@ pub struct Simple {
     pub tasks: i64,
     pub lock_hold: Option<(schedlab_sim::SimLockId, DurationNs)>,
     pub hold: DurationNs,
+    /// How often each CPU began with a task.
+    pub began: Vec<u64>,
 }
 
 impl Simple {
@@ -81,6 +83,7 @@ impl Simple {
             tasks: 0,
             lock_hold: None,
             hold: DurationNs::ZERO,
+            began: Vec::new(),
         }
     }
 
@@ -184,6 +187,9 @@ impl SchedExt for Simple {
     }
 
     fn running(&mut self, k: &mut Kernel, task: TaskId) {
+        let cpu = k.ctx().cpu.index();
+        self.began.resize(self.began.len().max(cpu + 1), 0);
+        self.began[cpu] += 1;
         let vtime = k.task(task).scx.dsq_vtime;
         if before(self.vtime_now, vtime) {
             self.vtime_now = vtime;
