@@ -13,9 +13,10 @@ enum way {
 	ON_QUEUE = 0,		/* tasks wait on a dispatch queue */
 	IN_HAND = 1,		/* the scheduler keeps their numbers, and inserts them in ops.dispatch() */
 	TWICE = 2,		/* the same, with each task looked up once more */
+	KICKED = 3,		/* on a dispatch queue; a woken task preempts */
 };
 
-const volatile u32 way TUNABLE("how tasks get to their CPU", "kind", 0, 2) = ON_QUEUE;
+const volatile u32 way TUNABLE("how tasks get to their CPU", "kind", 0, 3) = ON_QUEUE;
 const volatile u64 slice_ns TUNABLE("longest turn of a task", "ns", 100000, 1000000000) = 20 * MS;
 
 /* Numbers of the tasks that wait for CPU 0, where the loops are. */
@@ -28,7 +29,11 @@ void prices_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	if (way == ON_QUEUE || scx_bpf_task_cpu(p) || last - first >= ROOM)
+	if (way == KICKED) {
+		dsq_insert(p, SHARED, slice_ns, ctx[1]);
+		if (ctx[1] & ENQ_FLAG_WAKEUP)
+			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
+	} else if (way == ON_QUEUE || scx_bpf_task_cpu(p) || last - first >= ROOM)
 		dsq_insert(p, SHARED, slice_ns, ctx[1]);
 	else
 		waiting[last++ % ROOM] = p->pid;
@@ -53,7 +58,7 @@ static __always_inline void hand_over(s32 pid)
 SEC("struct_ops/dispatch")
 void prices_dispatch(u64 *ctx)
 {
-	if (way != ON_QUEUE && !(s32)ctx[0] && first != last)
+	if (first != last && !(s32)ctx[0])
 		hand_over(waiting[first++ % ROOM]);
 	else
 		dsq_move_to_local(SHARED);

@@ -47,6 +47,8 @@ pub(super) struct Inside {
     pub(super) kfunc_find: Figure,
     /// A sleeper without slack that takes its CPU from a task, from when it was due.
     pub(super) busy: Figure,
+    /// One that the scheduler kicks the CPU for, between the wakeup and the switch, less the calls.
+    pub(super) kicked: Figure,
     /// One on an idle CPU.
     pub(super) idle: Way,
 }
@@ -113,6 +115,12 @@ impl Watch<'_> {
         self.pipe()
     }
 
+    /// A sleeper that takes its CPU from a task, under the scheduler of this room, which kicks.
+    fn kicked(self) -> io::Result<Figure> {
+        let _loaded = scheduler(3).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(beside(0, true, |_| self.sleeps())?.entering)
+    }
+
     /// All loops; `switch` is what two threads that yield to each other take of a switch, `syscall` a call that does nothing.
     /// Half of that call is its end, and half of a look at the clock follows what it tells (assumed).
     pub(super) fn inside(self, switch: f64, syscall: f64) -> io::Result<Inside> {
@@ -121,6 +129,7 @@ impl Watch<'_> {
         let idle = self.sleeps()?;
         let end = (syscall + reading()?.value) / 2.0;
         let busy = beside(0, true, |_| self.sleeps())?;
+        let kicked = self.kicked()?;
         let [turn, entering] = self.pipe()?;
         let [[queued, queue_wait], [held, held_wait], [twice, _]] =
             [self.pipe_under(0)?, self.pipe_under(1)?, self.pipe_under(2)?];
@@ -142,6 +151,7 @@ impl Watch<'_> {
             dsq_enqueue,
             kfunc_find: of(search - ns(known.kfunc), twice),
             busy: busy.whole.less(end),
+            kicked: kicked.less(enqueue + dispatch + dsq_enqueue.value),
             idle: Way { whole: idle.whole.less(end), ..idle },
         })
     }

@@ -66,6 +66,11 @@ impl Paths {
             Some(inside) => inside.busy.less(wakeup + switch + self.arming.value),
             None => sleeping::overshoot_of_busy_cpu()?.less(woken + switch),
         };
+        if let Some(inside) = self.inside {
+            let rest = interrupt.value + switch - parts.fair_switch.value - switch_end;
+            let source = "a sleeper that a kick gives its CPU, from wakeup to switch, less the calls, interrupt, schedule and switch";
+            calibration.prices.push(inside.kicked.less(rest).price("irq_work", source));
+        }
         let prices = &mut calibration.prices;
         prices.push(
             interrupt.price("interrupt", "a sleeper that takes its CPU from a task, less wakeup and switch"),
