@@ -49,6 +49,7 @@ mod user;
 pub use again::Start;
 pub use auxiliary::left_out;
 pub use helpers::Message;
+pub use kernel_model::declarations as kernel_declarations;
 pub use kfunc::prototypes;
 pub use load::{EngineChoice, LoadOptions, kernel_types};
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
