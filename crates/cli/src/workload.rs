@@ -17,7 +17,9 @@ pub(crate) fn scenario(spec: &str, seed: u64, duration: Option<DurationNs>) -> R
     if spec.ends_with(".json") {
         let files: Result<Vec<(String, String)>, Failure> =
             files(spec).into_iter().map(|path| Ok((path.to_string(), read(path)?))).collect();
-        return rtapp::parse_merged(&files?, duration).map_err(|error| refused(spec, &error));
+        return rtapp::parse_merged(&files?, duration, rtapp::Version::default())
+            .map(|read| read.scenario)
+            .map_err(|error| refused(spec, &error));
     }
     if spec.ends_with(".toml") {
         return file::parse(&read(spec)?, spec).map_err(|error| refused(spec, &error));
