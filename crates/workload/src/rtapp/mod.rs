@@ -7,6 +7,7 @@
 //! other version takes it otherwise, a note says so.
 
 mod events;
+mod global;
 mod json;
 mod memory;
 mod phases;
@@ -28,6 +29,7 @@ use crate::scenario::{
     Attribute, Disk, End, LONGEST_SLICE, LockKind, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore,
     TaskSpec,
 };
+use global::{Global, read_global};
 use json::{Node, Value};
 use policy::{DlTimes, Named, named, ranked};
 
@@ -215,21 +217,6 @@ impl Shared {
     }
 }
 
-/// Keys of `global` that change nothing that is modelled.
-const IGNORED_GLOBAL: &[&str] = &[
-    "calibration",
-    "lock_pages",
-    "logdir",
-    "log_basename",
-    "log_size",
-    "logsize",
-    "gnuplot",
-    "ftrace",
-    "frag",
-    "mem_buffer_size",
-    "cumulative_slack",
-];
-
 fn object<'a>(node: &'a Node, path: &str) -> Outcome<&'a [(String, Node)]> {
     match &node.value {
         Value::Object(entries) => Ok(entries),
@@ -369,67 +356,6 @@ fn inherit(shared: &mut Shared, tasks: &Node) -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-/// What `global` sets.
-struct Global {
-    /// None when endless.
-    duration: Option<DurationNs>,
-    policy: Named,
-    inherits: bool,
-    no_device: bool,
-}
-
-impl Default for Global {
-    fn default() -> Global {
-        Global { duration: None, policy: Named::Plain(Policy::Other), inherits: false, no_device: true }
-    }
-}
-
-fn boolean(node: &Node, path: &str) -> Outcome<bool> {
-    match node.value {
-        Value::Bool(value) => Ok(value),
-        _ => fault(node, path, "true or false is expected"),
-    }
-}
-
-fn read_global(node: &Node) -> Outcome<Global> {
-    let mut global = Global::default();
-    for (key, node) in object(node, "global")? {
-        let path = format!("global.{key}");
-        match key.as_str() {
-            "duration" => {
-                const MOST: i64 = (DurationNs::LONGEST.0 / 1_000_000_000) as i64;
-                global.duration = match integer(node, &path)? {
-                    // rt-app waits for the threads unless it is above 0.
-                    ..=0 => None,
-                    seconds @ 1..=MOST => Some(DurationNs::from_secs(seconds as u64)),
-                    _ => {
-                        return fault(
-                            node,
-                            &path,
-                            format!("seconds from 1 to {MOST} (30 days), or -1, are expected"),
-                        );
-                    }
-                }
-            }
-            "default_policy" => global.policy = named(node, &path)?,
-            "pi_enabled" => global.inherits = boolean(node, &path)?,
-            "io_device" => global.no_device = text(node, &path)? == "/dev/null",
-            _ if IGNORED_GLOBAL.contains(&key.as_str()) => {}
-            _ => {
-                return fault(
-                    node,
-                    &path,
-                    format!(
-                        "unknown or not modelled; there are: duration, default_policy, pi_enabled, io_device, and ignored: {}",
-                        IGNORED_GLOBAL.join(", ")
-                    ),
-                );
-            }
-        }
-    }
-    Ok(global)
 }
 
 /// The part of a task's object that is no event.
@@ -633,3 +559,5 @@ fn task_program(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod version_tests;

@@ -10,11 +10,11 @@ const EXAMPLE: &str = r#"
     "hog":      { "instance": 2, "run": 100000, "priority": 5, "cpus": [0, 2] } } }
 "#;
 
-fn error(text: &str) -> String {
+pub(super) fn error(text: &str) -> String {
     parse(text, "f.json", None).unwrap_err().to_string()
 }
 
-fn tasks(body: &str) -> String {
+pub(super) fn tasks(body: &str) -> String {
     format!("{{ \"tasks\": {{ {body} }} }}")
 }
 
@@ -62,7 +62,7 @@ fn barriers_count_their_parties() {
 }
 
 /// What a task does in one pass, without what measures it.
-fn steps(scenario: &Scenario, program: usize) -> Vec<Op> {
+pub(super) fn steps(scenario: &Scenario, program: usize) -> Vec<Op> {
     let free = |op: &Op| matches!(op, Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Count { .. });
     let mut cursor = Cursor::start();
     std::iter::from_fn(|| Some(cursor.next(&scenario.programs[program])).filter(|op| *op != Op::Exit))
