@@ -158,29 +158,16 @@ impl Reader<'_> {
 
     /// The name for which `suspend` waits: 1.0 takes the value, head the task's name.
     fn suspended(&mut self, node: &Node, path: &str) -> Outcome<String> {
-        let value = match &node.value {
-            Value::Text(value) => Some(value.clone()),
-            _ => None,
+        let own = self.task.to_string();
+        let name = match &node.value {
+            Value::Text(name) if *name != own => name.clone(),
+            // rt-app's `workgen` writes the task's name where the value is left out.
+            Value::Text(_) | Value::Null => return Ok(own),
+            _ => return fault(node, path, "a task's name is expected, or nothing"),
         };
-        if value.as_deref() == Some(self.task) {
-            return Ok(self.task.to_string());
-        }
-        let old = match &value {
-            Some(name) => format!("waits for a resume of '{name}'"),
-            None => "wants a name and does nothing without".to_string(),
-        };
-        let head = format!("waits for one of the task's own name, '{}'", self.task);
-        self.shared.differs(path, &old, &head);
-        match (self.shared.version, value) {
-            (Version::Head, _) => Ok(self.task.to_string()),
-            (Version::V1_0, Some(name)) => Ok(name),
-            (Version::V1_0, None) => fault(
-                node,
-                path,
-                "a string is expected: rt-app 1.0 waits for a resume of that name; follow head (--rt-app head) \
-                 for the task's own",
-            ),
-        }
+        let head = format!("waits for one of the task's own name, '{own}'");
+        self.shared.differs(path, &format!("waits for a resume of '{name}'"), &head);
+        Ok(if self.shared.version == Version::V1_0 { name } else { own })
     }
 
     /// Walks of a buffer: as many whole ones as there are, and the rest.
