@@ -9,7 +9,7 @@ use super::{
 use crate::program::MAX_TIMERS;
 
 /// Events that are modelled, for messages.
-const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
+pub(super) const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
                       resume, sem_wait, sem_post, yield, mem, memrun, iorun, fork";
 
 /// A key that names an event, with or without a suffix.

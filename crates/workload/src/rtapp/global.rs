@@ -3,8 +3,11 @@
 use super::policy::{Named, named};
 use super::{DurationNs, Node, Outcome, Policy, Value, fault, integer, object, text};
 
+/// Keys of `global` that decide.
+pub(super) const KEYS: &[&str] = &["duration", "default_policy", "pi_enabled", "io_device"];
+
 /// Keys of `global` that change nothing that is modelled.
-const IGNORED_GLOBAL: &[&str] = &[
+pub(super) const IGNORED_GLOBAL: &[&str] = &[
     "calibration",
     "lock_pages",
     "logdir",
@@ -70,7 +73,8 @@ pub(super) fn read_global(node: &Node) -> Outcome<Global> {
                     node,
                     &path,
                     format!(
-                        "unknown or not modelled; there are: duration, default_policy, pi_enabled, io_device, and ignored: {}",
+                        "unknown or not modelled; there are: {}, and ignored: {}",
+                        KEYS.join(", "),
                         IGNORED_GLOBAL.join(", ")
                     ),
                 );

@@ -171,3 +171,29 @@ fn writes_to_dev_null_do_not_wait_for_a_disk() {
     assert_eq!((disks(""), disks(r#""io_device": "/dev/null""#)), ((0, true), (0, true)));
     assert_eq!(disks(r#""io_device": "/dev/sda""#), (1, false));
 }
+
+/// The keys in the first column of the page's table.
+fn keys_of_the_page() -> BTreeSet<String> {
+    let page = include_str!("../../../../docs/workload-files.md");
+    let section = page.split("## rt-app files").nth(1).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let words = rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    words.map(str::to_string).collect()
+}
+
+#[test]
+fn the_page_has_the_keys_that_are_read() {
+    let page = keys_of_the_page();
+    let lists = [TASK_KEYS, global::KEYS, global::IGNORED_GLOBAL, version::KEYS_OF_HEAD].concat();
+    // Keys of our own: those of rt-app's first versions, which no version reads.
+    let old = ["exec", "logsize", "frag"];
+    let ours: BTreeSet<&str> =
+        lists.into_iter().chain(events::EVENTS.split(", ")).filter(|key| !old.contains(key)).collect();
+    for key in &ours {
+        assert!(page.contains(*key), "the page lacks {key}");
+    }
+    let words = ["global", "mode", "unique", "", "/"];
+    for key in page.iter().filter(|key| !words.contains(&key.as_str())) {
+        assert!(ours.contains(key.as_str()), "the page has {key}, which is not read");
+    }
+}
