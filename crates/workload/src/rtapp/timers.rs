@@ -1,7 +1,7 @@
 //! Timers of a whole file, which rt-app knows before any task runs.
 //!
 //! A timer whose `ref` begins with `unique` belongs to a thread. Any other is one timer of all threads: each wait,
-//! whoever waits, moves its expiry on by a period. One `"mode": "absolute"` makes all waits for it absolute.
+//! of any thread, moves its expiry on by a period. One `"mode": "absolute"` makes all waits for it absolute.
 
 use super::{MAX_INSTANCES, Node, Outcome, Value, fault};
 use std::collections::{BTreeMap, BTreeSet};
