@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return parse_failure(&error),
     };
+    workload::follow(cli.rt_app, cli.quiet);
     finish(defect::guard(|| "the command".to_string(), || run(&cli)))
 }
 
