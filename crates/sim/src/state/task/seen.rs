@@ -18,8 +18,9 @@ use std::sync::Arc;
 pub const TASK_BYTES: usize = AFTER_MASK + 232;
 /// Where `cpus_mask` ends.
 const AFTER_MASK: usize = 336 + MAX_CPUS / 8;
-/// `EXIT_DEAD`, the state of a task that is gone.
+/// `EXIT_DEAD`, the state of a thread that is gone, and `EXIT_ZOMBIE`, that of a process, whose parent has to take note.
 const EXIT_DEAD: u32 = 0x10;
+const EXIT_ZOMBIE: u32 = 0x20;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
 /// `PF_NO_SETAFFINITY`, another one of theirs.
@@ -236,11 +237,6 @@ macro_rules! setters {
 
 impl Task {
     setters! {
-        /// Where it is in its life.
-        set_state(seen.state: RunState) {
-            STATE = RunState::bits;
-            EXIT_STATE = |state| if state == RunState::Dead { EXIT_DEAD } else { 0 };
-        }
         /// Whether it runs.
         set_on_cpu(seen.on_cpu: bool) { ON_CPU = u8::from; }
         /// `PF_*`.
@@ -259,6 +255,17 @@ impl Task {
         set_ddsp_dsq_id(scx.seen.ddsp_dsq_id: DsqId) { DDSP_DSQ_ID = |id: DsqId| id.0; }
         /// The flags of a direct dispatch.
         set_ddsp_enq_flags(scx.seen.ddsp_enq_flags: u64) { DDSP_ENQ_FLAGS = |number| number; }
+    }
+
+    /// Where it is in its life.
+    #[inline(always)]
+    pub(crate) fn set_state(&mut self, state: RunState) {
+        self.seen.state = state;
+        self.view.record.set(STATE, state.bits());
+        if state == RunState::Dead {
+            let is_leader = self.pid == self.tgid;
+            self.view.record.set(EXIT_STATE, if is_leader { EXIT_ZOMBIE } else { EXIT_DEAD });
+        }
     }
 
     /// Whether it is on a run queue.
