@@ -40,3 +40,33 @@ expect() {
 	fi
 	printf 'as seen  %s: %s\n' "$1" "$3"
 }
+
+# Builds $work/btf-to-c with libbpf 1.1.2: prints the types of a file with BTF as C, like `bpftool btf dump format c`.
+build_btf_to_c() {
+	libbpf=1:1.1.2-0+deb12u1
+	deb "libbpf1=$libbpf" "libbpf-dev=$libbpf" libelf1=0.188-2.1 libdw1=0.188-2.1
+	cat >"$work/btf-to-c.c" <<-'C'
+	#include <stdarg.h>
+	#include <stdio.h>
+	#include <bpf/btf.h>
+
+	static void print(void *context, const char *format, va_list arguments)
+	{
+		(void)context;
+		vprintf(format, arguments);
+	}
+
+	int main(int argc, char **argv)
+	{
+		struct btf *btf = argc == 2 ? btf__parse(argv[1], NULL) : NULL;
+		struct btf_dump *dump = btf ? btf_dump__new(btf, print, NULL, NULL) : NULL;
+		if (!dump)
+			return 1;
+		for (__u32 type = 1; type < btf__type_cnt(btf); type++)
+			if (btf_dump__dump_type(dump, type))
+				return 1;
+		return 0;
+	}
+	C
+	gcc -o "$work/btf-to-c" "$work/btf-to-c.c" -I"$root/usr/include" -L"$lib" -Wl,-rpath-link,"$LD_LIBRARY_PATH" -lbpf
+}
