@@ -9,7 +9,7 @@
 # Seen:    2026-11-27, Debian 12, x86-64. Version 1: "discarded 5 events", "discarded 2 events";
 #          version 2: "may have discarded events", "discarded 2 events"
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 old=1.5.11-1+b2
 new=2.0.4-1+b6

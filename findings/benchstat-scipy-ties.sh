@@ -11,7 +11,7 @@
 # Seen:    2026-11-27, golang.org/x/perf of 2026-09-08, scipy 1.17.1, numpy 2.4.6: 0.041 against 0.057;
 #          "+200.00% (p=0.016 n=5)" beside "± ∞"
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 perf=v0.0.0-20260908200009-22c9c6c9d4da
 pip_install scipy==1.17.1 numpy==2.4.6

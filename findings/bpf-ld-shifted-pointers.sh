@@ -8,7 +8,7 @@
 # Input:   a global, a pointer to it and a function, compiled by clang 18 (of the ziglang wheel) for little-endian BPF.
 # Seen:    2026-11-27, Debian 12, x86-64: R_BPF_INSN_32; .data 07000000 00000000 00000000 00001000
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=2.40-2+1
 deb binutils-bpf=$version

@@ -9,7 +9,7 @@
 # Input:   a structure aligned to 64 bytes, one that contains it, and a third that includes the header of either kind.
 # Seen:    2026-11-27, Debian 12, x86-64. Sizes of the three: original 64 128 128, generated 64 128 68
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 pahole=1.24-4.1
 deb pahole=$pahole

@@ -9,7 +9,7 @@
 # Input:   1,000 cycles of one SCHED_OTHER thread, histogram of 3 us (the timer slack alone is 50 us).
 # Seen:    2026-11-27, Debian 12, x86-64: text 1000 overflows, JSON: cycles 1000, bins add up to 0
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=2.4-1
 deb rt-tests=$version libnuma1=2.0.16-1

@@ -9,7 +9,7 @@
 # Input:   two enums of 32 bits in a structure; read with libbpf 1.1.2.
 # Seen:    2026-11-27, Debian 12, x86-64: "enum big;", "MINUS = 4294967295", "has incomplete type"
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=12.2.0-14+deb12u1+
 deb gcc-bpf=$version binutils-bpf=2.40-2+1

@@ -9,7 +9,7 @@
 # Input:   the samples 1000003, 1000003 and 2000005 ns; range 1 to 3600000000, three significant digits.
 # Seen:    2026-11-27. max, min, p100: Python 2000895 999936 2000895, Go the same, JavaScript 2000005 1000003 2000895
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 pip_install hdrhistogram==0.10.8
 in_python=$("$work/venv/bin/python" - <<'PY'

@@ -8,7 +8,7 @@
 # Input:   a process at nice 5; run from a shell at nice 0.
 # Seen:    2026-11-27, Debian 12, x86-64: "PRI PRI PRI PRI" "14 85 85 25"; `ps -l`: 85; nice 0: 19 80 80 20
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=2:4.0.2-3
 deb procps=$version libproc2-0=$version

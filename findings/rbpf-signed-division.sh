@@ -9,7 +9,7 @@
 # Input:   programs of two or three instructions from RFC 9669, which the kernel's verifier accepts since 6.6.
 # Seen:    2026-11-27, rbpf 0.4.1, x86-64, as above; bswap64 and gotol: "unknown eBPF opcode"
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=0.4.1
 mkdir -p "$work/vm/src"

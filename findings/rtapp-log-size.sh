@@ -8,7 +8,7 @@
 # Input:   one SCHED_OTHER task that runs 1 ms of every 10 ms, 20 times; no privilege is needed.
 # Seen:    2026-11-27, Debian 12, x86-64. Rows: file 0, auto 0, disable 20, 2 (MB) 20
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=1.0-1
 deb rt-app=$version libjson-c5=0.16-2 libnuma1=2.0.16-1

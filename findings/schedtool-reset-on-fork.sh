@@ -7,7 +7,7 @@
 # Input:   a process that makes itself SCHED_BATCH with and without the flag; no privilege is needed.
 # Seen:    2026-11-27, Debian 12, x86-64: "B: SCHED_BATCH" and "1073741827 <UNKNOWN>"
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=1.3.0-4
 deb schedtool=$version

@@ -9,7 +9,7 @@
 # Input:   two periodic tasks (period 4, work 2; period 8, work 4; deadline = period) on one CPU for 16 ms; utilisation 1.
 # Seen:    2026-11-27, SimSo 0.8.5, SimPy 2.3.1: preemption_count 0 and 2; runs of T2_1: 2-6 in one piece
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 pip_install simso==0.8.5 simpy==2.3.1 numpy==2.4.6
 cat >"$work/edf.py" <<'PY'

@@ -8,7 +8,7 @@
 #          retire less than one nop a nanosecond.
 # Seen:    2026-11-27, Debian 12, x86-64: picosecs-per-nop-instruction: 0.126
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=0.15.06-2
 deb stress-ng=$version libipsec-mb1=1.3-2 libjudydebian1=1.0.5-5+b2 libsctp1=1.0.19+dfsg-2

@@ -8,7 +8,7 @@
 # Input:   two runs of 1,000 bogo operations, in time zones where it is 8 and 12 o'clock.
 # Seen:    2026-11-27, Debian 12, x86-64: date int, time str at 8 and int at 12, each number equal to its base 60 value
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=0.15.06-2
 deb stress-ng=$version libipsec-mb1=1.3-2 libjudydebian1=1.0.5-5+b2 libsctp1=1.0.19+dfsg-2

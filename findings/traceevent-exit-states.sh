@@ -9,7 +9,7 @@
 # Seen:    2026-11-27, Debian 12, x86-64. prev_state 0 1 2 4 8 16 32 64 128 256:
 #          format R S D T t X Z P I R+, plugin R S D T t Z X x W R
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.bash"
 
 version=1:1.7.1-1
 deb libtraceevent1=$version libtraceevent-dev=$version libtraceevent1-plugin=$version
