@@ -6,7 +6,8 @@
 # Happens: The text has "Histogram Overflows", the JSON has no such member; its bins add up to less than its cycles. A
 #          percentile from the JSON is one of the good samples only. Two keys end in a colon of their own: "cmdline:"
 #          and "rt_test_version:"; and that version is 2.40 for release 2.4.
-# Input:   1,000 cycles of one SCHED_OTHER thread, histogram of 3 us (the timer slack alone is 50 us).
+# Input:   1,000 cycles of one SCHED_OTHER thread, histogram of 3 us (the timer slack alone is 50 us). cyclictest wants
+#          to be root, or an RLIMIT_RTPRIO, also without a real-time priority.
 # Seen:    2026-11-27, Debian 12, x86-64: text 1000 overflows, JSON: cycles 1000, bins add up to 0
 set -euo pipefail
 . "$(dirname "$0")/common.bash"
@@ -14,7 +15,10 @@ set -euo pipefail
 version=2.4-1
 deb rt-tests=$version libnuma1=2.0.16-1
 
-(cd "$work" && "$root/usr/bin/cyclictest" --quiet --threads=1 --interval=200 --loops=1000 --histogram=3 --json=run.json) >"$work/text" 2>&1
+(cd "$work" && "$root/usr/bin/cyclictest" --quiet --threads=1 --interval=200 --loops=1000 --histogram=3 --json=run.json) >"$work/text" 2>&1 || {
+	cat "$work/text" >&2
+	exit 2
+}
 python3 - "$work/run.json" "$work/text" >"$work/facts" <<'PY'
 import json, re, sys
 
