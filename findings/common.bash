@@ -26,6 +26,24 @@ deb() {
 	export LD_LIBRARY_PATH=$lib:$root/lib/x86_64-linux-gnu
 }
 
+# Unpacks a Debian package, given as NAME=VERSION, and all that it needs except the C library, below $root.
+deb_with_dependencies() {
+	mkdir -p "$work/debs/partial" "$root"
+	: >"$work/status"
+	apt-get install -y --no-install-recommends --download-only -o Debug::NoLocking=1 -o Dir::State::status="$work/status" \
+		-o Dir::Cache::archives="$work/debs" "$1" >"$work/apt.log" 2>&1 || {
+		echo "cannot download $1 (Debian 12); run apt-get update first:" >&2
+		tail -n 3 "$work/apt.log" >&2
+		exit 2
+	}
+	rm -f "$work"/debs/libc6_*.deb
+	for file in "$work"/debs/*.deb; do
+		dpkg -x "$file" "$root"
+	done
+	rm -rf "$work/debs"
+	export LD_LIBRARY_PATH=$lib:$root/lib/x86_64-linux-gnu
+}
+
 # Installs Python packages, each given as NAME==VERSION, in an environment of their own: $work/venv.
 pip_install() {
 	[ -d "$work/venv" ] || python3 -m venv "$work/venv"
