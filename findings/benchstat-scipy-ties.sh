@@ -4,7 +4,7 @@
 # Guess:   Both compute the exact U test for samples this small, so a gate may use either. At least one says so where
 #          the p value is an approximation.
 # Happens: One value that occurs in both samples is enough. scipy's method "auto" then leaves the exact distribution for
-#          the normal one, quietly: p = 0.041, significant at 5 %. benchstat has the exact distribution with ties:
+#          the normal one and says nothing: p = 0.041, significant at 5 %. Go's benchstat has the exact distribution with ties:
 #          p = 0.057, "~". With five runs benchstat finds +200 % significant and prints an infinite interval beside it:
 #          its verdict wants 4 runs and its interval 6.
 # Input:   1 1 2 3 against 3 4 5 6 ns, and 1 2 2 3 4 against 4 5 6 7 8 ns.

@@ -2,7 +2,7 @@
 # binutils-bpf 2.40 on an object of clang: readelf misnames the relocations, and ld writes pointers 32 bits too high.
 #
 # Guess:   EM_BPF has one numbering of relocations, so GNU's tools may link what clang compiled, or refuse it.
-# Happens: The two had numberings of their own. clang's 2 is "64 bits in data" (R_BPF_64_ABS64); GNU's 2 is the immediate
+# Happens: The two had numberings of their own. clang's 2 is "64 bits in data" (R_BPF_64_ABS64). GNU's 2 is the immediate
 #          of an instruction, bytes 4 to 7. ld exits with 0, and a pointer in .data to 0x100000 is 0x10000000000000. The
 #          one in code is right, since number 1 means the same to both.
 # Input:   a global, a pointer to it and a function, compiled by clang 18 (of the ziglang wheel) for little-endian BPF.

@@ -4,8 +4,8 @@
 # Guess:   A header from BTF (vmlinux.h) reproduces the layout, since libbpf writes padding where it is needed. So a BPF
 #          program that uses it agrees with a user program that uses the original header.
 # Happens: BTF has no alignment. A line of 64 bytes, aligned to 64, is a structure of 64 bytes aligned to 4 with seven
-#          members `long: 64`. Structures that come out of BTF have padding around it; one of your own that contains
-#          it has 128 bytes with the original header, 68 with the generated one: a map's two sides disagree.
+#          members `long: 64`. Structures that come out of BTF have padding around it. One of your own that contains
+#          it has 128 bytes with the original header and 68 with the generated one, so a map's two sides disagree.
 # Input:   a structure aligned to 64 bytes, one that contains it, and a third that includes the header of either kind.
 # Seen:    2026-11-27, Debian 12, x86-64. Sizes of the three: original 64 128 128, generated 64 128 68
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cyclictest 2.4: the histogram in its JSON lacks the samples above its limit, and nothing in the file says so.
 #
-# Guess:   The JSON has what the text has: the bins, and the count of overflows, so that the bins and that count add up
-#          to the cycles, and a percentile can be computed from the file.
+# Guess:   The JSON has the bins and the count of overflows, as the text has. Together they are the cycles, so a
+#          percentile can be computed from the file.
 # Happens: The text has "Histogram Overflows", the JSON has no such member; its bins add up to less than its cycles. A
 #          percentile from the JSON is one of the good samples only. Two keys end in a colon of their own: "cmdline:"
 #          and "rt_test_version:"; and that version is 2.40 for release 2.4.

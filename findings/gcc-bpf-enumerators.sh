@@ -21,7 +21,8 @@ enum with_sign { MINUS = -1, PLUS = 1 };
 struct both { enum big big; enum with_sign with_sign; };
 int read_both(struct both *both) { return both->big + both->with_sign; }
 C
-PATH=$root/usr/bin:$PATH bpf-gcc -B"$root/usr/bin/bpf-" -B"$root/usr/lib/bpf/bin" -Wall -O2 -gbtf -c "$work/enums.c" -o "$work/enums.o" 2>"$work/warnings"
+PATH=$root/usr/bin:$PATH bpf-gcc -B"$root/usr/bin/bpf-" -B"$root/usr/lib/bpf/bin" -Wall -O2 -gbtf \
+	-c "$work/enums.c" -o "$work/enums.o" 2>"$work/warnings"
 "$work/btf-to-c" "$work/enums.o" >"$work/enums.h"
 
 echo "gcc-bpf $version, libbpf 1.1.2"

@@ -3,8 +3,8 @@
 #
 # Guess:   A virtual machine that does not know an instruction of the v4 instruction set refuses the program, as it
 #          does with bswap and the long jump of the same set.
-# Happens: Instructions that v4 made from old opcodes with a non-zero offset pass the verifier, and the offset is
-#          ignored. -10 / 3 is 6148914691236517202 (kernel: -3), -10 % 3 is 0 (kernel: -1), a move that sign-extends
+# Happens: v4 made some instructions from old opcodes with a non-zero offset. rbpf accepts them and ignores the offset.
+#          -10 / 3 is 6148914691236517202 (kernel: -3), -10 % 3 is 0 (kernel: -1), a move that sign-extends
 #          0x80 from 8 bits gives 128 (kernel: -128). Interpreter and JIT agree with each other.
 # Input:   programs of two or three instructions from RFC 9669, which the kernel's verifier accepts since 6.6.
 # Seen:    2026-11-27, rbpf 0.4.1, x86-64, as above; bswap64 and gotol: "unknown eBPF opcode"

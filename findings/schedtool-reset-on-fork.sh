@@ -2,8 +2,8 @@
 # schedtool 1.3.0: a batch task that resets its policy on fork has policy 1073741827, unknown.
 #
 # Guess:   schedtool prints "B: SCHED_BATCH" for it, as for any batch task; reset on fork is a flag, no policy.
-# Happens: The system call returns the policy with the flag in bit 30, and schedtool looks the sum up as a policy. So do
-#          its SCHED_FIFO and SCHED_RR, which real-time audio daemons hand out with this flag.
+# Happens: The system call returns the policy with the flag in bit 30, and schedtool looks the sum up as a policy. A
+#          SCHED_FIFO task with the flag, which wants a privilege, is 1073741825.
 # Input:   a process that makes itself SCHED_BATCH with and without the flag; no privilege is needed.
 # Seen:    2026-11-27, Debian 12, x86-64: "B: SCHED_BATCH" and "1073741827 <UNKNOWN>"
 set -euo pipefail
