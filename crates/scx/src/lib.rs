@@ -47,7 +47,7 @@ mod unconfigured;
 mod user;
 
 pub use again::Start;
-pub use auxiliary::left_out;
+pub use auxiliary::{is_at_interrupt, is_probe, left_out};
 pub use helpers::Message;
 pub use kfunc::prototypes;
 pub use load::{EngineChoice, LoadOptions, kernel_types};
