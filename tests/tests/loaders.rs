@@ -8,7 +8,7 @@
 
 use schedlab_live::kernel_image;
 use schedlab_tests::{Ended, Schedlab, clang, compile};
-use schedlab_trace::{ExitKind, WarningKind};
+use schedlab_trace::{ExitKind, Standing, WarningKind};
 use std::time::Duration;
 
 /// Far more than any of these takes on a busy host.
@@ -293,6 +293,27 @@ fn a_hostile_loader_is_contained() {
         }
         assert!(!std::path::Path::new("/tmp/own-loader-was-here").exists());
     }
+}
+
+/// A loader that ends while the run goes on makes it void, whatever its exit code: in one run and in a comparison.
+#[test]
+fn a_run_whose_loader_leaves_is_void() {
+    let Some(lab) = lab("loader-leaves") else { return };
+    let ended = sim(&lab, "leaves", &["--json", "r.json"]);
+    assert_eq!(ended.code, 4, "{ended:?}");
+    assert!(ended.out.contains("this run is void: ended_early"), "{}", ended.out);
+    assert!(ended.err.contains("mine left before the end of cpuhog on 2 CPUs, unreg"), "{}", ended.err);
+    let record = lab.record("r.json");
+    assert_eq!((record.standing(), record.standing_reasons()), (Standing::Void, vec!["ended_early"]));
+    let list = format!("vanilla,{}", scheduler("leaves"));
+    let args = ["compare", "-q", "-c", "2", "--runs", "2", "-w", HOGS, "-s", &list];
+    let ended = lab.run(&args, LIMIT);
+    assert_eq!(ended.code, 4, "{ended:?}");
+    assert!(
+        ended.out.contains("Void runs, which are in no mean:") && !ended.out.contains("worse"),
+        "{}",
+        ended.out
+    );
 }
 
 /// A run warns of what its loader asked for in vain; one that got all is not warned about.

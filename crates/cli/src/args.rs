@@ -158,7 +158,7 @@ pub(crate) struct ResultArgs {
     /// A report as one self-contained page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) html: Option<PathBuf>,
-    /// Warnings (a task starved, a CPU idled beside a waiting task, seeds change nothing) and goals that are not met end with exit code 1
+    /// Suspect runs (a task starved, CPUs idled beside waiting tasks), seeds that change nothing and goals that are not met end with exit code 1
     #[arg(long, help_heading = "Results")]
     pub(crate) strict: bool,
 }

@@ -15,7 +15,7 @@ use schedlab_live::session::Work;
 use schedlab_live::vm::{TakeError, Taken, VmJob, VmOutput};
 use schedlab_loader::not_a_program;
 use schedlab_report::Document;
-use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
 
 /// Where the guest keeps the command's output.
 const GUEST_OUTPUT: &str = "/tmp/output";
@@ -58,12 +58,15 @@ impl CommandRun {
         no_folder(&self.command)?;
         let invocation = Invocation { args: &self.command, streams };
         let result = run_here(&self.scheduler, Work::Command(invocation), &self.looks, quiet)?;
-        let ejected = result.scheduler.exit.kind.is_ejection();
-        // An ejection ends the command too; it is told where the record is looked at.
-        let code = result.exit_code.filter(|code| *code != 0 && !ejected);
+        let early = result.scheduler.exit.is_early();
+        // A scheduler that leaves ends the command too; it is told where the record is looked at.
+        let code = result.exit_code.filter(|code| *code != 0 && !early);
         let failed = code.map(|code| self.failure(code, &result.said));
         let made_of = provenance(&self.scheduler, None, None);
-        Ok((record(&self.scheduler, (self.workload(), self.seed), backend, made_of, result), failed))
+        let warning = command_wrote(&self.command[0], &result.said);
+        let mut run = record(&self.scheduler, (self.workload(), self.seed), backend, made_of, result);
+        run.warnings.extend(warning);
+        Ok((run, failed))
     }
 
     /// Runs that come before and do not count.
@@ -217,6 +220,33 @@ fn guest_entry(number: usize, inside: &str, scheduler: &Scheduler) -> String {
     format!("{}={inside}{changes}", label(number))
 }
 
+/// What programs and the C library say of something that is not there, or cannot be started.
+const LACKS: [&str; 6] = [
+    "not found",
+    "No such file or directory",
+    "cannot execute",
+    "cannot open",
+    "Permission denied",
+    "Exec format error",
+];
+
+/// A warning about what a command wrote to its standard error, where it was kept, though its exit code is 0: a shell goes on when
+/// a program of it is missing, and its figures are then of less work than they seem to be.
+fn command_wrote(program: &str, said: &str) -> Option<Warning> {
+    let lacks = |line: &&str| LACKS.iter().any(|lacks| line.contains(lacks));
+    let (missing, last) = (said.lines().find(lacks), said.lines().last().filter(|line| !line.is_empty())?);
+    let (kind, text) = match missing {
+        Some(line) => (
+            WarningKind::CommandFailed,
+            format!(
+                "command {program} did not do all of its work: {line} (in a VM, --with NAME,.. takes programs and files along)"
+            ),
+        ),
+        None => (WarningKind::CommandWrote, format!("command {program} wrote to its standard error: {last}")),
+    };
+    Some(Warning { kind, text, count: 1, worst: None })
+}
+
 /// Refuses a folder in the place of a program.
 fn no_folder(command: &[String]) -> Result<(), Failure> {
     let program = &command[0];
@@ -265,6 +295,7 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_trace::Standing;
 
     #[test]
     fn schedulers_in_the_guest_keep_their_changes_and_their_names() {
@@ -279,6 +310,21 @@ mod tests {
         let named = |number| bench.as_named(Failure::failed(told(number))).text;
         assert_eq!(named(0), "run 1 of 2 (staircase[interactive=0,2s:compute=1,3s:compute=0], run 1)");
         assert_eq!(named(1), "run 1 of 2 (eevdf, run 1)");
+    }
+
+    #[test]
+    fn a_command_that_lacks_a_program_is_suspect_and_one_that_says_something_is_not() {
+        let of = |said: &str| command_wrote("sh", said).map(|warning| (warning.kind, warning.text));
+        let (kind, text) = of("sh: 1: head: not found\nsh: 1: head: not found").unwrap();
+        assert_eq!((kind, kind.standing()), (WarningKind::CommandFailed, Standing::Suspect));
+        assert!(
+            text.contains("did not do all of its work: sh: 1: head: not found (in a VM, --with"),
+            "{text}"
+        );
+        let (kind, text) = of("make: warning: clock skew").unwrap();
+        assert_eq!((kind, kind.standing()), (WarningKind::CommandWrote, Standing::Valid));
+        assert!(text.ends_with("wrote to its standard error: make: warning: clock skew"), "{text}");
+        assert_eq!(of(""), None);
     }
 
     #[test]

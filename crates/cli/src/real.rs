@@ -205,7 +205,8 @@ pub(crate) fn record(
 ) -> RunRecord {
     let (own, events) = (result.scheduler.counters, result.scheduler.events);
     let late = scheduler.not_reached(result.elapsed, None);
-    let starvation = Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits);
+    let starvation =
+        Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits, result.elapsed);
     let returned = result.scheduler.returned.into_iter();
     let returned = returned.filter_map(|(name, value)| program_returned(&name, value));
     RunRecord {

@@ -10,11 +10,13 @@ use crate::state;
 use crate::swap_scope;
 use schedlab_base::{Presence, TimedSetting, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
-use schedlab_bpf::object::{Object, Table, is_executable, scheduler_within};
+use schedlab_bpf::object::{Object, Program, Table, is_executable, scheduler_within};
 use schedlab_bpf::settings;
 use schedlab_live::load::SchedulerObject;
 use schedlab_loader::{Command, PREFIX};
-use schedlab_scx::{LeftToLoader, LoadOptions, RunProgram, TimedProgram, left_out};
+use schedlab_scx::{
+    LeftToLoader, LoadOptions, RunProgram, TimedProgram, is_at_interrupt, is_probe, left_out,
+};
 use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -356,11 +358,17 @@ impl Scheduler {
         Some(LeftToLoader::of(&object, &self.values, &self.all_programs())).filter(|left| !left.is_nothing())
     }
 
-    /// The programs that the simulator leaves out, each with its section.
-    pub(crate) fn left_out(&self) -> Vec<String> {
-        let Some(Ok(object)) = self.parsed() else { return Vec::new() };
+    /// The programs that the simulator leaves out, each with its section: those that no run is another one for, and those at
+    /// interrupts, which may decide. Those that only ask what the kernel can do are none.
+    pub(crate) fn left_out(&self) -> [Vec<String>; 2] {
+        let Some(Ok(object)) = self.parsed() else { return Default::default() };
         let left = left_out(&object, &self.all_programs()).unwrap_or_default();
-        left.iter().map(|program| format!("{} ({})", program.name, program.section)).collect()
+        let (at_interrupts, harmless): (Vec<&Program>, Vec<&Program>) = left
+            .into_iter()
+            .filter(|program| !is_probe(program))
+            .partition(|program| is_at_interrupt(program));
+        let told = |program: &&Program| format!("{} ({})", program.name, program.section);
+        [harmless, at_interrupts].map(|programs| programs.iter().map(told).collect())
     }
 
     /// Adds the values of `--set-at`.

@@ -415,10 +415,10 @@ fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
     metrics
 }
 
-/// The failure of a command whose runs include an ejected scheduler; to be told
-/// after the results.
+/// The failure of a command whose runs include void ones: a scheduler that was ejected, or left before the end; to be told after
+/// the results.
 pub(crate) fn ejection(document: &Document) -> Result<(), Failure> {
-    let ejected: Vec<&RunRecord> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
+    let ejected: Vec<&RunRecord> = document.runs.iter().filter(|run| run.is_void()).collect();
     let Some(first) = ejected.first() else { return Ok(()) };
     let words: Vec<&str> = [&first.exit.reason, &first.exit.message]
         .into_iter()
@@ -426,8 +426,9 @@ pub(crate) fn ejection(document: &Document) -> Result<(), Failure> {
         .filter(|word| !word.is_empty())
         .collect();
     let more = if ejected.len() > 1 { format!(" ({} runs in all)", ejected.len()) } else { String::new() };
+    let left = if first.exit.kind.is_ejection() { "was ejected from" } else { "left before the end of" };
     Err(Failure::ejected(format!(
-        "scheduler {} was ejected from {} on {}, {}: {}{more}",
+        "scheduler {} {left} {} on {}, {}: {}{more}",
         first.scheduler,
         first.workload.name,
         counted(first.cpus, "CPU"),

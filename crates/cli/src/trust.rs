@@ -5,7 +5,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use schedlab_base::{Machine, TimeNs, counted};
 use schedlab_loader::CPU_TIME;
-use schedlab_report::{Document, GoalVerdict, JudgedGoal};
+use schedlab_report::{Document, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
 use schedlab_workload::Scenario;
@@ -75,16 +75,21 @@ pub(crate) fn unconfigured(scheduler: &Scheduler) -> Option<Warning> {
     Some(Warning { kind: WarningKind::Unconfigured, text, count, worst: None })
 }
 
-/// A warning that the simulator does without programs of the object that only report.
-pub(crate) fn left_out(scheduler: &Scheduler) -> Option<Warning> {
-    let left = scheduler.left_out();
-    let words = format!(
-        "{}: programs that only report, never run, or stand at interrupts are left out: {}",
-        scheduler.given,
-        listed(&left)
-    );
-    let count = left.len() as u64;
-    (count > 0).then_some(Warning { kind: WarningKind::LeftOut, text: words, count, worst: None })
+/// Warnings that the simulator does without programs of the object: those that only report or never run, and those at interrupts.
+pub(crate) fn left_out(scheduler: &Scheduler) -> impl Iterator<Item = Warning> {
+    let [harmless, at_interrupts] = scheduler.left_out();
+    let given = scheduler.given.clone();
+    let warning = move |(kind, which, left): (WarningKind, &str, Vec<String>)| {
+        let text = format!("{given}: programs that {which} are left out: {}", listed(&left));
+        let count = left.len() as u64;
+        (count > 0).then_some(Warning { kind, text, count, worst: None })
+    };
+    let decides = "stand at interrupts, and may decide by what they see on a real kernel,";
+    let both = [
+        (WarningKind::LeftOut, "only report or never run", harmless),
+        (WarningKind::NotModelled, decides, at_interrupts),
+    ];
+    both.into_iter().filter_map(warning)
 }
 
 /// A warning that the scheduler's own program computes for ever since this time.
@@ -141,13 +146,13 @@ pub(crate) fn listed(names: &[String]) -> String {
     format!("{}{more}", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
 }
 
-/// The failure of a command whose warnings and missed goals are not to pass.
+/// The failure of a command whose suspect runs and missed goals are not to pass. Void runs fail it without `--strict`.
 ///
 /// # Errors
 /// `--strict`, and a warning or a goal that is not met.
 pub(crate) fn strict(document: &Document, strict: bool) -> Result<(), Failure> {
-    let warnings = document.warnings();
-    let missed = document.goals.iter().filter(|judged| judged.verdict != GoalVerdict::Met);
+    let warnings = document.doubts();
+    let missed = document.goals.iter().filter(|judged| !judged.is_met());
     let missed: Vec<String> = missed.map(JudgedGoal::sentence).collect();
     let (true, Some(first)) = (strict, warnings.first().or(missed.first())) else { return Ok(()) };
     let more = match (warnings.len(), missed.len()) {

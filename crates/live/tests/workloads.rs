@@ -17,6 +17,7 @@ type Test = (&'static str, fn());
 const TESTS: &[Test] = &[
     ("chat_counts_every_message", chat_counts_every_message),
     ("hogs_share_and_end_on_time", hogs_share_and_end_on_time),
+    ("becoming_a_task_is_no_part_of_the_run", becoming_a_task_is_no_part_of_the_run),
     ("forked_children_exec_and_go_on", forked_children_exec_and_go_on),
     ("a_task_keeps_spans_and_counters_over_exec", a_task_keeps_spans_and_counters_over_exec),
     ("conditions_barriers_timers_and_disks", conditions_barriers_timers_and_disks),
@@ -118,6 +119,20 @@ fn hogs_share_and_end_on_time() {
         assert!(hog.cpu_time > DurationNs::from_ms(5) && hog.cpu_time <= elapsed * 3 / 2, "{hog:?}");
     }
     assert!(outcome.measurements.counters[0] > 5);
+}
+
+fn becoming_a_task_is_no_part_of_the_run() {
+    // A task that does nothing but sleep uses less CPU time than its start takes: forking, a name, an affinity, a policy.
+    let sleeper = ProgramBuilder::new().op(Op::Sleep(DurationNs::from_ms(20)));
+    let spinner = ProgramBuilder::new().op(Op::RunKernel(DurationNs::from_ms(10)));
+    let idle = run(&scenario(vec![sleeper], vec![task("idle", 0, 0)])).unwrap();
+    assert!(idle.tasks[0].cpu_time < DurationNs::from_ms(2), "{:?}", idle.tasks[0]);
+    for _ in 0..10 {
+        // The span ends when the thread's whole CPU time says so, so that all of it is in the run.
+        let outcome = run(&scenario(vec![spinner.clone()], vec![task("hog", 0, 0)])).unwrap();
+        let (hog, elapsed) = (&outcome.tasks[0], outcome.measurements.elapsed);
+        assert!(hog.cpu_time >= DurationNs::from_ms(10) && hog.cpu_time <= elapsed, "{hog:?} in {elapsed:?}");
+    }
 }
 
 fn forked_children_exec_and_go_on() {

@@ -5,8 +5,11 @@ use crate::format::number;
 use crate::table::unit_text;
 use crate::workload_names::WorkloadNames;
 use schedlab_base::{Better, counted};
-use schedlab_stats::{Level, Moments, hedges_g, mean_interval, paired, permutation_test, runs_for, welch};
-use schedlab_trace::{Backend, RunRecord, Warning, WarningKind, WorkloadRecord};
+use schedlab_stats::{
+    Change, Level, Moments, hedges_g, mean_interval, paired, permutation_test, relative_change, runs_for,
+    welch,
+};
+use schedlab_trace::{Backend, RunRecord, Standing, Warning, WarningKind, WorkloadRecord, falls_behind};
 
 /// The least difference that matters by default, in percent. Chosen: what no user feels.
 pub const LEAST_EFFECT: f64 = 1.0;
@@ -37,6 +40,62 @@ pub struct Sample {
     pub moments: Moments,
     /// Half width of the mean's interval; nothing with fewer than two runs.
     pub half_width: Option<f64>,
+    /// How far its runs count, void ones among them: the worst of them.
+    pub trust: Trust,
+}
+
+/// How far the runs of a scheduler in a cell count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trust {
+    /// The worst of the runs.
+    pub standing: Standing,
+    /// Why they are not all valid: `ejected`, `ended_early`, kinds of warnings.
+    pub reasons: Vec<String>,
+    /// The seeds of void runs, which are in no mean.
+    pub void_seeds: Vec<u64>,
+}
+
+impl Trust {
+    /// That of some runs.
+    pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a RunRecord> + Clone) -> Trust {
+        let standing = runs.clone().map(RunRecord::standing).max().unwrap_or_default();
+        let reasons = distinct(runs.clone().flat_map(RunRecord::standing_reasons).map(str::to_string));
+        Trust {
+            standing,
+            reasons,
+            void_seeds: runs.filter(|run| run.is_void()).map(|run| run.seed).collect(),
+        }
+    }
+
+    /// The worse of two.
+    fn with(&self, other: &Trust) -> Trust {
+        let reasons = distinct(self.reasons.iter().chain(&other.reasons).cloned());
+        let void_seeds = distinct(self.void_seeds.iter().chain(&other.void_seeds).copied());
+        Trust { standing: self.standing.max(other.standing), reasons, void_seeds }
+    }
+
+    /// A verdict with what stands against it: `better (suspect)`.
+    pub(crate) fn mark(&self, verdict: &str) -> String {
+        match self.standing {
+            Standing::Valid => verdict.to_string(),
+            Standing::Suspect => format!("{verdict} (suspect)"),
+            Standing::Void => format!("{verdict} (runs void)"),
+        }
+    }
+
+    /// A verdict without the mark.
+    pub(crate) fn unmark(marked: &str) -> &str {
+        marked.strip_suffix(" (suspect)").or_else(|| marked.strip_suffix(" (runs void)")).unwrap_or(marked)
+    }
+
+    /// A verdict with the reasons: `better (suspect: never_ran)`.
+    pub(crate) fn explain(&self, verdict: &str) -> String {
+        match self.standing {
+            Standing::Valid => verdict.to_string(),
+            Standing::Suspect => format!("{verdict} (suspect: {})", self.reasons.join(", ")),
+            Standing::Void => format!("{verdict} (runs void: {})", self.reasons.join(", ")),
+        }
+    }
 }
 
 impl Sample {
@@ -119,6 +178,8 @@ pub struct Comparison {
     pub runs_needed: Option<usize>,
     /// The difference in percent of the baseline's mean.
     pub percent: Option<f64>,
+    /// Between which percentages it lies, with the error of both means.
+    pub percent_interval: Option<[f64; 2]>,
     /// Two-sided p value of Student's test of pairs.
     pub p_paired: Option<f64>,
     /// Two-sided p value of Welch's test.
@@ -131,6 +192,32 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
+impl Comparison {
+    /// How far the runs of both sides count.
+    pub fn trust(&self) -> Trust {
+        self.baseline.trust.with(&self.candidate.trust)
+    }
+}
+
+/// Adds to each run of a cell but the baseline's a warning about tasks that fall behind the baseline's run of its seed, or its first
+/// one. Void runs are passed over.
+pub fn add_falls_behind(runs: &mut [RunRecord]) {
+    let mut found = Vec::new();
+    for (at, run) in runs.iter().enumerate().filter(|(_, run)| !run.is_void()) {
+        let cell = cell_of(run);
+        let inside = || runs.iter().filter(|other| cell_of(other) == cell);
+        let Some(label) = inside().next().map(scheduler_label) else { continue };
+        let baseline = || inside().filter(|other| scheduler_label(other) == label && !other.is_void());
+        let same = baseline().find(|other| other.seed == run.seed).or_else(|| baseline().next());
+        if let Some(baseline) = same.filter(|_| scheduler_label(run) != label) {
+            found.extend(falls_behind(run, baseline).map(|warning| (at, warning)));
+        }
+    }
+    for (at, warning) in found {
+        runs[at].warnings.push(warning);
+    }
+}
+
 /// The scheduler's name with its settings: `o1` or `o1[profile=d1]`.
 pub fn scheduler_label(run: &RunRecord) -> String {
     if run.settings.is_empty() {
@@ -141,14 +228,13 @@ pub fn scheduler_label(run: &RunRecord) -> String {
 }
 
 /// Compares every scheduler with the first one, in each cell and for each metric
-/// that both sides have. Differences below `at_least` percent of the baseline's mean do not matter. Runs whose scheduler
-/// was ejected are left out: they end too early. Cells, metrics and schedulers keep the order of the runs.
+/// that both sides have. Differences below `at_least` percent of the baseline's mean do not matter. Void runs enter no mean; a
+/// cell without another run of the baseline has no comparison. Cells, metrics and schedulers keep the order of the runs.
 pub fn compare(runs: &[RunRecord], level: Level, at_least: f64) -> Vec<Comparison> {
-    let runs: Vec<&RunRecord> = runs.iter().filter(|run| !run.exit.kind.is_ejection()).collect();
-    let cells = distinct(runs.iter().map(|run| cell_of(run)));
+    let cells = distinct(runs.iter().map(cell_of));
     let mut comparisons = Vec::new();
     for cell in cells {
-        let inside: Vec<&RunRecord> = runs.iter().copied().filter(|run| cell_of(run) == cell).collect();
+        let inside: Vec<&RunRecord> = runs.iter().filter(|run| cell_of(run) == cell).collect();
         let schedulers = distinct(inside.iter().map(|run| scheduler_label(run)));
         let names = distinct(inside.iter().flat_map(|run| run.metrics.iter().map(|m| m.name.clone())));
         let Some((baseline, candidates)) = schedulers.split_first() else { continue };
@@ -188,7 +274,7 @@ pub fn first_runs(runs: &[RunRecord]) -> Vec<&RunRecord> {
 
 /// The name of a workload's main metric: the first one of its runs, those that end too early left out.
 pub(crate) fn main_metric<'a>(runs: &'a [RunRecord], workload: &WorkloadRecord) -> Option<&'a str> {
-    let run = runs.iter().find(|run| run.workload == *workload && !run.exit.kind.is_ejection());
+    let run = runs.iter().find(|run| run.workload == *workload && !run.is_void());
     run.and_then(|run| run.metrics.first()).map(|metric| metric.name.as_str())
 }
 
@@ -212,15 +298,23 @@ pub(crate) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 fn sample(runs: &[&RunRecord], scheduler: &str, metric: &str, level: Level) -> Option<Sample> {
-    let (values, seeds): (Vec<f64>, Vec<u64>) = runs
-        .iter()
-        .filter(|run| scheduler_label(run) == scheduler)
+    let own = runs.iter().copied().filter(|run| scheduler_label(run) == scheduler);
+    let (values, seeds): (Vec<f64>, Vec<u64>) = own
+        .clone()
+        .filter(|run| !run.is_void())
         .filter_map(|run| run.metric(metric).map(|value| (value, run.seed)))
         .filter(|(value, _)| value.is_finite())
         .unzip();
     let moments = Moments::of(&values).ok()?;
     let half_width = mean_interval(&moments, level).ok().map(|interval| interval.half_width);
-    Some(Sample { scheduler: scheduler.to_string(), values, seeds, moments, half_width })
+    Some(Sample {
+        scheduler: scheduler.to_string(),
+        values,
+        seeds,
+        moments,
+        half_width,
+        trust: Trust::of(own),
+    })
 }
 
 /// The seed of drawn permutations: fixed, so that equal runs give equal reports.
@@ -261,6 +355,7 @@ fn judge(
         .map_or_else(|| (candidate.moments.variance() + baseline.moments.variance()).sqrt(), |test| test.sd);
     let wanted = || runs_for(spread, difference.abs(), level);
     let runs_needed = (verdict == Verdict::NoDifference).then(wanted).flatten();
+    let change = relative_change(&candidate.values, &baseline.values, by_pairs.is_some(), level);
     let permutation = permutation_test(&candidate.values, &baseline.values, PERMUTATION_SEED).ok();
     Comparison {
         cell,
@@ -274,7 +369,8 @@ fn judge(
         seeds_change_nothing: baseline.is_the_same_with_each_seed() && candidate.is_the_same_with_each_seed(),
         paired: by_pairs.is_some(),
         runs_needed,
-        percent: (baseline.moments.mean.abs() > 0.0).then(|| 100.0 * difference / baseline.moments.mean),
+        percent: change.map(|change| change.percent),
+        percent_interval: change.and_then(|Change { interval, .. }| interval),
         p_paired: by_pairs.map(|test| test.p_value),
         p_welch: by_welch.as_ref().map(|test| test.p_value),
         p_permutation: by_welch.and(permutation).map(|test| test.p_value),
@@ -400,7 +496,7 @@ pub(crate) mod tests {
             }],
             task_waits: vec![waits("client/0")],
             warnings: vec![Warning {
-                kind: WarningKind::Starved,
+                kind: WarningKind::SeedsChangeNothing,
                 text: "task client/0 waited".into(),
                 count: 2,
                 worst: Some(waits("client/0").run_delay.unwrap().worst),
@@ -548,6 +644,50 @@ pub(crate) mod tests {
             "{text:?}"
         );
         assert!(of(&[10.0, 11.0, 12.0], &[20.0, 21.5, 22.0]).is_empty());
+    }
+
+    #[test]
+    fn void_and_suspect_runs_are_told_in_the_place_of_the_verdict() {
+        let mut all = runs(&[10.0, 11.0, 10.5], &[20.0, 21.0, 20.5]);
+        let suspect = Warning { kind: WarningKind::NeverRan, text: "hog".into(), count: 1, worst: None };
+        all[4].warnings.push(suspect);
+        let found = &compare(&all, Level::P95, 1.0)[0];
+        let trust = found.trust();
+        assert_eq!((found.verdict, trust.standing), (Verdict::Better, Standing::Suspect));
+        assert_eq!(trust.explain(found.verdict.name()), "better (suspect: never_ran)");
+        all[5].exit.kind = ExitKind::Unreg;
+        all[5].exit.message = "its loader ended with exit code 1".into();
+        let found = &compare(&all, Level::P95, 1.0)[0];
+        assert_eq!((found.candidate.values.len(), found.trust().void_seeds.as_slice()), (2, &[2][..]));
+        assert_eq!(found.trust().explain("better"), "better (runs void: never_ran, ended_early)");
+        assert_eq!(Trust::unmark(&found.trust().mark("worse")), "worse");
+        // Another scheduler does not become the baseline.
+        all[..3].iter_mut().for_each(|run| run.exit.kind = ExitKind::ErrorStall);
+        assert_eq!(compare(&all, Level::P95, 1.0), []);
+    }
+
+    #[test]
+    fn a_task_is_held_against_the_same_task_under_the_baseline() {
+        let mut all = runs(&[10.0, 11.0], &[20.0, 21.0]);
+        for run in &mut all {
+            run.duration = DurationNs::from_secs(5);
+            let wait = if run.scheduler == "o1" { 2_500 } else { 20 };
+            let figures = run.task_waits[0].run_delay.as_mut().unwrap();
+            figures.worst.length = DurationNs::from_ms(wait);
+        }
+        let calm = all.clone();
+        add_falls_behind(&mut all);
+        let kinds = |run: &RunRecord| run.warnings.iter().map(|one| one.kind).collect::<Vec<_>>();
+        assert!(all[..2].iter().all(|run| !kinds(run).contains(&WarningKind::FallsBehind)));
+        let told = &all[2].warnings[1];
+        assert!(
+            told.kind == WarningKind::FallsBehind && told.text.starts_with("task client/0 waited 2.500 s"),
+            "{told:?}"
+        );
+        let mut alike = [calm[2].clone(), calm[3].clone()];
+        alike[1].scheduler = "ule".into();
+        add_falls_behind(&mut alike);
+        assert!(!kinds(&alike[1]).contains(&WarningKind::FallsBehind));
     }
 
     #[test]

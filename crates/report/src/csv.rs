@@ -3,17 +3,17 @@
 use crate::comparison::{cell_of, scheduler_label};
 use crate::goals::JudgedGoal;
 use schedlab_base::{Better, DurationNs};
-use schedlab_trace::{Provenance, RunRecord, WaitFigures};
+use schedlab_trace::{Provenance, RunRecord, Standing, WaitFigures};
 
 /// Writes runs as CSV (RFC 4180 quoting, `\n` line ends) with a header line. The columns are scheduler, workload, params,
 /// machine, cpus, seed, backend, exit, metric, value, unit, better. Then come whose metric it is (`scope`, `of`: empty for the
-/// run's own), hashes of object, workload and machine, the build, and how many warnings the run has. A goal of the workload
+/// run's own), hashes of object, workload and machine, the build, how many warnings the run has, and its standing. A goal of the workload
 /// has the lines `goal_met` (1 or 0) and `goal_margin`, without a value where the run has no figure. A text that a spreadsheet
 /// would take for a formula has an apostrophe in front, see [`from_cell`].
 pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
     let mut text = String::from(
         "scheduler,workload,params,machine,cpus,seed,backend,exit,metric,value,unit,better,scope,of,object_sha256,\
-         workload_sha256,machine_sha256,build,warnings\n",
+         workload_sha256,machine_sha256,build,warnings,standing\n",
     );
     for run in runs {
         let params: Vec<String> =
@@ -26,7 +26,7 @@ pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
         let Provenance { object, workload, machine, build } = &run.provenance;
         let hashes =
             [object, workload, machine, build].map(|hash| text_cell(hash.as_deref().unwrap_or_default()));
-        let tail = format!("{},{}", hashes.join(","), run.warnings.len());
+        let tail = format!("{},{},{}", hashes.join(","), run.warnings.len(), run.standing().name());
         for metric in &run.metrics {
             let better = match metric.better {
                 Better::Higher => "higher",
@@ -42,7 +42,9 @@ pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
         for judged in goals.iter().filter(of_run) {
             let goal = &judged.goal;
             let value = run.metric(&goal.metric).filter(|_| !judged.seeds_without_figure.contains(&run.seed));
-            let met = value.map(|value| u8::from(goal.is_met_by(value)).to_string()).unwrap_or_default();
+            // What a suspect run says of a goal is no figure to add up.
+            let counts = value.filter(|_| run.standing() == Standing::Valid);
+            let met = counts.map(|value| u8::from(goal.is_met_by(value)).to_string()).unwrap_or_default();
             let margin = value.map(|value| goal.margin(value).to_string()).unwrap_or_default();
             let (of, unit) = (text_cell(&goal.to_string()), text_cell(goal.unit));
             text.push_str(&format!("{head},goal_met,{met},1,higher,goal,{of},{tail}\n"));
@@ -104,9 +106,13 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
-            "o1,chat,\"rooms=3,fanout=a<b\",modern,2,1,sim,none,throughput,2.5,messages/s,higher,,,ab12,,,0.1,1"
+            "o1,chat,\"rooms=3,fanout=a<b\",modern,2,1,sim,none,throughput,2.5,messages/s,higher,,,ab12,,,0.1,1,valid"
         );
-        assert!(lines[3].ends_with("run_delay_count,3,1,neither,task,client/0,ab12,,,0.1,1"), "{}", lines[3]);
+        assert!(
+            lines[3].ends_with("run_delay_count,3,1,neither,task,client/0,ab12,,,0.1,1,valid"),
+            "{}",
+            lines[3]
+        );
         assert!(lines[7].contains("run_delay_ns_max,900,ns,lower,task,client/0,"), "{}", lines[7]);
         assert_eq!(lines.len(), 8);
         assert!(lines.iter().all(|line| line.split(',').count() >= 19));

@@ -1,11 +1,11 @@
 //! Goals judged: which schedulers keep the bounds that a workload sets, and by how much.
 
-use crate::comparison::{Cell, cell_of, distinct, scheduler_label};
+use crate::comparison::{Cell, Trust, cell_of, distinct, scheduler_label};
 use crate::format::{number, signed};
 use crate::table::{table, unit_text};
 use crate::workload_names::WorkloadNames;
 use schedlab_base::{Goal, counted};
-use schedlab_trace::{RunRecord, WorkloadRecord};
+use schedlab_trace::{RunRecord, Standing, WorkloadRecord};
 
 /// What the runs of one scheduler say about a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum GoalVerdict {
     Met,
     /// The mean does not.
     Missed,
-    /// A run has no such figure, as where the scheduler was ejected: nothing shows that the goal is met.
+    /// A run has no such figure, as where it is void: nothing shows that the goal is met.
     NoFigure,
 }
 
@@ -57,6 +57,8 @@ pub struct JudgedGoal {
     pub seeds_without_figure: Vec<u64>,
     /// What that means.
     pub verdict: GoalVerdict,
+    /// How far the runs count.
+    pub trust: Trust,
 }
 
 impl JudgedGoal {
@@ -64,6 +66,11 @@ impl JudgedGoal {
     pub fn margin_percent(&self) -> Option<f64> {
         let bound = self.goal.bound.abs();
         self.margin.filter(|_| bound > 0.0).map(|margin| 100.0 * margin / bound)
+    }
+
+    /// True where valid runs keep the bound.
+    pub fn is_met(&self) -> bool {
+        self.verdict == GoalVerdict::Met && self.trust.standing == Standing::Valid
     }
 
     /// `2 of 3`: how many runs do not meet the goal, those without a figure among them.
@@ -79,7 +86,7 @@ impl JudgedGoal {
         };
         let (workload, cpus) = (&self.cell.workload.name, &self.cell.cpus);
         let (scheduler, goal, verdict, missed) =
-            (&self.scheduler, &self.goal, self.verdict.name(), self.missed_by());
+            (&self.scheduler, &self.goal, self.trust.explain(self.verdict.name()), self.missed_by());
         let cpus = counted(*cpus, "CPU");
         let seeds = if self.runs == 1 { "seed" } else { "seeds" };
         format!(
@@ -89,7 +96,7 @@ impl JudgedGoal {
 }
 
 /// Judges the `runs` by the goals of their workloads: one entry for each workload, machine, number of CPUs, goal and scheduler,
-/// in the order of the runs. A run whose scheduler was ejected has no figure: it ended too early.
+/// in the order of the runs. A void run has no figure.
 pub fn judge_goals(runs: &[RunRecord], goals: &[(WorkloadRecord, Vec<Goal>)]) -> Vec<JudgedGoal> {
     let mut judged = Vec::new();
     for cell in distinct(runs.iter().map(cell_of)) {
@@ -113,7 +120,7 @@ fn judge((cell, scheduler): (Cell, String), goal: &Goal, runs: &[&RunRecord]) ->
     let (mut values, mut missed_seeds, mut seeds_without_figure) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs {
         let figure = run.metric(&goal.metric).filter(|value| value.is_finite());
-        match figure.filter(|_| !run.exit.kind.is_ejection()) {
+        match figure.filter(|_| !run.is_void()) {
             Some(value) => {
                 values.push(value);
                 if !goal.is_met_by(value) {
@@ -140,6 +147,7 @@ fn judge((cell, scheduler): (Cell, String), goal: &Goal, runs: &[&RunRecord]) ->
         missed_seeds,
         seeds_without_figure,
         verdict,
+        trust: Trust::of(runs.iter().copied()),
     }
 }
 
@@ -164,7 +172,7 @@ pub(crate) fn goal_rows(goals: &[JudgedGoal]) -> Vec<Vec<String>> {
             judged.scheduler.clone(),
             measured,
             margin_text(judged),
-            judged.verdict.name().to_string(),
+            judged.trust.explain(judged.verdict.name()),
             judged.missed_by(),
         ]
     };
@@ -201,7 +209,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::comparison::tests::run;
     use schedlab_base::Relation;
-    use schedlab_trace::ExitKind;
+    use schedlab_trace::{ExitKind, Warning, WarningKind};
 
     pub(crate) fn at_least(bound: f64) -> Goal {
         Goal { metric: "throughput".into(), relation: Relation::AtLeast, bound, unit: "messages/s" }
@@ -261,7 +269,13 @@ pub(crate) mod tests {
         ejected.exit.kind = ExitKind::Error;
         let judged = judged(&[run("o1", 1, 20.0), ejected], 10.0);
         assert_eq!((judged[0].verdict, judged[0].values.len()), (GoalVerdict::NoFigure, 1));
-        assert!(goals_text(&judged).ends_with("no figure  1 of 2\n"));
+        assert!(goals_text(&judged).ends_with("no figure (runs void: ejected)  1 of 2\n"));
+        let mut suspect = run("o1", 1, 20.0);
+        let kind = WarningKind::NeverRan;
+        suspect.warnings.push(Warning { kind, text: "hog".into(), count: 1, worst: None });
+        let judged = self::judged(&[suspect], 10.0);
+        assert_eq!((judged[0].verdict, judged[0].is_met()), (GoalVerdict::Met, false));
+        assert!(goals_text(&judged).ends_with("met (suspect: never_ran)  0 of 1\n"));
         let mut none = run("o1", 1, 20.0);
         none.metrics.clear();
         let judged = self::judged(&[none], 10.0);

@@ -1,8 +1,9 @@
 //! Judged goals in result files.
 
-use crate::comparison::Cell;
+use crate::comparison::{Cell, Trust};
 use crate::goals::{GoalVerdict, JudgedGoal};
 use crate::json::{JsonError, Workload, backend_in};
+use crate::trust_json::TrustFile;
 use crate::units::unit;
 use schedlab_base::{Goal, Relation};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub(crate) struct GoalFile {
     missed_seeds: Vec<u64>,
     seeds_without_figure: Vec<u64>,
     verdict: String,
+    #[serde(default, flatten)]
+    trust: TrustFile,
 }
 
 impl GoalFile {
@@ -50,7 +53,8 @@ impl GoalFile {
             values: judged.values.clone(),
             missed_seeds: judged.missed_seeds.clone(),
             seeds_without_figure: judged.seeds_without_figure.clone(),
-            verdict: judged.verdict.name().to_string(),
+            verdict: judged.trust.mark(judged.verdict.name()),
+            trust: TrustFile::new(&judged.trust),
         }
     }
 
@@ -61,7 +65,7 @@ impl GoalFile {
     pub(crate) fn read(self) -> Result<JudgedGoal, JsonError> {
         let relation = Relation::from_sign(&self.relation)
             .ok_or_else(|| JsonError(format!("unknown relation '{}' of a goal", self.relation)))?;
-        let verdict = GoalVerdict::from_name(&self.verdict)
+        let verdict = GoalVerdict::from_name(Trust::unmark(&self.verdict))
             .ok_or_else(|| JsonError(format!("unknown verdict '{}' of a goal", self.verdict)))?;
         let cell = Cell {
             workload: self.workload.read(),
@@ -80,6 +84,7 @@ impl GoalFile {
             missed_seeds: self.missed_seeds,
             seeds_without_figure: self.seeds_without_figure,
             verdict,
+            trust: self.trust.read()?,
         })
     }
 }

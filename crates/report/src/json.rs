@@ -1,13 +1,13 @@
 //! Runs and comparisons as JSON and back. The schema is `docs/results.md`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
-use crate::comparison::{Cell, Comparison, Sample, Verdict, scheduler_label};
+use crate::comparison::{Cell, Comparison, Sample, Trust, Verdict, scheduler_label};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
 use crate::names::visible_json;
 use crate::printed_json::{CallbackFile, PrintedFile, callbacks_in, callbacks_out, is_zero, printed_in};
 use crate::ranking::Ranked;
-use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, WarningFile};
+use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use crate::workload_names::WorkloadNames;
@@ -17,7 +17,7 @@ use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
     Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
-    TaskRecord, Warning, WarningKind, WorkloadRecord,
+    Standing, TaskRecord, Warning, WarningKind, WorkloadRecord,
 };
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -55,6 +55,15 @@ impl Document {
     /// All warnings: of the runs, each with what ran, then of the runs together. A warning about the scheduler alone does
     /// not name the run. The same words stand there once.
     pub fn warnings(&self) -> Vec<String> {
+        self.warnings_of(|_| true)
+    }
+
+    /// Those of the warnings that touch figures: a run's that make it suspect, and all of the runs together.
+    pub fn doubts(&self) -> Vec<String> {
+        self.warnings_of(|warning| warning.kind.standing() != Standing::Valid)
+    }
+
+    fn warnings_of(&self, wanted: impl Fn(&Warning) -> bool + Copy) -> Vec<String> {
         let several = self.runs.len() > 1;
         let names = WorkloadNames::of(self.runs.iter().map(|run| &run.workload));
         let place = |run: &RunRecord| {
@@ -72,6 +81,9 @@ impl Document {
         let of_run = |run, warning: &Warning| match warning.kind {
             WarningKind::Unconfigured
             | WarningKind::LeftOut
+            | WarningKind::NotModelled
+            | WarningKind::CommandFailed
+            | WarningKind::CommandWrote
             | WarningKind::LoaderComputes
             | WarningKind::LoaderRefused
             | WarningKind::NothingToSchedule
@@ -79,8 +91,9 @@ impl Document {
             | WarningKind::ProgramReturned => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),
         };
-        let own =
-            self.runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| of_run(run, warning)));
+        let own = self.runs.iter().flat_map(|run| {
+            run.warnings.iter().filter(move |one| wanted(one)).map(move |warning| of_run(run, warning))
+        });
         let mut seen = BTreeSet::new();
         let all = own.chain(self.warnings.iter().map(|warning| warning.text.clone()));
         all.filter(|text| seen.insert(text.clone())).collect()
@@ -265,6 +278,10 @@ struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     task_waits: Vec<TaskWaits>,
     #[serde(default)]
+    standing: String,
+    #[serde(default)]
+    standing_reasons: Vec<String>,
+    #[serde(default)]
     warnings: Vec<WarningFile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after_ejection: Option<AfterFile>,
@@ -354,11 +371,19 @@ struct Compared {
     runs_needed: Option<usize>,
     difference_percent: Option<f64>,
     #[serde(default)]
+    difference_percent_low: Option<f64>,
+    #[serde(default)]
+    difference_percent_high: Option<f64>,
+    #[serde(default)]
     p_paired: Option<f64>,
     p_welch: Option<f64>,
     p_permutation: Option<f64>,
     hedges_g: Option<f64>,
     verdict: String,
+    #[serde(default)]
+    standing: String,
+    #[serde(default)]
+    standing_reasons: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -371,6 +396,8 @@ struct Side {
     values: Vec<f64>,
     #[serde(default)]
     seeds: Vec<u64>,
+    #[serde(default, flatten)]
+    trust: TrustFile,
 }
 
 /// Writes a result file, with a newline at its end.
@@ -473,6 +500,8 @@ fn run_out(run: &RunRecord) -> Run {
         loader_output: run.loader_output.clone(),
         tasks: run.tasks.iter().map(JsonTask::new).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
+        standing: run.standing().name().to_string(),
+        standing_reasons: run.standing_reasons().into_iter().map(str::to_string).collect(),
         warnings: run.warnings.iter().map(WarningFile::new).collect(),
         after_ejection: run.after_ejection.as_ref().map(AfterFile::new),
         provenance: ProvenanceFile::new(&run.provenance),
@@ -640,20 +669,23 @@ fn side_out(sample: &Sample) -> Side {
         half_width: sample.half_width,
         values: sample.values.clone(),
         seeds: sample.seeds.clone(),
+        trust: TrustFile::new(&sample.trust),
     }
 }
 
-fn side_in(side: Side) -> Sample {
-    Sample {
+fn side_in(side: Side) -> Result<Sample, JsonError> {
+    Ok(Sample {
         scheduler: side.scheduler,
         moments: Moments { count: side.runs, mean: side.mean, sd: side.sd.unwrap_or(0.0) },
         half_width: side.half_width,
         values: side.values,
         seeds: side.seeds,
-    }
+        trust: side.trust.read()?,
+    })
 }
 
 fn comparison_out(comparison: &Comparison) -> Compared {
+    let trust = comparison.trust();
     Compared {
         workload: Workload::new(&comparison.cell.workload),
         machine: comparison.cell.machine.clone(),
@@ -672,16 +704,20 @@ fn comparison_out(comparison: &Comparison) -> Compared {
         paired: comparison.paired,
         runs_needed: comparison.runs_needed,
         difference_percent: comparison.percent,
+        difference_percent_low: comparison.percent_interval.map(|[low, _]| low),
+        difference_percent_high: comparison.percent_interval.map(|[_, high]| high),
         p_paired: comparison.p_paired,
         p_welch: comparison.p_welch,
         p_permutation: comparison.p_permutation,
         hedges_g: comparison.effect,
-        verdict: comparison.verdict.name().to_string(),
+        verdict: trust.mark(comparison.verdict.name()),
+        standing: trust.standing.name().to_string(),
+        standing_reasons: trust.reasons,
     }
 }
 
 fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
-    let verdict = Verdict::from_name(&compared.verdict)
+    let verdict = Verdict::from_name(Trust::unmark(&compared.verdict))
         .ok_or_else(|| JsonError(format!("unknown verdict '{}'", compared.verdict)))?;
     Ok(Comparison {
         cell: Cell {
@@ -694,8 +730,8 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         unit: unit(&compared.unit),
         better: better_in(&compared.better)?,
         level_percent: compared.confidence_percent,
-        baseline: side_in(compared.baseline),
-        candidate: side_in(compared.candidate),
+        baseline: side_in(compared.baseline)?,
+        candidate: side_in(compared.candidate)?,
         difference: compared.difference,
         half_width: compared.difference_half_width,
         at_least_percent: compared.at_least_percent,
@@ -703,6 +739,10 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         paired: compared.paired,
         runs_needed: compared.runs_needed,
         percent: compared.difference_percent,
+        percent_interval: compared
+            .difference_percent_low
+            .zip(compared.difference_percent_high)
+            .map(<[f64; 2]>::from),
         p_paired: compared.p_paired,
         p_welch: compared.p_welch,
         p_permutation: compared.p_permutation,

@@ -37,8 +37,8 @@ pub use check::{
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
 };
 pub use comparison::{
-    Cell, Comparison, LEAST_EFFECT, Sample, Verdict, advice, compare, first_runs, scheduler_label,
-    seed_warnings,
+    Cell, Comparison, LEAST_EFFECT, Sample, Trust, Verdict, add_falls_behind, advice, compare, first_runs,
+    scheduler_label, seed_warnings,
 };
 pub use csv::{from_cell, to_csv};
 pub use document_plot::{DocumentPlot, document_plots};

@@ -75,7 +75,7 @@ fn direction(better: Better) -> &'static str {
 fn figure(group: &[Comparison], scheduler: &str) -> String {
     if let Some(own) = group.iter().find(|c| c.candidate.scheduler == scheduler) {
         let change = own.percent.map_or_else(|| signed(own.difference), |percent| format!("{percent:+.1}%"));
-        return format!("{change} {}", word(own.verdict));
+        return format!("{change} {}", own.trust().mark(word(own.verdict)));
     }
     let baseline = group.iter().map(|c| &c.baseline).find(|sample| sample.scheduler == scheduler);
     baseline.map_or_else(|| "-".to_string(), |sample| number(sample.moments.mean))

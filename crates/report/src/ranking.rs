@@ -1,10 +1,10 @@
 //! Schedulers ranked over several workloads, by the main figure of each: how many times as good as the first scheduler.
 
-use crate::comparison::{Comparison, Verdict, main_metric, scheduler_label};
+use crate::comparison::{Cell, Comparison, Verdict, main_metric, scheduler_label};
 use crate::format::number;
 use crate::table::table;
-use schedlab_base::Better;
-use schedlab_trace::RunRecord;
+use schedlab_base::{Better, counted};
+use schedlab_trace::{RunRecord, Standing};
 use serde::{Deserialize, Serialize};
 
 /// A scheduler's place over the main figures of a comparison: one of each workload and number of CPUs, where it has a good
@@ -14,7 +14,7 @@ pub struct Ranked {
     /// The scheduler with its settings.
     pub scheduler: String,
     /// The geometric mean over all main figures of how many times as good as the baseline's the scheduler's mean is; 1 for the
-    /// baseline. Nothing where a figure is missing, zero or negative.
+    /// baseline. Nothing where a figure is missing, and where none has a ratio.
     pub factor: Option<f64>,
     /// Main figures that are better than the baseline's, by their verdicts.
     pub better: usize,
@@ -24,8 +24,11 @@ pub struct Ranked {
     pub same: usize,
     /// Main figures of which the runs show no difference.
     pub undecided: usize,
-    /// Main figures that the scheduler lacks, as where it was ejected.
+    /// Main figures that the scheduler lacks, as where its runs are void.
     pub missing: usize,
+    /// Main figures that no scheduler's factor counts, since a mean that is 0 or negative has no ratio, and whose mean that is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_ratio: Vec<String>,
 }
 
 /// Ranks the schedulers of the `runs` over their workloads, the best first and those without a factor last; nothing for a
@@ -45,6 +48,8 @@ pub fn ranking(comparisons: &[Comparison], runs: &[RunRecord]) -> Vec<Ranked> {
             cells.push(&comparison.cell);
         }
     }
+    let no_ratio = without_ratio(&main);
+    let told: Vec<String> = no_ratio.iter().map(|(_, text)| text.clone()).collect();
     let mut ranked: Vec<Ranked> = Vec::new();
     for run in runs {
         let scheduler = scheduler_label(run);
@@ -53,11 +58,12 @@ pub fn ranking(comparisons: &[Comparison], runs: &[RunRecord]) -> Vec<Ranked> {
         }
         let own: Vec<&Comparison> =
             main.iter().copied().filter(|c| c.candidate.scheduler == scheduler).collect();
-        ranked.push(if scheduler == baseline {
-            reference(scheduler)
+        let rank = if scheduler == baseline {
+            Ranked { factor: (no_ratio.len() < cells.len()).then_some(1.0), ..Ranked::of(scheduler) }
         } else {
-            place(scheduler, &own, cells.len())
-        });
+            place(scheduler, &own, cells.len(), &no_ratio)
+        };
+        ranked.push(Ranked { no_ratio: told.clone(), ..rank });
     }
     ranked.sort_by(|a, b| b.factor.unwrap_or(0.0).total_cmp(&a.factor.unwrap_or(0.0)));
     ranked
@@ -68,23 +74,50 @@ pub(crate) fn is_main(comparison: &Comparison, runs: &[RunRecord]) -> bool {
     main_metric(runs, &comparison.cell.workload).is_none_or(|main| main == comparison.metric)
 }
 
-/// The baseline beside itself.
-fn reference(scheduler: String) -> Ranked {
-    Ranked { scheduler, factor: Some(1.0), better: 0, worse: 0, same: 0, undecided: 0, missing: 0 }
+impl Ranked {
+    /// A scheduler of which nothing is known.
+    fn of(scheduler: String) -> Ranked {
+        let no_ratio = Vec::new();
+        Ranked { scheduler, factor: None, better: 0, worse: 0, same: 0, undecided: 0, missing: 0, no_ratio }
+    }
 }
 
-fn place(scheduler: String, own: &[&Comparison], figures: usize) -> Ranked {
-    let count = |verdicts: &[Verdict]| own.iter().filter(|c| verdicts.contains(&c.verdict)).count();
+/// The main figures that have no ratio under a scheduler, each with what says so. They count for none, so that all factors are
+/// made of the same figures.
+fn without_ratio<'a>(main: &[&'a Comparison]) -> Vec<(&'a Cell, String)> {
+    let mut found: Vec<(&Cell, String)> = Vec::new();
+    for c in main.iter().filter(|c| times_as_good(c).is_none()) {
+        if found.iter().any(|(cell, _)| **cell == c.cell) {
+            continue;
+        }
+        let low = if c.baseline.moments.mean > 0.0 { &c.candidate } else { &c.baseline };
+        let (mean, cpus) = (number(low.moments.mean), counted(c.cell.cpus, "CPU"));
+        let workload = &c.cell.workload.name;
+        found
+            .push((&c.cell, format!("{} of {workload} on {cpus}: {mean} under {}", c.metric, low.scheduler)));
+    }
+    found
+}
+
+fn place(scheduler: String, own: &[&Comparison], figures: usize, no_ratio: &[(&Cell, String)]) -> Ranked {
+    // What suspect runs show is shown of none.
+    let is_sure = |c: &Comparison| c.trust().standing == Standing::Valid;
+    let count =
+        |verdicts: &[Verdict]| own.iter().filter(|c| is_sure(c) && verdicts.contains(&c.verdict)).count();
     let missing = figures - own.len();
-    let logs: Option<Vec<f64>> = own.iter().map(|c| times_as_good(c).map(f64::ln)).collect();
+    let has_ratio = |c: &&&Comparison| no_ratio.iter().all(|(cell, _)| **cell != c.cell);
+    let logs: Option<Vec<f64>> =
+        own.iter().filter(has_ratio).map(|c| times_as_good(c).map(f64::ln)).collect();
     let logs = logs.filter(|logs| missing == 0 && !logs.is_empty());
+    let unsure = own.iter().filter(|c| !is_sure(c)).count();
     Ranked {
+        no_ratio: Vec::new(),
         scheduler,
         factor: logs.map(|logs| (logs.iter().sum::<f64>() / logs.len() as f64).exp()),
         better: count(&[Verdict::Better]),
         worse: count(&[Verdict::Worse]),
         same: count(&[Verdict::NoneThatMatters]),
-        undecided: count(&[Verdict::NoDifference, Verdict::TooFewRuns]),
+        undecided: count(&[Verdict::NoDifference, Verdict::TooFewRuns]) + unsure,
         missing,
     }
 }
@@ -119,10 +152,22 @@ pub(crate) fn ranking_rows(ranking: &[Ranked]) -> Vec<Vec<String>> {
     ranking.iter().enumerate().map(row).collect()
 }
 
+/// Which figures the factors do not count, and why; nothing where they count all.
+pub(crate) fn no_ratio_text(ranking: &[Ranked]) -> Option<String> {
+    let left = &ranking.first().filter(|one| !one.no_ratio.is_empty())?.no_ratio;
+    let what =
+        if ranking.iter().all(|one| one.factor.is_none()) { "no factor" } else { "not in the factors" };
+    Some(format!("{what}: {} (no ratio of a mean that is 0 or negative)", left.join("; ")))
+}
+
 /// A ranking with the words about how it is computed.
 pub fn ranking_table(ranking: &[Ranked]) -> String {
     let rows = table(&RANKING_COLUMNS, &RANKING_NUMBERS, &ranking_rows(ranking));
-    format!("Ranking\n{RANKING_MEANS}\n\n{rows}")
+    let mut text = format!("Ranking\n{RANKING_MEANS}\n\n{rows}");
+    if let Some(line) = no_ratio_text(ranking) {
+        text.push_str(&format!("{line}\n"));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -196,6 +241,25 @@ pub(crate) mod tests {
         assert_eq!((ranking[1].scheduler.as_str(), ranking[1].worse, ranking[1].same), ("ule", 1, 1));
         runs.iter_mut().for_each(|run| run.metrics[0].value = -1.0);
         assert!(ranked(&runs)[1..].iter().all(|one| one.factor.is_none()), "no ratio of what is negative");
+    }
+
+    #[test]
+    fn a_figure_of_0_leaves_the_others_in_the_factors() {
+        let figures = |chat: f64| {
+            two_workloads(&[
+                ("vanilla", [10.0, 10.0], [8.0, 8.0]),
+                ("o1", [chat, chat], [4.0, 4.0]),
+                ("ule", [30.0, 30.0], [16.0, 16.0]),
+            ])
+        };
+        let ranking = ranked(&figures(0.0));
+        let shown: Vec<(&str, Option<f64>)> =
+            ranking.iter().map(|one| (one.scheduler.as_str(), one.factor)).collect();
+        let factors = shown.iter().map(|(_, factor)| number(factor.unwrap())).collect::<Vec<_>>();
+        assert_eq!((shown[0].0, factors.join(" ")), ("o1", "2 1 0.5000".to_string()));
+        let text = ranking_table(&ranking);
+        assert!(text.ends_with("not in the factors: throughput of chat on 2 CPUs: 0 under o1 (no ratio of a mean that is 0 or negative)\n"), "{text}");
+        assert!(ranked(&figures(5.0)).iter().all(|one| one.no_ratio.is_empty()));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::names::{cell, visible_lines};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use schedlab_base::{Better, DurationNs, counted};
 use schedlab_trace::{
-    CallbackCost, Counter, ExitRecord, Printed, PrintedLine, RunRecord, TaskRecord, WaitFigures, WaitRecord,
-    WaitScope, WorkloadRecord, WorstWait,
+    CallbackCost, Counter, ExitRecord, Printed, PrintedLine, RunRecord, Standing, TaskRecord, WaitFigures,
+    WaitRecord, WaitScope, WorkloadRecord, WorstWait,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -84,6 +84,13 @@ pub fn run_summary(run: &RunRecord) -> String {
         text.push_str(&format!(", trace {hash}"));
     }
     text.push('\n');
+    if run.standing() != Standing::Valid {
+        text.push_str(&format!(
+            "this run is {}: {}\n",
+            run.standing().name(),
+            run.standing_reasons().join(", ")
+        ));
+    }
     text
 }
 
@@ -309,25 +316,32 @@ fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {
     ]
 }
 
-/// The change with its interval.
-fn change(comparison: &Comparison) -> String {
+/// The change with its interval: `+5.0% +/- 0.2`, or with both bounds where they are not equally far away.
+pub(crate) fn change(comparison: &Comparison) -> String {
     let Some(percent) = comparison.percent else { return signed(comparison.difference) };
-    let half = comparison.half_width.map(|half| 100.0 * half / comparison.baseline.moments.mean.abs());
-    let digits = if percent.abs().max(half.unwrap_or(0.0)) < 1.0 { 2 } else { 1 };
-    match half {
-        Some(half) => format!("{percent:+.digits$}% +/- {half:.digits$}"),
-        None => format!("{percent:+.digits$}%"),
+    let Some([low, high]) = comparison.percent_interval else {
+        let digits = if percent.abs() < 1.0 { 2 } else { 1 };
+        return format!("{percent:+.digits$}%");
+    };
+    let (below, above) = (percent - low, high - percent);
+    let digits = if percent.abs().max(below).max(above) < 1.0 { 2 } else { 1 };
+    let text = |value: f64| format!("{value:.digits$}");
+    if text(below) == text(above) {
+        format!("{percent:+.digits$}% +/- {above:.digits$}")
+    } else {
+        format!("{percent:+.digits$}% ({low:+.digits$} to {high:+.digits$})")
     }
 }
 
-/// The verdict, and whether it rests on one run in truth.
+/// The verdict, whether it rests on one run in truth, and what stands against the runs.
 pub(crate) fn verdict_text(comparison: &Comparison) -> String {
     let name = comparison.verdict.name();
-    if comparison.seeds_change_nothing {
+    let told = if comparison.seeds_change_nothing {
         format!("{name} (the seeds change nothing)")
     } else {
         name.to_string()
-    }
+    };
+    comparison.trust().explain(&told)
 }
 
 /// Warnings as a list; nothing without any.

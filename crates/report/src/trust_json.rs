@@ -1,10 +1,11 @@
 //! What a run's record says about how far it can be trusted, as JSON: waits of tasks, warnings, provenance, and what
 //! followed an ejection.
 
+use crate::comparison::Trust;
 use crate::json::{Figure, JsonError, JsonTask, Pairs};
 use schedlab_base::DurationNs;
 use schedlab_trace::{
-    AfterEjection, Provenance, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
+    AfterEjection, Provenance, Standing, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -77,6 +78,39 @@ pub(crate) struct ProvenanceFile {
     machine_sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     build: Option<String>,
+}
+
+/// How far runs count.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct TrustFile {
+    #[serde(default)]
+    standing: String,
+    #[serde(default)]
+    standing_reasons: Vec<String>,
+    #[serde(default)]
+    void_seeds: Vec<u64>,
+}
+
+impl TrustFile {
+    pub(crate) fn new(trust: &Trust) -> TrustFile {
+        TrustFile {
+            standing: trust.standing.name().to_string(),
+            standing_reasons: trust.reasons.clone(),
+            void_seeds: trust.void_seeds.clone(),
+        }
+    }
+
+    /// # Errors
+    /// An unknown standing. A file of an older version has none.
+    pub(crate) fn read(self) -> Result<Trust, JsonError> {
+        let standing = match self.standing.as_str() {
+            "" => Standing::Valid,
+            name => {
+                Standing::from_name(name).ok_or_else(|| JsonError(format!("unknown standing '{name}'")))?
+            }
+        };
+        Ok(Trust { standing, reasons: self.standing_reasons, void_seeds: self.void_seeds })
+    }
 }
 
 /// The rest of a run after an ejection.

@@ -95,7 +95,7 @@ impl Plan {
 /// What a run says about a metric: a metric by name, `counters.NAME`, or the mean of `series.NAME[FROM..TO]`, counted from 1.
 /// Nothing where the scheduler was ejected: the figures are the fair class's then.
 pub fn value_of(run: &RunRecord, metric: &str) -> Option<f64> {
-    if run.exit.kind.is_ejection() {
+    if run.is_void() {
         return None;
     }
     if let Some(name) = metric.strip_prefix("counters.") {

@@ -32,6 +32,21 @@ const OF_CGROUPS: [&str; 9] = [
 const AT_INTERRUPTS: [&str; 5] =
     ["irq_handler_entry", "irq_handler_exit", "softirq_entry", "softirq_exit", "softirq_raise"];
 
+/// True for a program that only asks what the kernel can do: it stands where a scheduler is registered, which is over when hooks
+/// are attached. Headers add one to every object, and no run is another one for it.
+pub fn is_probe(program: &Program) -> bool {
+    matches!(&program.kind, ProgramKind::Fentry(target) | ProgramKind::Fexit(target) if target == REGISTERS)
+}
+
+/// True for a program at an interrupt that the simulated machine does not show. What a scheduler learns there on a real kernel
+/// it does not learn here.
+pub fn is_at_interrupt(program: &Program) -> bool {
+    match &program.kind {
+        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => AT_INTERRUPTS.contains(&target.as_str()),
+        _ => false,
+    }
+}
+
 /// What the kernel functions of schedulers begin with.
 const DECIDES: &str = "scx_bpf_";
 
@@ -43,7 +58,7 @@ pub fn left_out<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<&'a Pr
     let programs = || object.programs().iter().filter(|program| program.autoload);
     let never_run = |program: &&Program| !is_run(program, run) && program.kind != ProgramKind::Syscall;
     let left: Vec<&Program> = programs().filter(never_run).collect();
-    let hooks = || left.iter().filter(|program| !is_never_run(&program.kind));
+    let hooks = || left.iter().filter(|program| !is_never_run(program));
     if hooks().next().is_none() {
         return Ok(left);
     }
@@ -76,17 +91,16 @@ pub(crate) fn not_run<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<
 }
 
 /// True for a program that nothing runs in either arm, whatever it does, and for one at an interrupt.
-fn is_never_run(kind: &ProgramKind) -> bool {
-    match kind {
+fn is_never_run(program: &Program) -> bool {
+    let by_kind = match &program.kind {
         ProgramKind::Iter(_) | ProgramKind::PerfEvent => true,
-        ProgramKind::Fentry(target) | ProgramKind::Fexit(target) => {
-            target == REGISTERS || OF_CGROUPS.contains(&target.as_str())
-        }
-        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => {
-            OF_CGROUPS.contains(&target.as_str()) || AT_INTERRUPTS.contains(&target.as_str())
-        }
+        ProgramKind::Fentry(target)
+        | ProgramKind::Fexit(target)
+        | ProgramKind::TpBtf(target)
+        | ProgramKind::RawTp(target) => OF_CGROUPS.contains(&target.as_str()),
         _ => false,
-    }
+    };
+    by_kind || is_probe(program) || is_at_interrupt(program)
 }
 
 /// True for a program that something runs here.

@@ -47,7 +47,7 @@ mod unconfigured;
 mod user;
 
 pub use again::Start;
-pub use auxiliary::left_out;
+pub use auxiliary::{is_at_interrupt, is_probe, left_out};
 pub use helpers::Message;
 pub use kernel_model::declarations as kernel_declarations;
 pub use kfunc::prototypes;

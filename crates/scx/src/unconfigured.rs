@@ -15,7 +15,7 @@ pub struct LeftToLoader {
 
 impl LeftToLoader {
     /// What `object` leaves to a loader besides `settings`, the values of `--set`, and `run`, the programs that are run. Switches and enumerators that are 0 are
-    /// defaults and are left out, and what both arms fill in themselves.
+    /// defaults and are left out, and constants with a meaning in the object, and what both arms fill in themselves.
     pub fn of(object: &Object, settings: &[(String, String)], run: &[RunProgram]) -> LeftToLoader {
         let is_set = |name: &str| {
             let path = |set: &str| {
@@ -31,7 +31,11 @@ impl LeftToLoader {
         let is_zero = |name: &str| object.variable(name).is_some_and(|variable| object.is_zero(variable));
         let number =
             |tunable: &Tunable| matches!(tunable.default.as_str(), "0" | "") && is_zero(&tunable.name);
-        let zero = tunables(object).into_iter().filter(|tunable| tunable.constant && number(tunable));
+        // A constant whose author says in the object what it means, and what it takes, has its default there.
+        let told = |tunable: &Tunable| !tunable.meaning.is_empty();
+        let zero = tunables(object)
+            .into_iter()
+            .filter(|tunable| tunable.constant && number(tunable) && !told(tunable));
         let constants = zero.map(|tunable| tunable.name).filter(|name| !is_set(name) && !is_filled(name));
         let constants = if flags_set { Vec::new() } else { constants.collect() };
         let on_request = object.programs().iter().filter(|program| program.kind == ProgramKind::Syscall);

@@ -9,6 +9,7 @@ mod effect;
 mod level;
 mod permutation;
 mod proportion;
+mod ratio;
 mod student;
 
 pub use describe::{Moments, StatsError, mean, median, quantile, sd};
@@ -16,4 +17,5 @@ pub use effect::{hedges_g, hedges_interval};
 pub use level::Level;
 pub use permutation::{PermutationTest, permutation_test};
 pub use proportion::proportion_interval;
+pub use ratio::{Change, relative_change};
 pub use student::{Interval, Paired, TwoSample, Welch, mean_interval, paired, runs_for, student, welch};

@@ -10,10 +10,12 @@ mod latency;
 mod priority;
 mod record;
 pub mod samples;
+mod standing;
 mod summary;
 mod timeline;
 mod wait_record;
 pub mod waits;
+mod warnings;
 
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
@@ -25,8 +27,8 @@ pub use record::{
     AfterEjection, Backend, CallbackCost, Counter, ExitKind, ExitRecord, Printed, PrintedLine, Provenance,
     RunRecord, SchedulerTable, Series, TaskRecord, WorkloadRecord,
 };
+pub use standing::Standing;
 pub use summary::{Look, Summary, TaskSummary};
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};
-pub use wait_record::{
-    Bounds, Names, WATCHDOG, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
-};
+pub use wait_record::{Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
+pub use warnings::{Bounds, IDLE_LOOK, IdleBeside, WATCHDOG, Warning, WarningKind, falls_behind};

@@ -3,8 +3,9 @@
 use crate::distribution::Distribution;
 use crate::priority::PriorityCourse;
 use crate::timeline::Timeline;
-use crate::wait_record::{WaitRecord, Warning};
+use crate::wait_record::WaitRecord;
 use crate::waits::Waits;
+use crate::warnings::Warning;
 use schedlab_base::{CpuId, DurationNs, Metric, TimeNs};
 
 /// Where a run took place.

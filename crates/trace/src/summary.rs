@@ -226,6 +226,11 @@ impl Summary {
         idle.filter(|(_, (busy, _))| busy.is_none()).map(|(cpu, (_, since))| (CpuId(cpu as u32), *since))
     }
 
+    /// The CPU, if it is idle, is that since `now` alone: it was offline before.
+    pub fn idle_from(&mut self, cpu: CpuId, now: TimeNs) {
+        self.idle_since[cpu.index()] = now;
+    }
+
     /// The tasks that wait for a CPU, with the beginning of the wait.
     pub fn waiting(&self) -> impl Iterator<Item = (TaskId, TimeNs)> {
         let first = self.tasks.iter().enumerate().map(|(at, task)| (TaskId(at as u32), task.waiting_since));

@@ -3,18 +3,9 @@
 
 use crate::distribution::Distribution;
 use crate::latency::{LongWait, TaskWaits, WaitKind};
-use crate::record::TaskRecord;
 use crate::waits::Party;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
 use std::collections::BTreeMap;
-
-/// The watchdog's time where a scheduler sets none, and the longest it may set: the kernel's
-/// `SCX_WATCHDOG_MAX_TIMEOUT`.
-pub const WATCHDOG: DurationNs = DurationNs::from_secs(30);
-
-/// A task that never ran although it waited this long is warned about. Chosen: longer than the slices of all shipped
-/// policies at a usual load.
-const NEVER_RAN: DurationNs = DurationNs::from_ms(100);
 
 /// Whose waits they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,195 +230,17 @@ impl<'a, K: Copy + Ord> Order<'a, K> {
     }
 }
 
-/// What a warning is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WarningKind {
-    /// A task waited longer than the bound.
-    Starved,
-    /// A task was runnable and never ran.
-    NeverRan,
-    /// A CPU idled while a task waited that it could have run.
-    IdleBesideWaiting,
-    /// All seeds give the same figures.
-    SeedsChangeNothing,
-    /// The scheduler ran without what its own loader would have set.
-    Unconfigured,
-    /// Programs of the object that only report were left out.
-    LeftOut,
-    /// A program that was run while the scheduler was attached has not returned 0.
-    ProgramReturned,
-    /// The scheduler's own program computed for ever.
-    LoaderComputes,
-    /// The scheduler's own program was refused something that it asked for.
-    LoaderRefused,
-    /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
-    NothingToSchedule,
-    /// Something was to be done at a time at which the run was over.
-    NotReached,
-    /// No task could run any more: each waited for another one.
-    Stuck,
-}
-
-impl WarningKind {
-    /// The name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            WarningKind::Starved => "starved",
-            WarningKind::NeverRan => "never_ran",
-            WarningKind::IdleBesideWaiting => "idle_beside_waiting",
-            WarningKind::SeedsChangeNothing => "seeds_change_nothing",
-            WarningKind::Unconfigured => "unconfigured",
-            WarningKind::LeftOut => "left_out",
-            WarningKind::ProgramReturned => "program_returned",
-            WarningKind::LoaderComputes => "loader_computes",
-            WarningKind::LoaderRefused => "loader_refused",
-            WarningKind::NothingToSchedule => "nothing_to_schedule",
-            WarningKind::NotReached => "not_reached",
-            WarningKind::Stuck => "stuck",
-        }
-    }
-
-    /// The kind of a name.
-    pub fn from_name(name: &str) -> Option<WarningKind> {
-        use WarningKind::{
-            IdleBesideWaiting, LeftOut, LoaderComputes, LoaderRefused, NeverRan, NotReached,
-            NothingToSchedule, ProgramReturned, SeedsChangeNothing, Starved, Stuck, Unconfigured,
-        };
-        let all = [
-            Starved,
-            NeverRan,
-            IdleBesideWaiting,
-            SeedsChangeNothing,
-            Unconfigured,
-            LeftOut,
-            LoaderComputes,
-            LoaderRefused,
-            NothingToSchedule,
-            ProgramReturned,
-            NotReached,
-            Stuck,
-        ];
-        all.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// Something about a run that its figures alone do not tell, with its evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// What it is about.
-    pub kind: WarningKind,
-    /// One sentence for people.
-    pub text: String,
-    /// How many tasks or spans it is true of.
-    pub count: u64,
-    /// The task, the CPU, and the span of the worst case: since the run began, and how long. Nothing where it is not about
-    /// a wait.
-    pub worst: Option<WorstWait>,
-}
-
-/// From when on waits are worth a warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// The watchdog's time.
-    pub watchdog: DurationNs,
-}
-
-impl Bounds {
-    /// A task that waits longer has starved: a tenth of the watchdog's time.
-    pub fn starved(self) -> DurationNs {
-        DurationNs(self.watchdog.0 / 10)
-    }
-
-    /// A CPU that idles longer beside a waiting task has left it alone: a thousandth of the watchdog's time.
-    pub fn idle(self) -> DurationNs {
-        DurationNs(self.watchdog.0 / 1000)
-    }
-
-    /// Warnings about the waits of a run's tasks.
-    pub fn starvation(self, tasks: &[TaskRecord], waits: &[WaitRecord]) -> Vec<Warning> {
-        // By name; of several tasks with one name the first one counts.
-        let mut switches = BTreeMap::new();
-        for task in tasks {
-            switches.entry(task.name.as_str()).or_insert(task.switches);
-        }
-        let never = |record: &WaitRecord| switches.get(record.name.as_str()) == Some(&0);
-        let worst = |record: &&WaitRecord| record.run_delay.as_ref().map(|figures| figures.worst.clone());
-        let single = || waits.iter().filter(|record| record.scope == WaitScope::Task);
-        let idle = single().filter(|record| never(record)).filter_map(|record| worst(&record));
-        let idle: Vec<WorstWait> = idle.filter(|wait| wait.length >= NEVER_RAN).collect();
-        let late = single().filter(|record| !never(record)).filter_map(|record| worst(&record));
-        let late: Vec<WorstWait> = late.filter(|wait| wait.length > self.starved()).collect();
-        let bound = format!(
-            "longer than {}, a tenth of the watchdog's {}",
-            seconds(self.starved()),
-            seconds(self.watchdog)
-        );
-        let unlucky = warning(WarningKind::NeverRan, idle, |wait| {
-            format!(
-                "task {} never ran: it waited {} for a CPU{}",
-                wait.task,
-                seconds(wait.length),
-                place(wait)
-            )
-        });
-        let starved = warning(WarningKind::Starved, late, |wait| {
-            format!("task {} waited {} for a CPU, {bound}{}", wait.task, seconds(wait.length), place(wait))
-        });
-        unlucky.into_iter().chain(starved).collect()
-    }
-
-    /// The warning about a CPU that idled beside a waiting task: the worst case of `count`.
-    pub fn idle_beside(self, count: u64, worst: WorstWait) -> Warning {
-        let text = format!(
-            "CPU {} idled {} while task {}, which it may run, waited, from {} on: longer than {}, a thousandth of the \
-             watchdog's {}{}",
-            worst.cpu,
-            seconds(worst.length),
-            worst.task,
-            seconds(worst.since),
-            seconds(self.idle()),
-            seconds(self.watchdog),
-            if count > 1 { format!("; {count} such spans in all") } else { String::new() }
-        );
-        Warning { kind: WarningKind::IdleBesideWaiting, text, count, worst: Some(worst) }
-    }
-}
-
-/// The warning about the longest of some waits, if there are any.
-fn warning(kind: WarningKind, waits: Vec<WorstWait>, text: impl Fn(&WorstWait) -> String) -> Option<Warning> {
-    let count = waits.len() as u64;
-    let worst = waits.into_iter().reduce(|a, b| if b.length > a.length { b } else { a })?;
-    let more = match count {
-        1 => String::new(),
-        2 => "; 1 more task likewise".to_string(),
-        count => format!("; {} more tasks likewise", count - 1),
-    };
-    Some(Warning { kind, text: text(&worst) + &more, count, worst: Some(worst) })
-}
-
-/// ` (from 0.100 s on, CPU 1, behind hog/0 1.200 s)`.
-fn place(wait: &WorstWait) -> String {
-    let behind: Vec<String> =
-        wait.behind.iter().map(|(task, time)| format!("{task} {}", seconds(*time))).collect();
-    let behind = if behind.is_empty() { String::new() } else { format!(", behind {}", behind.join(", ")) };
-    format!(" (from {} on, CPU {}{behind})", seconds(wait.since), wait.cpu)
-}
-
-fn seconds(time: DurationNs) -> String {
-    format!("{:.3} s", time.as_secs_f64())
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::histogram::bucket;
     use schedlab_base::CpuId;
 
-    fn party(name: &str, thread: i32, process: i32) -> Party {
+    pub(crate) fn party(name: &str, thread: i32, process: i32) -> Party {
         Party { name: name.into(), thread, process, prio: 120 }
     }
 
-    fn waits(task: u32, lengths: &[u64]) -> TaskWaits {
+    pub(crate) fn waits(task: u32, lengths: &[u64]) -> TaskWaits {
         let mut waits = TaskWaits::default();
         for &length in lengths {
             waits.count(bucket(length), DurationNs(length), true);
@@ -439,17 +252,6 @@ mod tests {
             }
         }
         waits
-    }
-
-    fn task(name: &str, switches: u64) -> TaskRecord {
-        TaskRecord {
-            name: name.into(),
-            nice: 0,
-            cpu_time: DurationNs(5),
-            share: 0.1,
-            switches,
-            migrations: 0,
-        }
     }
 
     #[test]
@@ -480,33 +282,5 @@ mod tests {
             WaitScope::from_name("process") == Some(WaitScope::Process)
                 && WaitScope::from_name("x").is_none()
         );
-    }
-
-    #[test]
-    fn starvation_is_told_with_its_bound_and_evidence() {
-        let parties = [party("hog", 1001, 1001), party("poor/0", 1002, 1002), party("poor/1", 1003, 1003)];
-        let names = Names { parties: &parties, first_pid: 1001 };
-        let bounds = Bounds { watchdog: WATCHDOG };
-        let second = 1_000_000_000;
-        let of = |lengths: [u64; 3], switches: [u64; 3]| {
-            let own = [0, 1, 2].map(|at| waits(at as u32, &lengths[at..=at]));
-            let records = names.records(&own, std::iter::empty());
-            let tasks = [0, 1, 2].map(|at| task(&parties[at].name, switches[at]));
-            bounds.starvation(&tasks, &records)
-        };
-        assert_eq!(of([5, 3 * second, 99_000_000], [1, 1, 0]), []);
-        let found = of([5, 3 * second + 1, 4 * second], [1, 1, 1]);
-        assert_eq!((found.len(), found[0].kind, found[0].count), (1, WarningKind::Starved, 2));
-        assert_eq!(
-            found[0].text,
-            "task poor/1 waited 4.000 s for a CPU, longer than 3.000 s, a tenth of the watchdog's 30.000 s \
-             (from 0.000 s on, CPU 1, behind hog 0.000 s); 1 more task likewise"
-        );
-        let found = of([5, 100_000_000, 4 * second], [1, 0, 1]);
-        assert_eq!(
-            found.iter().map(|w| w.kind).collect::<Vec<_>>(),
-            [WarningKind::NeverRan, WarningKind::Starved]
-        );
-        assert!(found[0].text.starts_with("task poor/0 never ran: it waited 0.100 s"), "{}", found[0].text);
     }
 }

@@ -47,6 +47,7 @@ def runs(result: Result) -> Any:
     rows = []
     for run in result.runs:
         row = {**_base(run), "exit": run.exit.kind, "duration_ns": run.duration_ns, "warnings": len(run.warnings)}
+        row.update({"standing": run.standing, "standing_reasons": ",".join(run.standing_reasons)})
         row.update(dataclasses.asdict(run.provenance))
         row.update({name: metric.value for name, metric in run.metrics.items()})
         rows.append(row)
@@ -141,6 +142,7 @@ def _comparison(comparison: Comparison) -> Row:
         sample = dataclasses.asdict(row.pop(side))
         row[side] = sample.pop("scheduler")
         row.update({f"{side}_{name}": value for name, value in sample.items()})
+    row["standing_reasons"] = ",".join(comparison.standing_reasons)
     return row
 
 

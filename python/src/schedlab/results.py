@@ -197,6 +197,10 @@ class Run:
     task_waits: list[TaskWaits] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
     provenance: Provenance = field(default_factory=Provenance)
+    standing: str = "valid"
+    """How far its figures count: `valid`, `suspect` (a warning touches them) or `void` (it ended before its end; in no mean)."""
+    standing_reasons: list[str] = field(default_factory=list)
+    """Why it is not valid: `ejected`, `ended_early`, kinds of warnings."""
     after_ejection: AfterEjection | None = None
     """None unless the run went on after an ejection; all else is from before."""
 
@@ -235,6 +239,11 @@ class Sample:
     """Of the mean's interval."""
     values: list[float]
     seeds: list[int] = field(default_factory=list)
+    standing: str = "valid"
+    """The worst of the side's runs."""
+    standing_reasons: list[str] = field(default_factory=list)
+    void_seeds: list[int] = field(default_factory=list)
+    """The seeds of its void runs, which are in no mean."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,6 +279,12 @@ class Comparison:
     """Of Student's test of the pairs."""
     runs_needed: int | None = None
     """About how many runs would show a difference as large as the measured one, where none is shown."""
+    difference_percent_low: float | None = None
+    """Between this and `difference_percent_high` the change lies, with the error of both means."""
+    difference_percent_high: float | None = None
+    standing: str = "valid"
+    """The worst of the runs of both sides. Where it is not `valid`, the `verdict` says so: `better (suspect)`."""
+    standing_reasons: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return show.comparison(self)
@@ -291,6 +306,8 @@ class Ranked:
     same: int
     undecided: int
     missing: int
+    no_ratio: list[str] = field(default_factory=list)
+    """Main figures that no factor counts, since a mean that is 0 or negative has no ratio."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +335,10 @@ class Goal:
     missed_seeds: list[int]
     seeds_without_figure: list[int]
     verdict: str
+    standing: str = "valid"
+    """The worst of the runs. Where it is not `valid`, the `verdict` says so: `met (suspect)`."""
+    standing_reasons: list[str] = field(default_factory=list)
+    void_seeds: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

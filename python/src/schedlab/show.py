@@ -20,6 +20,7 @@ def run(run: Run) -> str:
     first = next(iter(run.metrics), None)
     figure = "" if first is None else f": {first} {_number(run.metrics[first].value)}{_unit(run.metrics[first].unit)}"
     left = "" if run.exit.kind in ("none", "done") else f", exit {run.exit.kind}"
+    left += "" if run.standing == "valid" else f", {run.standing}: {', '.join(run.standing_reasons)}"
     return _seen(f"<schedlab.Run: {_label(run)}, {run.workload} on {_place(run)}, seed {run.seed}{left}{figure}>")
 
 
@@ -29,6 +30,7 @@ def run_html(run: Run) -> str:
     params = frames.pairs(run.params)
     workload = f"{run.workload}:{params}" if params else run.workload
     about = f"{_label(run)}: {workload} on {_place(run)}, seed {run.seed}, exit {run.exit.kind}"
+    about += "" if run.standing == "valid" else f", {run.standing}: {', '.join(run.standing_reasons)}"
     return _table(about, ("metric", "value", "unit"), rows)
 
 

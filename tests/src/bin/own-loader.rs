@@ -37,6 +37,7 @@ fn main() {
             move_to_another_cpu(0);
             each_turn = move_to_another_cpu;
         }
+        Some("leaves") => each_turn = leave_in_third_turn,
         Some("stuck") => each_turn = spin_in_third_turn,
         Some("floods") => each_turn = flood,
         Some("stubborn") => ignore_requests(),
@@ -197,6 +198,13 @@ fn poll_clocks(turn: u64) {
     let begin = counter();
     while counter() - begin < 3_000_000 {}
     println!("own-loader: polled in turn {turn}");
+}
+
+/// Ends as if all were well.
+fn leave_in_third_turn(turn: u64) {
+    if turn == 3 {
+        std::process::exit(0);
+    }
 }
 
 /// Takes CPU 1 alone in even turns and CPU 0 in odd ones, and says where it is then. The kernel's answer lies far below the stack that

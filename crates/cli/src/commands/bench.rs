@@ -16,7 +16,7 @@ use crate::simulation::ejection;
 use crate::trust::strict;
 use schedlab_live::command::Streams;
 use schedlab_live::load::check_machine;
-use schedlab_report::{Document, compare as compare_runs, seed_warnings};
+use schedlab_report::{Document, add_falls_behind, compare as compare_runs, seed_warnings};
 use schedlab_trace::{Backend, RunRecord};
 
 /// What is shown without `-v`.
@@ -39,11 +39,12 @@ pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), 
     let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
     own_loader::check_real(&schedulers)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
-    let (runs, failed) =
+    let (mut runs, failed) =
         if args.vm { in_vm(args, &schedulers, quiet)? } else { here(args, &schedulers, quiet)? };
     if let (Some(failure), true) = (&failed, runs.is_empty()) {
         return Err(failure.clone());
     }
+    add_falls_behind(&mut runs);
     let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
     let warnings = seed_warnings(&runs);
     let document = Document { runs, comparisons, warnings, ..Document::default() };

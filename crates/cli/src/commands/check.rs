@@ -48,7 +48,7 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     }
     let checked = CheckedObject {
         left_to_loader: scheduler.left_to_loader().map(left_to_loader).unwrap_or_default(),
-        left_out: scheduler.left_out(),
+        left_out: scheduler.left_out().concat(),
         sha256: provenance(&scheduler, None, None).object,
         ..needs(&object)
     };

@@ -26,9 +26,9 @@ use crate::trust::strict;
 use schedlab_base::{Machine, counted};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
-    Comparison, Document, advice, compare as compare_runs, comparison_table, first_runs, goals_text,
-    judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary, seed_warnings,
-    waits_table, warnings_text,
+    Comparison, Document, add_falls_behind, advice, compare as compare_runs, comparison_table, first_runs,
+    goals_text, judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary,
+    seed_warnings, waits_table, warnings_text,
 };
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
@@ -63,14 +63,14 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         name_workloads(&mut made.records, &loads);
         let compared = complete(&made.records, &schedulers, args);
         let (lost, failed) = (made.told(), made.failure());
-        (document(args, &loads, &compared, made.records.into_iter().flatten().collect()), lost, failed)
+        (document(args, &loads, compared, made.records.into_iter().flatten().collect()), lost, failed)
     } else {
         only_simulated(setup.after_ejection)?;
         let (runs, failed) = match real_runs(args, &schedulers, &loads, quiet)? {
             (runs, Some(failure)) if runs.is_empty() => return Err(failure),
             made => made,
         };
-        (document(args, &loads, &runs.clone(), runs), String::new(), failed)
+        (document(args, &loads, runs.clone(), runs), String::new(), failed)
     };
     let own = |workload: &WorkloadRecord, metric: &str| {
         loads.iter().any(|load| load.record == *workload && load.own.iter().any(|own| own == metric))
@@ -93,8 +93,15 @@ fn named(args: &CompareArgs) -> Result<Named, Failure> {
 }
 
 /// The results: what the `compared` ones of the `runs` say about each other.
-fn document(args: &CompareArgs, loads: &[Load], compared: &[RunRecord], runs: Vec<RunRecord>) -> Document {
-    let comparisons = compare_runs(compared, args.verdict.confidence, args.verdict.at_least);
+fn document(
+    args: &CompareArgs,
+    loads: &[Load],
+    mut compared: Vec<RunRecord>,
+    mut runs: Vec<RunRecord>,
+) -> Document {
+    add_falls_behind(&mut compared);
+    add_falls_behind(&mut runs);
+    let comparisons = compare_runs(&compared, args.verdict.confidence, args.verdict.at_least);
     let ranking = ranking(&comparisons, &runs);
     let warnings = seed_warnings(&runs);
     let of_loads: Vec<_> = loads.iter().map(|load| (load.record.clone(), load.goals.clone())).collect();
@@ -431,10 +438,10 @@ pub(super) fn tables(
         text.push_str(&comparison_table(shown));
     }
     text.push_str(&goals_text(&document.goals));
-    let ejected: Vec<_> = document.runs.iter().filter(|run| run.exit.kind.is_ejection()).collect();
-    if !ejected.is_empty() {
-        text.push_str("\nLeft out, because the scheduler was ejected:\n");
-        text.extend(ejected.into_iter().map(run_summary));
+    let void: Vec<_> = document.runs.iter().filter(|run| run.is_void()).collect();
+    if !void.is_empty() {
+        text.push_str("\nVoid runs, which are in no mean:\n");
+        text.extend(void.into_iter().map(run_summary));
     }
     text.push_str(&warnings_text(&document.warnings()));
     let advice = advice(shown);

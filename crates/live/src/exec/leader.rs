@@ -367,7 +367,8 @@ fn collect(shared: &Shared, process: &Process, task: usize) {
     let tid = slot.tid.load(Relaxed);
     let figures = KernelFigures::read(&format!("/proc/{}/task/{tid}", process.pid));
     let exact = (process.tasks.len() == 1).then(|| system::process_cpu_ns(process.pid)).flatten();
-    slot.cpu_ns.store(exact.or(figures.cpu_ns).unwrap_or(0), Relaxed);
+    let used = exact.or(figures.cpu_ns).unwrap_or(0);
+    slot.cpu_ns.store(used.saturating_sub(slot.before_ns.load(Relaxed)), Relaxed);
     slot.voluntary.store(figures.voluntary.unwrap_or(0), Relaxed);
     slot.involuntary.store(figures.involuntary.unwrap_or(0), Relaxed);
     slot.delay_ns.store(figures.delay_ns.unwrap_or(UNKNOWN), Relaxed);

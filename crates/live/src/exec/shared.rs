@@ -62,8 +62,12 @@ pub(super) struct Slot {
     pub(super) pid: AtomicU32,
     /// 1 when the figures are final.
     pub(super) ended: AtomicU32,
-    /// CPU time in ns.
+    /// CPU time in ns since the gate.
     pub(super) cpu_ns: AtomicU64,
+    /// CPU time in ns up to the gate: that of becoming the task, which is no part of the run.
+    pub(super) before_ns: AtomicU64,
+    /// The part of it in the kernel.
+    pub(super) before_kernel_ns: AtomicU64,
     /// Switches that it asked for by blocking.
     pub(super) voluntary: AtomicU64,
     /// Switches that were forced on it.

@@ -195,6 +195,8 @@ impl<'a> RunningTask<'a> {
         let slot = self.context.shared.slot(self.slot);
         slot.tid.store(system::thread_id(), Relaxed);
         slot.pid.store(std::process::id(), Relaxed);
+        slot.before_kernel_ns.store(system::thread_kernel_ns(), Relaxed);
+        slot.before_ns.store(system::thread_cpu_ns(), Relaxed);
         header.ready.fetch_add(1, Release);
         system::futex_wake(&header.ready, 1);
         while header.go.load(Acquire) == 0 {
@@ -570,7 +572,9 @@ impl<'a> RunningTask<'a> {
         let shared = self.context.shared;
         let slot = shared.slot(self.slot);
         let (voluntary, involuntary) = system::thread_switches();
-        let (used, in_kernel) = (system::thread_cpu_ns(), system::thread_kernel_ns());
+        // Forked tasks have no gate, and nothing before it.
+        let used = system::thread_cpu_ns().saturating_sub(slot.before_ns.load(Relaxed));
+        let in_kernel = system::thread_kernel_ns().saturating_sub(slot.before_kernel_ns.load(Relaxed));
         if !self.background {
             shared.header().user_ns.fetch_add(used.saturating_sub(in_kernel), Relaxed);
             shared.header().system_ns.fetch_add(in_kernel.min(used), Relaxed);

@@ -209,6 +209,8 @@ impl RunningLoader {
         let output = self.process.output.text();
         if let (Some(status), ExitKind::Unreg) = (ended, exit.kind) {
             exit.message = format!("its loader {}", words(status));
+        } else if exit.kind == ExitKind::Unreg && exit.message.is_empty() {
+            exit.message = "its loader took it out, or attached another one".to_string();
         }
         if waited.is_err() && exit.message.is_empty() {
             exit.message =

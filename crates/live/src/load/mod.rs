@@ -501,6 +501,7 @@ impl LoadedScheduler {
     /// Takes the scheduler out and tells how it left.
     pub fn unload(mut self) -> SchedulerEnd {
         let stayed = !self.attached || self.detached.is_none() && self.is_in_charge();
+        let planned = self.detached.is_some();
         let events = self.detached.take().unwrap_or_else(sched_ext::events);
         let waited = self.take_out();
         let mut exit = exit::record(&self.object, &self.kernel_words());
@@ -508,6 +509,9 @@ impl LoadedScheduler {
             exit = ExitRecord::default();
         } else if !stayed && exit.kind == ExitKind::None {
             exit.kind = ExitKind::Unreg;
+            if !planned {
+                exit.message = "it was taken out from outside".to_string();
+            }
         }
         exit.after = self.left.filter(|_| exit.kind != ExitKind::None);
         if waited.is_err() && exit.message.is_empty() {

@@ -4,12 +4,12 @@
 use super::plot::{Axis, COLOURS, Plot, Point, Series, told};
 use super::{breakable, escape, table};
 use crate::comparison::{Comparison, Sample};
-use crate::format::{number, signed};
+use crate::format::number;
 use crate::json::Document;
 use crate::names::label;
 use crate::overview::{OVERVIEW_MEANS, overview};
-use crate::ranking::{RANKING_COLUMNS, RANKING_MEANS, RANKING_NUMBERS, is_main, ranking_rows};
-use crate::table::{verdict_text, workload_text};
+use crate::ranking::{RANKING_COLUMNS, RANKING_MEANS, RANKING_NUMBERS, is_main, no_ratio_text, ranking_rows};
+use crate::table::{change, verdict_text, workload_text};
 use crate::workload_names::WorkloadNames;
 use schedlab_base::{Better, counted};
 
@@ -50,8 +50,10 @@ fn ranked(document: &Document) -> String {
     let main = document.comparisons.iter().filter(|c| is_main(c, &document.runs)).cloned();
     let (header, rows) = overview(&main.collect::<Vec<_>>(), &document.runs);
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let left = no_ratio_text(&document.ranking)
+        .map_or_else(String::new, |text| format!("<p>{}</p>\n", escape(&text)));
     format!(
-        "<section>\n<h2>Ranking</h2>\n<p>{}.</p>\n{}<h3>Main figures</h3>\n<p>{}.</p>\n{}</section>\n",
+        "<section>\n<h2>Ranking</h2>\n<p>{}.</p>\n{}{left}<h3>Main figures</h3>\n<p>{}.</p>\n{}</section>\n",
         escape(RANKING_MEANS),
         table(&RANKING_COLUMNS, &RANKING_NUMBERS, &ranking_rows(&document.ranking)),
         escape(OVERVIEW_MEANS),
@@ -94,9 +96,9 @@ fn heading(first: &Comparison, names: &WorkloadNames) -> String {
 
 /// How often each verdict came.
 fn verdicts(group: &[&Comparison]) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
+    let mut counts: Vec<(String, usize)> = Vec::new();
     for comparison in group {
-        let name = comparison.verdict.name();
+        let name = comparison.trust().mark(comparison.verdict.name());
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),
@@ -147,7 +149,7 @@ fn body(group: &[&Comparison]) -> String {
             rows.push(row(cpus, &comparison.baseline, ["", "", "", "", "baseline"].map(String::from)));
             last = Some(cpus);
         }
-        let percent = comparison.percent.map_or_else(String::new, |percent| format!("{} %", signed(percent)));
+        let percent = comparison.percent.map_or_else(String::new, |_| change(comparison));
         let p = |p: Option<f64>| p.map_or_else(String::new, number);
         let tail = [
             percent,

@@ -23,7 +23,7 @@ const APART: f64 = 1.5;
 /// Runs that have all in common but scheduler and seed.
 fn cells(runs: &[RunRecord]) -> Vec<Vec<&RunRecord>> {
     let mut cells: Vec<Vec<&RunRecord>> = Vec::new();
-    for run in runs.iter().filter(|run| !run.exit.kind.is_ejection()) {
+    for run in runs.iter().filter(|run| !run.is_void()) {
         let key = |run: &RunRecord| (run.cpus, run.backend.name(), run.machine.clone(), run.workload.clone());
         match cells.iter_mut().find(|cell| key(cell[0]) == key(run)) {
             Some(cell) => cell.push(run),
@@ -89,9 +89,8 @@ fn percentiles(cell: &[&RunRecord], metric: &str, words: &str) -> Option<String>
 /// A plot a machine: a point a run, its cost of a decision over the mean length of its run queues; where the
 /// lengths differ.
 pub(super) fn costs(runs: &[RunRecord]) -> Vec<String> {
-    let known = |run: &&RunRecord| {
-        !run.exit.kind.is_ejection() && run.metric(COST).is_some() && run.metric(LENGTH).is_some()
-    };
+    let known =
+        |run: &&RunRecord| !run.is_void() && run.metric(COST).is_some() && run.metric(LENGTH).is_some();
     let mut machines: Vec<Vec<&RunRecord>> = Vec::new();
     for run in runs.iter().filter(known) {
         match machines.iter_mut().find(|machine| machine[0].machine == run.machine) {

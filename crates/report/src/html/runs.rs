@@ -8,7 +8,7 @@ use crate::table::{
     workload_text,
 };
 use schedlab_base::counted;
-use schedlab_trace::{Provenance, RunRecord};
+use schedlab_trace::{Provenance, RunRecord, Standing};
 
 /// Tasks shown of a run, and lines of waits. Chosen; the result file has all.
 const TASKS: usize = 100;
@@ -22,14 +22,19 @@ pub(super) fn section(runs: &[RunRecord]) -> String {
 }
 
 fn html(run: &RunRecord, open: &str) -> String {
+    let standing = match run.standing() {
+        Standing::Valid => String::new(),
+        standing => format!(", {}: {}", standing.name(), run.standing_reasons().join(", ")),
+    };
     let mut text = format!(
-        "<details{open}>\n<summary>{}: {} on {}, {}, seed {}, exit {}</summary>\n",
+        "<details{open}>\n<summary>{}: {} on {}, {}, seed {}, exit {}{}</summary>\n",
         breakable(&scheduler_label(run)),
         breakable(&workload_text(&run.workload)),
         breakable(&run.machine),
         counted(run.cpus, "CPU"),
         run.seed,
-        breakable(&exit_text(&run.exit))
+        breakable(&exit_text(&run.exit)),
+        standing
     );
     for part in [&run.exit.reason, &run.exit.message, &run.exit.dump] {
         if !part.is_empty() {

@@ -40,6 +40,8 @@ impl Kernel {
         self.cpus[cpu.index()].online = online;
         if online {
             self.online.set(cpu);
+            // It did not idle while it was offline.
+            self.trace.summary.idle_from(cpu, self.ctx.now);
         } else {
             self.online.clear(cpu);
         }

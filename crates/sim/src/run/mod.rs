@@ -19,7 +19,7 @@ use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
-    ExitRecord, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
+    ExitRecord, IdleBeside, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
 };
 use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
@@ -458,7 +458,7 @@ impl<S: SchedExt> Sim<S> {
         };
         let duration = end.since(TimeNs::ZERO);
         let tasks = self.task_records(&summary, duration);
-        let (waits, warnings) = self.wait_records(&summary, &tasks);
+        let (waits, warnings) = self.wait_records(&summary, &tasks, duration);
         RunResult {
             duration,
             exit,
@@ -476,7 +476,12 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// How long the tasks waited, and what is conspicuous about it.
-    fn wait_records(&self, summary: &Summary, tasks: &[TaskRecord]) -> (Vec<WaitRecord>, Vec<Warning>) {
+    fn wait_records(
+        &self,
+        summary: &Summary,
+        tasks: &[TaskRecord],
+        duration: DurationNs,
+    ) -> (Vec<WaitRecord>, Vec<Warning>) {
         let mut leaders = BTreeMap::new();
         let known = self.exec.scenario.tasks.iter().enumerate();
         let parties: Vec<Party> = known
@@ -488,15 +493,17 @@ impl<S: SchedExt> Sim<S> {
             .collect();
         let names = Names { parties: &parties, first_pid: FIRST_PID };
         let waits = names.records(summary.waits(), summary.forked_waits());
-        let mut warnings = self.k.bounds.starvation(tasks, &waits);
+        let mut warnings = self.k.bounds.starvation(tasks, &waits, duration);
         warnings.extend(self.nothing_to_schedule());
         warnings.extend(self.stuck_warning());
-        warnings.extend(self.k.idle_beside.worst.map(|worst| {
+        warnings.extend(self.k.idle_beside.worst.and_then(|worst| {
             let task = names
                 .of(worst.task, self.k.get_task(worst.task).and_then(|t| t.parent).unwrap_or(worst.task));
             let (since, length) = (worst.since.since(TimeNs::ZERO), worst.length);
             let worst = WorstWait { task, since, length, cpu: worst.cpu.0, behind: Vec::new() };
-            self.k.bounds.idle_beside(self.k.idle_beside.count, worst)
+            let (count, sum) = (self.k.idle_beside.count, self.k.idle_beside.sum);
+            let machine = DurationNs(duration.0.saturating_mul(self.k.cpus.len() as u64));
+            self.k.bounds.idle_beside(IdleBeside { count, worst, sum, machine })
         }));
         (waits, warnings)
     }

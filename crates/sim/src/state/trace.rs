@@ -2,7 +2,7 @@
 
 use crate::check::StreamChecker;
 use schedlab_base::{CpuId, TaskId};
-use schedlab_trace::{Bounds, Event, EventKind, RunHash, Sink, Summary, WATCHDOG};
+use schedlab_trace::{Event, EventKind, IDLE_LOOK, RunHash, Sink, Summary};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ impl Tracer {
         let checker = check.then(|| Box::new(StreamChecker::new(cpus)));
         let has_others = checker.is_some() || !sinks.is_empty();
         let mut summary = Summary::new(cpus);
-        summary.look_from(Bounds { watchdog: WATCHDOG }.idle());
+        summary.look_from(IDLE_LOOK);
         Tracer { hash: RunHash::default(), summary, sinks, checker, has_others }
     }
 

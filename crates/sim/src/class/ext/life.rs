@@ -9,7 +9,7 @@ use crate::state::scx::SMALL_DSQ_IDS;
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
-use schedlab_trace::{Bounds, ExitKind, ExitRecord};
+use schedlab_trace::{Bounds, ExitKind, ExitRecord, IDLE_LOOK};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
 /// and a switch. Chosen.
@@ -47,7 +47,7 @@ impl<S: SchedExt> Sim<S> {
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
         scx.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
         self.k.bounds = Bounds { watchdog: scx.timeout };
-        self.k.trace.summary.look_from(self.k.bounds.idle());
+        self.k.trace.summary.look_from(self.k.bounds.idle().min(IDLE_LOOK));
         scx.max_batch =
             if info.dispatch_max_batch == 0 { SCX_DSP_DFL_MAX_BATCH } else { info.dispatch_max_batch };
         let own_idle = info.present.has(OpKind::UpdateIdle);
