@@ -261,6 +261,7 @@ impl<'a> Linker<'a> {
             if def.map_type == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
                 def.max_entries = self.kernel.nr_cpus;
             }
+            def.adjust_ring();
             let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
                 LoadError::unsupported(place, problem, "use a map type and size that the simulator models")
             })?;
