@@ -195,18 +195,15 @@ impl BpfScheduler {
     }
 }
 
-/// An object that cannot do without what a later kernel brought is refused, as libbpf does it.
+/// An object that cannot do without what a later kernel brought, or this one no longer has, is refused, as libbpf does it.
 fn check_version(object: &Object, machine: &Machine) -> Result<(), LoadError> {
     let strong = object.externs().iter().filter(|wanted| wanted.kind == ExternKind::Kfunc && !wanted.weak);
     let absence = |wanted: &Extern| kfunc::absence(machine.kernel.version, essential_name(&wanted.name));
     match strong.filter_map(absence).next() {
         None => Ok(()),
-        Some(problem) => Err(LoadError::new(
-            LoadErrorKind::Unresolved,
-            "kernel functions",
-            problem,
-            "take a newer kernel, or declare the function __weak and ask bpf_ksym_exists()",
-        )),
+        Some((problem, cure)) => {
+            Err(LoadError::new(LoadErrorKind::Unresolved, "kernel functions", problem, cure))
+        }
     }
 }
 
