@@ -3,6 +3,7 @@
 use crate::auxiliary::not_run;
 use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
 use crate::contents::map_types;
+use crate::contexts;
 use crate::guest::Guest;
 use crate::join::Join;
 use crate::kernel_model;
@@ -246,6 +247,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
     let cid_form = table.type_name == "sched_ext_ops_cid";
+    contexts::check(&image, &table, machine.kernel.version)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;
