@@ -52,7 +52,7 @@ pub use again::Start;
 pub use auxiliary::left_out;
 pub use helpers::Message;
 pub use kfunc::prototypes;
-pub use load::{EngineChoice, LoadOptions, kernel_types};
+pub use load::{EngineChoice, LoadOptions, kernel_declarations, kernel_types};
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};

@@ -3,7 +3,7 @@
 //! The versions are those that the compatibility header of `tools/sched_ext` states (7.3), and for what it does not name those
 //! of the kernel's history. Functions that are not here came with sched_ext itself, or are older.
 
-use schedlab_base::KernelVersion;
+use schedlab_base::{KernelChange, KernelVersion};
 
 /// Functions by the version that brought them.
 const SINCE: &[((u32, u32), &[&str])] = &[
@@ -120,27 +120,27 @@ pub(crate) fn exists_in(version: KernelVersion, name: &str) -> bool {
     since(name).is_none_or(|since| since <= version) && until(name).is_none_or(|until| version < until)
 }
 
-/// Why an object that needs the function of this name is not for Linux `version`, and the cure; nothing if it is.
-pub(crate) fn absence(version: KernelVersion, name: &str) -> Option<(String, String)> {
+/// Why an object that needs all functions of these names is not for Linux `version`, and the cure; nothing if it is.
+pub(crate) fn absence(version: KernelVersion, needed: &[&str]) -> Option<(String, String)> {
+    let name = needed.iter().find(|name| !exists_in(version, name))?;
+    let runs = |version: &KernelVersion| {
+        version.has(KernelChange::SchedExt) && needed.iter().all(|name| exists_in(*version, name))
+    };
+    let runs = match KernelVersion::all().find(runs) {
+        Some(version) => format!("--kernel {version} runs it"),
+        None => "no version has all kernel functions that it needs".to_string(),
+    };
     if let Some(since) = since(name).filter(|since| *since > version) {
         return Some((
             format!("Linux {version} has no kernel function {name}, which came with {since}"),
-            format!("--kernel {since} runs it; or declare the function __weak and ask bpf_ksym_exists()"),
+            format!("{runs}; or declare the function __weak and ask bpf_ksym_exists()"),
         ));
     }
     let until = until(name).filter(|until| *until <= version)?;
     Some((
         format!("Linux {version} has no kernel function {name}, which {until} removed"),
-        format!("--kernel {} runs it; or call what replaced the function", last_before(until)),
+        format!("{runs}; or call what replaced the function"),
     ))
-}
-
-/// The newest version before `version` that has all functions of [`UNTIL`] that go with it.
-fn last_before(version: KernelVersion) -> KernelVersion {
-    let code = version.code();
-    let (major, minor) = (code >> 16, code >> 8 & 0xff);
-    debug_assert!(minor > 0, "no version of the table is the first of its series");
-    KernelVersion::nearest(major, minor.saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -164,10 +164,10 @@ mod tests {
         let old: KernelVersion = "6.12".parse().unwrap();
         assert!(exists_in(old, "scx_bpf_dispatch") && !exists_in(old, "scx_bpf_now"));
         assert_eq!(
-            absence(old, "scx_bpf_now").unwrap().0,
+            absence(old, &["scx_bpf_now"]).unwrap().0,
             "Linux 6.12 has no kernel function scx_bpf_now, which came with 6.14"
         );
-        assert_eq!(absence(KernelVersion::LAST, "scx_bpf_now"), None);
+        assert_eq!(absence(KernelVersion::LAST, &["scx_bpf_now"]), None);
     }
 
     #[test]
@@ -178,12 +178,16 @@ mod tests {
             ("scx_bpf_dispatch_vtime", "6.16", "6.17"),
             ("scx_bpf_cpu_rq", "7.2", "7.3"),
         ] {
-            assert!(exists_in(version(last), name) && absence(version(last), name).is_none(), "{name}");
+            assert!(exists_in(version(last), name) && absence(version(last), &[name]).is_none(), "{name}");
             assert!(!exists_in(version(first), name), "{name}");
-            let (problem, cure) = absence(KernelVersion::LAST, name).unwrap();
+            let (problem, cure) = absence(KernelVersion::LAST, &[name]).unwrap();
             assert!(problem.ends_with(&format!("which {first} removed")), "{problem}");
             assert!(cure.starts_with(&format!("--kernel {last} runs it")), "{cure}");
         }
+        let cure = |needed: &[&str]| absence(KernelVersion::LAST, needed).unwrap().1;
+        assert!(cure(&["scx_bpf_cpu_rq", "scx_bpf_consume"]).starts_with("--kernel 6.16 runs it"));
+        let never = cure(&["scx_bpf_consume", "scx_bpf_locked_rq"]);
+        assert!(never.starts_with("no version has all kernel functions that it needs"), "{never}");
         for name in UNTIL.iter().flat_map(|(_, names)| *names) {
             assert!(kfunc::find(name, false).is_some(), "{name}");
         }
