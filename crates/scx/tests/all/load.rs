@@ -238,3 +238,29 @@ fn an_object_that_wants_more_memory_than_it_may_take_is_refused() {
     assert!(error.contains("the limit of 8 (--guest-memory)"), "{error}");
     assert!(load(1 << 20).is_ok());
 }
+
+/// A source that includes `vmlinux.h` compiles with the header of the simulated kernel, and the object loads.
+#[test]
+fn sources_compile_with_the_header_of_the_simulated_kernel() {
+    let folder = std::env::temp_dir().join(format!("schedlab-header-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let version = "7.3".parse().unwrap();
+    std::fs::write(folder.join("vmlinux.h"), schedlab_scx::kernel_declarations(version)).unwrap();
+    let source = "#include \"vmlinux.h\"\n\
+        #define SEC(name) __attribute__((section(name), used))\n\
+        char _license[] SEC(\"license\") = \"GPL\";\n\
+        SEC(\"struct_ops/h_enqueue\") void h_enqueue(u64 *ctx)\n\
+        { struct task_struct *p = (void *)ctx[0]; scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, p->scx.slice, ctx[1]); }\n\
+        SEC(\".struct_ops.link\") struct sched_ext_ops h = { .enqueue = (void *)h_enqueue, .name = \"h\" };\n";
+    let (from, to) = (folder.join("h.bpf.c"), folder.join("h.bpf.o"));
+    std::fs::write(&from, source).unwrap();
+    let done = schedlab_clang::compile(&from, &to, [format!("-I{}", folder.display())]);
+    let bytes = std::fs::read(&to);
+    std::fs::remove_dir_all(&folder).unwrap();
+    if schedlab_clang::found().is_none() {
+        return;
+    }
+    done.unwrap();
+    let machine = Machine::uniform("test", 2);
+    BpfScheduler::load("h", &bytes.unwrap(), &LoadOptions::default(), &machine).unwrap();
+}
