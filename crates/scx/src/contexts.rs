@@ -51,8 +51,9 @@ const SLEEPABLE: [&str; 18] = [
     "sub_detach",
 ];
 
-/// Refuses an object with a program that the verifier of Linux `version` refuses for what it calls.
-pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) -> Result<(), LoadError> {
+/// Refuses an object with a program that the verifier of Linux `version` refuses for what it calls. True for a scheduler
+/// of the cid form.
+pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) -> Result<bool, LoadError> {
     let cid_form = table.type_name == "sched_ext_ops_cid";
     let has_filter = version >= KernelVersion::nearest(FILTER_SINCE.0, FILTER_SINCE.1);
     for (member, func) in &table.functions {
@@ -70,7 +71,7 @@ pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) ->
         };
         Walk { image, has_filter, cid_form, program, caller }.run()?;
     }
-    Ok(())
+    Ok(cid_form)
 }
 
 /// True for a program that may sleep. Programs that user space runs always may.

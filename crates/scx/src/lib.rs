@@ -10,10 +10,10 @@
 //! call that leaves a program costs what the machine description says.
 //!
 //! A kernel function that a callback may not call, or that sleeps where the program may not, is refused at load
-//! (`contexts`). Elsewhere the machine finds out what the kernel's verifier would refuse when it happens: a NULL
-//! pointer, a lock taken twice, too many instructions, or a store to a field that is the kernel's. The scheduler is then
-//! ejected with the program, the instruction and the reason. A task pointer that is kept beyond its task reads the
-//! remains of that task, then another task.
+//! (`contexts`). What else the kernel's verifier would refuse, the machine finds when it happens. That is a NULL pointer,
+//! a lock taken twice, too many instructions, or a store to a field that is the kernel's. The scheduler is then ejected
+//! with the program, the instruction and the reason. A task pointer that is kept beyond its task reads the remains of
+//! that task, then another task.
 //!
 //! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each

@@ -113,8 +113,8 @@ pub fn kernel_types() -> schedlab_bpf::btf::Btf {
     kernel_model::shown(kfunc::all().map(|kfunc| kfunc.prototype))
 }
 
-/// The types and kernel functions of the simulated kernel of this version as a C header, for the sources of schedulers: what
-/// `bpftool btf dump ... format c` makes of a real kernel. Kernel functions are declared weak, as there.
+/// The types and kernel functions of the simulated kernel of this version as a C header, for the sources of schedulers.
+/// `bpftool btf dump ... format c` makes one of a real kernel. Kernel functions are declared weak, as there.
 pub fn kernel_declarations(version: KernelVersion) -> String {
     let own = kfunc::all().filter(|function| kfunc::exists_in(version, function.name()));
     kernel_model::header(own.map(|function| function.prototype))
@@ -253,8 +253,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = table.type_name == "sched_ext_ops_cid";
-    contexts::check(&image, &table, machine.kernel.version)?;
+    let cid_form = contexts::check(&image, &table, machine.kernel.version)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;

@@ -114,7 +114,7 @@ fn allowed(op: OpKind) -> u8 {
     }
 }
 
-/// Who calls kernel functions, as the verifier sees it.
+/// A program that calls kernel functions, as the verifier sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program<'a> {
     /// A member of the operations.
