@@ -1,5 +1,7 @@
 //! Helpers of the cross-room tests: the tree, the command, and objects compiled for BPF.
 
+pub mod values;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -274,7 +274,12 @@ fn a_hostile_loader_is_contained() {
         let command = format!("exec:{LOADER} loaded.bpf.o hostile");
         let ended = lab.run(&[&["check", &command], sandbox].concat(), LIMIT);
         assert_eq!(ended.code, 0, "{}", ended.err);
-        for what in ["read", "write", "home", "socket", "fork", "exec", "memory", "kill", "trace", "reboot"] {
+        let all = [
+            "read", "write", "home", "socket", "fork", "exec", "memory", "kill", "trace", "reboot", "advice",
+            "address", "message",
+        ];
+        assert!(ended.out.contains("own advice is taken: true"), "{sandbox:?}: {}", ended.out);
+        for what in all {
             assert!(ended.out.contains(&format!("{what}: false")), "{what}, {sandbox:?}: {}", ended.out);
         }
         for told in [
@@ -282,6 +287,7 @@ fn a_hostile_loader_is_contained() {
             "a socket of family 2",
             "another process",
             "writing to /tmp/own-loader-was-here",
+            "messages with an address",
         ] {
             assert!(ended.out.contains(told), "{told}, {sandbox:?}: {}", ended.out);
         }

@@ -26,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sim", &["base", "trace", "workload"]),
     ("scx", &["base", "trace", "workload", "bpf", "sim"]),
     ("live", &["base", "trace", "workload", "bpf", "clang"]),
-    ("loader", &["base", "bpf", "scx"]),
+    ("loader", &["base", "bpf", "sandbox", "scx"]),
     ("sandbox", &[]),
     ("reproduction", &["base", "trace", "stats"]),
     ("report", &["base", "trace", "stats", "reproduction"]),

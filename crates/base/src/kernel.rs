@@ -68,11 +68,15 @@ pub enum KernelChange {
     HrTick,
     /// A task takes lag of the longest slice and a tick along, before of two slices or a tick.
     LongLag,
+    /// A BPF timer cannot be cancelled where interrupts are off.
+    DeferredTimers,
+    /// Sub-schedulers with capabilities, which a task that runs on is exempt from.
+    SubSchedulers,
 }
 
 impl KernelChange {
     /// All of them with the version that brought them and words for a list, oldest first.
-    pub const ALL: [(KernelChange, KernelVersion, &'static str); 10] = [
+    pub const ALL: [(KernelChange, KernelVersion, &'static str); 12] = [
         (
             KernelChange::FairServer,
             KernelVersion::new(6, 12),
@@ -99,6 +103,12 @@ impl KernelChange {
         (KernelChange::ExtServer, KernelVersion::new(7, 0), "a deadline server for sched_ext"),
         (KernelChange::HrTick, KernelVersion::new(7, 1), "HRTICK by default"),
         (KernelChange::LongLag, KernelVersion::new(7, 1), "lag up to the longest slice and a tick"),
+        (
+            KernelChange::DeferredTimers,
+            KernelVersion::new(7, 1),
+            "no BPF timer cancelled with interrupts off",
+        ),
+        (KernelChange::SubSchedulers, KernelVersion::new(7, 3), "sub-schedulers with capabilities"),
     ];
 }
 

@@ -75,7 +75,14 @@ fn in_words(message: &str, text: &str, at: usize) -> Option<String> {
     };
     let key = heading.unwrap_or_else(|| key_before(text, at));
     let colon = if key.is_empty() { "" } else { ": " };
-    Some(format!("{key}{colon}{wanted} is wanted, not {given}"))
+    // A list of one is what is meant.
+    let meant = match given.split_once('`') {
+        Some((_, value)) if wanted == "a list in brackets" && !key.is_empty() => {
+            format!(": write {key} = [{}]", value.trim_end_matches('`'))
+        }
+        _ => String::new(),
+    };
+    Some(format!("{key}{colon}{wanted} is wanted, not {given}{meant}"))
 }
 
 /// The name in the heading of a section at byte `at`.

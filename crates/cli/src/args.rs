@@ -47,6 +47,9 @@ pub(crate) struct Cli {
     /// Say more: all metrics, counters, costs, messages of the scheduler
     #[arg(short, long, global = true, display_order = 999, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
+    /// Files of rt-app mean what this version makes of them: 1.0, the release, or head (commit 55cb0c0)
+    #[arg(long, global = true, value_name = "1.0|head", default_value = "head", display_order = 997)]
+    pub(crate) rt_app: schedlab_workload::rtapp::Version,
 }
 
 /// What to do.

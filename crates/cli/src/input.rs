@@ -82,12 +82,18 @@ pub(crate) fn stdin() -> Result<String> {
     decoded(all(std::io::stdin().lock())?)
 }
 
+/// Ends of names of traces, ours and others'.
+const TRACES: [&str; 5] = [".pftrace", ".perfetto-trace", ".perfetto", "perf.data", ".dat"];
+
 /// What is wrong with a name that is none but lies there: a folder, or a file whose name does not say what it is. `form` is how
 /// a file is named.
 pub(crate) fn there_instead(name: &str, form: &str) -> Option<String> {
     let path = Path::new(name);
     if path.is_dir() {
         return Some(format!("{FOLDER} ({form})"));
+    }
+    if TRACES.iter().any(|ending| name.ends_with(ending)) {
+        return path.exists().then(|| format!("a trace is a result, and no command reads one; write {form}"));
     }
     path.exists().then(|| format!("there is such a file, but its name does not say what it is; write {form}"))
 }

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return parse_failure(&error),
     };
+    workload::follow(cli.rt_app, cli.quiet);
     finish(defect::guard(|| "the command".to_string(), || run(&cli)))
 }
 
@@ -119,8 +120,15 @@ fn parse_failure(error: &clap::Error) -> ExitCode {
 
 /// The parser's message, in which a number that is none is told with what to write.
 fn in_words(error: &clap::Error) -> String {
-    use clap::error::{ContextKind, ContextValue};
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
     use std::num::{IntErrorKind, ParseIntError};
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg)
+        && !found.starts_with('-')
+    {
+        let words = error.render().to_string().lines().next().unwrap_or_default().replace("error: ", "");
+        return format!("{words}; several schedulers are one list with commas: -s A,B");
+    }
     if let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg)
         && found.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     {

@@ -251,7 +251,8 @@ impl RealRun {
     /// # Errors
     /// See [`run_here`], and a workload that is refused.
     pub(crate) fn here(&self, backend: Backend, quiet: bool) -> Result<RunRecord, Failure> {
-        let mut scenario = workload::scenario(&self.workload, self.seed, self.limit)?;
+        let cpus = workload::cpus_here();
+        let mut scenario = workload::scenario_on(&self.workload, self.seed, self.limit, cpus)?;
         if let Some(limit) = self.limit {
             scenario.end = match scenario.end {
                 End::After(end) => End::After(end.min(limit)),
@@ -295,7 +296,9 @@ impl RealRun {
         result: &str,
     ) -> Result<Vec<String>, Failure> {
         workload::scenario(&self.workload, self.seed, self.limit)?;
-        let mut args: Vec<String> = ["run", "--as-guest", "-w"].map(String::from).to_vec();
+        let version = workload::followed().to_string();
+        let mut args: Vec<String> =
+            ["run", "--as-guest", "--rt-app", &version, "-w"].map(String::from).to_vec();
         args.push(guest_file(job, folder, &self.workload)?.unwrap_or_else(|| self.workload.clone()));
         args.extend(["-s".to_string(), guest_scheduler(job, folder, &self.scheduler)?]);
         args.extend(["--seed".to_string(), self.seed.to_string()]);

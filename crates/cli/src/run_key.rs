@@ -68,6 +68,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         key.part("meanwhile", format!("{timed_programs:?} {presence:?}"));
     }
     key.part("workload", workload.clone());
+    key.part("rt-app", crate::workload::followed().to_string());
     add_files(&mut key, workload)?;
     key.part("machine", machine.name.clone());
     key.content("machine", format!("{machine:?}").as_bytes());

@@ -116,6 +116,11 @@ impl Scheduler {
         if let Some(wrong) = input::there_instead(path, "*.bpf.o, or ./FILE") {
             return Err(Failure::usage(format!("scheduler {name}: {wrong}")));
         }
+        if name.strip_suffix(SWAP) == Some(FAIR) {
+            return Err(Failure::usage(format!(
+                "{name}: SWAP is a layer of BPF schedulers, and {FAIR} is the kernel's own class; `schedlab list schedulers` has those that carry it"
+            )));
+        }
         let names: Vec<&str> = SCHEDULERS.iter().map(|shipped| shipped.name).collect();
         let with_swap = names.iter().map(|name| format!("{name}{SWAP}"));
         let all = names.iter().chain([&FAIR]).map(ToString::to_string).chain(with_swap);

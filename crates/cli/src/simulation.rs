@@ -94,7 +94,7 @@ pub(crate) struct Simulation {
 impl Simulation {
     /// Builds the scenario.
     pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
-        workload::scenario(&self.workload, self.seed, self.limit)
+        workload::scenario_on(&self.workload, self.seed, self.limit, Some(self.machine.cpu_count() as u32))
     }
 
     /// What it is, for messages.

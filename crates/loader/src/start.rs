@@ -39,8 +39,9 @@ pub(crate) fn start(command: &Command, output: &File, prng: &mut Prng) -> io::Re
         .env("NO_COLOR", "1")
         .env("TERM", "dumb");
     process.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let parent = std::process::id();
     // SAFETY: system calls on numbers and on what lies on this stack, as is allowed between fork and exec.
-    unsafe { process.pre_exec(before_exec) };
+    unsafe { process.pre_exec(move || before_exec(parent)) };
     let child = process.spawn()?;
     let tracee = Tracee(child.id() as libc::pid_t);
     // It stops when the new program is there.
@@ -53,7 +54,8 @@ pub(crate) fn start(command: &Command, output: &File, prng: &mut Prng) -> io::Re
     Ok(tracee)
 }
 
-fn before_exec() -> io::Result<()> {
+/// Between fork and exec: what the program gives up, and how it ends with the command, whose process is `parent`.
+fn before_exec(parent: u32) -> io::Result<()> {
     let done = |result: libc::c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     let limits = [
         (libc::RLIMIT_AS, ADDRESS_SPACE),
@@ -63,7 +65,12 @@ fn before_exec() -> io::Result<()> {
         (libc::RLIMIT_CORE, 0),
     ];
     for (which, most) in limits {
-        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the limit is written only.
+        done(unsafe { libc::getrlimit(which, &raw mut limit) })?;
+        // A lower one of the host's holds.
+        let most = most.min(limit.rlim_max);
+        limit = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: the limit is read only.
         done(unsafe { libc::setrlimit(which, &raw const limit) })?;
     }
@@ -76,6 +83,10 @@ fn before_exec() -> io::Result<()> {
         libc::setsid();
         libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // A command that was killed before that sends no signal any more, and would leave a program that stops for ever.
+        if libc::getppid().cast_unsigned() != parent {
+            libc::_exit(1);
+        }
         done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         done(libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV))?;
         done(libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) as libc::c_int)

@@ -548,7 +548,10 @@ mod tests {
                 "llc_kib = 1.5",
                 "4: llc_kib: a whole number from 0 to 4294967295 is wanted, not floating point `1.5`",
             ),
-            ("contention = 3", "4: contention: a list in brackets is wanted, not integer `3`"),
+            (
+                "contention = 3",
+                "4: contention: a list in brackets is wanted, not integer `3`: write contention = [3]",
+            ),
             ("contention = [\n1.0,\n'a']", "6: contention: a number is wanted, not string \"a\""),
             ("about = 3", "4: about: a text in quotes is wanted, not integer `3`"),
             (

@@ -355,7 +355,7 @@ impl<W: Write> PerfettoSink<W> {
             prev_comm: Some(self.comm(prev, event.cpu)),
             prev_pid: Some(prev.map_or(0, |prev| self.pid(prev))),
             prev_prio: Some(self.prio(prev)),
-            prev_state: Some(state_bits(state)),
+            prev_state: Some(self.state_bits(prev, state)),
             next_comm: Some(self.comm(next, event.cpu)),
             next_pid: Some(next.map_or(0, |next| self.pid(next))),
             next_prio: Some(self.prio(next)),
@@ -375,6 +375,22 @@ impl<W: Write> PerfettoSink<W> {
         if let (Some(prev), TaskState::Exited) = (prev, state) {
             self.children.remove(&prev);
             self.printing.remove(&(PRINTED_THREAD | u64::from(prev.0)));
+        }
+    }
+
+    /// The kernel's `prev_state` bits: 0 runnable, 1 interruptible, 2 uninterruptible. A process that exits is a zombie (32)
+    /// until its parent takes note; a thread is dead (16) at once (`exit_notify()`, kernel/exit.c, 7.3).
+    fn state_bits(&self, task: Option<TaskId>, state: TaskState) -> i64 {
+        let is_thread = |task: TaskId| {
+            let pid = self.pid(task);
+            self.parties.iter().any(|party| party.thread == pid && party.process != pid)
+        };
+        match state {
+            TaskState::Runnable => 0,
+            TaskState::Blocked => 1,
+            TaskState::BlockedIo => 2,
+            TaskState::Exited if task.is_some_and(is_thread) => 16,
+            TaskState::Exited => 32,
         }
     }
 
@@ -404,17 +420,6 @@ fn process(leader: &Party, parent: i32) -> Process {
 
 fn thread(party: &Party) -> Thread {
     Thread { tid: Some(party.thread), name: Some(party.name.clone()), tgid: Some(party.process) }
-}
-
-/// The kernel's `prev_state` bits: 0 runnable, 1 interruptible, 2 uninterruptible,
-/// 16 dead.
-fn state_bits(state: TaskState) -> i64 {
-    match state {
-        TaskState::Runnable => 0,
-        TaskState::Blocked => 1,
-        TaskState::BlockedIo => 2,
-        TaskState::Exited => 16,
-    }
 }
 
 impl<W: Write> Sink for PerfettoSink<W> {

@@ -1,5 +1,9 @@
 //! The history of switches as text, in the form of `perf sched timehist`. It has a line for each stretch of a
 //! task, or of idleness, on a CPU, written when the stretch ends.
+//!
+//! The figures are those of perf 7.3.4 (`timehist_update_runtime_stats()` and `timehist_sched_change_event()`,
+//! tools/perf/builtin-sched.c): a task that is switched away from while it can run is ready from then on, so that its delay
+//! is its wait; the idle task of a CPU counts as such a task; times are cut to microseconds, not rounded.
 
 use crate::names::visible;
 use schedlab_base::{DurationNs, TaskId, TimeNs};
@@ -22,18 +26,37 @@ struct Stretch {
     since: TimeNs,
     /// From the task's last switch to this one.
     wait: DurationNs,
-    /// From its wakeup to this one.
+    /// From when it was ready to run to this one.
     delay: DurationNs,
+}
+
+/// When a task, or a CPU's idle task, was switched away from last, and since when it is ready to run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Away {
+    /// Nothing while it runs, and before it ran.
+    left: Option<TimeNs>,
+    ready: Option<TimeNs>,
+}
+
+impl Away {
+    /// It is switched away from.
+    fn leaves(&mut self, time: TimeNs, runnable: bool) {
+        *self = Away { left: Some(time), ready: runnable.then_some(time) };
+    }
+
+    /// It is switched to: how long it was away, and how long of that it was ready.
+    fn returns(&mut self, time: TimeNs) -> (DurationNs, DurationNs) {
+        let until = |from: Option<TimeNs>| from.map_or(DurationNs::ZERO, |from| time.since(from));
+        let Away { left, ready } = std::mem::take(self);
+        (until(left), until(ready))
+    }
 }
 
 /// A task that lives.
 #[derive(Clone, Debug, Default)]
 struct Known {
     name: String,
-    /// When it was switched away from last, unless it runs or never ran.
-    left: Option<TimeNs>,
-    /// When it was woken since, if it was.
-    woken: Option<TimeNs>,
+    away: Away,
 }
 
 /// Takes a run's events and writes the history as they come. Memory grows with the numbers of CPUs and of living tasks
@@ -42,6 +65,8 @@ struct Known {
 pub struct TimehistSink<W: Write> {
     out: W,
     cpus: Vec<Stretch>,
+    /// The idle tasks by CPU.
+    idle: Vec<Away>,
     tasks: BTreeMap<TaskId, Known>,
     /// The thread id of task 0; another one's is as many more as its number says.
     first_pid: i32,
@@ -52,8 +77,8 @@ impl<W: Write> TimehistSink<W> {
     /// Starts the history of a machine with `cpus` CPUs, which are idle at time 0. Task 0 has the thread id `first_pid`,
     /// the next one the next.
     pub fn new(out: W, cpus: usize, first_pid: i32) -> TimehistSink<W> {
-        let cpus = vec![Stretch::default(); cpus];
-        let mut sink = TimehistSink { out, cpus, tasks: BTreeMap::new(), first_pid, failed: None };
+        let (cpus, idle) = (vec![Stretch::default(); cpus], vec![Away::default(); cpus]);
+        let mut sink = TimehistSink { out, cpus, idle, tasks: BTreeMap::new(), first_pid, failed: None };
         sink.write(HEAD);
         sink
     }
@@ -103,6 +128,7 @@ impl<W: Write> TimehistSink<W> {
         let (time, cpu) = (event.time, event.cpu.index());
         if cpu >= self.cpus.len() {
             self.cpus.resize(cpu + 1, Stretch::default());
+            self.idle.resize(cpu + 1, Away::default());
         }
         if prev == next {
             return;
@@ -114,22 +140,23 @@ impl<W: Write> TimehistSink<W> {
             Some(prev) if state == TaskState::Exited => {
                 self.tasks.remove(&prev);
             }
-            Some(prev) => self.tasks.entry(prev).or_default().left = Some(time),
-            None => {}
+            Some(prev) => {
+                let away = &mut self.tasks.entry(prev).or_default().away;
+                away.leaves(time, state == TaskState::Runnable);
+            }
+            None => self.idle[cpu].leaves(time, true),
         }
-        let (mut wait, mut delay) = Default::default();
-        if let Some(next) = next {
-            let known = self.tasks.entry(next).or_default();
-            let until = |from: Option<TimeNs>| from.map_or(DurationNs::ZERO, |from| time.since(from));
-            (wait, delay) = (until(known.left.take()), until(known.woken.take()));
-        }
+        let (wait, delay) = match next {
+            Some(next) => self.tasks.entry(next).or_default().away.returns(time),
+            None => self.idle[cpu].returns(time),
+        };
         self.cpus[cpu] = Stretch { task: next, since: time, wait, delay };
     }
 }
 
-/// `1.234`: milliseconds with three decimals, rounded half up.
+/// `1.234`: milliseconds with three decimals, cut off behind them.
 fn milliseconds(time: DurationNs) -> String {
-    let micros = time.0.saturating_add(500) / 1_000;
+    let micros = time.0 / 1_000;
     format!("{}.{:03}", micros / 1_000, micros % 1_000)
 }
 
@@ -146,7 +173,8 @@ impl<W: Write> Sink for TimehistSink<W> {
         match event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => self.switch(event, prev, prev_state, next),
             EventKind::SchedWakeup { task, .. } => {
-                self.tasks.entry(task).or_default().woken = Some(event.time);
+                // One that was preempted is ready since then.
+                self.tasks.entry(task).or_default().away.ready.get_or_insert(event.time);
             }
             // A child has its parent's name, as in the kernel.
             EventKind::Fork { parent: Some(parent), child } => {
@@ -212,7 +240,8 @@ mod tests {
                 // That CPU was not among those of the start, nor the task.
                 "0.009000 [0002] task[1008] 0.000 0.000 9.000",
                 // What goes on is told at the end.
-                "0.010000 [0000] hog/0[1001] 0.500 0.001 5.999",
+                // Preempted and picked again at once.
+                "0.010000 [0000] hog/0[1001] 0.500 0.000 5.999",
                 "0.010000 [0001] <idle> 0.000 0.000 10.000",
                 "0.010000 [0002] <idle> 0.000 0.000 1.000",
             ]

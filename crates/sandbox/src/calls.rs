@@ -1,5 +1,6 @@
 //! System calls, by a seccomp filter.
 
+use crate::passed::{Allowed, PASSED};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
     SeccompFilter, SeccompRule, TargetArch, apply_filter_all_threads,
@@ -93,7 +94,7 @@ const STARTS_OLD: &[libc::c_long] = &[];
 /// Starting and tracing a scheduler's own loader, and what that needs for itself: the tracer decides about each of its calls.
 #[rustfmt::skip]
 const LOADERS: &[libc::c_long] = &[
-    libc::SYS_execve, libc::SYS_wait4, libc::SYS_ptrace, libc::SYS_process_vm_readv,
+    libc::SYS_execve, libc::SYS_wait4, libc::SYS_getppid, libc::SYS_ptrace, libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev, libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_pidfd_send_signal, libc::SYS_memfd_create, libc::SYS_ftruncate,
     libc::SYS_prlimit64, libc::SYS_setsid, libc::SYS_personality, libc::SYS_prctl, libc::SYS_kill, libc::SYS_tgkill,
     libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_set_tid_address, libc::SYS_mincore, libc::SYS_msync,
@@ -189,6 +190,18 @@ fn kept(Kept { writes, starts, loaders }: Kept) -> Result<Rules, seccompiler::Ba
     }
     if starts || loaders {
         rules.insert(libc::SYS_clone, vec![rule(0, Op::MaskedEq(NAMESPACES), 0)?]);
+    }
+    for (call, place, allowed) in PASSED {
+        let Some(kept) = rules.get_mut(call) else { continue };
+        assert!(kept.is_empty(), "the arguments of call {call} are stated once");
+        *kept = match allowed {
+            Allowed::OneOf(values) => {
+                let one =
+                    |value: &u64| SeccompRule::new(vec![Condition::new(*place, Len::Dword, Op::Eq, *value)?]);
+                values.iter().map(one).collect::<Result<_, _>>()?
+            }
+            Allowed::Within(mask) => vec![rule(*place, Op::MaskedEq(!mask), 0)?],
+        };
     }
     Ok(rules)
 }

@@ -16,6 +16,7 @@
 
 mod calls;
 mod files;
+pub mod passed;
 
 use std::path::PathBuf;
 

@@ -1,13 +1,13 @@
 //! What generic helpers ask of the simulated kernel: time, identity, locks, timers, output.
 
 use crate::join::Join;
-use schedlab_base::{CpuId, TaskId, TimeNs};
+use schedlab_base::{CpuId, KernelChange, TaskId, TimeNs};
 use schedlab_bpf::helpers::{Env, LockKind};
 use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Perm, Vm};
-use schedlab_sim::{Interrupt, TimerId};
+use schedlab_sim::{Interrupt, OpKind, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
@@ -111,6 +111,19 @@ impl Env for Join<'_> {
 
     fn timer_cancel(&mut self, timer: u32) -> bool {
         self.k.timer_cancel(TimerId(timer))
+    }
+
+    fn defers_timers(&self) -> bool {
+        let on = matches!(
+            self.op,
+            OpKind::Init
+                | OpKind::Exit
+                | OpKind::InitTask
+                | OpKind::CpuOnline
+                | OpKind::CpuOffline
+                | OpKind::Timer
+        );
+        !on && self.k.machine().kernel.version.has(KernelChange::DeferredTimers)
     }
 
     fn trace(&mut self, text: &str, insns: u64) {

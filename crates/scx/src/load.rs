@@ -115,7 +115,7 @@ pub fn kernel_types() -> schedlab_bpf::btf::Btf {
 
 /// The types and kernel functions of the simulated kernel of this version as a C header, for the sources of schedulers.
 /// `bpftool btf dump ... format c` makes one of a real kernel. Kernel functions are declared weak, as there.
-pub fn kernel_declarations(version: KernelVersion) -> String {
+pub fn kernel_header(version: KernelVersion) -> String {
     let own = kfunc::all().filter(|function| kfunc::exists_in(version, function.name()));
     kernel_model::header(own.map(|function| function.prototype))
 }

@@ -180,8 +180,8 @@ impl State {
     }
 
     /// A task has left the scheduler or is gone: its storage and its place end.
-    pub(crate) fn forget_task(&mut self, task: TaskId) {
-        if let Some(slot) = self.tasks.remove(task) {
+    pub(crate) fn forget_task(&mut self, task: TaskId, mem: &mut Memory) {
+        if let Some(slot) = self.tasks.remove(task, mem) {
             self.runtime.maps.storage_owner_gone(MapType::TASK_STORAGE, slot);
         }
     }

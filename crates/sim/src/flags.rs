@@ -70,6 +70,10 @@ pub const DEQUEUE_SAVE: u64 = 1 << 1;
 pub const DEQUEUE_MOVE: u64 = 1 << 2;
 /// See [`ENQUEUE_NOCLOCK`].
 pub const DEQUEUE_NOCLOCK: u64 = 1 << 3;
+/// `DEQUEUE_CLASS`, and `ENQUEUE_CLASS`: the task changes its class.
+pub const DEQUEUE_CLASS: u64 = 1 << 6;
+/// `SCX_ENQ_IGNORE_CAPS`: a task that runs on comes back to its local queue whatever sub-schedulers may.
+pub const SCX_ENQ_IGNORE_CAPS: u64 = 1 << 60;
 /// Dequeued because core scheduling runs it (never happens here).
 pub const SCX_DEQ_CORE_SCHED_EXEC: u64 = 1 << 32;
 /// Dequeued for a property change, not for sleep.
@@ -173,6 +177,12 @@ pub const SCX_TASK_REENQ_PREEMPTED: u32 = 3 << 12;
 
 /// `p->flags`: exiting.
 pub const PF_EXITING: u32 = 4;
+/// `PF_POSTCOREDUMP`, which an exiting task has from `exit_signals()` on.
+pub const PF_POSTCOREDUMP: u32 = 8;
+/// `PF_FORKNOEXEC`: forked, and has not executed a program since.
+pub const PF_FORKNOEXEC: u32 = 0x40;
+/// `PF_RANDOMIZE`: its addresses are random, as those of all programs of a distribution.
+pub const PF_RANDOMIZE: u32 = 0x0040_0000;
 /// `p->flags`: kernel thread.
 pub const PF_KTHREAD: u32 = 0x0020_0000;
 

@@ -21,6 +21,7 @@ mod ipc;
 mod run;
 mod state;
 
+pub use class::rt::RR_SLICE;
 pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;
 pub use ipc::{Descriptors, File};

@@ -332,6 +332,23 @@ fn misbehave() {
         println!("kill: {}", libc::kill(libc::getppid(), libc::SIGTERM) == 0);
         println!("trace: {}", libc::ptrace(libc::PTRACE_ATTACH, libc::getppid(), 0, 0) == 0);
         println!("reboot: {}", libc::syscall(libc::SYS_reboot, 0, 0, 0, 0) == 0);
+        // Harmless advice, which concerns other processes' pages too.
+        let page =
+            libc::mmap(null_mut(), 4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+        println!("advice: {}", libc::madvise(page, 4096, libc::MADV_MERGEABLE) == 0);
+        println!("own advice is taken: {}", libc::madvise(page, 4096, libc::MADV_DONTNEED) == 0);
+        // A pair of sockets, and a message to a place that there is not.
+        let mut pair = [-1; 2];
+        libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr());
+        let mut address: libc::sockaddr_un = std::mem::zeroed();
+        address.sun_family = libc::AF_UNIX as u16;
+        let length = size_of::<libc::sockaddr_un>() as u32;
+        let sent = libc::sendto(pair[0], c"x".as_ptr().cast(), 1, 0, (&raw const address).cast(), length);
+        println!("address: {}", sent >= 0 || *libc::__errno_location() != libc::EPERM);
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_name, message.msg_namelen) = ((&raw mut address).cast(), length);
+        let sent = libc::sendmsg(pair[0], &raw const message, 0);
+        println!("message: {}", sent >= 0 || *libc::__errno_location() != libc::EPERM);
     }
 }
 

@@ -20,6 +20,7 @@ const READ: &[&str] = &[
     "bench",
     "crates",
     "docs",
+    "findings",
     "fuzz",
     "machines",
     "published",

@@ -120,6 +120,11 @@ pub trait Env: Host {
     /// Disarms a timer; says whether it was armed.
     fn timer_cancel(&mut self, timer: u32) -> bool;
 
+    /// Whether timers cannot be cancelled here, as interrupts are off (`defer_timer_wq_op()`, kernel/bpf/helpers.c, Linux 7.3).
+    fn defers_timers(&self) -> bool {
+        false
+    }
+
     /// A line that the program printed for people, after so many instructions.
     fn trace(&mut self, text: &str, insns: u64);
 

@@ -4,15 +4,30 @@ use super::Env;
 use crate::args::{Buffer, Bytes, Caller, misuse};
 use crate::fault::Fault;
 use crate::maps::Errno;
+use crate::memory::PAGE_SIZE;
 
-/// `bpf_probe_read_kernel(destination, size, source)`: what cannot be read becomes zeros and `EFAULT`.
+/// The kernel's ERANGE.
+const ERANGE: Errno = Errno(34);
+
+/// Why the kernel cannot read at an address: none of its own (`copy_from_kernel_nofault_allowed()`, arch/x86/mm/maccess.c,
+/// Linux 7.3, with addresses of 48 bits), or nothing is there.
+fn unreadable(at: u64) -> Errno {
+    const USER_END: u64 = 0x7fff_ffff_f000 + PAGE_SIZE;
+    const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+    let canonical = (at.cast_signed() << 16) >> 16 == at.cast_signed();
+    let allowed = at >= USER_END && at & !(PAGE_SIZE - 1) != VSYSCALL && canonical;
+    if allowed { Errno::EFAULT } else { ERANGE }
+}
+
+/// `bpf_probe_read_kernel(destination, size, source)`: what cannot be read becomes zeros and an error.
 pub(super) fn read<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     to: Buffer,
     from: u64,
 ) -> Result<Result<(), Errno>, Fault> {
-    let done = to.0.size() == 0 || caller.probe(to.0, from)?;
-    Ok(if done { Ok(()) } else { Err(Errno::EFAULT) })
+    let done = caller.probe(to.0, from)?;
+    let nothing = to.0.size() == 0 && unreadable(from) == Errno::EFAULT;
+    Ok(if done || nothing { Ok(()) } else { Err(unreadable(from)) })
 }
 
 /// `bpf_probe_read_user(destination, size, source)`.
@@ -53,7 +68,7 @@ pub(super) fn read_text<E: Env>(
     let Some(limit) = to.0.size().checked_sub(1) else { return Ok(Ok(0)) };
     let Some(mut bytes) = caller.text(from, limit)? else {
         caller.room(to.0)?.fill(0);
-        return Ok(Err(Errno::EFAULT));
+        return Ok(Err(unreadable(from)));
     };
     bytes.push(0);
     caller.fill(to.0, &bytes)?;

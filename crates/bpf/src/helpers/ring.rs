@@ -14,8 +14,11 @@ pub(super) fn output<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     ring: MapArg,
     data: Bytes,
-    _flags: u64,
+    flags: u64,
 ) -> Result<Result<(), Errno>, Fault> {
+    if flags & !WAKEUPS != 0 {
+        return Ok(Err(Errno::EINVAL));
+    }
     let data = caller.bytes(data.0)?.to_vec();
     Ok(caller.with_maps(|maps, mem| {
         let at = maps.ring_reserve(ring.0, data.len() as u64, mem).ok_or(EAGAIN)?;

@@ -167,6 +167,9 @@ pub(super) fn start<E: Env>(
 
 /// `bpf_timer_cancel(timer)`: whether it was armed. As in the kernel, it needs a callback again before it can start.
 pub(super) fn cancel<E: Env>(caller: &mut Caller<'_, '_, E>, timer: TimerPlace) -> Result<bool, Errno> {
+    if caller.env.defers_timers() {
+        return Err(Errno::EOPNOTSUPP);
+    }
     let (number, _) = known(caller, timer)?;
     let timers = &mut caller.env.runtime().timers;
     if timers.running == Some(number) {

@@ -58,6 +58,8 @@ impl Errno {
     pub const EEXIST: Errno = Errno(17);
     /// Invalid argument.
     pub const EINVAL: Errno = Errno(22);
+    /// No room, in a map or a buffer.
+    pub const ENOSPC: Errno = Errno(28);
     /// Not supported for this kind of map (the kernel's own number, 524 in kernel space; programs see 95).
     pub const EOPNOTSUPP: Errno = Errno(95);
 
@@ -73,6 +75,11 @@ pub const NOEXIST: u64 = 1;
 pub const EXIST: u64 = 2;
 /// Update flag: under the value's lock (`BPF_F_LOCK`); means nothing where nothing runs at the same time.
 pub const LOCK: u64 = 4;
+
+/// Whether values have a lock, without which an update cannot be under it.
+fn has_lock(special: &[Special]) -> bool {
+    special.iter().any(|part| part.kind == SpecialKind::Lock)
+}
 
 /// Most slots of a map of maps or programs (chosen: their slots are kept outside guest memory).
 const MAX_SLOTS: u32 = 1 << 20;
@@ -378,11 +385,14 @@ impl MapTable {
                 if flags & NOEXIST != 0 {
                     return Err(Errno::EEXIST);
                 }
+                if flags & LOCK != 0 && !has_lock(&map.special) {
+                    return Err(Errno::EINVAL);
+                }
                 special::store(at, value, &map.special, mem);
                 Ok(())
             }
             Store::Hash(hash) => {
-                if map.kind == MapType::HASH_OF_MAPS {
+                if map.kind == MapType::HASH_OF_MAPS || flags & LOCK != 0 && !has_lock(&map.special) {
                     return Err(Errno::EINVAL);
                 }
                 let (slot, _) = hash.claim(key, flags & !LOCK, mem)?;

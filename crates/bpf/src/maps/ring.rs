@@ -54,7 +54,8 @@ impl Ring {
 
     fn reserve(&mut self, len: u64) -> Option<GuestAddr> {
         let total = len.max(1).checked_add(HEADER)?.checked_next_multiple_of(8)?;
-        if total > self.size || self.produced - self.consumed + total > self.size {
+        // The ring is never full to its last byte (`rb->mask`, __bpf_ringbuf_reserve(), kernel/bpf/ringbuf.c).
+        if self.produced - self.consumed + total > self.size - 1 {
             return None;
         }
         debug_assert!(self.consumed <= self.produced, "what is read was written");

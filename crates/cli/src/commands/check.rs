@@ -25,7 +25,7 @@ use schedlab_report::{
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
 };
 use schedlab_scx::{
-    BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, kernel_declarations, tunables,
+    BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, kernel_header, tunables,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn write_header(args: &CheckArgs, path: &Path, verbose: bool) -> Result<(), Fail
     let machine = machine(args)?;
     let target = Target::new("--vmlinux-h", path)?;
     Named::new().outputs([&args.vmlinux_h]).enter(&args.host.sandbox, verbose)?;
-    target.write(&kernel_declarations(machine.kernel.version))
+    target.write(&kernel_header(machine.kernel.version))
 }
 
 /// The VM's image, if `--kernel` names one: a path has a slash or is a file.

@@ -7,6 +7,7 @@ use crate::defect;
 use crate::entry;
 use crate::failure::Failure;
 use crate::kernels;
+use crate::output;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
 use crate::run_prog;
@@ -85,6 +86,13 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     watch.waits = args.explain_waits;
     watch.contents = verbose;
     watch.lines = args.profile_lines;
+    if args.profile_lines && !quiet && simulation.machine.line_bytes == 0 {
+        output::note(&format!(
+            "--profile-lines: the machine {} has no line_bytes, so no cache lines are followed; `schedlab list machines -v` and docs/machines.md \
+             tell which have",
+            simulation.machine.name
+        ));
+    }
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
     let open = streams.open(&scenario, &simulation.machine, &mut watch)?;

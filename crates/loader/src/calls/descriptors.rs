@@ -7,6 +7,7 @@ use crate::descriptors::Held;
 use crate::loader::Loader;
 use crate::threads::Wait;
 use crate::tracee::{Call, Tracee};
+use schedlab_sandbox::passed;
 use std::os::fd::AsRawFd;
 
 /// Calls that read or write what may have to be waited for; whether they write.
@@ -32,6 +33,15 @@ fn passes_descriptors(tracee: Tracee, message: u64) -> bool {
     tracee.number::<8>(message.wrapping_add(40)) != Some(0)
 }
 
+/// Whether a message has an address: it would leave the pair of sockets that it is sent through.
+fn is_addressed(tracee: Tracee, call: &Call) -> bool {
+    match call.nr {
+        // `msg_name` of `struct msghdr`.
+        libc::SYS_sendmsg => tracee.number::<8>(call.args[1]) != Some(0),
+        nr => !passed::allows(nr, &call.args),
+    }
+}
+
 impl Loader {
     pub(super) fn descriptor_call(&mut self, number: usize, call: &Call) -> Option<Step> {
         let tracee = self.threads.all[number].tracee;
@@ -39,6 +49,9 @@ impl Loader {
         let fd = first as i32;
         if call.nr == libc::SYS_sendmsg && passes_descriptors(tracee, second) {
             return Some(self.refuse("descriptors sent through a socket", libc::EPERM));
+        }
+        if is_addressed(tracee, call) {
+            return Some(self.refuse("messages with an address", libc::EPERM));
         }
         if let Some((_, writes)) = TRANSFERS.iter().find(|(nr, _)| *nr == call.nr) {
             if *writes {

@@ -9,6 +9,7 @@ use crate::tracee::{Call, Tracee};
 use crate::world::{MEMORY_KIB, RELEASE};
 use schedlab_base::Policy;
 use schedlab_bpf::memory::ARENA_BASE;
+use schedlab_sandbox::passed;
 use schedlab_scx::USER_SPACE_PID;
 
 /// The number that the loader has for itself, and its threads from there on.
@@ -71,7 +72,10 @@ impl Loader {
         let tracee = self.threads.all[number].tracee;
         let [first, second, third, ..] = call.args;
         Some(match call.nr {
-            nr if OWN_AFFAIRS.contains(&nr) => Step::Pass(After::Nothing),
+            nr if OWN_AFFAIRS.contains(&nr) && passed::allows(nr, &call.args) => Step::Pass(After::Nothing),
+            nr if OWN_AFFAIRS.contains(&nr) => {
+                self.refuse(&format!("call {nr} with an argument that is not left to the host"), libc::EINVAL)
+            }
             libc::SYS_sched_setscheduler => self.set_policy(first, second),
             // `sched_policy` follows the size.
             libc::SYS_sched_setattr => {

@@ -43,6 +43,11 @@ fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader<'a> {
     reader
 }
 
+/// The types of the simulated kernel as C writes them: enumerations, structures, and the callback tables of sched_ext.
+pub fn declarations() -> String {
+    [enums::ENUMS, types::TYPES, types::SCX_TYPES].concat()
+}
+
 /// The same with the kernel's variables, as programs in user space find them.
 pub(crate) fn shown<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     let mut reader = reader(prototypes);

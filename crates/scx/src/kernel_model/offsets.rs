@@ -63,6 +63,10 @@ offsets! {
         stack = ".stack",
         files = ".files",
         comm = ".comm",
+        exit_signal = ".exit_signal",
+        rt_time_slice = ".rt.time_slice",
+        se_slice = ".se.slice",
+        load_avg = ".se.avg.load_avg",
     }
 }
 
@@ -238,6 +242,8 @@ pub(crate) struct Offsets {
     pub(crate) css_set_size: u64,
     /// Size of `signal_struct`.
     pub(crate) signal_size: u64,
+    pub(crate) signal_live: u64,
+    pub(crate) signal_nr_threads: u64,
     /// `cred`, all zero but the count: everything runs as root.
     pub(crate) cred_size: u64,
     /// `kernfs_node.id`.
@@ -249,6 +255,8 @@ pub(crate) struct Offsets {
     pub(crate) task_group_css_cgroup: u64,
     pub(crate) task_group_size: u64,
     pub(crate) mm_size: u64,
+    pub(crate) mm_users: u64,
+    pub(crate) mm_owner: u64,
 }
 
 impl Offsets {
@@ -270,6 +278,8 @@ impl Offsets {
             css_set_dfl_cgrp: at(btf, "css_set", ".dfl_cgrp"),
             css_set_size: size(btf, "css_set"),
             signal_size: size(btf, "signal_struct"),
+            signal_live: at(btf, "signal_struct", ".live"),
+            signal_nr_threads: at(btf, "signal_struct", ".nr_threads"),
             cred_size: size(btf, "cred"),
             kernfs_id: at(btf, "kernfs_node", ".id"),
             kernfs_size: size(btf, "kernfs_node"),
@@ -278,6 +288,8 @@ impl Offsets {
             task_group_css_cgroup: at(btf, "task_group", ".css.cgroup"),
             task_group_size: size(btf, "task_group"),
             mm_size: size(btf, "mm_struct"),
+            mm_users: at(btf, "mm_struct", ".mm_users"),
+            mm_owner: at(btf, "mm_struct", ".owner"),
         }
     }
 }

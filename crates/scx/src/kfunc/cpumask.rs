@@ -1,7 +1,7 @@
 //! `bpf_cpumask_*`: sets of CPUs, the kernel's and those that programs make.
 //!
-//! Masks have [`schedlab_base::MAX_CPUS`] bits in guest memory. As in the kernel, operations cover all bits of the mask, and
-//! results that say "none" are `nr_cpu_ids` or more.
+//! Masks have [`schedlab_base::MAX_CPUS`] bits in guest memory. As in the kernel, changes cover all bits of a mask, looks at it those of the machine's CPUs, and
+//! results that say "none" are `nr_cpu_ids`.
 
 use super::{EACCES, Kfunc, kfunc};
 use crate::args::{Cx, KernelObjects, MadeMask, MaskArg, OwnMask};
@@ -52,7 +52,8 @@ fn clear_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, F
 }
 
 fn set_all(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
-    let all = CpuMask::first(cx.env.nr_cpus());
+    // `bitmap_fill()` fills whole words.
+    let all = CpuMask::first(cx.env.nr_cpus().next_multiple_of(64));
     cx.change_mask(mask, |bits| *bits = all)
 }
 
@@ -93,13 +94,27 @@ fn xor(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<(
     combine(cx, to, (a, b), |a, b| a ^ b).map(|_| ())
 }
 
+/// What a mask has of the machine's CPUs: looks at masks go no further (`small_cpumask_bits`, include/linux/cpumask.h).
+fn of_cpus(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<CpuMask, Fault> {
+    let nr_cpus = cx.env.nr_cpus();
+    let mut mask = cx.mask(mask)?;
+    let (whole, rest) = (nr_cpus / 64, nr_cpus % 64);
+    for index in whole..mask.words().len() {
+        let kept = if index == whole { (1u64 << rest) - 1 } else { 0 };
+        if mask.words()[index] & !kept != 0 {
+            mask.set_word(index, mask.words()[index] & kept);
+        }
+    }
+    Ok(mask)
+}
+
 /// Whether a relation holds between all words of two masks.
 fn every(
     cx: &mut Cx<'_, '_, '_>,
     (a, b): (MaskArg, MaskArg),
     holds: impl Fn(u64, u64) -> bool,
 ) -> Result<bool, Fault> {
-    let (a, b) = (cx.mask(a)?, cx.mask(b)?);
+    let (a, b) = (of_cpus(cx, a)?, of_cpus(cx, b)?);
     Ok(a.words().iter().zip(b.words()).all(|(a, b)| holds(*a, *b)))
 }
 
@@ -116,7 +131,7 @@ fn intersects(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, F
 }
 
 fn empty(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
-    Ok(cx.mask(mask)?.is_empty())
+    Ok(of_cpus(cx, mask)?.is_empty())
 }
 
 fn full(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
@@ -125,7 +140,7 @@ fn full(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
 }
 
 fn weight(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
-    Ok(cx.mask(mask)?.count() as u32)
+    Ok(of_cpus(cx, mask)?.count() as u32)
 }
 
 fn lowest(join: &Join<'_>, mask: &CpuMask) -> u32 {
@@ -133,7 +148,7 @@ fn lowest(join: &Join<'_>, mask: &CpuMask) -> u32 {
 }
 
 fn first(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
-    let mask = cx.mask(mask)?;
+    let mask = of_cpus(cx, mask)?;
     Ok(lowest(cx.env, &mask))
 }
 
@@ -142,11 +157,11 @@ fn first_zero(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     for index in 0..mask.words().len() {
         mask.set_word(index, !mask.words()[index]);
     }
-    Ok(lowest(cx.env, &mask))
+    Ok(lowest(cx.env, &mask).min(cx.env.nr_cpus() as u32))
 }
 
 fn first_and(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
-    let both = cx.mask(a)?.and(&cx.mask(b)?);
+    let both = of_cpus(cx, a)?.and(&of_cpus(cx, b)?);
     Ok(lowest(cx.env, &both))
 }
 
@@ -156,12 +171,12 @@ fn distribute(join: &mut Join<'_>, mask: &CpuMask) -> u32 {
 }
 
 fn any_distribute(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
-    let mask = cx.mask(mask)?;
+    let mask = of_cpus(cx, mask)?;
     Ok(distribute(cx.env, &mask))
 }
 
 fn any_and_distribute(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
-    let both = cx.mask(a)?.and(&cx.mask(b)?);
+    let both = of_cpus(cx, a)?.and(&of_cpus(cx, b)?);
     Ok(distribute(cx.env, &both))
 }
 

@@ -3,11 +3,13 @@
 use super::beside::{FILES, Mms, Shared};
 use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
-use schedlab_base::{CpuId, MAX_TASKS, OfTask, TaskId, TaskTable};
+use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{Kernel, MEMBERS, Member, RunState, SHELL_PID, Writer};
+use schedlab_sim::{Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
 use schedlab_workload::ProcessId;
 
+/// The signal that a process sends its parent when it ends.
+const SIGCHLD: u32 = 17;
 /// A free slot.
 const FREE: u32 = u32::MAX;
 /// A slot of a task that is none of the run's: an idle task or the shell.
@@ -53,6 +55,11 @@ pub(crate) struct Tasks {
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
     pid_nr: u64,
+    /// Where a `signal_struct` counts the threads of its process, those that live and all, and an `mm_struct` its users.
+    live: u64,
+    nr_threads: u64,
+    mm_users: u64,
+    mm_owner: u64,
 }
 
 /// Where a task's slot is.
@@ -111,6 +118,10 @@ impl Tasks {
             shared,
             nr_cpus: nr_cpus as u32,
             pid_nr: offsets.pid_nr,
+            live: offsets.signal_live,
+            nr_threads: offsets.signal_nr_threads,
+            mm_users: offsets.mm_users,
+            mm_owner: offsets.mm_owner,
         };
         for cpu in 0..tasks.nr_cpus {
             tasks.add_system(mem, &format!("swapper/{cpu}"), 0);
@@ -270,8 +281,23 @@ impl Tasks {
         }
         let at = self.at;
         self.write_fixed(mem, addr, task.pid, task.tgid)?;
+        // Threads have the signals of their leader.
+        let signal = leader.unwrap_or(addr).offset(self.signal);
+        let is_leader = leader.is_none();
+        self.count_threads(mem, signal, mm, |now| if is_leader { 1 } else { now + 1 })?;
+        if mm != GuestAddr::NULL && is_leader {
+            mem.write_u64(mm.offset(self.mm_owner), addr.0)?;
+        }
+        let (slice, jiffies) = (k.fair_slice(task.id), RR_SLICE.0 / k.machine().tick_period().0);
         let mut object = Members(mem.slice_mut(addr, at.size)?);
         object.u64(at.tid, task.scx.tid);
+        object.u64(at.signal, signal.0);
+        // A thread's end is told to nobody.
+        object.u32(at.exit_signal, if leader.is_some() { u32::MAX } else { SIGCHLD });
+        object.u32(at.rt_time_slice, jiffies as u32);
+        object.u64(at.se_slice, slice);
+        // `init_entity_runnable_average()`: that of nice 0, which the fair class changes when it runs the task.
+        object.u64(at.load_avg, u64::from(Nice::ZERO.load_weight()));
         object.u64(at.mm, mm.0);
         object.u64(at.active_mm, mm.0);
         object.u64(at.files, files.0);
@@ -282,6 +308,23 @@ impl Tasks {
         object.u64(at.start_boottime, (task.start_time + k.uptime()).0);
         object.bytes(at.comm, &task.comm);
         Ok(addr)
+    }
+
+    /// Changes the number of threads of a process.
+    fn count_threads(
+        &self,
+        mem: &mut Memory,
+        signal: GuestAddr,
+        mm: GuestAddr,
+        change: impl Fn(u32) -> u32,
+    ) -> Result<(), Fault> {
+        let users = (mm != GuestAddr::NULL).then(|| mm.offset(self.mm_users));
+        let counts = [signal.offset(self.live), signal.offset(self.nr_threads)];
+        for at in counts.into_iter().chain(users) {
+            let now = mem.read_u32(at)?;
+            mem.write_u32(at, change(now))?;
+        }
+        Ok(())
     }
 
     /// The members that every task has and that never change.
@@ -332,8 +375,17 @@ impl Tasks {
     }
 
     /// Gives a dead task's slot back; returns which it was.
-    pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
+    pub(crate) fn remove(&mut self, task: TaskId, mem: &mut Memory) -> Option<u32> {
         let slot = self.slot(task)?;
+        let addr = self.address(slot);
+        let pointer = |at: u64| mem.read_u64(addr.offset(at)).map(GuestAddr);
+        if let (Ok(signal), Ok(mm)) = (pointer(self.at.signal), pointer(self.at.mm))
+            && signal != addr.offset(self.signal)
+        {
+            // A leader's counts go with its slot.
+            let counted = self.count_threads(mem, signal, mm, |now| now.saturating_sub(1));
+            debug_assert!(counted.is_ok(), "slots are mapped");
+        }
         self.known.remove(task);
         self.shown = (GuestAddr::NULL, task);
         self.owner[slot as usize] = FREE;

@@ -111,7 +111,7 @@ impl SchedExt for BpfScheduler {
         }
         // What a program still points at stays as the task was last.
         k.hide_task(task);
-        self.state.forget_task(task);
+        self.state.forget_task(task, &mut self.mem);
     }
 
     fn run_begins(&mut self) {
@@ -119,7 +119,7 @@ impl SchedExt for BpfScheduler {
     }
 
     fn task_gone(&mut self, task: TaskId) {
-        self.state.forget_task(task);
+        self.state.forget_task(task, &mut self.mem);
     }
 
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {

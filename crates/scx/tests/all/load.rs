@@ -245,7 +245,7 @@ fn sources_compile_with_the_header_of_the_simulated_kernel() {
     let folder = std::env::temp_dir().join(format!("schedlab-header-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let version = "7.3".parse().unwrap();
-    std::fs::write(folder.join("vmlinux.h"), schedlab_scx::kernel_declarations(version)).unwrap();
+    std::fs::write(folder.join("vmlinux.h"), schedlab_scx::kernel_header(version)).unwrap();
     let source = "#include \"vmlinux.h\"\n\
         #define SEC(name) __attribute__((section(name), used))\n\
         char _license[] SEC(\"license\") = \"GPL\";\n\

@@ -45,8 +45,8 @@ static void look_early(struct task_struct *p)
 /* on_cpu: what it has to be, -1 where it is either. */
 static void look_at(struct task_struct *p, int on_cpu)
 {
-	nr_bad_place += p->thread_info.cpu != scx_bpf_task_cpu(p) || p->nr_cpus_allowed != 2 || !p->on_rq ||
-			(on_cpu >= 0 && p->on_cpu != on_cpu);
+	nr_bad_place += p->thread_info.cpu != scx_bpf_task_cpu(p) || p->nr_cpus_allowed != 2 ||
+			(on_cpu >= 0 && p->on_cpu != on_cpu) || (on_cpu > 0 && !p->on_rq);
 	nr_bad_flags += !(p->scx.flags & TASK_QUEUED);
 }
 

@@ -16,7 +16,7 @@ use schedlab_base::{CpuId, DurationNs, Policy, TaskId, TimeNs};
 const PERIOD: DurationNs = DurationNs::from_secs(1);
 
 /// `sched_rr_timeslice`: 100 ms.
-const RR_SLICE: DurationNs = DurationNs::from_ms(100);
+pub const RR_SLICE: DurationNs = DurationNs::from_ms(100);
 
 impl Kernel {
     /// Queues by priority, highest first; behind or before its equals.

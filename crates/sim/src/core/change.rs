@@ -9,6 +9,11 @@ use schedlab_base::{CpuId, TaskId};
 impl<S: SchedExt> Sim<S> {
     /// The `sched_change` pattern: off the queue, change, back on.
     pub(crate) fn change(&mut self, task: TaskId, flags: u64, body: impl FnOnce(&mut Self)) {
+        self.change_to(task, flags, 0, body);
+    }
+
+    /// The same with flags for the enqueue alone.
+    pub(crate) fn change_to(&mut self, task: TaskId, flags: u64, enqueue: u64, body: impl FnOnce(&mut Self)) {
         let cpu = self.k.task(task).cpu;
         let running = self.k.curr(cpu) == Some(task);
         self.k.rq_lock(cpu);
@@ -26,7 +31,8 @@ impl<S: SchedExt> Sim<S> {
         body(self);
         if queued {
             let entry = self.k.task(task);
-            let flags = ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & DEQUEUE_MOVE);
+            let flags =
+                ENQUEUE_RESTORE | ENQUEUE_NOCLOCK | (flags & (DEQUEUE_MOVE | DEQUEUE_CLASS)) | enqueue;
             self.enqueue(task, entry.cpu, entry.class, flags);
         }
         if running && !(queued && self.k.task(task).class == SchedClass::Fair) {

@@ -34,9 +34,13 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn activate(&mut self, task: TaskId, flags: u64) {
         let entry = self.k.task_mut(task);
         assert!(!entry.on_rq, "{task} is activated once");
-        entry.set_on_rq(true);
+        entry.begin_activation();
         let (cpu, class) = (entry.cpu, entry.class);
+        let flags = if entry.migrating { flags | ENQUEUE_MIGRATED } else { flags };
         self.enqueue(task, cpu, class, flags);
+        let entry = self.k.task_mut(task);
+        entry.migrating = false;
+        entry.show_on_rq();
     }
 
     /// The class's `enqueue_task()`, for a task of this CPU and class.
@@ -82,9 +86,16 @@ impl<S: SchedExt> Sim<S> {
     /// `deactivate_task()` and `block_task()`: off the run queue, or of the fair class to stay there delayed.
     #[inline(never)]
     pub(crate) fn deactivate(&mut self, task: TaskId, flags: u64) {
-        let entry = self.k.task(task);
+        let entry = self.k.task_mut(task);
         assert!(entry.on_rq, "{task} is on a run queue");
-        if self.dequeue(task, entry.cpu, entry.class, flags) {
+        if flags & SCX_DEQ_SLEEP != 0 {
+            entry.show_blocked();
+        } else {
+            entry.migrating = true;
+            entry.show_on_rq();
+        }
+        let (cpu, class) = (entry.cpu, entry.class);
+        if self.dequeue(task, cpu, class, flags) {
             self.k.task_mut(task).set_on_rq(false);
         }
     }

@@ -313,6 +313,8 @@ impl<S: SchedExt> Sim<S> {
             entry.set_on_cpu(false);
             entry.count_switch(voluntary);
         }
+        // The run queue has the next task when programs see the switch; `current` is still the one before.
+        self.k.cpu_mut(cpu).set_curr(next);
         self.trace(TracePointKind::SchedSwitch, || TracePoint::SchedSwitch {
             preempt: !voluntary && prev.is_some(),
             prev,
@@ -334,7 +336,6 @@ impl<S: SchedExt> Sim<S> {
         k.idle_path &= next.is_none();
         let now = k.ctx.now;
         let entry = k.cpu_mut(cpu);
-        entry.set_curr(next);
         entry.nr_switches += 1;
         entry.last_switch = now;
         k.ctx.current = next;

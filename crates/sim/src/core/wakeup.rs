@@ -25,6 +25,7 @@ impl<S: SchedExt> Sim<S> {
             self.wake_queued(task, waker);
             return true;
         }
+        entry.show_waking();
         let fair = entry.class == SchedClass::Fair;
         if !fair {
             self.charge_wakeup(task);
@@ -62,7 +63,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn wake_queued(&mut self, task: TaskId, waker: Option<TaskId>) {
         if !self.k.is_delayed(task) {
-            self.k.task_mut(task).set_state(RunState::Runnable);
+            self.k.task_mut(task).set_woken();
             self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
             return;
         }
@@ -82,7 +83,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(always)]
     fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
         let entry = self.k.task_mut(task);
-        entry.set_state(RunState::Runnable);
+        entry.set_woken();
         let cpu = entry.cpu;
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker });
         self.trace(TracePointKind::SchedWakeup, || TracePoint::SchedWakeup { task });
@@ -102,7 +103,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `wake_up_new_task()`.
     pub(crate) fn wake_new(&mut self, task: TaskId) {
-        let prev = self.k.task(task).cpu;
+        let entry = self.k.task_mut(task);
+        entry.set_state(RunState::Runnable);
+        let prev = entry.cpu;
         let (cpu, selected) = self.select_task_rq(task, prev, SCX_WAKE_FORK);
         self.k.set_task_cpu(task, cpu);
         let mut flags = ENQUEUE_NOCLOCK | ENQUEUE_INITIAL;
@@ -110,7 +113,6 @@ impl<S: SchedExt> Sim<S> {
             flags |= SCX_ENQ_CPU_SELECTED;
         }
         self.k.rq_lock(cpu);
-        self.k.task_mut(task).set_state(RunState::Runnable);
         self.activate(task, flags);
         let waker = self.k.ctx.current;
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker });

@@ -1,7 +1,7 @@
 //! The end of a task (`do_exit()`).
 
 use super::{locks, state};
-use crate::flags::PF_EXITING;
+use crate::flags::{PF_EXITING, PF_POSTCOREDUMP};
 use crate::state::ops::{SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::{RunState, Task};
@@ -14,7 +14,7 @@ pub(crate) fn exit<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) {
     let cost = sim.k.machine.costs.exit;
     sim.charge_task(cost);
     let entry = sim.k.task_mut(task);
-    entry.set_flags(entry.flags | PF_EXITING);
+    entry.set_flags(entry.flags | PF_EXITING | PF_POSTCOREDUMP);
     if sim.k.scx.wants.wants(TracePointKind::SchedProcessExit) {
         let tgid = sim.k.task(task).tgid;
         let lives = |other: &&Task| other.tgid == tgid && !other.is_exiting();

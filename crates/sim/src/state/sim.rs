@@ -5,7 +5,7 @@ use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::Executor;
-use crate::flags::{DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE};
+use crate::flags::{DEQUEUE_CLASS, DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE, PF_FORKNOEXEC, SCX_ENQ_HEAD};
 use crate::state::kernel::Deferred;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::task::{NewTask, RunState, SchedClass, Task, USER_SPACE_PID};
@@ -146,7 +146,6 @@ impl<S: SchedExt> Sim<S> {
             // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.
             task.parent = parent.and_then(|maker| self.k.task(maker).parent);
         }
-        task.set_scx_weight(task.scx_weight());
         task.class = self.k.class_of(task.policy);
         self.k.tasks.insert(task);
         if let Some(policy) = asks.filter(|policy| self.k.dl_admit(id, *policy)) {
@@ -167,6 +166,8 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn exec_image(&mut self, cpu: CpuId) {
         let task = self.k.curr(cpu).expect("a task replaces its own image");
         self.k.cache_forget(cpu, task);
+        let entry = self.k.task_mut(task);
+        entry.set_flags(entry.flags & !PF_FORKNOEXEC);
         self.trace(TracePointKind::TaskRename, || TracePoint::TaskRename { task });
         self.trace(TracePointKind::SchedProcessExec, || TracePoint::SchedProcessExec { task });
     }
@@ -196,8 +197,9 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.k.task_mut(task).set_nice(nice);
+            sim.k.task_mut(task).begin_nice(nice);
             sim.reweight(task);
+            sim.k.task_mut(task).show_priority();
         });
         self.k.tell_priority(task);
     }
@@ -212,8 +214,14 @@ impl<S: SchedExt> Sim<S> {
         }
         let class = self.k.class_with(policy, self.k.task(task).boost);
         let old = self.k.task(task).class;
-        let moves = if old == SchedClass::Dl || class == SchedClass::Dl { DEQUEUE_MOVE } else { 0 };
-        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK | moves, |sim| {
+        let entry = self.k.task(task);
+        let deadline = old == SchedClass::Dl || class == SchedClass::Dl;
+        let moves = if deadline || entry.prio() != entry.prio_with(policy) { DEQUEUE_MOVE } else { 0 };
+        let switches = if class == old { 0 } else { DEQUEUE_CLASS };
+        // One that loses priority stays before others of its new one.
+        let head = if entry.prio() < entry.prio_with(policy) { SCX_ENQ_HEAD } else { 0 };
+        self.change_to(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK | moves | switches, head, |sim| {
+            sim.switched_from(task, old, class);
             sim.k.task_mut(task).set_policy(policy);
             sim.switch_class_of(task, old, class);
             if class == old {
@@ -235,6 +243,7 @@ impl<S: SchedExt> Sim<S> {
         let class = self.k.class_with(self.k.task(task).policy, priority);
         let old = self.k.task(task).class;
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
+            sim.switched_from(task, old, class);
             sim.k.task_mut(task).set_boost(priority);
             sim.switch_class_of(task, old, class);
         });

@@ -8,7 +8,7 @@ pub use seen::{MEMBERS, Member, ScxSeen, Seen, TASK_BYTES, Writer};
 
 use crate::class::fair::FairEntity;
 use crate::exec::TaskExec;
-use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID};
+use crate::flags::{PF_FORKNOEXEC, PF_KTHREAD, PF_RANDOMIZE, SCX_DSQ_INVALID};
 use crate::state::cache::Warmth;
 use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
@@ -106,8 +106,8 @@ impl ScxEntity {
     pub(crate) fn new(task: TaskId) -> ScxEntity {
         ScxEntity {
             seen: ScxSeen {
-                flags: crate::flags::SCX_TASK_RESET_RUNNABLE_AT,
-                weight: 100,
+                flags: 0,
+                weight: 0,
                 slice: crate::flags::SCX_SLICE_DFL,
                 dsq_vtime: 0,
                 ops_state: OpsState::None,
@@ -167,6 +167,8 @@ pub struct Task {
     pub last_waker: Option<TaskId>,
     /// Woken, and on its way to the CPU that activates it (`TASK_WAKING`).
     pub(crate) waking: bool,
+    /// Between two run queues (`task_on_rq_migrating()`): for sched_ext it stays runnable meanwhile.
+    pub(crate) migrating: bool,
     pub(crate) ready_at: TimeNs,
     /// The sched_ext part.
     pub scx: ScxEntity,
@@ -239,6 +241,14 @@ pub(crate) fn comm_of(name: &str) -> [u8; 16] {
     comm
 }
 
+/// The real-time priority of a policy, 0 for others.
+fn rt_priority_of(policy: Policy) -> u8 {
+    match policy {
+        Policy::Fifo(prio) | Policy::Rr(prio) => prio,
+        _ => 0,
+    }
+}
+
 impl Task {
     pub(crate) fn new(id: TaskId, parent: Option<&Task>, spec: NewTask, now: TimeNs, view: View) -> Task {
         let pid = FIRST_PID + id.0 as i32;
@@ -258,13 +268,14 @@ impl Task {
                 cpu: parent.map_or(CpuId(0), |parent| parent.cpu),
                 nr_cpus_allowed: spec.cpus_allowed.count() as u32,
                 migration_disabled: 0,
-                flags: if spec.kernel_thread { PF_KTHREAD } else { 0 },
+                flags: PF_FORKNOEXEC | if spec.kernel_thread { PF_KTHREAD } else { PF_RANDOMIZE },
                 exec_start: now,
                 sum_exec_runtime: DurationNs::ZERO,
                 nr_migrations: 0,
                 nvcsw: 0,
                 nivcsw: 0,
                 nice: spec.nice,
+                se_weight: parent.map_or(Nice::ZERO.load_weight(), |parent| parent.se_weight),
                 policy: spec.policy,
                 cpus_allowed: spec.cpus_allowed,
             },
@@ -273,6 +284,7 @@ impl Task {
             syscall: None,
             last_waker: None,
             waking: false,
+            migrating: false,
             scx: ScxEntity::new(id),
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::with_slice(spec.slice),
@@ -336,19 +348,21 @@ impl Task {
 
     /// `rt_priority`: that of its policy, 1 to 99, 0 for other policies.
     pub fn own_rt_priority(&self) -> u8 {
-        match self.policy {
-            Policy::Fifo(prio) | Policy::Rr(prio) => prio,
-            _ => 0,
-        }
+        rt_priority_of(self.policy)
     }
 
     /// `prio`: -1 for deadline tasks, `MAX_RT_PRIO - 1 - rt_priority` for real-time tasks (`__normal_prio()`), 100 to 139
     /// for others.
     pub fn prio(&self) -> i32 {
-        if self.policy.reservation().is_some() {
+        self.prio_with(self.policy)
+    }
+
+    /// The same if it had this policy.
+    pub(crate) fn prio_with(&self, policy: Policy) -> i32 {
+        if policy.reservation().is_some() {
             return -1;
         }
-        let rt = i32::from(self.rt_priority());
+        let rt = i32::from(rt_priority_of(policy).max(self.boost));
         if rt > 0 { 99 - rt } else { self.static_prio() }
     }
 

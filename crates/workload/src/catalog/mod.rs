@@ -105,6 +105,12 @@ pub fn build(spec: &str, seed: u64) -> Result<Scenario, CatalogError> {
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let Some(workload) = WORKLOADS.iter().find(|workload| workload.name == name.trim()) else {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        if let Some((first, _)) = name.split_once(',').filter(|(first, _)| names.contains(&first.trim())) {
+            return Err(CatalogError(format!(
+                "a command takes one workload, and '{spec}' names several; parameters follow a colon ({}:key=value,...)",
+                first.trim()
+            )));
+        }
         return Err(CatalogError(format!(
             "no workload named '{}'{}; there are: {} (or give a file: *.toml, *.json)",
             name.trim(),

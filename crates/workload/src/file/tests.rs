@@ -244,7 +244,11 @@ fn values_of_another_kind_name_the_key_and_what_is_wanted() {
             "count = -1",
             "31: count: a whole number from 0 to 4294967295 is wanted, not integer `-1`",
         ),
-        ("nice = [-5]", "nice = -5", "20: nice: a list in brackets is wanted, not integer `-5`"),
+        (
+            "nice = [-5]",
+            "nice = -5",
+            "20: nice: a list in brackets is wanted, not integer `-5`: write nice = [-5]",
+        ),
         ("nice = [-5]", "nice = [\n1,\n'a']", "22: nice: a whole number is wanted, not string \"a\""),
         ("= true", "= 1", "33: background: true or false is wanted, not integer `1`"),
         ("\"lock m\"", "5", "14: pong: a text in quotes is wanted, not integer `5`"),

@@ -1,14 +1,15 @@
 //! Events of a phase, in order.
 
 use super::memory;
+use super::version::EVENTS_OF_HEAD;
 use super::{
-    Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, fault, integer,
-    micros, object, text,
+    Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, Version, fault,
+    integer, micros, object, text,
 };
 use crate::program::MAX_TIMERS;
 
 /// Events that are modelled, for messages.
-const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
+pub(super) const EVENTS: &str = "run, runtime, sleep, timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, \
                       resume, sem_wait, sem_post, yield, mem, memrun, iorun, fork";
 
 /// A key that names an event, with or without a suffix.
@@ -22,6 +23,12 @@ const SETTINGS: &[&str] =
 
 /// What a written byte of `iorun` occupies the disk for, in picoseconds: 200 MB/s. Chosen.
 const IO_BYTE_PS: u64 = 5_000;
+
+/// What the kernel computes for a write to `/dev/null`, besides the system call. Chosen.
+const NULL_WRITE: DurationNs = DurationNs(100);
+
+/// Bytes of a write: rt-app's default of `mem_buffer_size`.
+const BUFFER: u64 = 4 << 20;
 
 /// Reads the events of one task.
 pub(super) struct Reader<'a> {
@@ -53,11 +60,19 @@ impl Reader<'_> {
     /// One event. As in rt-app the key may have a suffix (`run0`, `lock_a`).
     fn event(&mut self, key: &str, node: &Node, path: &str) -> Outcome<()> {
         let is = |name: &str| key.starts_with(name);
+        if EVENTS_OF_HEAD.iter().any(|event| is(event)) {
+            self.shared.differs(path, "does not know the event and does nothing", "does it");
+            if self.shared.version == Version::V1_0 {
+                return Ok(());
+            }
+        }
         if is("runtime") {
             let span = micros(node, path)?;
+            self.computes(span, path);
             self.ops.push(Op::RunFor(span));
         } else if is("run") {
             let span = micros(node, path)?;
+            self.computes(span, path);
             self.ops.push(Op::Run(span));
         } else if is("sleep") {
             let span = micros(node, path)?;
@@ -70,9 +85,7 @@ impl Reader<'_> {
             let kib = bytes(node, path)?.div_ceil(1024);
             self.ops.push(Op::Touch { kib: kib as u32 });
         } else if is("iorun") {
-            let service = DurationNs(bytes(node, path)? * IO_BYTE_PS / 1000);
-            let disk = self.shared.disk();
-            self.ops.push(Op::Io { disk, service });
+            self.write(bytes(node, path)?);
         } else if is("yield") {
             self.ops.push(Op::Yield);
         } else if is("fork") {
@@ -83,11 +96,34 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Keeps the longest event that computes.
+    fn computes(&mut self, span: DurationNs, path: &str) {
+        if self.shared.longest.as_ref().is_none_or(|(longest, _)| span > *longest) {
+            self.shared.longest = Some((span, path.to_string()));
+        }
+    }
+
+    /// `iorun`: writes to `/dev/null` return at once, buffer by buffer, and others occupy the disk.
+    fn write(&mut self, bytes: u64) {
+        if !self.shared.no_device {
+            let disk = self.shared.disk();
+            self.ops.push(Op::Io { disk, service: DurationNs(bytes * IO_BYTE_PS / 1000) });
+            return;
+        }
+        let call = Op::RunKernel(NULL_WRITE);
+        match bytes.div_ceil(BUFFER) {
+            0 => {}
+            1 => self.ops.push(call),
+            calls => self.ops.extend([Op::Loop(Amount::Times(calls)), call, Op::EndLoop]),
+        }
+    }
+
     /// Locks, condition variables and barriers.
     fn synchronisation(&mut self, key: &str, node: &Node, path: &str) -> Outcome<()> {
         let is = |name: &str| key.starts_with(name);
         if is("lock") || is("unlock") {
             let lock = self.shared.lock(text(node, path)?);
+            self.shared.locked.insert(lock);
             self.ops.push(if is("lock") { Op::Lock(lock) } else { Op::Unlock(lock) });
         } else if is("wait") || is("sync") {
             let cond = self.shared.cond(member(node, path, "ref")?);
@@ -105,7 +141,9 @@ impl Reader<'_> {
         } else if is("suspend") || is("resume") {
             // A broadcast of a condition variable named after the task, under a mutex of that name: another event
             // that names either means the same. A name that no task waits for wakes none.
-            let name = if is("suspend") { self.task } else { text(node, path)? };
+            let name =
+                if is("suspend") { self.suspended(node, path)? } else { text(node, path)?.to_string() };
+            let name = name.as_str();
             let (lock, cond) = (self.shared.lock(name), self.shared.cond(name));
             let inner = if is("suspend") { Op::CondWait { cond, lock } } else { Op::CondBroadcast(cond) };
             self.ops.extend([Op::Lock(lock), inner, Op::Unlock(lock)]);
@@ -116,6 +154,20 @@ impl Reader<'_> {
             return unknown(key, node, path);
         }
         Ok(())
+    }
+
+    /// The name for which `suspend` waits: 1.0 takes the value, head the task's name.
+    fn suspended(&mut self, node: &Node, path: &str) -> Outcome<String> {
+        let own = self.task.to_string();
+        let name = match &node.value {
+            Value::Text(name) if *name != own => name.clone(),
+            // rt-app's `workgen` writes the task's name where the value is left out.
+            Value::Text(_) | Value::Null => return Ok(own),
+            _ => return fault(node, path, "a task's name is expected, or nothing"),
+        };
+        let head = format!("waits for one of the task's own name, '{own}'");
+        self.shared.differs(path, &format!("waits for a resume of '{name}'"), &head);
+        Ok(if self.shared.version == Version::V1_0 { name } else { own })
     }
 
     /// Walks of a buffer: as many whole ones as there are, and the rest.
@@ -148,14 +200,12 @@ impl Reader<'_> {
         let find = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, node)| node);
         let Some(period) = find("period") else { return fault(node, path, "\"period\" is missing") };
         let period = micros(period, &format!("{path}.period"))?;
-        let absolute = match find("mode") {
-            None => false,
-            Some(mode) => match text(mode, &format!("{path}.mode"))? {
-                "absolute" => true,
-                "relative" => false,
-                _ => return fault(mode, &format!("{path}.mode"), "relative or absolute is expected"),
-            },
-        };
+        if let Some(mode) = find("mode")
+            && !["absolute", "relative"].contains(&text(mode, &format!("{path}.mode"))?)
+        {
+            return fault(mode, &format!("{path}.mode"), "relative or absolute is expected");
+        }
+        let absolute = self.shared.timers.absolute(node, path, self.task, &name)?;
         let next = TimerSlot(self.timers.len() as u32);
         let timer = *self.timers.entry(name).or_insert(next);
         if timer.index() >= MAX_TIMERS {

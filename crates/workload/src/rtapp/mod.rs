@@ -3,17 +3,22 @@
 //! Threads of one process run phases of events. What is not modelled (task
 //! groups, utilisation clamps) is refused by name. Times are microseconds as in rt-app. `run` and `runtime` are the
 //! same CPU work here unless the task is preempted: `run` is fixed work, `runtime`
-//! fixed elapsed time. Timers belong to a task each, also where several tasks name the same
-//! one.
+//! fixed elapsed time. A file is read as one of two versions of rt-app does ([`Version`]); where the
+//! other version takes it otherwise, a note says so.
 
 mod events;
+mod global;
 mod json;
 mod memory;
 mod phases;
 mod policy;
+mod timers;
+mod version;
+
+pub use version::Version;
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, in_one_line};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
@@ -24,6 +29,7 @@ use crate::scenario::{
     Attribute, Disk, End, LONGEST_SLICE, LockKind, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore,
     TaskSpec,
 };
+use global::{Global, read_global};
 use json::{Node, Value};
 use policy::{DlTimes, Named, named, ranked};
 
@@ -63,7 +69,19 @@ const MAX_INSTANCES: i64 = 10_000;
 /// Bad JSON, unknown or unmodelled keys, bad values, and endless tasks without
 /// any duration; the message names file, line, JSON path and cure.
 pub fn parse(text: &str, origin: &str, duration: Option<DurationNs>) -> Result<Scenario, RtAppError> {
-    parse_merged(&[(origin.to_string(), text.to_string())], duration)
+    parse_merged(&[(origin.to_string(), text.to_string())], duration, Version::default())
+        .map(|read| read.scenario)
+}
+
+/// A file, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RtApp {
+    /// What it does.
+    pub scenario: Scenario,
+    /// What the other version takes otherwise, and what is not as in rt-app: a sentence each, which names its place.
+    pub notes: Vec<String>,
+    /// The highest CPU that a `cpus` names, and where. rt-app ends with an error where a machine lacks it.
+    pub highest_cpu: Option<(CpuId, String)>,
 }
 
 /// Reads several rt-app files, each with its name for errors, as one, as rt-app's `merge.py` puts them together. It
@@ -74,7 +92,8 @@ pub fn parse(text: &str, origin: &str, duration: Option<DurationNs>) -> Result<S
 pub fn parse_merged(
     files: &[(String, String)],
     duration: Option<DurationNs>,
-) -> Result<Scenario, RtAppError> {
+    version: Version,
+) -> Result<RtApp, RtAppError> {
     let mut merged = Node { line: 1, value: Value::Object(Vec::new()) };
     let mut first_line = 1;
     for (origin, text) in files {
@@ -88,7 +107,7 @@ pub fn parse_merged(
         }
     }
     let origins: Vec<&str> = files.iter().map(|(origin, _)| origin.as_str()).collect();
-    read(&merged, &origins.join("+"), duration).map_err(|fault| {
+    read(&merged, &origins.join("+"), duration, version).map_err(|fault| {
         let (origin, line) = place(files, fault.line);
         refused(format!("{origin}:{line}: {}: {}", fault.path, fault.text))
     })
@@ -126,9 +145,38 @@ struct Shared {
     programs: BTreeMap<String, ProgramId>,
     /// Some task never ends by itself.
     endless: bool,
+    version: Version,
+    notes: Vec<String>,
+    timers: timers::Timers,
+    /// `pi_enabled`: mutexes have priority inheritance.
+    inherits: bool,
+    /// Locks that events name.
+    locked: BTreeSet<LockId>,
+    /// `io_device` is `/dev/null`, rt-app's default.
+    no_device: bool,
+    /// The longest single event that keeps its thread from looking at the end.
+    longest: Option<(DurationNs, String)>,
+    highest_cpu: Option<(CpuId, String)>,
 }
 
 impl Shared {
+    /// Tells what a place means in each version.
+    fn differs(&mut self, path: &str, old: &str, head: &str) {
+        let version = self.version;
+        self.notes
+            .push(format!("{path}: rt-app 1.0 {old}, head {head}; this run follows {version} (--rt-app)"));
+    }
+
+    /// Keeps the highest CPU of a list.
+    fn saw_cpus(&mut self, mask: &CpuMask, path: &str) {
+        let highest = (0..MAX_CPUS as u32).rev().map(CpuId).find(|cpu| mask.contains(*cpu));
+        if let Some(cpu) = highest
+            && self.highest_cpu.as_ref().is_none_or(|(known, _)| cpu > *known)
+        {
+            self.highest_cpu = Some((cpu, path.to_string()));
+        }
+    }
+
     fn lock(&mut self, name: &str) -> LockId {
         let locks = &mut self.scenario.locks;
         *self.locks.entry(name.to_string()).or_insert_with(|| {
@@ -169,23 +217,6 @@ impl Shared {
     }
 }
 
-/// Keys of `global` that change nothing that is modelled.
-const IGNORED_GLOBAL: &[&str] = &[
-    "calibration",
-    "lock_pages",
-    "logdir",
-    "log_basename",
-    "log_size",
-    "logsize",
-    "gnuplot",
-    "ftrace",
-    "frag",
-    "io_device",
-    "mem_buffer_size",
-    "cumulative_slack",
-    "pi_enabled",
-];
-
 fn object<'a>(node: &'a Node, path: &str) -> Outcome<&'a [(String, Node)]> {
     match &node.value {
         Value::Object(entries) => Ok(entries),
@@ -218,7 +249,7 @@ fn micros(node: &Node, path: &str) -> Outcome<DurationNs> {
     }
 }
 
-fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<Scenario> {
+fn read(document: &Node, origin: &str, duration: Option<DurationNs>, version: Version) -> Outcome<RtApp> {
     let mut shared = Shared {
         scenario: Scenario::empty("rt-app", End::AllExit),
         locks: BTreeMap::new(),
@@ -230,16 +261,26 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<
         loop_span: SpanId(0),
         programs: BTreeMap::new(),
         endless: false,
+        version,
+        notes: Vec::new(),
+        timers: timers::Timers::default(),
+        inherits: false,
+        locked: BTreeSet::new(),
+        no_device: true,
+        longest: None,
+        highest_cpu: None,
     };
     shared.scenario.counters = 1;
     shared.scenario.spans = 1;
     shared.scenario.params = vec![("file".into(), origin.into())];
-    let mut default_policy = Named::Plain(Policy::Other);
-    let mut file_duration = None;
+    if version != Version::default() {
+        shared.scenario.params.push(("rt-app".into(), version.to_string()));
+    }
+    let mut global = Global::default();
     let mut tasks = None;
     for (key, node) in object(document, "document")? {
         match key.as_str() {
-            "global" => (file_duration, default_policy) = global(node)?,
+            "global" => global = read_global(node)?,
             "tasks" => tasks = Some(node),
             // Every name that is used exists; the section only declares types.
             "resources" => {}
@@ -247,8 +288,10 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<
         }
     }
     let Some(tasks) = tasks else { return fault(document, "tasks", "the section is missing") };
-    read_tasks(&mut shared, tasks, default_policy)?;
-    shared.scenario.end = match duration.or(file_duration) {
+    (shared.inherits, shared.no_device) = (global.inherits, global.no_device);
+    shared.timers = timers::Timers::of(tasks);
+    read_tasks(&mut shared, tasks, global.policy)?;
+    shared.scenario.end = match duration.or(global.duration) {
         Some(limit) => End::After(limit),
         None if shared.endless => {
             return fault(
@@ -263,7 +306,16 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>) -> Outcome<
     finish(shared, tasks)
 }
 
-fn finish(mut shared: Shared, tasks: &Node) -> Outcome<Scenario> {
+fn finish(mut shared: Shared, tasks: &Node) -> Outcome<RtApp> {
+    inherit(&mut shared, tasks)?;
+    if let (End::After(limit), Some((span, path))) = (shared.scenario.end, &shared.longest)
+        && span.0 >= limit.0 / 10
+    {
+        shared.notes.push(format!(
+            "{path}: at the duration rt-app finishes an event that runs; this run ends at the duration, so that \
+             {span} of work can be cut short"
+        ));
+    }
     let (loops, span) = (shared.loops, shared.loop_span);
     let metric = |name: &str, unit, better, formula| MetricSpec { name: name.into(), unit, better, formula };
     shared.scenario.metrics = vec![
@@ -271,46 +323,39 @@ fn finish(mut shared: Shared, tasks: &Node) -> Outcome<Scenario> {
         metric("loops", "loops", Better::Higher, Formula::Count(loops)),
     ];
     match shared.scenario.validate() {
-        Ok(()) => Ok(shared.scenario),
+        Ok(()) => {
+            Ok(RtApp { scenario: shared.scenario, notes: shared.notes, highest_cpu: shared.highest_cpu })
+        }
         Err(error) => fault(tasks, "tasks", error.to_string()),
     }
 }
 
-/// The duration (none when endless) and the default policy.
-fn global(node: &Node) -> Outcome<(Option<DurationNs>, Named)> {
-    let (mut duration, mut policy) = (None, Named::Plain(Policy::Other));
-    for (key, node) in object(node, "global")? {
-        let path = format!("global.{key}");
-        match key.as_str() {
-            "duration" => {
-                const MOST: i64 = (DurationNs::LONGEST.0 / 1_000_000_000) as i64;
-                duration = match integer(node, &path)? {
-                    -1 => None,
-                    seconds @ 1..=MOST => Some(DurationNs::from_secs(seconds as u64)),
-                    _ => {
-                        return fault(
-                            node,
-                            &path,
-                            format!("seconds from 1 to {MOST} (30 days), or -1, are expected"),
-                        );
-                    }
-                }
-            }
-            "default_policy" => policy = named(node, &path)?,
-            _ if IGNORED_GLOBAL.contains(&key.as_str()) => {}
-            _ => {
-                return fault(
-                    node,
-                    &path,
-                    format!(
-                        "unknown or not modelled; there are: duration, default_policy, and ignored: {}",
-                        IGNORED_GLOBAL.join(", ")
-                    ),
-                );
-            }
+/// Gives mutexes priority inheritance where `pi_enabled` asks for it. The mutex of a `suspend` is held for
+/// an instant and stays plain.
+fn inherit(shared: &mut Shared, tasks: &Node) -> Outcome<()> {
+    if !shared.inherits {
+        return Ok(());
+    }
+    let waited: BTreeSet<LockId> = (shared.scenario.programs.iter())
+        .flat_map(Program::ops)
+        .filter_map(|op| if let Op::CondWait { lock, .. } = op { Some(*lock) } else { None })
+        .collect();
+    for (name, lock) in &shared.locks {
+        if waited.contains(lock) && shared.locked.contains(lock) {
+            return fault(
+                tasks,
+                "global.pi_enabled",
+                format!(
+                    "priority inheritance of the mutex '{name}', with which a task waits for a condition, is not \
+                     modelled; give the condition a mutex of its own, or set pi_enabled to false"
+                ),
+            );
+        }
+        if !waited.contains(lock) {
+            shared.scenario.locks[lock.index()] = LockKind::FutexPi;
         }
     }
-    Ok((duration, policy))
+    Ok(())
 }
 
 /// The part of a task's object that is no event.
@@ -332,7 +377,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
     }
     for (number, (name, node)) in entries.iter().enumerate() {
         let path = format!("tasks.{name}");
-        let settings = settings(node, &path, default_policy)?;
+        let settings = settings(shared, node, &path, default_policy)?;
         let before = shared.scenario.barriers.clone();
         let program = task_program(shared, (name, node), &path, &settings)?;
         shared.scenario.programs.push(program);
@@ -355,7 +400,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
     Ok(())
 }
 
-fn settings(node: &Node, path: &str, default_policy: Named) -> Outcome<Settings> {
+fn settings(shared: &mut Shared, node: &Node, path: &str, default_policy: Named) -> Outcome<Settings> {
     let mut settings = Settings {
         instances: 1,
         policy: Policy::Other,
@@ -366,41 +411,81 @@ fn settings(node: &Node, path: &str, default_policy: Named) -> Outcome<Settings>
         amount: Amount::Forever,
     };
     let (mut policy, mut priority, mut times) = (default_policy, None, DlTimes::default());
-    for (key, node) in object(node, path)? {
+    let entries = object(node, path)?;
+    let phased = entries.iter().any(|(key, _)| key == "phases");
+    for (key, node) in entries {
         let path = format!("{path}.{key}");
         match key.as_str() {
             "instance" => match integer(node, &path)? {
                 count @ 0..=MAX_INSTANCES => settings.instances = count as u32,
                 _ => return fault(node, &path, format!("0 to {MAX_INSTANCES} instances are supported")),
             },
-            "loop" => settings.amount = amount(node, &path)?,
-            "policy" => policy = named(node, &path)?,
+            "loop" if phased => settings.amount = passes(node, &path)?,
+            "loop" => settings.amount = flat_loop(shared, node, &path)?,
+            "policy" => policy = known_policy(shared, node, &path)?,
             "priority" => priority = Some((node, path, integer(node, "priority")?)),
-            "cpus" => settings.affinity = Some(cpus(node, &path)?),
+            "cpus" => {
+                let mask = cpus(node, &path)?;
+                shared.saw_cpus(&mask, &path);
+                settings.affinity = Some(mask);
+            }
             "delay" => settings.delay = micros(node, &path)?,
             key if DlTimes::KEYS.contains(&key) => times.take(key, node, &path)?,
             _ => {}
         }
     }
-    settings.policy = times.policy(policy, node, path)?;
+    settings.policy = times.policy(policy, node, path, shared.version)?;
     if let Some((node, path, value)) = priority {
         (settings.policy, settings.nice) = ranked(settings.policy, node, &path, value)?;
     }
     // rt-app asks for it under these policies alone; the kernel brings it into its range.
     if matches!(settings.policy, Policy::Other | Policy::Batch) {
-        let slice = times.runtime.filter(|slice| *slice > DurationNs::ZERO);
-        settings.slice = slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
+        settings.slice = slice(shared, path, &times);
     }
     Ok(settings)
 }
 
-/// A loop count; -1 is endless.
+/// The slice that a task of the fair class asks for, which is what `dl-runtime` or the event `runtime` sets.
+fn slice(shared: &mut Shared, path: &str, times: &DlTimes) -> Option<DurationNs> {
+    let (key, asked) = times.slice()?;
+    let slice = asked.clamp(SHORTEST_SLICE, LONGEST_SLICE);
+    let head = format!("makes it the task's slice too ({slice}, by sched_setattr() of Linux 6.12)");
+    shared.differs(&format!("{path}.{key}"), "leaves the task its slice", &head);
+    (shared.version == Version::Head).then_some(slice)
+}
+
+/// A policy that this version knows.
+fn known_policy(shared: &Shared, node: &Node, path: &str) -> Outcome<Named> {
+    if shared.version == Version::V1_0
+        && let Value::Text(name) = &node.value
+        && version::POLICIES_OF_HEAD.contains(&name.as_str())
+    {
+        let cure = "follow rt-app's head (--rt-app head), or take SCHED_OTHER";
+        return fault(node, path, format!("rt-app 1.0 does not know {name} and ends with an error; {cure}"));
+    }
+    named(node, path)
+}
+
+/// How often a task passes its phases: not at all for 0, and endlessly below.
+fn passes(node: &Node, path: &str) -> Outcome<Amount> {
+    Ok(u64::try_from(integer(node, path)?).map_or(Amount::Forever, Amount::Times))
+}
+
+/// How often a phase passes its events: rt-app counts up to the number, so that one below 1 is endless.
 fn amount(node: &Node, path: &str) -> Outcome<Amount> {
     match integer(node, path)? {
-        -1 => Ok(Amount::Forever),
-        times @ 0.. => Ok(Amount::Times(times as u64)),
-        _ => fault(node, path, "a count, or -1 for endless, is expected"),
+        times @ 1.. => Ok(Amount::Times(times as u64)),
+        _ => Ok(Amount::Forever),
     }
+}
+
+/// `loop` of a task without phases, which 1.0 takes for that of its only phase and repeats for ever.
+fn flat_loop(shared: &mut Shared, node: &Node, path: &str) -> Outcome<Amount> {
+    let amount = amount(node, path)?;
+    let Amount::Times(times) = amount else { return Ok(amount) };
+    let head = format!("ends the task after {times}");
+    shared.differs(path, "repeats a task without phases for ever whatever its loop", &head);
+    Ok(if shared.version == Version::V1_0 { Amount::Forever } else { amount })
 }
 
 fn cpus(node: &Node, path: &str) -> Outcome<CpuMask> {
@@ -428,6 +513,8 @@ const TASK_KEYS: &[&str] = &[
     "dl-runtime",
     "dl-deadline",
     "dl-period",
+    "deadline",
+    "period",
 ];
 
 fn task_program(
@@ -438,11 +525,12 @@ fn task_program(
 ) -> Outcome<Program> {
     let entries = object(node, path)?;
     let phases = entries.iter().find(|(key, _)| key == "phases").map(|(_, node)| node);
-    let mut events: Vec<&(String, Node)> =
-        entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).collect();
+    // Beside phases `runtime` is a parameter alone.
+    let is_setting = |key: &str| TASK_KEYS.contains(&key) || key == "runtime" && phases.is_some();
+    let mut events: Vec<&(String, Node)> = entries.iter().filter(|(key, _)| !is_setting(key)).collect();
     let alone = phases.is_none() && !entries.iter().any(|(key, _)| events::is_event(key));
-    for (key, node) in entries.iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())) {
-        if phases::accepted(key, node, &format!("{path}.{key}"), alone)? {
+    for (key, node) in entries.iter().filter(|(key, _)| !is_setting(key)) {
+        if phases::accepted(shared, key, node, &format!("{path}.{key}"), alone)? {
             events.retain(|(event, _)| event != key);
         }
     }
@@ -471,3 +559,5 @@ fn task_program(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod version_tests;

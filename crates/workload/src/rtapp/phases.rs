@@ -1,9 +1,10 @@
 //! Phases of a task: their loops, and what they set when they begin.
 
 use super::events::{Reader, is_event};
+use super::version::{KEYS_OF_HEAD, PHASE_KEYS_OF_HEAD};
 use super::{
     Amount, Attribute, ChangeId, CpuMask, DlTimes, MAX_CPUS, Named, Nice, Node, Op, Outcome, Policy,
-    Settings, Value, amount, cpus, fault, integer, named, object, ranked,
+    Settings, Shared, Value, Version, amount, cpus, fault, integer, named, object, ranked,
 };
 
 /// Settings that are refused, in tasks and in phases, and why.
@@ -25,7 +26,17 @@ struct Phase<'a> {
 
 /// Takes a setting of a task or phase that changes nothing here, refuses one that would; false of others.
 /// `alone`: the object has no event.
-pub(super) fn accepted(key: &str, node: &Node, path: &str, alone: bool) -> Outcome<bool> {
+pub(super) fn accepted(
+    shared: &mut Shared,
+    key: &str,
+    node: &Node,
+    path: &str,
+    alone: bool,
+) -> Outcome<bool> {
+    if shared.version == Version::V1_0 && KEYS_OF_HEAD.contains(&key) {
+        shared.differs(path, "does not read it", "does");
+        return Ok(true);
+    }
     match key {
         "taskgroup" => match &node.value {
             // Without a group, and in the root group, a task is where it is anyway.
@@ -51,7 +62,7 @@ pub(super) fn phases(reader: &mut Reader<'_>, node: &Node, path: &str, task: &Se
     let mut policy = task.policy;
     let mut phases = Vec::new();
     for (name, node) in object(node, path)? {
-        let phase = phase(node, format!("{path}.{name}"), policy)?;
+        let phase = phase(reader.shared, node, format!("{path}.{name}"), policy)?;
         policy = phase.rank.map_or(policy, |(policy, _)| policy);
         phases.push(phase);
     }
@@ -98,7 +109,13 @@ fn repeat(reader: &mut Reader<'_>, phase: &Phase<'_>) -> Outcome<()> {
     Ok(())
 }
 
-fn phase(node: &Node, path: String, before: Policy) -> Outcome<Phase<'_>> {
+/// Tells that 1.0 reads a key of tasks alone; true if it is followed.
+fn ignores(shared: &mut Shared, path: &str) -> bool {
+    shared.differs(path, "reads it of tasks alone, not of phases", "sets it when the phase begins");
+    shared.version == Version::V1_0
+}
+
+fn phase<'a>(shared: &mut Shared, node: &'a Node, path: String, before: Policy) -> Outcome<Phase<'a>> {
     let entries = object(node, &path)?;
     let mut phase = Phase { path, times: Amount::Times(1), cpus: None, rank: None, events: Vec::new() };
     let (mut policy, mut priority, mut ignored) = (None, None, Vec::new());
@@ -108,22 +125,27 @@ fn phase(node: &Node, path: String, before: Policy) -> Outcome<Phase<'_>> {
         let path = format!("{}.{key}", phase.path);
         match key {
             "loop" => phase.times = amount(node, &path)?,
-            "cpus" => phase.cpus = Some(cpus(node, &path)?),
+            "cpus" => {
+                let mask = cpus(node, &path)?;
+                shared.saw_cpus(&mask, &path);
+                phase.cpus = Some(mask);
+            }
+            key if PHASE_KEYS_OF_HEAD.contains(&key) && ignores(shared, &path) => {}
             "policy" => policy = Some(named(node, &path)?),
-            key if DlTimes::KEYS.contains(&key) => times.take(key, node, &path)?,
+            key if DlTimes::OF_PHASES.contains(&key) => times.take(key, node, &path)?,
             "priority" => priority = Some((node, integer(node, &path)?, path)),
             "taskgroup" | "exec" => ignored.push((key, node, path)),
-            _ if accepted(key, node, &path, false)? => {}
+            _ if accepted(shared, key, node, &path, false)? => {}
             _ => phase.events.push(entry),
         }
     }
     for (key, node, path) in ignored {
-        accepted(key, node, &path, !entries.iter().any(|(key, _)| is_event(key)))?;
+        accepted(shared, key, node, &path, !entries.iter().any(|(key, _)| is_event(key)))?;
     }
     if policy.is_none() && matches!(before, Policy::Deadline(_)) && !times.is_empty() {
         policy = Some(Named::Deadline);
     }
-    let policy = policy.map(|policy| times.policy(policy, node, &phase.path)).transpose()?;
+    let policy = policy.map(|policy| times.policy(policy, node, &phase.path, shared.version)).transpose()?;
     let fair = matches!(policy.unwrap_or(before), Policy::Other | Policy::Batch);
     if fair && times.runtime.is_some() {
         return fault(

@@ -1,6 +1,6 @@
 //! Policies by rt-app's names, with the priority or the reservation that other keys give.
 
-use super::{Node, Outcome, fault, micros, text};
+use super::{Node, Outcome, Version, fault, micros, text};
 use schedlab_base::{DurationNs, Nice, Policy, Reservation};
 
 /// A policy as rt-app names it.
@@ -49,18 +49,23 @@ pub(super) fn ranked(policy: Policy, node: &Node, path: &str, value: i64) -> Out
     }
 }
 
-/// The `dl-` keys of a task or phase.
+/// The `dl-` keys of a task or phase, and the older names that a task may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DlTimes {
     /// `dl-runtime`, which of policies of the fair class is the slice.
     pub(super) runtime: Option<DurationNs>,
     deadline: Option<DurationNs>,
     period: Option<DurationNs>,
+    /// `runtime`, `deadline` and `period`, as 1.0 and head take them where the `dl-` key is missing or 0.
+    legacy: [Option<DurationNs>; 3],
 }
 
 impl DlTimes {
     /// The keys.
-    pub(super) const KEYS: [&str; 3] = ["dl-runtime", "dl-deadline", "dl-period"];
+    pub(super) const KEYS: [&str; 6] =
+        ["dl-runtime", "dl-deadline", "dl-period", "runtime", "deadline", "period"];
+    /// Those that a phase may have.
+    pub(super) const OF_PHASES: [&str; 3] = ["dl-runtime", "dl-deadline", "dl-period"];
 
     /// Takes one of [`DlTimes::KEYS`].
     pub(super) fn take(&mut self, key: &str, node: &Node, path: &str) -> Outcome<()> {
@@ -68,7 +73,10 @@ impl DlTimes {
         match key {
             "dl-runtime" => self.runtime = time,
             "dl-deadline" => self.deadline = time,
-            _ => self.period = time,
+            "dl-period" => self.period = time,
+            "runtime" => self.legacy[0] = time,
+            "deadline" => self.legacy[1] = time,
+            _ => self.legacy[2] = time,
         }
         Ok(())
     }
@@ -78,12 +86,49 @@ impl DlTimes {
         self.runtime.is_none() && self.deadline.is_none() && self.period.is_none()
     }
 
-    /// The policy of this name: `dl-period` defaults to `dl-runtime`, `dl-deadline` to `dl-period`, as in rt-app.
-    pub(super) fn policy(self, named: Named, node: &Node, path: &str) -> Outcome<Policy> {
+    /// The slice that a task of the fair class gets by these keys in head, and by which.
+    pub(super) fn slice(&self) -> Option<(&'static str, DurationNs)> {
+        let set = |time: Option<DurationNs>| time.filter(|time| *time > DurationNs::ZERO);
+        let own = set(self.runtime).map(|time| ("dl-runtime", time));
+        own.or_else(|| set(self.legacy[0]).map(|time| ("runtime", time)))
+    }
+
+    /// Runtime, deadline and period as a version's parser works them out.
+    fn triple(self, version: Version) -> [DurationNs; 3] {
+        let set = |time: Option<DurationNs>| time.filter(|time| *time > DurationNs::ZERO);
+        let [runtime, deadline, period] = self.legacy;
+        match version {
+            Version::Head => {
+                let own = set(self.runtime).unwrap_or_default();
+                let own_period = self.period.unwrap_or(own);
+                let own_deadline = self.deadline.unwrap_or(own_period);
+                let first = |own: DurationNs, legacy: Option<DurationNs>, default: DurationNs| {
+                    set(Some(own)).unwrap_or(legacy.unwrap_or(default))
+                };
+                let runtime = first(own, runtime, DurationNs::ZERO);
+                let period = first(own_period, period, runtime);
+                [runtime, first(own_deadline, deadline, period), period]
+            }
+            Version::V1_0 => {
+                // 1.0 hands the older names to the kernel as nanoseconds, and never reads `deadline`.
+                let raw = |time: DurationNs| DurationNs(time.0 / 1_000);
+                let runtime = set(self.runtime).unwrap_or_else(|| raw(runtime.unwrap_or_default()));
+                let period = set(self.period).unwrap_or_else(|| period.map_or(runtime, raw));
+                [runtime, self.deadline.unwrap_or_default(), period]
+            }
+        }
+    }
+
+    /// The policy of this name: `dl-period` defaults to `dl-runtime`, `dl-deadline` to `dl-period`, as in rt-app's head.
+    pub(super) fn policy(self, named: Named, node: &Node, path: &str, version: Version) -> Outcome<Policy> {
         let Named::Plain(policy) = named else {
-            let runtime = self.runtime.unwrap_or_default();
-            let period = self.period.unwrap_or(runtime);
-            let reservation = Reservation::new(runtime, self.deadline.unwrap_or(period), period);
+            let [runtime, deadline, period] = self.triple(version);
+            if version == Version::V1_0 && deadline == DurationNs::ZERO {
+                let why = "rt-app 1.0 takes a deadline of 0 where \"dl-deadline\" is missing and ends with an error; \
+                           write it (microseconds), or follow head (--rt-app head)";
+                return fault(node, path, why);
+            }
+            let reservation = Reservation::new(runtime, deadline, period);
             return match reservation {
                 Ok(reservation) => Ok(Policy::Deadline(reservation)),
                 Err(why) => fault(

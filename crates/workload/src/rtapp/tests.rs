@@ -10,11 +10,11 @@ const EXAMPLE: &str = r#"
     "hog":      { "instance": 2, "run": 100000, "priority": 5, "cpus": [0, 2] } } }
 "#;
 
-fn error(text: &str) -> String {
+pub(super) fn error(text: &str) -> String {
     parse(text, "f.json", None).unwrap_err().to_string()
 }
 
-fn tasks(body: &str) -> String {
+pub(super) fn tasks(body: &str) -> String {
     format!("{{ \"tasks\": {{ {body} }} }}")
 }
 
@@ -62,7 +62,7 @@ fn barriers_count_their_parties() {
 }
 
 /// What a task does in one pass, without what measures it.
-fn steps(scenario: &Scenario, program: usize) -> Vec<Op> {
+pub(super) fn steps(scenario: &Scenario, program: usize) -> Vec<Op> {
     let free = |op: &Op| matches!(op, Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Count { .. });
     let mut cursor = Cursor::start();
     std::iter::from_fn(|| Some(cursor.next(&scenario.programs[program])).filter(|op| *op != Op::Exit))
@@ -211,13 +211,15 @@ fn files_are_merged_section_by_section() {
     let global = file("g.json", "{ \"global\": {\n\"duration\": 5 } }\n");
     let one = file("1.json", "{\n\"tasks\": { \"a\": { \"run\": 1 },\n\"b\": { \"run\": 2 } } }\n");
     let two = file("2.json", "{ \"tasks\": {\n\"b\": { \"run\": 3 },\n\"c\": { \"run\": 4 } } }");
-    let scenario = parse_merged(&[global.clone(), one.clone(), two.clone()], None).unwrap();
+    let scenario =
+        parse_merged(&[global.clone(), one.clone(), two.clone()], None, Version::Head).unwrap().scenario;
     let names: Vec<&str> = scenario.tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!((names, scenario.end), (vec!["a", "b", "c"], End::After(DurationNs::from_secs(5))));
     assert!(scenario.programs[1].ops().contains(&Op::Run(DurationNs::from_us(3))));
     assert_eq!(scenario.params, [("file".to_string(), "g.json+1.json+2.json".to_string())]);
     // Mistakes name the file, and the line in it.
-    let refused = |files: &[(String, String)]| parse_merged(files, None).unwrap_err().to_string();
+    let refused =
+        |files: &[(String, String)]| parse_merged(files, None, Version::Head).unwrap_err().to_string();
     let wrong = file("2.json", "{ \"tasks\": {\n\"b\": { \"run\": 3 },\n\"c\": { \"walk\": 4 } } }");
     let text = refused(&[global.clone(), one.clone(), wrong]);
     assert!(text.starts_with("2.json:3: tasks.c.walk: the event 'walk'"), "{text}");

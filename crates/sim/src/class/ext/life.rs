@@ -113,6 +113,7 @@ impl<S: SchedExt> Sim<S> {
             let (old, policy, boosted) = (entry.class, entry.policy, entry.boost > 0);
             if !boosted {
                 let new = sim.k.class_of(policy);
+                sim.switched_from(task, old, new);
                 sim.switch_class_of(task, old, new);
             }
         });
@@ -189,6 +190,7 @@ impl<S: SchedExt> Sim<S> {
             }
         }
         self.set_state(task, SCX_TASK_READY);
+        self.k.task_mut(task).add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
         true
     }
 
@@ -235,7 +237,8 @@ impl<S: SchedExt> Sim<S> {
             self.ext_disable(task);
         }
         if self.ops.is_some() {
-            self.call(OpKind::ExitTask, Some(task), None, |ops, k| ops.exit_task(k, task, false));
+            let cpu = self.k.task(task).cpu;
+            self.call(OpKind::ExitTask, Some(task), Some(cpu), |ops, k| ops.exit_task(k, task, false));
         }
         self.set_state(task, SCX_TASK_NONE);
     }
@@ -247,12 +250,18 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The part of a class change between dequeue and enqueue.
-    pub(crate) fn switch_class_of(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
+    /// `switched_from_scx()`, before the task's attributes change.
+    pub(crate) fn switched_from(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
         if old == SchedClass::Ext && new != SchedClass::Ext {
             self.ext_disable(task);
         }
-        self.k.task_mut(task).class = new;
+    }
+
+    /// The part of a class change between the task's attributes and its enqueue.
+    pub(crate) fn switch_class_of(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
+        let entry = self.k.task_mut(task);
+        entry.class = new;
+        entry.show_on_rq();
         let known = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK != SCX_TASK_NONE;
         if new == SchedClass::Ext && old != SchedClass::Ext && known {
             self.switching_to_ext(task);
@@ -389,6 +398,7 @@ impl<S: SchedExt> Sim<S> {
             if self.k.task(task).class == SchedClass::Ext {
                 let running = self.k.task(task).on_cpu;
                 self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+                    sim.switched_from(task, SchedClass::Ext, SchedClass::Fair);
                     sim.switch_class_of(task, SchedClass::Ext, SchedClass::Fair);
                 });
                 let cpu = self.k.task(task).cpu;

@@ -19,7 +19,7 @@ use crate::state::ops::{OpKind, PreemptReason, SchedExt};
 use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, SchedClass, Task};
-use schedlab_base::{CpuId, TaskId};
+use schedlab_base::{CpuId, KernelChange, TaskId};
 
 /// What dispatching came to (`enum scx_dsp_verdict`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,16 @@ impl<S: SchedExt> Sim<S> {
     #[inline(always)]
     pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
+        let flags = if restored && self.k.machine.kernel.version.has(KernelChange::SubSchedulers) {
+            flags | SCX_ENQ_IGNORE_CAPS
+        } else {
+            flags
+        };
         let entry = self.ext_set_runnable(task);
         assert!(entry.scx.flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
         entry.add_scx_flags(SCX_TASK_QUEUED);
         self.k.count_running(cpu, SchedClass::Ext, true);
-        if self.has(OpKind::Runnable) {
+        if self.has(OpKind::Runnable) && !self.k.task(task).migrating {
             self.call(OpKind::Runnable, Some(task), Some(cpu), |ops, k| ops.runnable(k, task, flags));
         }
         if self.k.cpu(cpu).scx_nr_running == 1 {
@@ -199,7 +204,7 @@ impl<S: SchedExt> Sim<S> {
                 self.call(OpKind::Stopping, Some(task), Some(cpu), |ops, k| ops.stopping(k, task, false));
             }
         }
-        if self.has(OpKind::Quiescent) {
+        if self.has(OpKind::Quiescent) && !self.k.task(task).migrating {
             self.call(OpKind::Quiescent, Some(task), Some(cpu), |ops, k| ops.quiescent(k, task, flags));
         }
         let entry = self.k.task_mut(task);
@@ -423,12 +428,13 @@ impl<S: SchedExt> Sim<S> {
         let (now, queued) = (now.max(entry.ready_at), entry.scx.flags & SCX_TASK_QUEUED != 0);
         entry.set_exec_start(now);
         self.k.ctx.now = now;
+        // Linux 7.3.4 shows programs no CPU on which the task waits any more.
+        self.k.task_mut(task).set_runnable_seq(0);
         if self.has(OpKind::Running) && queued {
             self.call(OpKind::Running, Some(task), Some(cpu), |ops, k| ops.running(k, task));
         }
         // clr_task_runnable(): the wait is over.
         let entry = self.k.task_mut(task);
-        entry.set_runnable_seq(0);
         entry.add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
         entry.scx.reenq_cnt = 0;
     }

@@ -188,6 +188,10 @@ impl Kernel {
     }
 
     /// The slice of a task, ns; older kernels do not ask it.
+    pub fn fair_slice(&self, task: TaskId) -> u64 {
+        self.slice_of(task)
+    }
+
     fn slice_of(&self, task: TaskId) -> u64 {
         let custom = self.task(task).fair.custom_slice;
         match custom {

@@ -4,8 +4,9 @@
 //! [`Task`], to be read by all and changed by the functions of this file alone. These write each change to that record at
 //! once: what a program reads there is what the kernel has, whenever it looks.
 
+use super::SchedClass;
 use super::{OpsState, RunState, ScxEntity, Task};
-use crate::flags::{PF_KTHREAD, SCX_DSQ_INVALID, SCX_SLICE_DFL};
+use crate::flags::{PF_FORKNOEXEC, PF_KTHREAD, SCX_DSQ_INVALID, SCX_SLICE_DFL};
 use crate::state::kernel::Kernel;
 use schedlab_base::{
     CpuId, CpuMask, DsqId, DurationNs, MAX_CPUS, Nice, Place, Policy, Shared, TaskId, TimeNs,
@@ -17,14 +18,17 @@ use std::sync::Arc;
 pub const TASK_BYTES: usize = AFTER_MASK + 232;
 /// Where `cpus_mask` ends.
 const AFTER_MASK: usize = 336 + MAX_CPUS / 8;
-/// `EXIT_DEAD`, the state of a task that is gone.
+/// `EXIT_DEAD`, the state of a thread that is gone, and `EXIT_ZOMBIE`, that of a process, whose parent has to take note.
 const EXIT_DEAD: u32 = 0x10;
+const EXIT_ZOMBIE: u32 = 0x20;
 /// `PF_IDLE`, the flag of idle tasks.
 const PF_IDLE: u32 = 2;
-/// `PF_FORKNOEXEC`, which those have that were forked: all but that of CPU 0.
-const PF_FORKNOEXEC: u32 = 0x40;
 /// `PF_NO_SETAFFINITY`, another one of theirs.
 const PF_NO_SETAFFINITY: u32 = 0x0400_0000;
+/// `TASK_ON_RQ_MIGRATING`: between two run queues.
+const TASK_ON_RQ_MIGRATING: u8 = 2;
+/// `TASK_WAKING`, the state of a task for which a wakeup selects a CPU.
+const TASK_WAKING: u32 = 0x200;
 /// `SCX_OPSS_QSEQ_SHIFT`.
 const QSEQ_SHIFT: u32 = 2;
 
@@ -71,12 +75,14 @@ members! {
     NR_MIGRATIONS: u64, 8, ".se.nr_migrations", Kernel;
     SE_ON_RQ: u8, 16, ".se.on_rq", Kernel;
     LOAD_WEIGHT: u64, 40, ".se.load.weight", Kernel;
+    LOAD_INV_WEIGHT: u32, 48, ".se.load.inv_weight", Kernel;
     SUM_EXEC_RUNTIME: u64, 128, ".se.sum_exec_runtime", Kernel;
     CPU: u32, 148, ".thread_info.cpu", Kernel;
     STATE: u32, 152, ".__state", Kernel;
     FLAGS: u32, 156, ".flags", Kernel;
     ON_CPU: u8, 168, ".on_cpu", Kernel;
     ON_RQ: u8, 169, ".on_rq", Kernel;
+    IS_BLOCKED: u8, 170, ".is_blocked", Kernel;
     RECENT_USED_CPU: u32, 172, ".recent_used_cpu", Kernel;
     WAKE_CPU: u32, 176, ".wake_cpu", Kernel;
     MIGRATION_DISABLED: u16, 180, ".migration_disabled", Kernel;
@@ -135,6 +141,8 @@ pub struct Seen {
     pub nivcsw: u64,
     /// Its nice value.
     pub nice: Nice,
+    /// The weight that the fair class keeps for it (`se.load`, unscaled): that of the last time that it was not sched_ext's.
+    pub se_weight: u32,
     /// Its scheduling policy.
     pub policy: Policy,
     /// The CPUs it may use.
@@ -229,15 +237,8 @@ macro_rules! setters {
 
 impl Task {
     setters! {
-        /// Where it is in its life.
-        set_state(seen.state: RunState) {
-            STATE = RunState::bits;
-            EXIT_STATE = |state| if state == RunState::Dead { EXIT_DEAD } else { 0 };
-        }
         /// Whether it runs.
         set_on_cpu(seen.on_cpu: bool) { ON_CPU = u8::from; }
-        /// Whether it is on a run queue.
-        set_on_rq(seen.on_rq: bool) { ON_RQ = u8::from; SE_ON_RQ = u8::from; }
         /// `PF_*`.
         set_flags(seen.flags: u32) { FLAGS = |number| number; }
         /// `SCX_TASK_*`.
@@ -254,6 +255,57 @@ impl Task {
         set_ddsp_dsq_id(scx.seen.ddsp_dsq_id: DsqId) { DDSP_DSQ_ID = |id: DsqId| id.0; }
         /// The flags of a direct dispatch.
         set_ddsp_enq_flags(scx.seen.ddsp_enq_flags: u64) { DDSP_ENQ_FLAGS = |number| number; }
+    }
+
+    /// Where it is in its life.
+    #[inline(always)]
+    pub(crate) fn set_state(&mut self, state: RunState) {
+        self.seen.state = state;
+        self.view.record.set(STATE, state.bits());
+        if state == RunState::Dead {
+            let is_leader = self.pid == self.tgid;
+            self.view.record.set(EXIT_STATE, if is_leader { EXIT_ZOMBIE } else { EXIT_DEAD });
+        }
+    }
+
+    /// Whether it is on a run queue.
+    #[inline(always)]
+    pub(crate) fn set_on_rq(&mut self, value: bool) {
+        self.seen.on_rq = value;
+        self.show_on_rq();
+    }
+
+    /// It is about to be on a run queue: programs see that when its class has put it there.
+    #[inline(always)]
+    pub(crate) fn begin_activation(&mut self) {
+        self.seen.on_rq = true;
+    }
+
+    /// Shows whether it is on a run queue, and on one of the fair class.
+    #[inline(always)]
+    pub(crate) fn show_on_rq(&mut self) {
+        let migrating = if self.migrating { TASK_ON_RQ_MIGRATING } else { u8::from(self.on_rq) };
+        self.view.record.set(ON_RQ, migrating);
+        self.view.record.set(SE_ON_RQ, u8::from(self.on_rq && self.class == SchedClass::Fair));
+    }
+
+    /// `try_to_block_task()`: it leaves its run queue to sleep (kernel/sched/core.c, 7.3).
+    #[inline(always)]
+    pub(crate) fn show_blocked(&mut self) {
+        self.view.record.set(IS_BLOCKED, 1);
+    }
+
+    /// `try_to_wake_up()`: a CPU is selected for it, and it is put there.
+    #[inline(always)]
+    pub(crate) fn show_waking(&mut self) {
+        self.view.record.set(STATE, TASK_WAKING);
+    }
+
+    /// `ttwu_do_wakeup()`.
+    #[inline(always)]
+    pub(crate) fn set_woken(&mut self) {
+        self.set_state(RunState::Runnable);
+        self.view.record.set(IS_BLOCKED, 0);
     }
 
     /// Sets some of `SCX_TASK_*`.
@@ -355,15 +407,33 @@ impl Task {
         self.view.record.set(RUNNABLE_CPU, cpu);
     }
 
-    /// Its nice value.
-    pub(crate) fn set_nice(&mut self, nice: Nice) {
+    /// Its nice value. Programs see its priorities when [`Task::show_priority`] is called: `set_user_nice()` gives the class
+    /// the weight before them.
+    pub(crate) fn begin_nice(&mut self, nice: Nice) {
         self.seen.nice = nice;
-        self.show_priority();
+        self.view.record.set(STATIC_PRIO, self.static_prio().cast_unsigned());
+        self.set_load();
+    }
+
+    /// `set_load_weight()`: sched_ext keeps a weight of its own, and leaves the fair class's as it is.
+    fn set_load(&mut self) {
+        if self.class != SchedClass::Ext {
+            self.seen.se_weight = self.load_weight();
+        }
+        self.show_load();
+    }
+
+    fn show_load(&mut self) {
+        let weight = self.seen.se_weight;
+        self.view.record.set(LOAD_WEIGHT, u64::from(weight) << 10);
+        // `sched_prio_to_wmult`: 2^32 by the weight.
+        self.view.record.set(LOAD_INV_WEIGHT, ((1u64 << 32) / u64::from(weight.max(1))) as u32);
     }
 
     /// Its policy.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.seen.policy = policy;
+        self.set_load();
         self.show_priority();
     }
 
@@ -373,14 +443,14 @@ impl Task {
         self.show_priority();
     }
 
-    fn show_priority(&mut self) {
+    /// Shows its priorities and its policy.
+    pub(crate) fn show_priority(&mut self) {
         let record = &self.view.record;
         record.set(PRIO, self.prio().cast_unsigned());
         record.set(NORMAL_PRIO, self.prio().cast_unsigned());
         record.set(STATIC_PRIO, self.static_prio().cast_unsigned());
         record.set(RT_PRIORITY, u32::from(self.own_rt_priority()));
         record.set(POLICY, policy_number(self.policy));
-        record.set(LOAD_WEIGHT, u64::from(self.load_weight()) << 10);
     }
 
     /// The CPUs that it may use.
@@ -409,6 +479,7 @@ impl Task {
         self.set_runnable_at(self.scx.runnable_at);
         self.set_cpu(self.cpu);
         self.show_priority();
+        self.show_load();
         let (seen, record) = (&self.seen, &self.view.record);
         show_cpus(record, &seen.cpus_allowed);
         record.set(MIGRATION_DISABLED, seen.migration_disabled as u16);
@@ -460,6 +531,7 @@ fn show_system_task(record: &Shared<TASK_BYTES>, allowed: &CpuMask) {
         record.set(place, nice.static_prio().cast_unsigned());
     }
     record.set(LOAD_WEIGHT, u64::from(nice.load_weight()) << 10);
+    record.set(LOAD_INV_WEIGHT, ((1u64 << 32) / u64::from(nice.load_weight())) as u32);
     record.set(SLICE, SCX_SLICE_DFL);
     record.set(DDSP_DSQ_ID, SCX_DSQ_INVALID.0);
     record.set(RUNNABLE_CPU, u32::MAX);
