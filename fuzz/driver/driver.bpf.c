@@ -19,6 +19,7 @@ typedef _Bool bool;
 
 #define SEC(name) __attribute__((section(name), used))
 #define __ksym __attribute__((section(".ksyms")))
+#define __weak __attribute__((weak))
 #define __kptr __attribute__((btf_type_tag("kptr")))
 #define __arena __attribute__((address_space(1)))
 #define __noinline __attribute__((noinline))

@@ -33,7 +33,7 @@ pub fn all() -> Vec<Call> {
         params: Vec::new(),
         result: String::new(),
         code: format!("return {name}(a, b, c, d, e)"),
-        declaration: format!("u64 {name}(u64 a, u64 b, u64 c, u64 d, u64 e) __ksym;"),
+        declaration: format!("u64 {name}(u64 a, u64 b, u64 c, u64 d, u64 e) __ksym __weak;"),
     });
     let helper = |id: u32| Call {
         name: helpers::name(id),
@@ -68,7 +68,7 @@ fn typed(prototype: &str) -> Call {
         format!("return (u64){call}")
     };
     let declaration =
-        format!("{}{symbol}({rest}", head.strip_suffix(&name).unwrap_or("")).replace(';', " __ksym;");
+        format!("{}{symbol}({rest}", head.strip_suffix(&name).unwrap_or("")).replace(';', " __ksym __weak;");
     let result = head.strip_suffix(&name).unwrap_or("").trim().to_string();
     Call { name, params, result, code, declaration }
 }

@@ -221,6 +221,14 @@ impl KernelVersion {
         KernelVersion { major, minor }
     }
 
+    /// All versions whose rules are known, newest first.
+    pub fn all() -> impl Iterator<Item = KernelVersion> {
+        let sixes =
+            (KernelVersion::FIRST.minor..=KernelVersion::LAST_OF_6).map(|minor| KernelVersion::new(6, minor));
+        let sevens = (0..=KernelVersion::LAST.minor).map(|minor| KernelVersion::new(7, minor));
+        sevens.rev().chain(sixes.rev())
+    }
+
     /// The version nearest to `major.minor` that is known.
     pub fn nearest(major: u32, minor: u32) -> KernelVersion {
         let narrow = |number: u32| u8::try_from(number).unwrap_or(u8::MAX);

@@ -806,22 +806,27 @@ pub(crate) struct DepsArgs {
 Examples:
   schedlab check o1                  a shipped scheduler
   schedlab check ./mine.bpf.o --vm   also ask the verifier of a stock kernel in a VM
+  schedlab check ./mine.bpf.o --kernel 6.12   as that version takes it
+  schedlab check --vmlinux-h vmlinux.h   what sources include
   schedlab check ./mine.bpf.o --json - | jq '.answers[] | select(.takes == false)'
 
 Exit code 0 when all that was asked for takes it, 1 when something does not.")]
 pub(crate) struct CheckArgs {
     /// Object file (*.bpf.o) or shipped name
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) object: String,
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "vmlinux_h")]
+    pub(crate) object: Option<String>,
+    /// Write a header with the types and functions of the simulated kernel, for sources that include vmlinux.h
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["object", "live", "vm", "json"])]
+    pub(crate) vmlinux_h: Option<PathBuf>,
     /// Ask the verifier of this machine's kernel too (root)
     #[arg(long)]
     pub(crate) live: bool,
     /// Ask the verifier of a kernel in a VM too
     #[arg(long)]
     pub(crate) vm: bool,
-    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext)
-    #[arg(long, value_name = "PATH", requires = "vm", value_hint = ValueHint::FilePath)]
-    pub(crate) kernel: Option<PathBuf>,
+    /// The simulated kernel, as for sim (6.12, debian-13); with --vm also the VM's image, a path with a / in it
+    #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) kernel: Option<String>,
     /// All of it as JSON; `-` writes it to standard output in place of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,

@@ -9,10 +9,11 @@
 //! Costs: every executed instruction is charged to the simulated CPU before anything that can tell the time, and each
 //! call that leaves a program costs what the machine description says.
 //!
-//! Where the kernel's verifier would refuse a program at load, the machine finds out when it happens. It finds a NULL
-//! pointer, a lock taken twice, too many instructions, or a store to a field that is the kernel's. It finds a kernel
-//! function in a callback that may not call it, too. The scheduler is then ejected with the program, the instruction and
-//! the reason. A task pointer that is kept beyond its task reads the remains of that task, then another task.
+//! A kernel function that a callback may not call, or that sleeps where the program may not, is refused at load
+//! (`contexts`). What else the kernel's verifier would refuse, the machine finds when it happens. That is a NULL pointer,
+//! a lock taken twice, too many instructions, or a store to a field that is the kernel's. The scheduler is then ejected
+//! with the program, the instruction and the reason. A task pointer that is kept beyond its task reads the remains of
+//! that task, then another task.
 //!
 //! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each
@@ -23,6 +24,7 @@ mod args;
 mod auxiliary;
 mod callbacks;
 mod contents;
+mod contexts;
 mod files;
 mod guest;
 mod helpers;
@@ -51,7 +53,7 @@ pub use auxiliary::{is_at_interrupt, is_probe, left_out};
 pub use helpers::Message;
 pub use kernel_model::declarations as kernel_declarations;
 pub use kfunc::prototypes;
-pub use load::{EngineChoice, LoadOptions, kernel_types};
+pub use load::{EngineChoice, LoadOptions, kernel_header, kernel_types};
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};

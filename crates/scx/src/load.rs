@@ -3,6 +3,7 @@
 use crate::auxiliary::not_run;
 use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
 use crate::contents::map_types;
+use crate::contexts;
 use crate::guest::Guest;
 use crate::join::Join;
 use crate::kernel_model;
@@ -14,14 +15,14 @@ use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Turn, TurnK
 use crate::settings;
 use crate::state::KernelState;
 use crate::user::{Joined, Recorded};
-use schedlab_base::{DurationNs, Machine, TimeNs, TimedSetting};
+use schedlab_base::{DurationNs, KernelVersion, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::btf::essential_name;
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_bpf::object::{Extern, ExternKind, Object, ProgramKind, Variable};
+use schedlab_bpf::object::{ExternKind, Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
@@ -112,6 +113,13 @@ pub fn kernel_types() -> schedlab_bpf::btf::Btf {
     kernel_model::shown(kfunc::all().map(|kfunc| kfunc.prototype))
 }
 
+/// The types and kernel functions of the simulated kernel of this version as a C header, for the sources of schedulers.
+/// `bpftool btf dump ... format c` makes one of a real kernel. Kernel functions are declared weak, as there.
+pub fn kernel_header(version: KernelVersion) -> String {
+    let own = kfunc::all().filter(|function| kfunc::exists_in(version, function.name()));
+    kernel_model::header(own.map(|function| function.prototype))
+}
+
 /// Numbers of helpers are below this; Linux 7.3 has 212.
 const HELPERS: u32 = 256;
 
@@ -195,18 +203,15 @@ impl BpfScheduler {
     }
 }
 
-/// An object that cannot do without what a later kernel brought is refused, as libbpf does it.
+/// An object that cannot do without what a later kernel brought, or this one no longer has, is refused, as libbpf does it.
 fn check_version(object: &Object, machine: &Machine) -> Result<(), LoadError> {
     let strong = object.externs().iter().filter(|wanted| wanted.kind == ExternKind::Kfunc && !wanted.weak);
-    let absence = |wanted: &Extern| kfunc::absence(machine.kernel.version, essential_name(&wanted.name));
-    match strong.filter_map(absence).next() {
+    let needed: Vec<&str> = strong.map(|wanted| essential_name(&wanted.name)).collect();
+    match kfunc::absence(machine.kernel.version, &needed) {
         None => Ok(()),
-        Some(problem) => Err(LoadError::new(
-            LoadErrorKind::Unresolved,
-            "kernel functions",
-            problem,
-            "take a newer kernel, or declare the function __weak and ask bpf_ksym_exists()",
-        )),
+        Some((problem, cure)) => {
+            Err(LoadError::new(LoadErrorKind::Unresolved, "kernel functions", problem, cure))
+        }
     }
 }
 
@@ -248,7 +253,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = table.type_name == "sched_ext_ops_cid";
+    let cid_form = contexts::check(&image, &table, machine.kernel.version)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;

@@ -57,7 +57,7 @@ void scx_bpf_dump_bstr(char *fmt, u64 *data, u32 data__sz) __ksym;
 void scx_bpf_events(struct scx_event_stats *events, u64 events__sz) __ksym;
 void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, u64 out__sz) __ksym;
 s32 scx_bpf_task_cid(const struct task_struct *p) __ksym;
-struct rq *scx_bpf_cpu_rq(s32 cpu) __ksym;
+struct rq *scx_bpf_locked_rq(void) __ksym;
 struct bpf_cpumask *bpf_cpumask_create(void) __ksym;
 void bpf_cpumask_release(struct bpf_cpumask *cpumask) __ksym;
 void bpf_cpumask_setall(struct bpf_cpumask *cpumask) __ksym;

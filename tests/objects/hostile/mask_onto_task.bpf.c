@@ -6,7 +6,7 @@ SEC("struct_ops/enqueue")
 void hostile_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
-	struct rq *rq = scx_bpf_cpu_rq(0);
+	struct rq *rq = scx_bpf_locked_rq();
 	static char changed[] = "a task was written over";
 	u64 none = 0;
 	int pid = p->pid;

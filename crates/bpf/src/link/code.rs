@@ -203,15 +203,19 @@ fn link_function(
     one.apply_core(linker)?;
     one.apply_relocations(linker)?;
     one.note_calls(linker)?;
-    let reachable = flow::reachable(&one.insns, |addr, size| linker.constant(addr, size, mem), &linker.steps);
+    let loads = one.function_loads();
+    let constant = |addr, size| linker.constant(addr, size, mem);
+    let reached = flow::reached(&one.insns, &loads, constant, &linker.steps);
     linker.steps.check(|| format!("program `{user}`, function `{}`", def.name))?;
-    one.settle(linker, work, &reachable)?;
+    one.settle(linker, work, &reached.slots)?;
     let lines = linker.object.ext.lines.get(&section.name).map_or(&[][..], |lines| lines);
     let function = ImageFunction {
         name: def.name.clone(),
         section: section.name.clone(),
         start: def.start,
         insns: one.insns,
+        reachable: reached.slots,
+        handed: reached.handed,
         probe_mem: BTreeSet::new(),
         lines: LineRecord::within(lines, def.start..def.start + def.len).to_vec(),
     };
@@ -423,6 +427,15 @@ impl OneFunction<'_> {
             slot += width;
         }
         Ok(())
+    }
+
+    /// The slots that load the address of a function, in order.
+    fn function_loads(&self) -> Vec<usize> {
+        let loads = |(slot, pending): (&usize, &Pending)| {
+            let load = matches!(pending, Pending::Function(_)) && self.insns[*slot].is_ld_imm64();
+            load.then_some(*slot)
+        };
+        self.pending.iter().filter_map(loads).collect()
     }
 
     /// Settles what depends on whether an instruction can be reached.

@@ -4,9 +4,13 @@
 //! from frozen data (`const volatile` options, kernel configuration). It follows both sides of a branch unless both
 //! operands are known. Values on the stack or in other functions are not followed, so it finds less dead code than the
 //! verifier, never more.
+//!
+//! It follows addresses of functions too, to the calls that they are handed to: a compiler loads them before the branch
+//! that decides, so that a load that is reached does not mean that its function is called.
 
 use crate::insn::{Insn, op};
 use crate::limits::Steps;
+use std::collections::BTreeSet;
 
 /// Registers with known values.
 #[derive(Clone, Copy)]
@@ -15,10 +19,12 @@ struct Known {
     values: [u64; 11],
     /// Those that are known, by bit.
     known: u16,
+    /// Which loads of a function's address each may stem from, by bit.
+    functions: [u64; 11],
 }
 
 impl Known {
-    const NOTHING: Known = Known { values: [0; 11], known: 0 };
+    const NOTHING: Known = Known { values: [0; 11], known: 0, functions: [0; 11] };
 
     fn get(&self, register: usize) -> Option<u64> {
         (self.known >> register & 1 != 0).then(|| self.values[register])
@@ -28,15 +34,29 @@ impl Known {
         self.values[register] = value.unwrap_or(0);
         self.known = self.known & !(1 << register) | u16::from(value.is_some()) << register;
     }
+
+    /// A register no longer holds the address of a function, or one of those that another holds.
+    fn hand_on(&mut self, dst: usize, functions: u64) {
+        self.functions[dst] = functions;
+    }
 }
 
-/// For each slot, whether execution can reach it; `constant` reads frozen data (address, bytes). When `steps` ran out, the
-/// answer means nothing.
-pub(super) fn reachable(
+/// What execution of a function can reach.
+pub(super) struct Reached {
+    /// For each slot, whether it can be reached.
+    pub(super) slots: Vec<bool>,
+    /// Addresses of functions that are handed to calls: slot of the call, slot of the load.
+    pub(super) handed: BTreeSet<(u32, u32)>,
+}
+
+/// What execution can reach; `constant` reads frozen data (address, bytes), and `loads` are the slots that load addresses of
+/// functions, of which the first 64 are followed. When `steps` ran out, the answer means nothing.
+pub(super) fn reached(
     insns: &[Insn],
+    loads: &[usize],
     constant: impl Fn(u64, u64) -> Option<u64>,
     steps: &Steps,
-) -> Vec<bool> {
+) -> Reached {
     let mut states: Vec<Option<Known>> = vec![None; insns.len()];
     let mut work = Vec::new();
     if !insns.is_empty() {
@@ -50,20 +70,42 @@ pub(super) fn reachable(
         let insn = insns[at];
         let mut after = state;
         step(insns, at, &mut after, &constant);
+        if insn.is_ld_imm64()
+            && let Some(place) = loads.iter().take(64).position(|load| *load == at)
+        {
+            after.set(usize::from(insn.dst.min(10)), None);
+            after.hand_on(usize::from(insn.dst.min(10)), 1 << place);
+        }
         for slot in ways(insn, at, &state).into_iter().flatten() {
             if states.get_mut(slot).is_some_and(|into| join(into, &after)) {
                 work.push(slot);
             }
         }
     }
-    let mut out: Vec<bool> = states.iter().map(Option::is_some).collect();
+    let mut slots: Vec<bool> = states.iter().map(Option::is_some).collect();
     // The second slot of a 64-bit constant belongs to the first.
     for at in 0..insns.len().saturating_sub(1) {
-        if insns[at].is_ld_imm64() && out[at] {
-            out[at + 1] = true;
+        if insns[at].is_ld_imm64() && slots[at] {
+            slots[at + 1] = true;
         }
     }
-    out
+    let handed = if loads.is_empty() { BTreeSet::new() } else { handed(insns, loads, &states) };
+    Reached { slots, handed }
+}
+
+/// The addresses of functions that reached calls are handed.
+fn handed(insns: &[Insn], loads: &[usize], states: &[Option<Known>]) -> BTreeSet<(u32, u32)> {
+    let mut handed = BTreeSet::new();
+    for (at, state) in states.iter().enumerate().filter(|(at, _)| insns[*at].code == op::CALL_K) {
+        let Some(state) = state else { continue };
+        let functions = state.functions[1..6].iter().fold(0, |all, functions| all | functions);
+        for (place, load) in loads.iter().enumerate().take(64) {
+            if functions >> place & 1 != 0 {
+                handed.insert((at as u32, *load as u32));
+            }
+        }
+    }
+    handed
 }
 
 /// Merges a state into a slot's; says whether the slot changed.
@@ -72,20 +114,29 @@ fn join(into: &mut Option<Known>, from: &Known) -> bool {
         *into = Some(*from);
         return true;
     };
-    let before = old.known;
+    let before = (old.known, old.functions);
     old.known &= from.known;
     for register in 0..old.values.len() {
+        old.functions[register] |= from.functions[register];
         if old.get(register) != from.get(register) {
             old.set(register, None);
         }
     }
-    old.known != before
+    (old.known, old.functions) != before
 }
 
 /// Applies one instruction to the state.
 fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u64) -> Option<u64>) {
     let insn = insns[at];
     let (dst, src) = (usize::from(insn.dst.min(10)), usize::from(insn.src.min(10)));
+    match insn.code & 7 {
+        op::ALU64 if insn.code & 0xf0 == op::MOV && insn.code & op::X != 0 && insn.off == 0 => {
+            known.hand_on(dst, known.functions[src]);
+        }
+        op::LD | op::LDX | op::ALU | op::ALU64 => known.hand_on(dst, 0),
+        op::JMP if insn.code & 0xf0 == op::CALL => (0..6).for_each(|register| known.hand_on(register, 0)),
+        _ => {}
+    }
     match insn.code & 7 {
         op::LD if insn.is_ld_imm64() => {
             let high = insns.get(at + 1).map_or(0, |i| i.imm as u32);
@@ -184,6 +235,32 @@ fn taken(insn: Insn, known: &Known) -> Option<bool> {
 mod tests {
     use super::*;
 
+    fn reachable(insns: &[Insn], constant: impl Fn(u64, u64) -> Option<u64>) -> Vec<bool> {
+        reached(insns, &[], constant, &Steps::new()).slots
+    }
+
+    /// Both addresses are loaded before the branch; frozen data say which one is handed on.
+    #[test]
+    fn addresses_of_functions_are_followed_to_their_calls() {
+        let load = |dst, value| Insn::ld_imm64(dst, 0, value);
+        let program = [
+            load(1, 0x1000).to_vec(),
+            vec![Insn::load(op::B, 3, 1, 0)],
+            load(2, 7).to_vec(),
+            vec![Insn::jump_imm(op::JEQ, 3, 0, 2)],
+            load(2, 8).to_vec(),
+            vec![Insn::call_helper(170), Insn::call_helper(5), Insn::exit()],
+        ]
+        .concat();
+        let handed = |value: Option<u64>| {
+            let found = reached(&program, &[3, 6], move |_, _| value, &Steps::new());
+            found.handed.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(handed(Some(0)), [(8, 3)]);
+        assert_eq!(handed(Some(1)), [(8, 6)]);
+        assert_eq!(handed(None), [(8, 3), (8, 6)]);
+    }
+
     #[test]
     fn a_branch_on_frozen_data_has_one_side() {
         let [lo, hi] = Insn::ld_imm64(1, 0, 0x1000);
@@ -196,11 +273,10 @@ mod tests {
             Insn::alu64_imm(op::MOV, 0, 0),
             Insn::exit(),
         ];
-        let with =
-            |value| reachable(&program, move |a, s| ((a, s) == (0x1004, 1)).then_some(value), &Steps::new());
+        let with = |value| reachable(&program, move |a, s| ((a, s) == (0x1004, 1)).then_some(value));
         assert!(!with(0)[4]);
         assert!(with(1)[4]);
-        assert!(reachable(&program, |_, _| None, &Steps::new())[4], "unknown data: both sides");
+        assert!(reachable(&program, |_, _| None)[4], "unknown data: both sides");
     }
 
     #[test]
@@ -211,6 +287,6 @@ mod tests {
             Insn::jump_imm(op::JNE, 1, 10, -2),
             Insn::exit(),
         ];
-        assert!(reachable(&program, |_, _| None, &Steps::new())[3]);
+        assert!(reachable(&program, |_, _| None)[3]);
     }
 }

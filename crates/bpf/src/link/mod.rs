@@ -126,6 +126,10 @@ pub struct ImageFunction {
     pub start: usize,
     /// As handed to the machine.
     pub insns: Vec<Insn>,
+    /// For each slot, whether execution can reach it once the linker's constants are known.
+    pub reachable: Vec<bool>,
+    /// Addresses of functions that calls are handed, such as a timer's: slot of the call, slot of the load.
+    pub handed: BTreeSet<(u32, u32)>,
     /// Slots whose faulting loads yield 0.
     pub probe_mem: BTreeSet<u32>,
     /// Its source lines, where the object has them.
@@ -261,6 +265,7 @@ impl<'a> Linker<'a> {
             if def.map_type == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
                 def.max_entries = self.kernel.nr_cpus;
             }
+            def.adjust_ring();
             let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
                 LoadError::unsupported(place, problem, "use a map type and size that the simulator models")
             })?;

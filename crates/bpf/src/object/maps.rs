@@ -138,6 +138,9 @@ pub struct MapDef {
     pub(crate) offset: u64,
 }
 
+/// A page of the simulated kernel, as on x86-64.
+const PAGE_BYTES: u32 = 4096;
+
 fn bad(map: &str, problem: impl Into<String>) -> LoadError {
     LoadError::unsupported(
         format!("section .maps, map `{map}`"),
@@ -189,6 +192,16 @@ impl MapDef {
     pub fn plain(name: &str, map_type: MapType, sizes: [u32; 3], flags: u32) -> MapDef {
         let [key_size, value_size, max_entries] = sizes;
         MapDef { name: name.into(), map_type, key_size, value_size, max_entries, flags, ..MapDef::empty() }
+    }
+
+    /// Rounds the size of a ring buffer up to a power of two of whole pages, as libbpf does (`adjust_ringbuf_sz()`).
+    /// A size of 0, or one that no such number reaches, stays and is refused.
+    pub(crate) fn adjust_ring(&mut self) {
+        let is_ring = matches!(self.map_type, MapType::RINGBUF | MapType::USER_RINGBUF);
+        if is_ring && self.max_entries != 0 {
+            let pages = self.max_entries.max(PAGE_BYTES).checked_next_power_of_two();
+            self.max_entries = pages.unwrap_or(self.max_entries);
+        }
     }
 
     pub(crate) fn empty() -> MapDef {
@@ -287,5 +300,27 @@ fn constant(btf: &Btf, ty: TypeId) -> Option<u64> {
         },
         Kind::Enum(e) | Kind::Enum64(e) => e.values.first().map(|v| v.value),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_ring_buffers_are_rounded_up() {
+        // `adjust_ringbuf_sz()` of libbpf 1.6.
+        let sizes = [(0, 0), (1, 4096), (4096, 4096), (4097, 8192), (3 * 4096, 4 * 4096), (100_000, 131_072)];
+        let most = [(1 << 31, 1 << 31), (u32::MAX, u32::MAX)];
+        for (asked, made) in sizes.into_iter().chain(most) {
+            for kind in [MapType::RINGBUF, MapType::USER_RINGBUF] {
+                let mut def = MapDef::plain("ring", kind, [0, 0, asked], 0);
+                def.adjust_ring();
+                assert_eq!(def.max_entries, made, "{asked}");
+            }
+        }
+        let mut hash = MapDef::plain("hash", MapType(1), [4, 4, 5000], 0);
+        hash.adjust_ring();
+        assert_eq!(hash.max_entries, 5000);
     }
 }

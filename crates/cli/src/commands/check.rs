@@ -7,6 +7,7 @@ use crate::deadline::TimeLimit;
 use crate::defect;
 use crate::entry;
 use crate::failure::{Code, Failure};
+use crate::kernels;
 use crate::output;
 use crate::own_loader;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
@@ -15,7 +16,7 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::Target;
 use crate::trust::{left_words, listed, provenance};
-use schedlab_base::counted;
+use schedlab_base::{Machine, counted};
 use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
@@ -23,26 +24,66 @@ use schedlab_report::{
     CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
 };
-use schedlab_scx::{BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, tunables};
+use schedlab_scx::{
+    BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, kernel_header, tunables,
+};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
 pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
-    let named = Named::new().inputs(entry::names(std::slice::from_ref(&args.object))?);
+    match (&args.vmlinux_h, &args.object) {
+        (Some(path), _) => write_header(args, path, verbose),
+        (None, Some(object)) => check_object(args, object, quiet, verbose),
+        (None, None) => Err(Failure::usage("check: name an object")),
+    }
+}
+
+/// Writes the C header of the simulated kernel.
+fn write_header(args: &CheckArgs, path: &Path, verbose: bool) -> Result<(), Failure> {
+    let machine = machine(args)?;
+    let target = Target::new("--vmlinux-h", path)?;
+    Named::new().outputs([&args.vmlinux_h]).enter(&args.host.sandbox, verbose)?;
+    target.write(&kernel_header(machine.kernel.version))
+}
+
+/// The VM's image, if `--kernel` names one: a path has a slash or is a file.
+fn image(args: &CheckArgs) -> Option<PathBuf> {
+    let path = PathBuf::from(args.kernel.as_ref()?);
+    (path.components().count() > 1 || path.is_absolute() || path.is_file()).then_some(path)
+}
+
+/// The machine, under the version of `--kernel`.
+fn machine(args: &CheckArgs) -> Result<Machine, Failure> {
+    let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
+    match image(args) {
+        Some(path) if !args.vm => Err(Failure::usage(format!(
+            "--kernel {}: an image is for the VM: add --vm; or name a version, such as --kernel 6.12",
+            path.display()
+        ))),
+        Some(_) => Ok(machine),
+        None => kernels::under(machine, args.kernel.as_deref()),
+    }
+}
+
+fn check_object(args: &CheckArgs, object: &String, quiet: bool, verbose: bool) -> Result<(), Failure> {
+    let simulated = machine(args)?;
+    let image = image(args);
+    let named = Named::new().inputs(entry::names(std::slice::from_ref(object))?);
     let named = named.inputs(&args.state).outputs([&args.json]);
     if args.live || args.vm {
         named.spare_inputs()?;
     } else {
         named.enter(&args.host.sandbox, verbose)?;
     }
-    let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.object), &args.settings)?;
+    let mut schedulers = Scheduler::find_all(std::slice::from_ref(object), &args.settings)?;
     run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
     let Some(bytes) = &scheduler.object else {
         return Err(Failure::usage("eevdf is the kernel's own class: there is no object to check"));
     };
-    let mut object = Object::parse(&args.object, bytes).map_err(refusal)?;
+    let mut object = Object::parse(object, bytes).map_err(refusal)?;
     if scheduler.choice.is_some() {
         object.choose(scheduler.choice.as_deref()).map_err(refusal)?;
     }
@@ -80,13 +121,13 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
         tell(&line)
     };
     if !args.as_guest {
-        verdict(CheckedBy::Simulator, simulator(&scheduler, bytes, args))?;
+        verdict(CheckedBy::Simulator, simulator(&scheduler, bytes, args, &simulated))?;
     }
     if args.live {
         verdict(CheckedBy::ThisKernel, verified(&scheduler, bytes))?;
     }
     if args.vm {
-        verdict(CheckedBy::VmKernel, verified_in_vm(args, &scheduler, quiet))?;
+        verdict(CheckedBy::VmKernel, verified_in_vm(image, &scheduler, quiet))?;
     }
     if let Some(target) = &json {
         target.write(&check_json(&checked, &answers))?;
@@ -161,17 +202,21 @@ fn left_to_loader(left: LeftToLoader) -> CheckedLoader {
 }
 
 /// Loads it into the simulated kernel.
-fn simulator(scheduler: &Scheduler, bytes: &[u8], args: &CheckArgs) -> Result<String, Failure> {
-    let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
+fn simulator(
+    scheduler: &Scheduler,
+    bytes: &[u8],
+    args: &CheckArgs,
+    machine: &Machine,
+) -> Result<String, Failure> {
     let what = format!("check of {}", scheduler.name);
     let _deadline = TimeLimit(args.host.time_limit).begin(&what)?;
     let options = LoadOptions { guest_memory: args.guest_memory.0, ..scheduler.load_options() };
     if let Some(command) = &scheduler.loader {
-        let load = || own_loader::load(command, bytes, &options, &machine, 1, false);
+        let load = || own_loader::load(command, bytes, &options, machine, 1, false);
         let (_, report) = defect::guard(|| what.clone(), load)?;
         return Ok(own_loader::words(&report));
     }
-    let load = || BpfScheduler::load(&scheduler.name, bytes, &options, &machine);
+    let load = || BpfScheduler::load(&scheduler.name, bytes, &options, machine);
     defect::guard(|| what.clone(), || load().map(|_| String::new()).map_err(refusal))
 }
 
@@ -198,9 +243,9 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
 }
 
 /// Has a VM's kernel verify it: this command, in the guest, does [`verified`].
-fn verified_in_vm(args: &CheckArgs, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
+fn verified_in_vm(kernel: Option<PathBuf>, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
     let (timeout, accelerator) = (Duration::from_secs(120), Accelerator::Auto);
-    let vm = VmOptions { cpus: 1, timeout, kernel: args.kernel.clone(), accelerator };
+    let vm = VmOptions { cpus: 1, timeout, kernel, accelerator };
     let mut progress = |line: &str| {
         if !quiet {
             output::note(line);

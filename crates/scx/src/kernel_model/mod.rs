@@ -5,10 +5,12 @@
 //! `offsets` holds the places of the members that the simulator fills in.
 
 mod enums;
+mod header;
 mod offsets;
 mod reader;
 mod types;
 
+pub(crate) use header::header;
 pub(crate) use offsets::{Offsets, RqAt, TaskAt};
 
 use crate::kfunc;

@@ -87,23 +87,62 @@ pub(crate) mod group {
     pub(crate) const CPU_FORM: u8 = 1 << 6;
 }
 
-/// The groups that a callback may call (the kernel's `scx_kf_allow_flags[]`).
-fn allowed(op: OpKind) -> u8 {
+/// The groups that a member of the operations may call (the kernel's `scx_kf_allow_flags[]`), by its name in either form.
+fn allowed_in(member: &str) -> u8 {
     use group::{CPU_RELEASE, DISPATCH, ENQUEUE, SELECT_CPU, UNLOCKED};
-    match op {
-        OpKind::SelectCpu | OpKind::Enqueue => SELECT_CPU | ENQUEUE,
-        OpKind::Dispatch => ENQUEUE | DISPATCH,
-        OpKind::CpuRelease => CPU_RELEASE,
-        OpKind::InitTask
-        | OpKind::Dump
-        | OpKind::CpuOnline
-        | OpKind::CpuOffline
-        | OpKind::Init
-        | OpKind::Exit
-        // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
-        | OpKind::Timer => UNLOCKED,
+    match member {
+        "select_cpu" | "select_cid" | "enqueue" => SELECT_CPU | ENQUEUE,
+        "dispatch" | "sub_ecaps_updated" => ENQUEUE | DISPATCH,
+        "cpu_release" => CPU_RELEASE,
+        "init_task" | "dump" | "sub_attach" | "sub_detach" | "init_cids" | "init" | "exit" => UNLOCKED,
+        "cpu_online" | "cpu_offline" | "cid_online" | "cid_offline" => UNLOCKED,
+        "cgroup_init" | "cgroup_exit" | "cgroup_prep_move" | "cgroup_cancel_move" => UNLOCKED,
+        "cgroup_set_weight" | "cgroup_set_bandwidth" | "cgroup_set_idle" => UNLOCKED,
+        "cpuctl_init" | "cpuctl_exit" | "cpuctl_prep_move" | "cpuctl_cancel_move" => UNLOCKED,
+        "cpuctl_set_weight" | "cpuctl_set_bandwidth" | "cpuctl_set_idle" => UNLOCKED,
         _ => 0,
     }
+}
+
+/// The groups that a callback may call while it runs.
+fn allowed(op: OpKind) -> u8 {
+    match OPS.iter().find(|(kind, ..)| *kind == op) {
+        Some((_, member, _)) => allowed_in(member),
+        // A timer's function belongs to the program that set it, which is `ops.init()` or another unlocked one.
+        None if op == OpKind::Timer => group::UNLOCKED,
+        None => 0,
+    }
+}
+
+/// A program that calls kernel functions, as the verifier sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program<'a> {
+    /// A member of the operations.
+    Member(&'a str),
+    /// A program that user space runs (`SEC("syscall")`).
+    Syscall,
+    /// A program at a trace point.
+    Tracing,
+}
+
+/// True if the verifier lets the program call the function of this name (`scx_kfunc_context_filter()`).
+pub(crate) fn may_call(program: Program<'_>, cid_form: bool, name: &str) -> bool {
+    use group::{CPU_FORM, SELECT_CPU, UNLOCKED};
+    let Some(own) = all().find(|kfunc| kfunc.name() == name) else { return true };
+    let groups = own.groups & !CPU_FORM;
+    match program {
+        Program::Member(_) if cid_form && own.groups & CPU_FORM != 0 => false,
+        Program::Member(member) => groups == 0 || groups & allowed_in(member) != 0,
+        Program::Syscall => groups == 0 || groups & (UNLOCKED | SELECT_CPU) != 0,
+        Program::Tracing => groups == 0,
+    }
+}
+
+/// The callbacks of a scheduler of this form that may call the function of this name, for a message; none if no callback may.
+pub(crate) fn callers_of(name: &str, cid_form: bool) -> Vec<&'static str> {
+    let member = |(_, cpu, cid): &(OpKind, &'static str, &'static str)| if cid_form { *cid } else { *cpu };
+    let members = OPS.iter().map(member).filter(|member| !member.is_empty());
+    members.filter(|member| may_call(Program::Member(member), cid_form, name)).collect()
 }
 
 /// The callbacks that may call a function of these groups.

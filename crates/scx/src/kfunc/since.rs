@@ -1,9 +1,9 @@
-//! Which version of Linux brought a kernel function of sched_ext: on older ones it does not exist.
+//! Which version of Linux brought a kernel function of sched_ext, and which one removed it: on others it does not exist.
 //!
 //! The versions are those that the compatibility header of `tools/sched_ext` states (7.3), and for what it does not name those
 //! of the kernel's history. Functions that are not here came with sched_ext itself, or are older.
 
-use schedlab_base::KernelVersion;
+use schedlab_base::{KernelChange, KernelVersion};
 
 /// Functions by the version that brought them.
 const SINCE: &[((u32, u32), &[&str])] = &[
@@ -83,21 +83,64 @@ const SINCE: &[((u32, u32), &[&str])] = &[
     ),
 ];
 
+/// Functions by the first version without them.
+///
+/// Linux 6.17: commit 4ecf83741401 ("sched_ext: Drop kfuncs marked for removal in 6.15"), in the merge of sched_ext for 6.17.
+/// Linux 7.3: `kernel/sched/ext/ext.c` of 7.3 has no `scx_bpf_cpu_rq()`; the compatibility header there tells that it was dropped.
+const UNTIL: &[((u32, u32), &[&str])] = &[
+    (
+        (6, 17),
+        &[
+            "scx_bpf_consume",
+            "scx_bpf_dispatch",
+            "scx_bpf_dispatch_from_dsq",
+            "scx_bpf_dispatch_from_dsq_set_slice",
+            "scx_bpf_dispatch_from_dsq_set_vtime",
+            "scx_bpf_dispatch_vtime",
+            "scx_bpf_dispatch_vtime_from_dsq",
+        ],
+    ),
+    ((7, 3), &["scx_bpf_cpu_rq"]),
+];
+
 /// The version that brought the function of this name; nothing if it is as old as sched_ext.
 fn since(name: &str) -> Option<KernelVersion> {
     let found = SINCE.iter().find(|(_, names)| names.contains(&name));
     found.map(|((major, minor), _)| KernelVersion::nearest(*major, *minor))
 }
 
-/// True if Linux `version` has the function of this name.
-pub(crate) fn exists_in(version: KernelVersion, name: &str) -> bool {
-    since(name).is_none_or(|since| since <= version)
+/// The first version that no longer has the function of this name.
+fn until(name: &str) -> Option<KernelVersion> {
+    let found = UNTIL.iter().find(|(_, names)| names.contains(&name));
+    found.map(|((major, minor), _)| KernelVersion::nearest(*major, *minor))
 }
 
-/// Why an object that needs the function of this name is not for Linux `version`; nothing if it is.
-pub(crate) fn absence(version: KernelVersion, name: &str) -> Option<String> {
-    let since = since(name).filter(|since| *since > version)?;
-    Some(format!("Linux {version} has no kernel function {name}, which came with {since}"))
+/// True if Linux `version` has the function of this name.
+pub(crate) fn exists_in(version: KernelVersion, name: &str) -> bool {
+    since(name).is_none_or(|since| since <= version) && until(name).is_none_or(|until| version < until)
+}
+
+/// Why an object that needs all functions of these names is not for Linux `version`, and the cure; nothing if it is.
+pub(crate) fn absence(version: KernelVersion, needed: &[&str]) -> Option<(String, String)> {
+    let name = needed.iter().find(|name| !exists_in(version, name))?;
+    let runs = |version: &KernelVersion| {
+        version.has(KernelChange::SchedExt) && needed.iter().all(|name| exists_in(*version, name))
+    };
+    let runs = match KernelVersion::all().find(runs) {
+        Some(version) => format!("--kernel {version} runs it"),
+        None => "no version has all kernel functions that it needs".to_string(),
+    };
+    if let Some(since) = since(name).filter(|since| *since > version) {
+        return Some((
+            format!("Linux {version} has no kernel function {name}, which came with {since}"),
+            format!("{runs}; or declare the function __weak and ask bpf_ksym_exists()"),
+        ));
+    }
+    let until = until(name).filter(|until| *until <= version)?;
+    Some((
+        format!("Linux {version} has no kernel function {name}, which {until} removed"),
+        format!("{runs}; or call what replaced the function"),
+    ))
 }
 
 #[cfg(test)]
@@ -121,9 +164,32 @@ mod tests {
         let old: KernelVersion = "6.12".parse().unwrap();
         assert!(exists_in(old, "scx_bpf_dispatch") && !exists_in(old, "scx_bpf_now"));
         assert_eq!(
-            absence(old, "scx_bpf_now").unwrap(),
+            absence(old, &["scx_bpf_now"]).unwrap().0,
             "Linux 6.12 has no kernel function scx_bpf_now, which came with 6.14"
         );
-        assert_eq!(absence(KernelVersion::LAST, "scx_bpf_now"), None);
+        assert_eq!(absence(KernelVersion::LAST, &["scx_bpf_now"]), None);
+    }
+
+    #[test]
+    fn newer_kernels_lack_what_was_removed() {
+        let version = |text: &str| text.parse::<KernelVersion>().unwrap();
+        for (name, last, first) in [
+            ("scx_bpf_consume", "6.16", "6.17"),
+            ("scx_bpf_dispatch_vtime", "6.16", "6.17"),
+            ("scx_bpf_cpu_rq", "7.2", "7.3"),
+        ] {
+            assert!(exists_in(version(last), name) && absence(version(last), &[name]).is_none(), "{name}");
+            assert!(!exists_in(version(first), name), "{name}");
+            let (problem, cure) = absence(KernelVersion::LAST, &[name]).unwrap();
+            assert!(problem.ends_with(&format!("which {first} removed")), "{problem}");
+            assert!(cure.starts_with(&format!("--kernel {last} runs it")), "{cure}");
+        }
+        let cure = |needed: &[&str]| absence(KernelVersion::LAST, needed).unwrap().1;
+        assert!(cure(&["scx_bpf_cpu_rq", "scx_bpf_consume"]).starts_with("--kernel 6.16 runs it"));
+        let never = cure(&["scx_bpf_consume", "scx_bpf_locked_rq"]);
+        assert!(never.starts_with("no version has all kernel functions that it needs"), "{never}");
+        for name in UNTIL.iter().flat_map(|(_, names)| *names) {
+            assert!(kfunc::find(name, false).is_some(), "{name}");
+        }
     }
 }

@@ -126,7 +126,6 @@ fn the_cid_form_speaks_of_cids() {
 #[test]
 fn the_cid_form_may_not_do_everything() {
     for (ask, words) in [
-        ("ASK_CPU", "scx_bpf_kick_cpu is not allowed from cid-form schedulers"),
         ("ASK_STORE", "cid-form programs set scx.slice and scx.dsq_vtime by kernel functions only"),
         ("ASK_TOPO", "invalid cid 99"),
     ] {
@@ -134,6 +133,15 @@ fn the_cid_form_may_not_do_everything() {
         assert_eq!(result.exit.kind, ExitKind::Error, "{ask}");
         assert!(result.exit.message.contains(words), "{ask}: {}", result.exit.message);
     }
+}
+
+/// The verifier refuses functions of CPUs in a cid-form scheduler (`scx_kfunc_ids_cpu_only`, 7.3).
+#[test]
+fn the_cid_form_is_refused_with_functions_of_cpus() {
+    let Some(bytes) = common::object("cids") else { return };
+    let options = LoadOptions { settings: vec![("ask".into(), "ASK_CPU".into())], ..LoadOptions::default() };
+    let error = BpfScheduler::load("cids", &bytes, &options, &turned()).unwrap_err().to_string();
+    assert!(error.contains("scx_bpf_kick_cpu is not allowed from cid-form schedulers"), "{error}");
 }
 
 #[test]

@@ -29,6 +29,64 @@ fn an_unknown_kernel_function_is_refused_by_name() {
     assert!(error.contains("lab_enqueue"), "names the program: {error}");
 }
 
+/// The object that calls functions where they are not allowed, at load on this version of Linux.
+fn forbidden(what: &str, version: &str) -> Option<Result<BpfScheduler, LoadError>> {
+    let bytes = common::object("forbidden")?;
+    let options =
+        LoadOptions { settings: vec![("what".to_string(), what.to_string())], ..LoadOptions::default() };
+    let mut machine = Machine::uniform("test", 4);
+    machine.kernel.version = version.parse().unwrap();
+    Some(BpfScheduler::load("forbidden", &bytes, &options, &machine))
+}
+
+/// `scx_kfunc_context_filter()` and `KF_SLEEPABLE` (`kernel/sched/ext`, 7.3).
+#[test]
+fn a_call_that_the_callback_may_not_make_is_refused_at_load() {
+    for (what, words) in [
+        ("ENQUEUE_CREATES", "scx_bpf_create_dsq is not allowed from ops.enqueue()"),
+        ("ENQUEUE_MOVES", "scx_bpf_dsq_move_to_local is not allowed from ops.enqueue()"),
+        ("RUNNING_INSERTS", "scx_bpf_dsq_insert is not allowed from ops.running()"),
+        ("WEIGHT_SELECTS", "scx_bpf_select_cpu_dfl is not allowed from ops.set_weight()"),
+        ("TIMER_CREATES", "scx_bpf_create_dsq may sleep, and ops.init() calls it from code that may not"),
+        ("TIMER_MOVES", "scx_bpf_dsq_move_to_local is not allowed from ops.init()"),
+    ] {
+        let Some(loaded) = forbidden(what, "7.3") else { return };
+        let error = loaded.unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("forbidden.bpf.c:"), "{what}: {error}");
+        assert_eq!(
+            error.contains("program `lab_enqueue`, function `enqueue_wrongly`"),
+            what.starts_with("ENQ")
+        );
+    }
+    let Some(loaded) = forbidden("ENQUEUE_MOVES", "7.1") else { return };
+    assert!(loaded.unwrap_err().to_string().contains("call it in ops.dispatch()"));
+}
+
+#[test]
+fn a_call_that_constants_rule_out_is_not_refused() {
+    for what in ["NOTHING", "TIMER_COUNTS"] {
+        let Some(loaded) = forbidden(what, "7.3") else { return };
+        assert!(loaded.is_ok(), "{what}: {:?}", loaded.err());
+    }
+}
+
+/// Before Linux 7.1 the kernel looks when the call is made; that a program must be sleepable it always told at load.
+#[test]
+fn older_kernels_tell_less_at_load() {
+    for (what, refused) in [("ENQUEUE_CREATES", true), ("ENQUEUE_MOVES", false), ("TIMER_CREATES", true)] {
+        let Some(loaded) = forbidden(what, "7.0") else { return };
+        assert_eq!(loaded.is_err(), refused, "{what}: {:?}", loaded.err());
+    }
+}
+
+#[test]
+fn a_callback_that_may_not_sleep_takes_no_sleepable_program() {
+    let Some(loaded) = load("sleepy", &[]) else { return };
+    let error = loaded.unwrap_err().to_string();
+    assert!(error.contains("ops.running() takes no sleepable program"), "{error}");
+    assert!(error.contains("SEC(\"struct_ops/lab_running\")"), "{error}");
+}
+
 #[test]
 fn a_license_that_no_kernel_takes_is_refused_with_the_cure() {
     let Some(loaded) = load("proprietary", &[]) else { return };
@@ -179,4 +237,30 @@ fn an_object_that_wants_more_memory_than_it_may_take_is_refused() {
     let error = load(8).unwrap_err().to_string();
     assert!(error.contains("the limit of 8 (--guest-memory)"), "{error}");
     assert!(load(1 << 20).is_ok());
+}
+
+/// A source that includes `vmlinux.h` compiles with the header of the simulated kernel, and the object loads.
+#[test]
+fn sources_compile_with_the_header_of_the_simulated_kernel() {
+    let folder = std::env::temp_dir().join(format!("schedlab-header-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let version = "7.3".parse().unwrap();
+    std::fs::write(folder.join("vmlinux.h"), schedlab_scx::kernel_header(version)).unwrap();
+    let source = "#include \"vmlinux.h\"\n\
+        #define SEC(name) __attribute__((section(name), used))\n\
+        char _license[] SEC(\"license\") = \"GPL\";\n\
+        SEC(\"struct_ops/h_enqueue\") void h_enqueue(u64 *ctx)\n\
+        { struct task_struct *p = (void *)ctx[0]; scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, p->scx.slice, ctx[1]); }\n\
+        SEC(\".struct_ops.link\") struct sched_ext_ops h = { .enqueue = (void *)h_enqueue, .name = \"h\" };\n";
+    let (from, to) = (folder.join("h.bpf.c"), folder.join("h.bpf.o"));
+    std::fs::write(&from, source).unwrap();
+    let done = schedlab_clang::compile(&from, &to, [format!("-I{}", folder.display())]);
+    let bytes = std::fs::read(&to);
+    std::fs::remove_dir_all(&folder).unwrap();
+    if schedlab_clang::found().is_none() {
+        return;
+    }
+    done.unwrap();
+    let machine = Machine::uniform("test", 2);
+    BpfScheduler::load("h", &bytes.unwrap(), &LoadOptions::default(), &machine).unwrap();
 }

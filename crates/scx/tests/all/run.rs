@@ -160,14 +160,19 @@ fn a_store_to_a_kernel_field_ends_the_scheduler() {
     ejected(&result, ExitKind::Error, &["task_struct.static_prio", "lab_enqueue"]);
 }
 
+/// Linux before 7.1 finds it when the call is made.
 #[test]
-fn a_function_in_the_wrong_callback_ends_the_scheduler() {
-    let Some(result) = lab("forbidden", SLEEPERS) else { return };
-    ejected(
-        &result,
-        ExitKind::Error,
-        &["calling kernel function scx_bpf_create_dsq is not allowed", "ops.enqueue()"],
-    );
+fn a_function_in_the_wrong_callback_ends_the_scheduler_of_an_older_kernel() {
+    let Some(bytes) = common::object("forbidden") else { return };
+    let mut machine = Machine::uniform("test", 2);
+    machine.kernel.version = "7.0".parse().unwrap();
+    let settings = vec![("what".to_string(), "ENQUEUE_MOVES".to_string())];
+    let options = LoadOptions { settings, ..LoadOptions::default() };
+    let scheduler = BpfScheduler::load("test.bpf.o", &bytes, &options, &machine).unwrap();
+    let scenario = catalog::build(SLEEPERS, 1).unwrap();
+    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).unwrap();
+    let words = "calling kernel function scx_bpf_dsq_move_to_local is not allowed from ops.enqueue()";
+    ejected(&result, ExitKind::Error, &[words]);
 }
 
 #[test]
