@@ -118,10 +118,10 @@ mod tests {
         assert!(low >= -100.0 && high.is_finite(), "{low} {high}");
         // The reference may be 0: bounded nevertheless.
         let [low, high] = change(&[4.0, 5.0, 6.0], &[0.1, 0.1, 9.0]);
-        assert!(low >= -100.0 && low < 0.0 && high > 0.0 && high.is_finite(), "{low} {high}");
+        assert!((-100.0..0.0).contains(&low) && high > 0.0 && high.is_finite(), "{low} {high}");
         assert_eq!(relative_change(&[1.0, 2.0], &[0.0, 0.0], false, Level::P95), None);
         assert_eq!(relative_change(&[1.0], &[2.0, 3.0], false, Level::P95).unwrap().interval, None);
-        assert_eq!(change(&[6.0, 6.0], &[4.0, 4.0]), [50.0, 50.0]);
+        assert!(change(&[6.0, 6.0], &[4.0, 4.0]).iter().all(|bound| (bound - 50.0).abs() < 1e-9));
     }
 
     #[test]
