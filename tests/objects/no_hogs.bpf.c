@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * no_hogs.bpf.c - first come, first served for all tasks but those whose names begin with "hog", which never run.
+ * no_hogs.bpf.c - each CPU's own queue for all tasks but those whose names begin with "hog", which never run.
  */
 #include "compat.h"
 
@@ -11,7 +11,7 @@ void no_hogs_enqueue(u64 *ctx)
 
 	if (p->comm[0] == 'h' && p->comm[1] == 'o' && p->comm[2] == 'g')
 		return;
-	dsq_insert(p, DSQ_GLOBAL, SLICE_DFL, 0);
+	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 /* The kernel wants one of enqueue's partners. */

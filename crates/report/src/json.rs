@@ -60,7 +60,8 @@ impl Document {
 
     /// Those of the warnings that touch figures: a run's that make it suspect, and all of the runs together.
     pub fn doubts(&self) -> Vec<String> {
-        self.warnings_of(|warning| warning.kind.standing() != Standing::Valid)
+        let together = |warning: &Warning| warning.kind == WarningKind::SeedsChangeNothing;
+        self.warnings_of(|warning| warning.kind.standing() != Standing::Valid || together(warning))
     }
 
     fn warnings_of(&self, wanted: impl Fn(&Warning) -> bool + Copy) -> Vec<String> {
@@ -95,7 +96,8 @@ impl Document {
             run.warnings.iter().filter(move |one| wanted(one)).map(move |warning| of_run(run, warning))
         });
         let mut seen = BTreeSet::new();
-        let all = own.chain(self.warnings.iter().map(|warning| warning.text.clone()));
+        let together = self.warnings.iter().filter(move |warning| wanted(warning));
+        let all = own.chain(together.map(|warning| warning.text.clone()));
         all.filter(|text| seen.insert(text.clone())).collect()
     }
 }

@@ -27,8 +27,8 @@ const IDLE_PERCENT: u64 = 5;
 /// A task falls behind that gets so many times less, or waits so many times longer, than it should. Chosen: what no noise does.
 const FAR: u64 = 10;
 
-/// A wait that is far longer than under the baseline matters from a tenth of the run on, or from this length on. Chosen: what
-/// a person notices.
+/// A wait that is far longer than under the baseline matters from a tenth of the run on, or from this length on, but never below
+/// [`HALF_A_RUN`]: policies with slices of 100 ms are not at fault in a short run. Chosen: what a person notices.
 const LONG: DurationNs = DurationNs::from_secs(1);
 
 /// What a warning is about.
@@ -269,7 +269,9 @@ fn hungry<'a>(
         let share = part(task.cpu_time.0 as f64, waited(figures) as f64);
         let enough = all * weight.min(1.0) / FAR as f64;
         let least = DurationNs(long.0 / 2).max(HALF_A_RUN);
-        (waited(figures) >= least.0 && share < enough).then_some((share, figures.worst.clone()))
+        // One that never ran has a warning of its own.
+        (task.switches > 0 && waited(figures) >= least.0 && share < enough)
+            .then_some((share, figures.worst.clone()))
     };
     let mut poor: Vec<(f64, WorstWait)> = known.iter().filter_map(own).collect();
     poor.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -290,7 +292,7 @@ pub fn falls_behind(run: &RunRecord, baseline: &RunRecord) -> Option<Warning> {
         let found = run.task_waits.iter().find(|one| one.scope == WaitScope::Task && one.name == name);
         found.and_then(|one| one.run_delay.clone())
     };
-    let long = DurationNs(run.duration.0 / FAR).min(LONG).max(NEVER_RAN);
+    let long = DurationNs(run.duration.0 / FAR).min(LONG).max(HALF_A_RUN);
     let mut found: Vec<(WorstWait, String)> = Vec::new();
     for task in &run.tasks {
         let Some(then) = baseline.tasks.iter().find(|one| one.name == task.name) else { continue };

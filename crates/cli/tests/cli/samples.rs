@@ -137,10 +137,16 @@ fn every_published_line_of_ministat_comes_out() {
         assert_eq!(text.contains("No difference proven at 95.0%"), &line[7] == "no", "{line:?}: {text}");
         if &line[7] == "yes" {
             let percent = text.lines().find(|l| l.contains("% +/- ")).unwrap().replace('%', "");
-            let figures: Vec<f64> = percent.split("+/-").map(|part| part.trim().parse().unwrap()).collect();
+            let both = |line: &str| -> Vec<f64> {
+                line.split("+/-").map(|part| part.trim().parse().unwrap()).collect()
+            };
+            let figures = both(&percent);
+            // ministat of that time took the reference's mean for exact: its half width in percent follows from the difference.
+            let difference = both(text.lines().find(|l| l.contains(" +/- ") && !l.contains('%')).unwrap());
+            let half_width = figures[0].abs() * difference[1] / difference[0].abs();
             let pooled = text.split("pooled s = ").nth(1).unwrap().split(')').next().unwrap();
             let pooled: f64 = pooled.parse().unwrap();
-            for (computed, column) in [(figures[0].abs(), 8), (figures[1], 9), (pooled, 11)] {
+            for (computed, column) in [(figures[0].abs(), 8), (half_width, 9), (pooled, 11)] {
                 let printed: f64 = line[column].parse().unwrap();
                 assert!((computed - printed).abs() <= 1e-5 * printed, "{line:?}: {computed}");
             }

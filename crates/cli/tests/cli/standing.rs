@@ -33,7 +33,7 @@ fn a_scheduler_that_forgets_tasks_is_suspect_and_not_better() {
     let folder = Folder::new();
     compile(&folder, "no_hogs");
     folder.write("load.toml", LOAD);
-    let line = "compare -q -s eevdf,no=./no_hogs.bpf.o -w load.toml -c 2 --runs 2 --json r.json --csv r.csv --html r.html -v";
+    let line = "compare -s eevdf,no=./no_hogs.bpf.o -w load.toml -c 2 --runs 2 --json r.json --csv r.csv --html r.html -v";
     let done = folder.run(line);
     let (text, found) = (done.ok(), document(&folder));
     let forgetful = found.runs.iter().filter(|run| run.scheduler == "no");

@@ -121,7 +121,7 @@ mod tests {
         one.exit.after = Some(DurationNs(2_004_000_000));
         one.exit.reason = "runnable task <stall>".into();
         let text = section(&[one]);
-        let told = ", seed 1, exit error_<wbr>stall after 2.004 s</summary>\n<pre>runnable task &lt;stall&gt;</pre>\n";
+        let told = ", seed 1, exit error_<wbr>stall after 2.004 s, void: ejected</summary>\n<pre>runnable task &lt;stall&gt;</pre>\n";
         assert!(text.contains(told), "{text}");
     }
 }
