@@ -230,8 +230,8 @@ const LACKS: [&str; 6] = [
     "Exec format error",
 ];
 
-/// A warning about what a command wrote to its standard error, where it was kept, though its exit code is 0: a shell goes on when
-/// a program of it is missing, and its figures are then of less work than they seem to be.
+/// A warning about what a command wrote to its standard error, where that was kept. A shell goes on when a program is missing,
+/// and may end with exit code 0. The figures are then of less work than they seem to be.
 fn command_wrote(program: &str, said: &str) -> Option<Warning> {
     let lacks = |line: &&str| LACKS.iter().any(|lacks| line.contains(lacks));
     let (missing, last) = (said.lines().find(lacks), said.lines().last().filter(|line| !line.is_empty())?);

@@ -24,9 +24,11 @@ struct Means {
 }
 
 impl Means {
-    /// Bounds of the ratio after Fieller ("Some problems in interval estimation", Journal of the Royal Statistical Society B 16,
-    /// 1954): all ratios r for which candidate - r * reference may be 0 at the quantile `t`. 1 is among them if and only if 0 is in
-    /// the interval of the difference. Nothing where the reference's own interval contains 0: then they are not bounded.
+    /// Bounds of the ratio at the quantile `t`: all ratios r for which candidate - r * reference may be 0. Source: Fieller, "Some
+    /// problems in interval estimation", Journal of the Royal Statistical Society B 16, 1954.
+    ///
+    /// 1 is among them if and only if 0 is in the interval of the difference. Nothing where the reference's own interval
+    /// contains 0: then they are not bounded.
     fn fieller(&self, t: f64) -> Option<[f64; 2]> {
         let [of_candidate, of_reference] = self.variances.map(|variance| t * t * variance);
         let a = self.reference * self.reference - of_reference;

@@ -91,8 +91,8 @@ pub fn mean_interval(sample: &Moments, level: Level) -> Result<Interval, StatsEr
 /// s = sqrt(((n-1) v_x + (m-1) v_y) / (n+m-2)), half width t * s * sqrt(1/n + 1/m).
 /// The quantile is rounded to three decimals as in ministat's table, so that
 /// published comparisons come out to the printed digit (n = m = 3 at 95 %: 2.776).
-/// The percentage's half width counts the error of both means, as ministat 20251113 does: the reference's variance is weighted
-/// with the square of the ratio of the means. ministat 20150715 took the reference's mean for exact.
+/// The percentage's half width counts the error of both means, as in ministat 20251113. The reference's variance is weighted with
+/// the square of the ratio of the means. In ministat 20150715 the reference's mean was taken for exact.
 ///
 /// # Errors
 /// A sample of fewer than two values.

@@ -60,7 +60,7 @@ impl WarningKind {
 }
 
 impl ExitRecord {
-    /// True where the scheduler left before the run was to end, and nobody had asked for that. A scheduler that is taken out at a
+    /// True where the scheduler left before the run was to end, without a request of the user. A scheduler that is taken out at a
     /// given time leaves without a message.
     pub fn is_early(&self) -> bool {
         match self.kind {

@@ -27,8 +27,8 @@ const IDLE_PERCENT: u64 = 5;
 /// A task falls behind that gets so many times less, or waits so many times longer, than it should. Chosen: what no noise does.
 const FAR: u64 = 10;
 
-/// A wait that is far longer than under the baseline matters from a tenth of the run on, or from this length on, but never below
-/// [`HALF_A_RUN`]: policies with slices of 100 ms are not at fault in a short run. Chosen: what a person notices.
+/// A wait that is far longer than under the baseline matters from a tenth of the run on, or from this length on. Chosen: what
+/// a person notices. Waits below [`HALF_A_RUN`] never do, since slices of 100 ms are no fault in a short run.
 const LONG: DurationNs = DurationNs::from_secs(1);
 
 /// What a warning is about.
@@ -251,7 +251,7 @@ fn part(got: f64, waited: f64) -> f64 {
     if got + waited > 0.0 { got / (got + waited) } else { 1.0 }
 }
 
-/// A warning about a task that got far less of the CPU time that it wanted than all tasks together: many waits that are each
+/// A warning about a task that got far less of the CPU time that it wanted than all tasks together. Many waits that are each
 /// short may starve a task as well as one. What a high nice value costs in the fair class is no starvation.
 fn hungry<'a>(
     tasks: &BTreeMap<&str, &TaskRecord>,
