@@ -52,6 +52,7 @@ bool scx_bpf_dsq_move_to_local___mid(u64 dsq_id) __ksym __weak;
 bool scx_bpf_consume___old(u64 dsq_id) __ksym __weak;
 bool scx_bpf_task_set_dsq_vtime___new(struct task_struct *p, u64 vtime) __ksym __weak;
 u64 scx_bpf_now___new(void) __ksym __weak;
+struct task_struct *scx_bpf_dsq_peek___new(u64 dsq_id) __ksym __weak;
 
 /* Hands @p to a queue whose tasks leave it in the order of their virtual times. */
 static __always_inline void dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
@@ -75,6 +76,12 @@ static __always_inline bool dsq_move_to_local(u64 dsq_id)
 	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___mid))
 		return scx_bpf_dsq_move_to_local___mid(dsq_id);
 	return scx_bpf_consume___old(dsq_id);
+}
+
+/* The first task of a queue, which may leave it meanwhile; NULL where it is empty, and before 6.19. */
+static __always_inline struct task_struct *dsq_first(u64 dsq_id)
+{
+	return bpf_ksym_exists(scx_bpf_dsq_peek___new) ? scx_bpf_dsq_peek___new(dsq_id) : (void *)0;
 }
 
 /* Sets @p's virtual time; older kernels let us write the member. */

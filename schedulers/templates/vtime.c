@@ -17,12 +17,17 @@ static u64 vtime_now;
 u64 nr_direct COUNTS("tasks that went straight to an idle CPU");
 u64 nr_queued COUNTS("tasks that had to wait on the shared queue");
 
-/* Adds what @p has used of its turn to its virtual time. The kernel's own turns, as of a task that exits, are longer. */
-static __always_inline void charge(struct task_struct *p)
+/* The virtual time of @p with what it has used of its turn. The kernel's own turns, as of a task that exits, are longer. */
+static __always_inline u64 vtime_of(struct task_struct *p)
 {
 	u64 used = p->scx.slice < slice_ns ? slice_ns - p->scx.slice : 0;
 
-	set_dsq_vtime(p, p->scx.dsq_vtime + used * WEIGHT_DFL / p->scx.weight);
+	return p->scx.dsq_vtime + used * WEIGHT_DFL / p->scx.weight;
+}
+
+static __always_inline void charge(struct task_struct *p)
+{
+	set_dsq_vtime(p, vtime_of(p));
 }
 
 /* @p begins a turn: tasks that wake from now on are placed by its virtual time. */
@@ -63,13 +68,24 @@ void NAME_enqueue(u64 *ctx)
 	dsq_insert_vtime(p, SHARED, slice_ns, vtime, enq_flags);
 }
 
+/* Has @p, which has used up its turn, had less than the first task that waits? */
+static __always_inline bool is_behind(struct task_struct *p)
+{
+	struct task_struct *first = dsq_first(SHARED);
+
+	return first && is_before(vtime_of(p), first->scx.dsq_vtime);
+}
+
 SEC("struct_ops/dispatch")
 void NAME_dispatch(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
+	bool can_go_on = prev && prev->scx.flags & TASK_FLAG_QUEUED;
 
-	/* The task that has run until now is not on the queue yet: if no task waits, it gets another turn. */
-	if (!dsq_move_to_local(SHARED) && prev && prev->scx.flags & TASK_FLAG_QUEUED) {
+	/* The task that has run until now is not on the queue yet. It gets another turn if it is behind, or no task waits. */
+	if ((!can_go_on || !is_behind(prev)) && dsq_move_to_local(SHARED))
+		return;
+	if (can_go_on) {
 		charge(prev);
 		begin_turn(prev);
 		set_slice(prev, slice_ns);

@@ -87,6 +87,28 @@ fn new_schedulers_share_as_they_say_in_both_arms() {
     }
 }
 
+/// The default template gives tasks what `eevdf` gives them, on one, two and four CPUs, also where tasks do not divide evenly.
+#[test]
+fn the_default_template_shares_by_weight_on_several_cpus() {
+    let lab = Schedlab::new("template-shares");
+    let Some(object) = new_scheduler(&lab, "my_vtime", "vtime") else { return };
+    for (cpus, load) in
+        [("1", "3,nice=0/5"), ("2", "3,nice=0/5"), ("2", "4,nice=0/5"), ("4", "8,nice=0/5/19")]
+    {
+        let load = format!("cpuhog:ntasks={load},ttime=4s");
+        let of = |scheduler: &str| {
+            let fixed =
+                ["sim", "-q", "--strict", "-c", cpus, "-s", scheduler, "-w", &load, "--json", "r.json"];
+            let ended = lab.run(&fixed, LIMIT);
+            assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{scheduler}, {load}");
+            shares(&lab.record("r.json"))
+        };
+        for (mine, fair) in of(&object).into_iter().zip(of("eevdf")) {
+            assert!((mine - fair).abs() < 0.05, "{load} on {cpus}: {mine}, eevdf {fair}");
+        }
+    }
+}
+
 /// A copy of o1 with its layers compiles where it is, and schedules as the shipped one.
 #[test]
 fn a_copy_of_o1_is_o1() {

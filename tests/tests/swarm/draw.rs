@@ -28,6 +28,16 @@ impl Case {
         let scenario = Draft::new(prng, machine.cpu_count()).scenario();
         Case { seed, machine, scenario, settings: settings(&mut Prng::stream(seed, 1), tunables) }
     }
+
+    /// The same load on cores of one thread that share their cache. There the checker bounds how long a CPU of the fair class
+    /// idles beside a task that waits.
+    pub(crate) fn draw_flat(seed: u64) -> Case {
+        let mut case = Case::draw(seed, &[]);
+        for (number, cpu) in (0u32..).zip(&mut case.machine.cpus) {
+            *cpu = Cpu { core: number, llc: 0, node: 0 };
+        }
+        case
+    }
 }
 
 /// 1 to 64 CPUs, small numbers often; cores of one or two threads, one or two caches.

@@ -79,16 +79,14 @@ fn explain(scheduler: &Scheduler, case: Case, trouble: Trouble) -> String {
 }
 
 /// Runs the seeds on as many threads as there are CPUs; what went wrong, at most five explained.
-fn swarm(scheduler: &Scheduler, first: u64, count: u64) -> Vec<String> {
-    let tunables =
-        scheduler.1.as_deref().map_or_else(Vec::new, |object| tunables::tunables(&scheduler.0, object));
+fn swarm(scheduler: &Scheduler, first: u64, count: u64, draw: &(dyn Fn(u64) -> Case + Sync)) -> Vec<String> {
     let next = AtomicU64::new(first);
     let seeds =
         || std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|s| *s < first + count));
     let work = || {
         let mut failed = Vec::new();
         for seed in seeds() {
-            let case = Case::draw(seed, &tunables);
+            let case = draw(seed);
             if let Err(trouble) = judge(scheduler, &case) {
                 failed.push((case, trouble));
             }
@@ -116,11 +114,22 @@ fn every_scheduler_survives_random_load() {
     let mut failures = Vec::new();
     for scheduler in schedulers() {
         let begin = std::time::Instant::now();
-        let found = swarm(&scheduler, first, count);
+        let object = scheduler.1.as_deref();
+        let tunables = object.map_or_else(Vec::new, |object| tunables::tunables(&scheduler.0, object));
+        let found = swarm(&scheduler, first, count, &|seed| Case::draw(seed, &tunables));
         println!("{}: {count} seeds from {first}, {:.1} s", scheduler.0, begin.elapsed().as_secs_f64());
         failures.extend(found);
     }
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
+}
+
+/// No CPU of the fair class idles beside a task that it may run, for longer than the kernel's own balancing intervals allow.
+#[test]
+fn every_flat_machine_is_balanced() {
+    let (first, count) = (variable("SCHEDLAB_SWARM_SEED", 1), variable("SCHEDLAB_SWARM_COUNT", 300).max(300));
+    let found = swarm(&("eevdf".to_string(), None), first, count, &Case::draw_flat);
+    println!("eevdf on flat machines: {count} seeds from {first}");
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 /// The same seed gives the same run, also with other runs beside it.

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     clocks: Vec<TimeNs>,
-    /// Since when a CPU has idled beside a task it could run.
-    idle_beside: Vec<Option<TimeNs>>,
+    /// Since when a CPU has idled beside a task it could run, and how long it may.
+    idle_beside: Vec<Option<(TimeNs, DurationNs)>>,
 }
 
 /// How often each task was found waiting on a queue.
@@ -118,7 +118,6 @@ impl Watch {
 
     /// Work conservation of the fair class, as far as its balancing goes.
     fn check_idle(&mut self, k: &Kernel, now: TimeNs) {
-        let Some(bound) = k.longest_idle_beside() else { return };
         self.idle_beside.resize(k.cpus.len(), None);
         // Not on an idle CPU that is about to run it.
         let kept = |cpu: CpuId| k.curr(cpu).is_some() || !k.cpu(cpu).need_resched;
@@ -139,7 +138,9 @@ impl Watch {
                 *since = None;
                 continue;
             }
-            let idle = now.since(*since.get_or_insert(now));
+            let Some(bound) = k.longest_idle_beside(cpu) else { return };
+            let (since, bound) = *since.get_or_insert((now, bound));
+            let idle = now.since(since);
             assert!(
                 idle <= bound,
                 "{cpu} has idled {idle} beside {:?} at {now}",

@@ -407,6 +407,9 @@ impl<S: SchedExt> Sim<S> {
             if !self.k.is_stuck() {
                 self.can_end()?;
             }
+            if look >= stuck::LAST_LOOK {
+                return Err(self.beyond_time());
+            }
             look = TimeNs(look.0.saturating_mul(2));
         }
         if self.k.stop.is_raised() {

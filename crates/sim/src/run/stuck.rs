@@ -15,6 +15,10 @@ const TOLD: usize = 8;
 /// has passed. Chosen: long against what workloads take, so that a look costs nothing.
 pub(super) const FIRST_LOOK: DurationNs = DurationNs::from_ms(10_000);
 
+/// A run without a limit that is not over at its last look is refused. Chosen: 146 years; the kernel's signed times end after 292,
+/// and the looks before and after are within them.
+pub(super) const LAST_LOOK: TimeNs = TimeNs(1 << 62);
+
 impl<S: SchedExt> Sim<S> {
     /// Since when no task of the workload can run any more, and what each waits for; nothing where one can, or where only
     /// background tasks are left.
@@ -43,6 +47,16 @@ impl<S: SchedExt> Sim<S> {
         let verb = if tasks.len() == 1 { "waits" } else { "wait" };
         let told = || format!("{} of {all} tasks {verb} for ever: {}", tasks.len(), listed(&tasks, wait));
         (!tasks.is_empty()).then(told)
+    }
+
+    /// Time in ns does not reach to the end of the run.
+    #[cold]
+    pub(super) fn beyond_time(&self) -> SimError {
+        let years = self.k.ctx.now.0 / (365 * 24 * 3_600_000_000_000);
+        SimError::Refused(format!(
+            "{}: after {years} years of simulated time the workload has not ended, and times of the kernel end after 292; shorten its sleeps, or give the run an end (--duration)",
+            self.exec.scenario.name
+        ))
     }
 
     /// The warning about tasks that waited for ever.

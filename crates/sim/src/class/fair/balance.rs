@@ -33,9 +33,26 @@ pub(crate) struct Balancing {
     pub(crate) idle_scan: Vec<u32>,
     /// The tick from which on a busy CPU asks for idle ones to be balanced (`nohz.next_balance`).
     next_idle: u64,
-    /// The CPU that was asked.
-    asked: Option<CpuId>,
+    /// By CPU, the tick at which its next attempt is due (`rq->next_balance`).
+    next: Vec<u64>,
+    /// CPUs that became idle and have had no tick at work since (`rq->nohz_tick_stopped`).
+    stopped: CpuMask,
+    /// A CPU became idle, and `next_idle` does not know when its attempt is due (`nohz.needs_update`).
+    outdated: bool,
+    /// CPUs that were at work when `next_idle` was found, and have had no tick since. If they become idle, it stays as it is.
+    missed: CpuMask,
+    asked: Option<Asked>,
     prng: Prng,
+}
+
+/// What an idle CPU was asked to do for all that are idle (`nohz_flags()`).
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    cpu: CpuId,
+    /// Balance them (`NOHZ_BALANCE_KICK`).
+    balance: bool,
+    /// Find out when the next one is due (`NOHZ_NEXT_KICK`).
+    update: bool,
 }
 
 /// Of a CPU at one level (`struct sched_domain`).
@@ -83,6 +100,10 @@ impl Balancing {
             levels: Rc::new(levels),
             idle_scan: vec![0; llcs as usize],
             next_idle: 0,
+            next: vec![0; machine.cpu_count()],
+            stopped: CpuMask::EMPTY,
+            outdated: false,
+            missed: CpuMask::EMPTY,
             asked: None,
             prng: Prng::stream(seed, STREAM),
         }
@@ -96,9 +117,15 @@ impl Balancing {
         self.asked = None;
     }
 
-    /// The CPU is to balance the idle ones.
+    /// The CPU was asked to look after the idle ones.
     pub(crate) fn is_asked(&self, cpu: CpuId) -> bool {
-        self.asked == Some(cpu)
+        self.asked.is_some_and(|asked| asked.cpu == cpu)
+    }
+
+    /// `nohz_balance_enter_idle()`: an idle CPU is due earlier than a busy one. Only its first idle time since its last tick counts.
+    fn enter_idle(&mut self, cpu: CpuId) {
+        self.outdated |= !self.stopped.contains(cpu);
+        self.stopped.set(cpu);
     }
 }
 
@@ -140,11 +167,23 @@ impl Kernel {
         ticks.clamp(1, (hz * self.cpus.len() as u64 / 10).max(1))
     }
 
-    /// How long a CPU of a flat machine idles at most while a task waits that may run there. Attempts are made every 2 ms a CPU at
-    /// the rarest, and the third one moves tasks that have just run. Between caches and nodes nothing is promised.
-    pub(crate) fn longest_idle_beside(&self) -> Option<DurationNs> {
-        let rarest = DurationNs::from_ms(2 * self.cpus.len() as u64) + self.machine.tick_period();
-        (self.balancing.levels.len() <= 1).then_some(rarest * 4)
+    /// How long a CPU of a flat machine idles from now on at most while a task waits that may run there. Attempts for idle CPUs
+    /// are made every 2 ms a CPU at the rarest (`max_interval`), or two ticks after a CPU became idle. The third attempt moves
+    /// tasks that have just run. A CPU that idles again before a tick may be due as a busy one: `nohz_balance_enter_idle()` tells
+    /// only once. Between caches and nodes nothing is promised.
+    pub(crate) fn longest_idle_beside(&self, cpu: CpuId) -> Option<DurationNs> {
+        let cpus = self.cpus.len() as u64;
+        let rarest = DurationNs::from_ms(2 * cpus) + self.machine.tick_period();
+        let as_busy = if self.balancing.missed.contains(cpu) { BUSY_FACTOR * cpus } else { 0 };
+        (self.balancing.levels.len() <= 1).then_some(DurationNs::from_ms(as_busy) + rarest * 4)
+    }
+
+    /// `update_next_balance()`: `cpu`, which becomes idle, is due at this level as an idle one.
+    fn due_as_idle(&mut self, cpu: CpuId, level: usize) {
+        let last = self.balancing.attempts[level][cpu.index()].last;
+        let due = last + self.balance_interval(level, cpu, false);
+        let next = &mut self.balancing.next[cpu.index()];
+        *next = due.min(*next);
     }
 
     /// `should_we_balance()`: of the group of `cpu`, the first idle CPU does it for all, else the first one.
@@ -265,10 +304,22 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let running = self.k.busy_cpus - u32::from(prev.is_some());
-        if self.k.total_running <= running || !self.k.cpu(cpu).wake_list.is_empty() {
+        if !self.k.cpu(cpu).wake_list.is_empty() {
             return;
         }
-        for level in 0..self.k.balancing.levels.len() {
+        let levels = self.k.balancing.levels.len();
+        if levels > 0 && self.k.total_running <= running {
+            self.k.due_as_idle(cpu, 0);
+        } else if self.look_for_tasks(cpu, levels) {
+            return;
+        }
+        self.k.balancing.enter_idle(cpu);
+    }
+
+    /// The attempts at each level of a CPU that becomes idle: whether one moved a task.
+    fn look_for_tasks(&mut self, cpu: CpuId, levels: usize) -> bool {
+        for level in 0..levels {
+            self.k.due_as_idle(cpu, level);
             let now = self.k.ctx.now;
             let dice = self.k.balancing.prng.below(1024) as u32;
             let newidle = &mut self.k.balancing.attempts[level][cpu.index()].newidle;
@@ -283,54 +334,74 @@ impl<S: SchedExt> Sim<S> {
             let newidle = &mut self.k.balancing.attempts[level][cpu.index()].newidle;
             newidle.count(if moved { weight } else { 0 }, now);
             if moved {
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// `sched_balance_trigger()`: at the tick of a busy CPU.
     pub(crate) fn tick_balance(&mut self, cpu: CpuId) {
         self.balance_levels(cpu, Doing::Work);
+        self.k.balancing.stopped.clear(cpu);
+        self.k.balancing.missed.clear(cpu);
         self.ask_for_idle(cpu);
     }
 
-    /// `nohz_balancer_kick()`: an idle CPU is asked to balance those that are, when there may be something to take.
+    /// `nohz_balancer_kick()`: an idle CPU is asked to balance those that are, when there may be something to take. Or it is
+    /// asked when that is due, if another one has become idle.
     fn ask_for_idle(&mut self, cpu: CpuId) {
         let k = &self.k;
+        let (tick, update) = (k.tick_number(), k.balancing.outdated);
         let all_busy = k.busy_cpus >= k.online_cpus().count() as u32;
-        if all_busy || k.tick_number() < k.balancing.next_idle || k.balancing.asked.is_some() {
+        if all_busy || k.balancing.asked.is_some() || (tick < k.balancing.next_idle && !update) {
             return;
         }
         let near = &k.topology.llc_masks[k.cpu(cpu).llc as usize];
         let crowded =
-            k.cpu(cpu).nr_running >= 2 || near.iter().filter(|&other| !k.is_free(other)).count() > 1;
-        let asked = k.cpus.iter().map(|entry| entry.id).find(|&other| k.is_free(other));
-        if let Some(asked) = asked.filter(|_| crowded) {
-            self.k.balancing.asked = Some(asked);
-            self.k.send_ipi(asked);
+            || k.cpu(cpu).nr_running >= 2 || near.iter().filter(|&other| !k.is_free(other)).count() > 1;
+        let balance = tick >= k.balancing.next_idle && crowded();
+        let idle = k.cpus.iter().map(|entry| entry.id).find(|&other| k.is_free(other));
+        if let Some(cpu) = idle.filter(|_| balance || update) {
+            self.k.balancing.asked = Some(Asked { cpu, balance, update });
+            self.k.send_ipi(cpu);
         }
     }
 
-    /// `nohz_idle_balance()`, in an interrupt of the CPU that was asked: for the other idle ones, then for itself.
+    /// `nohz_idle_balance()`, in an interrupt of the CPU that was asked: for the other idle ones, then for itself. When it has got
+    /// work meanwhile, the next tick of a busy CPU asks again.
     pub(crate) fn idle_balance(&mut self, cpu: CpuId) {
-        if !self.k.balancing.is_asked(cpu) {
+        let Some(asked) = self.k.balancing.asked.take_if(|asked| asked.cpu == cpu) else { return };
+        let now = self.k.tick_number();
+        if asked.balance {
+            self.k.balancing.next_idle = now + 1;
+        }
+        if !self.k.is_free(cpu) {
             return;
         }
-        self.k.balancing.asked = None;
+        self.k.balancing.outdated &= !asked.update;
         let count = self.k.cpus.len();
-        let (now, mut next) = (self.k.tick_number(), u64::MAX);
+        let mut next = u64::MAX;
         for step in 1..=count {
             let other = CpuId(((cpu.index() + step) % count) as u32);
             if self.k.is_free(other) {
-                next = next.min(self.balance_levels(other, Doing::Nothing));
+                if asked.balance {
+                    self.balance_levels(other, Doing::Nothing);
+                }
+                next = next.min(self.k.balancing.next[other.index()]);
             }
+            let seen = self.k.is_free(other);
+            let missed = &mut self.k.balancing.missed;
+            if seen { missed.clear(other) } else { missed.set(other) }
         }
-        self.k.balancing.next_idle = next.clamp(now + 1, now + u64::from(self.k.machine.hz));
+        if next != u64::MAX {
+            self.k.balancing.next_idle = next.clamp(now + 1, now + u64::from(self.k.machine.hz));
+        }
     }
 
     /// `sched_balance_domains()`: at each level whose time has come, up to one at which another CPU of the group does it.
-    /// Returns the tick at which the next level is due at the earliest.
-    fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) -> u64 {
+    /// Notes the tick at which the next level is due at the earliest.
+    fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) {
         let (now, mut next, mut alone) = (self.k.tick_number(), u64::MAX, true);
         for level in 0..self.k.balancing.levels.len() {
             let last = self.k.balancing.attempts[level][cpu.index()].last;
@@ -348,7 +419,9 @@ impl<S: SchedExt> Sim<S> {
                 break;
             }
         }
-        next
+        if next != u64::MAX {
+            self.k.balancing.next[cpu.index()] = next;
+        }
     }
 
     /// `sched_balance_rq()`: whether something was moved, and whether this CPU is the one that does it for its group.
