@@ -2,7 +2,7 @@
 #   make build   the command, target/release/schedlab, with the schedulers in it
 #   make demo    real schedulers compared on the chat workload, in seconds
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
-#   make swarm   1,000 random runs of every scheduler with all checkers
+#   make swarm   1,000 fresh random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
 #   make bench   simulated context switches per second of host CPU time
@@ -32,7 +32,7 @@ test:
 
 swarm:
 	@scripts/setup build
-	SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test swarm -- --nocapture every
+	SCHEDLAB_SWARM_SEED=$${SCHEDLAB_SWARM_SEED:-$$(date +%s)} SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test swarm -- --nocapture every
 
 fuzz:
 	@scripts/setup fuzz

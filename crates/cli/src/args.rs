@@ -337,7 +337,7 @@ Examples:
 The same command with the same seed gives the same bytes on every host. A scheduler that is \
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
-    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program that carries one), or eevdf; NAME[VAR=VALUE,..] sets tunables
+    /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program with one), exec:COMMAND (its own loader), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or an own one (*.toml)
@@ -424,7 +424,7 @@ Examples:
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler. \
 Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
-    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), exec:COMMAND (its own loader), eevdf; each may have
     /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,

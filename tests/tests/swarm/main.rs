@@ -3,7 +3,7 @@
 //! A failure is shrunk and written down as a workload file and a machine file, with the command that repeats it.
 //!
 //! `SCHEDLAB_SWARM_COUNT` is the number of seeds (20), `SCHEDLAB_SWARM_SEED` the first one (1), and
-//! `SCHEDLAB_SWARM_SCHEDULERS` names some of the schedulers: `make swarm` runs 1,000.
+//! `SCHEDLAB_SWARM_SCHEDULERS` names some of the schedulers, or object files (`a.bpf.o`): `make swarm` runs 1,000.
 #![allow(clippy::print_stdout, reason = "what took how long")]
 
 mod draw;
@@ -31,9 +31,24 @@ fn schedulers() -> Vec<Scheduler> {
     all.extend(shipped().into_iter().map(|(name, object)| (name, Some(object))));
     let Ok(wanted) = std::env::var("SCHEDLAB_SWARM_SCHEDULERS") else { return all };
     let wanted: Vec<&str> = wanted.split(',').collect();
-    all.retain(|(name, _)| wanted.contains(&name.as_str()));
-    assert_eq!(all.len(), wanted.len(), "SCHEDLAB_SWARM_SCHEDULERS: {wanted:?} are not all schedulers");
-    all
+    let one = |name: &str| match all.iter().find(|(shipped, _)| shipped == name) {
+        Some(shipped) => shipped.clone(),
+        None => object_file(name),
+    };
+    wanted.into_iter().map(one).collect()
+}
+
+/// An author's object, with the path by which a command finds it from anywhere. Paths are also looked for from the tree's root,
+/// because tests run in a folder of it.
+fn object_file(name: &str) -> Scheduler {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in the tree");
+    let path = [PathBuf::from(name), root.join(name)].into_iter().find(|path| path.is_file());
+    let path = path.unwrap_or_else(|| {
+        panic!("SCHEDLAB_SWARM_SCHEDULERS: {name} is neither a shipped scheduler nor an object file")
+    });
+    let path = path.canonicalize().expect("it is there");
+    let object = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (path.display().to_string(), Some(object))
 }
 
 /// Where files of failures go.
@@ -56,7 +71,8 @@ fn machine_file(machine: &Machine) -> String {
 fn explain(scheduler: &Scheduler, case: Case, trouble: Trouble) -> String {
     let tasks = case.scenario.tasks.len();
     let (small, last) = shrink::shrink(case, trouble.clone(), &mut |case| judge(scheduler, case).err());
-    let path = |end: &str| folder().join(format!("{}-{}{end}.toml", scheduler.0, small.seed));
+    let name = Path::new(&scheduler.0).file_name().unwrap_or_default().display().to_string();
+    let path = |end: &str| folder().join(format!("{name}-{}{end}.toml", small.seed));
     let (workload, machine) = (path(""), path("-machine"));
     std::fs::write(&workload, file::write(&small.scenario)).expect("the build's folder is writable");
     std::fs::write(&machine, machine_file(&small.machine)).expect("the build's folder is writable");
