@@ -113,20 +113,28 @@ fn ministat(
         let level: Level = text(&record, "confidence_pct")?.parse()?;
         let test =
             student(of(&schedulers[0])?, of(&schedulers[1])?, level).map_err(|error| error.to_string())?;
-        rows.push(compared(&record, &test, schedulers)?);
+        let reference = of(&schedulers[1])?.mean;
+        rows.push(compared(&record, &test, reference, schedulers)?);
     }
     Ok(rows)
 }
 
 /// One printed comparison: the row agrees when verdict, difference, plus/minus, pooled
 /// deviation and the faster side come out.
-fn compared(record: &Record, test: &TwoSample, schedulers: &[String; 2]) -> Result<RowOutcome, String> {
+fn compared(
+    record: &Record,
+    test: &TwoSample,
+    reference: f64,
+    schedulers: &[String; 2],
+) -> Result<RowOutcome, String> {
     let rule = Rule::Exact { within: 1e-5 };
     let jobs = text(record, "make_j")?;
     let jobs = if jobs.is_empty() { String::new() } else { format!(" -j{jobs}") };
     let place = format!("{}{jobs}, {}", text(record, "table")?, text(record, "metric")?);
     let proven = text(record, "significant")? == "yes";
     let percent = test.percent.filter(|_| test.proven);
+    // The document's ministat took the reference's mean for exact.
+    let half_width = percent.map(|_| (100.0 * test.half_width / reference).abs());
     let mut wrong = Vec::new();
     if proven != test.proven {
         wrong.push("verdict");
@@ -134,7 +142,7 @@ fn compared(record: &Record, test: &TwoSample, schedulers: &[String; 2]) -> Resu
     let mut published = None;
     if proven {
         let columns = ["difference_pct", "plusminus_pct", "students_t_as_printed"];
-        let computed = [percent.map(|p| p.center.abs()), percent.map(|p| p.half_width), Some(test.pooled_sd)];
+        let computed = [percent.map(|p| p.center.abs()), half_width, Some(test.pooled_sd)];
         for ((column, name), computed) in
             columns.into_iter().zip(["difference", "+/-", "deviation"]).zip(computed)
         {
@@ -150,7 +158,7 @@ fn compared(record: &Record, test: &TwoSample, schedulers: &[String; 2]) -> Resu
     }
     let mut outcome = row(place, "difference", published, percent.map(|p| p.center.abs()), &rule);
     outcome.unit = "%".to_string();
-    outcome.half_width = percent.map(|p| p.half_width);
+    outcome.half_width = half_width;
     if !proven {
         outcome.says = "no difference".to_string();
     }

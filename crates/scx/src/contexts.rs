@@ -51,10 +51,15 @@ const SLEEPABLE: [&str; 18] = [
     "sub_detach",
 ];
 
+/// True for a table of operations in the cid form.
+pub(crate) fn is_cid_form(table: &StructOps) -> bool {
+    table.type_name == "sched_ext_ops_cid"
+}
+
 /// Refuses an object with a program that the verifier of Linux `version` refuses for what it calls. True for a scheduler
 /// of the cid form.
 pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) -> Result<bool, LoadError> {
-    let cid_form = table.type_name == "sched_ext_ops_cid";
+    let cid_form = is_cid_form(table);
     let has_filter = version >= KernelVersion::nearest(FILTER_SINCE.0, FILTER_SINCE.1);
     for (member, func) in &table.functions {
         let Some(program) = image.programs.iter().find(|program| program.func == *func) else { continue };
