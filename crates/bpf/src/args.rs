@@ -10,8 +10,8 @@ mod memory;
 mod values;
 
 pub use kinds::{Arg, Function, Outcome, Registers, Shape};
-pub(crate) use memory::text;
 pub use memory::{Buffer, Bytes, In, MAX_TEXT, OnStack, Out, Pointer, Readable, Text, Writable, cut};
+pub(crate) use memory::{bytes_or_zeros, text};
 pub use values::{Callback, LockPlace, MapArg};
 pub(crate) use values::{KernelPointer, Key, KeyValue, KptrPlace, TimerPlace, ValueOut};
 

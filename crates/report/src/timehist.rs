@@ -1,9 +1,9 @@
 //! The history of switches as text, in the form of `perf sched timehist`. It has a line for each stretch of a
 //! task, or of idleness, on a CPU, written when the stretch ends.
 //!
-//! The figures are those of perf 7.3.4 (`timehist_update_runtime_stats()` and `timehist_sched_change_event()`,
-//! tools/perf/builtin-sched.c): a task that is switched away from while it can run is ready from then on, so that its delay
-//! is its wait; the idle task of a CPU counts as such a task; times are cut to microseconds, not rounded.
+//! The figures are those of perf 7.3.4 (`timehist_update_runtime_stats()`, tools/perf/builtin-sched.c). A task that is
+//! switched away from while it can run is ready from then on, so that its delay is its wait. The idle task of a CPU counts as
+//! such a task. Times are cut to microseconds, not rounded.
 
 use crate::names::visible;
 use schedlab_base::{DurationNs, TaskId, TimeNs};

@@ -257,10 +257,10 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = match options.check_contexts {
-        true => contexts::check(&image, &table, machine.kernel.version)?,
-        false => contexts::is_cid_form(&table),
-    };
+    let cid_form = contexts::is_cid_form(&table);
+    if options.check_contexts {
+        contexts::check(&image, &table, machine.kernel.version)?;
+    }
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;

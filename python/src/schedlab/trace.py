@@ -24,7 +24,8 @@ _CPU, _EVENT, _TIME, _PID, _SWITCH, _WAKING = 1, 2, 1, 2, 4, 20
 _PREV_PID, _PREV_STATE, _NEXT_NAME, _NEXT_PID, _NEXT_PRIO = 2, 4, 5, 6, 7
 _WAKEE_NAME, _WAKEE_PID, _TARGET_CPU = 1, 2, 5
 
-_ENDS = {0: "runnable", 1: "blocked", 2: "blocked_io", 16: "exited"}
+# A process that exits is a zombie, 32, a thread is dead, 16.
+_ENDS = {0: "runnable", 1: "blocked", 2: "blocked_io", 16: "exited", 32: "exited"}
 
 
 @dataclass(frozen=True)

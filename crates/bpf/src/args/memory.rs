@@ -311,6 +311,11 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// So many bytes at an address; zeros where they cannot be read.
+pub(crate) fn bytes_or_zeros(addr: u64, length: u64, mem: &Memory) -> Vec<u8> {
+    mem.slice(GuestAddr(addr), length).map_or_else(|_| vec![0; length as usize], <[u8]>::to_vec)
+}
+
 /// The bytes at an address up to, without, a zero, at most `limit`; nothing if they cannot be read.
 pub(crate) fn text(addr: u64, limit: u64, mem: &Memory) -> Option<Vec<u8>> {
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
 //! `printf` as BPF has it: a format and 64-bit arguments (`bpf_snprintf`, `bpf_trace_printk`, `scx_bpf_error`).
 
 use super::Env;
-use crate::args::{Buffer, Bytes, Caller, MAX_TEXT, Text, text};
+use crate::args::{Buffer, Bytes, Caller, MAX_TEXT, Text, bytes_or_zeros, text};
 use crate::fault::Fault;
 use crate::maps::Errno;
-use crate::memory::{GuestAddr, Memory};
+use crate::memory::Memory;
 
 /// Most arguments (kernel: `MAX_BPRINTF_VARARGS`).
 pub const MAX_ARGS: usize = 12;
@@ -161,8 +161,8 @@ fn pointer(form: &[u8], at: &mut usize, value: u64, mem: &Memory) -> Result<Poin
         [b'x' | b'K', ..] => number(format!("{value:016x}")),
         [b's' | b'S', ..] => number(format!("{value:#x}")),
         [b'B', ..] => packed(format!("{value:#x}").into_bytes()),
-        [kind @ (b'i' | b'I'), b'4', ..] => packed(address_4(*kind == b'I', &network(value, 4, mem))),
-        [kind @ (b'i' | b'I'), b'6', ..] => packed(address_6(*kind == b'I', &network(value, 16, mem))),
+        [kind @ (b'i' | b'I'), b'4', ..] => packed(address_4(*kind == b'I', &bytes_or_zeros(value, 4, mem))),
+        [kind @ (b'i' | b'I'), b'6', ..] => packed(address_6(*kind == b'I', &bytes_or_zeros(value, 16, mem))),
         [] => number(format!("{value:016x}")),
         [next, ..] if *next == 0 || is_space(*next) || next.is_ascii_punctuation() => {
             number(format!("{value:016x}"))
@@ -171,11 +171,6 @@ fn pointer(form: &[u8], at: &mut usize, value: u64, mem: &Memory) -> Result<Poin
     };
     *at += rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
     Ok(found)
-}
-
-/// The bytes of a network's address; zeros where they cannot be read.
-fn network(from: u64, length: u64, mem: &Memory) -> Vec<u8> {
-    mem.slice(GuestAddr(from), length).map_or_else(|_| vec![0; length as usize], <[u8]>::to_vec)
 }
 
 /// `%pI4` and `%pi4`, which has leading zeros.

@@ -86,13 +86,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     watch.waits = args.explain_waits;
     watch.contents = verbose;
     watch.lines = args.profile_lines;
-    if args.profile_lines && !quiet && simulation.machine.line_bytes == 0 {
-        output::note(&format!(
-            "--profile-lines: the machine {} has no line_bytes, so no cache lines are followed; `schedlab list machines -v` and docs/machines.md \
-             tell which have",
-            simulation.machine.name
-        ));
-    }
+    note_without_lines(args, &simulation.machine, quiet);
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
     let open = streams.open(&scenario, &simulation.machine, &mut watch)?;
@@ -113,6 +107,16 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         .map_err(|failure| simulation.scheduler.with_cure(failure, &document.runs[0].exit));
     let strict = strict(&document, args.results.strict);
     ejected.and(written).and(streamed).and(pictured).and(strict)
+}
+
+/// `--profile-lines` shows nothing on a machine that does not price lines, and says so.
+fn note_without_lines(args: &SimArgs, machine: &Machine, quiet: bool) {
+    if args.profile_lines && !quiet && machine.line_bytes == 0 {
+        output::note(&format!(
+            "--profile-lines: the machine {} has no line_bytes, so no cache lines are followed; docs/machines.md tells which have",
+            machine.name
+        ));
+    }
 }
 
 /// The results of one run of a workload that has these goals.

@@ -292,7 +292,7 @@ impl Tasks {
         let mut object = Members(mem.slice_mut(addr, at.size)?);
         object.u64(at.tid, task.scx.tid);
         object.u64(at.signal, signal.0);
-        // A thread's end is told to nobody.
+        // A thread that ends sends no signal.
         object.u32(at.exit_signal, if leader.is_some() { u32::MAX } else { SIGCHLD });
         object.u32(at.rt_time_slice, jiffies as u32);
         object.u64(at.se_slice, slice);
