@@ -178,6 +178,19 @@ fn integers(object: &Object, image: &Image, mem: &Memory) -> Vec<(String, bool, 
     object.integers().into_iter().filter_map(now).collect()
 }
 
+/// Whether the scheduler is of the cid form; refuses programs that can call what their callback may not.
+fn checked_form(
+    image: &Image,
+    table: &StructOps,
+    options: &LoadOptions,
+    machine: &Machine,
+) -> Result<bool, LoadError> {
+    match options.check_contexts {
+        true => contexts::check(image, table, machine.kernel.version),
+        false => Ok(contexts::is_cid_form(table)),
+    }
+}
+
 impl BpfScheduler {
     /// Loads the object file `bytes` as a scheduler for `machine`; `name` is used in messages only.
     ///
@@ -257,10 +270,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = contexts::is_cid_form(&table);
-    if options.check_contexts {
-        contexts::check(&image, &table, machine.kernel.version)?;
-    }
+    let cid_form = checked_form(&image, &table, options, machine)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;
