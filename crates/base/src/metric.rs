@@ -13,7 +13,7 @@ pub enum Better {
 
 /// The metrics that every run may have besides its workload's own, with their units. A run lacks those that its backend cannot
 /// know.
-pub const RUN_METRICS: [(&str, &str); 16] = [
+pub const RUN_METRICS: [(&str, &str); 17] = [
     ("context_switches", "1"),
     ("migrations", "1"),
     ("wakeup_latency_ns_p50", "ns"),
@@ -28,6 +28,7 @@ pub const RUN_METRICS: [(&str, &str); 16] = [
     ("run_queue_length_mean", "1"),
     ("sched_cost_ns_per_switch", "ns"),
     ("bpf_insns_per_switch", "insns"),
+    ("bpf_tick_insns_per_switch", "insns"),
     ("lines_per_switch", "lines"),
     ("lock_wait_ns", "ns"),
 ];

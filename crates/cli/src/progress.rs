@@ -3,20 +3,23 @@
 
 use crate::output;
 use crate::workload::{endless, fixed_end};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use schedlab_base::{DurationNs, counted};
 use schedlab_trace::{Event, Sink};
 use schedlab_workload::Scenario;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
-use std::sync::Mutex;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Work shorter than this shows no bar.
 const DELAY: Duration = Duration::from_secs(1);
 /// Time between two lines where there is no terminal. Chosen: a log of an hour stays readable.
 const LINES: Duration = Duration::from_secs(30);
+/// Time between two pictures of a bar.
+const TICK: Duration = Duration::from_millis(200);
 /// Simulated time of all runs from which on it is told beforehand. Chosen: some seconds of host time for a small machine.
 const LONG: DurationNs = DurationNs::from_secs(60);
 
@@ -35,62 +38,106 @@ enum Show {
 }
 
 /// How far the work is, shown late.
+///
+/// A thread of its own shows it, so that a first step of minutes has a word, too.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    work: Arc<Work>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+/// What the thread that shows progress shares with the one that makes it.
+#[derive(Debug)]
+struct Work {
     bar: ProgressBar,
     start: Instant,
-    show: Show,
-    /// How many times [`LINES`] there has been a line for.
-    lines: Mutex<u32>,
+    ended: Mutex<bool>,
+    end: Condvar,
 }
 
 impl Progress {
     /// A bar over `total` steps of what `label` names; without a total, a count of what
     /// was done.
     pub(crate) fn new(label: &str, total: Option<u64>, quiet: bool) -> Progress {
-        let bar = match total {
-            Some(total) => ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()),
-            None => ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
-        };
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let template = match total {
-            Some(_) => "{prefix} [{bar:30}] {percent:>3} % {msg}, {eta} left",
+            Some(_) => "{prefix} [{bar:30}] {percent:>3} % {msg}, {elapsed} so far{left}",
             None => "{prefix} {spinner} {msg}, {elapsed}",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+            bar.set_style(style.with_key("left", left).progress_chars("=> "));
         }
         bar.set_prefix(label.to_string());
+        bar.set_message("begun");
         let show = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Show::Nothing,
             (false, true) => Show::Bar,
             (false, false) => Show::Lines,
         };
-        Progress { bar, start: Instant::now(), show, lines: Mutex::new(0) }
+        let work =
+            Arc::new(Work { bar, start: Instant::now(), ended: Mutex::new(false), end: Condvar::new() });
+        let watched = work.clone();
+        let watcher = (show != Show::Nothing).then(|| std::thread::spawn(move || watched.show(show)));
+        Progress { work, watcher }
     }
 
     /// Sets how far the work is, with a word about it.
     pub(crate) fn set(&self, position: u64, message: String) {
-        let elapsed = self.start.elapsed();
-        let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match self.show {
-            Show::Bar if elapsed >= DELAY => {
-                if self.bar.is_hidden() {
-                    self.bar.set_draw_target(ProgressDrawTarget::stderr());
-                }
-                self.bar.set_message(message);
-            }
-            Show::Lines if elapsed >= LINES * (*lines + 1) => {
-                *lines = (elapsed.as_secs() / LINES.as_secs()) as u32;
-                output::note(&line(&self.bar.prefix(), position, self.bar.length(), &message, elapsed));
-            }
-            _ => {}
-        }
-        self.bar.set_position(position);
+        self.work.bar.set_message(message);
+        self.work.bar.set_position(position);
     }
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        *self.work.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.work.end.notify_all();
+        self.work.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+        if let Some(watcher) = self.watcher.take() {
+            // The thread ends by itself; its panic would be a defect of the bar alone.
+            drop(watcher.join());
+        }
+    }
+}
+
+impl Work {
+    /// Shows how far the work is until it ends.
+    fn show(&self, show: Show) {
+        if self.ends_within(if show == Show::Bar { DELAY } else { LINES }) {
+            return;
+        }
+        if show == Show::Bar {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+            return;
+        }
+        loop {
+            let (bar, elapsed) = (&self.bar, self.start.elapsed());
+            output::note(&line(&bar.prefix(), bar.position(), bar.length(), &bar.message(), elapsed));
+            if self.ends_within(LINES) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the end of the work, at most so long.
+    fn ends_within(&self, time: Duration) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.end.wait_timeout_while(ended, time, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// `, 12 s left`: nothing before the first step has told the pace.
+fn left(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    if state.pos() > 0 {
+        // A text of the bar's own takes all that is written.
+        let _ = write!(text, ", {:.0} s left", state.eta().as_secs_f64());
     }
 }
 

@@ -406,6 +406,11 @@ fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
         let (cost, insns) = (per_switch(costs.sched_cost.0), per_switch(costs.bpf_insns));
         metrics.push(Metric::new("sched_cost_ns_per_switch", cost, "ns", Better::Lower));
         metrics.push(Metric::new("bpf_insns_per_switch", insns, "insns", Better::Lower));
+        // Ticks come with time, not with switches: a load that seldom switches is all ticks.
+        let ticks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
+        let ticks = ticks.iter().find(|cost| cost.name == "tick").and_then(|cost| cost.insns);
+        let ticks = per_switch(ticks.unwrap_or(0));
+        metrics.push(Metric::new("bpf_tick_insns_per_switch", ticks, "insns", Better::Lower));
     }
     if costs.switches > 0 && result.scheduler.as_ref().is_some_and(BpfScheduler::follows_lines) {
         let lines = costs.lines as f64 / costs.switches as f64;

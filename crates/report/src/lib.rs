@@ -59,8 +59,8 @@ pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use stat_json::stat_json;
 pub use table::{
     after_ejection_text, callbacks_table, comparison_table, counters_table, latency_table, loader_text,
-    longest_waits, metrics_table, printed_text, run_summary, scheduler_tables, table, task_waits_table,
-    tasks_table, warnings_text,
+    longest_waits, metrics_table, printed_text, run_summary, scheduler_tables, table, tasks_table,
+    waits_by_group_table, warnings_text,
 };
 pub use timehist::TimehistSink;
 pub use waits::{waits_dot, waits_html, waits_table};

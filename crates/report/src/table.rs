@@ -150,12 +150,18 @@ fn task_row(task: &TaskRecord) -> Vec<String> {
     ]
 }
 
-/// The counters of the scheduler and of the kernel, with what they mean where the scheduler says so.
+/// The counters of the scheduler and of the kernel, with what they mean where the scheduler says so. Those that are 0 share a line.
 pub fn counters_table(run: &RunRecord) -> String {
     let columns = if run.counters.iter().any(|counter| !counter.meaning.is_empty()) { 3 } else { 2 };
     let row = |c: &Counter| [c.name.clone(), c.value.to_string(), c.meaning.clone()][..columns].to_vec();
-    let rows: Vec<Vec<String>> = run.counters.iter().map(row).collect();
-    table(&["counter", "value", "meaning"][..columns], &[1], &rows)
+    let (zero, counted): (Vec<&Counter>, Vec<&Counter>) = run.counters.iter().partition(|c| c.value == 0);
+    let rows: Vec<Vec<String>> = counted.into_iter().map(row).collect();
+    let mut text = table(&["counter", "value", "meaning"][..columns], &[1], &rows);
+    if !zero.is_empty() {
+        let names: Vec<&str> = zero.iter().map(|counter| counter.name.as_str()).collect();
+        text.push_str(&format!("0: {}\n", cell(&names.join(", "))));
+    }
+    text
 }
 
 /// What the scheduler's callbacks cost: how often they were called, and instructions and time, in all and per call.
@@ -224,7 +230,8 @@ pub fn scheduler_tables(run: &RunRecord, wanted: impl Fn(&str) -> bool) -> Strin
         let columns: Vec<&str> = left.columns.iter().map(String::as_str).collect();
         let is_number = |column: usize| left.rows.iter().all(|row| row[column].parse::<f64>().is_ok());
         let right: Vec<usize> = (0..columns.len()).filter(|&column| is_number(column)).collect();
-        text.push_str(&format!("\n{}: {}\n{}", left.name, left.meaning, table(&columns, &right, &left.rows)));
+        let rows = if left.rows.is_empty() { String::new() } else { table(&columns, &right, &left.rows) };
+        text.push_str(&format!("\n{}: {}\n{rows}", left.name, left.meaning));
     }
     text
 }
@@ -368,9 +375,7 @@ pub fn longest_waits(run: &RunRecord) -> String {
 /// `hog/1 waited 12.3 ms for CPU 1 from 0.100000 s on, behind hog/0 12.3 ms`.
 pub(crate) fn worst_text(worst: &WorstWait) -> String {
     let ms = |time: DurationNs| format!("{} ms", number(time.as_secs_f64() * 1e3));
-    let behind: Vec<String> =
-        worst.behind.iter().map(|(task, time)| format!("{task} {}", ms(*time))).collect();
-    let behind = if behind.is_empty() { String::new() } else { format!(", behind {}", behind.join(", ")) };
+    let behind = worst.behind_text(ms);
     let (since, cpu) = (worst.since.as_secs_f64(), worst.cpu);
     format!("{} waited {} from {since:.6} s on, CPU {cpu}{behind}", worst.task, ms(worst.length))
 }
@@ -395,9 +400,12 @@ pub(crate) fn wait_rows(run: &RunRecord, limit: usize) -> Vec<Vec<String>> {
     rows.take(limit).collect()
 }
 
-/// The waits by group, process and task.
-pub fn task_waits_table(run: &RunRecord) -> String {
-    table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, usize::MAX))
+/// The waits of all tasks, of groups and of processes.
+pub fn waits_by_group_table(run: &RunRecord) -> String {
+    let of_task = run.task_waits.iter().position(|waits| waits.scope == WaitScope::Task);
+    let before = &run.task_waits[..of_task.unwrap_or(run.task_waits.len())];
+    let rows = before.iter().map(|waits| waits.figures().count()).sum();
+    table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, rows))
 }
 
 /// The tasks as `perf sched latency` shows them, the one with the longest wait first: how long each waited for a CPU after a
@@ -536,7 +544,7 @@ mod tests {
     fn the_longest_wait_names_task_time_cpu_and_who_ran() {
         let mut one = run("o1", 1, 1.0);
         let told = "client/0 waited 9.000e-4 ms from 0.000000 s on, CPU 1, behind hog 8.000e-4 ms";
-        assert!(task_waits_table(&one).contains(told), "{}", task_waits_table(&one));
+        assert!(waits_by_group_table(&one).contains(told), "{}", waits_by_group_table(&one));
         assert_eq!(longest_waits(&one), "");
         one.task_waits[0].scope = WaitScope::All;
         assert_eq!(longest_waits(&one), format!("longest run delay: {told}\n"));

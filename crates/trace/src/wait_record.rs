@@ -38,6 +38,9 @@ impl WaitScope {
     }
 }
 
+/// A text leaves out what fills less than one part in so many of a wait. Chosen: below that a reader's sum agrees.
+const PART_TOLD: u64 = 50;
+
 /// The longest wait: which task, when, where, behind which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstWait {
@@ -52,6 +55,26 @@ pub struct WorstWait {
     /// The tasks that ran on that CPU meanwhile and for how long, the longest first: as far as the last 32
     /// stretches tell.
     pub behind: Vec<(String, DurationNs)>,
+}
+
+impl WorstWait {
+    /// `, behind hog/0 96 ms, hog/2 92 ms, others or unknown 7812 ms`: what filled the wait, so that the times add up. Nothing where
+    /// no task is known to have run for a part of it that counts.
+    pub fn behind_text(&self, time_text: impl Fn(DurationNs) -> String) -> String {
+        let counts = |time: DurationNs| time.0 > self.length.0 / PART_TOLD;
+        let named: Vec<(&str, DurationNs)> =
+            self.behind.iter().map(|(task, time)| (&**task, *time)).collect();
+        let named: Vec<(&str, DurationNs)> = named.into_iter().filter(|(_, time)| counts(*time)).collect();
+        if named.is_empty() {
+            return String::new();
+        }
+        let known = named.iter().fold(DurationNs::ZERO, |sum, (_, time)| sum + *time);
+        let rest = DurationNs(self.length.0.saturating_sub(known.0));
+        let rest = counts(rest).then_some(("others or unknown", rest));
+        let parts: Vec<String> =
+            named.into_iter().chain(rest).map(|(task, time)| format!("{task} {}", time_text(time))).collect();
+        format!(", behind {}", parts.join(", "))
+    }
 }
 
 /// How long waits of one kind were.
@@ -252,6 +275,22 @@ pub(crate) mod tests {
             }
         }
         waits
+    }
+
+    #[test]
+    fn what_filled_a_wait_adds_up() {
+        let text = |length, behind: &[(&str, u64)]| {
+            let behind = behind.iter().map(|(task, ms)| (task.to_string(), DurationNs(*ms))).collect();
+            let (task, since, length, cpu) = (String::new(), DurationNs::ZERO, DurationNs(length), 0);
+            WorstWait { task, since, length, cpu, behind }.behind_text(|time| format!("{} ms", time.0))
+        };
+        assert_eq!(text(8000, &[("a", 5000), ("b", 3000)]), ", behind a 5000 ms, b 3000 ms");
+        assert_eq!(
+            text(8000, &[("a", 960), ("b", 920), ("c", 2)]),
+            ", behind a 960 ms, b 920 ms, others or unknown 6120 ms"
+        );
+        assert_eq!(text(8000, &[("a", 3)]), "");
+        assert_eq!(text(8000, &[]), "");
     }
 
     #[test]

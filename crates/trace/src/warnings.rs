@@ -337,10 +337,7 @@ fn more(count: u64) -> String {
 
 /// ` (from 0.100 s on, CPU 1, behind hog/0 1.200 s)`.
 fn place(wait: &WorstWait) -> String {
-    let behind: Vec<String> =
-        wait.behind.iter().map(|(task, time)| format!("{task} {}", seconds(*time))).collect();
-    let behind = if behind.is_empty() { String::new() } else { format!(", behind {}", behind.join(", ")) };
-    format!(" (from {} on, CPU {}{behind})", seconds(wait.since), wait.cpu)
+    format!(" (from {} on, CPU {}{})", seconds(wait.since), wait.cpu, wait.behind_text(seconds))
 }
 
 fn seconds(time: DurationNs) -> String {

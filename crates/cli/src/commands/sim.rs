@@ -24,13 +24,16 @@ use schedlab_live::signals::LastWords;
 use schedlab_report::{
     Document, after_ejection_text, callbacks_table, counters_table, goals_text, judge_goals, latency_table,
     loader_text, longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
-    task_waits_table, tasks_table, waits_table, warnings_text,
+    tasks_table, waits_by_group_table, waits_table, warnings_text,
 };
 use schedlab_trace::{Backend, RunRecord};
 use std::num::NonZeroUsize;
 
 /// Tasks shown without `-v`.
 const TASKS_SHOWN: usize = 12;
+
+/// The same with `-v`. Chosen: a screen of them; `--latency` and `--json` have all.
+const TASKS_SHOWN_VERBOSE: usize = 40;
 
 /// Lines of an exit dump shown without `-v`. Chosen: what the first CPU has queued.
 const DUMP_LINES_SHOWN: usize = 40;
@@ -205,9 +208,16 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency, lines }: Sho
     if !longest.is_empty() {
         text.push_str(&format!("\n{longest}"));
     }
+    // What a scheduler's author looks for comes first, and long lists last. A real run has costs where they were asked for.
+    if (verbose || run.backend != Backend::Sim) && !run.callbacks.is_empty() {
+        text.push_str(&format!("\n{}", callbacks_table(run)));
+    }
+    if verbose && !run.counters.is_empty() {
+        text.push_str(&format!("\n{}", counters_table(run)));
+    }
     if !run.tasks.is_empty() {
         text.push('\n');
-        text.push_str(&tasks_table(run, if verbose { usize::MAX } else { TASKS_SHOWN }));
+        text.push_str(&tasks_table(run, if verbose { TASKS_SHOWN_VERBOSE } else { TASKS_SHOWN }));
     }
     if latency {
         text.push_str(&format!("\n{}", latency_table(run)));
@@ -216,16 +226,11 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency, lines }: Sho
         let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
         text.push_str(&format!("\nWho waited for whom\n{}", waits_table(waits, 0, limit)));
     }
-    if verbose && !run.counters.is_empty() {
-        text.push('\n');
-        text.push_str(&counters_table(run));
-    }
-    // A real run has them where they were asked for.
-    if (verbose || run.backend != Backend::Sim) && !run.callbacks.is_empty() {
-        text.push_str(&format!("\n{}", callbacks_table(run)));
-    }
     if verbose {
-        text.push_str(&format!("\n{}", task_waits_table(run)));
+        text.push_str(&format!("\n{}", waits_by_group_table(run)));
+        if !latency {
+            text.push_str("--latency has a line for each task\n");
+        }
         text.push_str(&scheduler_tables(run, |_| true));
     } else if lines {
         text.push_str(&scheduler_tables(run, |name| name.starts_with("lines")));

@@ -35,7 +35,10 @@ fn ejected(name: &str, words: &[&str]) {
 
 #[test]
 fn one_that_never_dispatches() {
-    ejected("stall", &["error_stall", "failed to run for"]);
+    ejected(
+        "stall",
+        &["error_stall", "failed to run for", "; ops.enqueue() took it at 0.", " s and put it on no queue"],
+    );
 }
 
 #[test]

@@ -497,6 +497,7 @@ impl<S: SchedExt> Sim<S> {
         let names = Names { parties: &parties, first_pid: FIRST_PID };
         let waits = names.records(summary.waits(), summary.forked_waits());
         let mut warnings = self.k.bounds.starvation(tasks, &waits, duration);
+        self.lead_to_queues(&mut warnings, &names, duration);
         warnings.extend(self.nothing_to_schedule());
         warnings.extend(self.stuck_warning());
         warnings.extend(self.k.idle_beside.worst.and_then(|worst| {

@@ -6,7 +6,7 @@ use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
 use crate::state::task::Task;
 use schedlab_base::{DurationNs, TimeNs};
-use schedlab_trace::{Warning, WarningKind};
+use schedlab_trace::{Names, Warning, WarningKind};
 
 /// Tasks that a message names. Chosen: what a person reads.
 const TOLD: usize = 8;
@@ -66,6 +66,22 @@ impl<S: SchedExt> Sim<S> {
             None => format!("{}; the others went on", self.for_ever()?),
         };
         Some(Warning { kind: WarningKind::Stuck, text, count: 1, worst: None })
+    }
+
+    /// Adds to warnings about tasks that waited to the end of the run where each was then: a scheduler that has forgotten a task is
+    /// led to the callback that took it.
+    pub(super) fn lead_to_queues(&self, warnings: &mut [Warning], names: &Names, long: DurationNs) {
+        let still = &self.k.scx.still_waiting;
+        for warning in warnings {
+            let Some(worst) = warning.worst.as_ref().filter(|worst| worst.since + worst.length >= long)
+            else {
+                continue;
+            };
+            let found = still.iter().find(|(task, _)| names.of(*task, *task) == worst.task);
+            if let Some((_, words)) = found {
+                warning.text.push_str(words);
+            }
+        }
     }
 
     /// A run without a limit goes on until its tasks have ended.

@@ -139,6 +139,8 @@ pub(crate) struct ScxState {
     pub(crate) watchdog_interval: DurationNs,
     /// The run ended with the scheduler in place.
     pub(crate) regular_end: bool,
+    /// At the end of the run, tasks that waited longest then, in words where.
+    pub(crate) still_waiting: Vec<(TaskId, String)>,
 }
 
 /// The built-in idle tracking: one pair of masks, or one per node.

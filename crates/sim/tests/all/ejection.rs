@@ -27,6 +27,8 @@ fn stalls_are_found_by_the_watchdog() {
     assert_eq!(result.exit.reason, "runnable task stall");
     let message = &result.exit.message;
     assert!(message.contains("] failed to run for 0.1"), "{message}");
+    let cause = " s and put it on no queue, nor has another callback since";
+    assert!(message.contains("; ops.enqueue() took it at 0.") && message.ends_with(cause), "{message}");
     for part in
         ["simple: root", "triggered exit kind 1026", "CPU states", "Event counters", "ops_state/qseq=2/1"]
     {

@@ -4,16 +4,20 @@
 use crate::class::ext::kfunc::cut_message;
 use crate::event::Event;
 use crate::flags::*;
+use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::state::scx::SMALL_DSQ_IDS;
 use crate::state::sim::Sim;
-use crate::state::task::SchedClass;
+use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::{Bounds, ExitKind, ExitRecord, IDLE_LOOK};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
 /// and a switch. Chosen.
 const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
+
+/// Tasks that wait at the end of a run, of which it is kept where. Chosen: more than warnings name.
+const TOLD: usize = 64;
 
 /// The kernel's words for an exit kind (`scx_exit_reason()`).
 pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
@@ -279,6 +283,26 @@ impl<S: SchedExt> Sim<S> {
     }
 }
 
+/// Where a task that is ready waits, and since when: what the kernel's own words leave to its dump.
+fn where_it_waits(k: &Kernel, task: &Task) -> String {
+    let since = format!("{:.6} s", task.ready_at.since(TimeNs::ZERO).as_secs_f64());
+    match task.scx.dsq.map(|ix| k.dsq(ix)) {
+        None if task.scx.ops_state == OpsState::Queued => {
+            format!(
+                "; ops.enqueue() took it at {since} and put it on no queue, nor has another callback since"
+            )
+        }
+        None => String::new(),
+        Some(dsq) => match dsq.local {
+            Some(cpu) => format!("; it waits on the local queue of CPU {} since {since}", cpu.0),
+            None => format!(
+                "; it waits on dispatch queue {:#x} since {since}, and no callback has moved it to a CPU",
+                dsq.id.0
+            ),
+        },
+    }
+}
+
 /// Leaving.
 impl<S: SchedExt> Sim<S> {
     /// `scx_watchdog_workfn()`: ejects the scheduler when a task waits too long.
@@ -289,13 +313,14 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.queue.push(time + self.k.scx.watchdog_interval, Event::Watchdog);
         let timeout = self.k.scx.timeout;
-        let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
-        let late = |task: &&crate::Task| time.since(task.scx.runnable_at) > timeout;
+        let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        let late = |task: &&Task| time.since(task.scx.runnable_at) > timeout;
         let stalled = self.k.live_tasks().filter(waits).filter(late);
         let Some(task) = stalled.min_by_key(|task| (task.cpu, task.scx.runnable_seq)) else { return };
         let ms = time.since(task.scx.runnable_at).0 / 1_000_000;
         let message =
             format!("{}[{}] failed to run for {}.{:03}s", task.name(), task.pid, ms / 1000, ms % 1000);
+        let message = message + &where_it_waits(&self.k, task);
         let cpu = task.cpu;
         self.k.ctx.now = self.k.ctx.now.max(time);
         self.k.ctx.current = None;
@@ -347,7 +372,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The waiting tasks are queued anew, those that wait longest last, as the bypass begins or ends.
     fn requeue_waiting(&mut self) {
-        let waits = |task: &&crate::Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
         let mut waiting: Vec<_> = self
             .k
             .live_tasks()
@@ -418,12 +443,21 @@ impl<S: SchedExt> Sim<S> {
         self.k.set_setup(was);
     }
 
+    /// The tasks that have waited longest and wait still, in words where.
+    fn still_waiting(&self) -> Vec<(TaskId, String)> {
+        let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        let mut waiting: Vec<&Task> = self.k.live_tasks().filter(waits).collect();
+        waiting.sort_by_key(|task| (task.scx.runnable_at, task.id));
+        waiting.iter().take(TOLD).map(|task| (task.id, where_it_waits(&self.k, task))).collect()
+    }
+
     /// The run ends with the scheduler in place: it is unregistered.
     pub(crate) fn unload(&mut self) {
         if !self.k.scx.loaded {
             return;
         }
         self.k.set_setup(true);
+        self.k.scx.still_waiting = self.still_waiting();
         if self.k.scx.exit.is_none() {
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;
