@@ -550,8 +550,8 @@ pub(crate) struct BenchArgs {
     pub(crate) verdict: VerdictArgs,
     #[command(flatten)]
     pub(crate) swap: SwapArgs,
-    /// In a virtual machine; into it go the command's program, with libraries or interpreter, and the files that its
-    /// arguments name
+    /// In a virtual machine; into it go the command's program, with libraries or interpreter, the files that its
+    /// arguments name, and the tools that a shell's script calls
     #[arg(long)]
     pub(crate) vm: bool,
     /// Numbers of CPUs of the VM, as in 1,2-4,8 [default: 2]
@@ -739,8 +739,8 @@ pub(crate) struct RunArgs {
     pub(crate) history: HistoryArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
-    /// Command to run under the scheduler; into a VM go its program, with libraries or interpreter, and the files that its
-    /// arguments name
+    /// Command to run under the scheduler; into a VM go its program, with libraries or interpreter, the files that its
+    /// arguments name, and the tools that a shell's script calls
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// Programs, files and directories that go into the VM beside the command

@@ -387,8 +387,8 @@ pub fn seed_warnings(runs: &[RunRecord]) -> Vec<Warning> {
     for cell in distinct(runs.iter().map(cell_of)) {
         let inside: Vec<&RunRecord> = runs.iter().filter(|run| cell_of(run) == cell).collect();
         let same = |name: &String| {
-            let runs: Vec<&RunRecord> =
-                inside.iter().copied().filter(|run| scheduler_label(run) == *name).collect();
+            let own = inside.iter().copied().filter(|run| scheduler_label(run) == *name && !run.is_void());
+            let runs: Vec<&RunRecord> = own.collect();
             let figures = |run: &RunRecord| {
                 run.metrics.iter().map(|m| (m.name.clone(), m.value.to_bits())).collect::<Vec<_>>()
             };

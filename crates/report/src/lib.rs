@@ -28,6 +28,7 @@ mod table;
 mod timehist;
 mod trust_json;
 mod units;
+mod voids;
 mod waits;
 mod waits_json;
 mod workload_names;
@@ -63,4 +64,5 @@ pub use table::{
     waits_by_group_table, warnings_text,
 };
 pub use timehist::TimehistSink;
+pub use voids::void_text;
 pub use waits::{waits_dot, waits_html, waits_table};

@@ -28,7 +28,7 @@ use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, add_falls_behind, advice, compare as compare_runs, comparison_table, first_runs,
     goals_text, judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary,
-    seed_warnings, waits_table, warnings_text,
+    seed_warnings, void_text, waits_table, warnings_text,
 };
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
@@ -438,11 +438,7 @@ pub(super) fn tables(
         text.push_str(&comparison_table(shown));
     }
     text.push_str(&goals_text(&document.goals));
-    let void: Vec<_> = document.runs.iter().filter(|run| run.is_void()).collect();
-    if !void.is_empty() {
-        text.push_str("\nVoid runs, which are in no mean:\n");
-        text.extend(void.into_iter().map(run_summary));
-    }
+    text.push_str(&void_text(&document.runs));
     text.push_str(&warnings_text(&document.warnings()));
     let advice = advice(shown);
     if !advice.is_empty() {

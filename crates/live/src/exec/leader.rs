@@ -367,8 +367,11 @@ fn collect(shared: &Shared, process: &Process, task: usize) {
     let tid = slot.tid.load(Relaxed);
     let figures = KernelFigures::read(&format!("/proc/{}/task/{tid}", process.pid));
     let exact = (process.tasks.len() == 1).then(|| system::process_cpu_ns(process.pid)).flatten();
-    let used = exact.or(figures.cpu_ns).unwrap_or(0);
-    slot.cpu_ns.store(used.saturating_sub(slot.before_ns.load(Relaxed)), Relaxed);
+    let used = exact.or(figures.cpu_ns).unwrap_or(0).saturating_sub(slot.before_ns.load(Relaxed));
+    // The task has run on from the end until it was stopped, which is no part of the run.
+    let header = shared.header();
+    let long = header.end.load(Relaxed).saturating_sub(header.begin.load(Relaxed));
+    slot.cpu_ns.store(used.min(long), Relaxed);
     slot.voluntary.store(figures.voluntary.unwrap_or(0), Relaxed);
     slot.involuntary.store(figures.involuntary.unwrap_or(0), Relaxed);
     slot.delay_ns.store(figures.delay_ns.unwrap_or(UNKNOWN), Relaxed);

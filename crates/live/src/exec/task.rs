@@ -195,13 +195,18 @@ impl<'a> RunningTask<'a> {
         let slot = self.context.shared.slot(self.slot);
         slot.tid.store(system::thread_id(), Relaxed);
         slot.pid.store(std::process::id(), Relaxed);
-        slot.before_kernel_ns.store(system::thread_kernel_ns(), Relaxed);
-        slot.before_ns.store(system::thread_cpu_ns(), Relaxed);
+        let settle = || {
+            slot.before_kernel_ns.store(system::thread_kernel_ns(), Relaxed);
+            slot.before_ns.store(system::thread_cpu_ns(), Relaxed);
+        };
+        // Once more behind the gate: the way to it takes milliseconds under emulation. A task may never get there.
+        settle();
         header.ready.fetch_add(1, Release);
         system::futex_wake(&header.ready, 1);
         while header.go.load(Acquire) == 0 {
             system::futex_wait(&header.go, 0);
         }
+        settle();
         self.timers = [header.begin.load(Relaxed); MAX_TIMERS];
         Ok(())
     }

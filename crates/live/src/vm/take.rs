@@ -11,6 +11,10 @@ use super::initramfs::{Archive, Bundle};
 /// Most bytes that are taken. Chosen: a quarter of the memory that a guest has, which holds them packed and unpacked.
 const MOST: u64 = 512 << 20;
 
+/// Most bytes of a program that a word of a script may mean. Chosen: more than any common tool has, less than what a word means by
+/// chance and that takes long to pack.
+const MOST_OF_A_WORD: u64 = 32 << 20;
+
 /// Why something does not go into the guest.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
@@ -68,13 +72,32 @@ impl Taken {
         }
     }
 
-    /// The same where the name may as well mean nothing in the file system, such as an argument's.
+    /// The same where the name may as well mean nothing in the file system, such as an argument's. Of a text of several words, as
+    /// after `sh -c`, the programs that it names are taken.
     ///
     /// # Errors
     /// It does, and cannot be taken.
     pub fn take_if_there(&mut self, name: &str) -> Result<(), TakeError> {
         let is_there = Path::new(name).is_file() || find_program(name).is_some();
-        if is_there { self.take(name) } else { Ok(()) }
+        match (is_there, name.contains(char::is_whitespace)) {
+            (true, _) => self.take(name),
+            (false, true) => self.programs_of(name),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// Takes what a shell's script may call: each word of it that is the name or path of a program.
+    fn programs_of(&mut self, script: &str) -> Result<(), TakeError> {
+        let is_of_word = |letter: char| letter.is_alphanumeric() || "_./+-[".contains(letter);
+        let words: BTreeSet<&str> = script.split(|letter| !is_of_word(letter)).collect();
+        let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.len() <= MOST_OF_A_WORD);
+        let programs: Vec<PathBuf> = words
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .filter_map(find_program)
+            .filter(small)
+            .collect();
+        programs.iter().try_for_each(|program| self.file(program))
     }
 
     /// True if nothing was taken.
@@ -132,10 +155,14 @@ impl Taken {
         let executable = meta.permissions().mode() & 0o111 != 0;
         let interpreters = if executable { interpreters(&content) } else { Vec::new() };
         let is_program = executable && content.starts_with(b"\x7fELF");
+        let script = shell_script(&place, &content).map(str::to_string);
         self.known.insert(place.clone());
         self.files.push((place, executable, content));
         for interpreter in interpreters {
             self.take(&interpreter)?;
+        }
+        if let Some(script) = script {
+            self.programs_of(&script)?;
         }
         if is_program {
             let bundle = Bundle::of(path).map_err(unreadable)?;
@@ -153,6 +180,13 @@ impl Taken {
 fn absolute(name: &str) -> Result<PathBuf, TakeError> {
     let path = std::path::absolute(name).ok().filter(|path| path.exists());
     path.ok_or_else(|| TakeError::Missing(name.to_string()))
+}
+
+/// The text of a file that a shell runs: one whose first line names a shell, or whose name ends as theirs do.
+fn shell_script<'a>(place: &str, content: &'a [u8]) -> Option<&'a str> {
+    let by_line = interpreters(content).iter().any(|name| name.ends_with("sh"));
+    (by_line || place.ends_with(".sh")).then_some(())?;
+    std::str::from_utf8(content).ok()
 }
 
 /// The programs in a script's first line: the interpreter, and what `/usr/bin/env NAME` names.
@@ -184,10 +218,25 @@ mod tests {
         taken.take(script.to_str().unwrap()).unwrap();
         let found = places(&taken);
         assert_eq!(found[..2], [script.to_str().unwrap(), "/bin/sh"]);
-        assert!(found.len() == 2 || found.iter().any(|place| place.contains("/libc.so")), "{found:?}");
+        let tool = find_program("true").unwrap();
+        assert!(found.contains(&tool.to_str().unwrap()), "what a script calls: {found:?}");
+        assert!(found.iter().any(|place| place.contains("/libc.so")), "{found:?}");
         let before = found.len();
         taken.take("/bin/sh").unwrap();
         assert_eq!(places(&taken).len(), before, "once is enough");
+    }
+
+    #[test]
+    fn the_tools_of_a_shells_text_are_taken() {
+        let mut taken = Taken::default();
+        taken.take_if_there("seq 9 | head -n1 >out && no-such-tool; echo $(wc -l<x)").unwrap();
+        for tool in ["seq", "head", "wc"] {
+            let path = find_program(tool).unwrap();
+            assert!(places(&taken).contains(&path.to_str().unwrap()), "{tool}: {:?}", places(&taken));
+        }
+        let before = places(&taken).len();
+        taken.take_if_there("head-of-state").unwrap();
+        assert_eq!(places(&taken).len(), before, "one word is no script");
     }
 
     #[test]
