@@ -251,7 +251,7 @@ impl BpfScheduler {
             }
             _ => format!("BPF program {place}: {fault}"),
         };
-        let line = fault.location().and_then(|at| self.image.source_line(at));
+        let line = self.image.fault_lines(fault.backtrace());
         let line = line.map_or(String::new(), |line| format!("; {line}"));
         k.set_site(None);
         k.error(ExitKind::Error, text + &line);

@@ -348,6 +348,9 @@ impl<'a> Linker<'a> {
     }
 }
 
+/// Callers of a fault that are told. Chosen: what a person reads.
+const CALLERS_TOLD: usize = 3;
+
 /// Guest memory is full.
 fn memory(what: &str, error: &dyn std::fmt::Display) -> LoadError {
     LoadError::new(LoadErrorKind::Memory, what, error.to_string(), "declare smaller maps and arrays")
@@ -361,24 +364,49 @@ impl Image {
 
     /// Where in the source an instruction comes from, `file:line: text`; nothing where the object does not say.
     pub fn source_line(&self, at: &Location) -> Option<String> {
-        let function = self.functions.get(at.func.0 as usize)?;
-        let line = LineRecord::of(&function.lines, function.start + at.insn as usize)?;
+        let (_, line) = self.line_of(at)?;
         let (place, text) = (line.place(&self.types), self.types.string(line.text).trim());
         Some(if text.is_empty() { place } else { format!("{place}: {text}") })
     }
 
-    /// The same for a call. Where a header's inline function makes it, the line before it of the file that the program
-    /// itself is in is told too: objects say no more of where a function was inlined.
+    /// The same for a call or a fault. Where it is in an inline function, the line before it of the function that the instruction
+    /// is in is told too: objects say no more of where a function was inlined.
     pub fn calling_line(&self, at: &Location) -> Option<String> {
         let line = self.source_line(at)?;
-        let place = |line: &str| line.split(": ").next().unwrap_or_default().to_string();
-        let in_header = |line: &str| place(line).split(':').next().is_some_and(|file| file.ends_with(".h"));
-        if !in_header(&line) {
-            return Some(line);
+        let inlined = self.inlined_after(at).map(|after| format!("{line} (inlined after {after})"));
+        Some(inlined.unwrap_or(line))
+    }
+
+    /// The lines of a fault: where it happened, and the calls that led there. `backtrace` is that of the fault.
+    pub fn fault_lines(&self, backtrace: &[Location]) -> Option<String> {
+        let (at, callers) = backtrace.split_first()?;
+        let mut text = self.calling_line(at)?;
+        for caller in callers.iter().take(CALLERS_TOLD) {
+            let Some((_, line)) = self.line_of(caller) else { break };
+            text.push_str(&format!(" (called by {} at {})", caller.function, line.place(&self.types)));
         }
-        let before = (0..at.insn).rev().filter_map(|insn| self.source_line(&Location { insn, ..at.clone() }));
-        let own = before.into_iter().find(|line| !in_header(line));
-        Some(own.map_or_else(|| line.clone(), |own| format!("{line} (inlined after {})", place(&own))))
+        Some(text)
+    }
+
+    /// The line of the function itself before an instruction that is of an inline function: of another file, or of a line before the
+    /// function's first.
+    fn inlined_after(&self, at: &Location) -> Option<String> {
+        let (function, line) = self.line_of(at)?;
+        let first = LineRecord::of(&function.lines, function.start)?;
+        let own = |line: &LineRecord| {
+            self.types.string(line.file) == self.types.string(first.file) && line.line >= first.line
+        };
+        if own(line) {
+            return None;
+        }
+        let before = (0..at.insn as usize).rev();
+        let mut before = before.filter_map(|insn| LineRecord::of(&function.lines, function.start + insn));
+        before.find(|line| own(line)).map(|line| line.place(&self.types))
+    }
+
+    fn line_of(&self, at: &Location) -> Option<(&ImageFunction, &LineRecord)> {
+        let function = self.functions.get(at.func.0 as usize)?;
+        Some((function, LineRecord::of(&function.lines, function.start + at.insn as usize)?))
     }
 
     /// Reads a variable, or an element or member of one (`counts[3]`, `state.x`), as a number.

@@ -143,6 +143,35 @@ fn one_that_follows_a_null_pointer() {
     ejected("null_pointer", &["error", "null_pointer_enqueue at instruction", &place]);
 }
 
+/// A function that is handed NULL is not at fault: its caller is told, whether the compiler has inlined the function or not.
+#[test]
+fn a_null_pointer_is_led_to_the_caller_that_passed_it() {
+    for (how, told) in [
+        ("inline", "; passes.bpf.c:4: return p->pid; (inlined after passes.bpf.c:7)"),
+        ("__noinline", "; passes.bpf.c:4: return p->pid; (called by passes_enqueue at passes.bpf.c:7)"),
+    ] {
+        let source = [
+            "#include \"compat.h\"",
+            &format!("static {how} int pid_of(struct task_struct *p)"),
+            "{",
+            "return p->pid;",
+            "}",
+            "SEC(\"struct_ops/enqueue\") void passes_enqueue(u64 *ctx) { struct task_struct *volatile none = NULL;",
+            "ctx[0] += pid_of(none);",
+            "dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0); }",
+            "SEC(\".struct_ops.link\") struct sched_ext_ops passes_ops = {",
+            ".enqueue = (void *)passes_enqueue, .name = \"passes\" };",
+            "char _license[] SEC(\"license\") = \"GPL\";",
+        ];
+        let folder = Folder::new();
+        folder.write("passes.bpf.c", source.join("\n"));
+        let [from, to] = ["passes.bpf.c", "passes.bpf.o"].map(|name| folder.path().join(name));
+        let include = root().join("schedulers/include");
+        schedlab_clang::compile(&from, &to, ["-I".as_ref(), include.as_os_str()]).expect("it compiles");
+        folder.run("sim -s ./passes.bpf.o -w cpuhog -c 1").refused(4, &["NULL pointer read", told]);
+    }
+}
+
 #[test]
 fn only_time_in_bypass_counts_as_bypass() {
     let folder = Folder::new();
