@@ -240,6 +240,7 @@ fn raise_limits() {
         (libc::RLIMIT_NOFILE, files),
         (libc::RLIMIT_NPROC, no_limit),
         (libc::RLIMIT_MEMLOCK, no_limit),
+        (libc::RLIMIT_MSGQUEUE, no_limit),
         (libc::RLIMIT_RTPRIO, no_limit),
     ] {
         // SAFETY: setrlimit reads one rlimit that lives across the call.

@@ -212,10 +212,19 @@ fn posix_queue(capacity: u32, length: u32) -> io::Result<OwnedFd> {
         attributes.mq_maxmsg = i64::from((capacity / length.max(1)).max(1));
         attributes.mq_msgsize = length.into();
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        raise_queue_bytes();
         let queue = owned(libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut attributes))?;
         libc::mq_unlink(name.as_ptr());
         Ok(queue)
     }
+}
+
+/// Room for the queues of this process's user, if it may be raised (`RLIMIT_MSGQUEUE`, 800 KiB by default: less than a queue of
+/// 65,536 short messages has).
+fn raise_queue_bytes() {
+    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads one rlimit. Where it is refused, `mq_open` tells.
+    unsafe { libc::setrlimit(libc::RLIMIT_MSGQUEUE, &raw const limit) };
 }
 
 /// An epoll instance that watches these descriptors for reading; an event carries the place in the list.

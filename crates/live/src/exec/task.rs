@@ -73,7 +73,9 @@ impl Doing {
     /// In words, to follow the name of a task.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Doing::Objects => "making pipes, sockets, queues, semaphores and files",
+            Doing::Objects => {
+                "making pipes, sockets, queues, semaphores and files (POSIX queues: EMFILE is `ulimit -q`, EINVAL is /proc/sys/fs/mqueue/msg_max)"
+            }
             Doing::Spawn => "starting tasks",
             Doing::Policy => "setting nice value and policy (real-time and negative nice take root)",
             Doing::Reservation => {
