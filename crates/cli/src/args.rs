@@ -815,7 +815,8 @@ pub(crate) struct CheckArgs {
     /// Object file (*.bpf.o) or shipped name
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "vmlinux_h")]
     pub(crate) object: Option<String>,
-    /// Write a header with the types and functions of the simulated kernel, for sources that include vmlinux.h
+    /// Write a header with the types and functions of the simulated kernel, for sources that include vmlinux.h, and
+    /// libbpf's headers into a folder bpf beside it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["object", "live", "vm", "json"])]
     pub(crate) vmlinux_h: Option<PathBuf>,
     /// Ask the verifier of this machine's kernel too (root)

@@ -19,7 +19,7 @@ use schedlab_scx::{
 };
 use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The name of the kernel's own fair class.
@@ -95,7 +95,7 @@ impl Scheduler {
             let what = "it is a source; schedulers are objects";
             return Err(Failure::usage(format!(
                 "scheduler {name}: {what}: compile it: {}",
-                compiler::advice(name, &headers_beside(Path::new(name)))
+                compiler::advice_for(Path::new(name))
             )));
         }
         let (path, choice) = with_choice(name);
@@ -299,6 +299,15 @@ impl Scheduler {
         decide(&object).map_err(refused)
     }
 
+    /// The most CPUs that it is made for, where the object says so by a constant `max_cpus`.
+    pub(crate) fn most_cpus(&self) -> Option<usize> {
+        let object = self.parsed()?.ok()?;
+        let said = object
+            .variable("max_cpus")
+            .filter(|one| settings::is_constant(one) && !settings::is_volatile(&object, one))?;
+        usize::try_from(object.initial_number(said)?).ok()
+    }
+
     /// Its object, read, with the scheduler that is meant; nothing for the fair class.
     pub(crate) fn parsed(&self) -> Option<Result<Arc<Object>, LoadError>> {
         let parse = |bytes: &[u8]| {
@@ -465,15 +474,6 @@ fn split_setting(setting: &str) -> Result<(Option<&str>, &str, &str), Failure> {
         return Err(form());
     }
     Ok((scope, variable, value))
-}
-
-/// Folders with headers of the source `path`, as `schedlab new` makes them: its own where a policy.h is, and `include`.
-fn headers_beside(path: &Path) -> Vec<PathBuf> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let own = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let layered = own.join("policy.h").is_file().then(|| own.to_path_buf());
-    let include = folder.join("include");
-    layered.into_iter().chain(include.is_dir().then_some(include)).collect()
 }
 
 #[cfg(test)]

@@ -138,8 +138,21 @@ impl Simulation {
         }
     }
 
+    /// Refuses a machine with more CPUs than the object says that it is made for.
+    fn fits(&self) -> Result<(), Failure> {
+        let (limit, cpus) = (self.scheduler.most_cpus(), self.machine.cpu_count());
+        match limit.filter(|limit| *limit < cpus) {
+            None => Ok(()),
+            Some(limit) => Err(Failure::usage(format!(
+                "scheduler {} is made for at most {limit} CPUs, and {} has {cpus}; -c {limit} is the most",
+                self.scheduler.name, self.machine.name
+            ))),
+        }
+    }
+
     fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
+        self.fits()?;
         let (engine, guest_memory) = (self.engine.choice(), self.guest_memory.0);
         let options = LoadOptions { engine, guest_memory, ..self.scheduler.load_options() };
         if let Some(command) = &self.scheduler.loader {

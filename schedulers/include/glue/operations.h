@@ -21,6 +21,9 @@ struct user_exit_info {
 };
 struct user_exit_info uei SEC(".data");
 
+/* Read by the simulator, which refuses a larger machine before the run. */
+const u32 max_cpus = MAX_CPUS;
+
 SEC("struct_ops.s/init")
 s32 glue_init(u64 *ctx)
 {

@@ -18,6 +18,7 @@ use crate::target::Target;
 use crate::trust::{left_words, listed, provenance};
 use schedlab_base::{Machine, counted};
 use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
+use schedlab_live::kernel_image::LIBBPF_HEADERS;
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::{
@@ -39,11 +40,20 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), 
     }
 }
 
-/// Writes the C header of the simulated kernel.
+/// Writes the C header of the simulated kernel, and libbpf's headers into a folder `bpf` beside it: what sources of schedulers
+/// include.
 fn write_header(args: &CheckArgs, path: &Path, verbose: bool) -> Result<(), Failure> {
     let machine = machine(args)?;
     let target = Target::new("--vmlinux-h", path)?;
-    Named::new().outputs([&args.vmlinux_h]).enter(&args.host.sandbox, verbose)?;
+    let folder = path.parent().unwrap_or(Path::new("")).join("bpf");
+    let libbpf = LIBBPF_HEADERS.iter().filter(|_| !target.is_stdout());
+    let libbpf: Vec<(PathBuf, &str)> = libbpf.map(|(name, text)| (folder.join(name), *text)).collect();
+    let named = Named::new().outputs([&args.vmlinux_h]);
+    let named = if libbpf.is_empty() { named } else { named.folder(Some(&folder)) };
+    named.enter(&args.host.sandbox, verbose)?;
+    for (path, text) in &libbpf {
+        Target::new("--vmlinux-h", path)?.write(text)?;
+    }
     target.write(&kernel_header(machine.kernel.version))
 }
 

@@ -41,3 +41,29 @@ fn a_source_is_answered_with_how_to_compile_it() {
         folder.run(command).refused(2, &[" -g -O2 -target bpf -mcpu=v3 -c mine.bpf.c -o mine.bpf.o"]);
     }
 }
+
+/// What the command says of a source makes an object of it, headers included, wherever the source is.
+#[test]
+fn the_advice_for_a_source_compiles_it() {
+    let source = "#include \"vmlinux.h\"\n#include <bpf/bpf_helpers.h>\n#include <bpf/bpf_tracing.h>\n\
+        #include <bpf/bpf_core_read.h>\nchar _license[] SEC(\"license\") = \"GPL\";\nconst volatile bool on = true;\n\
+        SEC(\"struct_ops/enqueue\")\nvoid BPF_PROG(own_enqueue, struct task_struct *p, u64 flags)\n\
+        { if (on) scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, flags); }\n\
+        SEC(\".struct_ops.link\")\nstruct sched_ext_ops own_ops = { .enqueue = (void *)own_enqueue, .name = \"own\" };\n";
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("sub dir")).unwrap();
+    for file in ["own.bpf.c", "sub dir/own.bpf.c"] {
+        folder.write(file, source);
+        let refused = folder.run_words(&["sim", "-q", "-s", file, "-w", "cpuhog"]);
+        refused.refused(2, &["it is a source", "compile it: schedlab check --vmlinux-h "]);
+        let advice = refused.err.trim_end().split_once("compile it: ").unwrap().1.to_string();
+        let bin = std::path::Path::new(env!("CARGO_BIN_EXE_schedlab")).parent().unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut shell = std::process::Command::new("sh");
+        let done = shell.args(["-c", &advice]).current_dir(folder.path()).env("PATH", path).output().unwrap();
+        assert!(done.status.success(), "{advice}: {}", String::from_utf8_lossy(&done.stderr));
+        let object = format!("./{}", file.replace(".c", ".o"));
+        let ran = folder.run_words(&["sim", "-q", "-s", &object, "-w", "cpuhog:ttime=10ms", "-c", "1"]);
+        assert!(ran.code == 0 && ran.out.contains("scheduler exit: none"), "{ran:?}");
+    }
+}

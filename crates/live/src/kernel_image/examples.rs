@@ -19,8 +19,8 @@ pub struct ExampleSources {
     pub package: String,
 }
 
-/// Headers for BPF programs of the libbpf that this crate is built with.
-const LIBBPF_HEADERS: [(&str, &str); 5] = [
+/// Headers for BPF programs of the libbpf that this crate is built with: name and text. Sources find them in a folder `bpf`.
+pub const LIBBPF_HEADERS: [(&str, &str); 5] = [
     ("bpf_helpers.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_helpers.h"))),
     ("bpf_helper_defs.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_helper_defs.h"))),
     ("bpf_tracing.h", include_str!(concat!(env!("SCHEDLAB_LIBBPF_INCLUDE"), "/bpf_tracing.h"))),

@@ -8,7 +8,7 @@
 mod apt;
 mod examples;
 
-pub use examples::{ExampleSources, fetch_example_sources};
+pub use examples::{ExampleSources, LIBBPF_HEADERS, fetch_example_sources};
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -16,6 +16,9 @@ const BEGIN: &str = "\
 
 /// Names that libbpf's headers and most sources expect of `vmlinux.h`; values are those of `include/uapi/linux/bpf.h`.
 const OF_BPF: &str = "
+#if __STDC_VERSION__ < 202311L
+enum { false = 0, true = 1 };
+#endif
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u64 __be64;
@@ -32,6 +35,7 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2, BPF_F_LOCK = 4 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_NUMA_NODE = 4, BPF_F_RDONLY = 8, BPF_F_WRONLY = 16, BPF_F_RDONLY_PROG = 128,
     BPF_F_MMAPABLE = 1024 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_F_INDEX_MASK = 0xffffffff, BPF_F_CURRENT_CPU = 0xffffffff };
 enum { BPF_F_TIMER_ABS = 1, BPF_F_TIMER_CPU_PIN = 2 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1, BPF_RB_CONS_POS = 2, BPF_RB_PROD_POS = 3 };
