@@ -16,9 +16,9 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::Target;
 use crate::trust::{left_words, listed, provenance};
-use schedlab_base::{Machine, counted};
+use schedlab_base::{KernelVersion, Machine, counted};
 use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
-use schedlab_live::kernel_image::LIBBPF_HEADERS;
+use schedlab_live::kernel_image::{self, LIBBPF_HEADERS};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::{
@@ -71,9 +71,22 @@ fn machine(args: &CheckArgs) -> Result<Machine, Failure> {
             "--kernel {}: an image is for the VM: add --vm; or name a version, such as --kernel 6.12",
             path.display()
         ))),
-        Some(_) => Ok(machine),
+        // An image that cannot be read is told of when it is booted.
+        Some(path) => {
+            match kernel_image::from_path(&path).ok().and_then(|image| version_of(&image.release)) {
+                Some(version) => kernels::under(machine, Some(&version)),
+                None => Ok(machine),
+            }
+        }
         None => kernels::under(machine, args.kernel.as_deref()),
     }
+}
+
+/// The modelled version of a kernel's release: 6.18 of `6.18.15+deb13-cloud-amd64`.
+fn version_of(release: &str) -> Option<String> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let version = format!("{}.{}", numbers.next()?, numbers.next()?);
+    version.parse::<KernelVersion>().ok().map(|_| version)
 }
 
 fn check_object(args: &CheckArgs, object: &String, quiet: bool, verbose: bool) -> Result<(), Failure> {
@@ -120,7 +133,9 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool, verbose: bool) -
                 let takes = if error.code == Code::Environment { None } else { Some(false) };
                 let hard = failure.as_ref().is_some_and(|seen: &Failure| seen.code == Code::Environment);
                 if !hard {
-                    failure = Some(error);
+                    // The log stands in the answer.
+                    let line = text.lines().next().unwrap_or_default().to_string();
+                    failure = Some(Failure { text: line, ..error });
                 }
                 (takes, text)
             }

@@ -138,7 +138,8 @@ pub enum LoadError {
     },
     /// The kernel's verifier refused a program.
     #[error(
-        "{name}: the kernel's verifier refuses {program}; the end of its log:\n{}",
+        "{name}: the kernel's verifier refuses {program}: {}\nThe end of its log:\n{}",
+        verifier::headline(.lines),
         .lines.iter().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
     )]
     Verifier {

@@ -33,6 +33,33 @@ fn decisive(log: &str) -> Vec<String> {
     kept
 }
 
+/// The verifier's reason and the source line that it is about, of the kept lines: `R1 invalid mem access 'scalar' (x.bpf.c:16: e->b
+/// += 1;)`.
+pub(super) fn headline(lines: &[String]) -> String {
+    let report = lines.iter().position(|line| line.starts_with("Verification failed:"));
+    let (reason, place) = match report {
+        Some(at) => (at.checked_sub(1).map(|before| lines[before].as_str()), reported_place(&lines[at..])),
+        None => (lines.last().map(String::as_str), lines.iter().rev().find_map(|line| noted_place(line))),
+    };
+    let place = place.map_or(String::new(), |place| format!(" ({place})"));
+    reason.unwrap_or("it does not say why").trim().to_string() + &place
+}
+
+/// The place in a report: `  bump @ nf.bpf.c:16:7` after `At:`, and `    >>> 16 |   text` of the source.
+fn reported_place(report: &[String]) -> Option<String> {
+    let at = report.iter().position(|line| line.starts_with("At:"))?;
+    let place = report.get(at + 1)?.split_once(" @ ")?.1.trim();
+    let marked = report[at..].iter().find_map(|line| line.trim_start().strip_prefix(">>>"));
+    let text = marked.and_then(|line| line.split_once('|')).map_or("", |(_, text)| text.trim());
+    Some(if text.is_empty() { place.to_string() } else { format!("{place}: {text}") })
+}
+
+/// The place that a line of an older log names: `; e->b += 1; @ nf.bpf.c:16`.
+fn noted_place(line: &str) -> Option<String> {
+    let (text, place) = line.trim().strip_prefix("; ")?.rsplit_once(" @ ")?;
+    Some(format!("{place}: {}", text.trim()))
+}
+
 /// What libbpf said, for failures that are not the verifier's: the first lines that are not about
 /// its own attempts to help.
 pub(super) fn words(messages: &str) -> Vec<String> {
@@ -66,7 +93,27 @@ mod tests {
         let (_, lines) = refusal(&newer).unwrap();
         assert_eq!(lines[0], "R6 invalid mem access 'scalar'");
         assert_eq!(&lines[3..], ["  it is a scalar", "Suggestion:", "  check it"]);
+        assert_eq!(headline(&lines), "R6 invalid mem access 'scalar'");
         assert_eq!(refusal("libbpf: failed to find BTF\n"), None);
         assert_eq!(words("libbpf: failed to find BTF\n"), ["failed to find BTF"]);
+    }
+
+    /// As Linux 7.3.4 and 6.18.15 tell one fault.
+    #[test]
+    fn the_reason_stands_with_its_line() {
+        let of = |text: &str| headline(&text.lines().map(str::to_string).collect::<Vec<_>>());
+        let told = "R1 invalid mem access 'map_value_or_null'";
+        let newer = format!(
+            "{told}\nVerification failed: Register Type Safety: Invalid dereference\nReason:\n  R1 may be NULL here.\n\
+             At:\n  bump @ nf.bpf.c:16:7\n  Source context:\n      14 | ...\n  >>> 16 |         e->b += 1;\n         |   ^-- x\n\
+             Suggestion:\n  check it"
+        );
+        let older = format!(
+            "; bump(e); @ nf.bpf.c:25\n11: (85) call pc+28\n; e->b += 1; @ nf.bpf.c:16\n40: (79) r2 = *(u64 *)(r1 +8)\n{told}"
+        );
+        assert_eq!(of(&newer), format!("{told} (nf.bpf.c:16:7: e->b += 1;)"));
+        assert_eq!(of(&older), format!("{told} (nf.bpf.c:16: e->b += 1;)"));
+        assert_eq!(of(told), told);
+        assert_eq!(of(""), "it does not say why");
     }
 }
