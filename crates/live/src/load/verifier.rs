@@ -3,6 +3,9 @@
 /// Lines kept of a log that is not understood.
 const TAIL: usize = 12;
 
+/// Lines kept of the end of a log of types: the type and what is wrong with it.
+const LAST: usize = 2;
+
 /// The refused program and the end of the verifier's log for it, from what libbpf prints about a
 /// load that failed. `None` when the messages hold no such log.
 pub(super) fn refusal(messages: &str) -> Option<(String, Vec<String>)> {
@@ -39,7 +42,12 @@ pub(super) fn headline(lines: &[String]) -> String {
     let report = lines.iter().position(|line| line.starts_with("Verification failed:"));
     let (reason, place) = match report {
         Some(at) => (at.checked_sub(1).map(|before| lines[before].as_str()), reported_place(&lines[at..])),
-        None => (lines.last().map(String::as_str), lines.iter().rev().find_map(|line| noted_place(line))),
+        None => {
+            // Behind `infinite loop detected` the log has the states that it met again.
+            let is_state = |line: &&String| line.starts_with("cur state:") || line.starts_with("old state:");
+            let reason = lines.iter().rfind(|line| !is_state(line));
+            (reason.map(String::as_str), lines.iter().rev().find_map(|line| noted_place(line)))
+        }
     };
     let place = place.map_or(String::new(), |place| format!(" ({place})"));
     reason.unwrap_or("it does not say why").trim().to_string() + &place
@@ -61,14 +69,26 @@ fn noted_place(line: &str) -> Option<String> {
 }
 
 /// What libbpf said, for failures that are not the verifier's: the first lines that are not about
-/// its own attempts to help.
+/// its own attempts to help. Of a log that the kernel wrote of the object's types, which lists them all, the last lines are kept.
 pub(super) fn words(messages: &str) -> Vec<String> {
-    messages
-        .lines()
-        .map(|line| line.strip_prefix("libbpf: ").unwrap_or(line).to_string())
-        .filter(|line| !line.is_empty())
-        .take(TAIL)
-        .collect()
+    let mut words: Vec<String> = Vec::new();
+    let mut log: Option<Vec<&str>> = None;
+    let lines = messages.lines().map(|line| line.strip_prefix("libbpf: ").unwrap_or(line));
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        match &mut log {
+            None if line.starts_with("-- BEGIN BTF LOAD LOG") => log = Some(Vec::new()),
+            None => words.push(line.to_string()),
+            Some(lines) if line.starts_with("-- END BTF LOAD LOG") => {
+                words.extend(
+                    lines[lines.len().saturating_sub(LAST)..].iter().map(|line| line.trim().to_string()),
+                );
+                log = None;
+            }
+            Some(lines) => lines.push(line),
+        }
+    }
+    words.truncate(TAIL);
+    words
 }
 
 #[cfg(test)]
@@ -96,6 +116,15 @@ mod tests {
         assert_eq!(headline(&lines), "R6 invalid mem access 'scalar'");
         assert_eq!(refusal("libbpf: failed to find BTF\n"), None);
         assert_eq!(words("libbpf: failed to find BTF\n"), ["failed to find BTF"]);
+        let types = "libbpf: BTF loading error: -EINVAL\nlibbpf: -- BEGIN BTF LOAD LOG ---\nmagic: 0xeb9f\n[1] PTR (anon)\n\
+            [2] STRUCT entry\n\tlock type_id=9 Invalid member\n\n-- END BTF LOAD LOG --\nlibbpf: it is needed\n";
+        let told = [
+            "BTF loading error: -EINVAL",
+            "[2] STRUCT entry",
+            "lock type_id=9 Invalid member",
+            "it is needed",
+        ];
+        assert_eq!(words(types), told);
     }
 
     /// As Linux 7.3.4 and 6.18.15 tell one fault.
@@ -114,6 +143,10 @@ mod tests {
         assert_eq!(of(&newer), format!("{told} (nf.bpf.c:16:7: e->b += 1;)"));
         assert_eq!(of(&older), format!("{told} (nf.bpf.c:16: e->b += 1;)"));
         assert_eq!(of(told), told);
+        assert_eq!(
+            of("infinite loop detected at insn 9\ncur state: R1=0\nold state: R1=0"),
+            "infinite loop detected at insn 9"
+        );
         assert_eq!(of(""), "it does not say why");
     }
 }
