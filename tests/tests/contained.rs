@@ -189,3 +189,72 @@ impl Drop for Canary {
         self.process.wait().expect("it is a child");
     }
 }
+
+/// Takes a system call from this process and those that it becomes, as a container's filter does: it fails with `error`.
+fn forbid(call: i64, error: i32) -> std::io::Result<()> {
+    let code = |instruction: u32| u16::try_from(instruction).unwrap_or(0);
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let end = code(libc::BPF_RET | libc::BPF_K);
+    let mut filter = [
+        step(code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS), 0, 0, 0),
+        step(code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K), 0, 1, call as u32),
+        step(end, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
+        step(end, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: both calls change only what this process may do; the program is alive during the second.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+    };
+    if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Runs a command on a host without a system call: exit code and standard error.
+fn without(lab: &Schedlab, (call, error): (i64, i32), args: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(lab.binary());
+    command.args(args).current_dir(&lab.folder).stdin(Stdio::null());
+    // SAFETY: the function makes two system calls and touches nothing of the parent's.
+    unsafe { command.pre_exec(move || forbid(call, error)) };
+    let done = command.output().unwrap();
+    (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+#[test]
+fn a_call_that_the_host_refuses_is_named_with_its_cure() {
+    let Some(lab) = lab("loader-refused-calls") else { return };
+    let scheduler = format!("mine=exec:{LOADER} loaded.bpf.o");
+    for (name, call) in [
+        ("ptrace", libc::SYS_ptrace),
+        ("memfd_create", libc::SYS_memfd_create),
+        ("process_vm_readv", libc::SYS_process_vm_readv),
+        ("pidfd_getfd", libc::SYS_pidfd_getfd),
+    ] {
+        for error in [libc::EPERM, libc::ENOSYS] {
+            let (code, told) = without(&lab, (call, error), &["sim", "-q", "-s", &scheduler, "-w", HOGS]);
+            assert_eq!((code, told.lines().count()), (Some(5), 1), "{name}: {told}");
+            assert!(told.contains(&format!("refuses the system call {name} (")), "{told}");
+            assert!(told.contains("--cap-add SYS_PTRACE"), "{told}");
+        }
+    }
+}
+
+/// A host without Landlock is told of in each run that is not quiet, and what it would have refused is refused all the same.
+#[test]
+fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
+    let Some(lab) = lab("loader-without-landlock") else { return };
+    let landlock = (libc::SYS_landlock_create_ruleset, libc::ENOSYS);
+    let sim = ["sim", "-s", "o1", "-w", "cpuhog:ttime=1ms"];
+    let (code, told) = without(&lab, landlock, &sim);
+    assert_eq!((code, told.lines().count()), (Some(0), 1), "{told}");
+    assert!(told.contains("sandbox: files are not restricted"), "{told}");
+    assert_eq!(without(&lab, landlock, &[&sim[..], &["-q"]].concat()), (Some(0), String::new()));
+    let mut check = Command::new(lab.binary());
+    check.args(["check", &format!("exec:{LOADER} loaded.bpf.o hostile")]).current_dir(&lab.folder);
+    // SAFETY: as in `without`.
+    unsafe { check.pre_exec(move || forbid(landlock.0, landlock.1)) };
+    let out = String::from_utf8_lossy(&check.output().unwrap().stdout).into_owned();
+    for what in ["read", "write", "home", "socket", "fork", "exec", "kill", "trace", "address", "message"] {
+        assert!(out.contains(&format!("{what}: false")), "{what}: {out}");
+    }
+}

@@ -108,7 +108,7 @@ impl Named {
     ///
     /// # Errors
     /// As [`Named::spare_inputs`].
-    pub(crate) fn enter(self, args: &SandboxArgs, verbose: bool) -> Result<(), Failure> {
+    pub(crate) fn enter(self, args: &SandboxArgs, quiet: bool) -> Result<(), Failure> {
         self.spare_inputs()?;
         if args.no_sandbox {
             return Ok(());
@@ -118,7 +118,7 @@ impl Named {
         let sandbox = Sandbox::new().may_read(self.read).may_read(for_backtraces());
         let sandbox = sandbox.may_run(self.run).may_start(self.start);
         let missing = sandbox.may_replace_in(self.folders).may_write(self.written).enter();
-        if verbose {
+        if !quiet {
             missing.0.iter().for_each(|what| output::note(&format!("sandbox: {what}")));
         }
         Ok(())

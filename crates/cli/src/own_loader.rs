@@ -7,9 +7,10 @@ use schedlab_base::{Machine, counted};
 use schedlab_bpf::object::{Object, enumerator_of, scheduler_within};
 use schedlab_live::load::LoaderCommand;
 use schedlab_live::vm::VmJob;
-use schedlab_loader::{Command, Config, Loader, PREFIX, Report};
+use schedlab_loader::{Command, Config, Loader, Missing, PREFIX, Report, missing_call};
 use schedlab_scx::{BpfScheduler, LoadOptions, kernel_types};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Folders and files of the system that programs need to start.
 const SYSTEM: &[&str] = &[
@@ -67,6 +68,22 @@ pub(crate) fn files(command: &str) -> Vec<PathBuf> {
     system_files().chain(command.named_files()).chain(beside).chain([command.program.clone()]).collect()
 }
 
+/// Refuses to run loaders where the host does not let them be traced; it is tried once.
+fn check_host() -> Result<(), Failure> {
+    static LACKING: OnceLock<Option<String>> = OnceLock::new();
+    let words = |Missing { call, error }: Missing| {
+        format!(
+            "a scheduler's own program cannot be run here: this host refuses the system call {call} ({error}); in a container \
+             allow it (--cap-add SYS_PTRACE --security-opt seccomp=unconfined), on a host with Yama set \
+             kernel.yama.ptrace_scope below 3"
+        )
+    };
+    match LACKING.get_or_init(|| missing_call().map(words)) {
+        None => Ok(()),
+        Some(lacking) => Err(Failure::environment(lacking.clone())),
+    }
+}
+
 /// Has a scheduler's own program load it on a machine.
 ///
 /// # Errors
@@ -79,6 +96,7 @@ pub(crate) fn load(
     seed: u64,
     stays: bool,
 ) -> Result<(BpfScheduler, Report), Failure> {
+    check_host()?;
     let name = command.words.join(" ");
     let parsed = Object::parse(&name, object)?;
     let types = kernel_types();

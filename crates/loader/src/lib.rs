@@ -28,6 +28,8 @@ mod descriptors;
 #[cfg(target_arch = "x86_64")]
 mod files;
 #[cfg(target_arch = "x86_64")]
+mod host;
+#[cfg(target_arch = "x86_64")]
 mod loader;
 #[cfg(target_arch = "x86_64")]
 mod output;
@@ -50,5 +52,7 @@ mod watch;
 mod world;
 
 pub use command::{Command, PREFIX, not_a_program};
+#[cfg(target_arch = "x86_64")]
+pub use host::{Missing, missing_call};
 #[cfg(target_arch = "x86_64")]
 pub use loader::{CPU_TIME, Config, Failure, Loader, Report};

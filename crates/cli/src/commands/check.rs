@@ -32,17 +32,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
-pub(crate) fn check(args: &CheckArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
     match (&args.vmlinux_h, &args.object) {
-        (Some(path), _) => write_header(args, path, verbose),
-        (None, Some(object)) => check_object(args, object, quiet, verbose),
+        (Some(path), _) => write_header(args, path, quiet),
+        (None, Some(object)) => check_object(args, object, quiet),
         (None, None) => Err(Failure::usage("check: name an object")),
     }
 }
 
 /// Writes the C header of the simulated kernel, and libbpf's headers into a folder `bpf` beside it: what sources of schedulers
 /// include.
-fn write_header(args: &CheckArgs, path: &Path, verbose: bool) -> Result<(), Failure> {
+fn write_header(args: &CheckArgs, path: &Path, quiet: bool) -> Result<(), Failure> {
     let machine = machine(args)?;
     let target = Target::new("--vmlinux-h", path)?;
     let folder = path.parent().unwrap_or(Path::new("")).join("bpf");
@@ -50,7 +50,7 @@ fn write_header(args: &CheckArgs, path: &Path, verbose: bool) -> Result<(), Fail
     let libbpf: Vec<(PathBuf, &str)> = libbpf.map(|(name, text)| (folder.join(name), *text)).collect();
     let named = Named::new().outputs([&args.vmlinux_h]);
     let named = if libbpf.is_empty() { named } else { named.folder(Some(&folder)) };
-    named.enter(&args.host.sandbox, verbose)?;
+    named.enter(&args.host.sandbox, quiet)?;
     for (path, text) in &libbpf {
         Target::new("--vmlinux-h", path)?.write(text)?;
     }
@@ -89,7 +89,7 @@ fn version_of(release: &str) -> Option<String> {
     version.parse::<KernelVersion>().ok().map(|_| version)
 }
 
-fn check_object(args: &CheckArgs, object: &String, quiet: bool, verbose: bool) -> Result<(), Failure> {
+fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Failure> {
     let simulated = machine(args)?;
     let image = image(args);
     let named = Named::new().inputs(entry::names(std::slice::from_ref(object))?);
@@ -97,7 +97,7 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool, verbose: bool) -
     if args.live || args.vm {
         named.spare_inputs()?;
     } else {
-        named.enter(&args.host.sandbox, verbose)?;
+        named.enter(&args.host.sandbox, quiet)?;
     }
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(object), &args.settings)?;
     run_prog::give(&mut schedulers, &args.programs)?;

@@ -49,7 +49,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let simulated = !args.live && !args.vm;
     if simulated {
         let named = named(args)?.folder(args.perfetto.as_ref()).resume(&args.sweep.resume);
-        named.enter(&args.host.sandbox, verbose)?;
+        named.enter(&args.host.sandbox, quiet)?;
     } else {
         named(args)?.spare_inputs()?;
         without_vm(&args.machine, args.vm)?;

@@ -47,7 +47,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
     if measured.vm || measured.host {
         named.spare_inputs()?;
     } else {
-        named.enter(&args.sandbox, verbose)?;
+        named.enter(&args.sandbox, quiet)?;
     }
     if let Some(path) = &args.show {
         let named = |error: String| Failure::usage(format!("--show {}: {error}", path.display()));

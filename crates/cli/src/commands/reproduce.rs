@@ -29,11 +29,11 @@ const ALL: &str = "all";
 pub(crate) const LIBRARY: Library = Library::new(shipped::PUBLISHED);
 
 /// Runs everything and prints the tables.
-pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
+pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
     check_seeds(args.seed, args.runs)?;
     let named = Named::new().results(&args.results).resume(&args.sweep.resume).inputs(&args.machine_files);
-    named.folder(args.figures.as_ref()).enter(&args.host.sandbox, verbose)?;
+    named.folder(args.figures.as_ref()).enter(&args.host.sandbox, quiet)?;
     if let Some(folder) = &args.figures {
         ready_folder("--figures", folder)?;
     }

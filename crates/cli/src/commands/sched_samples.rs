@@ -10,8 +10,8 @@ use schedlab_report::{read_samples, samples_text};
 use schedlab_trace::samples::analyse;
 
 /// Prints the analyses.
-pub(crate) fn sched_samples(args: &SchedSamplesArgs, verbose: bool) -> Result<(), Failure> {
-    Named::new().inputs([&args.file]).enter(&args.sandbox, verbose)?;
+pub(crate) fn sched_samples(args: &SchedSamplesArgs, quiet: bool) -> Result<(), Failure> {
+    Named::new().inputs([&args.file]).enter(&args.sandbox, quiet)?;
     let name = args.file.display().to_string();
     let mut file = read_samples(&content(args, &name)?, &name).map_err(Failure::usage)?;
     if file.rows.is_empty() {

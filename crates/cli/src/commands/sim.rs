@@ -52,7 +52,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let others = || streams.targets().chain(&pictured);
     target::distinct(results.targets().chain(others()))?;
     args.history.has_room(results.targets().chain(others()))?;
-    confine(args, verbose)?;
+    confine(args, quiet)?;
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
@@ -130,13 +130,13 @@ pub(crate) fn judged(run: RunRecord, goals: &[Goal]) -> Document {
 }
 
 /// Gives up what the run does not need.
-fn confine(args: &SimArgs, verbose: bool) -> Result<(), Failure> {
+fn confine(args: &SimArgs, quiet: bool) -> Result<(), Failure> {
     let setup = &args.setup;
     let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
     let inputs = schedulers.iter().chain([&args.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).inputs(&args.state).results(&args.results);
     let others = [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist];
-    named.outputs(others).enter(&args.host.sandbox, verbose)?;
+    named.outputs(others).enter(&args.host.sandbox, quiet)?;
     Ok(())
 }
 

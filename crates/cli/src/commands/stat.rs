@@ -11,9 +11,9 @@ use schedlab_report::{Plot, ministat, stat_json};
 use std::path::Path;
 
 /// Prints the comparison, and writes it as JSON.
-pub(crate) fn stat(args: &StatArgs, verbose: bool) -> Result<(), Failure> {
+pub(crate) fn stat(args: &StatArgs, quiet: bool) -> Result<(), Failure> {
     let named = Named::new().inputs(args.samples.iter().flat_map(|name| files(name)));
-    named.outputs([&args.json]).enter(&args.sandbox, verbose)?;
+    named.outputs([&args.json]).enter(&args.sandbox, quiet)?;
     if args.samples.iter().filter(|name| *name == "-").count() > 1 {
         return Err(Failure::usage("stat: standard input (-) can be one sample only"));
     }
