@@ -80,6 +80,24 @@ def test_an_interrupted_sweep_goes_on(lab: Lab, plain: schedlab.Result, tmp_path
     assert compare(lab, resume=tmp_path / "runs").json == plain.json
 
 
+def test_a_killed_worker_loses_its_cell_alone(lab: Lab, plain: schedlab.Result, tmp_path: Path) -> None:
+    """The first process that starts is killed; the other cells are made, and the same call makes the one that is left."""
+    started = tmp_path / "started"
+    script = tmp_path / "once"
+    script.write_text(f'#!/bin/sh\nmkdir "{started}" 2>/dev/null && kill -9 $$\nexec "{lab.binary}" "$@"\n')
+    script.chmod(0o755)
+
+    class Killed(Pool):
+        def run(self, cells: Sequence[Cell], binary: Path, folder: Path) -> None:
+            super().run(cells, script, folder)
+
+    runs = tmp_path / "runs"
+    with pytest.raises(schedlab.SchedlabError, match="ended by signal 9"):
+        compare(lab, workers=Killed(2), resume=runs)
+    assert len(list(runs.iterdir())) == 7
+    assert compare(lab, workers=Pool(2), resume=runs).json == plain.json
+
+
 def test_a_mistake_ends_the_sweep(lab: Lab) -> None:
     with pytest.raises(schedlab.UsageError, match="no workload"):
         lab.compare(SCHEDULERS, "nosuch", workers=Pool(2))

@@ -258,3 +258,12 @@ fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
         assert!(out.contains(&format!("{what}: false")), "{what}: {out}");
     }
 }
+
+#[test]
+fn a_script_is_no_loader() {
+    let Some(lab) = lab("loader-script") else { return };
+    std::fs::write(lab.path("start.sh"), "#!/bin/sh -e\nexec true\n").unwrap();
+    let ended = lab.run(&["sim", "-s", "exec:./start.sh", "-w", HOGS], Duration::from_secs(60));
+    assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{}", ended.err);
+    assert!(ended.err.contains("a script for /bin/sh -e, and a loader is a program"), "{}", ended.err);
+}

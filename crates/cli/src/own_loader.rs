@@ -39,6 +39,14 @@ pub(crate) fn find(command: &str) -> Result<(Command, Vec<u8>), Failure> {
     let program = parsed.program.display().to_string();
     let refused = |error: String| Failure::usage(format!("-s exec:{command}: {program}: {error}"));
     let bytes = input::object_or_program(&program).map_err(|error| refused(error.to_string()))?;
+    if bytes.starts_with(b"#!") {
+        let line =
+            String::from_utf8_lossy(bytes[2..].split(|byte| *byte == b'\n').next().unwrap_or_default());
+        return Err(refused(format!(
+            "it is a script for {}, and a loader is a program; name the program that the script runs, with its arguments",
+            line.trim()
+        )));
+    }
     match scheduler_within(&bytes, None) {
         Ok(object) => Ok((parsed, object.to_vec())),
         Err(error) => match named_object(&parsed) {

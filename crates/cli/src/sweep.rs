@@ -88,6 +88,12 @@ fn sweep_by(
     let mut records = Vec::with_capacity(runs.len());
     for run in runs {
         let key = if store.keeps() { Some(key_of(run)?) } else { None };
+        if let Some(path) = key.as_ref().and_then(|key| store.blocked(key)) {
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "{RESUME} {path}: it is a folder, and a record has this name; remove it"
+            )));
+        }
         let mut found = key.as_ref().map(|key| store.load(key)).unwrap_or_default();
         unused.append(&mut found.unused);
         records.push(found.record);

@@ -66,6 +66,13 @@ impl Store {
         !self.folders.is_empty()
     }
 
+    /// The folder that has the name of the run's record where it would be kept: the record could not be written.
+    #[must_use]
+    pub fn blocked(&self, key: &Key) -> Option<PathBuf> {
+        let path = self.folders.first()?.join(key.file_name());
+        path.is_dir().then_some(path)
+    }
+
     /// What there is of a run. A file of its name that cannot be trusted is not used.
     #[must_use]
     pub fn load(&self, key: &Key) -> Found {

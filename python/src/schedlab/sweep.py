@@ -64,7 +64,9 @@ class Pool:
             done = command.start(binary, cell.command_line([folder]))
             if done.returncode:
                 error = command.error(done.returncode, done.stderr)
-                if not (isinstance(error, command.Inconclusive) or command.has_defect(done.stderr)):
+                alone = isinstance(error, command.Inconclusive) or command.has_defect(done.stderr)
+                # So does a signal from outside: a worker that was killed says nothing of the other cells.
+                if not (alone or done.returncode < 0):
                     raise error
                 # A time limit or a defect loses this run alone.
                 lost.append(error)

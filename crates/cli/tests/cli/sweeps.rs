@@ -74,6 +74,14 @@ fn folders_and_shards_that_are_none() {
     folder
         .run(&format!("{small} --resume /proc"))
         .refused(2, &["--resume /proc", "name a folder that you may write"]);
+    // Something else in the place of a record is told before a run is made, and is left there.
+    folder.run(&format!("{small} --resume kept")).ok();
+    let record = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&record).unwrap();
+    std::fs::create_dir(&record).unwrap();
+    let name = record.file_name().unwrap().to_str().unwrap();
+    folder.run(&format!("{small} --resume kept")).refused(2, &[name, "it is a folder", "remove it"]);
+    assert!(record.is_dir());
 }
 
 /// Runs that are kept are used if they are what was written, by this build, for this run.
