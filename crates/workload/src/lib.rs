@@ -22,8 +22,9 @@ pub use measure::{
     CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanFigure, SpanId, SpanSample, Spans, TimeUnit,
 };
 pub use program::{
-    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, ListenerId, LockId, MAX_TIMERS, Op, PollId,
-    Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot, WordId,
+    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, ListenerId, LockId, MAX_SHARED_TIMERS,
+    MAX_TIMERS, Op, PollId, Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot,
+    WordId,
 };
 pub use scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS, PollKind,

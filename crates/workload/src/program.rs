@@ -61,7 +61,7 @@ index!(
     BarrierId
 );
 index!(
-    /// A periodic timer; every task has its own set of them.
+    /// A periodic timer: one of the [`MAX_TIMERS`] that every task has of its own, or, from there on, one that all tasks share.
     TimerSlot
 );
 index!(
@@ -236,11 +236,11 @@ pub enum Op {
     CondBroadcast(CondId),
     /// Blocks until as many tasks as the barrier has parties have arrived.
     Barrier(BarrierId),
-    /// Blocks until the next expiry of a periodic timer of this task. The first
-    /// expiry is one period after the task's start, each further one a period after
+    /// Blocks until the next expiry of a periodic timer. The first
+    /// expiry is one period after the start of the task that waits first, each further one a period after
     /// the last. An expiry that has passed already does not block.
     TimerWait {
-        /// Which timer of the task.
+        /// Which timer.
         timer: TimerSlot,
         /// Its period, which may change from wait to wait.
         period: DurationNs,
@@ -303,6 +303,21 @@ pub(crate) const MAX_LOOP_DEPTH: usize = 8;
 
 /// The largest number of periodic timers of one task. Chosen.
 pub const MAX_TIMERS: usize = 16;
+
+/// The largest number of periodic timers that all tasks share. Chosen.
+pub const MAX_SHARED_TIMERS: usize = 16;
+
+impl TimerSlot {
+    /// A timer that all tasks share, by its number.
+    pub fn of_all(number: u32) -> TimerSlot {
+        TimerSlot(MAX_TIMERS as u32 + number)
+    }
+
+    /// Its number, if all tasks share it.
+    pub fn shared(self) -> Option<usize> {
+        self.index().checked_sub(MAX_TIMERS)
+    }
+}
 
 /// Why a list of operations is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]

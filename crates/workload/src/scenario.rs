@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::measure::{MetricSpec, SeriesSpec, Spans};
-use crate::program::{Amount, ChannelId, LockId, MAX_TIMERS, Op, Program, ProgramId, SemId};
+use crate::program::{Amount, ChannelId, LockId, MAX_SHARED_TIMERS, Op, Program, ProgramId, SemId};
 
 /// Most tasks that a workload starts with. Chosen: a million, which leaves room for the kernel's own below
 /// [`schedlab_base::MAX_TASKS`].
@@ -380,8 +380,12 @@ impl Scenario {
             | Op::Await { word, .. }
             | Op::Note(word)
             | Op::RestartIfChanged(word) => known(word.index(), self.words as usize),
-            Op::TimerWait { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
-            Op::Late { timer, .. } if timer.index() >= MAX_TIMERS => Err("too many timers in a task"),
+            Op::TimerWait { timer, .. }
+                if timer.shared().is_some_and(|number| number >= MAX_SHARED_TIMERS) =>
+            {
+                Err("too many timers")
+            }
+            Op::Late { timer, .. } if timer.shared().is_some() => Err("too many timers in a task"),
             Op::Io { disk, .. } | Op::Fsync { disk, .. } => known(disk.index(), self.disks.len()),
             Op::Accept(listener) => known(listener.index(), self.listeners as usize),
             Op::Connect { listener, channel } => {

@@ -3,6 +3,7 @@
 //! It is a memfd, so that a task can replace its process image and map it again. Everything in it
 //! is an atomic or written before others may read it.
 
+use schedlab_workload::MAX_SHARED_TIMERS;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
@@ -51,6 +52,8 @@ pub(super) struct Header {
     /// their children, ns.
     pub(super) user_ns: AtomicU64,
     pub(super) system_ns: AtomicU64,
+    /// The last expiries of the timers that all tasks share, monotonic ns; 0 before the first wait.
+    pub(super) timers: [AtomicU64; MAX_SHARED_TIMERS],
 }
 
 /// What is known of one task.

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use schedlab_workload::{
     Attribute, ChannelId, ChannelKind, Cursor, LockId, LockKind, MAX_TIMERS, Op, PollId, Program, SemId,
-    SemKind, TaskRef, TaskSpec, Watched, WordId,
+    SemKind, TaskRef, TaskSpec, TimerSlot, Watched, WordId,
 };
 
 use super::handles::Handles;
@@ -277,7 +277,7 @@ impl<'a> RunningTask<'a> {
                 self.use_word(op);
             }
             Op::TimerWait { timer, period, absolute } => {
-                self.wait_for_timer(timer.index(), period.0, absolute);
+                self.wait_for_timer(timer, period.0, absolute);
             }
             // SAFETY: plain system call.
             Op::Yield => drop(unsafe { libc::sched_yield() }),
@@ -327,13 +327,35 @@ impl<'a> RunningTask<'a> {
         std::hint::black_box(&mut self.buffer);
     }
 
-    fn wait_for_timer(&mut self, timer: usize, period_ns: u64, absolute: bool) {
-        let expiry = self.timers[timer] + period_ns;
-        let now = now_ns();
-        if now < expiry {
+    fn wait_for_timer(&mut self, timer: TimerSlot, period_ns: u64, absolute: bool) {
+        let header = self.context.shared.header();
+        let next = |last: u64| {
+            let (expiry, now) = (last + period_ns, now_ns());
+            let kept = if now < expiry || absolute { expiry } else { now };
+            (expiry, kept, now < expiry)
+        };
+        let (expiry, waits) = match timer.shared() {
+            Some(number) => {
+                let (place, begin) = (&header.timers[number], header.begin.load(Relaxed));
+                let begun = |last: u64| if last == 0 { begin } else { last };
+                let mut last = place.load(Relaxed);
+                loop {
+                    let (expiry, kept, waits) = next(begun(last));
+                    match place.compare_exchange_weak(last, kept, Relaxed, Relaxed) {
+                        Ok(_) => break (expiry, waits),
+                        Err(other) => last = other,
+                    }
+                }
+            }
+            None => {
+                let (expiry, kept, waits) = next(self.timers[timer.index()]);
+                self.timers[timer.index()] = kept;
+                (expiry, waits)
+            }
+        };
+        if waits {
             system::sleep_until(expiry);
         }
-        self.timers[timer] = if now < expiry || absolute { expiry } else { now };
     }
 
     /// The disk serves requests in the order in which they come, each for its service time. A log write is

@@ -375,7 +375,10 @@ fn wait_for_timer<S: SchedExt>(
     (op, timer, period, absolute): (Op, TimerSlot, DurationNs, bool),
 ) -> Option<Step> {
     let (now, started) = (sim.k.ctx().now, sim.k.task(task).start_time.max(sim.k.origin));
-    let last = &mut state(sim, task).rare().timers[timer.index()];
+    let last = match timer.shared() {
+        Some(number) => &mut sim.exec.objects.timers[number],
+        None => &mut state(sim, task).rare().timers[timer.index()],
+    };
     let expiry = last.unwrap_or(started) + period;
     let missed = expiry <= now;
     *last = Some(if missed && !absolute { now } else { expiry });

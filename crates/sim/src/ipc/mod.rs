@@ -17,7 +17,7 @@ pub(crate) use sync::{Barrier, Cond, Disk, Listener, Mutex, PiMutex, Semaphore};
 
 use crate::event::lock::Timeline;
 use schedlab_base::TimeNs;
-use schedlab_workload::{ChannelId, ChannelKind, Scenario, Watched};
+use schedlab_workload::{ChannelId, ChannelKind, MAX_SHARED_TIMERS, Scenario, Watched};
 
 /// The objects of a run, by their ids in the scenario.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Objects {
     /// By channel: when the connection was opened, and when the channel was written to last.
     pub(crate) opened: Vec<TimeNs>,
     pub(crate) written: Vec<TimeNs>,
+    /// The last expiries of the timers that all tasks share; nothing before the first wait.
+    pub(crate) timers: [Option<TimeNs>; MAX_SHARED_TIMERS],
 }
 
 impl Objects {
@@ -72,6 +74,7 @@ impl Objects {
             listeners: (0..scenario.listeners).map(|_| Listener::default()).collect(),
             opened: vec![TimeNs::ZERO; scenario.channels.len()],
             written: vec![TimeNs::ZERO; scenario.channels.len()],
+            timers: [None; MAX_SHARED_TIMERS],
         }
     }
 

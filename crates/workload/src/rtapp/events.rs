@@ -205,10 +205,15 @@ impl Reader<'_> {
         {
             return fault(mode, &format!("{path}.mode"), "relative or absolute is expected");
         }
-        let absolute = self.shared.timers.absolute(node, path, self.task, &name)?;
-        let next = TimerSlot(self.timers.len() as u32);
-        let timer = *self.timers.entry(name).or_insert(next);
-        if timer.index() >= MAX_TIMERS {
+        let absolute = self.shared.timers.is_absolute(self.task, &name);
+        let timer = match self.shared.timers.shared(node, path, &name)? {
+            Some(timer) => timer,
+            None => {
+                let next = TimerSlot(self.timers.len() as u32);
+                *self.timers.entry(name).or_insert(next)
+            }
+        };
+        if self.timers.len() > MAX_TIMERS {
             return fault(node, path, format!("a task has at most {MAX_TIMERS} timers"));
         }
         self.ops.push(Op::TimerWait { timer, period, absolute });

@@ -3,7 +3,8 @@
 //! A timer whose `ref` begins with `unique` belongs to a thread. Any other is one timer of all threads: each wait,
 //! of any thread, moves its expiry on by a period. One `"mode": "absolute"` makes all waits for it absolute.
 
-use super::{MAX_INSTANCES, Node, Outcome, Value, fault};
+use super::{MAX_INSTANCES, Node, Outcome, TimerSlot, Value, fault};
+use crate::program::MAX_SHARED_TIMERS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the timers of a file.
@@ -13,6 +14,8 @@ pub(super) struct Timers {
     absolute: BTreeSet<(String, String)>,
     /// Threads that wait for a timer that is not unique, by name.
     threads: BTreeMap<String, i64>,
+    /// Numbers of those of several threads.
+    shared: BTreeMap<String, u32>,
 }
 
 /// The task that a timer belongs to, empty if all threads have it.
@@ -58,23 +61,25 @@ impl Timers {
                 *timers.threads.entry(name).or_default() += instances.clamp(0, MAX_INSTANCES);
             }
         }
+        let several =
+            timers.threads.iter().filter(|(_, threads)| **threads > 1).map(|(name, _)| name.clone());
+        timers.shared = several.zip(0..).collect();
         timers
     }
 
-    /// True if some event of the file makes this timer absolute. Refuses a timer of several threads.
-    pub(super) fn absolute(&self, node: &Node, path: &str, task: &str, name: &str) -> Outcome<bool> {
-        let threads = self.threads.get(name).copied().unwrap_or(0);
-        if threads > 1 && owner(task, name).is_empty() {
-            return fault(
-                node,
-                &format!("{path}.ref"),
-                format!(
-                    "rt-app has one timer '{name}' for the {threads} threads that name it: each wait moves it on by a \
-                     period, so that they take turns; this is not modelled; name it 'unique' (one timer for \
-                     each thread) or give each task a name of its own"
-                ),
-            );
+    /// A timer of several threads.
+    pub(super) fn shared(&self, node: &Node, path: &str, name: &str) -> Outcome<Option<TimerSlot>> {
+        match self.shared.get(name) {
+            Some(&number) if number as usize >= MAX_SHARED_TIMERS => {
+                let problem = format!("at most {MAX_SHARED_TIMERS} timers may be of several threads");
+                fault(node, &format!("{path}.ref"), problem)
+            }
+            number => Ok(number.copied().map(TimerSlot::of_all)),
         }
-        Ok(self.absolute.contains(&(owner(task, name).to_string(), name.to_string())))
+    }
+
+    /// True if some event of the file makes this timer absolute.
+    pub(super) fn is_absolute(&self, task: &str, name: &str) -> bool {
+        self.absolute.contains(&(owner(task, name).to_string(), name.to_string()))
     }
 }

@@ -135,16 +135,28 @@ fn one_absolute_wait_makes_a_timer_absolute() {
 }
 
 #[test]
-fn a_timer_of_several_threads_is_refused() {
+fn a_timer_of_several_threads_is_one() {
     let timer = |name: &str| format!(r#""timer": {{ "ref": "{name}", "period": 5 }}"#);
+    let slots = |text: &str| -> Vec<Vec<TimerSlot>> {
+        let of = |op: &Op| if let Op::TimerWait { timer, .. } = op { Some(*timer) } else { None };
+        let programs = read(text, Version::Head).unwrap().scenario.programs;
+        programs.iter().map(|program| program.ops().iter().filter_map(of).collect()).collect()
+    };
+    let (x, own) = (TimerSlot::of_all(0), TimerSlot(0));
     let two = tasks(&format!(r#""a": {{ {} }}, "b": {{ {} }}"#, timer("x"), timer("x")));
+    assert_eq!(slots(&two), [[x], [x]]);
     let instances = tasks(&format!(r#""a": {{ "instance": 2, {} }}"#, timer("x")));
-    for text in [two, instances] {
-        assert!(error(&text).contains("tasks.a.timer.ref: rt-app has one timer 'x' for the 2 threads"));
-    }
-    let own =
+    assert_eq!(slots(&instances)[0], [x]);
+    // One thread's, whatever its name, and one of each thread.
+    let alone = tasks(&format!(r#""a": {{ {} }}, "b": {{ {} }}"#, timer("x"), timer("y")));
+    assert_eq!(slots(&alone), [[own], [own]]);
+    let unique =
         tasks(&format!(r#""a": {{ "instance": 2, {} }}, "b": {{ {} }}"#, timer("unique"), timer("unique")));
-    assert!(read(&own, Version::Head).is_ok());
+    assert_eq!(slots(&unique), [[own], [own]]);
+    let many: Vec<String> =
+        (0..17).map(|at| format!(r#""timer{at}": {{ "ref": "x{at}", "period": 5 }}"#)).collect();
+    let many = tasks(&format!(r#""a": {{ "instance": 2, {} }}"#, many.join(", ")));
+    assert!(error(&many).contains("at most 16 timers may be of several threads"));
 }
 
 #[test]
