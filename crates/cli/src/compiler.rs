@@ -16,7 +16,7 @@ pub(crate) fn advice<P: AsRef<Path>>(source: &str, include: &[P]) -> String {
     }
 }
 
-/// How a source of somebody else's is compiled: what it includes and nothing beside it has comes first.
+/// How a source is compiled; what writes the headers that it includes, and that nothing beside it has, comes first.
 pub(crate) fn advice_for(source: &Path) -> String {
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut include = headers_beside(source);

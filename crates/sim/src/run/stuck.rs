@@ -68,8 +68,8 @@ impl<S: SchedExt> Sim<S> {
         Some(Warning { kind: WarningKind::Stuck, text, count: 1, worst: None })
     }
 
-    /// Adds to warnings about tasks that waited to the end of the run where each was then: a scheduler that has forgotten a task is
-    /// led to the callback that took it.
+    /// Adds to warnings about tasks that waited to the end of the run where each was then. It leads the author of a scheduler that
+    /// has forgotten a task to the callback that took it.
     pub(super) fn lead_to_queues(&self, warnings: &mut [Warning], names: &Names, long: DurationNs) {
         let still = &self.k.scx.still_waiting;
         for warning in warnings {
