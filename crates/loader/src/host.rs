@@ -13,9 +13,12 @@ pub struct Missing {
     pub error: io::Error,
 }
 
+/// Makes a call.
+type Attempt = fn() -> io::Result<()>;
+
 /// The first call that this host refuses of those without which no loader can be run; nothing where it has all.
 pub fn missing_call() -> Option<Missing> {
-    let tries: [(&'static str, fn() -> io::Result<()>); 4] = [
+    let tries: [(&'static str, Attempt); 4] = [
         ("memfd_create", || memory_file(c"probe").map(drop)),
         ("ptrace", trace_a_child),
         ("process_vm_readv", read_own_memory),
