@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::input;
-use schedlab_bpf::object::{CPU_COUNTS, Object};
-use schedlab_bpf::settings::{is_constant, is_volatile};
+use schedlab_bpf::object::{CPU_COUNTS, Object, Variable};
+use schedlab_bpf::settings::{BYTES, is_constant, is_volatile};
 use serde_json::Value;
 use std::path::Path;
 
@@ -24,6 +24,10 @@ pub(crate) fn settings(path: &Path, object: &Object) -> Result<Vec<(String, Stri
 /// # Errors
 /// A sentence: no dump of data sections, or a variable that the object does not have.
 pub(crate) fn of_dump(text: &str, object: &Object) -> Result<Vec<(String, String)>, String> {
+    let raw = raw_sections(text);
+    if !raw.is_empty() {
+        return of_bytes(&raw, object);
+    }
     let dump: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let mut settings = Vec::new();
     for (name, value) in variables(&dump)? {
@@ -36,6 +40,50 @@ pub(crate) fn of_dump(text: &str, object: &Object) -> Result<Vec<(String, String
         let folded = is_constant(variable) && !is_volatile(object, variable);
         if !folded && !is_filled(name) {
             flatten(name.to_string(), value, &mut settings)?;
+        }
+    }
+    Ok(settings)
+}
+
+/// A section and its bytes.
+type Section = (String, Vec<u8>);
+
+/// The sections of a newer dump, which has the bytes of each beside the same in words: `"value":["0x61",..],"formatted":{"value":
+/// {".data":[..]}}`. The words are not read, but for the section's name: bpftool 7.8 cuts texts in them at a zero, leaves pointers
+/// and large integers to the reader, and writes numbers of floating point so that they are no JSON.
+fn raw_sections(text: &str) -> Vec<Section> {
+    let mut sections = Vec::new();
+    // The first part is what comes before the first entry.
+    for entry in text.split("\"key\"").skip(1) {
+        let Some((before, words)) = entry.split_once("\"formatted\"") else { continue };
+        let Some((_, list)) = before.split_once("\"value\"") else { continue };
+        let numbers = list.split('"').filter_map(|part| part.strip_prefix("0x"));
+        let bytes: Option<Vec<u8>> = numbers.map(|digits| u8::from_str_radix(digits, 16).ok()).collect();
+        let name = words.split('"').find(|part| part.starts_with('.'));
+        sections.extend(name.map(str::to_string).zip(bytes.filter(|bytes| !bytes.is_empty())));
+    }
+    sections
+}
+
+/// The settings that give the variables of sections their bytes.
+fn of_bytes(sections: &[Section], object: &Object) -> Result<Vec<(String, String)>, String> {
+    let mut settings = Vec::new();
+    for (section, bytes) in sections {
+        let variables: Vec<&Variable> = object.variables().filter(|one| one.section == *section).collect();
+        let range = |one: &Variable| Some(one.offset as usize..one.offset.checked_add(one.size)? as usize);
+        let end = variables.iter().filter_map(|one| Some(range(one)?.end)).max().unwrap_or(0);
+        if variables.is_empty() || end > bytes.len() {
+            let problem =
+                format!("section {section} has {} bytes there and {end} in {}", bytes.len(), object.file());
+            return Err(problem + "; the file is of another version");
+        }
+        for variable in variables {
+            let folded = is_constant(variable) && !is_volatile(object, variable);
+            let set = variable.ty.is_some() && !folded && !is_filled(&variable.name);
+            if let Some(own) = range(variable).filter(|_| set).and_then(|range| bytes.get(range)) {
+                let digits: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+                settings.push((variable.name.clone(), format!("{BYTES}{digits}")));
+            }
         }
     }
     Ok(settings)
@@ -138,5 +186,44 @@ mod tests {
             assert!(variables(&serde_json::from_str(bad).unwrap()).is_err(), "{bad}");
         }
         assert!(flatten("x".into(), &Value::Null, &mut Vec::new()).is_err());
+    }
+
+    /// As bpftool 7.8 writes them: the bytes beside words that need not be JSON.
+    #[test]
+    fn newer_dumps_are_read_by_their_bytes() {
+        let text = r#"[{"key":["0x00","0x00","0x00","0x00"],"value":["0x61","0x00","0xff"],"formatted":{"value":{".data":[
+            {"text":"a"},{"ratio":<not a number>}]}}},{"key":["0x00"],"value":["0x01"],"formatted":{"value":{".bss.x":[]}}}]"#;
+        let expected = [(".data".to_string(), vec![0x61, 0, 0xff]), (".bss.x".to_string(), vec![1])];
+        assert_eq!(raw_sections(text), expected);
+        for older in [
+            r#"[{"value": {".data": [{"key": 1}]}}]"#,
+            "[]",
+            r#"[{"key":["0x0g"],"value":["0x0g"],"formatted":{".x":1}}]"#,
+        ] {
+            assert_eq!(raw_sections(older), [], "{older}");
+        }
+    }
+
+    #[test]
+    fn bytes_go_to_the_variables_of_their_section() {
+        let o1 = crate::scheduler::Scheduler::find("o1").unwrap();
+        let object = o1.parsed().unwrap().unwrap();
+        let constants: Vec<&Variable> = object.variables().filter(|one| one.section == ".rodata").collect();
+        let size = constants.iter().map(|one| one.offset + one.size).max().unwrap() as usize;
+        let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
+        let settings = of_bytes(&[(".rodata".to_string(), content.clone())], &object).unwrap();
+        let tunable = constants.iter().find(|one| is_volatile(&object, one)).unwrap();
+        let value = &settings.iter().find(|(name, _)| *name == tunable.name).unwrap().1;
+        let own = &content[tunable.offset as usize..(tunable.offset + tunable.size) as usize];
+        assert_eq!(
+            *value,
+            format!("{BYTES}{}", own.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        );
+        let short = of_bytes(&[(".rodata".to_string(), vec![0])], &object).unwrap_err();
+        assert!(
+            short.contains("section .rodata has 1 bytes there") && short.contains("another version"),
+            "{short}"
+        );
+        assert!(of_bytes(&[(".nowhere".to_string(), vec![0])], &object).is_err());
     }
 }

@@ -12,6 +12,8 @@ mod allowed;
 mod map;
 mod value;
 
+pub use value::BYTES;
+
 use crate::btf::Kind;
 use crate::error::{LoadError, LoadErrorKind};
 use crate::object::{Object, StructOpsVar, Variable};
@@ -79,7 +81,8 @@ pub fn changes(object: &Object, path: &str, value: &str) -> Result<Vec<Change>, 
     if let Some(rest) = path.strip_prefix(MAP) {
         return map::changes(object, rest, value).map_err(fail);
     }
-    let root = root_of(path);
+    // A static of a function is called `function.name`.
+    let root = if object.variable(path).is_some() { path } else { root_of(path) };
     if let Some(table) = table(object, root) {
         return member(object, table, &path[root.len()..], value).map_err(fail);
     }

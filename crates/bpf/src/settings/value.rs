@@ -6,11 +6,17 @@ use schedlab_base::did_you_mean;
 /// Most enumerators that a message lists. Chosen: more are no help, and an object may have thousands.
 const LISTED: usize = 32;
 
+/// What begins a value that is given as its bytes.
+pub const BYTES: &str = "bytes:";
+
 /// Bytes at a distance from the start of a variable.
 pub(crate) type Piece = (u64, Vec<u8>);
 
 /// The bytes that `text` stands for at `at`; a list gives several pieces where it leaves elements as they are.
 pub(crate) fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<Piece>, String> {
+    if let Some(digits) = text.strip_prefix(BYTES) {
+        return Ok(vec![(at.offset(), raw(btf, at, digits)?)]);
+    }
     if at.bitfield != 0 {
         return Err("a bit field cannot be set".into());
     }
@@ -26,6 +32,18 @@ pub(crate) fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<Piece>,
         Kind::Ptr(_) => Err("a pointer cannot be set".into()),
         _ => Err(format!("a {} cannot be set as a whole; name one of its members", spelled(btf, at.ty))),
     }
+}
+
+/// All bytes of a value, two hexadecimal digits each, in the order of memory: what has no other text, such as bit fields.
+fn raw(btf: &Btf, at: &MemberAt, digits: &str) -> Result<Vec<u8>, String> {
+    let size = btf.size_of(at.ty).unwrap_or(0);
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes: Option<Vec<u8>> =
+        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
+    bytes
+        .filter(|bytes| at.bitfield == 0 && bytes.len() as u64 == size)
+        .filter(|_| digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && digits.len().is_multiple_of(2))
+        .ok_or_else(|| format!("{BYTES} takes {} hexadecimal digits for {}", 2 * size, spelled(btf, at.ty)))
 }
 
 /// The same for an array whose length is not known yet.
@@ -208,6 +226,19 @@ mod tests {
             for value in [low - 1, high + 1] {
                 assert!(encode(&btf, &at, &value.to_string()).is_err(), "{size} {value}");
             }
+        }
+    }
+
+    #[test]
+    fn bytes_are_taken_whole() {
+        let mut b = BtfBuilder::new();
+        let short = b.int("short", 2, true);
+        let btf = b.finish();
+        let at = MemberAt { ty: short, bit_offset: 16, bitfield: 0 };
+        assert_eq!(encode(&btf, &at, "bytes:1fe0"), Ok(vec![(2, vec![0x1f, 0xe0])]));
+        for bad in ["bytes:", "bytes:1f", "bytes:1fe", "bytes:1fe0aa", "bytes:+f+e", "bytes:1\u{e9}e"] {
+            let told = encode(&btf, &at, bad).unwrap_err();
+            assert_eq!(told, "bytes: takes 4 hexadecimal digits for short", "{bad}");
         }
     }
 
