@@ -159,7 +159,7 @@ pub fn counters_table(run: &RunRecord) -> String {
     let mut text = table(&["counter", "value", "meaning"][..columns], &[1], &rows);
     if !zero.is_empty() {
         let names: Vec<&str> = zero.iter().map(|counter| counter.name.as_str()).collect();
-        text.push_str(&format!("0: {}\n", cell(&names.join(", "))));
+        text.push_str(&format!("stayed 0: {}\n", cell(&names.join(", "))));
     }
     text
 }
