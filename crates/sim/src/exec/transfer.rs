@@ -78,6 +78,11 @@ pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op
         {
             leave(sim, 0)
         }
+        Op::Recv { channel, .. } if sim.exec.objects.channels[channel.index()].woke_for_nothing() => {
+            // unix_stream_data_wait() looks at the queue and sleeps again, inside its loop.
+            sim.exec.objects.channels[channel.index()].wait_to_read(task);
+            block(sim, cpu, task, op)
+        }
         op => enter(sim, cpu, task, op),
     }
 }
@@ -122,12 +127,26 @@ fn receive<S: SchedExt>(
     let left = bytes - state(sim, task).moved;
     let moved = sim.exec.objects.channels[channel.index()].take(left);
     hold_to_copy(sim, task, channel, moved.bytes);
+    if moved.bytes > 0 && sim.exec.objects.channels[channel.index()].tells_of_space() {
+        wake_readers_of_sender(sim, channel);
+    }
     wake_channel(sim, channel, moved);
     if moved.bytes < left {
         sim.exec.objects.channels[channel.index()].wait_to_read(task);
         return block(sim, cpu, task, op);
     }
     leave(sim, i64::from(bytes))
+}
+
+/// A packet that was read is freed, and `unix_write_space()` wakes all that sleep on the sender's socket. Those who wait there
+/// to read are among them: `unix_stream_data_wait()` does not look at the key of a wakeup (`net/unix/af_unix.c`, Linux 7.3), as
+/// pollers and the waits of TCP and UDP do.
+fn wake_readers_of_sender<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId) {
+    let Some(back) = sim.exec.scenario.channels[channel.index()].peer else { return };
+    for _ in 0..sim.exec.objects.channels[back.index()].waiting_readers() {
+        let Some(reader) = sim.exec.objects.channels[back.index()].pop_reader() else { break };
+        sim.wake(reader, SYNC);
+    }
 }
 
 /// Wakes the readers and writers that a transfer calls for. Pipes and sockets use

@@ -126,6 +126,22 @@ impl Channel {
         }
     }
 
+    /// True if freeing a packet of it wakes all that sleep on the sender's socket: of Unix sockets that are at most a quarter full
+    /// (`unix_writable()`).
+    pub(crate) fn tells_of_space(&self) -> bool {
+        self.kind == ChannelKind::Unix && self.used() * 4 <= self.capacity
+    }
+
+    /// True if a reader that is woken now sleeps again: there is nothing to read, and the wakeup was for writers.
+    pub(crate) fn woke_for_nothing(&self) -> bool {
+        self.kind == ChannelKind::Unix && self.available() == 0
+    }
+
+    /// How many tasks wait to read.
+    pub(crate) fn waiting_readers(&self) -> usize {
+        self.readers.len()
+    }
+
     /// Queues a reader that found too little.
     pub(crate) fn wait_to_read(&mut self, task: TaskId) {
         debug_assert!(!self.readers.contains(&task), "{task} waits once");

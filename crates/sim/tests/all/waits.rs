@@ -201,6 +201,45 @@ fn poll_server(kind: PollKind) -> Scenario {
     scenario
 }
 
+/// `unix_write_space()` of Linux 7.3 wakes a reader of the socket whose packet was read; it finds nothing and sleeps again. Under
+/// other kinds, and for one who polls, the only wakeup is that of the answer.
+#[test]
+fn reading_a_packet_wakes_who_reads_from_its_sender() {
+    let wakeups = |kind: ChannelKind, peer: bool| {
+        let mut scenario = Scenario::empty("asks", End::AllExit);
+        let (asked, answered) = (ChannelId(0), ChannelId(1));
+        let socket = |other| Channel { kind, capacity: 4096, peer: Some(other).filter(|_| peer) };
+        scenario.channels = vec![socket(answered), socket(asked)];
+        scenario.programs = vec![
+            program(|b| {
+                b.op(Op::Send { channel: asked, bytes: 8 }).op(Op::Recv { channel: answered, bytes: 8 })
+            }),
+            // The asker sleeps when the question is read, and long before the answer comes.
+            program(|b| {
+                b.op(Op::Run(ms(1)))
+                    .op(Op::Recv { channel: asked, bytes: 8 })
+                    .op(Op::Run(ms(2)))
+                    .op(Op::Send { channel: answered, bytes: 8 })
+            }),
+        ];
+        scenario.tasks = vec![task("asker", 0, 0), task("answerer", 1, 1)];
+        let result = fair(2, &scenario);
+        assert!(result.duration > ms(3) && result.duration < ms(4), "{kind:?}: {:?}", result.duration);
+        let asker = result
+            .waits
+            .iter()
+            .find(|waits| waits.name == "asker" && waits.scope == schedlab_trace::WaitScope::Task);
+        asker.unwrap().wakeup_latency.as_ref().unwrap().count
+    };
+    // Its start is a wakeup, too.
+    assert_eq!(wakeups(ChannelKind::Unix, true), 3);
+    assert_eq!(wakeups(ChannelKind::Unix, false), 2);
+    for kind in [ChannelKind::Pipe, ChannelKind::Tcp] {
+        assert_eq!(wakeups(kind, false), 2, "{kind:?}");
+    }
+    assert_eq!(wakeups(ChannelKind::Tcp, true), 2);
+}
+
 #[test]
 fn a_server_answers_whom_it_polled() {
     for kind in [PollKind::Select, PollKind::Poll, PollKind::Epoll] {
