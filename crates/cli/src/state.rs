@@ -49,8 +49,8 @@ pub(crate) fn of_dump(text: &str, object: &Object) -> Result<Vec<(String, String
 type Section = (String, Vec<u8>);
 
 /// The sections of a newer dump, which has the bytes of each beside the same in words: `"value":["0x61",..],"formatted":{"value":
-/// {".data":[..]}}`. The words are not read, but for the section's name: bpftool 7.8 cuts texts in them at a zero, leaves pointers
-/// and large integers to the reader, and writes numbers of floating point so that they are no JSON.
+/// {".data":[..]}}`. The words are not read, but for the section's name. bpftool 7.8 cuts texts in them at a zero, and leaves
+/// pointers and large integers to the reader. Its numbers of floating point are no JSON.
 fn raw_sections(text: &str) -> Vec<Section> {
     let mut sections = Vec::new();
     // The first part is what comes before the first entry.

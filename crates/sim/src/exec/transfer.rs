@@ -138,9 +138,9 @@ fn receive<S: SchedExt>(
     leave(sim, i64::from(bytes))
 }
 
-/// A packet that was read is freed, and `unix_write_space()` wakes all that sleep on the sender's socket. Those who wait there
-/// to read are among them: `unix_stream_data_wait()` does not look at the key of a wakeup (`net/unix/af_unix.c`, Linux 7.3), as
-/// pollers and the waits of TCP and UDP do.
+/// A packet that was read is freed, and `unix_write_space()` wakes all that sleep on the sender's socket (`net/unix/af_unix.c`, Linux
+/// 7.3). Tasks that wait there to read are among them: `unix_stream_data_wait()` does not look at the key of a wakeup. Pollers and
+/// the waits of TCP and UDP do.
 fn wake_readers_of_sender<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId) {
     let Some(back) = sim.exec.scenario.channels[channel.index()].peer else { return };
     for _ in 0..sim.exec.objects.channels[back.index()].waiting_readers() {

@@ -202,7 +202,7 @@ fn poll_server(kind: PollKind) -> Scenario {
 }
 
 /// `unix_write_space()` of Linux 7.3 wakes a reader of the socket whose packet was read; it finds nothing and sleeps again. Under
-/// other kinds, and for one who polls, the only wakeup is that of the answer.
+/// other kinds the only wakeup is that of the answer.
 #[test]
 fn reading_a_packet_wakes_who_reads_from_its_sender() {
     let wakeups = |kind: ChannelKind, peer: bool| {
