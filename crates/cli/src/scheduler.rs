@@ -504,4 +504,32 @@ mod tests {
         let text = Scheduler::find_all(&one, &["o9:x=1".to_string()]).unwrap_err().text;
         assert!(text.contains("'o9' is not among"), "{text}");
     }
+
+    /// A dump of one section with its bytes, as bpftool 7.8 writes it.
+    fn dump(section: &str, bytes: &[u8]) -> String {
+        let bytes: Vec<String> = bytes.iter().map(|byte| format!("\"{byte:#04x}\"")).collect();
+        let words = format!("{{\"value\":{{\"{section}\":[]}}}}");
+        format!("[{{\"key\":[\"0x00\"],\"value\":[{}],\"formatted\":{words}}}]", bytes.join(","))
+    }
+
+    #[test]
+    fn bytes_of_a_dump_go_to_the_variables_of_their_section() {
+        let o1 = Scheduler::find("o1").unwrap();
+        let object = o1.parsed().unwrap().unwrap();
+        let constants: Vec<_> = object.variables().filter(|one| one.section == ".rodata").collect();
+        let size = constants.iter().map(|one| one.offset + one.size).max().unwrap() as usize;
+        let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
+        let settings = state::of_dump(&dump(".rodata", &content), &object).unwrap();
+        let tunable = constants.iter().find(|one| settings::is_volatile(&object, one)).unwrap();
+        let value = &settings.iter().find(|(name, _)| *name == tunable.name).unwrap().1;
+        let own = &content[tunable.offset as usize..(tunable.offset + tunable.size) as usize];
+        let digits: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(*value, format!("bytes:{digits}"));
+        let short = state::of_dump(&dump(".rodata", &[0]), &object).unwrap_err();
+        assert!(
+            short.contains("section .rodata has 1 bytes there") && short.contains("another version"),
+            "{short}"
+        );
+        assert!(state::of_dump(&dump(".nowhere", &[0]), &object).is_err());
+    }
 }

@@ -203,27 +203,4 @@ mod tests {
             assert_eq!(raw_sections(older), [], "{older}");
         }
     }
-
-    #[test]
-    fn bytes_go_to_the_variables_of_their_section() {
-        let o1 = crate::scheduler::Scheduler::find("o1").unwrap();
-        let object = o1.parsed().unwrap().unwrap();
-        let constants: Vec<&Variable> = object.variables().filter(|one| one.section == ".rodata").collect();
-        let size = constants.iter().map(|one| one.offset + one.size).max().unwrap() as usize;
-        let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
-        let settings = of_bytes(&[(".rodata".to_string(), content.clone())], &object).unwrap();
-        let tunable = constants.iter().find(|one| is_volatile(&object, one)).unwrap();
-        let value = &settings.iter().find(|(name, _)| *name == tunable.name).unwrap().1;
-        let own = &content[tunable.offset as usize..(tunable.offset + tunable.size) as usize];
-        assert_eq!(
-            *value,
-            format!("{BYTES}{}", own.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        );
-        let short = of_bytes(&[(".rodata".to_string(), vec![0])], &object).unwrap_err();
-        assert!(
-            short.contains("section .rodata has 1 bytes there") && short.contains("another version"),
-            "{short}"
-        );
-        assert!(of_bytes(&[(".nowhere".to_string(), vec![0])], &object).is_err());
-    }
 }

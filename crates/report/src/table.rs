@@ -156,10 +156,17 @@ pub fn counters_table(run: &RunRecord) -> String {
     let row = |c: &Counter| [c.name.clone(), c.value.to_string(), c.meaning.clone()][..columns].to_vec();
     let (zero, counted): (Vec<&Counter>, Vec<&Counter>) = run.counters.iter().partition(|c| c.value == 0);
     let rows: Vec<Vec<String>> = counted.into_iter().map(row).collect();
-    let mut text = table(&["counter", "value", "meaning"][..columns], &[1], &rows);
+    let mut text = String::new();
+    if !rows.is_empty() {
+        text = table(&["counter", "value", "meaning"][..columns], &[1], &rows);
+    }
     if !zero.is_empty() {
-        let names: Vec<&str> = zero.iter().map(|counter| counter.name.as_str()).collect();
-        text.push_str(&format!("stayed 0: {}\n", cell(&names.join(", "))));
+        let names: Vec<_> = zero.iter().map(|counter| cell(&counter.name)).collect();
+        text.push_str(&format!(
+            "{}: {}\n",
+            if rows.is_empty() { "counters, all 0" } else { "stayed 0" },
+            names.join(", ")
+        ));
     }
     text
 }

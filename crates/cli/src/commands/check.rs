@@ -51,7 +51,8 @@ fn write_header(args: &CheckArgs, path: &Path, quiet: bool) -> Result<(), Failur
     let named = Named::new().outputs([&args.vmlinux_h]);
     let named = if libbpf.is_empty() { named } else { named.folder(Some(&folder)) };
     named.enter(&args.host.sandbox, quiet)?;
-    for (path, text) in &libbpf {
+    // What is there already may be of another libbpf, which its owner wants.
+    for (path, text) in libbpf.iter().filter(|(path, _)| !path.exists()) {
         Target::new("--vmlinux-h", path)?.write(text)?;
     }
     target.write(&kernel_header(machine.kernel.version))

@@ -67,3 +67,17 @@ fn the_advice_for_a_source_compiles_it() {
         assert!(ran.code == 0 && ran.out.contains("scheduler exit: none"), "{ran:?}");
     }
 }
+
+/// Headers that are there already stay as they are.
+#[test]
+fn headers_of_others_are_not_replaced() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("bpf")).unwrap();
+    folder.write("bpf/bpf_helpers.h", "own");
+    folder.run("check --vmlinux-h vmlinux.h").ok();
+    assert_eq!(folder.read("bpf/bpf_helpers.h"), "own");
+    assert!(
+        folder.read("bpf/bpf_tracing.h").contains("PT_REGS")
+            && folder.read("vmlinux.h").contains("task_struct")
+    );
+}
