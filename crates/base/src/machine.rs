@@ -269,6 +269,15 @@ impl Machine {
         self.contention_permille.get(busy.saturating_sub(1).min(last)).copied().unwrap_or(1000)
     }
 
+    /// The slice of the fair class, ns: 0.7 ms (0.75 before 6.15) times 1 + log2 of at most 8 CPUs
+    /// (`normalized_sysctl_sched_base_slice`, `get_update_sysctl_factor()`): 2.8 ms from 8 CPUs on.
+    pub fn base_slice(&self) -> u64 {
+        let cpus = self.cpu_count().min(8) as u64;
+        let slice =
+            if self.kernel.version.has(crate::KernelChange::ShorterBaseSlice) { 700_000 } else { 750_000 };
+        slice * (1 + u64::from(cpus.max(1).ilog2()))
+    }
+
     /// The same machine with `count` CPUs: the first ones of the description, or
     /// more of the kind of the last one (own cores, its cache domain and node).
     pub fn with_cpus(&self, count: usize) -> Result<Machine, MachineError> {

@@ -110,6 +110,9 @@ pub struct Loader {
     comm: String,
     /// The policy of its task.
     pub(crate) policy: Policy,
+    /// The slice of the fair class and the time between two ticks on its machine, ns.
+    pub(crate) slice: u64,
+    pub(crate) tick: u64,
     pub(crate) object: Object,
     pub(crate) types: Btf,
     pub(crate) threads: Threads,
@@ -182,6 +185,8 @@ impl Loader {
             types: config.types.clone(),
             comm: config.command.program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             policy: Policy::Other,
+            slice: config.machine.base_slice(),
+            tick: 1_000_000_000 / u64::from(config.machine.hz.max(1)),
             name,
             prng,
             output,

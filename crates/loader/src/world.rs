@@ -126,7 +126,9 @@ impl World {
                 "state" => if self.ops.is_some() { "enabled\n" } else { "disabled\n" }.to_string(),
                 "enable_seq" => format!("{}\n", self.enabled),
                 "root/ops" => format!("{}\n", self.ops.as_ref()?),
-                "hotplug_seq" | "nr_rejected" => "0\n".to_string(),
+                // A CPU came online while the kernel started.
+                "hotplug_seq" => "1\n".to_string(),
+                "nr_rejected" => "0\n".to_string(),
                 "switch_all" => format!("{}\n", u8::from(self.ops.is_some())),
                 _ => return None,
             },
@@ -325,7 +327,7 @@ fn list(mask: &CpuMask) -> String {
     text
 }
 
-/// The same as sysfs writes masks: words of 32 bits, the highest first.
+/// The same as sysfs writes masks (`%*pb`): words of 32 bits, the highest first and no longer than the CPUs need.
 fn hex(mask: &CpuMask, cpus: usize) -> String {
     let word = |word: usize| {
         (0..32)
@@ -333,7 +335,9 @@ fn hex(mask: &CpuMask, cpus: usize) -> String {
             .fold(0u32, |bits, bit| bits | 1 << bit)
     };
     let words = cpus.div_ceil(32);
-    (0..words).rev().map(|number| format!("{:08x}", word(number))).collect::<Vec<_>>().join(",")
+    let digits = |number: usize| (cpus - number * 32).min(32).div_ceil(4);
+    let text = |number: usize| format!("{:0width$x}", word(number), width = digits(number));
+    (0..words).rev().map(text).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -348,7 +352,13 @@ mod tests {
         }
         assert_eq!(list(&mask), "0-2,5,33-34");
         assert_eq!(list(&CpuMask::EMPTY), "");
-        assert_eq!(hex(&mask, 40), "00000006,00000027");
+        assert_eq!(hex(&mask, 40), "06,00000027");
+        assert_eq!(hex(&mask, 64), "00000006,00000027");
+        let one = CpuMask::single(CpuId(0));
+        assert_eq!(
+            [2, 4, 8, 9, 33].map(|cpus| hex(&one, cpus)),
+            ["1", "1", "01", "001", "0,00000001"].map(String::from)
+        );
     }
 
     #[test]

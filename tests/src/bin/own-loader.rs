@@ -315,6 +315,22 @@ fn kinds() {
             libc::inotify_add_watch(watch, c"/sys/devices/system/cpu/online".as_ptr(), libc::IN_MODIFY);
         let unknown = libc::inotify_add_watch(watch, c"/sys/nowhere".as_ptr(), libc::IN_MODIFY);
         println!("watch: {} {}", known > 0, unknown);
+        // What it is told of its own task and of the kernel.
+        let mut attributes = [0u32; 14];
+        let done =
+            libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size_of_val(&attributes), 0);
+        println!(
+            "attributes: {done} {} {} {} {}",
+            attributes[0], attributes[1], attributes[6], attributes[13]
+        );
+        println!("short: {}", libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), 8, 0));
+        let most = [libc::SCHED_FIFO, 7, 9].map(|policy| libc::sched_get_priority_max(policy));
+        println!("priorities: {most:?} {}", libc::sched_get_priority_min(libc::SCHED_RR));
+        let mut span = libc::timespec { tv_sec: 1, tv_nsec: 1 };
+        println!("interval: {} {}", libc::sched_rr_get_interval(0, &raw mut span), span.tv_nsec);
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+        let siblings = read("/sys/devices/system/cpu/cpu0/topology/core_siblings");
+        println!("files: {siblings} {}", read("/sys/kernel/sched_ext/hotplug_seq"));
     }
 }
 

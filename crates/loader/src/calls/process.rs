@@ -120,7 +120,7 @@ impl Loader {
 
     /// Questions about the machine.
     fn machine_call(&mut self, tracee: Tracee, call: &Call) -> Option<Step> {
-        let [first, second, third, ..] = call.args;
+        let [first, second, ..] = call.args;
         Some(match call.nr {
             libc::SYS_uname => {
                 let mut names = [0u8; 6 * 65];
@@ -142,7 +142,14 @@ impl Loader {
             }
             libc::SYS_getrusage => written(tracee.write(second, &[0; 144])),
             libc::SYS_sched_getparam => written(tracee.write(second, &[0; 4])),
-            libc::SYS_sched_getattr => written(tracee.write(second, &[0; 48][..(third as usize).min(48)])),
+            libc::SYS_sched_getattr => self.attributes(tracee, call),
+            libc::SYS_sched_get_priority_max | libc::SYS_sched_get_priority_min => match first {
+                1 | 2 => Step::Value(if call.nr == libc::SYS_sched_get_priority_max { 99 } else { 1 }),
+                0 | 3 | 5..=7 => Step::Value(0),
+                _ => Step::Value(error(libc::EINVAL)),
+            },
+            // A task that waits for nothing of its class has no interval.
+            libc::SYS_sched_rr_get_interval => written(tracee.write(second, &[0; 16])),
             libc::SYS_capget if second == 0 => Step::Value(0),
             libc::SYS_capget => written(tracee.write(second, &[0xff; 24])),
             _ => return self.placement_call(tracee, call),
@@ -152,6 +159,25 @@ impl Loader {
     pub(super) fn refuse(&mut self, what: &str, errno: i32) -> Step {
         self.refused.note(what);
         Step::Value(error(errno))
+    }
+
+    /// `sched_getattr()` of the task itself: `struct sched_attr` as far as the caller has room (`sched_attr_copy_to_user()`, Linux
+    /// 7.3).
+    fn attributes(&self, tracee: Tracee, call: &Call) -> Step {
+        /// The structure of the first version, of the one with clamps of utilisation, and a page.
+        const SIZES: [u64; 3] = [48, 56, 4096];
+        let [_, place, room, flags, ..] = call.args;
+        if !(SIZES[0]..=SIZES[2]).contains(&room) || flags != 0 {
+            return Step::Value(error(libc::EINVAL));
+        }
+        let mut bytes = [0u8; SIZES[1] as usize];
+        let size = room.min(SIZES[1]) as u32;
+        let policy: u32 = if self.policy == Policy::Ext { 7 } else { 0 };
+        for (at, value) in [(0, size), (4, policy), (52, 1024)] {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes[24..32].copy_from_slice(&self.slice.to_le_bytes());
+        written(tracee.write(place, &bytes[..size as usize]))
     }
 
     /// A policy for itself, which its task has when the run begins: only `SCHED_EXT` makes a difference.

@@ -32,7 +32,11 @@ impl Loader {
                 give(tracee.write(second, &timespec(now)))
             }
             libc::SYS_clock_getres if second == 0 => Step::Value(0),
-            libc::SYS_clock_getres => give(tracee.write(second, &timespec(1))),
+            libc::SYS_clock_getres => {
+                // CLOCK_REALTIME_COARSE and CLOCK_MONOTONIC_COARSE move with ticks.
+                let coarse = [libc::CLOCK_REALTIME_COARSE, libc::CLOCK_MONOTONIC_COARSE].map(|id| id as u64);
+                give(tracee.write(second, &timespec(if coarse.contains(&first) { self.tick } else { 1 })))
+            }
             libc::SYS_gettimeofday => {
                 let now = EPOCH + self.clock;
                 let value = [(now / SECOND).to_le_bytes(), (now % SECOND / 1000).to_le_bytes()].concat();

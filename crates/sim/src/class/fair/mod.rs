@@ -23,12 +23,6 @@ use crate::class::fair::placement::Wakes;
 use crate::state::rq::Served;
 use schedlab_base::{CpuId, DurationNs, KernelChange, Policy, TaskId};
 
-/// Base slice on one CPU, ns (`normalized_sysctl_sched_base_slice`).
-const BASE_SLICE_NS: u64 = 700_000;
-
-/// The same before 6.15.
-const OLD_BASE_SLICE_NS: u64 = 750_000;
-
 /// Weight of nice 0.
 pub(crate) const NICE_0_LOAD: u64 = 1024;
 
@@ -178,13 +172,9 @@ fn scaled(ns: u64, weight: u64) -> i64 {
 
 /// On to the queue and off it.
 impl Kernel {
-    /// The slice on this machine: 0.7 ms times 1 + log2 of at most 8 CPUs
-    /// (`get_update_sysctl_factor()`): 2.8 ms from 8 CPUs on.
+    /// The slice on this machine, ns.
     pub(crate) fn base_slice(&self) -> u64 {
-        let cpus = self.cpus.len().min(8) as u64;
-        let shorter = self.machine.kernel.version.has(KernelChange::ShorterBaseSlice);
-        let slice = if shorter { BASE_SLICE_NS } else { OLD_BASE_SLICE_NS };
-        slice * (1 + u64::from(cpus.ilog2()))
+        self.machine.base_slice()
     }
 
     /// The slice of a task, ns; older kernels do not ask it.
