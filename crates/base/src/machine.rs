@@ -269,6 +269,12 @@ impl Machine {
         self.contention_permille.get(busy.saturating_sub(1).min(last)).copied().unwrap_or(1000)
     }
 
+    /// How many CPUs have come online by the end of the boot, as sched_ext counts them (`hotplug_seq`): all but the first one, which
+    /// starts the others. Linux 7.3.4 says 0, 1 and 3 on 1, 2 and 4 CPUs.
+    pub fn hotplugs_of_boot(&self) -> u64 {
+        self.cpu_count().saturating_sub(1) as u64
+    }
+
     /// The slice of the fair class, ns: 0.7 ms (0.75 before 6.15) times 1 + log2 of at most 8 CPUs
     /// (`normalized_sysctl_sched_base_slice`, `get_update_sysctl_factor()`): 2.8 ms from 8 CPUs on.
     pub fn base_slice(&self) -> u64 {

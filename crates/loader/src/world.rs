@@ -126,8 +126,6 @@ impl World {
                 "state" => if self.ops.is_some() { "enabled\n" } else { "disabled\n" }.to_string(),
                 "enable_seq" => format!("{}\n", self.enabled),
                 "root/ops" => format!("{}\n", self.ops.as_ref()?),
-                // A CPU came online while the kernel started.
-                "hotplug_seq" => "1\n".to_string(),
                 "nr_rejected" => "0\n".to_string(),
                 "switch_all" => format!("{}\n", u8::from(self.ops.is_some())),
                 _ => return None,
@@ -261,6 +259,8 @@ impl World {
         self.put("/proc/version", format!("Linux version {RELEASE} (schedlab) #1 SMP PREEMPT"));
         self.put("/proc/sys/kernel/osrelease", RELEASE);
         self.put("/proc/sys/kernel/ostype", "Linux");
+        // No CPU comes or goes while a loader attaches its scheduler, which is before the run.
+        self.put("/sys/kernel/sched_ext/hotplug_seq", machine.hotplugs_of_boot());
         self.put("/proc/sys/kernel/pid_max", 4_194_304);
         self.put("/proc/sys/kernel/bpf_stats_enabled", 0);
         self.put("/proc/sys/net/core/bpf_jit_enable", 1);

@@ -29,9 +29,9 @@ impl Kernel {
         if self.is_online(cpu) { cpu } else { self.online.lowest().expect("one CPU stays online") }
     }
 
-    /// `sched_ext`'s sequence of CPUs that came and went: each has come once before the run.
+    /// `sched_ext`'s sequence of CPUs that came and went, the boot included.
     pub(crate) fn hotplug_seq(&self) -> u64 {
-        self.cpus.len() as u64 + self.hotplugs
+        self.machine.hotplugs_of_boot() + self.hotplugs
     }
 
     /// The CPU is no part of caches, nodes and domains any more, or is again.
