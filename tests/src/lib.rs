@@ -117,6 +117,22 @@ pub struct Ended {
     pub err: String,
 }
 
+/// A folder for `test` with the object of [the test's own loader](../src/bin/own-loader.rs); nothing where there is no compiler,
+/// which is told.
+///
+/// # Panics
+/// When the object does not compile.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn with_loaded_object(test: &str) -> Option<Schedlab> {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return None;
+    }
+    let lab = Schedlab::new(test);
+    compile("loaded", "bpf", &lab.path("loaded.bpf.o")).expect("the compiler takes it");
+    Some(lab)
+}
+
 /// The `schedlab` binary of the build that this test belongs to.
 pub struct Schedlab {
     binary: PathBuf,

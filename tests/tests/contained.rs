@@ -5,9 +5,12 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-use schedlab_tests::{Schedlab, clang, compile};
+use schedlab_tests::{Schedlab, with_loaded_object};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -17,62 +20,64 @@ const LOADER: &str = env!("CARGO_BIN_EXE_own-loader");
 /// The workload of its runs: long enough for several turns of the loader.
 const HOGS: &str = "cpuhog:ntasks=4,ttime=1s";
 
-fn lab(test: &str) -> Option<Schedlab> {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
-        return None;
-    }
-    let lab = Schedlab::new(test);
-    compile("loaded", "bpf", &lab.path("loaded.bpf.o")).unwrap();
-    Some(lab)
-}
-
 /// However a sweep dies, its loaders die with it, and nothing stays where temporary files go. `SCHEDLAB_KILLS` says how many sweeps
 /// are killed by each signal (4).
 #[test]
 fn a_killed_sweep_leaves_nothing() {
-    let Some(lab) = lab("loader-killed") else { return };
-    let (own, files) = (lab.path("killed-loader"), lab.path("files"));
-    std::fs::copy(LOADER, &own).unwrap();
+    let Some(lab) = with_loaded_object("loader-killed") else { return };
+    let (command, loader, files) =
+        (lab.path("killed-schedlab"), lab.path("killed-loader"), lab.path("files"));
+    std::fs::copy(lab.binary(), &command).unwrap();
+    std::fs::copy(LOADER, &loader).unwrap();
     std::fs::create_dir(&files).unwrap();
-    let schedulers = format!("eevdf,mine=exec:{} loaded.bpf.o", own.display());
+    let schedulers = format!("eevdf,mine=exec:{} loaded.bpf.o", loader.display());
     let rounds = std::env::var("SCHEDLAB_KILLS").map_or(4, |text| text.parse::<u64>().expect("a number"));
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGKILL] {
         for round in 0..rounds {
-            let mut sweep = Command::new(lab.binary());
-            sweep.args(["compare", "-q", "-c", "2", "--runs", "3", "-w", HOGS, "-s", &schedulers]);
+            let mut sweep = Command::new(&command);
+            // Many times as long as the longest delay.
+            sweep.args(["compare", "-q", "-c", "2", "--runs", "1000", "-w", HOGS, "-s", &schedulers]);
             sweep.current_dir(&lab.folder).env("TMPDIR", &files).stdout(Stdio::null()).stderr(Stdio::null());
             let mut sweep = sweep.spawn().unwrap();
             // All stages of a sweep are met: the first loader starts after some 10 ms.
             std::thread::sleep(Duration::from_millis(round * 37 % 251));
+            assert!(
+                sweep.try_wait().unwrap().is_none(),
+                "signal {signal}, round {round}: it has ended before"
+            );
             // SAFETY: a plain system call on a child that has not been waited for.
             unsafe { libc::kill(sweep.id().cast_signed(), signal) };
             sweep.wait().unwrap();
-            let left = || living(&own.display().to_string());
+            // A child that has not become the loader yet has the command's own line.
+            let left = || living(&[&command, &loader]);
             let soon = (0..500).any(|_| {
                 left() == 0 || {
                     std::thread::sleep(Duration::from_millis(10));
                     false
                 }
             });
-            assert!(soon, "signal {signal}, round {round}: {} loaders are left", left());
+            assert!(soon, "signal {signal}, round {round}: {} processes are left", left());
             assert_eq!(std::fs::read_dir(&files).unwrap().count(), 0, "signal {signal}, round {round}");
         }
     }
 }
 
-/// Processes with this word in their command lines, but for those that wait to be reaped.
-fn living(word: &str) -> usize {
+/// Processes of these programs, but for those that wait to be reaped.
+fn living(programs: &[&Path]) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())).count()
+    let of = |line: &Vec<u8>| {
+        let mut parts = line.split(|byte| *byte == 0);
+        parts.any(|part| programs.iter().any(|program| part == program.as_os_str().as_bytes()))
+    };
+    lines.filter(of).count()
 }
 
 /// Random calls of a loader reach nothing outside: neither files nor a socket nor a process. `SCHEDLAB_CALLS` says how many are made
-/// (2,000) by the user that runs the test, and as many by another one where that is root.
+/// (2,000) with the rights of the test itself. Where that is root, as many are made by another user.
 #[test]
 fn random_calls_reach_nothing() {
-    let Some(lab) = lab("loader-random") else { return };
+    let Some(lab) = with_loaded_object("loader-random") else { return };
     let wanted = std::env::var("SCHEDLAB_CALLS").map_or(2_000, |text| text.parse::<u64>().expect("a number"));
     // SAFETY: a plain system call.
     let root = unsafe { libc::geteuid() } == 0;
@@ -121,7 +126,7 @@ impl Canary {
             process.uid(user).gid(user);
         }
         let process = process.spawn().unwrap();
-        // From when on nothing of it changes: it is the other program, and sleeps.
+        // Nothing of it changes once it has become the other program and sleeps.
         let settled =
             |status: &str| status.starts_with("Name:\tsleep\n") && status.contains("\tS (sleeping)");
         while !settled(&std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap()) {}
@@ -190,39 +195,33 @@ impl Drop for Canary {
     }
 }
 
-/// Takes a system call from this process and those that it becomes, as a container's filter does: it fails with `error`.
-fn forbid(call: i64, error: i32) -> std::io::Result<()> {
-    let code = |instruction: u32| u16::try_from(instruction).unwrap_or(0);
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let end = code(libc::BPF_RET | libc::BPF_K);
-    let mut filter = [
-        step(code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS), 0, 0, 0),
-        step(code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K), 0, 1, call as u32),
-        step(end, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
-        step(end, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: both calls change only what this process may do; the program is alive during the second.
-    let refused = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
-    };
-    if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+/// A filter, as containers have it, under which a system call fails with `error`.
+fn without_call(call: i64, error: i32) -> BpfProgram {
+    let (refused, arch) = (SeccompAction::Errno(error.cast_unsigned()), TargetArch::x86_64);
+    let rules = [(call, Vec::new())].into();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).expect("one rule");
+    filter.try_into().expect("it compiles")
+}
+
+/// Puts the process that a command becomes under a filter.
+fn confine(command: &mut Command, filter: BpfProgram) {
+    let apply = move || apply_filter(&filter).map_err(std::io::Error::other);
+    // SAFETY: the filter makes two system calls and touches nothing of the parent's.
+    unsafe { command.pre_exec(apply) };
 }
 
 /// Runs a command on a host without a system call: exit code and standard error.
 fn without(lab: &Schedlab, (call, error): (i64, i32), args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(lab.binary());
     command.args(args).current_dir(&lab.folder).stdin(Stdio::null());
-    // SAFETY: the function makes two system calls and touches nothing of the parent's.
-    unsafe { command.pre_exec(move || forbid(call, error)) };
+    confine(&mut command, without_call(call, error));
     let done = command.output().unwrap();
     (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
 }
 
 #[test]
 fn a_call_that_the_host_refuses_is_named_with_its_cure() {
-    let Some(lab) = lab("loader-refused-calls") else { return };
+    let Some(lab) = with_loaded_object("loader-refused-calls") else { return };
     let scheduler = format!("mine=exec:{LOADER} loaded.bpf.o");
     for (name, call) in [
         ("ptrace", libc::SYS_ptrace),
@@ -242,7 +241,7 @@ fn a_call_that_the_host_refuses_is_named_with_its_cure() {
 /// A host without Landlock is told of in each run that is not quiet, and what it would have refused is refused all the same.
 #[test]
 fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
-    let Some(lab) = lab("loader-without-landlock") else { return };
+    let Some(lab) = with_loaded_object("loader-without-landlock") else { return };
     let landlock = (libc::SYS_landlock_create_ruleset, libc::ENOSYS);
     let sim = ["sim", "-s", "o1", "-w", "cpuhog:ttime=1ms"];
     let (code, told) = without(&lab, landlock, &sim);
@@ -251,8 +250,7 @@ fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
     assert_eq!(without(&lab, landlock, &[&sim[..], &["-q"]].concat()), (Some(0), String::new()));
     let mut check = Command::new(lab.binary());
     check.args(["check", &format!("exec:{LOADER} loaded.bpf.o hostile")]).current_dir(&lab.folder);
-    // SAFETY: as in `without`.
-    unsafe { check.pre_exec(move || forbid(landlock.0, landlock.1)) };
+    confine(&mut check, without_call(landlock.0, landlock.1));
     let out = String::from_utf8_lossy(&check.output().unwrap().stdout).into_owned();
     for what in ["read", "write", "home", "socket", "fork", "exec", "kill", "trace", "address", "message"] {
         assert!(out.contains(&format!("{what}: false")), "{what}: {out}");
@@ -261,7 +259,7 @@ fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
 
 #[test]
 fn a_script_is_no_loader() {
-    let Some(lab) = lab("loader-script") else { return };
+    let Some(lab) = with_loaded_object("loader-script") else { return };
     std::fs::write(lab.path("start.sh"), "#!/bin/sh -e\nexec true\n").unwrap();
     let ended = lab.run(&["sim", "-s", "exec:./start.sh", "-w", HOGS], Duration::from_secs(60));
     assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{}", ended.err);

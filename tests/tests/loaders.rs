@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use schedlab_live::kernel_image;
-use schedlab_tests::{Ended, Schedlab, clang, compile};
+use schedlab_tests::{Ended, Schedlab, with_loaded_object};
 use schedlab_trace::{ExitKind, Standing, WarningKind};
 use std::time::Duration;
 
@@ -19,16 +19,6 @@ const LOADER: &str = env!("CARGO_BIN_EXE_own-loader");
 
 /// The workload of all runs: long enough for several turns of the loader.
 const HOGS: &str = "cpuhog:ntasks=4,ttime=1s";
-
-fn lab(test: &str) -> Option<Schedlab> {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
-        return None;
-    }
-    let lab = Schedlab::new(test);
-    compile("loaded", "bpf", &lab.path("loaded.bpf.o")).unwrap();
-    Some(lab)
-}
 
 fn scheduler(manner: &str) -> String {
     format!("mine=exec:{LOADER} loaded.bpf.o {manner}")
@@ -51,7 +41,7 @@ fn in_vm(lab: &Schedlab, args: &[&str]) -> Option<Ended> {
 
 #[test]
 fn a_loader_takes_part() {
-    let Some(lab) = lab("loader-part") else { return };
+    let Some(lab) = with_loaded_object("loader-part") else { return };
     let ended = sim(&lab, "", &["--json", "r.json"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let record = lab.record("r.json");
@@ -78,7 +68,7 @@ fn a_loader_takes_part() {
 
 #[test]
 fn the_same_command_gives_the_same_run() {
-    let Some(lab) = lab("loader-same") else { return };
+    let Some(lab) = with_loaded_object("loader-same") else { return };
     let run = |more: &[&str]| {
         let ended = sim(&lab, "", &[&["--json", "r.json"], more].concat());
         assert_eq!(ended.code, 0, "{}", ended.err);
@@ -95,7 +85,7 @@ fn the_same_command_gives_the_same_run() {
 /// Its clock is the one that programs read, also if it has slept longer than a kernel is up when runs begin.
 #[test]
 fn a_loader_and_its_programs_read_one_clock() {
-    let Some(lab) = lab("loader-clock") else { return };
+    let Some(lab) = with_loaded_object("loader-clock") else { return };
     for manner in ["", "late"] {
         let ended = sim(&lab, manner, &["--json", "r.json"]);
         assert_eq!((ended.code, ended.err.as_str()), (0, ""));
@@ -113,7 +103,7 @@ fn a_loader_and_its_programs_read_one_clock() {
 /// A loader that waits by looking at a clock sees time pass: while it runs because its task is charged, before that by itself.
 #[test]
 fn a_loader_that_polls_clocks_goes_on() {
-    let Some(lab) = lab("loader-polls") else { return };
+    let Some(lab) = with_loaded_object("loader-polls") else { return };
     let run = |options: &[&str]| {
         let ended = sim(&lab, "polls", &[&["--json", "r.json"], options].concat());
         assert_eq!((ended.code, ended.err.as_str()), (0, ""));
@@ -130,7 +120,7 @@ fn a_loader_that_polls_clocks_goes_on() {
 /// Its task may use the CPUs that it asks for, before the scheduler is attached and while it runs.
 #[test]
 fn a_loader_runs_where_it_wants() {
-    let Some(lab) = lab("loader-moves") else { return };
+    let Some(lab) = with_loaded_object("loader-moves") else { return };
     let ended = sim(&lab, "moves", &["--json", "r.json"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let record = lab.record("r.json");
@@ -145,7 +135,7 @@ fn a_loader_runs_where_it_wants() {
 /// One that computes for ever keeps its CPU, as on a real kernel: the run goes on, says so, and is the same each time.
 #[test]
 fn a_loader_that_computes_for_ever_keeps_a_cpu() {
-    let Some(lab) = lab("loader-stuck") else { return };
+    let Some(lab) = with_loaded_object("loader-stuck") else { return };
     let run = || {
         let ended = sim(&lab, "stuck", &["--json", "r.json"]);
         assert_eq!(ended.code, 0, "{}", ended.err);
@@ -165,7 +155,7 @@ fn a_loader_that_computes_for_ever_keeps_a_cpu() {
 
 #[test]
 fn check_prints_what_the_loader_did() {
-    let Some(lab) = lab("loader-check") else { return };
+    let Some(lab) = with_loaded_object("loader-check") else { return };
     let ended = lab.run(&["check", &format!("exec:{LOADER} loaded.bpf.o")], LIMIT);
     assert_eq!(ended.code, 0, "{}", ended.err);
     for words in [
@@ -182,7 +172,7 @@ fn check_prints_what_the_loader_did() {
 
 #[test]
 fn a_loader_that_attaches_nothing_is_told() {
-    let Some(lab) = lab("loader-bad") else { return };
+    let Some(lab) = with_loaded_object("loader-bad") else { return };
     for (manner, words) in [
         ("exits", &["ended with exit code 3 before it attached a scheduler", "own-loader: not today"][..]),
         ("sleeps", &["waited 60 s of its own time and attached no scheduler"]),
@@ -215,7 +205,7 @@ fn a_loader_that_attaches_nothing_is_told() {
 
 #[test]
 fn other_kinds_of_use_are_answered() {
-    let Some(lab) = lab("loader-kinds") else { return };
+    let Some(lab) = with_loaded_object("loader-kinds") else { return };
     let ended = lab.run(&["check", &format!("exec:{LOADER} loaded.bpf.o kinds")], LIMIT);
     assert_eq!(ended.code, 0, "{}", ended.err);
     for words in [
@@ -226,12 +216,14 @@ fn other_kinds_of_use_are_answered() {
         "timer: 1 after 100 ms",
         "timer: 2 after 225 ms",
         "watch: true -1",
-        // As Linux 7.3.4 answers, but for the number of CPUs: 8 here, whose slice is 0.7 ms times 4.
+        // As Linux 7.3.4 answers, but for the number of CPUs: 8 here, whose slice is 0.7 ms times 4, at 1000 ticks a second.
         "attributes: 0 56 0 2800000 1024",
+        "longer: 0 56 0",
         "short: -1",
         "priorities: [99, 0, -1] 1",
-        "interval: 0 0",
-        "files: ff 1",
+        "interval: 0 2000000",
+        "files: ff 7",
+        "written to a timer: -1 22",
     ] {
         assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
     }
@@ -241,7 +233,7 @@ fn other_kinds_of_use_are_answered() {
 /// One boot: the program loads its scheduler between runs of others, is stopped though it does not want to be, and a bad one is told.
 #[test]
 fn loaders_run_on_a_real_kernel() {
-    let Some(lab) = lab("loader-real") else { return };
+    let Some(lab) = with_loaded_object("loader-real") else { return };
     let hogs = "cpuhog:ntasks=2,ttime=300ms";
     let list = format!("eevdf,{},stubborn=exec:{LOADER} loaded.bpf.o stubborn,o1", scheduler(""));
     let compare = ["compare", "--vm", "-q", "-c", "1", "--runs", "2", "-w", hogs, "--json", "r.json", "-s"];
@@ -266,7 +258,7 @@ fn loaders_run_on_a_real_kernel() {
 
 #[test]
 fn settings_of_a_loader_are_refused_on_a_real_kernel() {
-    let Some(lab) = lab("loader-set") else { return };
+    let Some(lab) = with_loaded_object("loader-set") else { return };
     let ended = lab.run(&["run", "--vm", "-s", &scheduler(""), "-w", HOGS, "--set", "bonus=3"], LIMIT);
     assert_eq!((ended.code, ended.err.lines().count()), (2, 1), "{ended:?}");
     assert!(ended.err.contains("its own loader alone sets variables"), "{}", ended.err);
@@ -275,7 +267,7 @@ fn settings_of_a_loader_are_refused_on_a_real_kernel() {
 /// With the sandbox and without: the tracer decides about each call, and Landlock and seccomp hold besides.
 #[test]
 fn a_hostile_loader_is_contained() {
-    let Some(lab) = lab("loader-hostile") else { return };
+    let Some(lab) = with_loaded_object("loader-hostile") else { return };
     for sandbox in [&[][..], &["--no-sandbox"]] {
         let command = format!("exec:{LOADER} loaded.bpf.o hostile");
         let ended = lab.run(&[&["check", &command], sandbox].concat(), LIMIT);
@@ -304,7 +296,7 @@ fn a_hostile_loader_is_contained() {
 /// A loader that ends while the run goes on makes it void, whatever its exit code: in one run and in a comparison.
 #[test]
 fn a_run_whose_loader_leaves_is_void() {
-    let Some(lab) = lab("loader-leaves") else { return };
+    let Some(lab) = with_loaded_object("loader-leaves") else { return };
     let ended = sim(&lab, "leaves", &["--json", "r.json"]);
     assert_eq!(ended.code, 4, "{ended:?}");
     assert!(ended.out.contains("this run is void: ended_early"), "{}", ended.out);
@@ -325,7 +317,7 @@ fn a_run_whose_loader_leaves_is_void() {
 /// A run warns of what its loader asked for in vain; one that got all is not warned about.
 #[test]
 fn a_run_tells_what_its_loader_was_refused() {
-    let Some(lab) = lab("loader-refused") else { return };
+    let Some(lab) = with_loaded_object("loader-refused") else { return };
     let refused = |manner: &str| {
         let ended = sim(&lab, manner, &["--json", "r.json"]);
         assert_eq!(ended.code, 0, "{manner}: {ended:?}");
@@ -346,7 +338,7 @@ fn a_run_tells_what_its_loader_was_refused() {
 /// The files that a loader's arguments name determine the run like the program itself.
 #[test]
 fn records_are_of_the_files_that_a_loader_is_given() {
-    let Some(lab) = lab("loader-record") else { return };
+    let Some(lab) = with_loaded_object("loader-record") else { return };
     let list = format!("vanilla,{} layers.json", scheduler("stubborn"));
     let args = ["compare", "-q", "-c", "1", "--runs", "1", "--resume", "kept", "-w", HOGS, "-s", &list];
     for (content, records) in [("one", 2), ("one", 2), ("two", 3)] {
@@ -360,7 +352,7 @@ fn records_are_of_the_files_that_a_loader_is_given() {
 /// The sandbox kills a loader that makes such a call; without the sandbox, the tracer has none made in its place.
 #[test]
 fn calls_of_another_instruction_set_are_not_made() {
-    let Some(lab) = lab("loader-narrow") else { return };
+    let Some(lab) = with_loaded_object("loader-narrow") else { return };
     for (sandbox, told) in [(&[][..], "was ended by signal 31"), (&["--no-sandbox"], "exit code 3")] {
         let command = format!("exec:{LOADER} loaded.bpf.o narrow");
         let ended = lab.run(&[&["check", &command], sandbox].concat(), LIMIT);
@@ -374,7 +366,7 @@ fn calls_of_another_instruction_set_are_not_made() {
 /// Its output is gone, and nothing else: descriptors of the command are not among its own.
 #[test]
 fn a_loader_that_closes_everything_runs() {
-    let Some(lab) = lab("loader-closes") else { return };
+    let Some(lab) = with_loaded_object("loader-closes") else { return };
     let ended = sim(&lab, "closes", &["--json", "r.json"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let record = lab.record("r.json");
@@ -385,7 +377,7 @@ fn a_loader_that_closes_everything_runs() {
 /// It goes on, however much it writes; the end of it is kept.
 #[test]
 fn a_flood_of_output_is_cut() {
-    let Some(lab) = lab("loader-floods") else { return };
+    let Some(lab) = with_loaded_object("loader-floods") else { return };
     let ended = sim(&lab, "floods", &["--json", "r.json"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let record = lab.record("r.json");
@@ -400,7 +392,7 @@ fn a_flood_of_output_is_cut() {
 /// What the host keeps for a loader is limited, and what the command has inherited is not the loader's.
 #[test]
 fn a_greedy_loader_gets_little() {
-    let Some(lab) = lab("loader-greedy") else { return };
+    let Some(lab) = with_loaded_object("loader-greedy") else { return };
     let command = format!("exec 9>inherited; exec \"$0\" check \"exec:{LOADER} loaded.bpf.o greedy\"");
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &command]).arg(lab.binary()).current_dir(&lab.folder);

@@ -323,6 +323,9 @@ fn kinds() {
             "attributes: {done} {} {} {} {}",
             attributes[0], attributes[1], attributes[6], attributes[13]
         );
+        let mut longer = [1u32; 16];
+        let done = libc::syscall(libc::SYS_sched_getattr, 0, longer.as_mut_ptr(), size_of_val(&longer), 0);
+        println!("longer: {done} {} {}", longer[0], longer[15]);
         println!("short: {}", libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), 8, 0));
         let most = [libc::SCHED_FIFO, 7, 9].map(|policy| libc::sched_get_priority_max(policy));
         println!("priorities: {most:?} {}", libc::sched_get_priority_min(libc::SCHED_RR));
@@ -331,6 +334,15 @@ fn kinds() {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
         let siblings = read("/sys/devices/system/cpu/cpu0/topology/core_siblings");
         println!("files: {siblings} {}", read("/sys/kernel/sched_ext/hotplug_seq"));
+        // All but one of what a counter holds: the next expiry would have to wait for a reader.
+        let timer = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        let soon = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let every = libc::itimerspec { it_interval: soon, it_value: soon };
+        libc::timerfd_settime(timer, 0, &raw const every, null_mut());
+        let full = u64::MAX - 1;
+        let written = libc::write(timer, (&raw const full).cast(), 8);
+        println!("written to a timer: {written} {}", *libc::__errno_location());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -1,6 +1,11 @@
 //! `--engine`: all give the same bytes, and a host that forbids compiled code is told of once.
 
 use crate::{Done, Folder};
+#[cfg(target_arch = "x86_64")]
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
@@ -41,34 +46,18 @@ fn guest_memory_is_a_size() {
     folder.run("check o1 --guest-memory 64M").ok();
 }
 
-/// Takes the right to make memory executable from this process and those that it becomes: `mprotect` with `PROT_EXEC` is
-/// not permitted. Programs are loaded with `mmap`, which still is.
+/// A filter that takes the right to make memory executable: `mprotect` with `PROT_EXEC` is not permitted. Programs are loaded with
+/// `mmap`, which still is.
 #[cfg(target_arch = "x86_64")]
-fn forbid_executable_memory() -> std::io::Result<()> {
-    let code = |instruction: u32| u16::try_from(instruction).unwrap_or(0);
-    let (load, equal, any, end) = (
-        code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS),
-        code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K),
-        code(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K),
-        code(libc::BPF_RET | libc::BPF_K),
-    );
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    // struct seccomp_data: the system call's number at 0, the third argument's low half at 32.
-    let mut filter = [
-        step(load, 0, 0, 0),
-        step(equal, 0, 3, libc::SYS_mprotect as u32),
-        step(load, 0, 0, 32),
-        step(any, 0, 1, libc::PROT_EXEC as u32),
-        step(end, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32),
-        step(end, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: both calls change only what this process may do; the program is alive during the second.
-    let refused = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
-    };
-    if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+fn without_executable_memory() -> BpfProgram {
+    let wanted = libc::PROT_EXEC as u64;
+    let executable =
+        SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(wanted), wanted);
+    let rule = SeccompRule::new(vec![executable.expect("the third argument")]).expect("one condition");
+    let (refused, rules) =
+        (SeccompAction::Errno(libc::EACCES as u32), [(libc::SYS_mprotect, vec![rule])].into());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, TargetArch::x86_64);
+    filter.expect("one rule").try_into().expect("it compiles")
 }
 
 #[test]
@@ -78,8 +67,9 @@ fn a_host_without_executable_memory_interprets_and_says_so_once() {
     let forbidden = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut command = folder.command(&words);
-        // SAFETY: the function makes two system calls and touches nothing of the parent's.
-        unsafe { command.pre_exec(forbid_executable_memory) };
+        let filter = without_executable_memory();
+        // SAFETY: the filter makes two system calls and touches nothing of the parent's.
+        unsafe { command.pre_exec(move || apply_filter(&filter).map_err(std::io::Error::other)) };
         Done::of(command.stdin(Stdio::null()).output().unwrap())
     };
     let told = "schedlab: this host gives no executable memory: Permission denied (os error 13); \

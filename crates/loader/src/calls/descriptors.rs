@@ -128,6 +128,8 @@ impl Loader {
         match self.descriptors.get(fd) {
             None => Step::Pass(After::Nothing),
             Some(Held::File { .. }) if !writes => Step::Pass(After::Nothing),
+            // A counter of the host stands for the timer, and the kernel's timers take no writes. A full one would block the command.
+            Some(Held::Timer(_)) if writes => Step::Value(error(libc::EINVAL)),
             Some(Held::Waitable | Held::Timer(_)) => {
                 if std::mem::take(&mut self.threads.all[number].looked) || self.never_waits(tracee, fd) {
                     return Step::Pass(After::Nothing);

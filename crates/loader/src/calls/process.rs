@@ -1,5 +1,6 @@
 //! Calls about the process, its threads and the machine.
 
+use super::time::timespec;
 use super::{After, Step};
 use crate::bpf::error;
 use crate::descriptors::Held;
@@ -148,8 +149,10 @@ impl Loader {
                 0 | 3 | 5..=7 => Step::Value(0),
                 _ => Step::Value(error(libc::EINVAL)),
             },
-            // A task that waits for nothing of its class has no interval.
-            libc::SYS_sched_rr_get_interval => written(tracee.write(second, &[0; 16])),
+            // Whole ticks of its slice (`get_rr_interval_fair()`).
+            libc::SYS_sched_rr_get_interval => {
+                written(tracee.write(second, &timespec(self.slice / self.tick * self.tick)))
+            }
             libc::SYS_capget if second == 0 => Step::Value(0),
             libc::SYS_capget => written(tracee.write(second, &[0xff; 24])),
             _ => return self.placement_call(tracee, call),
@@ -161,23 +164,24 @@ impl Loader {
         Step::Value(error(errno))
     }
 
-    /// `sched_getattr()` of the task itself: `struct sched_attr` as far as the caller has room (`sched_attr_copy_to_user()`, Linux
-    /// 7.3).
+    /// `sched_getattr()` of the task itself (`kernel/sched/syscalls.c`, Linux 7.3): `struct sched_attr` as far as the caller has room,
+    /// and zeros behind it.
     fn attributes(&self, tracee: Tracee, call: &Call) -> Step {
-        /// The structure of the first version, of the one with clamps of utilisation, and a page.
-        const SIZES: [u64; 3] = [48, 56, 4096];
+        /// Bytes of its first version, of the one with clamps of utilisation, and of a page.
+        const FIRST: u64 = 48;
+        const WHOLE: u64 = 56;
+        const PAGE: u64 = 4096;
         let [_, place, room, flags, ..] = call.args;
-        if !(SIZES[0]..=SIZES[2]).contains(&room) || flags != 0 {
+        if place == 0 || !(FIRST..=PAGE).contains(&room) || flags != 0 {
             return Step::Value(error(libc::EINVAL));
         }
-        let mut bytes = [0u8; SIZES[1] as usize];
-        let size = room.min(SIZES[1]) as u32;
         let policy: u32 = if self.policy == Policy::Ext { 7 } else { 0 };
-        for (at, value) in [(0, size), (4, policy), (52, 1024)] {
+        let mut bytes = vec![0u8; room.max(WHOLE) as usize];
+        for (at, value) in [(0, room.min(WHOLE) as u32), (4, policy), (52, 1024)] {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         bytes[24..32].copy_from_slice(&self.slice.to_le_bytes());
-        written(tracee.write(place, &bytes[..size as usize]))
+        written(tracee.write(place, &bytes[..room as usize]))
     }
 
     /// A policy for itself, which its task has when the run begins: only `SCHED_EXT` makes a difference.

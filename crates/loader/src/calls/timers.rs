@@ -48,8 +48,8 @@ impl Timer {
         let more = (now - next).checked_div(self.interval).unwrap_or(0);
         self.next =
             (self.interval > 0).then(|| next.saturating_add((more + 1).saturating_mul(self.interval)));
-        // A counter that is full has been expired for long.
-        if let Some(counter) = &mut self.counter {
+        // A counter that is full has been expired for long, and a write to it would block the command.
+        if let Some(counter) = self.counter.as_mut().filter(|counter| is_ready(counter, libc::POLLOUT)) {
             let _ = counter.write(&(more + 1).to_ne_bytes());
         }
         true
@@ -57,13 +57,17 @@ impl Timer {
 
     /// Forgets expirations that were not read.
     fn clear(&mut self) {
-        let Some(counter) = &mut self.counter else { return };
-        let mut ready = libc::pollfd { fd: counter.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure, which lives across the call.
-        if unsafe { libc::poll(&raw mut ready, 1, 0) } > 0 {
+        if let Some(counter) = self.counter.as_mut().filter(|counter| is_ready(counter, libc::POLLIN)) {
             let _ = counter.read(&mut [0; 8]);
         }
     }
+}
+
+/// Whether a read (`POLLIN`) or a write (`POLLOUT`) of `counter` would not block.
+fn is_ready(counter: &File, events: i16) -> bool {
+    let mut ready = libc::pollfd { fd: counter.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one structure, which lives across the call.
+    unsafe { libc::poll(&raw mut ready, 1, 0) > 0 && ready.revents & events != 0 }
 }
 
 impl Loader {
