@@ -1,5 +1,6 @@
 //! What people are told on how to compile a scheduler.
 
+use crate::input;
 use schedlab_clang::{FLAGS, MISSING, OLDEST};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ pub(crate) fn advice<P: AsRef<Path>>(source: &str, include: &[P]) -> String {
 pub(crate) fn advice_for(source: &Path) -> String {
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut include = headers_beside(source);
-    let text = std::fs::read_to_string(source).unwrap_or_default();
+    let text = input::definition(source).unwrap_or_default();
     let wanted = included(&text).into_iter().filter(|header| {
         let places = include.iter().map(PathBuf::as_path).chain([folder, Path::new("/usr/include")]);
         !places.map(|place| place.join(header)).any(|path| path.is_file())

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use schedlab_base::{DurationNs, ParseDurationError};
+use schedlab_bpf::settings::bytes_of_digits;
 use schedlab_scx::{RunProgram, TimedProgram, check_programs};
 use std::fmt::Write;
 
@@ -18,12 +19,7 @@ pub(crate) fn parse(text: &str) -> Result<RunProgram, String> {
     if name.is_empty() || hex == Some("") {
         return Err("write NAME or NAME:HEX, two digits for each byte of its context".to_string());
     }
-    let hex = hex.unwrap_or("").as_bytes();
-    let byte = |two: &[u8]| match two {
-        [high, low] => Some(char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?),
-        _ => None,
-    };
-    let bytes: Option<Vec<u8>> = hex.chunks(2).map(|two| byte(two).map(|byte| byte as u8)).collect();
+    let bytes = bytes_of_digits(hex.unwrap_or(""));
     let context = bytes.ok_or("its context is no list of bytes of two hexadecimal digits each")?;
     if context.len() > MOST {
         return Err(format!("a context of {} bytes, the limit is {MOST}", context.len()));

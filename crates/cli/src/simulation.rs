@@ -22,7 +22,8 @@ use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, S
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::{Explainer, Party};
 use schedlab_trace::{
-    Backend, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window, WorkloadRecord,
+    Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,
+    WorkloadRecord,
 };
 use schedlab_workload::{Scenario, TaskSpec};
 use std::cell::RefCell;
@@ -311,7 +312,8 @@ impl Simulation {
         });
         let series = series.collect();
         metrics.extend(result.summary.metrics());
-        metrics.extend(cost_metrics(&result));
+        let callbacks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
+        metrics.extend(cost_metrics(&result, &callbacks));
         let own =
             result.scheduler.as_ref().map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
         let own = own.unwrap_or_default();
@@ -342,7 +344,7 @@ impl Simulation {
                 .map(|loaded| self.printed(scenario, loaded))
                 .unwrap_or_default(),
             loader_output: result.scheduler.as_ref().map(BpfScheduler::user_output).unwrap_or_default(),
-            callbacks: result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default(),
+            callbacks,
             tasks: result.tasks,
             task_waits: result.waits,
             warnings: unconfigured(&self.scheduler)
@@ -410,8 +412,8 @@ fn after_ejection(scenario: &Scenario, after: Remainder) -> schedlab_trace::Afte
     schedlab_trace::AfterEjection { duration: after.duration, metrics, tasks: after.tasks }
 }
 
-/// What scheduling cost, as metrics.
-fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
+/// What scheduling cost, as metrics; `callbacks` are the costs of its scheduler's.
+fn cost_metrics(result: &RunResult<BpfScheduler>, callbacks: &[CallbackCost]) -> Vec<Metric> {
     let costs = &result.costs;
     let mut metrics = Vec::new();
     if costs.switches > 0 {
@@ -420,8 +422,7 @@ fn cost_metrics(result: &RunResult<BpfScheduler>) -> Vec<Metric> {
         metrics.push(Metric::new("sched_cost_ns_per_switch", cost, "ns", Better::Lower));
         metrics.push(Metric::new("bpf_insns_per_switch", insns, "insns", Better::Lower));
         // Ticks come with time, not with switches: a load that seldom switches is all ticks.
-        let ticks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
-        let ticks = ticks.iter().find(|cost| cost.name == "tick").and_then(|cost| cost.insns);
+        let ticks = callbacks.iter().find(|cost| cost.name == "tick").and_then(|cost| cost.insns);
         let ticks = per_switch(ticks.unwrap_or(0));
         metrics.push(Metric::new("bpf_tick_insns_per_switch", ticks, "insns", Better::Lower));
     }

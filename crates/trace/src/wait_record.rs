@@ -62,17 +62,17 @@ impl WorstWait {
     /// no task is known to have run for a part of it that counts.
     pub fn behind_text(&self, time_text: impl Fn(DurationNs) -> String) -> String {
         let counts = |time: DurationNs| time.0 > self.length.0 / PART_TOLD;
-        let named: Vec<(&str, DurationNs)> =
-            self.behind.iter().map(|(task, time)| (&**task, *time)).collect();
-        let named: Vec<(&str, DurationNs)> = named.into_iter().filter(|(_, time)| counts(*time)).collect();
-        if named.is_empty() {
+        let part = |task: &str, time: DurationNs| format!("{task} {}", time_text(time));
+        let mut rest = self.length;
+        let mut parts = Vec::new();
+        for (task, time) in self.behind.iter().filter(|(_, time)| counts(*time)) {
+            rest = DurationNs(rest.0.saturating_sub(time.0));
+            parts.push(part(task, *time));
+        }
+        if parts.is_empty() {
             return String::new();
         }
-        let known = named.iter().fold(DurationNs::ZERO, |sum, (_, time)| sum + *time);
-        let rest = DurationNs(self.length.0.saturating_sub(known.0));
-        let rest = counts(rest).then_some(("others or unknown", rest));
-        let parts: Vec<String> =
-            named.into_iter().chain(rest).map(|(task, time)| format!("{task} {}", time_text(time))).collect();
+        parts.extend(counts(rest).then(|| part("others or unknown", rest)));
         format!(", behind {}", parts.join(", "))
     }
 }

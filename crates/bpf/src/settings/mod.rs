@@ -12,7 +12,7 @@ mod allowed;
 mod map;
 mod value;
 
-pub use value::BYTES;
+pub use value::{BYTES, bytes_of_digits};
 
 use crate::btf::Kind;
 use crate::error::{LoadError, LoadErrorKind};

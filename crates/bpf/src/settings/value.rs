@@ -34,16 +34,21 @@ pub(crate) fn encode(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<Piece>,
     }
 }
 
-/// All bytes of a value, two hexadecimal digits each, in the order of memory: what has no other text, such as bit fields.
+/// All bytes of a value, in the order of memory: what has no other text, such as bit fields.
 fn raw(btf: &Btf, at: &MemberAt, digits: &str) -> Result<Vec<u8>, String> {
     let size = btf.size_of(at.ty).unwrap_or(0);
-    let pairs = digits.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> =
-        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    bytes
+    bytes_of_digits(digits)
         .filter(|bytes| at.bitfield == 0 && bytes.len() as u64 == size)
-        .filter(|_| digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && digits.len().is_multiple_of(2))
         .ok_or_else(|| format!("{BYTES} takes {} hexadecimal digits for {}", 2 * size, spelled(btf, at.ty)))
+}
+
+/// The bytes that a text has two hexadecimal digits for each; nothing where it has anything else.
+pub fn bytes_of_digits(text: &str) -> Option<Vec<u8>> {
+    let byte = |two: &[u8]| match two {
+        [high, low] => Some(char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(|two| byte(two).map(|byte| byte as u8)).collect()
 }
 
 /// The same for an array whose length is not known yet.
