@@ -148,6 +148,7 @@ fn kernel(machine: &Machine) -> KernelModel {
     KernelModel {
         btf: kernel_model::types(),
         kfuncs: names.filter(|name| kfunc::exists_in(machine.kernel.version, name)).collect(),
+        other_versions: kfunc::absences(machine.kernel.version),
         helpers: BTreeSet::new(),
         helper_arguments: (0..HELPERS)
             .filter_map(|id| Some((id, helpers::arguments::<Join<'static>>(id)?)))
@@ -179,15 +180,14 @@ fn integers(object: &Object, image: &Image, mem: &Memory) -> Vec<(String, bool, 
 }
 
 /// Whether the scheduler is of the cid form; refuses programs that can call what their callback may not.
-fn checked_form(
+pub(crate) fn checked_form(
     image: &Image,
     table: &StructOps,
-    options: &LoadOptions,
-    machine: &Machine,
+    verifier: Option<KernelVersion>,
 ) -> Result<bool, LoadError> {
-    match options.check_contexts {
-        true => contexts::check(image, table, machine.kernel.version),
-        false => Ok(contexts::is_cid_form(table)),
+    match verifier {
+        Some(version) => contexts::check(image, table, version),
+        None => Ok(contexts::is_cid_form(table)),
     }
 }
 
@@ -270,7 +270,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = checked_form(&image, &table, options, machine)?;
+    let verifier = options.check_contexts.then_some(machine.kernel.version);
+    let cid_form = checked_form(&image, &table, verifier)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;
@@ -296,6 +297,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         extra: extra_ops(&table, cid_form),
         attended: BpfScheduler::is_attended(&state, &mem),
         table,
+        verifier,
         user: Joined::default(),
         wants,
         engine: options.engine.compiler(),

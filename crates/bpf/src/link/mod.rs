@@ -40,6 +40,8 @@ pub struct KernelModel {
     pub btf: Arc<Btf>,
     /// Kernel functions that the host implements, by name.
     pub kfuncs: BTreeSet<String>,
+    /// Kernel functions that other versions have: by name, why this one lacks it and the cure.
+    pub other_versions: BTreeMap<String, (String, String)>,
     /// Helpers that the host implements beyond [`crate::helpers`]' own, by number.
     pub helpers: BTreeSet<u32>,
     /// How many arguments helpers and kernel functions take, as far as that is known: programs' other registers are not kept
