@@ -202,6 +202,14 @@ fn a_weak_function_that_is_not_there_is_refused_where_its_call_is_reached() {
     assert!(error.contains("9.9 removed it") && error.contains("take 9.8"), "{error}");
 }
 
+/// `parse_btf_map_def()` of libbpf: "map 'pairs': conflicting key size 8 != 4."
+#[test]
+fn a_map_whose_key_has_two_sizes_is_refused() {
+    let Some(bytes) = compile("contradicts") else { return };
+    let error = Object::parse("contradicts.bpf.o", &bytes).map(|_| ()).expect_err("refused").to_string();
+    assert!(error.contains("map `pairs`: conflicting key size 8 != 4"), "{error}");
+}
+
 #[test]
 fn linking_twice_gives_the_same_image() {
     let Some(bytes) = compile("links") else { return };

@@ -20,7 +20,7 @@ use schedlab_bpf::btf::essential_name;
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
-use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
+use schedlab_bpf::link::{self, Image, ImageVariable, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{ExternKind, Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
@@ -179,6 +179,17 @@ fn integers(object: &Object, image: &Image, mem: &Memory) -> Vec<(String, bool, 
     object.integers().into_iter().filter_map(now).collect()
 }
 
+/// Which variables of these names the image has, and where.
+fn places(names: impl Iterator<Item = String>, image: &Image) -> Vec<(String, ImageVariable)> {
+    names.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect()
+}
+
+/// The object's counters and where they are, by name.
+fn counter_places(object: &Object, image: &Image) -> Vec<(String, GuestAddr)> {
+    let named = places(object.counters().iter().map(|counter| counter.variable.name.clone()), image);
+    named.into_iter().map(|(name, variable)| (name, variable.addr)).collect()
+}
+
 /// Whether the scheduler is of the cid form; refuses programs that can call what their callback may not.
 pub(crate) fn checked_form(
     image: &Image,
@@ -280,11 +291,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
     let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
         .map_err(|error| memory_error(&error))?;
-    let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
-    let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
+    let counters = counter_places(object, &image);
+    let tables = places(object.tables().iter().map(|table| table.variable.name.clone()), &image);
     let integers = integers(object, &image, &mem);
-    let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
-    let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
     fit_code(machine, &mut image, &mut mem)?;

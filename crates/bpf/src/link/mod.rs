@@ -26,9 +26,9 @@ use crate::fault::Location;
 use crate::helpers::{Objects, Timers};
 use crate::insn::Insn;
 use crate::limits::Steps;
-use crate::maps::{MapId, MapTable};
+use crate::maps::{MapId, MapTable, check_types};
 use crate::memory::{GuestAddr, Memory};
-use crate::object::{MapType, Object, ProgramKind};
+use crate::object::{Object, ProgramKind};
 use crate::settings::root_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -264,11 +264,9 @@ impl<'a> Linker<'a> {
                 let cure = format!("add --set map.{}.max_entries=N", def.name);
                 return Err(LoadError::new(LoadErrorKind::Setting, place, problem, cure));
             }
-            if def.map_type == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
-                def.max_entries = self.kernel.nr_cpus;
-            }
-            def.adjust_ring();
-            let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
+            def.complete(self.kernel.nr_cpus);
+            let made = check_types(&def).and_then(|()| self.maps.create(&def, self.object.btf(), mem));
+            let id = made.map_err(|problem| {
                 LoadError::unsupported(place, problem, "use a map type and size that the simulator models")
             })?;
             self.map_ids.push(id);
