@@ -158,7 +158,7 @@ objects! {
     release_anything: ["bpf_cpumask_release"],
     ring_flood: [TOO_LONG, "guest memory"],
     slices_tiny: [TOO_LONG],
-    storage_huge: [TOO_LONG, "guest memory"],
+    storage_huge: ["the limit of a map of type TASK_STORAGE is 65535"],
     task_cpu_swapped: ["bpf_kptr_xchg"],
     timer_now: [TOO_LONG, "timer"],
     timers_million: [TOO_LONG, "timer"],

@@ -177,9 +177,37 @@ fn everything_is_joined() {
     assert!(l.image.read_variable("nothing", &l.mem).is_err());
     let names: Vec<&str> = l.image.programs.iter().map(|p| p.name.as_str()).collect();
     assert!(names.contains(&"on_waking") && !names.contains(&"optional"), "{names:?}");
-    let func = l.program("careless");
-    let fault = run(&l.image, func, &[ctx.0], &mut l.mem, &mut l.host).expect_err("no such function");
-    assert!(fault.to_string().contains("`absent_weak` does not exist"), "{fault}");
+    assert_eq!(l.run("careless", &[ctx.0]), 0);
+}
+
+/// libbpf loads it (`poison_kfunc_call()`), and the verifier refuses the call where it is reached: `invalid func unknown#2002...`.
+#[test]
+fn a_weak_function_that_is_not_there_is_refused_where_its_call_is_reached() {
+    let Some(bytes) = compile("links") else { return };
+    let object = Object::parse("links.bpf.o", &bytes).expect("parses");
+    let mut kernel = kernel();
+    kernel.ksyms.insert("kernel_counter".into(), GuestAddr(4));
+    let mut settings = Settings::new();
+    let mut refusal = |kernel: &KernelModel, careful: &str| {
+        settings.set("ask", careful);
+        link(&object, kernel, &settings, &mut Memory::new().expect("memory")).err().map(|e| e.to_string())
+    };
+    assert_eq!(refusal(&kernel, "1"), None, "constants rule the call out");
+    let error = refusal(&kernel, "0").expect("refused");
+    assert!(error.contains("program `careless`, section syscall, instruction "), "{error}");
+    assert!(error.contains("links.bpf.c:"), "names the line: {error}");
+    assert!(error.contains("`absent_weak`, which the simulated kernel does not have"), "{error}");
+    kernel.other_versions.insert("absent_weak".into(), ("9.9 removed it".into(), "take 9.8".into()));
+    let error = refusal(&kernel, "0").expect("refused");
+    assert!(error.contains("9.9 removed it") && error.contains("take 9.8"), "{error}");
+}
+
+/// `parse_btf_map_def()` of libbpf: "map 'pairs': conflicting key size 8 != 4."
+#[test]
+fn a_map_whose_key_has_two_sizes_is_refused() {
+    let Some(bytes) = compile("contradicts") else { return };
+    let error = Object::parse("contradicts.bpf.o", &bytes).map(|_| ()).expect_err("refused").to_string();
+    assert!(error.contains("map `pairs`: conflicting key size 8 != 4"), "{error}");
 }
 
 #[test]

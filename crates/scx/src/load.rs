@@ -20,7 +20,7 @@ use schedlab_bpf::btf::essential_name;
 use schedlab_bpf::engine::{Compiler, Interpreter};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
-use schedlab_bpf::link::{self, Image, KconfigValue, KernelModel, Settings, StructOps};
+use schedlab_bpf::link::{self, Image, ImageVariable, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_bpf::object::{ExternKind, Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
@@ -148,6 +148,7 @@ fn kernel(machine: &Machine) -> KernelModel {
     KernelModel {
         btf: kernel_model::types(),
         kfuncs: names.filter(|name| kfunc::exists_in(machine.kernel.version, name)).collect(),
+        other_versions: kfunc::absences(machine.kernel.version),
         helpers: BTreeSet::new(),
         helper_arguments: (0..HELPERS)
             .filter_map(|id| Some((id, helpers::arguments::<Join<'static>>(id)?)))
@@ -178,16 +179,26 @@ fn integers(object: &Object, image: &Image, mem: &Memory) -> Vec<(String, bool, 
     object.integers().into_iter().filter_map(now).collect()
 }
 
+/// Which variables of these names the image has, and where.
+fn places(names: impl Iterator<Item = String>, image: &Image) -> Vec<(String, ImageVariable)> {
+    names.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect()
+}
+
+/// The object's counters and where they are, by name.
+fn counter_places(object: &Object, image: &Image) -> Vec<(String, GuestAddr)> {
+    let named = places(object.counters().iter().map(|counter| counter.variable.name.clone()), image);
+    named.into_iter().map(|(name, variable)| (name, variable.addr)).collect()
+}
+
 /// Whether the scheduler is of the cid form; refuses programs that can call what their callback may not.
-fn checked_form(
+pub(crate) fn checked_form(
     image: &Image,
     table: &StructOps,
-    options: &LoadOptions,
-    machine: &Machine,
+    verifier: Option<KernelVersion>,
 ) -> Result<bool, LoadError> {
-    match options.check_contexts {
-        true => contexts::check(image, table, machine.kernel.version),
-        false => Ok(contexts::is_cid_form(table)),
+    match verifier {
+        Some(version) => contexts::check(image, table, version),
+        None => Ok(contexts::is_cid_form(table)),
     }
 }
 
@@ -270,7 +281,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let programs = programs::ready(&image, &options.programs, &mut mem)?;
     let turns = turns(options, object, &image, &mut mem)?;
     let table = take_ops(&mut image)?;
-    let cid_form = checked_form(&image, &table, options, machine)?;
+    let verifier = options.check_contexts.then_some(machine.kernel.version);
+    let cid_form = checked_form(&image, &table, verifier)?;
     let ops = callbacks(&table, cid_form);
     let info = ops_info(&table, &ops, cid_form)?;
     check_subs(&table, cid_form)?;
@@ -279,11 +291,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
     let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
         .map_err(|error| memory_error(&error))?;
-    let names = object.counters().into_iter().map(|counter| counter.variable.name.clone());
-    let counters = names.filter_map(|name| Some((name.clone(), image.variables.get(&name)?.addr))).collect();
+    let counters = counter_places(object, &image);
+    let tables = places(object.tables().iter().map(|table| table.variable.name.clone()), &image);
     let integers = integers(object, &image, &mem);
-    let tables = object.tables().into_iter().map(|table| table.variable.name.clone());
-    let tables = tables.filter_map(|name| Some((name.clone(), *image.variables.get(&name)?))).collect();
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
     fit_code(machine, &mut image, &mut mem)?;
@@ -296,6 +306,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         extra: extra_ops(&table, cid_form),
         attended: BpfScheduler::is_attended(&state, &mem),
         table,
+        verifier,
         user: Joined::default(),
         wants,
         engine: options.engine.compiler(),

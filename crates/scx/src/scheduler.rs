@@ -11,7 +11,7 @@ use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
 use crate::user::Joined;
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::{Image, ImageVariable, StructOps};
 use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
@@ -28,6 +28,8 @@ pub struct BpfScheduler {
     pub(crate) wants: TracePoints,
     /// The table of operations, as the object or its user space has it.
     pub(crate) table: StructOps,
+    /// The version whose verifier decides what a callback may call; nothing if it is not asked.
+    pub(crate) verifier: Option<KernelVersion>,
     /// The scheduler's user space.
     pub(crate) user: Joined,
     /// Nothing: `reference` runs everything.

@@ -341,6 +341,8 @@ impl BpfScheduler {
         let program = |name: &String| self.image.programs.iter().find(|program| program.name == *name);
         let func = |(member, name): (&String, &String)| Some((member.clone(), program(name)?.func));
         table.functions = attached.functions.iter().filter_map(func).collect();
+        // A loader may have put a program in the place of another, which may call less there.
+        crate::load::checked_form(&self.image, &self.table, self.verifier)?;
         self.ops = crate::load::callbacks(&self.table, self.cid_form);
         self.extra = crate::load::extra_ops(&self.table, self.cid_form);
         self.info = ops_info(&self.table, &self.ops, self.cid_form)?;

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* storage_huge.bpf.c - keeps 31 MiB for every task, twice, and writes to all pages. */
+/* storage_huge.bpf.c - asks for 31 MiB for every task, twice; the kernel has 64 KiB at most. */
 #include "hostile.h"
 
 #define SIZE (31 * MIB)
 
+struct huge {
+	char bytes[SIZE];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(key_size, 4);
-	__uint(value_size, SIZE);
+	__type(key, int);
+	__type(value, struct huge);
 } storage SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(key_size, 4);
-	__uint(value_size, SIZE);
+	__type(key, int);
+	__type(value, struct huge);
 } second SEC(".maps");
 
 static void touch(char *value)

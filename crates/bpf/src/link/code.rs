@@ -3,6 +3,7 @@
 use super::externs::{KFUNC_TAG, Resolved};
 use super::struct_ops::Checked;
 use super::{ImageFunction, Linker, Settings, TRAP_BASE, flow, is_loaded, walked};
+use crate::btf::essential_name;
 use crate::btf::ext::{CoreRecord, LineRecord, Record};
 use crate::code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 use crate::core_relo::{self, Outcome};
@@ -32,7 +33,7 @@ enum Pending {
     Function(Key),
     /// A call that must not be executed, and why.
     Forbidden(String),
-    /// A strong kernel function that the kernel does not have.
+    /// A kernel function that the kernel does not have.
     MissingKfunc(String),
     /// A kernel variable that the kernel does not have.
     MissingKsym(String),
@@ -378,11 +379,8 @@ impl OneFunction<'_> {
                 self.insns[slot] = Insn::call_kfunc(*index as i32);
                 self.kfunc_calls.insert(slot);
             }
-            Some(Resolved::Absent) => {
-                let reason = format!("kernel function `{name}` does not exist in the simulated kernel");
-                self.pending.insert(slot, Pending::Forbidden(reason));
-            }
-            Some(Resolved::Missing) => {
+            // libbpf loads a program that calls a weak function which is not there, and the verifier refuses the call if it is reached.
+            Some(Resolved::Absent | Resolved::Missing) => {
                 self.pending.insert(slot, Pending::MissingKfunc(name.clone()));
             }
             _ => return Err(self.malformed(linker, slot, format!("calls `{name}`, which is no function"))),
@@ -455,17 +453,7 @@ impl OneFunction<'_> {
                 }
                 Pending::Forbidden(reason) => reason,
                 _ if !live => "code that constants rule out".to_string(),
-                Pending::MissingKfunc(name) => {
-                    let known = linker.kernel.btf.find_func(crate::btf::essential_name(&name)).is_some();
-                    let problem = if known {
-                        format!(
-                            "needs kernel function `{name}`, which the simulator does not model (or with another prototype)"
-                        )
-                    } else {
-                        format!("needs kernel function `{name}`, which the simulated kernel does not have")
-                    };
-                    return Err(self.unresolved(linker, slot, problem));
-                }
+                Pending::MissingKfunc(name) => return Err(self.missing_kfunc(linker, slot, &name)),
                 Pending::MissingKsym(name) => {
                     let problem =
                         format!("needs kernel variable `{name}`, which the simulated kernel does not have");
@@ -485,6 +473,19 @@ impl OneFunction<'_> {
             self.core.remove(&slot);
         }
         Ok(())
+    }
+
+    /// A call is reached, and the kernel does not have its function.
+    fn missing_kfunc(&self, linker: &Linker, slot: usize, name: &str) -> LoadError {
+        let essential = essential_name(name);
+        if let Some((problem, cure)) = linker.kernel.other_versions.get(essential) {
+            return LoadError::new(LoadErrorKind::Unresolved, self.place(linker, slot), problem, cure);
+        }
+        let lack = match linker.kernel.btf.find_func(essential) {
+            Some(_) => "the simulator does not model (or with another prototype)",
+            None => "the simulated kernel does not have",
+        };
+        self.unresolved(linker, slot, format!("needs kernel function `{name}`, which {lack}"))
     }
 
     fn unresolved(&self, linker: &Linker, slot: usize, problem: String) -> LoadError {

@@ -26,9 +26,9 @@ use crate::fault::Location;
 use crate::helpers::{Objects, Timers};
 use crate::insn::Insn;
 use crate::limits::Steps;
-use crate::maps::{MapId, MapTable};
+use crate::maps::{MapId, MapTable, check_types};
 use crate::memory::{GuestAddr, Memory};
-use crate::object::{MapType, Object, ProgramKind};
+use crate::object::{Object, ProgramKind};
 use crate::settings::root_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct KernelModel {
     pub btf: Arc<Btf>,
     /// Kernel functions that the host implements, by name.
     pub kfuncs: BTreeSet<String>,
+    /// Kernel functions that other versions have: by name, why this one lacks it and the cure.
+    pub other_versions: BTreeMap<String, (String, String)>,
     /// Helpers that the host implements beyond [`crate::helpers`]' own, by number.
     pub helpers: BTreeSet<u32>,
     /// How many arguments helpers and kernel functions take, as far as that is known: programs' other registers are not kept
@@ -262,11 +264,9 @@ impl<'a> Linker<'a> {
                 let cure = format!("add --set map.{}.max_entries=N", def.name);
                 return Err(LoadError::new(LoadErrorKind::Setting, place, problem, cure));
             }
-            if def.map_type == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
-                def.max_entries = self.kernel.nr_cpus;
-            }
-            def.adjust_ring();
-            let id = self.maps.create(&def, self.object.btf(), mem).map_err(|problem| {
+            def.complete(self.kernel.nr_cpus);
+            let made = check_types(&def).and_then(|()| self.maps.create(&def, self.object.btf(), mem));
+            let id = made.map_err(|problem| {
                 LoadError::unsupported(place, problem, "use a map type and size that the simulator models")
             })?;
             self.map_ids.push(id);

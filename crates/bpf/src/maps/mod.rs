@@ -8,9 +8,11 @@
 //! least recently of all, where the kernel approximates that per CPU.
 
 mod arena;
+mod declared;
 mod entries;
 mod handles;
 mod hash;
+mod inner;
 mod places;
 mod ring;
 mod special;
@@ -19,6 +21,7 @@ mod storage;
 pub use storage::CREATE as STORAGE_CREATE;
 
 pub use arena::Arena;
+pub(crate) use declared::check_types;
 pub use entries::MapEntry;
 pub(crate) use places::ValuePlace;
 pub(crate) use special::find_in as find_special;
@@ -30,6 +33,7 @@ use crate::memory::{GuestAddr, Memory, MemoryError, Perm};
 use crate::object::{MapDef, MapType};
 use handles::{Handles, MAX_MAPS};
 use hash::HashStore;
+use inner::Pattern;
 use ring::{DYNPTR_BYTES, Ring};
 use storage::{Recent, Storage};
 
@@ -97,6 +101,8 @@ pub struct Map {
     flags: u32,
     /// Parts of a value that the kernel owns: locks, timers, kernel pointers.
     special: Vec<Special>,
+    /// The pattern of the maps that it may hold, if it is a map of maps that declares one.
+    inner: Option<Pattern>,
     store: Store,
 }
 
@@ -173,6 +179,8 @@ impl MapTable {
     pub fn create(&mut self, def: &MapDef, types: &Btf, mem: &mut Memory) -> Result<MapId, String> {
         self.check_count()?;
         self.handles.grow(self.maps.len() as u64, mem).map_err(|error| error.to_string())?;
+        declared::check(def)?;
+        let inner = def.inner.as_ref().map(|inner| self.pattern(inner)).transpose()?;
         let store = self.make_store(def, mem)?;
         let special = def.value_type.map_or(Vec::new(), |ty| special::find(types, ty));
         self.maps.push(Map {
@@ -183,6 +191,7 @@ impl MapTable {
             max_entries: def.max_entries,
             flags: def.flags,
             special,
+            inner,
             store,
         });
         Ok(MapId(self.maps.len() as u32 - 1))
@@ -209,6 +218,7 @@ impl MapTable {
             max_entries: 1,
             flags: 0,
             special,
+            inner: None,
             store: Store::Array { base, stride: u64::from(size) },
         });
         Ok(base)
@@ -225,20 +235,16 @@ impl MapTable {
         let (entries, stride) = (u64::from(def.max_entries), u64::from(def.value_size).next_multiple_of(8));
         let cpus = u64::from(self.nr_cpus);
         let owner = self.maps.len() as u32;
-        let wants = |key: bool, value: bool, entries: bool| check_sizes(def, key, value, entries);
         match def.map_type {
             MapType::ARRAY => {
-                wants(true, true, true)?;
                 let base = room(mem, owner, entries, stride)?;
                 Ok(Store::Array { base, stride })
             }
             MapType::PERCPU_ARRAY => {
-                wants(true, true, true)?;
                 let base = room(mem, owner, entries * cpus, stride)?;
                 Ok(Store::PercpuArray { base, stride, cpu_stride: entries * stride })
             }
             MapType::HASH | MapType::LRU_HASH | MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH => {
-                wants(true, true, true)?;
                 let percpu = matches!(def.map_type, MapType::PERCPU_HASH | MapType::LRU_PERCPU_HASH);
                 let lru = matches!(def.map_type, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH);
                 let copies = if percpu { self.nr_cpus } else { 1 };
@@ -246,23 +252,17 @@ impl MapTable {
                 Ok(Store::Hash(HashStore::new(owner, sizes, copies, def.max_entries, lru)))
             }
             MapType::HASH_OF_MAPS => {
-                wants(true, false, true)?;
                 Ok(Store::Hash(HashStore::new(owner, (def.key_size, 8), 1, def.max_entries, false)))
             }
-            MapType::ARRAY_OF_MAPS => {
-                wants(true, false, true)?;
-                Ok(Store::MapArray(slots(def, mem)?))
-            }
+            MapType::ARRAY_OF_MAPS => Ok(Store::MapArray(slots(def, mem)?)),
             MapType::PROG_ARRAY => Ok(Store::Programs(slots(def, mem)?)),
             MapType::QUEUE | MapType::STACK => {
-                wants(false, true, true)?;
                 let base = room(mem, owner, entries, stride)?;
                 Ok(Store::Queue { base, stride, head: 0, len: 0, lifo: def.map_type == MapType::STACK })
             }
             MapType::RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, 0, mem)?)),
             MapType::USER_RINGBUF => Ok(Store::Ring(Ring::new(owner, def.max_entries, DYNPTR_BYTES, mem)?)),
             MapType::TASK_STORAGE | MapType::CGRP_STORAGE => {
-                wants(false, true, false)?;
                 Ok(Store::Storage(Storage::new(owner, def.value_size)))
             }
             MapType::ARENA => {
@@ -270,8 +270,7 @@ impl MapTable {
                 Ok(Store::Arena)
             }
             MapType::STRUCT_OPS => Ok(Store::StructOps),
-            MapType::PERF_EVENT_ARRAY if def.key_size == 4 && def.value_size == 4 => Ok(Store::Events),
-            MapType::PERF_EVENT_ARRAY => Err("keys and values of an array of events have 4 bytes".into()),
+            MapType::PERF_EVENT_ARRAY => Ok(Store::Events),
             other => Err(format!("maps of type {} ({}) are not modelled", other.name(), other.0)),
         }
     }
@@ -423,27 +422,6 @@ impl MapTable {
         }
     }
 
-    /// Puts an inner map into a map of maps.
-    ///
-    /// # Errors
-    /// `E2BIG`, `EINVAL` as for values.
-    pub fn set_inner(&mut self, id: MapId, key: &[u8], inner: MapId, mem: &mut Memory) -> Result<(), Errno> {
-        let handle = self.handle(inner);
-        match &mut self.get_mut(id).ok_or(Errno::EINVAL)?.store {
-            Store::MapArray(slots) => {
-                let index = index_of(key).ok_or(Errno::EINVAL)?;
-                *slots.get_mut(index as usize).ok_or(Errno::E2BIG)? = Some(inner);
-                Ok(())
-            }
-            Store::Hash(hash) => {
-                let (slot, _) = hash.claim(key, 0, mem)?;
-                let at = hash.value(slot, 0).ok_or(Errno::EINVAL)?;
-                mem.write_u64(at, handle.0).map_err(|_| Errno::EFAULT)
-            }
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
     /// Puts a program into a program array.
     pub(crate) fn set_program(&mut self, id: MapId, index: u32, program: FuncId) -> Result<(), Errno> {
         match &mut self.get_mut(id).ok_or(Errno::EINVAL)?.store {
@@ -525,28 +503,6 @@ impl Map {
             _ => None,
         }
     }
-}
-
-/// What each kind of map must declare; the kernel refuses the same.
-fn check_sizes(def: &MapDef, key: bool, value: bool, entries: bool) -> Result<(), String> {
-    let array_key = matches!(def.map_type, MapType::ARRAY | MapType::PERCPU_ARRAY | MapType::ARRAY_OF_MAPS);
-    if key && def.key_size == 0 {
-        return Err("the key has no size".into());
-    }
-    if array_key && def.key_size != 4 {
-        return Err(format!("an array has keys of 4 bytes, not {}", def.key_size));
-    }
-    // 512 is the kernel's MAX_BPF_STACK, the longest key that a program could build.
-    if def.key_size > 512 {
-        return Err(format!("keys of {} bytes, the limit is 512", def.key_size));
-    }
-    if value && def.value_size == 0 {
-        return Err("the value has no size".into());
-    }
-    if entries && def.max_entries == 0 {
-        return Err("max_entries is 0".into());
-    }
-    Ok(())
 }
 
 /// Room on the host for the slots of a map of maps or programs.

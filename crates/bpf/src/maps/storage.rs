@@ -227,7 +227,7 @@ mod tests {
         let mut mem = Memory::new().expect("memory");
         let mut maps = MapTable::new(&mut mem, 1).expect("room");
         let kind = MapType::TASK_STORAGE;
-        let def = MapDef { name: "m".into(), map_type: kind, key_size: 4, value_size: 8, ..MapDef::empty() };
+        let def = MapDef::plain("m", kind, [4, 8, 0], 1);
         let ids = [(); 2].map(|()| maps.create(&def, &Btf::default(), &mut mem).expect("it is modelled"));
         let handles = ids.map(|id| maps.handle(id).0);
         // The second task's values are remembered in the places of the first one's.

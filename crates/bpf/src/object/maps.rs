@@ -194,9 +194,17 @@ impl MapDef {
         MapDef { name: name.into(), map_type, key_size, value_size, max_entries, flags, ..MapDef::empty() }
     }
 
+    /// Fills in what libbpf does before it makes a map: an array of events has one entry a CPU (`map_set_def_max_entries()`).
+    pub(crate) fn complete(&mut self, nr_cpus: u32) {
+        if self.map_type == MapType::PERF_EVENT_ARRAY && self.max_entries == 0 {
+            self.max_entries = nr_cpus;
+        }
+        self.adjust_ring();
+    }
+
     /// Rounds the size of a ring buffer up to a power of two of whole pages, as libbpf does (`adjust_ringbuf_sz()`).
     /// A size of 0, or one that no such number reaches, stays and is refused.
-    pub(crate) fn adjust_ring(&mut self) {
+    fn adjust_ring(&mut self) {
         let is_ring = matches!(self.map_type, MapType::RINGBUF | MapType::USER_RINGBUF);
         if is_ring && self.max_entries != 0 {
             let pages = self.max_entries.max(PAGE_BYTES).checked_next_power_of_two();
@@ -236,19 +244,34 @@ impl MapDef {
                 "type" => self.map_type = MapType(number()? as u32),
                 "max_entries" => self.max_entries = number()? as u32,
                 "map_flags" => self.flags = number()? as u32,
-                "key_size" => self.key_size = number()? as u32,
-                "value_size" => self.value_size = number()? as u32,
+                "key_size" => self.set_key_size(number()? as u32)?,
+                "value_size" => self.set_value_size(number()? as u32)?,
                 "map_extra" => self.extra = number()?,
-                "numa_node" | "pinning" => {}
+                "numa_node" => {}
+                "pinning" if number()? > 1 => {
+                    return Err(bad(&self.name, "`pinning` is LIBBPF_PIN_NONE or LIBBPF_PIN_BY_NAME"));
+                }
+                "pinning" => {}
                 "key" => {
                     let (ty, size) = self.pointed(btf, member.ty, name)?;
-                    (self.key_type, self.key_size) = (Some(ty), size);
+                    self.key_type = Some(ty);
+                    self.set_key_size(size)?;
                 }
                 "value" => {
                     let (ty, size) = self.pointed(btf, member.ty, name)?;
-                    (self.value_type, self.value_size) = (Some(ty), size);
+                    self.value_type = Some(ty);
+                    self.set_value_size(size)?;
                 }
                 "values" => {
+                    if !matches!(
+                        self.map_type,
+                        MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS | MapType::PROG_ARRAY
+                    ) {
+                        return Err(bad(
+                            &self.name,
+                            "`values` stands in maps of maps and program arrays alone, behind their type",
+                        ));
+                    }
                     values_at = Some(u64::from(member.bit_offset) / 8);
                     self.read_inner(btf, member.ty)?;
                 }
@@ -259,6 +282,24 @@ impl MapDef {
             return Err(bad(&self.name, "its type is missing"));
         }
         Ok(values_at)
+    }
+
+    /// Sets the size of a key; a second one that differs is a contradiction, as for libbpf (`parse_btf_map_def()`).
+    fn set_key_size(&mut self, size: u32) -> Result<(), LoadError> {
+        if ![0, size].contains(&self.key_size) {
+            return Err(bad(&self.name, format!("conflicting key size {} != {size}", self.key_size)));
+        }
+        self.key_size = size;
+        Ok(())
+    }
+
+    /// The same for a value.
+    fn set_value_size(&mut self, size: u32) -> Result<(), LoadError> {
+        if ![0, size].contains(&self.value_size) {
+            return Err(bad(&self.name, format!("conflicting value size {} != {size}", self.value_size)));
+        }
+        self.value_size = size;
+        Ok(())
     }
 
     fn pointed(&self, btf: &Btf, ty: TypeId, what: &str) -> Result<(TypeId, u32), LoadError> {
@@ -272,7 +313,7 @@ impl MapDef {
     /// `values` is an array of pointers to the inner map's struct, or to functions in a program array.
     fn read_inner(&mut self, btf: &Btf, ty: TypeId) -> Result<(), LoadError> {
         // Slots of both kinds hold 4-byte references.
-        self.value_size = 4;
+        self.set_value_size(4)?;
         let Kind::Array(array) = btf.resolved(ty) else {
             return Err(bad(&self.name, "`values` is no array"));
         };

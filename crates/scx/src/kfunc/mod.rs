@@ -19,7 +19,7 @@ mod task;
 
 pub(crate) use cid::Cids;
 pub(crate) use price::price;
-pub(crate) use since::{absence, exists_in};
+pub(crate) use since::{absence, absences, exists_in};
 pub(crate) use task::ROOT_CGROUP_ID;
 
 use crate::args::Cx;

@@ -4,6 +4,7 @@
 //! of the kernel's history. Functions that are not here came with sched_ext itself, or are older.
 
 use schedlab_base::{KernelChange, KernelVersion};
+use std::collections::BTreeMap;
 
 /// Functions by the version that brought them.
 const SINCE: &[((u32, u32), &[&str])] = &[
@@ -120,6 +121,20 @@ pub(crate) fn exists_in(version: KernelVersion, name: &str) -> bool {
     since(name).is_none_or(|since| since <= version) && until(name).is_none_or(|until| version < until)
 }
 
+/// The functions that other versions have: by name, why Linux `version` lacks it and the cure.
+pub(crate) fn absences(version: KernelVersion) -> BTreeMap<String, (String, String)> {
+    let names = SINCE.iter().chain(UNTIL).flat_map(|(_, names)| *names);
+    let absent = names.filter_map(|name| {
+        let (problem, _) = absence(version, &[name])?;
+        let has = |version: &KernelVersion| version.has(KernelChange::SchedExt) && exists_in(*version, name);
+        let has = KernelVersion::all()
+            .find(has)
+            .map_or(String::new(), |version| format!("; --kernel {version} has it"));
+        Some((name.to_string(), (problem, format!("ask bpf_ksym_exists() before the call{has}"))))
+    });
+    absent.collect()
+}
+
 /// Why an object that needs all functions of these names is not for Linux `version`, and the cure; nothing if it is.
 pub(crate) fn absence(version: KernelVersion, needed: &[&str]) -> Option<(String, String)> {
     let name = needed.iter().find(|name| !exists_in(version, name))?;
@@ -168,6 +183,16 @@ mod tests {
             "Linux 6.12 has no kernel function scx_bpf_now, which came with 6.14"
         );
         assert_eq!(absence(KernelVersion::LAST, &["scx_bpf_now"]), None);
+    }
+
+    #[test]
+    fn what_other_versions_have_is_told_with_one_of_them() {
+        let gone = absences(KernelVersion::LAST);
+        let (problem, cure) = &gone["scx_bpf_cpu_rq"];
+        assert_eq!(problem, "Linux 7.3 has no kernel function scx_bpf_cpu_rq, which 7.3 removed");
+        assert_eq!(cure, "ask bpf_ksym_exists() before the call; --kernel 7.2 has it");
+        assert!(gone.contains_key("scx_bpf_consume") && !gone.contains_key("scx_bpf_now"));
+        assert!(absences("6.12".parse().unwrap()).contains_key("scx_bpf_now"));
     }
 
     #[test]

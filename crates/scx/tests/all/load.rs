@@ -2,7 +2,7 @@
 
 use crate::common;
 use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadError, LoadErrorKind, LoadOptions};
+use schedlab_scx::{Attached, BpfScheduler, LoadError, LoadErrorKind, LoadOptions};
 use schedlab_sim::{OpKind, SchedExt};
 
 fn load(name: &str, settings: &[(&str, &str)]) -> Option<Result<BpfScheduler, LoadError>> {
@@ -77,6 +77,22 @@ fn older_kernels_tell_less_at_load() {
         let Some(loaded) = forbidden(what, "7.0") else { return };
         assert_eq!(loaded.is_err(), refused, "{what}: {:?}", loaded.err());
     }
+}
+
+/// `bpf_prog_load()` asks the verifier by callback, so that a loader cannot put a program where it calls what it may not.
+#[test]
+fn a_program_in_the_place_of_another_is_refused_when_a_loader_attaches_it() {
+    let attach = |functions: &[(&str, &str)]| {
+        let mut scheduler = load("fifo", &[])?.unwrap();
+        let functions =
+            functions.iter().map(|(member, name)| (member.to_string(), name.to_string())).collect();
+        Some(scheduler.attach(&Attached { name: "lab".into(), functions, ..Attached::default() }))
+    };
+    let Some(own) = attach(&[("enqueue", "lab_enqueue"), ("dispatch", "lab_dispatch")]) else { return };
+    assert!(own.is_ok(), "{own:?}");
+    let error = attach(&[("enqueue", "lab_dispatch")]).unwrap().unwrap_err().to_string();
+    assert!(error.contains("scx_bpf_dsq_move_to_local is not allowed from ops.enqueue()"), "{error}");
+    assert!(error.contains("program `lab_dispatch`"), "{error}");
 }
 
 #[test]
