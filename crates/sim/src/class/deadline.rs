@@ -287,10 +287,10 @@ impl<S: SchedExt> Sim<S> {
     /// `push_dl_task()`: waiting deadline tasks of `cpu` go to CPUs where they are first.
     #[inline(never)]
     pub(crate) fn push_deadline(&mut self, cpu: CpuId) {
-        while self.k.cpu(cpu).dl.len() > 1
-            && let Some((_, task)) = self.k.dl_pushable(cpu, |task| task.nr_cpus_allowed > 1)
-        {
-            if self.k.dl_preempts(task, cpu) {
+        while let Some((_, task)) = self.k.dl_pushable(cpu, |task| task.nr_cpus_allowed > 1) {
+            let curr = self.k.curr(cpu).map(|curr| self.k.task(curr));
+            let moves = curr.is_some_and(|curr| curr.class == SchedClass::Dl && curr.nr_cpus_allowed > 1);
+            if moves && self.k.dl_preempts(task, cpu) {
                 self.k.resched_curr(cpu);
                 return;
             }

@@ -1,5 +1,6 @@
 //! The real-time class: FIFO and RR by priority, above everything but a deadline server that has to run ([`crate::class::server`]).
-//! Push and pull are reduced to choosing a CPU at wakeup and pulling when a CPU would otherwise leave real-time work.
+//! A task that waits behind another one is pushed where less runs: after a switch to a real-time task, and when it wakes. A CPU
+//! that leaves real-time work pulls.
 //!
 //! Kernels before 6.12 have no deadline servers but throttling. Once the real-time tasks of a CPU have run for 950 ms of a
 //! second, none of them runs until the next one, even if nothing else does. The seconds are those of one timer for all CPUs,
@@ -7,6 +8,7 @@
 
 use crate::Kernel;
 use crate::event::Event;
+use crate::flags::DEQUEUE_NOCLOCK;
 use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
@@ -133,34 +135,111 @@ impl Kernel {
         self.rt_insert(cpu, task, false);
     }
 
-    /// `select_task_rq_rt()`: the previous CPU, unless a real-time task of at least
-    /// this priority runs there and another allowed CPU runs something lower.
+    /// `select_task_rq_rt()`: the previous CPU, unless a real-time task runs there that this one does not preempt, or that cannot
+    /// move, and another allowed CPU runs something lower.
     #[inline(never)]
     pub(crate) fn rt_select(&self, task: TaskId, prev: CpuId) -> CpuId {
         let prio = self.task(task).rt_priority();
-        let rank = |cpu: CpuId| self.cpus[cpu.index()].rt.first().map_or(0, |&t| self.task(t).rt_priority());
-        if self.task(task).allows(prev) && rank(prev) < prio {
-            return prev;
-        }
-        let online = self.task(task).cpus_allowed.and(&self.online);
-        let lowest =
-            online.iter().min_by_key(|&cpu| (rank(cpu), self.cpus[cpu.index()].curr.is_some(), cpu.0));
-        lowest.filter(|&cpu| rank(cpu) < prio).unwrap_or(prev)
+        let moves = self.curr(prev).is_some_and(|curr| {
+            let curr = self.task(curr);
+            curr.class == SchedClass::Rt && (curr.nr_cpus_allowed < 2 || curr.rt_priority() >= prio)
+        });
+        if moves { self.rt_lowest(task).unwrap_or(prev) } else { prev }
     }
 
-    /// `pull_rt_task()`: a waiting real-time task of another CPU that may run here.
+    /// The highest priority of the real-time tasks of a CPU, 0 without any; nothing where deadline tasks are (`CPUPRI_HIGHER`).
+    fn rt_rank(&self, cpu: CpuId) -> Option<u8> {
+        let entry = self.cpu(cpu);
+        let highest = entry.rt.first().map_or(0, |&first| self.task(first).rt_priority());
+        entry.dl.is_empty().then_some(highest)
+    }
+
+    /// `find_lowest_rq()`: of the allowed CPUs with the lowest priority, if that is lower than the task's: its own CPU, else the
+    /// present one, else one that is near.
+    fn rt_lowest(&self, task: TaskId) -> Option<CpuId> {
+        let entry = self.task(task);
+        let (own, llc) = (entry.cpu, self.cpu(entry.cpu).llc);
+        let allowed = entry.cpus_allowed.and(&self.online);
+        let ranked = allowed.iter().filter_map(|cpu| Some((self.rt_rank(cpu)?, cpu)));
+        let near = |cpu: CpuId| (cpu != own, self.cpu(cpu).llc != llc, cpu != self.ctx.cpu, cpu.0);
+        let (rank, cpu) = ranked.min_by_key(|&(rank, cpu)| (rank, near(cpu)))?;
+        (rank < entry.rt_priority()).then_some(cpu)
+    }
+
+    /// `pick_next_pushable_task()`: the first of those that wait and may go elsewhere.
+    fn rt_pushable(&self, cpu: CpuId) -> Option<TaskId> {
+        let curr = self.curr(cpu);
+        let waits = |task: &TaskId| {
+            let entry = self.task(*task);
+            curr != Some(*task) && !entry.on_cpu && entry.nr_cpus_allowed > 1 && entry.migration_disabled == 0
+        };
+        self.cpu(cpu).rt.iter().copied().find(waits)
+    }
+
+    /// Whether the current task of a CPU comes behind a real-time one of that priority.
+    fn rt_preempts(&self, prio: u8, cpu: CpuId) -> bool {
+        self.curr(cpu).is_none_or(|curr| {
+            let curr = self.task(curr);
+            curr.class > SchedClass::Rt || curr.class == SchedClass::Rt && curr.rt_priority() < prio
+        })
+    }
+
+    /// `need_pull_rt_task()`: `prev` has left, and what is left on its CPU is of a lower priority.
+    pub(crate) fn rt_lowers(&self, cpu: CpuId, prev: TaskId) -> bool {
+        let prev = self.task(prev);
+        let left = self.cpu(cpu).rt.first().map_or(0, |&first| self.task(first).rt_priority());
+        prev.class == SchedClass::Rt && !prev.on_rq && left < prev.rt_priority()
+    }
+
+    /// `pull_rt_task()`: a waiting real-time task of another CPU that would be the first here.
     #[inline(never)]
     pub(crate) fn rt_pullable(&self, cpu: CpuId) -> Option<TaskId> {
-        let candidates = self.cpus.iter().filter(|other| other.id != cpu && other.rt.len() > 1);
-        candidates
-            .flat_map(|other| other.rt.iter().filter(|&&task| other.curr != Some(task)))
-            .copied()
-            .filter(|&task| !self.task(task).on_cpu && self.task(task).allows(cpu))
-            .max_by_key(|&task| (self.task(task).rt_priority(), std::cmp::Reverse(task)))
+        let others = self.cpus.iter().filter(|other| other.id != cpu && !other.rt.is_empty());
+        let candidates = others.filter_map(|other| {
+            let task = self.rt_pushable(other.id)?;
+            let entry = self.task(task);
+            // One that goes first there is about to run there.
+            (entry.allows(cpu) && !self.rt_preempts(entry.rt_priority(), other.id)).then_some(task)
+        });
+        let best = candidates.max_by_key(|&task| (self.task(task).rt_priority(), std::cmp::Reverse(task)))?;
+        let here = self.cpu(cpu).rt.first().map_or(0, |&first| self.task(first).rt_priority());
+        (self.task(best).rt_priority() > here).then_some(best)
     }
 }
 
 impl<S: SchedExt> Sim<S> {
+    /// `push_rt_tasks()`: waiting real-time tasks of `cpu` go where less runs.
+    #[inline(never)]
+    pub(crate) fn push_realtime(&mut self, cpu: CpuId) {
+        while let Some(task) = self.k.rt_pushable(cpu) {
+            if self.k.rt_preempts(self.k.task(task).rt_priority(), cpu) {
+                self.k.resched_curr(cpu);
+                return;
+            }
+            let Some(to) = self.k.rt_lowest(task).filter(|&to| to != cpu) else { return };
+            self.k.rq_lock(cpu);
+            self.deactivate(task, DEQUEUE_NOCLOCK);
+            self.k.rq_unlock(cpu);
+            self.arrive(task, to);
+        }
+    }
+
+    /// `task_woken_rt()`, `task_woken_dl()`: a woken task that preempts nothing here may go elsewhere at once.
+    #[inline(never)]
+    pub(crate) fn woken_above(&mut self, task: TaskId, cpu: CpuId) {
+        let entry = self.k.task(task);
+        let (class, stays) = (entry.class, entry.on_cpu || entry.nr_cpus_allowed < 2);
+        let running = self.k.curr(cpu).map(|curr| self.k.task(curr).class);
+        if stays || self.k.cpu(cpu).need_resched {
+            return;
+        }
+        match (class, running) {
+            (SchedClass::Dl, Some(SchedClass::Dl)) => self.push_deadline(cpu),
+            (SchedClass::Rt, Some(SchedClass::Dl | SchedClass::Rt)) => self.push_realtime(cpu),
+            _ => {}
+        }
+    }
+
     /// The timer of real-time throttling.
     #[inline(never)]
     pub(crate) fn rt_period(&mut self, cpu: CpuId, time: TimeNs) {

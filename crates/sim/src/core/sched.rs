@@ -223,6 +223,11 @@ impl<S: SchedExt> Sim<S> {
         if self.k.cpu(cpu).dl.len() > 1 {
             self.push_deadline(cpu);
         }
+        if self.k.cpu(cpu).rt.len() > 1
+            && self.k.curr(cpu).is_some_and(|curr| self.k.task(curr).class == SchedClass::Rt)
+        {
+            self.push_realtime(cpu);
+        }
     }
 
     /// Highest class first. Mostly there are tasks of sched_ext alone.
@@ -246,9 +251,8 @@ impl<S: SchedExt> Sim<S> {
         {
             self.pull(task, cpu);
         }
-        if self.k.cpu(cpu).rt.is_empty()
-            && self.k.is_online(cpu)
-            && prev.is_some_and(|task| self.k.task(task).class == SchedClass::Rt)
+        if self.k.is_online(cpu)
+            && prev.is_some_and(|task| self.k.rt_lowers(cpu, task))
             && let Some(task) = self.k.rt_pullable(cpu)
         {
             self.pull(task, cpu);

@@ -97,6 +97,9 @@ impl<S: SchedExt> Sim<S> {
         self.wakeup_preempt(cpu, task, false);
         self.woken(task, waker);
         self.k.rq_unlock(cpu);
+        if self.k.task(task).class < SchedClass::Fair {
+            self.woken_above(task, cpu);
+        }
         self.run_deferred();
         self.move_deferred_locals();
     }
