@@ -89,6 +89,8 @@ pub struct Costs {
     pub cache_refill_per_kib: DurationNs,
     /// Extra of a KiB that the last-level cache does not have either.
     pub memory_refill_per_kib: DurationNs,
+    /// Walking one KiB of a buffer, a line at a time, besides what caches cost.
+    pub touch_per_kib: DurationNs,
     /// Fixed extra of running on another CPU than last time.
     pub migration: DurationNs,
     /// Entry and exit of any system call.
@@ -108,10 +110,18 @@ pub struct Costs {
     pub sched_yield: DurationNs,
     /// `fork`/`clone`, paid by the parent.
     pub fork: DurationNs,
+    /// What a forked process pays before its own code: its first writes to pages that it has in common with its parent.
+    pub fork_child: DurationNs,
     /// `execve`.
     pub exec: DurationNs,
     /// `exit` and being reaped.
     pub exit: DurationNs,
+    /// The first write to a page of a task's own: the fault, a page of zeros, and giving it back at the end.
+    pub page_fault: DurationNs,
+    /// The first write to a page since a fork, while a child still has it: the fault and a copy.
+    pub page_copy: DurationNs,
+    /// The same when no child has it any more: the fault alone.
+    pub page_reuse: DurationNs,
     /// Moving one byte through a channel, in picoseconds, in each direction.
     pub copy_byte_ps: u64,
 }
@@ -211,6 +221,7 @@ impl Default for Costs {
             tick: DurationNs(700),
             cache_refill_per_kib: DurationNs(60),
             memory_refill_per_kib: DurationNs(200),
+            touch_per_kib: DurationNs(0),
             migration: DurationNs(500),
             syscall: DurationNs(100),
             pipe: DurationNs(350),
@@ -220,8 +231,12 @@ impl Default for Costs {
             futex: DurationNs(200),
             sched_yield: DurationNs(100),
             fork: DurationNs(60_000),
+            fork_child: DurationNs(0),
             exec: DurationNs(250_000),
             exit: DurationNs(40_000),
+            page_fault: DurationNs(500),
+            page_copy: DurationNs(700),
+            page_reuse: DurationNs(300),
             copy_byte_ps: 100,
         }
     }

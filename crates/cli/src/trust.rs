@@ -49,6 +49,7 @@ pub(crate) fn provenance(
     workload: Option<&Scenario>,
     machine: Option<&Machine>,
 ) -> Provenance {
+    let mechanisms = workload.map(|workload| workload.mechanisms().into_iter().map(str::to_string).collect());
     // Goals judge a run and are no part of what was run.
     let workload = workload.map(|workload| Scenario { goals: Vec::new(), ..workload.clone() });
     Provenance {
@@ -56,6 +57,7 @@ pub(crate) fn provenance(
         workload: workload.as_ref().map(of_content),
         machine: machine.map(of_content),
         build: Some(build_id()),
+        mechanisms,
     }
 }
 

@@ -290,8 +290,8 @@ macro_rules! costs_section {
 costs_section! {
     ps: bpf_insn_ps copy_byte_ps;
     spans: callback kfunc helper kfunc_insert kfunc_move kfunc_find dsq_enqueue kfunc_kick irq_work lock lock_transfer line_transfer lock_spinner schedule
-        block context_switch idle_switch switch_end address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib migration syscall pipe socket loopback sysv futex
-        sched_yield fork exec exit
+        block context_switch idle_switch switch_end address_space_switch wakeup wakeup_queued fair_wakeup fair_switch ipi_send ipi_latency idle_enter idle_exit interrupt timer tick cache_refill_per_kib memory_refill_per_kib touch_per_kib migration syscall pipe socket loopback sysv futex
+        sched_yield fork fork_child exec exit page_fault page_copy page_reuse
 }
 
 /// Most ns of a price. Chosen: thousands of times any real one. A cache of 4 GiB, refilled at the highest contention, and all
@@ -502,7 +502,13 @@ mod tests {
         let mut machine = Machine::uniform("m", 1);
         let costs = &mut machine.costs;
         let zero = [&mut costs.lock_spinner, &mut costs.idle_enter, &mut costs.loopback];
-        let parts = [&mut costs.block, &mut costs.switch_end, &mut costs.dsq_enqueue];
+        let parts = [
+            &mut costs.block,
+            &mut costs.switch_end,
+            &mut costs.dsq_enqueue,
+            &mut costs.touch_per_kib,
+            &mut costs.fork_child,
+        ];
         zero.into_iter().chain(parts).for_each(|price| *price = DurationNs(10));
         for name in parameters() {
             let (half, double) = (scaled(&machine, name, 1, 2), scaled(&machine, name, 2, 1));

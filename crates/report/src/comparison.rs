@@ -121,6 +121,8 @@ pub enum Verdict {
     NoneThatMatters,
     /// One of the sides has fewer than two runs.
     TooFewRuns,
+    /// The simulated difference is smaller than what the simulator errs by ([`crate::heed_bars`]).
+    NotDecided,
 }
 
 impl Verdict {
@@ -133,13 +135,14 @@ impl Verdict {
             Verdict::NoDifference => "no difference shown",
             Verdict::NoneThatMatters => "no difference that matters",
             Verdict::TooFewRuns => "too few runs",
+            Verdict::NotDecided => "not decided by this simulator",
         }
     }
 
     /// The verdict of a name.
     pub(crate) fn from_name(name: &str) -> Option<Verdict> {
         use Verdict::*;
-        [Better, Worse, Different, NoDifference, NoneThatMatters, TooFewRuns]
+        [Better, Worse, Different, NoDifference, NoneThatMatters, TooFewRuns, NotDecided]
             .into_iter()
             .find(|v| v.name() == name)
     }
@@ -188,6 +191,8 @@ pub struct Comparison {
     pub p_permutation: Option<f64>,
     /// Hedges' g.
     pub effect: Option<f64>,
+    /// By what factor the ratio of the two means may differ from the real kernel's, where that was measured.
+    pub kernel_factor: Option<f64>,
     /// What it means.
     pub verdict: Verdict,
 }
@@ -375,6 +380,7 @@ fn judge(
         p_welch: by_welch.as_ref().map(|test| test.p_value),
         p_permutation: by_welch.and(permutation).map(|test| test.p_value),
         effect: hedges_g(&candidate.moments, &baseline.moments).ok().flatten(),
+        kernel_factor: None,
         verdict,
         baseline,
         candidate,

@@ -23,7 +23,7 @@ pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
             .join(",");
         let (backend, exit) = (run.backend.name(), run.exit.kind.name());
         let head = format!("{head},{},{},{backend},{exit}", run.cpus, run.seed);
-        let Provenance { object, workload, machine, build } = &run.provenance;
+        let Provenance { object, workload, machine, build, .. } = &run.provenance;
         let hashes =
             [object, workload, machine, build].map(|hash| text_cell(hash.as_deref().unwrap_or_default()));
         let tail = format!("{},{},{}", hashes.join(","), run.warnings.len(), run.standing().name());

@@ -21,6 +21,9 @@ pub struct Fidelity {
     pub machine: String,
     /// Repetitions of each real run.
     pub phases: usize,
+    /// What each workload uses of the kernel, by its name in the cells.
+    #[serde(default)]
+    pub mechanisms: BTreeMap<String, Vec<String>>,
     /// One for each scheduler, workload, number of CPUs and figure.
     pub cells: Vec<FidelityCell>,
     /// Runs that one of the arms did not finish, with the reason.
@@ -329,6 +332,7 @@ impl Fidelity {
             ("machine", json(&self.machine)),
             ("phases", json(&self.phases)),
             ("missing", json(&self.missing)),
+            ("mechanisms", json(&self.mechanisms)),
         ];
         for (key, value) in head {
             text.push_str(&format!("  \"{key}\": {value},\n"));

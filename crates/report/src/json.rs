@@ -381,6 +381,8 @@ struct Compared {
     p_welch: Option<f64>,
     p_permutation: Option<f64>,
     hedges_g: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel_factor: Option<f64>,
     verdict: String,
     #[serde(default)]
     standing: String,
@@ -712,6 +714,7 @@ fn comparison_out(comparison: &Comparison) -> Compared {
         p_welch: comparison.p_welch,
         p_permutation: comparison.p_permutation,
         hedges_g: comparison.effect,
+        kernel_factor: comparison.kernel_factor,
         verdict: trust.mark(comparison.verdict.name()),
         standing: trust.standing.name().to_string(),
         standing_reasons: trust.reasons,
@@ -749,6 +752,7 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         p_welch: compared.p_welch,
         p_permutation: compared.p_permutation,
         effect: compared.hedges_g,
+        kernel_factor: compared.kernel_factor,
         verdict,
     })
 }

@@ -1,6 +1,7 @@
 //! Results as tables, JSON, CSV, HTML and Perfetto traces: the only room that
 //! knows output formats. Nothing here measures; comparisons are made by `stats`.
 
+mod bars;
 mod check;
 mod comparison;
 mod csv;
@@ -33,6 +34,7 @@ mod waits;
 mod waits_json;
 mod workload_names;
 
+pub use bars::{Bar, Bars, COVERAGE, heed_bars};
 pub use check::{
     CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,

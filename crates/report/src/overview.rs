@@ -90,6 +90,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::NoDifference => "unclear",
         Verdict::NoneThatMatters => "same",
         Verdict::TooFewRuns => "(too few runs)",
+        Verdict::NotDecided => "not decided",
     }
 }
 

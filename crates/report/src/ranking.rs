@@ -117,7 +117,7 @@ fn place(scheduler: String, own: &[&Comparison], figures: usize, no_ratio: &[(&C
         better: count(&[Verdict::Better]),
         worse: count(&[Verdict::Worse]),
         same: count(&[Verdict::NoneThatMatters]),
-        undecided: count(&[Verdict::NoDifference, Verdict::TooFewRuns]) + unsure,
+        undecided: count(&[Verdict::NoDifference, Verdict::TooFewRuns, Verdict::NotDecided]) + unsure,
         missing,
     }
 }

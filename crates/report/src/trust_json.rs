@@ -78,6 +78,8 @@ pub(crate) struct ProvenanceFile {
     machine_sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     build: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mechanisms: Option<Vec<String>>,
 }
 
 /// How far runs count.
@@ -201,13 +203,25 @@ impl WarningFile {
 
 impl ProvenanceFile {
     pub(crate) fn new(provenance: &Provenance) -> ProvenanceFile {
-        let Provenance { object, workload, machine, build } = provenance.clone();
-        ProvenanceFile { object_sha256: object, workload_sha256: workload, machine_sha256: machine, build }
+        let Provenance { object, workload, machine, build, mechanisms } = provenance.clone();
+        ProvenanceFile {
+            object_sha256: object,
+            workload_sha256: workload,
+            machine_sha256: machine,
+            build,
+            mechanisms,
+        }
     }
 
     pub(crate) fn read(self) -> Provenance {
-        let ProvenanceFile { object_sha256, workload_sha256, machine_sha256, build } = self;
-        Provenance { object: object_sha256, workload: workload_sha256, machine: machine_sha256, build }
+        let ProvenanceFile { object_sha256, workload_sha256, machine_sha256, build, mechanisms } = self;
+        Provenance {
+            object: object_sha256,
+            workload: workload_sha256,
+            machine: machine_sha256,
+            build,
+            mechanisms,
+        }
     }
 }
 

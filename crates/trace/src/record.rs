@@ -229,6 +229,8 @@ pub struct Provenance {
     pub machine: Option<String>,
     /// Version and hash of the command that made the run.
     pub build: Option<String>,
+    /// The mechanisms of the kernel that the workload uses, in alphabetical order; nothing where that is not known.
+    pub mechanisms: Option<Vec<String>>,
 }
 
 /// The rest of a run whose scheduler was ejected, under the kernel's own class.

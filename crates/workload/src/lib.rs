@@ -13,6 +13,7 @@ pub mod rtapp;
 mod background;
 mod cursor;
 mod measure;
+mod mechanisms;
 mod program;
 mod scenario;
 

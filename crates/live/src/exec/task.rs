@@ -1,5 +1,6 @@
 //! One task: walks its program and makes the system calls that the operations stand for.
 
+use memmap2::MmapMut;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -42,12 +43,13 @@ pub(super) enum Doing {
     Exec,
     Wait,
     Hotplug,
+    Memory,
     /// A task's process ended in a way that no operation asks for.
     Crash,
 }
 
 impl Doing {
-    const ALL: [Doing; 16] = [
+    const ALL: [Doing; 17] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
@@ -63,6 +65,7 @@ impl Doing {
         Doing::Exec,
         Doing::Wait,
         Doing::Hotplug,
+        Doing::Memory,
         Doing::Crash,
     ];
 
@@ -92,6 +95,7 @@ impl Doing {
             Doing::Exec => "replacing the process image",
             Doing::Wait => "waiting for a child",
             Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
+            Doing::Memory => "mapping the memory that `touch` walks",
             Doing::Crash => "running (its process was killed or crashed)",
         }
     }
@@ -142,20 +146,23 @@ pub(super) struct RunningTask<'a> {
     files: Vec<Option<OwnedFd>>,
     /// Room for the longest message, after a queue's header.
     message: Vec<u8>,
-    buffer: Vec<u8>,
+    /// What `touch` walks, mapped at its first use: of this task alone, and without pages before they are written. It is as long
+    /// as the longest walk.
+    walked: Option<MmapMut>,
+    longest_walk: usize,
 }
 
 impl<'a> RunningTask<'a> {
     /// A task at the beginning of a program.
     pub(super) fn new(context: Context<'a>, slot: usize, program: usize) -> RunningTask<'a> {
-        let (mut message, mut buffer) = (0, 0);
+        let (mut message, mut longest_walk) = (0, 0);
         for op in context.programs[program].ops() {
             match *op {
                 Op::Send { bytes, .. }
                 | Op::Recv { bytes, .. }
                 | Op::RecvReady { bytes }
                 | Op::Answer { bytes } => message = message.max(bytes as usize),
-                Op::Touch { kib } => buffer = buffer.max(kib as usize * 1024),
+                Op::Touch { kib } => longest_walk = longest_walk.max(kib as usize * 1024),
                 _ => {}
             }
         }
@@ -174,7 +181,8 @@ impl<'a> RunningTask<'a> {
             answered: None,
             files: context.handles.locks.iter().map(|_| None).collect(),
             message,
-            buffer: vec![0; buffer],
+            walked: None,
+            longest_walk,
         }
     }
 
@@ -236,7 +244,7 @@ impl<'a> RunningTask<'a> {
                 }
             }
             Op::RunKernel(span) => run_in_kernel(span.0),
-            Op::Touch { kib } => self.touch(kib as usize * 1024),
+            Op::Touch { kib } => self.touch(kib as usize * 1024)?,
             Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
             Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0, false),
             Op::Fsync { disk, service } => self.wait_for_disk(disk.index(), service.0, true),
@@ -320,11 +328,18 @@ impl<'a> RunningTask<'a> {
         }
     }
 
-    fn touch(&mut self, bytes: usize) {
-        for line in self.buffer[..bytes].chunks_mut(LINE) {
+    fn touch(&mut self, bytes: usize) -> Result<(), Failure> {
+        let walked = match &mut self.walked {
+            Some(walked) => walked,
+            none => none.insert(
+                MmapMut::map_anon(self.longest_walk.max(1)).map_err(|error| Failure(Doing::Memory, error))?,
+            ),
+        };
+        for line in walked[..bytes].chunks_mut(LINE) {
             line[0] = line[0].wrapping_add(1);
         }
-        std::hint::black_box(&mut self.buffer);
+        std::hint::black_box(walked);
+        Ok(())
     }
 
     fn wait_for_timer(&mut self, timer: TimerSlot, period_ns: u64, absolute: bool) {

@@ -83,7 +83,7 @@ fn after_ejection(run: &RunRecord) -> String {
 
 /// What the run was made of.
 fn provenance(run: &RunRecord) -> String {
-    let Provenance { object, workload, machine, build } = &run.provenance;
+    let Provenance { object, workload, machine, build, .. } = &run.provenance;
     let named =
         [("object", object), ("workload", workload), ("machine", machine), ("schedlab", build)].into_iter();
     let facts: String = named

@@ -2,7 +2,7 @@
 //! [`super::transfer`], those on locks in [`super::locks`].
 
 use super::numbers::{SETPRIORITY, through};
-use super::{Phase, Step, burst, locks, sleepers, state, transfer};
+use super::{Phase, Step, burst, locks, pages, sleepers, state, transfer};
 use crate::event::lock::Timeline;
 use crate::flags::PF_KTHREAD;
 use crate::ipc::Objects;
@@ -208,6 +208,7 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
             leave(sim, 1)
         }
         Op::Exec => {
+            pages::leave(sim, task);
             sim.exec_image(cpu);
             leave(sim, 0)
         }
@@ -390,7 +391,10 @@ fn wait_for_timer<S: SchedExt>(
 #[inline(never)]
 fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Option<Step> {
     let background = state(sim, task).background;
-    let exec = sim.exec.start(program, background);
+    let mut exec = sim.exec.start(program, background);
+    if sim.k.machine().costs.fork_child > DurationNs::ZERO {
+        exec.phase = Phase::Born;
+    }
     let process = sim.exec.new_process();
     let child = sim.exec.scenario.child;
     let parent = sim.k.task(task);
@@ -411,7 +415,11 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         kernel_thread: false,
         exec,
     };
-    state(sim, task).children += 1;
+    let parent = state(sim, task);
+    parent.children += 1;
+    if let Some(rare) = &mut parent.rare {
+        rare.pages.fork();
+    }
     let child = sim.fork(Some(task), spec);
     let pid = sim.k.get_task(child).map_or(0, |child| child.pid);
     leave(sim, i64::from(pid))

@@ -1,6 +1,6 @@
 //! The end of a task (`do_exit()`).
 
-use super::{locks, state};
+use super::{locks, pages, state};
 use crate::flags::{PF_EXITING, PF_POSTCOREDUMP};
 use crate::state::ops::{SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::{Sim, WakeFlags};
@@ -22,6 +22,7 @@ pub(crate) fn exit<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) {
         let point = TracePoint::SchedProcessExit { task, group_dead };
         sim.trace(TracePointKind::SchedProcessExit, || point);
     }
+    pages::leave(sim, task);
     sim.k.emit(EventKind::Exit { task });
     exited(sim, task);
     sim.k.task_mut(task).set_state(RunState::Dead);

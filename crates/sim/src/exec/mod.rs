@@ -35,6 +35,7 @@ mod exit;
 mod gate;
 mod locks;
 mod numbers;
+mod pages;
 pub(crate) mod sleepers;
 mod transfer;
 mod user;
@@ -46,6 +47,8 @@ pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
 pub(crate) use user::UserMemory;
 pub(crate) use user_space::settle;
+
+use pages::Pages;
 
 use crate::ipc::Objects;
 use crate::state::ops::{SchedExt, UserSpaceNext};
@@ -98,11 +101,14 @@ struct Rare {
     answered: Option<ChannelId>,
     /// Values of shared integers remembered.
     noted: Vec<(WordId, u32)>,
+    pages: Pages,
 }
 
 /// Where a task is in its present operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// A forked process before its first operation.
+    Born,
     /// Before the next one.
     Fetch,
     /// The costs of entering the system call are paid; it takes effect.
@@ -315,6 +321,7 @@ impl TaskExec {
                 ready: None,
                 answered: None,
                 noted: Vec::new(),
+                pages: Pages::default(),
             })
         })
     }
@@ -337,6 +344,7 @@ fn burst(span: DurationNs) -> Step {
 pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> Step {
     loop {
         let step = match std::mem::replace(&mut state(sim, task).phase, Phase::Fetch) {
+            Phase::Born => Some(burst(sim.k.machine().costs.fork_child)),
             Phase::Fetch => fetch(sim, task),
             Phase::Enter(op) => call::enter(sim, cpu, task, op),
             Phase::Resume(op) => call::resume(sim, cpu, task, op),
@@ -379,7 +387,7 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
             let end = sim.k.ctx().now + span;
             run_until(sim, task, end)
         }
-        Op::Touch { kib } => Some(burst(touch_cost(sim, kib))),
+        Op::Touch { kib } => Some(burst(touch_cost(sim, task, kib))),
         Op::Lock(_) | Op::Unlock(_) | Op::CondSignal(_) | Op::CondBroadcast(_) => {
             locks::user_space(sim, task, op)
         }
@@ -513,10 +521,11 @@ fn run_until<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, end: TimeNs) -> Option
 /// prefetched from the own cache); what the cache cannot hold is refilled on top. The
 /// refill after migration and displacement is the core's, by working set.
 #[inline(never)]
-fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, kib: u32) -> DurationNs {
+fn touch_cost<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, kib: u32) -> DurationNs {
     let cpu = sim.k.ctx().cpu;
-    let walk = sim.k.machine().costs.cache_refill_per_kib * u64::from(kib) / 8;
-    walk + sim.k.touch_cost(cpu, kib)
+    let costs = &sim.k.machine().costs;
+    let walk = costs.touch_per_kib * u64::from(kib) + costs.cache_refill_per_kib * u64::from(kib) / 8;
+    walk + pages::faults(sim, task, kib) + sim.k.touch_cost(cpu, kib)
 }
 
 /// A sample that began at `begin` and ends now.

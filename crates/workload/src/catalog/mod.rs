@@ -16,6 +16,7 @@ mod mkbench;
 mod modern;
 mod oltp;
 mod params;
+mod probe;
 mod reflex;
 mod swap;
 mod swap_multi;
@@ -63,6 +64,7 @@ static WORKLOADS: &[WorkloadInfo] = &[
     compute::OPENSSL,
     yields::PERIODIC,
     modern::PIPE,
+    probe::PROBE,
     reflex::REFLEX,
     modern::SCHBENCH,
     compute::STREAM,

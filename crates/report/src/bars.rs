@@ -1,0 +1,311 @@
+//! Within what bounds of a simulated figure the real kernel's lies, from measured cells. It is split conformal prediction on the
+//! logarithm of simulated over real (Lei et al., "Distribution-free predictive inference for regression", 2018).
+//!
+//! The cells are those of the same machine and number of CPUs under workloads that share a mechanism with the run's. Schedulers
+//! are pooled: few workloads were measured under each one. The bar of a change between two schedulers is made of pairs of cells
+//! of one workload, whose errors are alike in part.
+
+use crate::comparison::{Comparison, Verdict};
+use crate::fidelity::{Fidelity, FidelityCell};
+use crate::format::number;
+use crate::table::unit_text;
+use schedlab_base::counted;
+use schedlab_trace::{Backend, RunRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many percent of the kernel's figures a bar covers.
+pub const COVERAGE: f64 = 80.0;
+
+/// The rank of the error that a bar is made of. Above [`COVERAGE`], since cells of one workload err alike: with a workload left
+/// out, bars of this level cover that part of its cells.
+const LEVEL: f64 = 0.85;
+
+/// The figures that have bars, and how a line names them.
+const FIGURES: [(&str, &str); 6] = [
+    ("context_switches", "context switches"),
+    ("throughput", "throughput"),
+    ("run_delay_ns_p50", "run delay p50"),
+    ("run_delay_ns_p95", "p95"),
+    ("wakeup_latency_ns_p50", "wakeup latency p50"),
+    ("wakeup_latency_ns_p95", "p95"),
+];
+
+/// The bar of a figure: the kernel's value is the simulated one, divided or multiplied by at most a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// The figure: a metric's name, or `throughput` for the first that the workload measures.
+    pub figure: String,
+    /// At least 1.
+    pub factor: f64,
+}
+
+impl Bar {
+    /// Between which values the kernel's lies.
+    pub fn interval(&self, simulated: f64) -> [f64; 2] {
+        [simulated / self.factor, simulated * self.factor]
+    }
+}
+
+/// What measured cells say of runs of one machine, number of CPUs and kind of workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// The real kernel without its build: `linux-7.3.4`.
+    pub kernel: String,
+    /// Workloads that share a mechanism with the run's, and cells of switches under them.
+    pub workloads: usize,
+    /// See `workloads`.
+    pub cells: usize,
+    /// For figures of a run.
+    pub figures: Vec<Bar>,
+    /// For the ratio of one scheduler's figure to another's.
+    pub changes: Vec<Bar>,
+    /// Half of the range of real runs, in percent, in the middle one of these cells: by figure.
+    pub spreads: Vec<(String, f64)>,
+}
+
+/// The signed error of a cell: the logarithm of simulated over real, endless where one of them is nothing.
+fn error(cell: &FidelityCell) -> f64 {
+    match (cell.simulated > 0.0, cell.real > 0.0) {
+        (true, true) => (cell.simulated / cell.real).ln(),
+        (false, false) => 0.0,
+        _ => f64::INFINITY,
+    }
+}
+
+/// The conformal quantile of sizes of errors, as a factor; nothing where there are too few.
+fn factor(mut sizes: Vec<f64>) -> Option<f64> {
+    sizes.sort_by(f64::total_cmp);
+    let rank = ((sizes.len() + 1) as f64 * LEVEL).ceil() as usize;
+    sizes.get(rank.checked_sub(1)?).filter(|size| size.is_finite()).map(|size| size.exp())
+}
+
+/// Sizes of the errors of changes: of each pair of schedulers under one workload.
+fn pair_errors(cells: &[&FidelityCell]) -> Vec<f64> {
+    let mut by_workload: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for cell in cells {
+        by_workload.entry(&cell.workload).or_default().push(error(cell));
+    }
+    let pairs = |errors: &Vec<f64>| -> Vec<f64> {
+        let others = |at: usize| errors[at + 1..].iter();
+        let sizes =
+            errors.iter().enumerate().flat_map(|(at, one)| others(at).map(move |other| (one - other).abs()));
+        sizes.map(|size| if size.is_nan() { f64::INFINITY } else { size }).collect()
+    };
+    by_workload.values().flat_map(pairs).collect()
+}
+
+impl Fidelity {
+    /// The bars for runs on a machine with so many CPUs, under a workload with these mechanisms.
+    ///
+    /// # Errors
+    /// Why these cells say nothing of such a run.
+    pub fn bars(&self, machine: &str, cpus: usize, mechanisms: Option<&[String]>) -> Result<Bars, String> {
+        if machine != self.machine {
+            return Err(format!(
+                "prices and kernel of {machine} were never held against a real one, those of {} were",
+                self.machine
+            ));
+        }
+        let mechanisms = mechanisms.ok_or("what the workload uses of the kernel is not known")?;
+        let here: Vec<&FidelityCell> = self.cells.iter().filter(|cell| cell.cpus == cpus).collect();
+        if here.is_empty() {
+            let measured: BTreeSet<usize> = self.cells.iter().map(|cell| cell.cpus).collect();
+            let measured: Vec<String> = measured.iter().map(usize::to_string).collect();
+            return Err(format!("{} were not measured, {} were", counted(cpus, "CPU"), measured.join(", ")));
+        }
+        let of = |workload: &str| self.mechanisms.get(workload).map_or(&[] as &[String], Vec::as_slice);
+        let missing: Vec<&str> = mechanisms
+            .iter()
+            .filter(|wanted| !here.iter().any(|cell| of(&cell.workload).contains(wanted)))
+            .map(String::as_str)
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("{} was not measured on {}", missing.join(", "), counted(cpus, "CPU")));
+        }
+        // Computing is common to all: a workload that does nothing else is near every one.
+        let near = |cell: &&&FidelityCell| {
+            mechanisms.is_empty() || of(&cell.workload).iter().any(|one| mechanisms.contains(one))
+        };
+        let cells: Vec<&FidelityCell> = here.iter().filter(near).copied().collect();
+        self.bars_of(&cells)
+            .ok_or_else(|| format!("too few cells of {} were measured", mechanisms.join(", ")))
+    }
+
+    fn bars_of(&self, cells: &[&FidelityCell]) -> Option<Bars> {
+        let of = |figure: &str| -> Vec<&FidelityCell> {
+            cells.iter().filter(|cell| cell.figure == figure).copied().collect()
+        };
+        let named = |figure: &str, factor: f64| Bar { figure: figure.to_string(), factor };
+        let single = |&(figure, _): &(&str, &str)| {
+            let sizes = of(figure).into_iter().map(|cell| error(cell).abs()).collect();
+            Some(named(figure, factor(sizes)?))
+        };
+        let change = |&(figure, _): &(&str, &str)| Some(named(figure, factor(pair_errors(&of(figure)))?));
+        let spread = |&(figure, _): &(&str, &str)| {
+            let mut spreads: Vec<f64> = of(figure).into_iter().map(|cell| cell.spread).collect();
+            spreads.sort_by(f64::total_cmp);
+            Some((figure.to_string(), *spreads.get(spreads.len() / 2)?))
+        };
+        let workloads: BTreeSet<&str> = cells.iter().map(|cell| cell.workload.as_str()).collect();
+        let figures: Vec<Bar> = FIGURES.iter().filter_map(single).collect();
+        (!figures.is_empty()).then(|| Bars {
+            kernel: self.kernel_name().to_string(),
+            workloads: workloads.len(),
+            cells: of("context_switches").len(),
+            figures,
+            changes: FIGURES.iter().filter_map(change).collect(),
+            spreads: FIGURES.iter().filter_map(spread).collect(),
+        })
+    }
+}
+
+/// The figure of a metric: the first one that a workload measures is its throughput.
+fn figure_of<'a>(metric: &'a str, first: Option<&str>) -> &'a str {
+    if first == Some(metric) && metric != "context_switches" { "throughput" } else { metric }
+}
+
+impl Bars {
+    /// The bar of a metric of a run whose first metric is `first`.
+    pub fn of_metric(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
+        let figure = figure_of(metric, first);
+        self.figures.iter().find(|bar| bar.figure == figure)
+    }
+
+    /// The same for the ratio of two schedulers' figures.
+    fn of_change(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
+        let figure = figure_of(metric, first);
+        self.changes.iter().find(|bar| bar.figure == figure)
+    }
+
+    /// The kernel's own spread of a metric, in percent.
+    pub fn spread(&self, metric: &str, first: Option<&str>) -> Option<f64> {
+        let figure = figure_of(metric, first);
+        self.spreads.iter().find(|(name, _)| name == figure).map(|(_, spread)| *spread)
+    }
+
+    /// A line on the figures of a run: between which values the kernel's lie.
+    pub fn line(&self, run: &RunRecord) -> String {
+        let first = run.metrics.first();
+        let told = FIGURES.iter().filter_map(|(figure, name)| {
+            let metric = match *figure {
+                "throughput" => first.filter(|first| first.name != "context_switches")?,
+                figure => run.metrics.iter().find(|metric| metric.name == figure)?,
+            };
+            let bar = self.figures.iter().find(|bar| bar.figure == *figure)?;
+            let [low, high] = bar.interval(metric.value);
+            let name = if *figure == "throughput" { metric.name.as_str() } else { name };
+            let (low, high, unit) = (number(low), number(high), unit_text(metric.unit));
+            Some(format!("{name} {low} to {high} {unit}").trim_end().to_string())
+        });
+        let told: Vec<String> = told.collect();
+        format!(
+            "real kernel ({}), with {COVERAGE:.0} % by {} of {}: {}\n",
+            self.kernel,
+            counted(self.cells, "measured run"),
+            counted(self.workloads, "workload"),
+            told.join(", ")
+        )
+    }
+}
+
+/// Takes back the verdicts on simulated runs whose size is inside the bar of a change. `bars` are those of a run, where there are.
+pub fn heed_bars(
+    comparisons: &mut [Comparison],
+    runs: &[RunRecord],
+    bars: impl Fn(&RunRecord) -> Option<Bars>,
+) {
+    let mut known: Vec<(&RunRecord, Option<Bars>)> = Vec::new();
+    for comparison in comparisons.iter_mut().filter(|one| one.cell.backend == Backend::Sim) {
+        let cell = &comparison.cell;
+        let same = |run: &&RunRecord| crate::comparison::cell_of(run) == *cell && !run.is_void();
+        let Some(run) = runs.iter().find(same) else { continue };
+        if !known.iter().any(|(other, _)| std::ptr::eq(*other, run)) {
+            known.push((run, bars(run)));
+        }
+        let found = known.iter().find(|(other, _)| std::ptr::eq(*other, run));
+        let Some(bars) = found.and_then(|(_, bars)| bars.as_ref()) else { continue };
+        let first = run.metrics.first().map(|metric| metric.name.as_str());
+        let Some(bar) = bars.of_change(&comparison.metric, first) else { continue };
+        comparison.kernel_factor = Some(bar.factor);
+        let (base, own) = (comparison.baseline.moments.mean, comparison.candidate.moments.mean);
+        let decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Different);
+        if decided && base > 0.0 && own > 0.0 && (own / base).ln().abs() <= bar.factor.ln() {
+            comparison.verdict = Verdict::NotDecided;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(workload: &str, scheduler: &str, simulated: f64, real: f64) -> FidelityCell {
+        FidelityCell {
+            scheduler: scheduler.into(),
+            workload: workload.into(),
+            cpus: 2,
+            figure: "context_switches".into(),
+            simulated,
+            real,
+            error: 100.0 * (simulated - real) / real,
+            spread: 3.0,
+        }
+    }
+
+    fn measured() -> Fidelity {
+        let errors = [1.0, 1.02, 0.97, 1.1, 0.9, 1.3, 0.8, 1.5];
+        let cells = errors
+            .iter()
+            .enumerate()
+            .map(|(at, error)| cell(if at < 4 { "a" } else { "b" }, &format!("s{at}"), 100.0 * error, 100.0));
+        Fidelity {
+            kernel: "linux-7.3.4+deb".into(),
+            machine: "m".into(),
+            mechanisms: BTreeMap::from([
+                ("a".to_string(), vec!["pipe".to_string()]),
+                ("b".to_string(), vec!["tcp".to_string(), "sleep".to_string()]),
+            ]),
+            cells: cells.collect(),
+            ..Fidelity::default()
+        }
+    }
+
+    fn uses(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_bar_is_a_rank_of_the_errors_of_near_workloads() {
+        let bars = measured().bars("m", 2, Some(&[])).unwrap();
+        // Rank 8 of 8.
+        assert!((bars.figures[0].factor - 1.5).abs() < 1e-9, "{bars:?}");
+        assert_eq!((bars.workloads, bars.cells, bars.kernel.as_str()), (2, 8, "linux-7.3.4"));
+        let [low, high] = bars.figures[0].interval(300.0);
+        assert!((low - 200.0).abs() < 1e-9 && (high - 450.0).abs() < 1e-9);
+        assert_eq!(bars.spread("context_switches", Some("turns")), Some(3.0));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_named() {
+        let measured = measured();
+        let why =
+            |machine: &str, cpus, uses: Option<&[String]>| measured.bars(machine, cpus, uses).unwrap_err();
+        assert!(why("modern", 2, Some(&[])).contains("those of m were"));
+        assert_eq!(why("m", 3, Some(&[])), "3 CPUs were not measured, 2 were");
+        assert_eq!(
+            why("m", 2, Some(&uses(&["fork", "pipe", "exec"]))),
+            "fork, exec was not measured on 2 CPUs"
+        );
+        assert!(why("m", 2, None).contains("not known"));
+        // Four cells of one workload are too few for that level.
+        assert!(why("m", 2, Some(&uses(&["pipe"]))).contains("too few cells of pipe"));
+    }
+
+    #[test]
+    fn a_change_errs_by_what_the_two_schedulers_do_not_share() {
+        let both = [cell("a", "x", 200.0, 100.0), cell("a", "y", 220.0, 100.0), cell("b", "x", 9.0, 0.0)];
+        let sizes = pair_errors(&both.iter().collect::<Vec<_>>());
+        assert!(sizes.len() == 1 && (sizes[0] - 1.1f64.ln()).abs() < 1e-9, "{sizes:?}");
+        assert!(error(&both[2]).is_infinite());
+    }
+}
