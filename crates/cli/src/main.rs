@@ -5,6 +5,7 @@
 
 mod args;
 mod batch;
+mod calibrated;
 mod command_run;
 mod commands;
 mod compiler;

@@ -2,16 +2,19 @@
 //!
 //! A loop is timed in batches; its figure is the first quartile of the batches (whatever else runs makes them longer, never
 //! shorter), its spread half of the range of the middle half. A price that stands behind others (what a wakeup costs besides the switch it leads to) is what is left of a loop
-//! when those are taken away; then its spread is that of the loop.
+//! when those are taken away; then its spread is that of the loop. All loops run several times, and a price on which these tries
+//! do not agree is none.
 
 mod observed;
 mod paths;
 mod sleeping;
 mod ticks;
+mod tries;
 
 use observed::Watch;
 use paths::Paths;
 use schedlab_base::Costs;
+pub use tries::{TRIES, Unsure};
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -22,10 +25,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 pub struct Price {
     /// The key in `[costs]` of a machine file.
     pub key: &'static str,
-    /// In ns; of `copy_byte_ps` in ps.
+    /// In ns; of `copy_byte_ps` in ps. The median of the tries.
     pub value: f64,
-    /// Half of the range of the middle half of the batches, in the same unit.
+    /// Half of the range of the middle half of the batches, in the same unit: that of the try where it is widest.
     pub spread: f64,
+    /// What each try gave.
+    pub tries: Vec<f64>,
     /// How it was measured.
     pub source: &'static str,
 }
@@ -43,6 +48,8 @@ pub struct Calibration {
     pub tick_jitter: Option<u64>,
     /// Prices that were not measured, with the reason.
     pub missing: Vec<(&'static str, &'static str)>,
+    /// Prices that the tries do not agree on.
+    pub unsure: Vec<Unsure>,
 }
 
 /// Batches of each loop. Chosen: enough for a quartile beside interrupts.
@@ -80,7 +87,7 @@ impl Figure {
     }
 
     fn price(self, key: &'static str, source: &'static str) -> Price {
-        Price { key, value: self.value, spread: self.spread, source }
+        Price { key, value: self.value, spread: self.spread, tries: vec![self.value], source }
     }
 }
 
@@ -292,12 +299,27 @@ fn fork_and_wait() -> io::Result<Figure> {
     })
 }
 
-/// Measures what it can on CPU 0, and on CPU 1 where there is one. Takes a second or two.
+/// How a calibration is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Times that all loops run.
+    pub tries: u32,
+    /// The ticks a second of the kernel, where they were read: other regular gaps are not its tick.
+    pub hz: Option<u32>,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { tries: TRIES, hz: None }
+    }
+}
+
+/// Measures what it can on CPU 0, and on CPU 1 where there is one. A try takes a second or two.
 ///
 /// # Errors
 /// A system call that fails, which none should.
-pub fn measure() -> io::Result<Calibration> {
-    measure_with(false, None)
+pub fn measure(plan: Plan) -> io::Result<Calibration> {
+    measure_with(plan, false, None)
 }
 
 /// The same in a VM whose CPUs are turns of one processor, as root and with the observer of runs attached: schedulers are
@@ -305,16 +327,23 @@ pub fn measure() -> io::Result<Calibration> {
 ///
 /// # Errors
 /// As [`measure`]; a kernel that does not load them.
-pub fn measure_in_vm(known: &Costs) -> io::Result<Calibration> {
+pub fn measure_in_vm(plan: Plan, known: &Costs) -> io::Result<Calibration> {
     let observer = observed::observer().ok_or(io::ErrorKind::Unsupported)?;
-    measure_with(true, Some(Watch { observer: &observer, known }))
+    measure_with(plan, true, Some(Watch { observer: &observer, known }))
 }
 
-fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibration> {
+fn measure_with(plan: Plan, shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibration> {
     // SAFETY: asks for a number.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     let timer_slack = u64::try_from(slack).unwrap_or(50_000);
     pin(0)?;
+    let one = || try_once(plan, timer_slack, shared, watch);
+    let tries = (0..plan.tries.max(1)).map(|_| one()).collect::<io::Result<Vec<_>>>()?;
+    Ok(tries::agreed(&tries))
+}
+
+/// All loops, once.
+fn try_once(plan: Plan, timer_slack: u64, shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibration> {
     let mut calibration = Calibration { timer_slack, ..Calibration::default() };
     // SAFETY: takes nothing.
     let syscall = timed(2_000, || checked(unsafe { libc::syscall(libc::SYS_getppid) }).map(drop))?;
@@ -334,7 +363,7 @@ fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibratio
     let paths = Paths { syscall, one, alone, switch, space, round, arming, inside };
     let (woken, idle) = paths.price(&mut calibration, shared)?;
     overshoot(timer_slack)?;
-    calibration.tick()?;
+    calibration.tick(plan.hz)?;
     calibration.calls(syscall, one, page)?;
     let prices = &mut calibration.prices;
     prices.push(
@@ -351,11 +380,14 @@ fn measure_with(shared: bool, watch: Option<Watch<'_>>) -> io::Result<Calibratio
 }
 
 impl Calibration {
-    /// The tick, by the gaps that a lone task sees, and that of two CPUs.
-    fn tick(&mut self) -> io::Result<()> {
+    /// The tick, by the gaps that a lone task sees, and that of two CPUs. `known` is what the kernel says of it.
+    fn tick(&mut self, known: Option<u32>) -> io::Result<()> {
         let (tick, hz) = ticks::alone();
         self.hz = hz;
         match (tick, hz) {
+            (_, Some(hz)) if known.is_some_and(|known| known != hz) => {
+                self.missing.push(("tick", "the gaps that were seen are not those of the kernel's tick"));
+            }
             (Some(tick), Some(hz)) => {
                 self.prices.push(tick.price("tick", "median gap of a lone task that reads the clock"));
                 if pin(1).is_ok() {
@@ -471,7 +503,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_prices() {
-        let measured = measure().expect("the loops use what every Linux has");
+        let measured = measure(Plan { tries: 1, hz: None }).expect("the loops use what every Linux has");
         let of = |key: &str| measured.prices.iter().find(|price| price.key == key).map(|price| price.value);
         assert!(
             of("syscall").is_some_and(|ns| ns > 0.0)

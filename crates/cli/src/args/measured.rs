@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueHint, value_parser};
 use schedlab_base::DurationNs;
+use schedlab_live::calibrate::TRIES;
 
 use super::{SandboxArgs, VmArgs, some_time, up_to};
 use crate::cpu_counts::CpuCounts;
@@ -92,9 +93,10 @@ Examples:
   schedlab calibrate -o mine.toml      the same as a file
   schedlab calibrate --vm              the VM of `schedlab fidelity`, on standard output
 
-Runs loops of one or two tasks under the kernel's own scheduler for a few seconds: nothing is loaded, root is not needed. Each price \
-is written with its source and its spread. Prices that no such loop shows (of BPF programs, locks, caches) keep their assumed \
-value, with the reason. A busy machine measures its other work too: look at the spreads.")]
+Reads what the kernel tells (tick, preemption, HRTICK, topology, mitigations). The rest is measured: loops of one or two tasks run under \
+the kernel's own scheduler, three times, for some seconds. Nothing is loaded, root is not needed. Each price is written with its source \
+and its spread. Prices that no such loop shows (of BPF programs, locks, caches) keep their assumed value, with the reason. So do prices \
+on which the tries do not agree, more than 50 ns and 30 % apart: calibrate while nothing else runs.")]
 pub(crate) struct CalibrateArgs {
     /// This machine, which is the default
     #[arg(long, conflicts_with = "vm")]
@@ -102,6 +104,9 @@ pub(crate) struct CalibrateArgs {
     /// The virtual machine that counts instructions, 1 ns each unless --icount says otherwise
     #[arg(long)]
     pub(crate) vm: bool,
+    /// How often all loops run; of four or more tries a quarter is left out at each end
+    #[arg(long, value_name = "N", default_value_t = TRIES, value_parser = value_parser!(u32).range(3..=99))]
+    pub(crate) tries: u32,
     /// The machine file [default: that of -m host, in the user's cache]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

@@ -2,15 +2,16 @@
 
 use super::run::{VM_CPUS, tell};
 use crate::args::{CalibrateArgs, InstructionTime};
+use crate::calibrated::{Calibrated, not_measured};
 use crate::failure::Failure;
-use crate::host_machine::{Calibrated, kept};
+use crate::host_machine::kept;
 use crate::output;
 use crate::real::{VmOptions, boot, guest_failure, without_vm};
 use crate::shipped;
 use crate::target::Target;
-use schedlab_base::Machine;
+use schedlab_live::calibrate::{self as loops, Plan};
+use schedlab_live::host::{self, Found, kernel::kernel};
 use schedlab_live::vm::VmJob;
-use schedlab_live::{calibrate as loops, host};
 use std::path::PathBuf;
 
 /// The machine of the VM that counts instructions; what is not measured there is as in its file.
@@ -24,8 +25,11 @@ pub(crate) fn calibrate(args: &CalibrateArgs, quiet: bool) -> Result<(), Failure
     without_vm(&args.machine, args.vm)?;
     let place = place(args)?;
     let target = Target::new("-o", &place)?;
-    let text = if args.vm { in_vm(args, quiet)? } else { here(args)? };
+    let text = if args.vm { in_vm(args, quiet)? } else { here(args, quiet)? };
     target.write(&text)?;
+    if !quiet && let Some(told) = not_measured(&text) {
+        output::note(&told);
+    }
     if !quiet && place.as_os_str() != "-" {
         output::note(&format!("written to {}", place.display()));
         if args.output.is_none() {
@@ -46,30 +50,35 @@ fn place(args: &CalibrateArgs) -> Result<PathBuf, Failure> {
     }
 }
 
-fn here(args: &CalibrateArgs) -> Result<String, Failure> {
+fn here(args: &CalibrateArgs, quiet: bool) -> Result<String, Failure> {
     let failed = |what: &str, error: String| Failure::environment(format!("{what}: {error}"));
-    let mut machine =
-        host::machine().map_err(|error| failed("describing this machine", error.to_string()))?;
+    let mut found = host::found().map_err(|error| failed("describing this machine", error.to_string()))?;
+    let kernel = kernel();
+    let plan = Plan { tries: args.tries, hz: kernel.hz.as_ref().map(|told| told.value) };
     let calibration = if args.as_guest {
-        machine.costs = shipped::machine(VM_MACHINE)?.machine.costs;
-        loops::measure_in_vm(&machine.costs)
+        found.machine.costs = shipped::machine(VM_MACHINE)?.machine.costs;
+        loops::measure_in_vm(plan, &found.machine.costs)
     } else {
-        loops::measure()
+        loops::measure(plan)
     };
     let calibration = calibration.map_err(|error| failed("measuring", error.to_string()))?;
-    let release =
-        std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
     let about = if args.as_guest {
-        without_hardware(&mut machine);
-        format!("QEMU counting instructions, {release}")
+        without_hardware(&mut found);
+        format!("QEMU counting instructions, {}", kernel.release)
     } else {
-        format!("this machine, {release}")
+        format!("this machine, {}", kernel.release)
     };
-    Ok(Calibrated { machine, about, calibration, release }.text())
+    let made = Calibrated { found, about, calibration, kernel };
+    if !quiet {
+        made.notes().iter().for_each(|told| output::note(told));
+    }
+    Ok(made.text())
 }
 
 /// The machine in a VM that counts instructions: it has no caches, and its CPUs share the clock.
-fn without_hardware(machine: &mut Machine) {
+fn without_hardware(found: &mut Found) {
+    (found.clock, found.caches) = (false, false);
+    let machine = &mut found.machine;
     machine.name = VM_MACHINE.to_string();
     machine.clock_mhz = 1000;
     machine.llc_kib = 0;
@@ -93,7 +102,9 @@ fn in_vm(args: &CalibrateArgs, quiet: bool) -> Result<String, Failure> {
     let options = VmOptions::new(VM_CPUS, &vm);
     let mut progress = |line: &str| tell(line, quiet);
     let mut job = VmJob::new(options.kernel(&mut progress)?, Vec::new());
-    job.args = ["-q", "calibrate", "--as-guest", "-o", GUEST_FILE].map(String::from).to_vec();
+    let tries = args.tries.to_string();
+    job.args =
+        ["-q", "calibrate", "--as-guest", "--tries", &tries, "-o", GUEST_FILE].map(String::from).to_vec();
     job.collect = vec![GUEST_FILE.to_string()];
     options.apply(&mut job);
     let output = boot(&job, &mut progress)?;
