@@ -218,6 +218,7 @@ pub(crate) fn record(
         seed,
         backend,
         duration: result.elapsed,
+        validation: None,
         exit: result.scheduler.exit,
         metrics: result.metrics,
         histograms: result.histograms,

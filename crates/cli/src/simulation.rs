@@ -11,6 +11,7 @@ use crate::swap_table::{self, SwapTable};
 use crate::target::Target;
 use crate::trace_file::TraceFile;
 use crate::trust::{left_out, loader_computes, loader_refused, program_returned, provenance, unconfigured};
+use crate::validated::validation;
 use crate::workload;
 use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
@@ -311,6 +312,7 @@ impl Simulation {
             values: spec.evaluate(&result.measurements),
         });
         let series = series.collect();
+        let made_of = provenance(&self.scheduler, Some(scenario), Some(&self.machine));
         metrics.extend(result.summary.metrics());
         let callbacks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
         metrics.extend(cost_metrics(&result, &callbacks));
@@ -332,6 +334,7 @@ impl Simulation {
             seed: self.seed,
             backend: Backend::Sim,
             duration: result.duration,
+            validation: Some(validation(&self.machine, &made_of, &metrics)),
             exit: result.exit,
             metrics,
             histograms: result.summary.latencies(),
@@ -357,7 +360,7 @@ impl Simulation {
                 .chain(returned)
                 .collect(),
             after_ejection: result.after.map(|after| after_ejection(scenario, after)),
-            provenance: provenance(&self.scheduler, Some(scenario), Some(&self.machine)),
+            provenance: made_of,
             trace_hash: Some(result.trace_hash.to_string()),
             priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
             timeline: None,

@@ -1,71 +1,57 @@
-//! What is known of how far simulated figures are from a real kernel's: the measurement of `schedlab fidelity` that is kept in
-//! the sources, beside every simulated run.
+//! What is known of how far simulated figures are from a real kernel's. It is the measurement of `schedlab fidelity` that is kept
+//! in the sources; it stands beside every simulated run and under every verdict.
 
-use schedlab_report::{Fidelity, scheduler_label};
-use schedlab_trace::{Backend, RunRecord};
+use schedlab_base::{Machine, Metric};
+use schedlab_report::{Bars, Fidelity};
+use schedlab_trace::{Provenance, RunRecord, Validation};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The measurement on the kernel whose rules are simulated.
 const MEASURED: &str = include_str!("../../../fidelity/linux-7.3.json");
 
-/// A line on the figures of a simulated run; nothing for a real one.
-pub(crate) fn line(run: &RunRecord) -> Option<String> {
-    if run.backend != Backend::Sim {
-        return None;
-    }
-    match run.machine.split_once('@') {
-        Some((_, kernel)) => Some(format!("real kernel: not validated under the rules of {kernel}\n")),
-        None => Some(words(&scheduler_label(run), run.cpus)),
+/// What has been read of it, by number of CPUs: a command makes many runs.
+static READ: Mutex<BTreeMap<usize, Fidelity>> = Mutex::new(BTreeMap::new());
+
+fn bars(machine: &str, cpus: usize, made_of: &Provenance) -> Result<Bars, String> {
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let part =
+        || Fidelity::part(MEASURED, cpus).expect("the kept measurement is what `schedlab fidelity` wrote");
+    read.entry(cpus).or_insert_with(part).bars(machine, cpus, made_of.mechanisms.as_deref())
+}
+
+/// What is known of the kernel's figures where a simulated run has these.
+pub(crate) fn validation(machine: &Machine, made_of: &Provenance, metrics: &[Metric]) -> Validation {
+    match bars(&machine.name, machine.cpu_count(), made_of) {
+        Ok(bars) => bars.validation(metrics),
+        Err(why) => Validation::None(why),
     }
 }
 
-fn words(scheduler: &str, cpus: usize) -> String {
-    let told = Fidelity::told_of(MEASURED, scheduler, cpus);
-    let fidelity = told.expect("the kept measurement is what `schedlab fidelity` wrote");
-    match fidelity.within(scheduler, cpus) {
-        Some((measured, within)) => {
-            let unit = if measured == 1 { "CPU" } else { "CPUs" };
-            format!(
-                "real kernel ({}, {measured} {unit}, other workloads): {within}\n",
-                fidelity.kernel_name()
-            )
-        }
-        None => "real kernel: not validated under this scheduler (`schedlab fidelity` does it)\n".to_string(),
-    }
+/// The bars of verdicts on runs like this one.
+pub(crate) fn bars_of(run: &RunRecord) -> Option<Bars> {
+    bars(&run.machine, run.cpus, &run.provenance).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     fn measured() -> Fidelity {
         Fidelity::from_json(MEASURED).unwrap()
     }
 
     #[test]
-    fn the_part_of_a_scheduler_says_what_the_whole_says() {
+    fn the_part_of_a_number_of_cpus_says_what_the_whole_says() {
         let whole = measured();
         assert_eq!(whole.to_json(), MEASURED);
-        let schedulers: BTreeSet<&String> = whole.cells.iter().map(|cell| &cell.scheduler).collect();
-        for scheduler in schedulers {
-            for cpus in [1, 2, 8] {
-                let part = Fidelity::told_of(MEASURED, scheduler, cpus).unwrap();
-                assert!(part.within(scheduler, cpus).is_some(), "{scheduler}");
-                assert_eq!(part.within(scheduler, cpus), whole.within(scheduler, cpus));
+        for cpus in [1, 2, 3] {
+            let part = Fidelity::part(MEASURED, cpus).unwrap();
+            for uses in [&[][..], &["pipe".to_string()], &["hotplug".to_string()]] {
+                let bars = |fidelity: &Fidelity| fidelity.bars("vm-icount", cpus, Some(uses));
+                assert_eq!(bars(&part), bars(&whole), "{cpus}, {uses:?}");
             }
         }
-        assert!(Fidelity::told_of(MEASURED, "\"", 8).unwrap().cells.is_empty());
-    }
-
-    #[test]
-    fn what_is_measured_is_told_and_what_is_not() {
-        let told = words("eevdf", 1);
-        assert!(
-            told.contains("real kernel (linux-7.3") && told.contains("context switches within"),
-            "{told}"
-        );
-        let other = words("./mine.bpf.o", 1);
-        assert!(other.contains("not validated under this scheduler"), "{other}");
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! are pooled: few workloads were measured under each one. The bar of a change between two schedulers is made of pairs of cells
 //! of one workload, whose errors are alike in part.
 
-use crate::comparison::{Comparison, Verdict};
+use crate::comparison::{Comparison, Verdict, distinct};
 use crate::fidelity::{Fidelity, FidelityCell};
 use crate::format::number;
 use crate::table::unit_text;
-use schedlab_base::counted;
-use schedlab_trace::{Backend, RunRecord};
+use schedlab_base::{Metric, counted};
+use schedlab_trace::{Backend, RunRecord, Validation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many percent of the kernel's figures a bar covers.
@@ -20,14 +20,14 @@ pub const COVERAGE: f64 = 80.0;
 /// out, bars of this level cover that part of its cells.
 const LEVEL: f64 = 0.85;
 
-/// The figures that have bars, and how a line names them.
-const FIGURES: [(&str, &str); 6] = [
-    ("context_switches", "context switches"),
-    ("throughput", "throughput"),
-    ("run_delay_ns_p50", "run delay p50"),
-    ("run_delay_ns_p95", "p95"),
-    ("wakeup_latency_ns_p50", "wakeup latency p50"),
-    ("wakeup_latency_ns_p95", "p95"),
+/// The figures that have bars.
+pub(crate) const FIGURES: [&str; 6] = [
+    "context_switches",
+    "throughput",
+    "run_delay_ns_p50",
+    "run_delay_ns_p95",
+    "wakeup_latency_ns_p50",
+    "wakeup_latency_ns_p95",
 ];
 
 /// The bar of a figure: the kernel's value is the simulated one, divided or multiplied by at most a factor.
@@ -41,7 +41,7 @@ pub struct Bar {
 
 impl Bar {
     /// Between which values the kernel's lies.
-    pub fn interval(&self, simulated: f64) -> [f64; 2] {
+    fn interval(&self, simulated: f64) -> [f64; 2] {
         [simulated / self.factor, simulated * self.factor]
     }
 }
@@ -131,17 +131,46 @@ impl Fidelity {
             .ok_or_else(|| format!("too few cells of {} were measured", mechanisms.join(", ")))
     }
 
+    /// How many of the kernel's figures lie inside bars that are made without their workload, and how many have such bars. The second
+    /// pair is of changes from one scheduler to another.
+    pub fn coverage(&self) -> [(usize, usize); 2] {
+        let cases: BTreeSet<(&str, usize)> =
+            self.cells.iter().map(|cell| (cell.workload.as_str(), cell.cpus)).collect();
+        let mut counts = [(0, 0); 2];
+        for (workload, cpus) in cases {
+            let uses = self.mechanisms.get(workload).map(Vec::as_slice);
+            let Ok(bars) = self.without(workload).bars(&self.machine, cpus, uses) else { continue };
+            let cells = |figure: &str| -> Vec<&FidelityCell> {
+                let here = |cell: &&FidelityCell| cell.workload == workload && cell.cpus == cpus;
+                self.cells.iter().filter(here).filter(|cell| cell.figure == figure).collect()
+            };
+            let sizes = |bar: &Bar| cells(&bar.figure).into_iter().map(|cell| error(cell).abs()).collect();
+            let changes = |bar: &Bar| pair_errors(&cells(&bar.figure));
+            let all: [Vec<(f64, Vec<f64>)>; 2] = [
+                bars.figures.iter().map(|bar| (bar.factor, sizes(bar))).collect(),
+                bars.changes.iter().map(|bar| (bar.factor, changes(bar))).collect(),
+            ];
+            for (count, kinds) in counts.iter_mut().zip(&all) {
+                for (factor, sizes) in kinds {
+                    count.0 += sizes.iter().filter(|size| **size <= factor.ln()).count();
+                    count.1 += sizes.len();
+                }
+            }
+        }
+        counts
+    }
+
     fn bars_of(&self, cells: &[&FidelityCell]) -> Option<Bars> {
         let of = |figure: &str| -> Vec<&FidelityCell> {
             cells.iter().filter(|cell| cell.figure == figure).copied().collect()
         };
         let named = |figure: &str, factor: f64| Bar { figure: figure.to_string(), factor };
-        let single = |&(figure, _): &(&str, &str)| {
+        let single = |&figure: &&str| {
             let sizes = of(figure).into_iter().map(|cell| error(cell).abs()).collect();
             Some(named(figure, factor(sizes)?))
         };
-        let change = |&(figure, _): &(&str, &str)| Some(named(figure, factor(pair_errors(&of(figure)))?));
-        let spread = |&(figure, _): &(&str, &str)| {
+        let change = |&figure: &&str| Some(named(figure, factor(pair_errors(&of(figure)))?));
+        let spread = |&figure: &&str| {
             let mut spreads: Vec<f64> = of(figure).into_iter().map(|cell| cell.spread).collect();
             spreads.sort_by(f64::total_cmp);
             Some((figure.to_string(), *spreads.get(spreads.len() / 2)?))
@@ -166,7 +195,7 @@ fn figure_of<'a>(metric: &'a str, first: Option<&str>) -> &'a str {
 
 impl Bars {
     /// The bar of a metric of a run whose first metric is `first`.
-    pub fn of_metric(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
+    fn of_metric(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
         let figure = figure_of(metric, first);
         self.figures.iter().find(|bar| bar.figure == figure)
     }
@@ -178,34 +207,59 @@ impl Bars {
     }
 
     /// The kernel's own spread of a metric, in percent.
-    pub fn spread(&self, metric: &str, first: Option<&str>) -> Option<f64> {
+    fn spread(&self, metric: &str, first: Option<&str>) -> Option<f64> {
         let figure = figure_of(metric, first);
         self.spreads.iter().find(|(name, _)| name == figure).map(|(_, spread)| *spread)
     }
 
-    /// A line on the figures of a run: between which values the kernel's lie.
-    pub fn line(&self, run: &RunRecord) -> String {
-        let first = run.metrics.first();
-        let told = FIGURES.iter().filter_map(|(figure, name)| {
-            let metric = match *figure {
-                "throughput" => first.filter(|first| first.name != "context_switches")?,
-                figure => run.metrics.iter().find(|metric| metric.name == figure)?,
-            };
-            let bar = self.figures.iter().find(|bar| bar.figure == *figure)?;
-            let [low, high] = bar.interval(metric.value);
-            let name = if *figure == "throughput" { metric.name.as_str() } else { name };
-            let (low, high, unit) = (number(low), number(high), unit_text(metric.unit));
-            Some(format!("{name} {low} to {high} {unit}").trim_end().to_string())
-        });
-        let told: Vec<String> = told.collect();
-        format!(
-            "real kernel ({}), with {COVERAGE:.0} % by {} of {}: {}\n",
-            self.kernel,
-            counted(self.cells, "measured run"),
-            counted(self.workloads, "workload"),
-            told.join(", ")
-        )
+    /// Between which values the kernel's figures of a run lie.
+    pub fn validation(&self, metrics: &[Metric]) -> Validation {
+        let first = metrics.first().map(|metric| metric.name.as_str());
+        let interval = |metric: &Metric| {
+            let bar = self.of_metric(&metric.name, first)?;
+            Some((metric.name.clone(), bar.interval(metric.value)))
+        };
+        Validation::Intervals {
+            kernel: self.kernel.clone(),
+            coverage_percent: COVERAGE,
+            measured: self.cells,
+            workloads: self.workloads,
+            intervals: metrics.iter().filter_map(interval).collect(),
+        }
     }
+}
+
+/// A line on a simulated run's figures: between which values the kernel's lie, or why that is not known. Nothing for a real run.
+pub fn validation_text(run: &RunRecord) -> String {
+    match &run.validation {
+        None => String::new(),
+        Some(Validation::None(why)) => format!("real kernel: not validated: {why}\n"),
+        Some(Validation::Intervals { kernel, coverage_percent, measured, workloads, intervals }) => {
+            let told = |(name, [low, high]): &(String, [f64; 2])| {
+                let unit =
+                    run.metrics.iter().find(|metric| metric.name == *name).map_or("", |metric| metric.unit);
+                format!("{name} {} to {} {}", number(*low), number(*high), unit_text(unit))
+                    .trim_end()
+                    .to_string()
+            };
+            let told: Vec<String> = intervals.iter().map(told).collect();
+            format!(
+                "real kernel ({kernel}), {coverage_percent:.0} % of figures, by {} of {}: {}\n",
+                counted(*measured, "measured run"),
+                counted(*workloads, "workload"),
+                told.join(", ")
+            )
+        }
+    }
+}
+
+/// Why verdicts on simulated runs are not validated, once for each reason; nothing where all are.
+pub fn validations_text(runs: &[RunRecord]) -> String {
+    let reason = |run: &RunRecord| match &run.validation {
+        Some(Validation::None(why)) => Some(format!("\nreal kernel: not validated: {why}\n")),
+        _ => None,
+    };
+    distinct(runs.iter().filter_map(reason)).concat()
 }
 
 /// Takes back the verdicts on simulated runs whose size is inside the bar of a change. `bars` are those of a run, where there are.
@@ -225,6 +279,7 @@ pub fn heed_bars(
         let found = known.iter().find(|(other, _)| std::ptr::eq(*other, run));
         let Some(bars) = found.and_then(|(_, bars)| bars.as_ref()) else { continue };
         let first = run.metrics.first().map(|metric| metric.name.as_str());
+        comparison.kernel_spread_percent = bars.spread(&comparison.metric, first);
         let Some(bar) = bars.of_change(&comparison.metric, first) else { continue };
         comparison.kernel_factor = Some(bar.factor);
         let (base, own) = (comparison.baseline.moments.mean, comparison.candidate.moments.mean);
@@ -249,6 +304,7 @@ mod tests {
             real,
             error: 100.0 * (simulated - real) / real,
             spread: 3.0,
+            simulated_spread: 0.0,
         }
     }
 

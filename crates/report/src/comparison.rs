@@ -193,6 +193,8 @@ pub struct Comparison {
     pub effect: Option<f64>,
     /// By what factor the ratio of the two means may differ from the real kernel's, where that was measured.
     pub kernel_factor: Option<f64>,
+    /// Half of the range of a real kernel's runs in percent, where that was measured: of the middle one of such runs.
+    pub kernel_spread_percent: Option<f64>,
     /// What it means.
     pub verdict: Verdict,
 }
@@ -381,6 +383,7 @@ fn judge(
         p_permutation: by_welch.and(permutation).map(|test| test.p_value),
         effect: hedges_g(&candidate.moments, &baseline.moments).ok().flatten(),
         kernel_factor: None,
+        kernel_spread_percent: None,
         verdict,
         baseline,
         candidate,
@@ -484,6 +487,7 @@ pub(crate) mod tests {
             seed,
             backend: Backend::Sim,
             duration: DurationNs::from_ms(5),
+            validation: None,
             exit: ExitRecord::default(),
             metrics: vec![
                 Metric::new("throughput", throughput, "messages/s", Better::Higher),

@@ -50,6 +50,9 @@ pub struct FidelityCell {
     pub error: f64,
     /// Half of the range of the real runs, in the unit of `error`.
     pub spread: f64,
+    /// The same of the simulated runs.
+    #[serde(default)]
+    pub simulated_spread: f64,
 }
 
 /// Figures and the largest error, in percent (of `cpu_share` in points), that counts as agreement.
@@ -83,14 +86,6 @@ const SHOWN: [(&str, &str); 7] = [
     ("run_delay_ns_p95", "delay p95"),
     ("wakeup_latency_ns_p50", "wakeup p50"),
     ("migrations", "migrations"),
-];
-
-/// The figures that stand beside a simulated run, in words.
-const TOLD: [(&str, &str); 4] = [
-    ("context_switches", "context switches"),
-    ("run_delay_ns_p50", "run delay p50"),
-    ("run_delay_ns_p95", "p95"),
-    ("wakeup_latency_ns_p50", "wakeup latency p50"),
 ];
 
 /// What stands before and behind the cells of the data as text.
@@ -166,7 +161,7 @@ pub fn fidelity_cells(
     counted: &[RunRecord],
 ) -> Vec<FidelityCell> {
     let Some(first) = simulated.first().filter(|_| !real.is_empty()) else { return Vec::new() };
-    let cell = |figure: &str, simulated: f64, real: f64, error: f64, spread: f64| FidelityCell {
+    let cell = |figure: &str, [simulated, real]: [f64; 2], error: f64, spreads: [f64; 2]| FidelityCell {
         scheduler: first.scheduler.clone(),
         workload: workload.to_string(),
         cpus: first.cpus,
@@ -174,11 +169,12 @@ pub fn fidelity_cells(
         simulated,
         real,
         error,
-        spread,
+        spread: spreads[1],
+        simulated_spread: spreads[0],
     };
     let mut cells: Vec<FidelityCell> = share(simulated, real)
         .map(|(ours, theirs, spread)| {
-            cell("cpu_share", ours, theirs, 100.0 * (ours - theirs), 100.0 * spread)
+            cell("cpu_share", [ours, theirs], 100.0 * (ours - theirs), spread.map(|half| 100.0 * half))
         })
         .into_iter()
         .collect();
@@ -191,12 +187,13 @@ pub fn fidelity_cells(
             continue;
         }
         let percent = 100.0 / their.abs();
-        cells.push(cell(name, our, their, percent * (our - their), percent * half_range(&theirs)));
+        let spreads = [&ours, &theirs].map(|values| percent * half_range(values));
+        cells.push(cell(name, [our, their], percent * (our - their), spreads));
     }
     cells.extend(call_counts(simulated, counted).into_iter().map(|(name, our, theirs)| {
         let percent = 100.0 / mean(&theirs).max(1.0);
         let error = percent * (our - mean(&theirs));
-        cell(&format!("{CALLS}{name}"), our, mean(&theirs), error, percent * half_range(&theirs))
+        cell(&format!("{CALLS}{name}"), [our, mean(&theirs)], error, [0.0, percent * half_range(&theirs)])
     }));
     cells
 }
@@ -216,14 +213,15 @@ fn call_counts<'a>(simulated: &'a [RunRecord], counted: &'a [RunRecord]) -> Vec<
     both.filter(|(_, our, theirs)| our.max(mean(theirs)) >= FEW_CALLS).collect()
 }
 
-/// The CPU share of the task that differs most: simulated, real, half of the real range.
-fn share(simulated: &[RunRecord], real: &[RunRecord]) -> Option<(f64, f64, f64)> {
+/// The CPU share of the task that differs most: simulated, real, half of both ranges.
+fn share(simulated: &[RunRecord], real: &[RunRecord]) -> Option<(f64, f64, [f64; 2])> {
     let shares = |runs: &[RunRecord], at: usize| -> Option<Vec<f64>> {
         runs.iter().map(|run| run.tasks.get(at).map(|task| task.share)).collect()
     };
     let tasks = simulated.first()?.tasks.len();
     let both = (0..tasks).filter_map(|at| Some((shares(simulated, at)?, shares(real, at)?)));
-    let means = both.map(|(ours, theirs)| (mean(&ours), mean(&theirs), half_range(&theirs)));
+    let means =
+        both.map(|(ours, theirs)| (mean(&ours), mean(&theirs), [half_range(&ours), half_range(&theirs)]));
     means.max_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()))
 }
 
@@ -303,20 +301,6 @@ impl Fidelity {
         table(&header, &[1, 4, 5, 6, 7, 8], &rows)
     }
 
-    /// The words beside a simulated run of a scheduler on so many CPUs: the median sizes of the errors of its figures. They are
-    /// of as many CPUs, or of the largest smaller number that was measured, which stands before. Nothing where it was not.
-    pub fn within(&self, scheduler: &str, cpus: usize) -> Option<(usize, String)> {
-        let measured = self.cells.iter().filter(|cell| cell.scheduler == scheduler && cell.cpus <= cpus);
-        let cpus = measured.map(|cell| cell.cpus).max()?;
-        let of =
-            |figure: &str| median(self.of(scheduler, cpus, figure).map(|cell| cell.error.abs()).collect());
-        let told: Vec<String> = TOLD
-            .iter()
-            .filter_map(|(figure, name)| Some(format!("{name} within {:.1} %", of(figure)?)))
-            .collect();
-        (!told.is_empty()).then(|| (cpus, told.join(", ")))
-    }
-
     /// The real kernel without its build: `linux-7.3.4`.
     pub fn kernel_name(&self) -> &str {
         self.kernel.split('+').next().unwrap_or_default()
@@ -350,30 +334,26 @@ impl Fidelity {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The part of such a text, one cell a line, that [`Fidelity::within`] looks at for one scheduler on so many
-    /// CPUs. Reading the whole would take longer than a short run.
+    /// The part of such a text, one cell a line, that [`Fidelity::bars`] looks at for so many CPUs, and a cell of each other number
+    /// of them. Reading the whole would take longer than a short run.
     ///
     /// # Errors
     /// As [`Fidelity::from_json`].
-    pub fn told_of(text: &str, scheduler: &str, cpus: usize) -> Result<Fidelity, String> {
-        let begin = format!("    {{\"scheduler\":{},", json(&scheduler));
-        let figures = TOLD.map(|(figure, _)| format!("\"figure\":\"{figure}\","));
+    pub fn part(text: &str, cpus: usize) -> Result<Fidelity, String> {
+        let figures = crate::bars::FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
         let number = |line: &str| line.split_once("\"cpus\":")?.1.split(',').next()?.parse::<usize>().ok();
         let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
-        let own = cells.lines().filter(|line| line.starts_with(&begin));
-        let own: Vec<(usize, &str)> = own.filter_map(|line| Some((number(line)?, line))).collect();
-        let measured = own.iter().map(|(number, _)| *number).filter(|number| *number <= cpus).max();
-        let cells: Vec<&str> = own
-            .into_iter()
-            .filter(|(number, line)| {
-                Some(*number) == measured && figures.iter().any(|figure| line.contains(figure))
-            })
-            .map(|(_, line)| line.trim_end_matches(','))
-            .collect();
+        let mut others = BTreeSet::new();
+        let wanted = |line: &&str| match number(line) {
+            Some(number) if number == cpus => figures.iter().any(|figure| line.contains(figure)),
+            Some(number) => others.insert(number),
+            None => false,
+        };
+        let cells: Vec<&str> = cells.lines().filter(wanted).map(|line| line.trim_end_matches(',')).collect();
         Fidelity::from_json(&format!("{head}{CELLS}{}{END}", cells.join(",\n")))
     }
 
-    /// How many cells agree, by the arms agree, figure, and how many there are.
+    /// How many cells agree, by figure, and how many there are.
     pub fn agreement(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for cell in &self.cells {
@@ -416,6 +396,7 @@ mod tests {
             real: 100.0,
             error,
             spread,
+            simulated_spread: 0.0,
         }
     }
 
@@ -441,12 +422,7 @@ mod tests {
     fn the_overview_has_medians_and_the_worst() {
         let text = some().overview();
         assert!(text.contains("8 / +30") && text.contains("3/4"), "{text}");
-        let mut both = some();
-        both.cells.push(FidelityCell { cpus: 4, ..cell("context_switches", 50.0, 0.5) });
-        let one = (1, "context switches within 8.0 %, run delay p50 within 2.0 %".to_string());
-        assert_eq!([1, 3].map(|cpus| both.within("o1", cpus).unwrap()), [one.clone(), one]);
-        assert_eq!(both.within("o1", 8).unwrap(), (4, "context switches within 50.0 %".to_string()));
-        assert_eq!((some().within("ule", 1), some().kernel_name()), (None, "linux-7.3.4"));
+        assert_eq!(some().kernel_name(), "linux-7.3.4");
     }
 
     #[test]

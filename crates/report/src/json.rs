@@ -7,7 +7,7 @@ use crate::goals_json::GoalFile;
 use crate::names::visible_json;
 use crate::printed_json::{CallbackFile, PrintedFile, callbacks_in, callbacks_out, is_zero, printed_in};
 use crate::ranking::Ranked;
-use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, WarningFile};
+use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use crate::workload_names::WorkloadNames;
@@ -256,6 +256,8 @@ struct Run {
     backend: String,
     duration_ns: u64,
     exit: Exit,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    validation: Option<ValidationFile>,
     metrics: Pairs<Figure>,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     histograms: Pairs<Buckets>,
@@ -383,6 +385,8 @@ struct Compared {
     hedges_g: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel_factor: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel_spread_percent: Option<f64>,
     verdict: String,
     #[serde(default)]
     standing: String,
@@ -492,6 +496,7 @@ fn run_out(run: &RunRecord) -> Run {
             dump: run.exit.dump.clone(),
             after_ns: run.exit.after.map(|after| after.0),
         },
+        validation: run.validation.as_ref().map(ValidationFile::new),
         metrics: Figure::all(&run.metrics),
         histograms: Pairs(run.histograms.iter().map(|(name, d)| (name.clone(), buckets_out(d))).collect()),
         series: Pairs(run.series.iter().map(|series| (series.name.clone(), samples(series))).collect()),
@@ -644,6 +649,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         backend: backend_in(&run.backend)?,
         duration: DurationNs(run.duration_ns),
         exit: exit_in(run.exit)?,
+        validation: run.validation.map(ValidationFile::read),
         metrics: Figure::read_all(run.metrics)?,
         histograms: run.histograms.0.into_iter().map(buckets_in).collect::<Result<_, _>>()?,
         series: series_in(run.series),
@@ -715,6 +721,7 @@ fn comparison_out(comparison: &Comparison) -> Compared {
         p_permutation: comparison.p_permutation,
         hedges_g: comparison.effect,
         kernel_factor: comparison.kernel_factor,
+        kernel_spread_percent: comparison.kernel_spread_percent,
         verdict: trust.mark(comparison.verdict.name()),
         standing: trust.standing.name().to_string(),
         standing_reasons: trust.reasons,
@@ -753,6 +760,7 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
         p_permutation: compared.p_permutation,
         effect: compared.hedges_g,
         kernel_factor: compared.kernel_factor,
+        kernel_spread_percent: compared.kernel_spread_percent,
         verdict,
     })
 }

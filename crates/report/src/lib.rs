@@ -12,6 +12,7 @@ mod goals;
 mod goals_json;
 mod html;
 mod json;
+mod kernel_verdicts;
 mod ministat;
 mod names;
 mod narrow;
@@ -34,7 +35,7 @@ mod waits;
 mod waits_json;
 mod workload_names;
 
-pub use bars::{Bar, Bars, COVERAGE, heed_bars};
+pub use bars::{Bar, Bars, COVERAGE, heed_bars, validation_text, validations_text};
 pub use check::{
     CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,

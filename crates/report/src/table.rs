@@ -1,6 +1,6 @@
 //! Text tables for the terminal.
 
-use crate::comparison::{Comparison, Sample, scheduler_label};
+use crate::comparison::{Comparison, Sample, Verdict, scheduler_label};
 use crate::format::{number, signed};
 use crate::names::{cell, visible_lines};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -350,11 +350,18 @@ pub(crate) fn change(comparison: &Comparison) -> String {
 /// The verdict, whether it rests on one run in truth, and what stands against the runs.
 pub(crate) fn verdict_text(comparison: &Comparison) -> String {
     let name = comparison.verdict.name();
-    let told = if comparison.seeds_change_nothing {
-        format!("{name} (the seeds change nothing)")
-    } else {
-        name.to_string()
-    };
+    let mut told = name.to_string();
+    if let (Verdict::NotDecided, Some(factor)) = (comparison.verdict, comparison.kernel_factor) {
+        told.push_str(&format!(" (it errs by up to {} %)", number(100.0 * (factor - 1.0))));
+    }
+    if comparison.seeds_change_nothing {
+        told.push_str(&match comparison.kernel_spread_percent {
+            Some(spread) => {
+                format!(" (the seeds change nothing; the kernel's own spread is {} %)", number(spread))
+            }
+            None => " (the seeds change nothing)".to_string(),
+        });
+    }
     comparison.trust().explain(&told)
 }
 

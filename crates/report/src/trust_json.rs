@@ -5,7 +5,8 @@ use crate::comparison::Trust;
 use crate::json::{Figure, JsonError, JsonTask, Pairs};
 use schedlab_base::DurationNs;
 use schedlab_trace::{
-    AfterEjection, Provenance, Standing, WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorstWait,
+    AfterEjection, Provenance, Standing, Validation, WaitFigures, WaitRecord, WaitScope, Warning,
+    WarningKind, WorstWait,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -80,6 +81,65 @@ pub(crate) struct ProvenanceFile {
     build: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mechanisms: Option<Vec<String>>,
+}
+
+/// What is known of the real kernel's figures.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ValidationFile {
+    validated: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    kernel: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coverage_percent: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measured: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workloads: Option<usize>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    intervals: Pairs<[f64; 2]>,
+}
+
+impl ValidationFile {
+    pub(crate) fn new(validation: &Validation) -> ValidationFile {
+        let none = ValidationFile {
+            validated: false,
+            reason: String::new(),
+            kernel: String::new(),
+            coverage_percent: None,
+            measured: None,
+            workloads: None,
+            intervals: Pairs::default(),
+        };
+        match validation {
+            Validation::None(reason) => ValidationFile { reason: reason.clone(), ..none },
+            Validation::Intervals { kernel, coverage_percent, measured, workloads, intervals } => {
+                ValidationFile {
+                    validated: true,
+                    kernel: kernel.clone(),
+                    coverage_percent: Some(*coverage_percent),
+                    measured: Some(*measured),
+                    workloads: Some(*workloads),
+                    intervals: Pairs(intervals.clone()),
+                    ..none
+                }
+            }
+        }
+    }
+
+    pub(crate) fn read(self) -> Validation {
+        if !self.validated {
+            return Validation::None(self.reason);
+        }
+        Validation::Intervals {
+            kernel: self.kernel,
+            coverage_percent: self.coverage_percent.unwrap_or_default(),
+            measured: self.measured.unwrap_or_default(),
+            workloads: self.workloads.unwrap_or_default(),
+            intervals: self.intervals.0,
+        }
+    }
 }
 
 /// How far runs count.

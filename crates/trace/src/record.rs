@@ -233,6 +233,26 @@ pub struct Provenance {
     pub mechanisms: Option<Vec<String>>,
 }
 
+/// What is known of a real kernel's figures where a simulated run has its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Validation {
+    /// Nothing, for this reason.
+    None(String),
+    /// Intervals that hold most of the kernel's figures.
+    Intervals {
+        /// The kernel that was measured: `linux-7.3.4`.
+        kernel: String,
+        /// How many percent of the kernel's figures they hold.
+        coverage_percent: f64,
+        /// How many real figures of each kind they are made of.
+        measured: usize,
+        /// Under how many workloads.
+        workloads: usize,
+        /// Metric, lower and upper end in the metric's unit.
+        intervals: Vec<(String, [f64; 2])>,
+    },
+}
+
 /// The rest of a run whose scheduler was ejected, under the kernel's own class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AfterEjection {
@@ -263,6 +283,8 @@ pub struct RunRecord {
     pub backend: Backend,
     /// How long it took, on its own clock.
     pub duration: DurationNs,
+    /// What is known of the real kernel's figures; nothing for a run on one.
+    pub validation: Option<Validation>,
     /// How the scheduler left.
     pub exit: ExitRecord,
     /// The workload's metrics, then the common ones.

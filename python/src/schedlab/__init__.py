@@ -39,6 +39,7 @@ from schedlab.results import (
     Table,
     Task,
     TaskWaits,
+    Validation,
     Waits,
 )
 from schedlab.sweep import Cell, Pool, Workers
@@ -79,6 +80,7 @@ __all__ = [
     "TaskWaits",
     "Trace",
     "UsageError",
+    "Validation",
     "Waits",
     "Wakeup",
     "Workers",

@@ -49,6 +49,7 @@ def runs(result: Result) -> Any:
         row = {**_base(run), "exit": run.exit.kind, "duration_ns": run.duration_ns, "warnings": len(run.warnings)}
         row.update({"standing": run.standing, "standing_reasons": ",".join(run.standing_reasons)})
         row.update(dataclasses.asdict(run.provenance))
+        row["mechanisms"] = ",".join(run.provenance.mechanisms or [])
         row.update({name: metric.value for name, metric in run.metrics.items()})
         rows.append(row)
     return frame(rows)

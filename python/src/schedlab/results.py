@@ -134,6 +134,8 @@ class Provenance:
     workload_sha256: str | None = None
     machine_sha256: str | None = None
     build: str | None = None
+    mechanisms: list[str] | None = None
+    """What the workload uses of the kernel; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,21 @@ class AfterEjection:
     duration_ns: int
     metrics: dict[str, Metric]
     tasks: list[Task]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Between which values a real kernel's figures lie where a simulated run has its own; or why that is not known."""
+
+    validated: bool
+    reason: str = ""
+    kernel: str = ""
+    coverage_percent: float | None = None
+    measured: int | None = None
+    """How many real figures of each kind the intervals are made of."""
+    workloads: int | None = None
+    intervals: dict[str, list[float]] = field(default_factory=dict)
+    """Lower and upper end by metric, in its unit."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,6 +218,8 @@ class Run:
     """How far its figures count: `valid`, `suspect` (a warning touches them) or `void` (it ended before its end; in no mean)."""
     standing_reasons: list[str] = field(default_factory=list)
     """Why it is not valid: `ejected`, `ended_early`, kinds of warnings."""
+    validation: Validation | None = None
+    """None for a real run."""
     after_ejection: AfterEjection | None = None
     """None unless the run went on after an ejection; all else is from before."""
 
@@ -282,6 +301,10 @@ class Comparison:
     difference_percent_low: float | None = None
     """Between this and `difference_percent_high` the change lies, with the error of both means."""
     difference_percent_high: float | None = None
+    kernel_factor: float | None = None
+    """By what factor the ratio of the means may differ from a real kernel's; None where that was not measured."""
+    kernel_spread_percent: float | None = None
+    """Half of the range of a real kernel's runs, of the middle one that was measured."""
     standing: str = "valid"
     """The worst of the runs of both sides. Where it is not `valid`, the `verdict` says so: `better (suspect)`."""
     standing_reasons: list[str] = field(default_factory=list)
@@ -400,6 +423,7 @@ def _run(data: Mapping[str, Any]) -> Run:
         task_waits=[_task_waits(one) for one in data.get("task_waits", [])],
         warnings=[_read(RunWarning, one) for one in data.get("warnings", [])],
         provenance=_read(Provenance, data.get("provenance", {})),
+        validation=_read(Validation, data["validation"]) if data.get("validation") else None,
         after_ejection=_after_ejection(data.get("after_ejection")),
     )
 

@@ -31,6 +31,10 @@ pub(crate) struct FidelityArgs {
     /// Print the tables of an earlier measurement
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["Measured", "VmArgs"])]
     pub(crate) show: Option<PathBuf>,
+    /// Judge every pair of schedulers under every workload in both arms: which is better, and does the simulator say what the
+    /// kernel says? With -v each pair of which it does not
+    #[arg(long)]
+    pub(crate) verdicts: bool,
     #[command(flatten)]
     pub(crate) measured: Measured,
     #[command(flatten)]
@@ -45,7 +49,7 @@ pub(crate) struct Measured {
     /// Schedulers: shipped names, object files (*.bpf.o), eevdf [default: all shipped ones]
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..")]
     pub(crate) schedulers: Vec<String>,
-    /// Workload: NAME[:key=value,...] or a file, several times [default: eight of the book's table]
+    /// Workload: NAME[:key=value,...] or a file, several times [default: eight of the book's table and 13 probes]
     #[arg(short, long = "workload", value_name = "NAME[:k=v,..]|FILE")]
     pub(crate) workloads: Vec<String>,
     /// Numbers of CPUs, as in 1,2-4 [default: 1]

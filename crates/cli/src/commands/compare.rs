@@ -23,12 +23,13 @@ use crate::sweep::{Made, check_seeds, sweep};
 use crate::target::ready_folder;
 use crate::trace_file::TraceNames;
 use crate::trust::strict;
+use crate::validated::bars_of;
 use schedlab_base::{Machine, counted};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, add_falls_behind, advice, compare as compare_runs, comparison_table, first_runs,
-    goals_text, judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary,
-    seed_warnings, void_text, waits_table, warnings_text,
+    goals_text, heed_bars, judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary,
+    seed_warnings, validations_text, void_text, waits_table, warnings_text,
 };
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
@@ -101,7 +102,8 @@ fn document(
 ) -> Document {
     add_falls_behind(&mut compared);
     add_falls_behind(&mut runs);
-    let comparisons = compare_runs(&compared, args.verdict.confidence, args.verdict.at_least);
+    let mut comparisons = compare_runs(&compared, args.verdict.confidence, args.verdict.at_least);
+    heed_bars(&mut comparisons, &compared, bars_of);
     let ranking = ranking(&comparisons, &runs);
     let warnings = seed_warnings(&runs);
     let of_loads: Vec<_> = loads.iter().map(|load| (load.record.clone(), load.goals.clone())).collect();
@@ -437,6 +439,7 @@ pub(super) fn tables(
     if verbose || text.is_empty() {
         text.push_str(&comparison_table(shown));
     }
+    text.push_str(&validations_text(&document.runs));
     text.push_str(&goals_text(&document.goals));
     text.push_str(&void_text(&document.runs));
     text.push_str(&warnings_text(&document.warnings()));

@@ -16,9 +16,10 @@ use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_fai
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::{self, Target};
+use crate::workload::scenario;
 use schedlab_base::counted;
 use schedlab_live::load::check_machine;
-use schedlab_report::{Document, Fidelity, fidelity_cells, from_json, to_json};
+use schedlab_report::{COVERAGE, Document, Fidelity, fidelity_cells, from_json, to_json};
 use schedlab_trace::{Backend, RunRecord};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The schedulers of the book's table.
 const SCHEDULERS: &str = "eevdf,vanilla,hamq,libenzi,o1,staircase,bsd4,ule,o1+swap";
 
-/// Its workloads: loads whose figures do not depend on what only one of the arms has (pages, sockets of the network).
-const WORKLOADS: [&str; 8] = [
+/// Its workloads: eight with several figures of their own, and a probe of each mechanism of the kernel.
+const WORKLOADS: [&str; 21] = [
     "cpuhog:ntasks=2,ttime=1600ms",
     "cpuhog:ntasks=3,ttime=1600ms",
     "cpuhog:ntasks=3,nice=0/5/10,ttime=1600ms",
@@ -38,6 +39,19 @@ const WORKLOADS: [&str; 8] = [
     "schbench:workers=3,ttime=1600ms,work=200us,footprint=1",
     "cyclictest:threads=2,hogs=1,ttime=1600ms",
     "swap-pipe:iterations=20,service=20ms,hogs=2",
+    "probe:of=affinity",
+    "probe:of=build",
+    "probe:of=deadline",
+    "probe:of=epoll",
+    "probe:of=exec",
+    "probe:of=fork",
+    "probe:of=locks",
+    "probe:of=pages",
+    "probe:of=realtime",
+    "probe:of=shell",
+    "probe:of=tcp",
+    "probe:of=unix",
+    "probe:of=yield",
 ];
 
 /// Runs and prints.
@@ -54,7 +68,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
         let read = Fidelity::from_json(&text)
             .map_err(|error| named(format!("it is no file of `schedlab fidelity -o` ({error})")))?;
-        return output::print(&shown(&read, verbose));
+        return output::print(&shown(&read, args, verbose));
     }
     without_vm(&args.vm_args, measured.vm)?;
     let to =
@@ -64,7 +78,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
     let plan = Plan::new(args)?;
     let (mut fidelity, runs) = plan.measure(args, quiet)?;
     fidelity.date = today();
-    output::print(&shown(&fidelity, verbose))?;
+    output::print(&shown(&fidelity, args, verbose))?;
     kept.map_or(Ok(()), |target| target.write(&to_json(&Document { runs, ..Document::default() })))?;
     cells.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
 }
@@ -135,7 +149,7 @@ fn kept(runs: &[RunRecord], simulated: &Outcome, counted: bool) -> Outcome {
 }
 
 /// The tables.
-fn shown(fidelity: &Fidelity, verbose: bool) -> String {
+fn shown(fidelity: &Fidelity, args: &FidelityArgs, verbose: bool) -> String {
     let Fidelity { kernel, real, date, machine, phases, .. } = fidelity;
     let mut text = format!(
         "Simulated ({machine}) against real ({kernel}, {real}), {date}, {} of each.\n\
@@ -149,6 +163,19 @@ fn shown(fidelity: &Fidelity, verbose: bool) -> String {
     ));
     for missing in &fidelity.missing {
         text.push_str(&format!("missing: {missing}\n"));
+    }
+    let [(inside, figures), (inside_changes, changes)] = fidelity.coverage();
+    if figures > 0 {
+        text.push_str(&format!(
+            "Bars of {COVERAGE:.0} %, made of the other workloads, hold {inside} of {figures} figures and \
+             {inside_changes} of {changes} changes.\n"
+        ));
+    }
+    if args.verdicts {
+        text.push_str(&format!(
+            "\nVerdicts on every pair of schedulers, simulated against real:\n{}",
+            fidelity.verdicts(verbose)
+        ));
     }
     if verbose {
         text.push_str(&format!("\nWhere they do not:\n{}", fidelity.disagreements()));
@@ -207,6 +234,7 @@ impl Plan {
             machine: args.simulated().to_string(),
             phases: args.measured.phases.get(),
             real: self.real_words(args),
+            mechanisms: self.mechanisms(args)?,
             ..Fidelity::default()
         };
         for &cpus in &self.cpus {
@@ -233,6 +261,15 @@ impl Plan {
             return Err(Failure::environment(format!("no run was finished in both arms: {why}")));
         }
         Ok((fidelity, runs))
+    }
+
+    /// What each workload uses of the kernel.
+    fn mechanisms(&self, args: &FidelityArgs) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+        let of = |spec: &String| {
+            let scenario = scenario(spec, 1, args.measured.duration)?;
+            Ok((spec.clone(), scenario.mechanisms().into_iter().map(str::to_string).collect()))
+        };
+        self.workloads.iter().map(of).collect()
     }
 
     fn real_words(&self, args: &FidelityArgs) -> String {

@@ -18,13 +18,12 @@ use crate::streams::Streams;
 use crate::swap_scope;
 use crate::target::{self, Target};
 use crate::trust::strict;
-use crate::validated;
 use schedlab_base::{Goal, Machine, TimeNs};
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
     Document, after_ejection_text, callbacks_table, counters_table, goals_text, judge_goals, latency_table,
     loader_text, longest_waits, metrics_table, printed_text, priorities_svg, run_summary, scheduler_tables,
-    tasks_table, waits_by_group_table, waits_table, warnings_text,
+    tasks_table, validation_text, waits_by_group_table, waits_table, warnings_text,
 };
 use schedlab_trace::{Backend, RunRecord};
 use std::num::NonZeroUsize;
@@ -201,8 +200,9 @@ pub(crate) fn tables(document: &Document, Shown { verbose, latency, lines }: Sho
     let mut text = run_summary(run);
     text.push('\n');
     text.push_str(&metrics_table(run));
-    if let Some(line) = validated::line(run) {
-        text.push_str(&format!("\n{line}"));
+    let validation = validation_text(run);
+    if !validation.is_empty() {
+        text.push_str(&format!("\n{validation}"));
     }
     let longest = longest_waits(run);
     if !longest.is_empty() {
