@@ -20,6 +20,11 @@ pub(crate) fn kept() -> Option<PathBuf> {
     cache_dir().ok().map(|folder| folder.join(KEPT))
 }
 
+/// Whether this machine's prices were measured.
+pub(crate) fn is_measured() -> bool {
+    cached_path(KEPT).is_some_and(|path| path.exists())
+}
+
 /// What has to be read for `-m host`.
 pub(crate) fn inputs() -> Vec<PathBuf> {
     cached_path(KEPT).into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()

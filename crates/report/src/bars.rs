@@ -253,13 +253,18 @@ pub fn validation_text(run: &RunRecord) -> String {
     }
 }
 
-/// Why verdicts on simulated runs are not validated, once for each reason; nothing where all are.
-pub fn validations_text(runs: &[RunRecord]) -> String {
+/// Why verdicts on simulated runs are not validated, once for each reason, and which metrics have no bars where others do.
+pub fn validations_text(runs: &[RunRecord], comparisons: &[Comparison]) -> String {
+    let has_bar = |one: &&Comparison| one.kernel_factor.is_some();
+    let barred: Vec<_> = distinct(comparisons.iter().filter(has_bar).map(|one| one.cell.clone()));
+    let bare = comparisons.iter().filter(|one| one.kernel_factor.is_none() && barred.contains(&one.cell));
+    let bare = distinct(bare.map(|one| one.metric.clone())).join(", ");
+    let bare = if bare.is_empty() { bare } else { format!("\nreal kernel: no bars for {bare}\n") };
     let reason = |run: &RunRecord| match &run.validation {
         Some(Validation::None(why)) => Some(format!("\nreal kernel: not validated: {why}\n")),
         _ => None,
     };
-    distinct(runs.iter().filter_map(reason)).concat()
+    distinct(runs.iter().filter_map(reason)).concat() + &bare
 }
 
 /// Takes back the verdicts on simulated runs whose size is inside the bar of a change. `bars` are those of a run, where there are.

@@ -10,8 +10,10 @@ const GAPS: usize = 64;
 
 /// Number of tasks that start a workload, where [`Scenario::surrounded`] adds them.
 pub const STARTERS: usize = 4;
-/// How long the real arm measures the speed of a machine (`SpinRate::measure`): 10 to 25 ms, as it happens to guess.
-const MEASURING: DurationNs = DurationNs::from_ms(15);
+/// How long the real arm measures the speed of a machine (`SpinRate::measure`): 10 to 25 ms, as it happens to guess. Drawn.
+const MEASURING: [DurationNs; 2] = [DurationNs::from_ms(10), DurationNs::from_ms(25)];
+/// The stream of random numbers for that.
+const MEASURING_STREAM: u64 = 0x6d65_6173;
 
 /// The program of a task that does nothing by itself.
 fn sleeps() -> ProgramBuilder {
@@ -25,7 +27,7 @@ impl Scenario {
     #[must_use]
     pub fn surrounded(&self, machine: &Machine, seed: u64) -> Scenario {
         let scenario = self.with_background(&machine.background, machine.cpu_count(), seed);
-        if machine.kernel.start == Start::Gate { scenario.with_starters() } else { scenario }
+        if machine.kernel.start == Start::Gate { scenario.with_starters(seed) } else { scenario }
     }
 
     /// The same scenario with the threads of `background` behind its tasks, on a machine with `cpus` CPUs. They keep no
@@ -55,10 +57,12 @@ impl Scenario {
     /// leader, which forks all the others. The leader's first child measures how fast the machine computes and ends; the
     /// second one only holds the process group. They keep no run alive.
     #[must_use]
-    fn with_starters(&self) -> Scenario {
+    fn with_starters(&self, seed: u64) -> Scenario {
         let mut scenario = self.clone();
         scenario.end_with_own_tasks();
-        let measures = ProgramBuilder::new().op(Op::Run(MEASURING));
+        let [least, most] = MEASURING;
+        let measuring = least.0 + Prng::stream(seed, MEASURING_STREAM).below(most.0 - least.0);
+        let measures = ProgramBuilder::new().op(Op::Run(DurationNs(measuring)));
         let (command, leader, anchor) = (sleeps(), sleeps(), sleeps());
         let starters: [_; STARTERS] =
             [("schedlab", command), ("leader", leader), ("measure", measures), ("anchor", anchor)];

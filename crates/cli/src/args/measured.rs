@@ -9,6 +9,7 @@ use schedlab_live::calibrate::TRIES;
 
 use super::{SandboxArgs, VmArgs, some_time, up_to};
 use crate::cpu_counts::CpuCounts;
+use crate::host_machine::HOST;
 
 /// Arguments of `fidelity`.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ Examples:
   schedlab fidelity --vm                                  the schedulers and workloads of the book's table
   schedlab fidelity --vm -s eevdf,o1 -w pipe:loops=5000 -c 1,2
   schedlab fidelity --vm -s ./mine.bpf.o -o mine.json     your scheduler; every cell as data
-  sudo schedlab fidelity --host -m my-machine.toml -s eevdf
+  schedlab calibrate --host && schedlab fidelity --host -s eevdf
   schedlab fidelity --vm --keep real.json                 keeps the real runs, an ordinary file of results
   schedlab fidelity --real real.json -m mine.toml         the same runs simulated anew, against those that were kept
   schedlab fidelity --show fidelity/linux-7.3.json        the tables of an earlier measurement
@@ -58,7 +59,8 @@ pub(crate) struct Measured {
     /// Repetitions of each run in both arms: simulated with another seed, real at another phase of its timers
     #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<1_000>)]
     pub(crate) phases: NonZeroUsize,
-    /// The simulated machine, which has to be the real one: with --host there is no default [default: vm-icount]
+    /// The simulated machine, which has to be the real one [default: vm-icount; with --host, this one as `schedlab calibrate
+    /// --host` has measured it]
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
     /// End each run after this long (500ms, 2s) [default: the workload's end]
@@ -83,9 +85,9 @@ pub(crate) struct Measured {
 }
 
 impl FidelityArgs {
-    /// The simulated machine: that of the VM, where none is named.
+    /// The simulated machine: that of the real arm, where none is named.
     pub(crate) fn simulated(&self) -> &str {
-        self.measured.machine.as_deref().unwrap_or("vm-icount")
+        self.measured.machine.as_deref().unwrap_or(if self.measured.host { HOST } else { "vm-icount" })
     }
 }
 

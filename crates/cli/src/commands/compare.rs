@@ -439,7 +439,7 @@ pub(super) fn tables(
     if verbose || text.is_empty() {
         text.push_str(&comparison_table(shown));
     }
-    text.push_str(&validations_text(&document.runs));
+    text.push_str(&validations_text(&document.runs, shown));
     text.push_str(&goals_text(&document.goals));
     text.push_str(&void_text(&document.runs));
     text.push_str(&warnings_text(&document.warnings()));

@@ -7,6 +7,7 @@ use crate::batch::in_one_vm;
 use crate::confine::Named;
 use crate::entry;
 use crate::failure::Failure;
+use crate::host_machine;
 use crate::input;
 use crate::loads::loads;
 use crate::output;
@@ -199,9 +200,9 @@ impl Plan {
             if args.measured.schedulers.is_empty() { &standard } else { args.measured.schedulers.as_slice() };
         let mut schedulers = Scheduler::find_all(&entry::split(lists)?, &[])?;
         own_loader::check_real(&schedulers)?;
-        if args.measured.host && args.measured.machine.is_none() {
-            let cure = "name it with -m (`schedlab calibrate` measures it for -m host)";
-            return Err(Failure::usage(format!("--host: the simulated machine has to be this one; {cure}")));
+        if args.measured.host && args.measured.machine.is_none() && !host_machine::is_measured() {
+            let cure = "`schedlab calibrate --host` measures it in seconds, or name a file with -m";
+            return Err(Failure::usage(format!("--host: the prices of this machine are not known; {cure}")));
         }
         if args.measured.host && schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
             check_machine()?;

@@ -93,12 +93,12 @@ fn what_fidelity_shows_is_not_measured_again() {
     }
 }
 
-/// Prices of another machine would be compared with this one without a word.
+/// Assumed prices would be compared with this machine without a word.
 #[test]
-fn the_machine_of_fidelity_on_the_host_is_named() {
+fn fidelity_on_the_host_wants_measured_prices() {
     folder()
         .run("fidelity --host -s eevdf -w cpuhog:ttime=1ms")
-        .refused(2, &["--host", "-m host", "calibrate"]);
+        .refused(2, &["--host", "are not known", "calibrate --host"]);
 }
 
 #[test]
