@@ -3,7 +3,7 @@
 
 use crate::format::number;
 use crate::table::table;
-use schedlab_trace::{Bucket, Distribution, RunRecord};
+use schedlab_trace::{Bucket, Distribution, RunRecord, TaskRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -213,13 +213,29 @@ fn call_counts<'a>(simulated: &'a [RunRecord], counted: &'a [RunRecord]) -> Vec<
     both.filter(|(_, our, theirs)| our.max(mean(theirs)) >= FEW_CALLS).collect()
 }
 
+/// The shares of a run's tasks. Tasks of one kind (`hog/0`, `hog/1`) are in order of their shares: which of them has which is chance.
+fn shares_of(run: &RunRecord) -> Vec<f64> {
+    let kind = |task: &TaskRecord| {
+        let name = task.name.rsplit_once('/').filter(|(_, number)| number.parse::<u32>().is_ok());
+        (name.map_or(task.name.clone(), |(name, _)| name.to_string()), task.nice)
+    };
+    let mut by_kind: BTreeMap<(String, i32), Vec<f64>> = BTreeMap::new();
+    for task in &run.tasks {
+        by_kind.entry(kind(task)).or_default().push(task.share);
+    }
+    by_kind.values_mut().for_each(|shares| shares.sort_by(f64::total_cmp));
+    run.tasks.iter().map(|task| by_kind.get_mut(&kind(task)).and_then(Vec::pop).unwrap_or_default()).collect()
+}
+
 /// The CPU share of the task that differs most: simulated, real, half of both ranges.
 fn share(simulated: &[RunRecord], real: &[RunRecord]) -> Option<(f64, f64, [f64; 2])> {
-    let shares = |runs: &[RunRecord], at: usize| -> Option<Vec<f64>> {
-        runs.iter().map(|run| run.tasks.get(at).map(|task| task.share)).collect()
+    let [our_shares, their_shares] =
+        [simulated, real].map(|runs| runs.iter().map(shares_of).collect::<Vec<_>>());
+    let shares = |runs: &[Vec<f64>], at: usize| -> Option<Vec<f64>> {
+        runs.iter().map(|shares| shares.get(at).copied()).collect()
     };
     let tasks = simulated.first()?.tasks.len();
-    let both = (0..tasks).filter_map(|at| Some((shares(simulated, at)?, shares(real, at)?)));
+    let both = (0..tasks).filter_map(|at| Some((shares(&our_shares, at)?, shares(&their_shares, at)?)));
     let means =
         both.map(|(ours, theirs)| (mean(&ours), mean(&theirs), [half_range(&ours), half_range(&theirs)]));
     means.max_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs()))
@@ -423,6 +439,26 @@ mod tests {
         let text = some().overview();
         assert!(text.contains("8 / +30") && text.contains("3/4"), "{text}");
         assert_eq!(some().kernel_name(), "linux-7.3.4");
+    }
+
+    #[test]
+    fn tasks_of_one_kind_that_swap_names_are_no_error() {
+        let task = |name: &str, share: f64| TaskRecord {
+            name: name.into(),
+            nice: 0,
+            cpu_time: schedlab_base::DurationNs(1),
+            share,
+            switches: 1,
+            migrations: 0,
+        };
+        let run = |shares: [f64; 2]| {
+            let mut run = crate::comparison::tests::run("o1", 1, 1.0);
+            run.tasks = vec![task("hog/0", shares[0]), task("other", 0.1), task("hog/1", shares[1])];
+            run
+        };
+        let (one, other) = (run([0.2, 0.7]), run([0.7, 0.2]));
+        assert_eq!(shares_of(&one), [0.7, 0.1, 0.2]);
+        assert_eq!(share(&[one], &[other]).map(|(ours, theirs, _)| ours - theirs), Some(0.0));
     }
 
     #[test]
