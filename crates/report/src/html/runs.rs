@@ -1,6 +1,7 @@
 //! Every run of a page, folded up: metrics, tasks, counters, how the scheduler left.
 
 use super::{breakable, escape, table};
+use crate::bars::validation_text;
 use crate::comparison::scheduler_label;
 use crate::format::number;
 use crate::table::{
@@ -56,6 +57,7 @@ fn html(run: &RunRecord, open: &str) -> String {
         text.push_str(&table(&["counter", "value", "meaning"], &[1], &rows.collect::<Vec<_>>()));
     }
     text.push_str("</div>\n");
+    text.push_str(&validation(run));
     if !run.task_waits.is_empty() {
         text.push_str("<h3>Waits for a CPU</h3>\n");
         text.push_str(&table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, WAITS)));
@@ -81,6 +83,12 @@ fn after_ejection(run: &RunRecord) -> String {
     )
 }
 
+/// Between which values the real kernel's figures lie, or why that is not known.
+fn validation(run: &RunRecord) -> String {
+    let text = validation_text(run);
+    if text.is_empty() { text } else { format!("<p>{}</p>\n", escape(text.trim_end())) }
+}
+
 /// What the run was made of.
 fn provenance(run: &RunRecord) -> String {
     let Provenance { object, workload, machine, build, .. } = &run.provenance;
@@ -98,7 +106,7 @@ mod tests {
     use super::*;
     use crate::comparison::tests::run;
     use schedlab_base::DurationNs;
-    use schedlab_trace::ExitKind;
+    use schedlab_trace::{ExitKind, Validation};
 
     #[test]
     fn waits_hashes_and_what_followed_are_shown() {
@@ -111,6 +119,13 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn what_is_known_of_the_kernel_is_told() {
+        let mut one = run("o1", 1, 1.0);
+        one.validation = Some(Validation::None("tcp was <not> measured".into()));
+        assert!(section(&[one]).contains("<p>real kernel: not validated: tcp was &lt;not&gt; measured</p>"));
     }
 
     #[test]
