@@ -61,6 +61,36 @@ fn runs_that_are_missing_or_simulated_are_no_real_arm() {
     folder.run(&format!("fidelity {CASE} --real nowhere.json")).refused(2, &["nowhere.json"]);
 }
 
+/// A bar holds for the machine, the number of CPUs and the mechanisms that were measured; a run that has none says why.
+#[test]
+fn a_run_tells_what_is_known_of_the_kernel() {
+    let folder = Folder::new();
+    let told = |line: &str| folder.run(&format!("-q {line}")).ok();
+    let text = told("sim -s o1 -w pipe:loops=100 -m vm-icount -c 1");
+    assert!(text.contains("real kernel (linux-7.3") && text.contains("80 % of figures"), "{text}");
+    for (line, why) in [
+        ("-w pipe:loops=100 -c 1", "prices and kernel of modern were never held against a real one"),
+        ("-w pipe:loops=100 -m vm-icount -c 3", "3 CPUs were not measured"),
+        ("-w swap-udp:iterations=1 -m vm-icount -c 1", "udp"),
+        ("-w pipe:loops=100 -m vm-icount --kernel 6.12 -c 1", "vm-icount@6.12"),
+    ] {
+        let text = told(&format!("sim -s o1 {line}"));
+        assert!(text.contains("real kernel: not validated: ") && text.contains(why), "{line}: {text}");
+    }
+    let document = told("compare -s eevdf,o1 -w pipe:loops=100 -m vm-icount -c 1 --runs 2 --json -");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let run = &document["runs"][0];
+    let value = run["metrics"]["context_switches"]["value"].as_f64().unwrap();
+    let interval = &run["validation"]["intervals"]["context_switches"];
+    assert!(interval[0].as_f64().unwrap() <= value && value <= interval[1].as_f64().unwrap(), "{run}");
+    let judged = document["comparisons"].as_array().unwrap();
+    let time = judged.iter().find(|one| one["metric"] == "time").unwrap();
+    let (factor, percent) = (time["kernel_factor"].as_f64(), time["difference_percent"].as_f64());
+    // The simulated change is far smaller than what the simulator errs by.
+    assert!(factor.is_some_and(|factor| 100.0 * (factor - 1.0) > percent.unwrap().abs()), "{time}");
+    assert_eq!(time["verdict"], "not decided by this simulator");
+}
+
 /// Kept runs are a stranger's file: what reads them has given up all but starting itself.
 #[test]
 #[allow(clippy::print_stderr, reason = "a skipped test says so")]
