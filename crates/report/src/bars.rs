@@ -1,8 +1,9 @@
 //! Within what bounds of a simulated figure the real kernel's lies, from measured cells. It is split conformal prediction on the
 //! logarithm of simulated over real (Lei et al., "Distribution-free predictive inference for regression", 2018).
 //!
-//! The cells are those of the same machine and number of CPUs under workloads that share a mechanism with the run's. Schedulers
-//! are pooled: few workloads were measured under each one. The bar of a change between two schedulers is made of pairs of cells
+//! The cells are those of the same machine and number of CPUs, under workloads with mechanisms of the same family (processes,
+//! sockets, ...). Of a run with several families the widest bar counts. Schedulers are pooled: few workloads were measured under
+//! each one. The bar of a change between two schedulers is made of pairs of cells
 //! of one workload, whose errors are alike in part.
 
 use crate::comparison::{Comparison, Verdict, distinct};
@@ -51,7 +52,7 @@ impl Bar {
 pub struct Bars {
     /// The real kernel without its build: `linux-7.3.4`.
     pub kernel: String,
-    /// Workloads that share a mechanism with the run's, and cells of switches under them.
+    /// Workloads of the run's families of mechanisms, and cells of switches under them.
     pub workloads: usize,
     /// See `workloads`.
     pub cells: usize,
@@ -61,6 +62,30 @@ pub struct Bars {
     pub changes: Vec<Bar>,
     /// Half of the range of real runs, in percent, in the middle one of these cells: by figure.
     pub spreads: Vec<(String, f64)>,
+}
+
+/// Mechanisms whose errors are alike, by what the line calls them. Those that are in none (sleeping, nice values) are in most
+/// workloads, and tell little.
+const FAMILIES: [(&str, &[&str]); 6] = [
+    ("processes", &["fork", "exec", "pages"]),
+    ("sockets", &["unix", "tcp", "udp", "epoll", "poll", "listener"]),
+    (
+        "locks and pipes",
+        &["pipe", "futex", "pi-futex", "semaphore", "eventfd", "message-queue", "file-lock", "signal"],
+    ),
+    ("real-time tasks", &["real-time", "deadline"]),
+    ("yielding and affinity", &["yield", "affinity"]),
+    ("devices", &["disk", "kernel-work", "hotplug"]),
+];
+
+/// The family of workloads that only compute and sleep.
+const COMPUTING: &str = "computing";
+
+/// The families of some mechanisms.
+fn families(mechanisms: &[String]) -> Vec<&'static str> {
+    let has = |names: &&[&str]| mechanisms.iter().any(|one| names.contains(&one.as_str()));
+    let found: Vec<&str> = FAMILIES.iter().filter(|(_, names)| has(names)).map(|(name, _)| *name).collect();
+    if found.is_empty() { vec![COMPUTING] } else { found }
 }
 
 /// The signed error of a cell: the logarithm of simulated over real, endless where one of them is nothing.
@@ -122,13 +147,15 @@ impl Fidelity {
         if !missing.is_empty() {
             return Err(format!("{} was not measured on {}", missing.join(", "), counted(cpus, "CPU")));
         }
-        // Computing is common to all: a workload that does nothing else is near every one.
-        let near = |cell: &&&FidelityCell| {
-            mechanisms.is_empty() || of(&cell.workload).iter().any(|one| mechanisms.contains(one))
-        };
-        let cells: Vec<&FidelityCell> = here.iter().filter(near).copied().collect();
-        self.bars_of(&cells)
-            .ok_or_else(|| format!("too few cells of {} were measured", mechanisms.join(", ")))
+        let mut all: Option<Bars> = None;
+        for family in families(mechanisms) {
+            let near = |cell: &&&FidelityCell| families(of(&cell.workload)).contains(&family);
+            let cells: Vec<&FidelityCell> = here.iter().filter(near).copied().collect();
+            let told = || format!("too few runs with {family} were measured on {}", counted(cpus, "CPU"));
+            let own = self.bars_of(&cells).ok_or_else(told)?;
+            all = Some(all.map_or(own.clone(), |all| all.wider(&own)));
+        }
+        all.ok_or_else(|| "nothing was measured".to_string())
     }
 
     /// How many of the kernel's figures lie inside bars that are made without their workload, and how many have such bars. The second
@@ -194,6 +221,25 @@ fn figure_of<'a>(metric: &'a str, first: Option<&str>) -> &'a str {
 }
 
 impl Bars {
+    /// The wider one of each bar of both; a figure that has none in one of them has none.
+    fn wider(&self, other: &Bars) -> Bars {
+        let each = |ours: &[Bar], theirs: &[Bar]| -> Vec<Bar> {
+            let wider = |bar: &Bar| {
+                let other = theirs.iter().find(|other| other.figure == bar.figure)?;
+                Some(Bar { figure: bar.figure.clone(), factor: bar.factor.max(other.factor) })
+            };
+            ours.iter().filter_map(wider).collect()
+        };
+        Bars {
+            kernel: self.kernel.clone(),
+            workloads: self.workloads + other.workloads,
+            cells: self.cells + other.cells,
+            figures: each(&self.figures, &other.figures),
+            changes: each(&self.changes, &other.changes),
+            spreads: self.spreads.clone(),
+        }
+    }
+
     /// The bar of a metric of a run whose first metric is `first`.
     fn of_metric(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
         let figure = figure_of(metric, first);
@@ -323,10 +369,11 @@ mod tests {
             kernel: "linux-7.3.4+deb".into(),
             machine: "m".into(),
             mechanisms: BTreeMap::from([
-                ("a".to_string(), vec!["pipe".to_string()]),
-                ("b".to_string(), vec!["tcp".to_string(), "sleep".to_string()]),
+                ("a".to_string(), vec!["pipe".to_string(), "nice".to_string()]),
+                ("b".to_string(), vec!["futex".to_string(), "sleep".to_string()]),
+                ("c".to_string(), vec!["tcp".to_string()]),
             ]),
-            cells: cells.collect(),
+            cells: cells.chain([cell("c", "s0", 50.0, 100.0)]).collect(),
             ..Fidelity::default()
         }
     }
@@ -337,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_a_rank_of_the_errors_of_near_workloads() {
-        let bars = measured().bars("m", 2, Some(&[])).unwrap();
+        let bars = measured().bars("m", 2, Some(&uses(&["pipe", "nice"]))).unwrap();
         // Rank 8 of 8.
         assert!((bars.figures[0].factor - 1.5).abs() < 1e-9, "{bars:?}");
         assert_eq!((bars.workloads, bars.cells, bars.kernel.as_str()), (2, 8, "linux-7.3.4"));
@@ -358,8 +405,12 @@ mod tests {
             "fork, exec was not measured on 2 CPUs"
         );
         assert!(why("m", 2, None).contains("not known"));
-        // Four cells of one workload are too few for that level.
-        assert!(why("m", 2, Some(&uses(&["pipe"]))).contains("too few cells of pipe"));
+        // One cell is too few for that level, also beside a family that has enough.
+        for mechanisms in [&["tcp"][..], &["pipe", "tcp"]] {
+            let why = why("m", 2, Some(&uses(mechanisms)));
+            assert_eq!(why, "too few runs with sockets were measured on 2 CPUs");
+        }
+        assert!(why("m", 2, Some(&[])).contains("too few runs with computing"));
     }
 
     #[test]
