@@ -96,7 +96,11 @@ pub fn header() -> String {
         static inline __attribute__((always_inline)) u64 call(u8 what, u64 a, u64 b, u64 c, u64 d, u64 e)\n{\n\tswitch (what) {\n",
     );
     for (number, call) in calls.iter().enumerate() {
-        let _ = writeln!(text, "\tcase {number}: {};", call.code);
+        // A call that is reached needs the function, and the newest version lacks some.
+        let symbol = call.declaration.split('(').next().and_then(|head| head.rsplit([' ', '*']).next());
+        let guard = symbol.filter(|symbol| !symbol.is_empty());
+        let guard = guard.map_or(String::new(), |symbol| format!("if (!{symbol}) return 0; "));
+        let _ = writeln!(text, "\tcase {number}: {guard}{};", call.code);
     }
     text.push_str("\tdefault: return 0;\n\t}\n}\n");
     text
