@@ -383,9 +383,9 @@ struct Compared {
     p_welch: Option<f64>,
     p_permutation: Option<f64>,
     hedges_g: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     kernel_factor: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     kernel_spread_percent: Option<f64>,
     verdict: String,
     #[serde(default)]
