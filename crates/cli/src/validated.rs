@@ -1,6 +1,7 @@
 //! What is known of how far simulated figures are from a real kernel's. It is the measurement of `schedlab fidelity` that is kept
 //! in the sources; it stands beside every simulated run and under every verdict.
 
+use crate::shipped;
 use schedlab_base::{Machine, Metric};
 use schedlab_report::{Bars, Fidelity};
 use schedlab_trace::{Provenance, RunRecord, Validation};
@@ -23,13 +24,24 @@ fn bars(machine: &str, cpus: usize, made_of: &Provenance) -> Result<Bars, String
 /// What is known of the kernel's figures where a simulated run has these.
 pub(crate) fn validation(machine: &Machine, made_of: &Provenance, metrics: &[Metric]) -> Validation {
     match bars(&machine.name, machine.cpu_count(), made_of) {
+        Ok(_) if differs(machine) => {
+            let name = &machine.name;
+            Validation::None(format!("it is not the machine {name} that was held against a real one"))
+        }
         Ok(bars) => bars.validation(metrics),
         Err(why) => Validation::None(why),
     }
 }
 
-/// The bars of verdicts on runs like this one.
+/// Whether a machine has the name of a shipped one, and another description. The number of CPUs is the run's.
+fn differs(machine: &Machine) -> bool {
+    let shipped = shipped::machine(&machine.name);
+    !shipped.is_ok_and(|shipped| Machine { cpus: machine.cpus.clone(), ..shipped.machine } == *machine)
+}
+
+/// The bars of verdicts on runs like this one; none where nothing is known of its own figures.
 pub(crate) fn bars_of(run: &RunRecord) -> Option<Bars> {
+    matches!(run.validation, Some(Validation::Intervals { .. })).then_some(())?;
     bars(&run.machine, run.cpus, &run.provenance).ok()
 }
 

@@ -3,10 +3,9 @@
 //!
 //! The cells are those of the same machine and number of CPUs, under workloads with mechanisms of the same family (processes,
 //! sockets, ...). Of a run with several families the widest bar counts. Schedulers are pooled: few workloads were measured under
-//! each one. The bar of a change between two schedulers is made of pairs of cells
-//! of one workload, whose errors are alike in part.
+//! each one. The bar of a change between two schedulers is made of pairs of cells of one workload, whose errors are alike in part.
 
-use crate::comparison::{Comparison, Verdict, distinct};
+use crate::comparison::{Comparison, Verdict, cell_of, distinct};
 use crate::fidelity::{Fidelity, FidelityCell};
 use crate::format::number;
 use crate::table::unit_text;
@@ -145,17 +144,23 @@ impl Fidelity {
             .map(String::as_str)
             .collect();
         if !missing.is_empty() {
-            return Err(format!("{} was not measured on {}", missing.join(", "), counted(cpus, "CPU")));
+            let verb = if missing.len() == 1 { "was" } else { "were" };
+            return Err(format!("{} {verb} not measured on {}", missing.join(", "), counted(cpus, "CPU")));
         }
-        let mut all: Option<Bars> = None;
-        for family in families(mechanisms) {
-            let near = |cell: &&&FidelityCell| families(of(&cell.workload)).contains(&family);
-            let cells: Vec<&FidelityCell> = here.iter().filter(near).copied().collect();
-            let told = || format!("too few runs with {family} were measured on {}", counted(cpus, "CPU"));
-            let own = self.bars_of(&cells).ok_or_else(told)?;
-            all = Some(all.map_or(own.clone(), |all| all.wider(&own)));
-        }
-        all.ok_or_else(|| "nothing was measured".to_string())
+        let of_families = |wanted: &[&str]| {
+            let near = |cell: &&&FidelityCell| {
+                families(of(&cell.workload)).iter().any(|family| wanted.contains(family))
+            };
+            let told = || {
+                format!("too few runs with {} were measured on {}", wanted.join(", "), counted(cpus, "CPU"))
+            };
+            self.bars_of(&here.iter().filter(near).copied().collect::<Vec<_>>()).ok_or_else(told)
+        };
+        let families = families(mechanisms);
+        // A workload with several of the families is counted once.
+        let together = of_families(&families);
+        let each = families.iter().map(|family| of_families(&[*family])).collect::<Result<Vec<_>, _>>()?;
+        Ok(each.iter().fold(together?, Bars::wider))
     }
 
     /// How many of the kernel's figures lie inside bars that are made without their workload, and how many have such bars. The second
@@ -221,8 +226,8 @@ fn figure_of<'a>(metric: &'a str, first: Option<&str>) -> &'a str {
 }
 
 impl Bars {
-    /// The wider one of each bar of both; a figure that has none in one of them has none.
-    fn wider(&self, other: &Bars) -> Bars {
+    /// With the wider one of each bar of both; a figure that has none in one of them has none.
+    fn wider(self, other: &Bars) -> Bars {
         let each = |ours: &[Bar], theirs: &[Bar]| -> Vec<Bar> {
             let wider = |bar: &Bar| {
                 let other = theirs.iter().find(|other| other.figure == bar.figure)?;
@@ -231,12 +236,9 @@ impl Bars {
             ours.iter().filter_map(wider).collect()
         };
         Bars {
-            kernel: self.kernel.clone(),
-            workloads: self.workloads + other.workloads,
-            cells: self.cells + other.cells,
             figures: each(&self.figures, &other.figures),
             changes: each(&self.changes, &other.changes),
-            spreads: self.spreads.clone(),
+            ..self
         }
     }
 
@@ -256,6 +258,18 @@ impl Bars {
     fn spread(&self, metric: &str, first: Option<&str>) -> Option<f64> {
         let figure = figure_of(metric, first);
         self.spreads.iter().find(|(name, _)| name == figure).map(|(_, spread)| *spread)
+    }
+
+    /// Takes back a verdict whose size is inside the bar.
+    fn judge(&self, comparison: &mut Comparison, first: Option<&str>) {
+        comparison.kernel_spread_percent = self.spread(&comparison.metric, first);
+        let Some(bar) = self.of_change(&comparison.metric, first) else { return };
+        comparison.kernel_factor = Some(bar.factor);
+        let (base, own) = (comparison.baseline.moments.mean, comparison.candidate.moments.mean);
+        let decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Different);
+        if decided && base > 0.0 && own > 0.0 && (own / base).ln().abs() <= bar.factor.ln() {
+            comparison.verdict = Verdict::NotDecided;
+        }
     }
 
     /// Between which values the kernel's figures of a run lie.
@@ -319,25 +333,13 @@ pub fn heed_bars(
     runs: &[RunRecord],
     bars: impl Fn(&RunRecord) -> Option<Bars>,
 ) {
-    let mut known: Vec<(&RunRecord, Option<Bars>)> = Vec::new();
-    for comparison in comparisons.iter_mut().filter(|one| one.cell.backend == Backend::Sim) {
-        let cell = &comparison.cell;
-        let same = |run: &&RunRecord| crate::comparison::cell_of(run) == *cell && !run.is_void();
+    let simulated = comparisons.iter().filter(|one| one.cell.backend == Backend::Sim);
+    for cell in distinct(simulated.map(|one| one.cell.clone())) {
+        let same = |run: &&RunRecord| cell_of(run) == cell && !run.is_void();
         let Some(run) = runs.iter().find(same) else { continue };
-        if !known.iter().any(|(other, _)| std::ptr::eq(*other, run)) {
-            known.push((run, bars(run)));
-        }
-        let found = known.iter().find(|(other, _)| std::ptr::eq(*other, run));
-        let Some(bars) = found.and_then(|(_, bars)| bars.as_ref()) else { continue };
+        let Some(bars) = bars(run) else { continue };
         let first = run.metrics.first().map(|metric| metric.name.as_str());
-        comparison.kernel_spread_percent = bars.spread(&comparison.metric, first);
-        let Some(bar) = bars.of_change(&comparison.metric, first) else { continue };
-        comparison.kernel_factor = Some(bar.factor);
-        let (base, own) = (comparison.baseline.moments.mean, comparison.candidate.moments.mean);
-        let decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Different);
-        if decided && base > 0.0 && own > 0.0 && (own / base).ln().abs() <= bar.factor.ln() {
-            comparison.verdict = Verdict::NotDecided;
-        }
+        comparisons.iter_mut().filter(|one| one.cell == cell).for_each(|one| bars.judge(one, first));
     }
 }
 
@@ -402,7 +404,7 @@ mod tests {
         assert_eq!(why("m", 3, Some(&[])), "3 CPUs were not measured, 2 were");
         assert_eq!(
             why("m", 2, Some(&uses(&["fork", "pipe", "exec"]))),
-            "fork, exec was not measured on 2 CPUs"
+            "fork, exec were not measured on 2 CPUs"
         );
         assert!(why("m", 2, None).contains("not known"));
         // One cell is too few for that level, also beside a family that has enough.

@@ -77,6 +77,12 @@ fn a_run_tells_what_is_known_of_the_kernel() {
         let text = told(&format!("sim -s o1 {line}"));
         assert!(text.contains("real kernel: not validated: ") && text.contains(why), "{line}: {text}");
     }
+    // A file of that name with another price.
+    let machine = include_str!("../../../../machines/vm-icount.toml")
+        .replace("schedule = \"508ns\"", "schedule = \"608ns\"");
+    folder.write("own.toml", machine);
+    let text = told("sim -s o1 -w pipe:loops=100 -m own.toml -c 1");
+    assert!(text.contains("not validated: it is not the machine vm-icount that was held against"), "{text}");
     let document = told("compare -s eevdf,o1 -w pipe:loops=100 -m vm-icount -c 1 --runs 2 --json -");
     let document: Value = serde_json::from_str(&document).unwrap();
     let run = &document["runs"][0];
