@@ -168,7 +168,7 @@ impl Canary {
         let names = std::fs::read_dir(self.folder.path()).unwrap().count();
         let of_process = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.process.id()));
         let status = of_process("status").unwrap();
-        let kept = ["State", "TracerPid", "Uid", "SigQ", "ShdPnd", "Seccomp:", "Cpus_allowed:"];
+        let kept = ["State", "TracerPid", "Uid", "ShdPnd", "Seccomp:", "Cpus_allowed:"];
         let status: Vec<&str> =
             status.lines().filter(|line| kept.iter().any(|k| line.starts_with(k))).collect();
         let stat = of_process("stat").unwrap();
