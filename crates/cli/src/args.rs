@@ -628,6 +628,9 @@ pub(crate) struct VmArgs {
     /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
     #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) icount: Option<InstructionTime>,
+    /// Boots the VM anew, where otherwise a run begins at the state of a booted one that an earlier run has left in the cache
+    #[arg(long, requires = "vm")]
+    pub(crate) no_snapshot: bool,
     /// Longest time for a run in the VM, boot not included
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "vm", value_parser = some_time)]
     pub(crate) timeout: DurationNs,

@@ -325,6 +325,8 @@ pub(crate) struct VmOptions {
     pub(crate) kernel: Option<PathBuf>,
     /// `--icount`: what executes it.
     pub(crate) accelerator: Accelerator,
+    /// Unless `--no-snapshot`: whether it may begin at the kept state of a booted one.
+    pub(crate) snapshot: bool,
 }
 
 /// Refuses a kernel's image where no VM is booted.
@@ -349,6 +351,7 @@ impl VmOptions {
             timeout: Duration::from_nanos(args.timeout.0),
             kernel: args.kernel.clone(),
             accelerator: args.icount.map_or(Accelerator::Auto, counted),
+            snapshot: !args.no_snapshot,
         }
     }
 
@@ -364,6 +367,7 @@ impl VmOptions {
     pub(crate) fn apply(&self, job: &mut VmJob) {
         job.cpus = self.cpus;
         job.accelerator = self.accelerator;
+        job.snapshot = self.snapshot;
         job.timeout = self.timeout;
         // Chosen: room for the thousands of threads of a large chat.
         job.memory_mib = 2048;

@@ -3,9 +3,12 @@
 //! Mounts what a job needs, runs the job as a child, sends what it left behind to the host, and
 //! powers off. Every failure is sent too: the guest has no other way to speak.
 
+mod ports;
+
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +17,7 @@ use std::time::Duration;
 use schedlab_base::Tail;
 
 use crate::kernel_log::KernelLog;
-use crate::vm::{GuestJob, JOB_FILE, LOG_PORT, RESULT_PORT, decode_job};
+use crate::vm::{GUEST_FILE, GuestJob, JOB_FILE, JOB_ITEM, LOG_PORT, RESULT_PORT, decode_job};
 use crate::wire::{read_records, write_record};
 
 /// Most open files of the job: a chat of 30 rooms needs some thousands.
@@ -33,7 +36,7 @@ const LOOKS: u32 = 100;
 /// True in the first process of a VM that [`crate::vm::run`] started. The program's entry point
 /// asks this before anything else and calls [`main`] if so.
 pub fn is_init() -> bool {
-    std::process::id() == 1 && Path::new(JOB_FILE).is_file()
+    std::process::id() == 1 && Path::new(GUEST_FILE).is_file()
 }
 
 /// Runs the VM's job and powers off. Does not return.
@@ -59,10 +62,7 @@ fn serve() -> io::Result<()> {
     let _ = mount("cgroup2", "/sys/fs/cgroup");
     let _ = loopback_up();
     raise_limits();
-    let mut results = open_port(RESULT_PORT)?;
-    write_record(&mut results, "started", b"")?;
-    let job = decode_job(read_records(&fs::read(JOB_FILE)?));
-    wait_until_idle();
+    let (job, mut results) = await_job()?;
     let log = KernelLog::from_now();
     let code = run_job(&job);
     let (code, stdout) = match code {
@@ -84,6 +84,36 @@ fn serve() -> io::Result<()> {
     }
     write_record(&mut results, "done", b"")?;
     results.flush()
+}
+
+/// The job, as soon as the machine is idle, and the port that its results go to. A machine whose initramfs has no job is stopped
+/// here, and goes on as the machine of one.
+fn await_job() -> io::Result<(GuestJob, File)> {
+    let here = fs::read(JOB_FILE);
+    if here.is_err() {
+        wait_until_idle();
+        ports::stop()?;
+    }
+    let mut results = open_port(RESULT_PORT)?;
+    write_record(&mut results, "started", b"")?;
+    if let Ok(job) = here {
+        wait_until_idle();
+        return Ok((decode_job(read_records(&job)), results));
+    }
+    let mut job = decode_job(read_records(&ports::item(JOB_ITEM)?));
+    for (path, executable, content) in std::mem::take(&mut job.files) {
+        put(Path::new(&path), executable, &content)?;
+    }
+    Ok((job, results))
+}
+
+/// Writes a file of the job.
+fn put(path: &Path, executable: bool, content: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mode = if executable { 0o755 } else { 0o644 };
+    File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(content)
 }
 
 /// Waits until the CPUs are idle nine tenths of the time, or as long as [`LOOKS`] allows. A kernel goes on with its own start
@@ -120,6 +150,10 @@ fn run_job(job: &GuestJob) -> io::Result<(i32, Vec<u8>)> {
     command.stderr(open_port(LOG_PORT).map_or_else(|_| Stdio::null(), Stdio::from));
     if let Some(path) = &job.path {
         command.env("PATH", path);
+    }
+    if let Some(libraries) = &job.libraries {
+        let own = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        command.env("LD_LIBRARY_PATH", format!("{own}:{libraries}"));
     }
     let mut child = command.spawn()?;
     let stdout = child.stdout.take().map_or_else(|| Ok(Vec::new()), |stdout| end_of(stdout, OUTPUT))?;

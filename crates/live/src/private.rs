@@ -106,9 +106,17 @@ pub(crate) fn locked(path: &Path) -> io::Result<File> {
     if found.uid() != user() || found.mode() & OTHERS != 0 {
         return Err(refused(format!("{} is open to others", path.display())));
     }
+    try_lock(&lock).map(|()| lock)
+}
+
+/// Locks an open file, or folder, until it is closed.
+///
+/// # Errors
+/// It is locked ([`io::ErrorKind::WouldBlock`]).
+pub(crate) fn try_lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open; flock() reads no memory of ours.
-    match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(lock),
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -271,7 +271,7 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
 /// Has a VM's kernel verify it: this command, in the guest, does [`verified`].
 fn verified_in_vm(kernel: Option<PathBuf>, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
     let (timeout, accelerator) = (Duration::from_secs(120), Accelerator::Auto);
-    let vm = VmOptions { cpus: 1, timeout, kernel, accelerator };
+    let vm = VmOptions { cpus: 1, timeout, kernel, accelerator, snapshot: true };
     let mut progress = |line: &str| {
         if !quiet {
             output::note(line);

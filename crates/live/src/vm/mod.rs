@@ -1,12 +1,16 @@
 //! A virtual machine that runs our own program on a stock kernel and hands its results back.
 //!
 //! The guest has no disk and no network: its initramfs holds the program that calls
-//! [`run`] (with the shared libraries it is linked with), the files of the job, and nothing else.
-//! `/init` is that program; it recognises its role by [`crate::guest::is_init`]. Results come back over a
+//! [`run`] (with the shared libraries it is linked with), and nothing else.
+//! `/init` is that program; it recognises its role by [`crate::guest::is_init`]. A job with its files comes in a second initramfs
+//! behind the first, or, where the machine is made of a [`snapshot`], over QEMU's configuration device. Results come back over a
 //! virtio-serial port.
 
 mod initramfs;
+mod monitor;
 mod qemu;
+mod scratch;
+mod snapshot;
 mod take;
 mod turns;
 mod written;
@@ -20,6 +24,10 @@ use std::time::Duration;
 use crate::kernel_image::{KernelError, KernelImage};
 use crate::wire::{Record, write_record};
 
+/// Name of the file by which our program knows that it is a guest's first process.
+pub(crate) const GUEST_FILE: &str = "/schedlab.guest";
+/// Name of the job among the files of QEMU's configuration device.
+pub(crate) const JOB_ITEM: &str = "opt/schedlab.job";
 /// Name of the job's file in the initramfs.
 pub(crate) const JOB_FILE: &str = "/schedlab.job";
 /// Name of the port that results come back over.
@@ -77,6 +85,9 @@ pub struct VmJob {
     pub accelerator: Accelerator,
     /// The kernel to boot.
     pub kernel: KernelImage,
+    /// Whether the machine may be made of a snapshot of an earlier one after its boot. Emulated ones are then; KVM boots faster
+    /// than a snapshot is read.
+    pub snapshot: bool,
 }
 
 impl VmJob {
@@ -94,6 +105,7 @@ impl VmJob {
             timeout: Duration::from_secs(60),
             accelerator: Accelerator::Auto,
             kernel,
+            snapshot: true,
         }
     }
 }
@@ -212,7 +224,7 @@ fn indent(lines: &[String]) -> String {
 /// See [`VmError`]. A job that ran and failed is no error of this function: look at the exit code.
 pub fn run(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmError> {
     check(job)?;
-    let image = pack(job)?;
+    let image = Image::of(job)?;
     qemu::run(job, &image, progress)
 }
 
@@ -243,42 +255,59 @@ fn check(job: &VmJob) -> Result<(), VmError> {
     Ok(())
 }
 
-/// The initramfs of a job and where its libraries are.
+/// What a job's machine is made of.
 struct Image {
-    archive: Vec<u8>,
+    /// The initramfs with our own program.
+    base: Vec<u8>,
+    /// Paths of the program's libraries in it, and the directories where they are.
+    libraries: Vec<String>,
     library_dirs: Vec<String>,
 }
 
-fn pack(job: &VmJob) -> Result<Image, VmError> {
-    let prepare = |what: &str| {
-        let what = what.to_string();
-        move |source| VmError::Prepare { what, source }
-    };
-    let program = match &job.program {
-        Some(program) => program.clone(),
-        None => std::env::current_exe().map_err(prepare("finding the own program"))?,
-    };
-    let bundle =
-        initramfs::Bundle::of(&program).map_err(prepare(&format!("packing {}", program.display())))?;
+impl Image {
+    fn of(job: &VmJob) -> Result<Image, VmError> {
+        let program = match &job.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(prepare("finding the own program"))?,
+        };
+        let bundle =
+            initramfs::Bundle::of(&program).map_err(prepare(&format!("packing {}", program.display())))?;
+        let mut archive = initramfs::Archive::new();
+        archive.file("/init", true, &bundle.program);
+        archive.file(GUEST_FILE, false, &[]);
+        for (path, data) in &bundle.libraries {
+            archive.file(path, true, data);
+        }
+        if let Some(config) = &job.kernel.config {
+            let data =
+                std::fs::read(config).map_err(prepare(&format!("reading {}", config.display())))?;
+            archive.file(&format!("/boot/config-{}", job.kernel.release), false, &data);
+        }
+        let libraries = bundle.libraries.into_iter().map(|(path, _)| path).collect();
+        Ok(Image { base: archive.finish(), libraries, library_dirs: bundle.library_dirs })
+    }
+}
+
+/// An error of what comes before a boot, by what was being done.
+fn prepare(what: &str) -> impl FnOnce(io::Error) -> VmError {
+    let what = what.to_string();
+    move |source| VmError::Prepare { what, source }
+}
+
+/// The initramfs with a job and its files.
+fn job_archive(job: &VmJob) -> Result<Vec<u8>, VmError> {
     let mut archive = initramfs::Archive::new();
-    archive.file("/init", true, &bundle.program);
-    for (path, data) in &bundle.libraries {
-        archive.file(path, true, data);
-    }
-    job.taken.pack(&mut archive);
-    for (path, data) in &job.files {
-        archive.file(path, false, data);
-    }
-    if let Some(config) = &job.kernel.config {
-        let data = std::fs::read(config).map_err(prepare(&format!("reading {}", config.display())))?;
-        archive.file(&format!("/boot/config-{}", job.kernel.release), false, &data);
+    for (path, executable, content) in files_of(job) {
+        archive.file(path, executable, content);
     }
     archive.file(JOB_FILE, false, &encode_job(job).map_err(prepare("writing the job"))?);
-    let mut library_dirs = bundle.library_dirs;
-    library_dirs.extend(job.taken.library_dirs().cloned());
-    library_dirs.sort();
-    library_dirs.dedup();
-    Ok(Image { archive: archive.finish(), library_dirs })
+    Ok(archive.finish())
+}
+
+/// Path, whether it can be executed, and content of each file of a job.
+fn files_of(job: &VmJob) -> impl Iterator<Item = (&str, bool, &[u8])> {
+    let own = job.files.iter().map(|(path, content)| (path.as_str(), false, content.as_slice()));
+    job.taken.files().chain(own)
 }
 
 /// What the guest has to know.
@@ -289,6 +318,10 @@ pub(crate) struct GuestJob {
     pub(crate) directory: Option<String>,
     /// Where programs are looked for by name.
     pub(crate) path: Option<String>,
+    /// Where the libraries of the job's programs are, separated by colons.
+    pub(crate) libraries: Option<String>,
+    /// Files that are not in the guest yet: path, whether it can be executed, content.
+    pub(crate) files: Vec<(String, bool, Vec<u8>)>,
 }
 
 fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
@@ -305,19 +338,49 @@ fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
     if let Some(directory) = &job.directory {
         write_record(&mut bytes, "directory", directory.as_os_str().as_encoded_bytes())?;
     }
+    let libraries: Vec<&str> = job.taken.library_dirs().map(String::as_str).collect();
+    if !libraries.is_empty() {
+        write_record(&mut bytes, "libraries", libraries.join(":").as_bytes())?;
+    }
     Ok(bytes)
 }
 
-/// Reads what [`encode_job`] wrote.
+/// What a record of a file is called: this, and its path.
+const FILE: &str = "file:";
+/// The same of a file that can be executed.
+const PROGRAM: &str = "program:";
+
+/// A job with those of its files that the guest does not have.
+fn encode_whole_job(job: &VmJob, image: &Image) -> io::Result<Vec<u8>> {
+    let mut bytes = encode_job(job)?;
+    let is_new = |(path, ..): &(&str, bool, &[u8])| !image.libraries.iter().any(|known| known == path);
+    for (path, executable, content) in files_of(job).filter(is_new) {
+        let kind = if executable { PROGRAM } else { FILE };
+        write_record(&mut bytes, &format!("{kind}{path}"), content)?;
+    }
+    Ok(bytes)
+}
+
+/// Reads what [`encode_job`] or [`encode_whole_job`] wrote.
 pub(crate) fn decode_job(records: Vec<Record>) -> GuestJob {
     let mut job = GuestJob::default();
     for Record { name, data } in records {
+        let file = |kind: &str| name.strip_prefix(kind).map(str::to_string);
+        if let Some(path) = file(FILE) {
+            job.files.push((path, false, data));
+            continue;
+        }
+        if let Some(path) = file(PROGRAM) {
+            job.files.push((path, true, data));
+            continue;
+        }
         let text = String::from_utf8_lossy(&data).into_owned();
         match name.as_str() {
             "arg" => job.args.push(text),
             "collect" => job.collect.push(text),
             "path" => job.path = Some(text),
             "directory" => job.directory = Some(text),
+            "libraries" => job.libraries = Some(text),
             _ => {}
         }
     }

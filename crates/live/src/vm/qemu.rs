@@ -1,20 +1,25 @@
 //! QEMU: its command line, its life, and what its end means.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use super::monitor::{Monitor, MonitorError};
+use super::scratch::Scratch;
+use super::snapshot::{Snapshot, Writing};
 use super::written::{MOST_RESULTS, Written, results, shown};
-use super::{Accelerator, Image, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput, turns};
+use super::{
+    Accelerator, Image, JOB_ITEM, LOG_PORT, RESULT_PORT, VmError, VmJob, VmOutput, encode_whole_job,
+    job_archive, prepare, turns,
+};
 use crate::kernel_image::cache_dir;
-use crate::private::{locked, trusted_parent};
 use crate::signals;
 use crate::wire::{Record, read_records};
-use tempfile::TempDir;
 
 /// Time for a boot under emulation. Chosen: 4 s are usual, more than a minute was seen on a machine with 14 busy processes
 /// on two CPUs.
@@ -24,8 +29,13 @@ const KVM_BOOT_LIMIT: Duration = Duration::from_secs(20);
 /// Longest silence of a booting kernel's console; the usual boot says something every second, but 40 s were seen on that
 /// machine.
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
-/// Time to power off after the last result.
-const OFF_LIMIT: Duration = Duration::from_secs(10);
+/// Time to write or read the state of a machine, of some hundred MiB.
+const STATE_LIMIT: Duration = Duration::from_secs(120);
+/// Time for any other answer of QEMU's monitor.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// Most bytes of a job for a machine that is made of a snapshot. Chosen: the guest reads them one by one, at some 10 MiB a
+/// second, and a boot takes five seconds.
+const MOST_SENT: usize = 32 << 20;
 /// How often QEMU's files are looked at.
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of the console that an error shows.
@@ -36,12 +46,12 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
     let emulation = match job.accelerator {
         Accelerator::Auto => Accelerator::Emulation,
         Accelerator::AutoSingleThread => Accelerator::EmulationSingleThread,
-        chosen => return Machine::start(job, image, chosen)?.run_to_end(job, progress),
+        chosen => return run_with(job, image, chosen, progress),
     };
     let remembered = Verdict::recall();
     if remembered != Some(false) && usable_kvm() {
         progress("booting the VM with KVM");
-        match Machine::start(job, image, Accelerator::Kvm)?.run_to_end(job, progress) {
+        match run_with(job, image, Accelerator::Kvm, progress) {
             Err(VmError::Boot { .. }) => {
                 Verdict::remember(false);
                 progress("KVM is here but does not boot; using emulation");
@@ -52,8 +62,7 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
             }
         }
     }
-    progress("booting the VM under emulation");
-    let ended = Machine::start(job, image, emulation)?.run_to_end(job, progress);
+    let ended = run_with(job, image, emulation, progress);
     let why = match &ended {
         // Multi-threaded emulation now and then hangs while the guest starts its CPUs.
         Err(VmError::Boot { why, .. }) => format!("the VM did not boot ({why})"),
@@ -63,7 +72,46 @@ pub(super) fn run(job: &VmJob, image: &Image, progress: &mut dyn FnMut(&str)) ->
         _ => return ended,
     };
     progress(&format!("{why}; once more, on one host thread"));
-    Machine::start(job, image, Accelerator::EmulationSingleThread)?.run_to_end(job, progress)
+    run_with(job, image, Accelerator::EmulationSingleThread, progress)
+}
+
+/// Runs the job with this accelerator, of a snapshot where that is possible.
+fn run_with(
+    job: &VmJob,
+    image: &Image,
+    accelerator: Accelerator,
+    progress: &mut dyn FnMut(&str),
+) -> Result<VmOutput, VmError> {
+    if let Some(sent) = sent_job(job, image, accelerator)? {
+        match Machine::of_snapshot(job, image, accelerator, &sent, progress)? {
+            Ok(machine) => return machine.run_to_end(job, progress),
+            Err(why) => progress(&format!("no snapshot of the VM ({why})")),
+        }
+    }
+    if accelerator != Accelerator::Kvm {
+        progress("booting the VM under emulation");
+    }
+    Machine::start(job, image, accelerator, Begin::Boot(&job_archive(job)?))?.run_to_end(job, progress)
+}
+
+/// The job as a machine that is made of a snapshot reads it; nothing where it boots.
+fn sent_job(job: &VmJob, image: &Image, accelerator: Accelerator) -> Result<Option<Vec<u8>>, VmError> {
+    let size = job.files.iter().map(|(_, content)| content.len()).sum::<usize>() + job.taken.size();
+    if !job.snapshot || accelerator == Accelerator::Kvm || size > MOST_SENT {
+        return Ok(None);
+    }
+    encode_whole_job(job, image).map(Some).map_err(prepare("writing the job"))
+}
+
+/// How a machine begins.
+#[derive(Clone, Copy)]
+enum Begin<'a> {
+    /// With a boot; the initramfs with the job.
+    Boot(&'a [u8]),
+    /// With a boot that ends when its state is to be saved.
+    Save,
+    /// At a saved state; its file, and the job.
+    Saved(&'a Path, &'a [u8]),
 }
 
 /// Did the kernel crash on a breakpoint that it had set itself, in code that it was patching? Its handler passes those by unless
@@ -110,6 +158,8 @@ struct Machine {
     /// What the guest's kernel and the job write while they run.
     console: Written,
     log: Written,
+    /// Held open while the machine runs.
+    _monitor: Option<Monitor>,
 }
 
 impl Drop for Machine {
@@ -119,51 +169,8 @@ impl Drop for Machine {
     }
 }
 
-/// What the names of scratch directories begin with; the process and random letters follow.
-const SCRATCH: &str = "schedlab-vm-";
-
-/// A directory of our own for the files of one VM: nobody else reads, writes or foresees it. It is gone when this is
-/// dropped.
-struct Scratch {
-    dir: TempDir,
-    /// Held while the directory is in use.
-    _lock: File,
-}
-
-impl Scratch {
-    /// In the directory for temporary files, of which others must not be able to take it away.
-    fn new(temp: &Path) -> io::Result<Scratch> {
-        trusted_parent(temp)?;
-        remove_left_behind(temp);
-        // Made by mkdir() with mode 0700, which fails where something has the name.
-        let prefix = format!("{SCRATCH}{}-", std::process::id());
-        let mut unique = tempfile::Builder::new();
-        unique.prefix(&prefix).rand_bytes(12).permissions(fs::Permissions::from_mode(0o700));
-        let dir = unique.tempdir_in(temp)?;
-        let lock = locked(dir.path())?;
-        Ok(Scratch { dir, _lock: lock })
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-/// Removes our scratch directories of commands that were killed: their process is gone, and so is their lock (which tells
-/// them from those of processes in another PID namespace). What else has such a name is not touched.
-fn remove_left_behind(temp: &Path) {
-    for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'));
-        let Some(Ok(process)) = process.map(|(process, _)| process.parse::<u32>()) else { continue };
-        if !Path::new(&format!("/proc/{process}")).exists() && locked(&entry.path()).is_ok() {
-            // Just gone: nothing that keeps this VM from starting.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator) -> Command {
+/// QEMU with the machine of a job; its files are those of the folder that it is started in.
+fn qemu_command(job: &VmJob, image: &Image, accelerator: Accelerator) -> Command {
     let mut command = Command::new("qemu-system-x86_64");
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
     command.args(["-nic", "none"]);
@@ -185,12 +192,11 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
     if !matches!(accelerator, Accelerator::InstructionCount { .. }) {
         command.args(["-smp", &job.cpus.to_string()]);
     }
-    let file = |name: &str| dir.join(name).display().to_string();
-    command.args(["-chardev", &format!("file,id=console,path={},append=on", file("console"))]);
+    command.args(["-chardev", "file,id=console,path=console,append=on"]);
     // Without ioeventfd the guest's notifications are handled where they are made, not by another thread when it has the time.
     command.args(["-serial", "chardev:console", "-device", "virtio-serial-pci,ioeventfd=off"]);
     for (id, port) in [("result", RESULT_PORT), ("log", LOG_PORT)] {
-        command.args(["-chardev", &format!("file,id={id},path={},append=on", file(id))]);
+        command.args(["-chardev", &format!("file,id={id},path={id},append=on")]);
         command.args(["-device", &format!("virtserialport,chardev={id},name={port}")]);
     }
     // An oops ends the run with its text on the console instead of leaving a wounded guest. Tests of the kernel's ciphers keep an
@@ -201,8 +207,11 @@ fn qemu_command(job: &VmJob, dir: &Path, image: &Image, accelerator: Accelerator
          cryptomgr.notests damon_stat.enabled=0{cpus} LD_LIBRARY_PATH={}",
         image.library_dirs.join(":")
     );
+    // The machine stops at its first process's word, and the job is read from a device.
+    command.args(["-device", "pvpanic", "-action", "panic=pause", "-qmp", "stdio"]);
+    command.args(["-fw_cfg", &format!("name={JOB_ITEM},file=job")]);
     command.arg("-kernel").arg(&job.kernel.vmlinuz);
-    command.arg("-initrd").arg(file("initrd")).args(["-append", &line]);
+    command.args(["-initrd", "initrd", "-append", &line]);
     command
 }
 
@@ -219,33 +228,125 @@ fn end_with_us(command: &mut Command) {
 }
 
 impl Machine {
-    fn start(job: &VmJob, image: &Image, accelerator: Accelerator) -> Result<Machine, VmError> {
-        let prepare = |what: &str| {
-            let what = what.to_string();
-            move |source| VmError::Prepare { what, source }
-        };
+    fn start(
+        job: &VmJob,
+        image: &Image,
+        accelerator: Accelerator,
+        begin: Begin<'_>,
+    ) -> Result<Machine, VmError> {
         let place = format!("in {}; TMPDIR names another place", std::env::temp_dir().display());
         let scratch = Scratch::new(&std::env::temp_dir())
             .map_err(prepare(&format!("making a scratch directory ({place})")))?;
         let dir = scratch.path();
-        let start = || -> Result<Child, VmError> {
-            fs::write(dir.join("initrd"), &image.archive)
-                .map_err(prepare(&format!("writing the initramfs ({place})")))?;
-            let messages = File::create(dir.join("qemu")).map_err(prepare("making a file"))?;
-            let mut command = qemu_command(job, dir, image, accelerator);
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
-            end_with_us(&mut command);
-            command.spawn().map_err(|source| match source.kind() {
-                io::ErrorKind::NotFound => {
-                    VmError::QemuMissing { program: "qemu-system-x86_64", package: "qemu-system-x86" }
-                }
-                _ => VmError::Prepare { what: "starting qemu-system-x86_64".to_string(), source },
-            })
+        let put = |name: &str, parts: &[&[u8]]| -> Result<(), VmError> {
+            let write = || parts.iter().try_fold(File::create(dir.join(name))?, |mut file, part| {
+                file.write_all(part).map(|()| file)
+            });
+            write().map(drop).map_err(prepare(&format!("writing the VM's {name} ({place})")))
         };
-        let child = start()?;
+        let mut command = qemu_command(job, image, accelerator);
+        match begin {
+            Begin::Boot(own) => put("initrd", &[&image.base, own]).and_then(|()| put("job", &[b"none"]))?,
+            Begin::Save => put("initrd", &[&image.base]).and_then(|()| put("job", &[b"none"]))?,
+            Begin::Saved(state, sent) => {
+                // What was read at the boot is in the saved memory.
+                put("initrd", &[b"none"]).and_then(|()| put("job", &[sent]))?;
+                command.arg("-incoming").arg(format!("exec:cat {}", quoted(state)));
+            }
+        }
+        let messages = File::create(dir.join("qemu")).map_err(prepare("making a file"))?;
+        command.current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(messages);
+        end_with_us(&mut command);
+        let started = Instant::now();
+        let child = command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => {
+                VmError::QemuMissing { program: "qemu-system-x86_64", package: "qemu-system-x86" }
+            }
+            _ => VmError::Prepare { what: "starting qemu-system-x86_64".to_string(), source },
+        })?;
         let written = |name: &str| Written::new(dir.join(name));
         let (console, log) = (written("console"), written("log"));
-        Ok(Machine { child, scratch, started: Instant::now(), accelerator, console, log })
+        Ok(Machine { child, scratch, started, accelerator, console, log, _monitor: None })
+    }
+
+    /// A machine that begins behind its boot, with a snapshot that is made if it has to be; or why there is none.
+    ///
+    /// # Errors
+    /// What would keep a machine that boots from working, too.
+    fn of_snapshot(
+        job: &VmJob,
+        image: &Image,
+        accelerator: Accelerator,
+        sent: &[u8],
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Result<Machine, String>, VmError> {
+        let kernel = fs::read(&job.kernel.vmlinuz).map_err(prepare("reading the kernel"))?;
+        let command = qemu_command(job, image, accelerator);
+        let Some(snapshot) = Snapshot::of(&command, &[&kernel, &image.base]) else {
+            return Ok(Err("the cache cannot be used".to_string()));
+        };
+        if snapshot.checked().is_none() {
+            match Machine::made(job, image, accelerator, &snapshot, progress)? {
+                Ok(()) => {}
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let Some(state) = snapshot.checked() else { return Ok(Err("it cannot be read".to_string())) };
+        let mut machine = Machine::start(job, image, accelerator, Begin::Saved(state, sent))?;
+        match machine.go_on() {
+            Ok(()) => Ok(Ok(machine)),
+            Err(MonitorError::Interrupted) => Err(VmError::Interrupted),
+            Err(error) => {
+                // One that QEMU does not take is no use to the next run either.
+                snapshot.discard();
+                let said = fs::read_to_string(machine.scratch.path().join("qemu")).unwrap_or_default();
+                Ok(Err([vec![error.to_string()], last(shown(&said))].concat().join("; ")))
+            }
+        }
+    }
+
+    /// Boots a machine and makes a snapshot of it, unless another command does that at the same time; or why there is none.
+    ///
+    /// # Errors
+    /// The machine does not boot.
+    fn made(
+        job: &VmJob,
+        image: &Image,
+        accelerator: Accelerator,
+        snapshot: &Snapshot,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Result<(), String>, VmError> {
+        let deadline = Instant::now() + BOOT_LIMIT;
+        let writing = snapshot.begin(&mut || !signals::stop_wanted() && Instant::now() < deadline);
+        let writing = match writing {
+            Ok(Some(writing)) => writing,
+            Ok(None) => return Ok(Ok(())),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        progress("booting the VM under emulation");
+        let mut machine = Machine::start(job, image, accelerator, Begin::Save)?;
+        let mut monitor = match Monitor::of(&mut machine.child) {
+            Ok(monitor) => monitor,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        machine.follow_boot(job, &mut || monitor.has_come("GUEST_PANICKED"))?;
+        let saved = saved(&mut monitor, writing);
+        if let Ok(size) = saved {
+            let (after, size) = (machine.started.elapsed().as_secs_f64(), size >> 20);
+            progress(&format!("kept the booted VM for the next runs (after {after:.1} s, {size} MiB)"));
+        }
+        Ok(saved.map(drop))
+    }
+
+    /// Lets a machine go on whose state has been read.
+    fn go_on(&mut self) -> Result<(), MonitorError> {
+        let mut monitor = Monitor::of(&mut self.child)?;
+        wait_until(&mut monitor, "query-status", |status| status == "guest-panicked")?;
+        // From now on a panic is one, and ends the machine.
+        monitor.execute("set-action", json!({ "panic": "none" }), ANSWER_LIMIT)?;
+        monitor.execute("cont", json!({}), ANSWER_LIMIT)?;
+        self._monitor = Some(monitor);
+        Ok(())
     }
 
     /// Follows the VM until its results are complete or it is clear that they will not come.
@@ -261,7 +362,7 @@ impl Machine {
             let records = records.map_err(|_| VmError::TooMuch { most: MOST_RESULTS })?;
             let records = records.map_or_else(Vec::new, |bytes| read_records(&bytes));
             if records.last().is_some_and(|r| r.name == "done") {
-                self.wait_for_off();
+                // All is said: what is left is to power off.
                 self.log.read(progress);
                 self.console.read(&mut |_| {});
                 return Ok(self.output(job, records, boot_time));
@@ -281,15 +382,21 @@ impl Machine {
 
     /// Waits for the record that our program writes first.
     fn wait_for_boot(&mut self, job: &VmJob) -> Result<Duration, VmError> {
+        let result = self.scratch.path().join("result");
+        self.follow_boot(job, &mut || fs::metadata(&result).is_ok_and(|m| m.len() > 0))?;
+        Ok(self.started.elapsed())
+    }
+
+    /// Waits until `booted` is true, or it is clear that it will not be.
+    fn follow_boot(&mut self, job: &VmJob, booted: &mut dyn FnMut() -> bool) -> Result<(), VmError> {
         let limit = match self.accelerator {
             Accelerator::Kvm => KVM_BOOT_LIMIT,
             _ => BOOT_LIMIT,
         };
         let (mut heard, mut spoken) = (Instant::now(), false);
         loop {
-            let booted = fs::metadata(self.scratch.path().join("result")).is_ok_and(|m| m.len() > 0);
-            if booted {
-                return Ok(self.started.elapsed());
+            if booted() {
+                return Ok(());
             }
             if signals::stop_wanted() {
                 return Err(VmError::Interrupted);
@@ -319,13 +426,6 @@ impl Machine {
 
     fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
-    }
-
-    fn wait_for_off(&mut self) {
-        let deadline = Instant::now() + OFF_LIMIT;
-        while self.exited().is_none() && Instant::now() < deadline {
-            std::thread::sleep(POLL);
-        }
     }
 
     /// The last lines of the console.
@@ -381,6 +481,39 @@ impl Machine {
     }
 }
 
+/// Has a stopped machine's state written and kept; its size in bytes, or why not.
+fn saved(monitor: &mut Monitor, writing: Writing<'_>) -> Result<u64, String> {
+    let to = format!("exec:cat > {}", quoted(writing.path()));
+    let saved = monitor
+        .execute("migrate", json!({ "uri": to }), ANSWER_LIMIT)
+        .and_then(|_| wait_until(monitor, "query-migrate", |status| status == "completed"));
+    saved.map_err(|error| error.to_string())?;
+    writing.keep().map_err(|error| error.to_string())
+}
+
+/// Waits until QEMU answers `command` with a status that is the one wanted.
+fn wait_until(
+    monitor: &mut Monitor,
+    command: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), MonitorError> {
+    let end = Instant::now() + STATE_LIMIT;
+    while Instant::now() < end {
+        let answer = monitor.execute(command, json!({}), ANSWER_LIMIT)?;
+        match answer.get("status").and_then(Value::as_str) {
+            Some(status) if wanted(status) => return Ok(()),
+            Some("failed") => return Err(MonitorError::Refused(format!("{command}: failed"))),
+            _ => std::thread::sleep(POLL),
+        }
+    }
+    Err(MonitorError::Silent(STATE_LIMIT))
+}
+
+/// A path as a word of a shell's command.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
 /// The last lines, as many as an error shows.
 fn last(mut lines: Vec<String>) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(TAIL))
@@ -398,95 +531,11 @@ impl KernelCrashLines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{DirBuilderExt, chown, symlink};
-    use std::sync::mpsc;
 
     #[test]
     fn crashes_of_the_emulator_are_told_from_the_kernels() {
         let console = |line: &str| vec!["[    7.8] sched_ext: enabled".to_string(), line.to_string()];
         assert!(met_patch(&console("[    7.897260] Oops: int3: 0000 [#1] SMP NOPTI")));
         assert!(!met_patch(&console("[    7.897260] Oops: general protection fault: 0000 [#1] SMP")));
-    }
-
-    /// A directory as the system's for temporary files.
-    fn temp() -> TempDir {
-        let temp = tempfile::tempdir().unwrap();
-        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-        temp
-    }
-
-    fn private(path: &Path) {
-        fs::DirBuilder::new().mode(0o700).create(path).unwrap();
-        fs::create_dir(path.join("d")).unwrap();
-    }
-
-    // Processes have numbers up to 2^22.
-    const GONE: &str = "schedlab-vm-4194305-Ab1";
-
-    #[test]
-    fn directories_of_dead_processes_go() {
-        let temp = temp();
-        let (held, ours) = (format!("{SCRATCH}4194306-0"), format!("{SCRATCH}{}-7", std::process::id()));
-        let others = ["schedlab-vm", "schedlab-vm-x-0", "schedlab-vm-4194305", "schedlab-4194305-0"];
-        for name in [GONE, &held, &ours].into_iter().chain(others) {
-            private(&temp.path().join(name));
-        }
-        let lock = locked(&temp.path().join(&held)).unwrap();
-        remove_left_behind(temp.path());
-        let left = |name: &str| temp.path().join(name).exists();
-        assert!(!left(GONE), "its process is gone");
-        assert!(left(&held) && left(&ours), "they are in use");
-        assert!(others.into_iter().all(left), "they are none of ours");
-        drop(lock);
-        // A child that another test has just forked holds the lock as well, until it executes its program.
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while left(&held) && std::time::Instant::now() < deadline {
-            remove_left_behind(temp.path());
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        assert!(!left(&held) && left(&ours));
-    }
-
-    /// What another user may leave where we look: nothing of it is waited for, followed or removed.
-    #[test]
-    #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-    fn what_is_planted_is_passed_by() {
-        let (temp, precious) = (temp(), temp());
-        private(&precious.path().join("home"));
-        let place = |number: u32| temp.path().join(format!("{SCRATCH}{number}-0"));
-        let pipe = std::ffi::CString::new(place(4_194_305).to_str().unwrap()).unwrap();
-        // SAFETY: the path is NUL-terminated.
-        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o666) }, 0);
-        symlink(precious.path().join("home"), place(4_194_306)).unwrap();
-        fs::write(place(4_194_307), "file").unwrap();
-        fs::create_dir(place(4_194_308)).unwrap();
-        fs::set_permissions(place(4_194_308), fs::Permissions::from_mode(0o777)).unwrap();
-        private(&place(4_194_309));
-        let foreign = chown(place(4_194_309), Some(65534), None).is_ok();
-        if !foreign {
-            eprintln!("skipped in part: only root gives a directory away");
-        }
-        let (done, ended) = mpsc::channel();
-        let root = temp.path().to_path_buf();
-        std::thread::spawn(move || done.send(Scratch::new(&root)));
-        let scratch = ended.recv_timeout(Duration::from_secs(20)).expect("a pipe is not waited for").unwrap();
-        let made = fs::symlink_metadata(scratch.path()).unwrap();
-        assert!(made.is_dir() && made.permissions().mode() & 0o777 == 0o700);
-        for number in 4_194_305..=4_194_308 {
-            assert!(fs::symlink_metadata(place(number)).is_ok(), "{number} is none of ours");
-        }
-        assert_eq!(place(4_194_309).exists(), foreign);
-        assert!(precious.path().join("home/d").exists());
-        let path = scratch.path().to_path_buf();
-        drop(scratch);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn directories_that_others_can_empty_are_refused() {
-        let temp = temp();
-        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = Scratch::new(temp.path()).err().expect("it is refused").to_string();
-        assert!(error.contains("others can remove files from"), "{error}");
     }
 }

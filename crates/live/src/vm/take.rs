@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::initramfs::{Archive, Bundle};
+use super::initramfs::Bundle;
 
 /// Most bytes that are taken. Chosen: a quarter of the memory that a guest has, which holds them packed and unpacked.
 const MOST: u64 = 512 << 20;
@@ -105,14 +105,18 @@ impl Taken {
         self.files.is_empty()
     }
 
+    /// Bytes of all files.
+    pub(super) fn size(&self) -> usize {
+        self.files.iter().map(|(_, _, content)| content.len()).sum()
+    }
+
     pub(super) fn library_dirs(&self) -> impl Iterator<Item = &String> {
         self.library_dirs.iter()
     }
 
-    pub(super) fn pack(&self, archive: &mut Archive) {
-        for (path, executable, content) in &self.files {
-            archive.file(path, *executable, content);
-        }
+    /// Path, whether it can be executed, content.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&str, bool, &[u8])> {
+        self.files.iter().map(|(path, executable, content)| (path.as_str(), *executable, content.as_slice()))
     }
 
     fn path(&mut self, path: &Path) -> Result<(), TakeError> {
