@@ -88,7 +88,7 @@ fn families(mechanisms: &[String]) -> Vec<&'static str> {
 }
 
 /// The signed error of a cell: the logarithm of simulated over real, endless where one of them is nothing.
-fn error(cell: &FidelityCell) -> f64 {
+pub(crate) fn error(cell: &FidelityCell) -> f64 {
     match (cell.simulated > 0.0, cell.real > 0.0) {
         (true, true) => (cell.simulated / cell.real).ln(),
         (false, false) => 0.0,
@@ -163,15 +163,25 @@ impl Fidelity {
         Ok(each.iter().fold(together?, Bars::wider))
     }
 
+    /// The bars of each workload and number of CPUs, made without that workload, where there are any: what was measured is held
+    /// against them.
+    pub(crate) fn bars_without(&self) -> BTreeMap<(&str, usize), Bars> {
+        let cases: BTreeSet<(&str, usize)> =
+            self.cells.iter().map(|cell| (cell.workload.as_str(), cell.cpus)).collect();
+        let of = |(workload, cpus): (&'_ str, usize)| {
+            let uses = self.mechanisms.get(workload).map(Vec::as_slice);
+            let kept = self.cells.iter().filter(|cell| cell.workload != workload).cloned().collect();
+            let others = Fidelity { cells: kept, ..self.clone() };
+            others.bars(&self.machine, cpus, uses).ok()
+        };
+        cases.into_iter().filter_map(|case| Some((case, of(case)?))).collect()
+    }
+
     /// How many of the kernel's figures lie inside bars that are made without their workload, and how many have such bars. The second
     /// pair is of changes from one scheduler to another.
     pub fn coverage(&self) -> [(usize, usize); 2] {
-        let cases: BTreeSet<(&str, usize)> =
-            self.cells.iter().map(|cell| (cell.workload.as_str(), cell.cpus)).collect();
         let mut counts = [(0, 0); 2];
-        for (workload, cpus) in cases {
-            let uses = self.mechanisms.get(workload).map(Vec::as_slice);
-            let Ok(bars) = self.without(workload).bars(&self.machine, cpus, uses) else { continue };
+        for ((workload, cpus), bars) in self.bars_without() {
             let cells = |figure: &str| -> Vec<&FidelityCell> {
                 let here = |cell: &&FidelityCell| cell.workload == workload && cell.cpus == cpus;
                 self.cells.iter().filter(here).filter(|cell| cell.figure == figure).collect()

@@ -369,6 +369,11 @@ impl Fidelity {
         Fidelity::from_json(&format!("{head}{CELLS}{}{END}", cells.join(",\n")))
     }
 
+    /// In how many cells the arms agree, and how many there are.
+    pub fn agreed(&self) -> (usize, usize) {
+        (self.cells.iter().filter(|cell| cell.holds()).count(), self.cells.len())
+    }
+
     /// How many cells agree, by figure, and how many there are.
     pub fn agreement(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();

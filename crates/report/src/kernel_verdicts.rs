@@ -1,12 +1,15 @@
 //! Does the simulator say what the kernel says? Every pair of schedulers under every workload that was measured in both arms.
 
+use crate::bars::{Bar, Bars};
 use crate::fidelity::{Fidelity, FidelityCell};
-use crate::format::signed;
+use crate::format::{number, signed};
+use crate::names::visible_json;
 use crate::table::table;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A difference counts from so many percent on, where the ranges of the runs do not overlap. Chosen: what users call a difference.
-const LEAST_PERCENT: f64 = 5.0;
+pub(crate) const LEAST_PERCENT: f64 = 5.0;
 
 /// The figures that are judged, and how the table names them.
 const FIGURES: [(&str, &str); 3] = [
@@ -16,8 +19,8 @@ const FIGURES: [(&str, &str); 3] = [
 ];
 
 /// What the simulator's word on a pair is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
     /// As the kernel.
     Same,
     /// The kernel has a difference, the simulator none.
@@ -31,7 +34,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [(Outcome, &str); 5] = [
+    pub(crate) const ALL: [(Outcome, &str); 5] = [
         (Outcome::Same, "same"),
         (Outcome::Missed, "missed"),
         (Outcome::Invented, "invented"),
@@ -50,18 +53,78 @@ impl Outcome {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Outcome::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, name)| name)
     }
 }
 
 /// One pair under one workload.
-struct Pair<'a> {
-    one: &'a FidelityCell,
-    other: &'a FidelityCell,
-    /// How many percent the second is above the first in each arm.
-    change: [f64; 2],
-    outcome: Outcome,
+pub(crate) struct Pair<'a> {
+    pub(crate) one: &'a FidelityCell,
+    pub(crate) other: &'a FidelityCell,
+    /// How many percent the second is above the first in each arm, the simulated one first.
+    pub(crate) change: [f64; 2],
+    /// By what factor the simulated change may differ from the kernel's, where that is known.
+    pub(crate) bar: Option<f64>,
+    pub(crate) outcome: Outcome,
+}
+
+/// The pairs of one figure on one number of CPUs.
+pub(crate) struct Judged<'a> {
+    pub(crate) cpus: usize,
+    /// As people call the figure.
+    pub(crate) name: &'static str,
+    pub(crate) pairs: Vec<Pair<'a>>,
+}
+
+impl Judged<'_> {
+    /// How many verdicts of a kind there are.
+    fn count(&self, wanted: Outcome) -> usize {
+        self.pairs.iter().filter(|pair| pair.outcome == wanted).count()
+    }
+}
+
+/// The verdicts as data.
+#[derive(Serialize)]
+struct VerdictsFile<'a> {
+    kernel: &'a str,
+    real: &'a str,
+    date: &'a str,
+    machine: &'a str,
+    phases: usize,
+    least_percent: f64,
+    verdicts: Vec<VerdictFile<'a>>,
+}
+
+/// One entry of `verdicts`.
+#[derive(Serialize)]
+struct VerdictFile<'a> {
+    cpus: usize,
+    workload: &'a str,
+    figure: &'a str,
+    from: &'a str,
+    to: &'a str,
+    simulated_percent: f64,
+    real_percent: f64,
+    bar_factor: Option<f64>,
+    verdict: &'static str,
+}
+
+impl<'a> VerdictFile<'a> {
+    fn new(pair: &Pair<'a>) -> VerdictFile<'a> {
+        let [simulated_percent, real_percent] = pair.change;
+        VerdictFile {
+            cpus: pair.one.cpus,
+            workload: &pair.one.workload,
+            figure: &pair.one.figure,
+            from: &pair.one.scheduler,
+            to: &pair.other.scheduler,
+            simulated_percent,
+            real_percent,
+            bar_factor: pair.bar,
+            verdict: pair.outcome.name(),
+        }
+    }
 }
 
 /// A mean and half of the range of its runs.
@@ -82,70 +145,96 @@ impl FidelityCell {
 }
 
 impl Fidelity {
-    /// All pairs of a figure and a number of CPUs. The bar that a simulated change is held against is made of the other workloads.
-    fn pairs(&self, figure: &str, cpus: usize) -> Vec<Pair<'_>> {
+    /// All pairs, by number of CPUs and figure. The bar that a simulated change is held against is made of the other workloads.
+    pub(crate) fn judged(&self, bars: &BTreeMap<(&str, usize), Bars>) -> Vec<Judged<'_>> {
+        let mut cpus: Vec<usize> = self.cells.iter().map(|cell| cell.cpus).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let of = |cpus: usize| {
+            FIGURES.map(|(figure, name)| Judged { cpus, name, pairs: self.pairs(figure, cpus, bars) })
+        };
+        cpus.into_iter().flat_map(of).collect()
+    }
+
+    fn pairs(&self, figure: &str, cpus: usize, bars: &BTreeMap<(&str, usize), Bars>) -> Vec<Pair<'_>> {
         let mut by_workload: BTreeMap<&str, Vec<&FidelityCell>> = BTreeMap::new();
         for cell in self.cells.iter().filter(|cell| cell.figure == figure && cell.cpus == cpus) {
             by_workload.entry(&cell.workload).or_default().push(cell);
         }
         let mut pairs = Vec::new();
         for (workload, cells) in by_workload {
-            let factor = self.without(workload).change_factor(figure, cpus, self.mechanisms.get(workload));
+            let changes = bars.get(&(workload, cpus)).map_or(&[] as &[Bar], |bars| &bars.changes);
+            let bar = changes.iter().find(|bar| bar.figure == figure).map(|bar| bar.factor);
             for (at, &one) in cells.iter().enumerate() {
-                pairs.extend(cells[at + 1..].iter().map(|&other| pair(one, other, factor)));
+                pairs.extend(cells[at + 1..].iter().map(|&other| pair(one, other, bar)));
             }
         }
         pairs
     }
 
-    /// The same measurement without one workload.
-    pub(crate) fn without(&self, workload: &str) -> Fidelity {
-        let kept = self.cells.iter().filter(|cell| cell.workload != workload).cloned().collect();
-        Fidelity { cells: kept, ..self.clone() }
-    }
-
-    fn change_factor(&self, figure: &str, cpus: usize, mechanisms: Option<&Vec<String>>) -> Option<f64> {
-        let bars = self.bars(&self.machine, cpus, mechanisms.map(Vec::as_slice)).ok()?;
-        bars.changes.iter().find(|bar| bar.figure == figure).map(|bar| bar.factor)
-    }
-
     /// How many verdicts of each kind there are, by number of CPUs and figure; each one that is not the kernel's, if all are wanted.
     pub fn verdicts(&self, all: bool) -> String {
-        let mut cpus: Vec<usize> = self.cells.iter().map(|cell| cell.cpus).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        let (mut rows, mut told) = (Vec::new(), Vec::new());
-        for cpus in cpus {
-            for (figure, name) in FIGURES {
-                let pairs = self.pairs(figure, cpus);
-                let count = |wanted| pairs.iter().filter(|pair| pair.outcome == wanted).count().to_string();
-                let counts = Outcome::ALL.map(|(outcome, _)| count(outcome));
-                rows.push([cpus.to_string(), name.to_string()].into_iter().chain(counts).collect());
-                told.extend(pairs.iter().filter(|pair| pair.outcome != Outcome::Same).map(Pair::row));
-            }
-        }
-        let header: Vec<&str> =
-            ["CPUs", "figure"].into_iter().chain(Outcome::ALL.map(|(_, name)| name)).collect();
-        let mut text = table(&header, &[0, 2, 3, 4, 5, 6], &rows);
+        let judged = self.judged(&self.bars_without());
+        let mut text = table(&count_columns(), &COUNT_NUMBERS, &count_rows(&judged));
+        let pairs = judged.iter().flat_map(|judged| &judged.pairs);
+        let told: Vec<Vec<String>> =
+            pairs.filter(|pair| pair.outcome != Outcome::Same).map(Pair::row).collect();
         if all && !told.is_empty() {
-            let header = ["CPUs", "workload", "figure", "from", "to", "simulated", "real", "verdict"];
-            text.push_str(&format!("\n{}", table(&header, &[0, 5, 6], &told)));
+            text.push_str(&format!("\n{}", table(&PAIR_COLUMNS, &PAIR_NUMBERS, &told)));
         }
         text
     }
+
+    /// Every verdict as JSON.
+    pub fn verdicts_json(&self) -> String {
+        let judged = self.judged(&self.bars_without());
+        let file = VerdictsFile {
+            kernel: &self.kernel,
+            real: &self.real,
+            date: &self.date,
+            machine: &self.machine,
+            phases: self.phases,
+            least_percent: LEAST_PERCENT,
+            verdicts: judged.iter().flat_map(|judged| &judged.pairs).map(VerdictFile::new).collect(),
+        };
+        let text = serde_json::to_string_pretty(&file).expect("names and numbers are JSON");
+        visible_json(text + "\n")
+    }
 }
 
+/// The columns of [`count_rows`], and which have numbers.
+pub(crate) fn count_columns() -> [&'static str; 7] {
+    let [same, missed, invented, reversed, not_decided] = Outcome::ALL.map(|(_, name)| name);
+    ["CPUs", "figure", same, missed, invented, reversed, not_decided]
+}
+pub(crate) const COUNT_NUMBERS: [usize; 6] = [0, 2, 3, 4, 5, 6];
+
+/// A row for each number of CPUs and figure: how many verdicts of each kind there are.
+pub(crate) fn count_rows(judged: &[Judged]) -> Vec<Vec<String>> {
+    let row = |judged: &Judged| {
+        let counts = Outcome::ALL.map(|(outcome, _)| judged.count(outcome).to_string());
+        [judged.cpus.to_string(), judged.name.to_string()].into_iter().chain(counts).collect()
+    };
+    judged.iter().map(row).collect()
+}
+
+/// The columns of [`Pair::row`], and which have numbers.
+pub(crate) const PAIR_COLUMNS: [&str; 9] =
+    ["CPUs", "workload", "figure", "from", "to", "simulated", "real", "bar", "verdict"];
+pub(crate) const PAIR_NUMBERS: [usize; 4] = [0, 5, 6, 7];
+
 /// The two cells of one workload, and what the simulator's word on them is worth.
-fn pair<'a>(one: &'a FidelityCell, other: &'a FidelityCell, factor: Option<f64>) -> Pair<'a> {
+fn pair<'a>(one: &'a FidelityCell, other: &'a FidelityCell, bar: Option<f64>) -> Pair<'a> {
     let ([our_one, their_one], [our_other, their_other]) = (one.ranges(), other.ranges());
     let (ours, theirs) = (change(our_one, our_other), change(their_one, their_other));
     let size = (other.simulated / one.simulated).ln().abs();
-    let inside = factor.is_some_and(|factor| size <= factor.ln());
-    Pair { one, other, change: [ours.0, theirs.0], outcome: Outcome::of(ours.1, theirs.1, inside) }
+    let inside = bar.is_some_and(|factor| size <= factor.ln());
+    Pair { one, other, change: [ours.0, theirs.0], bar, outcome: Outcome::of(ours.1, theirs.1, inside) }
 }
 
 impl Pair<'_> {
-    fn row(&self) -> Vec<String> {
+    /// A line of a table.
+    pub(crate) fn row(&self) -> Vec<String> {
         let percent = |value: f64| format!("{} %", signed(value));
         vec![
             self.one.cpus.to_string(),
@@ -155,16 +244,22 @@ impl Pair<'_> {
             self.other.scheduler.clone(),
             percent(self.change[0]),
             percent(self.change[1]),
+            factor_text(self.bar),
             self.outcome.name().to_string(),
         ]
     }
 }
 
+/// The factor of a bar, where there is one.
+pub(crate) fn factor_text(bar: Option<f64>) -> String {
+    bar.map_or_else(|| "-".to_string(), |factor| format!("x {}", number(factor)))
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn cell(scheduler: &str, simulated: f64, real: f64, spread: f64) -> FidelityCell {
+    pub(crate) fn cell(scheduler: &str, simulated: f64, real: f64, spread: f64) -> FidelityCell {
         FidelityCell {
             scheduler: scheduler.into(),
             workload: "w".into(),
@@ -176,6 +271,13 @@ mod tests {
             spread,
             simulated_spread: 0.0,
         }
+    }
+
+    /// Three schedulers, of which the simulator has the second one on the wrong side.
+    pub(crate) fn three() -> Fidelity {
+        let cells =
+            vec![cell("a", 100.0, 100.0, 0.0), cell("b", 116.0, 86.0, 0.0), cell("c", 100.0, 100.0, 0.0)];
+        Fidelity { machine: "m".into(), cells, ..Fidelity::default() }
     }
 
     fn outcome(one: (f64, f64), other: (f64, f64, f64)) -> Outcome {
@@ -203,12 +305,21 @@ mod tests {
 
     #[test]
     fn the_table_counts_each_pair() {
-        let cells =
-            vec![cell("a", 100.0, 100.0, 0.0), cell("b", 116.0, 86.0, 0.0), cell("c", 100.0, 100.0, 0.0)];
-        let fidelity = Fidelity { machine: "m".into(), cells, ..Fidelity::default() };
+        let fidelity = three();
         let text = fidelity.verdicts(true);
         assert!(text.contains("reversed") && text.contains("+16"), "{text}");
         let row = text.lines().find(|line| line.contains("throughput")).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["2", "throughput", "1", "0", "0", "2", "0"]);
+    }
+
+    #[test]
+    fn every_pair_is_data() {
+        let file: serde_json::Value = serde_json::from_str(&three().verdicts_json()).unwrap();
+        let verdicts = file["verdicts"].as_array().unwrap();
+        assert_eq!((file["least_percent"].as_f64(), verdicts.len()), (Some(5.0), 3));
+        let told = |name: &str| verdicts.iter().map(|one| one[name].to_string()).collect::<Vec<_>>();
+        assert_eq!(told("verdict"), ["\"reversed\"", "\"same\"", "\"reversed\""]);
+        assert_eq!((verdicts[0]["from"].as_str(), verdicts[0]["to"].as_str()), (Some("a"), Some("b")));
+        assert!(verdicts[0]["bar_factor"].is_null() && verdicts[0]["real_percent"] == -14.0, "{file}");
     }
 }

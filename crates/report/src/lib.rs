@@ -49,7 +49,7 @@ pub use document_plot::{DocumentPlot, document_plots};
 pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
 pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};
-pub use html::{HtmlPage, to_html};
+pub use html::{HtmlPage, fidelity_html, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::{Plot, ministat};
 pub use names::visible;

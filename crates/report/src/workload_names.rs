@@ -2,6 +2,7 @@
 
 use crate::table::workload_text;
 use schedlab_trace::WorkloadRecord;
+use std::collections::BTreeMap;
 
 /// The workloads of some results, each once, with their short names.
 #[derive(Debug)]
@@ -36,6 +37,23 @@ impl<'a> WorkloadNames<'a> {
     }
 }
 
+/// The short names of workloads as command lines name them, `pipe:loops=5,cpus=2`.
+pub(crate) fn short_names<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+    let read: BTreeMap<&str, WorkloadRecord> = texts.map(|text| (text, record(text))).collect();
+    let names = WorkloadNames::of(read.values());
+    read.iter().map(|(text, record)| (*text, names.get(record).to_string())).collect()
+}
+
+/// A name with its parameters; a text of another form is a name as a whole.
+fn record(text: &str) -> WorkloadRecord {
+    let pair = |part: &str| part.split_once('=').map(|(name, value)| (name.to_string(), value.to_string()));
+    let split = text.split_once(':');
+    let read =
+        split.and_then(|(name, params)| Some((name, params.split(',').map(pair).collect::<Option<_>>()?)));
+    let (name, params) = read.unwrap_or((text, Vec::new()));
+    WorkloadRecord { name: name.to_string(), params }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +72,12 @@ mod tests {
             [0, 1, 2, 3].map(|at| names.get(&all[at])),
             ["chat:rooms=1", "chat:rooms=2", "reflex", "chat:rooms=1"]
         );
+    }
+
+    #[test]
+    fn texts_have_short_names_too() {
+        let texts = ["hog:n=2,t=1s", "hog:n=3,t=1s", "pipe:loops=5", "own.toml", "a:b"];
+        let names: Vec<String> = short_names(texts.into_iter()).into_values().collect();
+        assert_eq!(names, ["a:b", "hog:n=2", "hog:n=3", "own.toml", "pipe"]);
     }
 }

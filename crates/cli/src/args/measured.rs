@@ -22,6 +22,7 @@ Examples:
   schedlab fidelity --vm --keep real.json                 keeps the real runs, an ordinary file of results
   schedlab fidelity --real real.json -m mine.toml         the same runs simulated anew, against those that were kept
   schedlab fidelity --show fidelity/linux-7.3.json        the tables of an earlier measurement
+  schedlab fidelity --show fidelity/linux-7.3.json --html page.html   the same as pictures
 
 Runs the same objects under the same workloads in the simulator and on a real kernel, and tells the difference of every \
 figure beside the spread of the real runs. The simulated machine has to be the real one: with --vm it is `vm-icount`, \
@@ -36,6 +37,12 @@ pub(crate) struct FidelityArgs {
     /// kernel says? With -v each pair of which it does not
     #[arg(long)]
     pub(crate) verdicts: bool,
+    /// The verdicts as JSON, one entry a pair; `-` writes them to standard output in place of the tables
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "verdicts", help_heading = "Results")]
+    pub(crate) json: Option<PathBuf>,
+    /// Verdicts and figures of both arms as one self-contained page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) measured: Measured,
     #[command(flatten)]

@@ -14,13 +14,16 @@ use crate::output;
 use crate::own_loader;
 use crate::progress::Progress;
 use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure, without_vm};
+use crate::results::command_line;
 use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::{self, Target};
 use crate::workload::scenario;
 use schedlab_base::counted;
 use schedlab_live::load::check_machine;
-use schedlab_report::{COVERAGE, Document, Fidelity, fidelity_cells, from_json, to_json};
+use schedlab_report::{
+    COVERAGE, Document, Fidelity, HtmlPage, fidelity_cells, fidelity_html, from_json, to_json,
+};
 use schedlab_trace::{Backend, RunRecord};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -69,28 +72,83 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
         let text = input::text(path).map_err(|error| named(error.to_string()))?;
         let read = Fidelity::from_json(&text)
             .map_err(|error| named(format!("it is no file of `schedlab fidelity -o` ({error})")))?;
-        return output::print(&shown(&read, args, verbose));
+        return Targets::new(args)?.write(&read, args, verbose);
     }
     without_vm(&args.vm_args, measured.vm)?;
-    let to =
-        |option, path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(option, path)).transpose();
-    let (cells, kept) = (to("-o", &measured.output)?, to("--keep", &measured.keep)?);
-    target::distinct(cells.iter().chain(&kept))?;
+    let targets = Targets::new(args)?;
     let plan = Plan::new(args)?;
     let (mut fidelity, runs) = plan.measure(args, quiet)?;
     fidelity.date = today();
-    output::print(&shown(&fidelity, args, verbose))?;
-    kept.map_or(Ok(()), |target| target.write(&to_json(&Document { runs, ..Document::default() })))?;
-    cells.map_or(Ok(()), |target| target.write(&fidelity.to_json()))
+    let told = targets.write(&fidelity, args, verbose);
+    let document = || to_json(&Document { runs, ..Document::default() });
+    let kept = targets.kept.as_ref().map_or(Ok(()), |target| target.write(&document()));
+    told.and(kept)
+}
+
+/// The files asked for, checked before the work begins.
+struct Targets {
+    /// Of every cell.
+    cells: Option<Target>,
+    /// Of the real arm's runs.
+    kept: Option<Target>,
+    /// Of the verdicts.
+    json: Option<Target>,
+    html: Option<Target>,
+}
+
+impl Targets {
+    fn new(args: &FidelityArgs) -> Result<Targets, Failure> {
+        let to = |option, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| Target::new(option, path)).transpose()
+        };
+        let targets = Targets {
+            cells: to("-o", &args.measured.output)?,
+            kept: to("--keep", &args.measured.keep)?,
+            json: to("--json", &args.json)?,
+            html: to("--html", &args.html)?,
+        };
+        target::distinct(targets.all())?;
+        Ok(targets)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Target> {
+        [&self.cells, &self.kept, &self.json, &self.html].into_iter().flatten()
+    }
+
+    /// Prints the tables, unless a file goes to standard output in their place, and writes what the cells are made into. A file
+    /// that fails keeps nothing else from being written.
+    fn write(&self, fidelity: &Fidelity, args: &FidelityArgs, verbose: bool) -> Result<(), Failure> {
+        let write = |target: &Option<Target>, text: &dyn Fn() -> String| {
+            target.as_ref().map_or(Ok(()), |target| target.write(&text()))
+        };
+        let printed = if self.all().any(Target::is_stdout) {
+            Ok(())
+        } else {
+            output::print(&shown(fidelity, args, verbose))
+        };
+        let cells = write(&self.cells, &|| fidelity.to_json());
+        let json = write(&self.json, &|| fidelity.verdicts_json());
+        let html = write(&self.html, &|| fidelity_html(&head(fidelity), fidelity));
+        printed.and(cells).and(json).and(html)
+    }
+}
+
+/// What the page says besides the results.
+fn head(fidelity: &Fidelity) -> HtmlPage {
+    HtmlPage {
+        title: format!("Simulated against real: {} and {}", fidelity.machine, fidelity.kernel_name()),
+        command: command_line(),
+        notes: vec![("Median and worst errors".to_string(), fidelity.overview())],
+    }
 }
 
 /// The files that it reads and writes, and this program: simulated runs are processes of their own, which give up the rest.
 fn named(args: &FidelityArgs) -> Result<Named, Failure> {
     if let Some(path) = &args.show {
-        return Ok(Named::new().inputs([path]));
+        return Ok(Named::new().inputs([path]).outputs([&args.json, &args.html]));
     }
-    let files =
-        Named::new().inputs(&args.measured.real).outputs([&args.measured.output, &args.measured.keep]);
+    let outputs = [&args.measured.output, &args.measured.keep, &args.json, &args.html];
+    let files = Named::new().inputs(&args.measured.real).outputs(outputs);
     let schedulers = entry::names(&args.measured.schedulers)?;
     Ok(files.inputs(schedulers).inputs(&args.measured.workloads).inputs([args.simulated()]).itself())
 }
@@ -158,7 +216,7 @@ fn shown(fidelity: &Fidelity, args: &FidelityArgs, verbose: bool) -> String {
         counted(*phases, "run")
     );
     text.push_str(&fidelity.overview());
-    let (good, all) = fidelity.agreement().values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (good, all) = fidelity.agreed();
     text.push_str(&format!(
         "\nThe arms agree in {good} of {all} cells (within the bound or the real spread).\n"
     ));

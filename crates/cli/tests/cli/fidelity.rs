@@ -97,6 +97,52 @@ fn a_run_tells_what_is_known_of_the_kernel() {
     assert_eq!(time["verdict"], "not decided by this simulator");
 }
 
+/// The measurement in the sources, and one that is made here.
+#[test]
+fn a_page_shows_both_arms() {
+    let folder = Folder::new();
+    let kept_cells = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fidelity/linux-7.3.json");
+    let show = format!("fidelity --show {kept_cells} --verdicts");
+    let text = folder.run(&format!("{show} -v --html page.html --json verdicts.json")).ok();
+    let page = folder.read("page.html");
+    assert!(page.contains("<wbr> vm-icount and linux-7.3.4</h1>"), "{}", &page[..9_000]);
+    assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("), "it stands alone");
+    let data: Value = serde_json::from_str(&folder.read("verdicts.json")).unwrap();
+    let verdicts = data["verdicts"].as_array().unwrap();
+    let count = |name: &str| verdicts.iter().filter(|one| one["verdict"] == name).count();
+    for (name, letter, mark) in [
+        ("same", "s", 3),
+        ("missed", "M", 1),
+        ("invented", "I", 2),
+        ("reversed", "R", 4),
+        ("not decided", "n", 0),
+    ] {
+        let begin = format!("<span class=\"v s{mark}\" title");
+        let starts = |cell: &&str| cell.split_once('>').unwrap().1.starts_with(letter);
+        let cells = page.split(&begin).skip(1).filter(starts).count();
+        assert!(cells > 0 && cells == count(name), "{name}: {cells} in the page, {} as data", count(name));
+    }
+    // The list of the text and of the page.
+    assert_eq!(text.lines().filter(|line| line.trim_end().ends_with(" reversed")).count(), count("reversed"));
+    assert_eq!(
+        page.matches("<td>reversed</td>").count(),
+        2 * count("reversed"),
+        "the list and the tables of all"
+    );
+
+    folder.write("real.json", kept(&folder));
+    let measured = format!("fidelity {CASE} --phases 1 --real real.json");
+    folder.run(&format!("{measured} --html own.html")).ok();
+    let own = folder.read("own.html");
+    assert!(own.contains("no pair of schedulers") && own.contains("1 figure, no bar"), "{own}");
+    let page = folder.run(&format!("{show} --html -")).ok();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "no tables around it");
+    folder.run(&format!("{show} --html x --json x")).refused(2, &["--json and --html", "both name x"]);
+    folder.run(&format!("{show} --html missing/x")).refused(2, &["--html missing/x", "folder"]);
+    folder.run(&format!("fidelity --show {kept_cells} --json x")).refused(2, &["--verdicts"]);
+    folder.run("fidelity --show own.html --html own.html").refused(2, &["own.html is read by this command"]);
+}
+
 /// Kept runs are a stranger's file: what reads them has given up all but starting itself.
 #[test]
 #[allow(clippy::print_stderr, reason = "a skipped test says so")]

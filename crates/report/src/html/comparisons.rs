@@ -1,7 +1,7 @@
 //! Comparisons in a page: the main figure of each workload first, then every other metric,
 //! folded up; a plot over the CPUs or bars, and the table behind it.
 
-use super::plot::{Axis, COLOURS, Plot, Point, Series, told};
+use super::plot::{Axis, COLOURS, Plot, Point, Series, around, told};
 use super::{breakable, escape, table};
 use crate::comparison::{Comparison, Sample};
 use crate::format::number;
@@ -206,7 +206,7 @@ fn over_cpus(first: &Comparison, samples: &[(usize, &Sample)]) -> Option<String>
         let points = samples.iter().filter(|(_, sample)| sample.scheduler == name).map(|(cpus, sample)| {
             let (mean, half) = (sample.moments.mean, sample.half_width);
             let about = format!("{name}, {}: {}", counted(*cpus, "CPU"), told(mean, half, first.unit));
-            Point { x: *cpus as f64, y: mean, half, about }
+            Point { x: *cpus as f64, y: mean, interval: around(mean, half), about }
         });
         let mut points: Vec<Point> = points.collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));

@@ -41,7 +41,7 @@ impl Pooled {
         let about = format!("{scheduler}: {} in {}", counted(count, "wait"), counted(self.runs, "run"));
         let point = |(name, time, share): (&str, DurationNs, f64)| {
             let about = format!("{scheduler}, {name}: {}", told(time.0 as f64 / 1e3, None, "us"));
-            Point { x: us(time), y: share, half: None, about }
+            Point { x: us(time), y: share, interval: None, about }
         };
         Series {
             name: scheduler.clone(),

@@ -1,6 +1,6 @@
 //! Growth with the number of CPUs in a page: for each workload the published curves beside the measured ones.
 
-use super::plot::{Axis, Plot, Point, Series, told};
+use super::plot::{Axis, Plot, Point, Series, around, told};
 use schedlab_base::counted;
 use schedlab_reproduction::{Curve, CurvePoint, Curves, TableOutcome};
 
@@ -36,7 +36,7 @@ fn series(curve: &Curve, points: &[CurvePoint]) -> Series {
     let point = |point: &CurvePoint| {
         let value = told(point.times, point.half_width, "1");
         let about = format!("{}, {}: {value} times", curve.scheduler, counted(point.cpus, "CPU"));
-        Point { x: point.cpus as f64, y: point.times, half: point.half_width, about }
+        Point { x: point.cpus as f64, y: point.times, interval: around(point.times, point.half_width), about }
     };
     Series::new(curve.scheduler.clone(), points.iter().map(point).collect())
 }

@@ -67,7 +67,7 @@ fn percentiles(cell: &[&RunRecord], metric: &str, words: &str) -> Option<String>
         let mean = values.iter().sum::<f64>() / values.len() as f64 / 1e3;
         let about = format!("{scheduler}, {}: {}", PERCENTILES[at], told(mean, None, "us"));
         let y = mean.max(us(DurationNs::ZERO));
-        (!values.is_empty()).then_some(Point { x: at as f64, y, half: None, about })
+        (!values.is_empty()).then_some(Point { x: at as f64, y, interval: None, about })
     };
     let series = schedulers(cell).into_iter().map(|scheduler| {
         let runs: Vec<&&RunRecord> = cell.iter().filter(|run| scheduler_label(run) == scheduler).collect();
@@ -117,7 +117,7 @@ fn cost(runs: &[&RunRecord]) -> Option<String> {
             told(y, None, "ns"),
             told(x, None, "1")
         );
-        Some(Point { x, y, half: None, about })
+        Some(Point { x, y, interval: None, about })
     };
     let series = schedulers(runs).into_iter().map(|name| {
         let points = runs.iter().filter(|run| scheduler_label(run) == name).filter_map(point).collect();

@@ -1,15 +1,19 @@
 //! A report as one HTML file that needs nothing else. Pictures are in it as SVG, the script that
 //! draws the time line too. It is light and dark by the reader's setting.
 
+mod agreement;
 mod comparisons;
 mod distribution;
+mod fidelity;
 mod growth;
 mod latency;
 mod plot;
 mod reproduction;
 mod runs;
 mod timeline;
+mod verdicts;
 
+pub use fidelity::fidelity_html;
 pub(crate) use plot::step;
 
 use crate::comparison::{first_runs, scheduler_label};
@@ -60,11 +64,8 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
         escape(&page.command)
     ));
     for (heading, body) in &page.notes {
-        text.push_str(&format!(
-            "<details>\n<summary>{}, as text</summary>\n<pre>{}</pre>\n</details>\n",
-            escape(heading),
-            escape(body)
-        ));
+        let heading = format!("{}, as text", escape(heading));
+        text.push_str(&folded(&heading, &format!("<pre>{}</pre>\n", escape(body))));
     }
     text.push_str(content);
     text.push_str("</main>\n");
@@ -131,29 +132,39 @@ fn facts(runs: &[RunRecord]) -> String {
         ("seeds", list(&|run| run.seed.to_string())),
         ("runs", runs.len().to_string()),
     ];
+    if runs.is_empty() { String::new() } else { fact_list(&facts) }
+}
+
+/// Names beside their values, which are escaped already.
+fn fact_list(facts: &[(&str, String)]) -> String {
     let rows: String =
         facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
-    if runs.is_empty() { String::new() } else { format!("<dl class=\"facts\">\n{rows}</dl>\n") }
+    format!("<dl class=\"facts\">\n{rows}</dl>\n")
+}
+
+/// What is closed at first, under its escaped heading.
+fn folded(heading: &str, body: &str) -> String {
+    format!("<details>\n<summary>{heading}</summary>\n{body}</details>\n")
 }
 
 /// What the figures alone do not tell.
 fn warnings(document: &Document) -> String {
-    let warnings = document.warnings();
+    listed_under("Warnings", &document.warnings())
+}
+
+/// Sentences under a heading, the first ones open; nothing without any.
+fn listed_under(heading: &str, warnings: &[String]) -> String {
     if warnings.is_empty() {
         return String::new();
     }
-    let (open, folded) = warnings.split_at(warnings.len().min(WARNINGS));
+    let (open, rest) = warnings.split_at(warnings.len().min(WARNINGS));
     let list = |warnings: &[String]| {
         let items: String = warnings.iter().map(|text| format!("<li>{}</li>\n", escape(text))).collect();
         format!("<ul>\n{items}</ul>\n")
     };
-    let mut text = format!("<section>\n<h2>Warnings</h2>\n{}", list(open));
-    if !folded.is_empty() {
-        text.push_str(&format!(
-            "<details>\n<summary>{} more</summary>\n{}</details>\n",
-            folded.len(),
-            list(folded)
-        ));
+    let mut text = format!("<section>\n<h2>{heading}</h2>\n{}", list(open));
+    if !rest.is_empty() {
+        text.push_str(&folded(&format!("{} more", rest.len()), &list(rest)));
     }
     text + "</section>\n"
 }
@@ -194,15 +205,11 @@ fn plots(heading: &str, plots: &[String]) -> String {
     if plots.is_empty() {
         return String::new();
     }
-    let (open, folded) = plots.split_at(plots.len().min(PLOTS));
+    let (open, rest) = plots.split_at(plots.len().min(PLOTS));
     let grid = |plots: &[String]| format!("<div class=\"plots\">\n{}</div>\n", plots.concat());
     let mut text = format!("<section>\n<h2>{heading}</h2>\n{}", grid(open));
-    if !folded.is_empty() {
-        text.push_str(&format!(
-            "<details>\n<summary>{} more</summary>\n{}</details>\n",
-            folded.len(),
-            grid(folded)
-        ));
+    if !rest.is_empty() {
+        text.push_str(&folded(&format!("{} more", rest.len()), &grid(rest)));
     }
     text + "</section>\n"
 }

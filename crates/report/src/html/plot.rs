@@ -23,15 +23,23 @@ const LETTER: f64 = 4.4;
 /// An axis whose largest value is so many times the smallest one is logarithmic. Chosen.
 const WIDE: f64 = 8.0;
 
+/// Points of a plot from which on their intervals are pale and have no caps, since they lie over each other. Chosen.
+const MANY: usize = 100;
+
 /// One value at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Half width of its interval.
-    pub(super) half: Option<f64>,
+    /// The ends of its interval.
+    pub(super) interval: Option<[f64; 2]>,
     /// What is shown when it is pointed at.
     pub(super) about: String,
+}
+
+/// The ends of the interval around a mean that has this half width.
+pub(super) fn around(mean: f64, half: Option<f64>) -> Option<[f64; 2]> {
+    half.map(|half| [mean - half, mean + half])
 }
 
 /// A line of its own, which does not join the points.
@@ -49,6 +57,13 @@ pub(super) struct Series {
     pub(super) points: Vec<Point>,
     /// Drawn in place of a line from point to point.
     pub(super) course: Option<Course>,
+}
+
+impl Point {
+    /// The ends of its interval, where that can be drawn.
+    fn ends(&self) -> Option<[f64; 2]> {
+        self.interval.filter(|[low, high]| low.is_finite() && high.is_finite() && low < high)
+    }
 }
 
 impl Series {
@@ -71,6 +86,8 @@ pub(super) enum Axis {
     UpTo(f64),
     /// Equal factors are equal distances where the values are far apart, else linear.
     Factors,
+    /// Equal factors are equal distances, from 1 divided by this value to it. What is farther lies at the end.
+    Ratios(f64),
     /// The values 0, 1, 2 ... with these names.
     Names(Vec<String>),
 }
@@ -132,6 +149,7 @@ impl Scale {
                 Scale { low: -0.3, high: names.len() as f64 - 0.7, log: false, ticks }
             }
             Axis::Factors if low > 0.0 && high / low >= WIDE => Scale::factors(low, high, values, named),
+            Axis::Ratios(reach) => Scale::factors(1.0 / reach, *reach, values, false),
             Axis::UpTo(most) => Scale::linear(low, high.max(*most), values, named),
             Axis::Linear | Axis::Factors => Scale::linear(low, high, values, named),
         }
@@ -190,9 +208,9 @@ impl Plot {
         let xs: Vec<f64> = points().map(|point| point.x).chain(corners().map(|(x, _)| x)).collect();
         let ys: Vec<f64> = points()
             .flat_map(|point| {
-                let half = point.half.filter(|half| half.is_finite()).unwrap_or(0.0);
-                let low = if self.y == Axis::Factors && point.y <= half { point.y } else { point.y - half };
-                [low, point.y, point.y + half]
+                let [low, high] = point.ends().unwrap_or([point.y; 2]);
+                let low = if self.y == Axis::Factors && low <= 0.0 { point.y } else { low };
+                [low, point.y, high]
             })
             .chain(corners().map(|(_, y)| y))
             .collect();
@@ -271,13 +289,19 @@ impl Plot {
             f64::midpoint(TOP, BOTTOM),
             escape(&self.y_label)
         );
+        // On two axes of one range, equal values lie on the diagonal.
+        if matches!(self.x, Axis::Ratios(_)) && self.x == self.y {
+            let _ = writeln!(text, "<path class=\"axis\" d=\"M{LEFT} {BOTTOM}L{RIGHT} {TOP}\"/>");
+        }
     }
 
     fn series(&self, text: &mut String, at: usize, series: &Series, x: &Scale, y: &Scale) {
         let points: Vec<&Point> = series.points.iter().filter(|point| finite(point)).collect();
         let at_pixel = |px: f64, py: f64| (x.place(px, LEFT, RIGHT), y.place(py, BOTTOM, TOP));
         let place = |point: &Point| at_pixel(point.x, point.y);
-        let _ = writeln!(text, "<g class=\"s{} d{}\">", at % COLOURS, at % SHAPES);
+        let many = self.series.iter().map(|series| series.points.len()).sum::<usize>() > MANY;
+        let pale = if many { " many" } else { "" };
+        let _ = writeln!(text, "<g class=\"s{} d{}{pale}\">", at % COLOURS, at % SHAPES);
         if let Some(course) = &series.course {
             let places = series.corners().map(|(x, y)| at_pixel(x, y));
             let about = escape(&course.about);
@@ -290,15 +314,10 @@ impl Plot {
         }
         for point in points {
             let (px, py) = place(point);
-            if let Some(half) = point.half.filter(|half| half.is_finite() && *half > 0.0) {
-                let (low, high) =
-                    (y.place(point.y - half, BOTTOM, TOP), y.place(point.y + half, BOTTOM, TOP));
-                let _ = write!(
-                    text,
-                    "<path class=\"interval\" d=\"M{px} {low}V{high}M{} {low}h8M{} {high}h8\"/>",
-                    px - 4.0,
-                    px - 4.0
-                );
+            if let Some(ends) = point.ends() {
+                let [low, high] = ends.map(|end| y.place(end, BOTTOM, TOP));
+                let caps = if many { String::new() } else { format!("M{0} {low}h8M{0} {high}h8", px - 4.0) };
+                let _ = write!(text, "<path class=\"interval\" d=\"M{px} {low}V{high}{caps}\"/>");
             }
             let _ = writeln!(
                 text,
@@ -352,7 +371,7 @@ fn finite(point: &Point) -> bool {
 }
 
 /// The mark of a series around the origin.
-fn shape(at: usize) -> &'static str {
+pub(super) fn shape(at: usize) -> &'static str {
     [
         "<circle r=\"4.5\"/>",
         "<rect x=\"-4\" y=\"-4\" width=\"8\" height=\"8\"/>",
@@ -374,7 +393,10 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64, Option<f64>)]) -> Plot {
-        let point = |&(x, y, half): &(f64, f64, Option<f64>)| Point { x, y, half, about: "<b>&".into() };
+        let point = |&(x, y, half): &(f64, f64, Option<f64>)| {
+            let interval = around(y, half);
+            Point { x, y, interval, about: "<b>&".into() }
+        };
         Plot {
             title: "t<1>".into(),
             x_label: "CPUs".into(),
@@ -435,6 +457,24 @@ mod tests {
         // The corner a tenth of a pixel away is left out.
         assert!(text.contains("d=\"M87.4 12V131H446.6V250\"><title>&lt;all&gt;</title>"), "{text}");
         assert!(text.contains("translate(267 131)"), "the axes reach to the ends of the course: {text}");
+    }
+
+    #[test]
+    fn equal_ratios_lie_on_the_diagonal() {
+        let reach = Axis::Ratios(8.0);
+        let points = [(1.0, 1.0, None), (0.5, 2.0, None), (100.0, 0.001, None)];
+        let plot = Plot { x: reach.clone(), y: reach, lines: false, ..plot(&points) };
+        let text = plot.html().unwrap();
+        assert!(text.contains("<path class=\"axis\" d=\"M70 250L464 12\"/>"), "{text}");
+        // 1 is in the middle, opposite changes are equally far from it, and what is too far lies at the ends.
+        for place in ["translate(267 131)", "translate(207.7 95.2)", "translate(464 250)"] {
+            assert!(text.contains(place), "{place}: {text}");
+        }
+        let mut crowd = Plot { y: Axis::Linear, ..plot };
+        crowd.series[0].points =
+            vec![Point { interval: Some([1.0, 2.0]), ..crowd.series[0].points[0].clone() }; 101];
+        let text = crowd.html().unwrap();
+        assert!(text.contains(" many\">") && !text.contains("h8M") && !text.contains("L464 12"), "{text}");
     }
 
     #[test]

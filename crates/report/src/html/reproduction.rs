@@ -108,7 +108,7 @@ fn point(at: usize, table: &TableOutcome, row: &RowOutcome) -> Option<Point> {
     );
     // A difference that is hardly there may be any factor off.
     let y = ratio.clamp(1.0 / FARTHEST, FARTHEST);
-    (ratio.is_finite() && ratio > 0.0).then_some(Point { x: at as f64, y, half: None, about })
+    (ratio.is_finite() && ratio > 0.0).then_some(Point { x: at as f64, y, interval: None, about })
 }
 
 #[cfg(test)]
