@@ -113,7 +113,10 @@ fn the_default_template_shares_by_weight_on_several_cpus() {
 
 /// The files of a new scheduler's folder but those that it was made with and into.
 fn files_of(folder: &Path) -> BTreeSet<PathBuf> {
-    files(folder, &["c", "h"]).into_iter().map(|path| path.strip_prefix(folder).unwrap().to_path_buf()).collect()
+    files(folder, &["c", "h"])
+        .into_iter()
+        .map(|path| path.strip_prefix(folder).unwrap().to_path_buf())
+        .collect()
 }
 
 /// The source and the headers that the compiler reads for it.
@@ -124,7 +127,8 @@ fn needed(clang: &str, folder: &Path) -> BTreeSet<PathBuf> {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let rule = String::from_utf8_lossy(&done.stdout).replace("\\\n", " ");
     let folder = folder.canonicalize().unwrap();
-    let real = |word: &str| folder.join(word).canonicalize().unwrap().strip_prefix(&folder).unwrap().to_path_buf();
+    let real =
+        |word: &str| folder.join(word).canonicalize().unwrap().strip_prefix(&folder).unwrap().to_path_buf();
     rule.split_once(':').unwrap().1.split_whitespace().map(real).collect()
 }
 
@@ -144,7 +148,11 @@ fn a_copy_of_o1_is_o1() {
     make.arg(format!("CLANG={clang}")).current_dir(lab.path("mine"));
     let done = make.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(files_of(&lab.path("mine")), needed(&clang, &lab.path("mine")), "what o1 includes, and no more");
+    assert_eq!(
+        files_of(&lab.path("mine")),
+        needed(&clang, &lab.path("mine")),
+        "what o1 includes, and no more"
+    );
     let hash = |scheduler: &str| {
         let fixed = ["sim", "-q", "-c", "2", "-s", scheduler, "-w", "mixed:ttime=1s", "--json", "r.json"];
         let ended = lab.run(&fixed, LIMIT);

@@ -34,7 +34,8 @@ fn has_clang() -> bool {
 /// The first folder of [`SOURCES`] with this one in it; says so where there is none.
 fn sources(within: &str) -> Option<PathBuf> {
     let named = std::env::var_os(SOURCES).unwrap_or_default();
-    let found = std::env::split_paths(&named).map(|folder| folder.join(within)).find(|folder| folder.is_dir());
+    let found =
+        std::env::split_paths(&named).map(|folder| folder.join(within)).find(|folder| folder.is_dir());
     if found.is_none() {
         println!("skipped: {SOURCES} names no folder with {within} in it");
     }
@@ -51,7 +52,9 @@ fn of_others(include: &Path) -> Vec<OsString> {
         flags.extend(["-idirafter".into(), system.into()]);
     }
     flags.extend(OF_THE_KERNEL.map(OsString::from));
-    flags.push(if cfg!(target_arch = "aarch64") { "-D__TARGET_ARCH_arm64" } else { "-D__TARGET_ARCH_x86" }.into());
+    flags.push(
+        if cfg!(target_arch = "aarch64") { "-D__TARGET_ARCH_arm64" } else { "-D__TARGET_ARCH_x86" }.into(),
+    );
     flags
 }
 
@@ -62,7 +65,8 @@ fn of_ours() -> Vec<OsString> {
 }
 
 fn run(lab: &Schedlab, object: &str, more: &[&str]) -> RunRecord {
-    let fixed = ["sim", "-q", "-v", "-s", object, "-w", "periodic:tasks=6,ttime=1s", "-c", "2", "--json", "r.json"];
+    let fixed =
+        ["sim", "-q", "-v", "-s", object, "-w", "periodic:tasks=6,ttime=1s", "-c", "2", "--json", "r.json"];
     let ended = lab.run(&[&fixed[..], more].concat(), LIMIT);
     assert!([0, 4].contains(&ended.code), "{object}: {ended:?}");
     lab.record("r.json")
@@ -106,7 +110,11 @@ fn older_kernels_have_what_the_macros_call() {
     for kernel in ["6.12", "6.18", "7.0", "7.3"] {
         let run = run(&lab, "./o.bpf.o", &["--kernel", kernel]);
         assert_eq!(run.exit.kind.name(), "none", "{kernel}: {:?}", run.exit);
-        assert!(counter(&run, "nr_wrong") == 0 && counter(&run, "nr_moved") > 50, "{kernel}: {:?}", run.counters);
+        assert!(
+            counter(&run, "nr_wrong") == 0 && counter(&run, "nr_moved") > 50,
+            "{kernel}: {:?}",
+            run.counters
+        );
     }
 }
 
@@ -138,8 +146,7 @@ fn enumerators_that_are_there_are_named() {
         .filter(|name| name.starts_with("SCX_") || name.starts_with("__SCX_"))
         .collect();
     let text = fs::read_to_string(root().join("schedulers/include/scx/enum_defs.autogen.h")).unwrap();
-    let named: BTreeSet<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("#define HAVE_")).collect();
+    let named: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("#define HAVE_")).collect();
     assert!(there.len() > 100, "{}", there.len());
     assert_eq!(named, there);
 }
@@ -195,8 +202,10 @@ fn our_sources_compile_with_the_headers_of_others() {
 fn examples_of_the_kernel_compile_with_our_headers() {
     let Some(kernel) = sources("tools/sched_ext").filter(|_| has_clang()) else { return };
     let lab = Schedlab::new("dialect-examples");
-    let examples: Vec<PathBuf> =
-        files(&kernel, &["c"]).into_iter().filter(|path| path.to_string_lossy().ends_with(".bpf.c")).collect();
+    let examples: Vec<PathBuf> = files(&kernel, &["c"])
+        .into_iter()
+        .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
+        .collect();
     assert!(examples.iter().any(|path| path.ends_with("scx_qmap.bpf.c")), "{examples:?}");
     all_compile(&examples, &of_ours(), &lab.path("o.bpf.o"));
     let shares = |flags: &[OsString]| {

@@ -2,7 +2,7 @@
 /*
  * kfuncs.bpf.h - functions of the kernel that programs call.
  *
- * Those that came after 6.12 are weak: bpf_ksym_exists(NAME) says whether the kernel has one. Functions that changed their name or
+ * Those that came after 6.12 are weak: bpf_ksym_exists(NAME) says whether the kernel has one. Functions that changed name or
  * their arguments are in compat.bpf.h. `docs/sched-ext.md` says what each does.
  */
 #ifndef SCHEDLAB_KFUNCS_BPF_H

@@ -41,7 +41,8 @@ const LAYERED_CLOSE: &str = "SCHED_OPS(o1);";
 impl Template {
     /// The files of a folder for the scheduler `name` but the Makefile: path and text.
     fn files(self, name: &str) -> Result<Vec<(String, String)>, Failure> {
-        let copy = |files: &[(&str, &str)]| files.iter().map(|(place, text)| layered(name, place, text)).collect();
+        let copy =
+            |files: &[(&str, &str)]| files.iter().map(|(place, text)| layered(name, place, text)).collect();
         match self {
             Template::Vtime => one_source(name, include_str!("../../../../schedulers/templates/vtime.c")),
             Template::Fifo => one_source(name, include_str!("../../../../schedulers/templates/fifo.c")),
@@ -66,7 +67,8 @@ fn one_source(name: &str, source: &str) -> Result<Vec<(String, String)>, Failure
     let version = shipped::machine(shipped::DEFAULT_MACHINE)?.machine.kernel.version;
     let own = (format!("{name}.bpf.c"), source.replace(NAME, name));
     let types = ("include/vmlinux.h".to_string(), kernel_header(version));
-    let libbpf = LIBBPF_HEADERS.iter().map(|(file, text)| (format!("include/bpf/{file}"), (*text).to_string()));
+    let libbpf =
+        LIBBPF_HEADERS.iter().map(|(file, text)| (format!("include/bpf/{file}"), (*text).to_string()));
     let scx = SCX_HEADERS.iter().map(|(file, text)| (format!("include/scx/{file}"), (*text).to_string()));
     Ok([own, types].into_iter().chain(libbpf).chain(scx).collect())
 }

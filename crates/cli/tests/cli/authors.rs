@@ -43,8 +43,15 @@ fn a_new_scheduler_has_its_headers_and_its_name() {
         assert!(source.contains(&format!("{name}_ops")) && !source.contains("NAME"), "{source}");
         assert_eq!(named(&folder, &format!("{name}/include")), ["bpf", "scx", "vmlinux.h"]);
         let scx = named(&folder, &format!("{name}/include/scx"));
-        assert!(["common.bpf.h", "compat.bpf.h", "user_exit_info.bpf.h"].iter().all(|one| scx.contains(&(*one).into())));
-        assert!(source.contains("#include <scx/common.bpf.h>") && source.contains("BPF_STRUCT_OPS("), "{source}");
+        assert!(
+            ["common.bpf.h", "compat.bpf.h", "user_exit_info.bpf.h"]
+                .iter()
+                .all(|one| scx.contains(&(*one).into()))
+        );
+        assert!(
+            source.contains("#include <scx/common.bpf.h>") && source.contains("BPF_STRUCT_OPS("),
+            "{source}"
+        );
         assert!(folder.read(&format!("{name}/Makefile")).contains(&format!("{name}.bpf.o: {name}.bpf.c")));
     }
 }
