@@ -65,8 +65,7 @@ fn of_ours() -> Vec<OsString> {
 }
 
 fn run(lab: &Schedlab, object: &str, more: &[&str]) -> RunRecord {
-    let fixed =
-        ["sim", "-q", "-v", "-s", object, "-w", "periodic:tasks=6,ttime=1s", "-c", "2", "--json", "r.json"];
+    let fixed = ["sim", "-v", "-s", object, "-w", "periodic:tasks=6,ttime=1s", "-c", "2", "--json", "r.json"];
     let ended = lab.run(&[&fixed[..], more].concat(), LIMIT);
     assert!([0, 4].contains(&ended.code), "{object}: {ended:?}");
     lab.record("r.json")

@@ -91,9 +91,16 @@ static __always_inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 pre
 		return __scx_select_and(p, prev_cpu, wake_flags, cpus_allowed, flags);
 	return scx_bpf_select_cpu_and___mid(p, prev_cpu, wake_flags, cpus_allowed, flags);
 }
-#define __COMPAT_HAS_scx_bpf_select_cpu_and                        \
-	(bpf_core_type_exists(struct scx_bpf_select_cpu_and_args) || \
-	 bpf_ksym_exists(scx_bpf_select_cpu_and___mid))
+
+/* The barrier keeps the compiler from testing both addresses by one OR of them, which the verifier refuses. */
+static __always_inline bool __scx_has_select_and(void)
+{
+	if (bpf_ksym_exists(__scx_bpf_select_cpu_and))
+		return true;
+	barrier();
+	return bpf_ksym_exists(scx_bpf_select_cpu_and___mid);
+}
+#define __COMPAT_HAS_scx_bpf_select_cpu_and __scx_has_select_and()
 
 /* In a walk over a queue: moves the task at hand. Macros, because the verifier follows an iterator only by its own variable. */
 #define scx_bpf_dsq_move(it, p, dsq_id, enq_flags)                                 \
