@@ -1,5 +1,5 @@
-//! The dialect of the kernel's own examples: our headers named scx/ hold every macro to what examples do with it, and sources
-//! move between our headers, those of the kernel's tools/sched_ext and those of sched-ext/scx unchanged.
+//! The dialect of the kernel's own examples. Our headers named scx/ hold every macro to what examples do with it. Sources move
+//! unchanged between our headers, those of the kernel's tools/sched_ext and those of sched-ext/scx.
 //!
 //! `SCHEDLAB_SCX_SOURCES` names folders of sources, with `:` between them: a kernel's tree (it has tools/sched_ext), and scx's (it
 //! has scheds/include). Says "skipped" with the reason where a test lacks one, or a compiler.

@@ -9,10 +9,7 @@
 #ifdef __bpf__
 #include "user_exit_info.bpf.h"
 #else
-#include <stdint.h>
 #include <stdio.h>
-typedef int32_t s32;
-typedef int64_t s64;
 #include "user_exit_info_common.h"
 
 /* Has the scheduler left? The atomic step orders the reads that follow. */

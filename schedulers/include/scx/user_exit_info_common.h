@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* user_exit_info_common.h - why a scheduler left, as its BPF part tells its loader. */
+/* user_exit_info_common.h - why a scheduler left, as its BPF part tells its loader. Types are those of the language: both include this. */
 #ifndef __USER_EXIT_INFO_COMMON_H
 #define __USER_EXIT_INFO_COMMON_H
 
@@ -12,8 +12,8 @@ enum uei_sizes {
 struct user_exit_info {
 	int kind;
 	/* The CPU that ended it, -1 where the kernel does not say. */
-	s32 exit_cpu;
-	s64 exit_code;
+	int exit_cpu;
+	long long exit_code;
 	char reason[UEI_REASON_LEN];
 	char msg[UEI_MSG_LEN];
 };
