@@ -5,12 +5,15 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, iter};
 
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let (schedulers, machines) = (root.join("schedulers"), root.join("machines"));
+    let schedulers = root.join("schedulers");
+    // Paths of headers are compared with it, whose links and dots are resolved.
+    let schedulers = schedulers.canonicalize().unwrap_or(schedulers);
+    let machines = root.join("machines");
     let published = root.join("published");
     for path in [&schedulers, &machines, &published] {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -48,30 +51,34 @@ fn main() {
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");
     }
-    code.push_str("];\n/// The headers of a scheduler of the user's own: file name and text.\n");
-    code.push_str("pub(crate) static HEADERS: &[(&str, &str)] = &[\n");
-    let mut headers = Vec::new();
-    with_includes(&schedulers.join("include/dsq.h"), &mut headers);
-    for (path, _) in headers {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
-    }
-    code.push_str("];\n/// A copy of o1 with all layers, as a user's folder has it: path and text.\n");
-    code.push_str("pub(crate) static LAYERED: &[(&str, &str)] = &[\n");
-    let mut layered = Vec::new();
-    below(schedulers.join("include"), &mut layered);
-    below(schedulers.join("o1"), &mut layered);
-    layered.retain(|path| path.extension().is_some_and(|extension| extension == "h" || extension == "c"));
-    layered.sort();
-    for path in layered {
-        let place = path.strip_prefix(&schedulers).unwrap_or(&path);
-        let place = place.strip_prefix("o1").unwrap_or(place).to_string_lossy().into_owned();
-        let path = path.canonicalize().unwrap_or(path);
-        writeln!(code, "    ({place:?}, include_str!({path:?})),").expect("a string takes all");
-    }
+    user_sources(&schedulers, &mut code);
     published_definitions(&published, &mut code);
     code.push_str("];\n");
     fs::write(out.join("shipped.rs"), code).expect("the output folder is writable");
+}
+
+/// What `new` and `check --vmlinux-h` write: the headers named scx/, and a copy of o1 with the layers that it includes.
+fn user_sources(schedulers: &Path, code: &mut String) {
+    let include = schedulers.join("include");
+    code.push_str("];\n/// The headers named scx/: name in that folder, and text.\n");
+    code.push_str("pub(crate) static SCX_HEADERS: &[(&str, &str)] = &[\n");
+    for path in files(&include.join("scx"), "h") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string takes all");
+    }
+    for (name, swap) in [("LAYERED", false), ("LAYERED_SWAP", true)] {
+        code.push_str("];\n/// A copy of o1 with the layers that it includes, as a user's folder has it: path and text.\n");
+        writeln!(code, "pub(crate) static {name}: &[(&str, &str)] = &[").expect("a string takes all");
+        let mut found = Vec::new();
+        let folders = [schedulers.join("o1"), include.clone()];
+        with_includes(&schedulers.join("o1/o1.bpf.c"), &folders, swap, &mut found);
+        found.sort();
+        for path in found {
+            let place = path.strip_prefix(schedulers).unwrap_or(&path);
+            let place = place.strip_prefix("o1").unwrap_or(place).to_string_lossy().into_owned();
+            writeln!(code, "    ({place:?}, include_str!({path:?})),").expect("a string takes all");
+        }
+    }
 }
 
 fn published_definitions(published: &Path, code: &mut String) {
@@ -152,18 +159,37 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A source and the headers that it includes, each once: path and text.
-fn with_includes(path: &Path, found: &mut Vec<(PathBuf, String)>) {
+/// Adds a source and the headers that it includes, each once. A header lies beside the one that names it, or in one of `folders`.
+fn with_includes(path: &Path, folders: &[PathBuf], swap: bool, found: &mut Vec<PathBuf>) {
     let path = path.canonicalize().unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
-    if found.iter().any(|(known, _)| *known == path) {
+    if found.contains(&path) {
         return;
     }
-    let text = read(&path);
-    found.push((path.clone(), text.clone()));
-    let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
-    for header in included {
-        with_includes(&path.with_file_name(header), found);
+    found.push(path.clone());
+    for header in included(&read(&path), swap) {
+        let beside = path.with_file_name(&header);
+        let place = iter::once(beside).chain(folders.iter().map(|folder| folder.join(&header)));
+        match place.into_iter().find(|place| place.is_file()) {
+            Some(place) => with_includes(&place, folders, swap, found),
+            None => stop(&format!("{}: no header {header} in {folders:?}", path.display())),
+        }
     }
+}
+
+/// The headers that a text names with quotes. Those between `#ifdef SWAP` and `#endif` count with the layer SWAP alone.
+fn included(text: &str, swap: bool) -> Vec<String> {
+    let mut conditions = Vec::new();
+    let mut headers = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("#if") {
+            conditions.push(swap || line != "#ifdef SWAP");
+        } else if line.starts_with("#endif") {
+            conditions.pop();
+        } else if let Some(name) = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) {
+            headers.extend(conditions.iter().all(|holds| *holds).then(|| name.to_string()));
+        }
+    }
+    headers
 }
 
 fn read(path: &Path) -> String {

@@ -11,8 +11,6 @@
 
 #include "invariants.h"
 
-#define __arena __attribute__((address_space(1)))
-
 /* CPUs that the masks and locks are made for; a power of two. */
 #define MAX_CPUS 512
 #define MASK_WORDS (MAX_CPUS / 64)
@@ -54,40 +52,6 @@ static volatile int zero;
 		hide_value(at);                 \
 		at;                             \
 	})
-
-/* False once the verifier's budget of iterations (8 million) is used up. */
-#define can_loop                                                          \
-	({                                                                \
-		__label__ out, go;                                        \
-		bool more = true;                                         \
-		asm volatile goto("may_goto %l[out]" : : : : out);        \
-		goto go;                                                  \
-out:                                                                      \
-		more = false;                                             \
-go:;                                                                      \
-		more;                                                     \
-	})
-
-/*
- * Stores one member and nothing else. clang 19 merges neighbouring stores of
- * zero into a memset and loses the arena's address space on the way.
- */
-#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
-#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
-
-/*
- * Says what an array of structures shows: struct row rows[N] TABLE("tasks that ...");
- * it is read when the scheduler has left. Rows of zeros are none.
- */
-#define TABLE(meaning) __attribute__((btf_decl_tag(meaning)))
-
-/*
- * Says when an optional program, one whose section begins with '?', is loaded: when
- * the constant NAME has the value VALUE, "NAME=VALUE", once all settings are made. The
- * others cost nothing. The text is in the object, as a tag of the program's type
- * information, where our loaders find it.
- */
-#define LOADED_IF(setting) __attribute__((btf_decl_tag("loaded_if:" setting)))
 
 /* Adds one to a counter. */
 #define count(counter) __sync_fetch_and_add(&(counter), 1)

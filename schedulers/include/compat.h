@@ -15,6 +15,7 @@
 #define SCHEDLAB_COMPAT_H
 
 #include "kernel.h"
+#include "scx/insert.bpf.h"
 
 /* relocation kinds of the compiler's __builtin_preserve_*() */
 enum {
@@ -29,7 +30,6 @@ enum {
 #define bpf_core_field_offset(type, field) \
 	__builtin_preserve_field_info(((type *)0)->field, BPF_FIELD_BYTE_OFFSET)
 #define bpf_core_type_size(type) __builtin_preserve_type_info(*(typeof(type) *)0, BPF_TYPE_SIZE)
-#define bpf_ksym_exists(sym) (!!(sym))
 
 /* The running kernel's value of an enumerator. */
 #define scx_enum(type, name) \
@@ -44,35 +44,6 @@ enum {
 #define DSQ_LOCAL scx_enum(scx_dsq_id_flags, SCX_DSQ_LOCAL)
 #define SLICE_DFL scx_enum(scx_public_consts, SCX_SLICE_DFL)
 #define TASK_FLAG_QUEUED scx_enum(scx_ent_flags, SCX_TASK_QUEUED)
-
-/* The part of a name after ___ is not compared with the kernel's. */
-bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
-				   u64 enq_flags) __ksym __weak;
-void scx_bpf_dsq_insert___mid(struct task_struct *p, u64 dsq_id, u64 slice,
-			      u64 enq_flags) __ksym __weak;
-void scx_bpf_dispatch___old(struct task_struct *p, u64 dsq_id, u64 slice,
-			    u64 enq_flags) __ksym __weak;
-bool scx_bpf_task_set_slice___new(struct task_struct *p, u64 slice) __ksym __weak;
-
-/* Hands @p to the kernel: 6.19 insert___v2, 6.13 insert, 6.12 dispatch. */
-static __always_inline void dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
-{
-	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___new))
-		scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);
-	else if (bpf_ksym_exists(scx_bpf_dsq_insert___mid))
-		scx_bpf_dsq_insert___mid(p, dsq_id, slice, enq_flags);
-	else
-		scx_bpf_dispatch___old(p, dsq_id, slice, enq_flags);
-}
-
-/* Sets what is left of @p's slice, in ns; older kernels let us write the member. */
-static __always_inline void set_slice(struct task_struct *p, u64 slice)
-{
-	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
-		scx_bpf_task_set_slice___new(p, slice);
-	else
-		p->scx.slice = slice;
-}
 
 /*
  * Is @p on a CPU, be it one that is just switching away from it? The member is an int

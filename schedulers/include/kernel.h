@@ -15,6 +15,10 @@
 #error "clang 19 or newer with -target bpf is needed (arena pointers)"
 #endif
 
+#include "scx/compiler.bpf.h"
+#include "scx/errno.bpf.h"
+#include "scx/tags.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -37,37 +41,13 @@ typedef _Bool bool;
 /* Of a global function: the verifier checks at each call that this pointer is not NULL, and need not ask in the function. */
 #define __arg_nonnull __attribute__((btf_decl_tag("arg:nonnull")))
 #define barrier() asm volatile("" ::: "memory")
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 #define offsetof(type, member) __builtin_offsetof(type, member)
+#define bpf_ksym_exists(sym) (!!(sym))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Nanoseconds in a millisecond and in a second. */
 #define MS 1000000ull
 #define SEC_NS (1000 * MS)
-
-/*
- * Says what a counter counts, for reports to show: u64 nr_things COUNTS("things that ...");
- * the text is in the object, as a tag of the variable's type information.
- */
-#define COUNTS(meaning) __attribute__((btf_decl_tag(meaning)))
-
-/*
- * Says what a tunable means and which values it takes, in the tag that our loaders, lists and tests read:
- *
- *   const volatile u32 weight TUNABLE("weight of the own average", "percent", 1, 100) = 3;
- *   const volatile u64 tick_ns TUNABLE_OR_0("length of a tick", "ns", 100000, 100000000, "1 ms") = 0;
- *   const volatile bool boost SETS("a woken task goes first") = true;
- *
- * TUNABLE is for numbers, also those in an array; loaders refuse what is not within @lowest and @highest, which are plain
- * decimal numbers or names of such. TUNABLE_OR_0 takes 0 as well: @zero is what it stands for. SETS is for variables
- * whose type has the values: switches, enumerations and texts. @unit and @zero have no '|'.
- */
-#define TUNABLE(meaning, unit, lowest, highest) TUNABLE_TAG(meaning, unit, lowest, highest, "")
-#define TUNABLE_OR_0(meaning, unit, lowest, highest, zero) TUNABLE_TAG(meaning, unit, lowest, highest, zero)
-#define SETS(meaning) __attribute__((btf_decl_tag("tunable:||||" meaning)))
-#define TUNABLE_TAG(meaning, unit, lowest, highest, zero) \
-	__attribute__((btf_decl_tag("tunable:" unit "|" #lowest "|" #highest "|" zero "|" meaning)))
 
 /* Map definition attributes, as libbpf reads them from BTF. */
 #define __uint(name, val) int (*name)[val]
@@ -88,9 +68,6 @@ enum bpf_map_type {
 
 #define NUMA_NO_NODE (-1)
 #define PAGE_SIZE 4096
-#define E2BIG 7
-#define ENOMEM 12
-#define EINVAL 22
 
 /* task_struct::flags */
 #define PF_KTHREAD 0x00200000

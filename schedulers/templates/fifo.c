@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* NAME.bpf.c - first come, first served: one queue for all CPUs. */
-#include "dsq.h"
+#include <scx/common.bpf.h>
+
+/* What reports and loaders of schedlab read; another tree's headers do not have it. */
+#ifndef TUNABLE
+#define TUNABLE(...)
+#define COUNTS(meaning)
+#endif
 
 /* The queue that all CPUs take their tasks from. */
 #define SHARED 0
 
-const volatile u64 slice_ns TUNABLE("longest turn of a task", "ns", 100000, 1000000000) = 5 * MS;
+const volatile u64 slice_ns TUNABLE("longest turn of a task", "ns", 100000, 1000000000) = 5000000;
 
 u64 nr_queued COUNTS("tasks that were put on the queue");
 
-SEC("struct_ops/enqueue")
-void NAME_enqueue(u64 *ctx)
-{
-	struct task_struct *p = (void *)ctx[0];
-	u64 enq_flags = ctx[1];
+UEI_DEFINE(uei);
 
+void BPF_STRUCT_OPS(NAME_enqueue, struct task_struct *p, u64 enq_flags)
+{
 	__sync_fetch_and_add(&nr_queued, 1);
-	dsq_insert(p, SHARED, slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, SHARED, slice_ns, enq_flags);
 }
 
-SEC("struct_ops/dispatch")
-void NAME_dispatch(u64 *ctx)
+void BPF_STRUCT_OPS(NAME_dispatch, s32 cpu, struct task_struct *prev)
 {
-	dsq_move_to_local(SHARED);
+	scx_bpf_dsq_move_to_local(SHARED, 0);
 }
 
-SEC("struct_ops.s/init")
-s32 NAME_init(u64 *ctx)
+s32 BPF_STRUCT_OPS_SLEEPABLE(NAME_init)
 {
 	return scx_bpf_create_dsq(SHARED, NUMA_NO_NODE);
 }
 
-SEC(".struct_ops.link")
-struct sched_ext_ops NAME_ops = {
-	.enqueue = (void *)NAME_enqueue,
-	.dispatch = (void *)NAME_dispatch,
-	.init = (void *)NAME_init,
-	.name = "NAME",
-};
+void BPF_STRUCT_OPS(NAME_exit, struct scx_exit_info *ei)
+{
+	UEI_RECORD(uei, ei);
+}
+
+SCX_OPS_DEFINE(NAME_ops,
+	       .enqueue = (void *)NAME_enqueue,
+	       .dispatch = (void *)NAME_dispatch,
+	       .init = (void *)NAME_init,
+	       .exit = (void *)NAME_exit,
+	       .name = "NAME");
 
 char _license[] SEC("license") = "GPL";

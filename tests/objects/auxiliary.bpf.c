@@ -153,7 +153,7 @@ void auxiliary_enqueue(u64 *ctx)
 	nr_read = perf_event_read(&events, 0xffffffff);
 	nr_value = 1000 * perf_event_read_value(&events, 0, value, sizeof(value)) + value[0];
 	nr_large = perf_event_read(&events, 4096);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, nr_slice ?: 20 * MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, nr_slice ?: 20 * MS, 0);
 }
 
 SEC(".struct_ops.link")

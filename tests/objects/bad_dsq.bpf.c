@@ -7,7 +7,7 @@ void bad_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	dsq_insert(p, 0xdead, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, 0xdead, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* by_node.bpf.c - asks for idle CPUs by node, or without one, as idle CPUs are tracked or not. */
-#include "dsq.h"
-
-s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, int node, u64 flags) __ksym;
+#include <scx/common.bpf.h>
 
 /* The node asked for; -2 asks without one. */
 const volatile s32 node = -2;
 
 s64 nr_answer;
 
-SEC("struct_ops/enqueue")
-void by_node_enqueue(u64 *ctx)
+void BPF_STRUCT_OPS(by_node_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct task_struct *p = (void *)ctx[0];
-
 	if (node == -2)
 		nr_answer = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	else
 		nr_answer = scx_bpf_pick_idle_cpu_node(p->cpus_ptr, node, 0);
-	dsq_insert(p, DSQ_GLOBAL, SLICE_DFL, ctx[1]);
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
 }
 
-SEC(".struct_ops.link")
-struct sched_ext_ops by_node_ops = {
-	.enqueue = (void *)by_node_enqueue,
-	.flags = SCX_OPS_ENQ_EXITING,
-	.name = "by_node",
-};
+SCX_OPS_DEFINE(by_node_ops,
+	       .enqueue = (void *)by_node_enqueue,
+	       .flags = SCX_OPS_ENQ_EXITING,
+	       .name = "by_node");
 
 char _license[] SEC("license") = "GPL";

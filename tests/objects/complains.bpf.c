@@ -9,7 +9,7 @@ void complains_enqueue(u64 *ctx)
 	u64 none = 0;
 
 	scx_bpf_error_bstr(text, &none, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

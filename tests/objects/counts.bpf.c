@@ -13,7 +13,7 @@ void counts_enqueue(u64 *ctx)
 	__sync_fetch_and_add(&nr_calls, 1);
 	__sync_fetch_and_add(&count, 1);
 	below = -4;
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS + still, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS + still, 0);
 }
 
 SEC(".struct_ops.link")

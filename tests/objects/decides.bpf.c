@@ -19,7 +19,7 @@ int on_sleep(u64 *ctx)
 SEC("struct_ops/enqueue")
 void decides_enqueue(u64 *ctx)
 {
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, slice_now, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, slice_now, 0);
 }
 
 SEC(".struct_ops.link")

@@ -11,7 +11,7 @@ void endless_enqueue(u64 *ctx)
 	if (nr_seen++ == 10)
 		while (forever)
 			;
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

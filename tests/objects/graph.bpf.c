@@ -210,7 +210,7 @@ SEC("struct_ops/enqueue")
 void graph_enqueue(u64 *ctx)
 {
 	nr_enqueued++;
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 5 * MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 5 * MS, 0);
 }
 
 SEC(".struct_ops.link")

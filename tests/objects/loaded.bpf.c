@@ -77,7 +77,7 @@ void loaded_enqueue(u64 *ctx)
 
 		nr_sent += !ring_output(&ring, &record, sizeof(record), 0);
 	}
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 5 * MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 5 * MS, 0);
 }
 
 SEC(".struct_ops.link")

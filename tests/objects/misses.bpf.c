@@ -18,7 +18,7 @@ void misses_enqueue(u64 *ctx)
 	if (!quantum_us)
 		scx_bpf_error_bstr(text, &none, 0);
 	if (p->flags & PF_KTHREAD || run)
-		dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+		scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

@@ -11,7 +11,7 @@ void no_hogs_enqueue(u64 *ctx)
 
 	if (p->comm[0] == 'h' && p->comm[1] == 'o' && p->comm[2] == 'g')
 		return;
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 /* The kernel wants one of enqueue's partners. */

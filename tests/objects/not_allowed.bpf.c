@@ -10,7 +10,7 @@ void not_allowed_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	dsq_insert(p, DSQ_LOCAL_ON | 0, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL_ON | 0, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

@@ -8,7 +8,7 @@ void refused_enqueue(u64 *ctx)
 	struct task_struct *p = bpf_task_from_pid(1);
 
 	if (p->pid == 1)
-		dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+		scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 	bpf_task_release(p);
 }
 

@@ -95,7 +95,7 @@ void settable_enqueue(u64 *ctx)
 	nr_gait = gait;
 	nr_pulse = pulse;
 	nr_last_cpu = per_cpu[last_cpu];
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 20 * MS, 0);
 }
 
 SEC(".struct_ops.link")

@@ -11,7 +11,7 @@ void stall_enqueue(u64 *ctx)
 	struct task_struct *p = (void *)ctx[0];
 
 	if (p->flags & PF_KTHREAD)
-		dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+		scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 /* Never called for a task, but the kernel wants one of enqueue's partners. */

@@ -7,8 +7,8 @@ void twice_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0); /* once too often */
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0); /* once too often */
 }
 
 SEC(".struct_ops.link")

@@ -8,14 +8,14 @@ SEC("struct_ops/enqueue")
 void short_enqueue(u64 *ctx)
 {
 	__sync_fetch_and_add(&nr_short, 1);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, MS, 0);
 }
 
 SEC("struct_ops/enqueue")
 void long_enqueue(u64 *ctx)
 {
 	__sync_fetch_and_add(&nr_long, 1);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 50 * MS, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 50 * MS, 0);
 }
 
 SEC(".struct_ops.link")

@@ -16,7 +16,7 @@ void unconfigured_enqueue(u64 *ctx)
 
 	if (!verbose)
 		__sync_fetch_and_add(&nr_enqueues, 1);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, slice, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, slice, 0);
 }
 
 SEC("syscall")

@@ -8,7 +8,7 @@ SEC("struct_ops/enqueue")
 void unknown_kfunc_enqueue(u64 *ctx)
 {
 	scx_bpf_read_minds((void *)ctx[0]);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

@@ -8,7 +8,7 @@ void writes_field_enqueue(u64 *ctx)
 	struct task_struct *p = (void *)ctx[0];
 
 	p->flags = 0;
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SEC(".struct_ops.link")

@@ -5,7 +5,7 @@ pub mod values;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use schedlab_base::Machine;
@@ -55,9 +55,30 @@ pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
     let include = root().join("schedulers/include");
     // A policy on the shipped layers has its policy.h beside it.
     let beside = source.parent().expect("it is in a folder");
-    let folders = ["-I".as_ref(), include.as_os_str(), "-I".as_ref(), beside.as_os_str()];
+    // One in the kernel's own dialect includes vmlinux.h and libbpf's headers too.
+    let text = std::fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let written = text.contains("<scx/").then(written_headers).transpose()?;
+    let written = written.as_deref().unwrap_or(beside);
+    let folders = [&*include, beside, written].map(|folder| ["-I".as_ref(), folder.as_os_str()]).concat();
     let flags = ["-target", target, "-Wall", "-Werror"].map(OsStr::new);
     schedlab_clang::compile(&source, object, flags.into_iter().chain(folders))
+}
+
+/// A folder with what `schedlab check --vmlinux-h` writes: `vmlinux.h`, libbpf's headers in `bpf`, those of sched_ext in `scx`.
+///
+/// # Errors
+/// The command's own words, or that the folder cannot be made.
+pub fn written_headers() -> Result<PathBuf, String> {
+    static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = || {
+        // Tests of other programs run at the same time.
+        let own = std::env::current_exe().map_err(|error| format!("the test's own path: {error}"))?;
+        let own = own.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = Schedlab::new(&format!("headers-{own}"));
+        let ended = folder.run(&["check", "-q", "--vmlinux-h", "vmlinux.h"], Duration::from_secs(60));
+        if ended.code == 0 { Ok(folder.folder.clone()) } else { Err(ended.err) }
+    };
+    MADE.get_or_init(made).clone()
 }
 
 /// Makes the shipped schedulers' objects, once in a process, and reads them: name and bytes, in name order.

@@ -5,12 +5,14 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use schedlab_base::TimeNs;
 use schedlab_live::kernel_image;
-use schedlab_tests::{Schedlab, clang, compile};
+use schedlab_tests::{Schedlab, clang, compile, files};
 use schedlab_trace::{Printed, RunRecord, WarningKind};
 
 /// Far more than any of these takes on a busy host, boot under emulation included.
@@ -109,6 +111,27 @@ fn the_default_template_shares_by_weight_on_several_cpus() {
     }
 }
 
+/// The files of a new scheduler's folder but those that it was made with and into.
+fn files_of(folder: &Path) -> BTreeSet<PathBuf> {
+    files(folder, &["c", "h"])
+        .into_iter()
+        .map(|path| path.strip_prefix(folder).unwrap().to_path_buf())
+        .collect()
+}
+
+/// The source and the headers that the compiler reads for it.
+fn needed(clang: &str, folder: &Path) -> BTreeSet<PathBuf> {
+    let mut compiler = Command::new(clang);
+    compiler.args(["-target", "bpf", "-mcpu=v3", "-MM", "-I", ".", "-I", "include", "mine.bpf.c"]);
+    let done = compiler.current_dir(folder).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let rule = String::from_utf8_lossy(&done.stdout).replace("\\\n", " ");
+    let folder = folder.canonicalize().unwrap();
+    let real =
+        |word: &str| folder.join(word).canonicalize().unwrap().strip_prefix(&folder).unwrap().to_path_buf();
+    rule.split_once(':').unwrap().1.split_whitespace().map(real).collect()
+}
+
 /// A copy of o1 with its layers compiles where it is, and schedules as the shipped one.
 #[test]
 fn a_copy_of_o1_is_o1() {
@@ -125,6 +148,11 @@ fn a_copy_of_o1_is_o1() {
     make.arg(format!("CLANG={clang}")).current_dir(lab.path("mine"));
     let done = make.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(
+        files_of(&lab.path("mine")),
+        needed(&clang, &lab.path("mine")),
+        "what o1 includes, and no more"
+    );
     let hash = |scheduler: &str| {
         let fixed = ["sim", "-q", "-c", "2", "-s", scheduler, "-w", "mixed:ttime=1s", "--json", "r.json"];
         let ended = lab.run(&fixed, LIMIT);
@@ -136,27 +164,20 @@ fn a_copy_of_o1_is_o1() {
     assert!(told.err.contains(" -I mine -I mine/include -c mine/mine.bpf.c"), "{told:?}");
 }
 
-/// What the header has and the templates do not use: the simulator runs it, and a real kernel's verifier takes it.
+/// Objects that use each macro of the headers named scx/: a real kernel's verifier takes them.
 #[test]
-fn the_header_serves_in_both_arms() {
+fn a_real_verifier_takes_the_headers() {
     if clang().is_none() {
         return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
     }
-    let lab = Schedlab::new("dsq-header");
-    compile("dsq_header", "bpf", &lab.path("h.bpf.o")).unwrap();
-    let ended =
-        lab.run(&["sim", "-v", "-s", "./h.bpf.o", "-w", "periodic:tasks=6,ttime=1s", "-c", "2"], LIMIT);
-    assert_eq!(ended.code, 4, "{ended:?}");
-    for words in ["The scheduler printed 2 lines (bpf_printk)\n", " begins\n", " waiting\n"] {
-        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
+    if let Err(error) = kernel_image::find_or_fetch(&mut |_| {}) {
+        return println!("skipped on a real kernel: {error}");
     }
-    assert!(ended.err.contains("enough after 20 tasks, 1 of them here"), "{}", ended.err);
-    match kernel_image::find_or_fetch(&mut |_| {}) {
-        Err(error) => println!("skipped on a real kernel: {error}"),
-        Ok(_) => {
-            let ended = lab.run(&["check", "-q", "--vm", "h.bpf.o"], LIMIT);
-            assert!(ended.out.contains("the VM kernel's verifier takes it: yes"), "{ended:?}");
-        }
+    let lab = Schedlab::new("dialect-verified");
+    for name in ["queues", "data", "cids", "ends"] {
+        compile(&format!("dialect/{name}"), "bpf", &lab.path("o.bpf.o")).unwrap();
+        let ended = lab.run(&["check", "-q", "--vm", "o.bpf.o"], LIMIT);
+        assert!(ended.out.contains("the VM kernel's verifier takes it: yes"), "{name}: {ended:?}");
     }
 }
 

@@ -112,8 +112,11 @@ pub(crate) enum Template {
     Vtime,
     /// First come, first served
     Fifo,
-    /// Run queues of its own: a copy of o1 with the layers of the shipped schedulers
+    /// Run queues of its own: a copy of o1 with the layers that it uses
     O1,
+    /// The same with the layer SWAP
+    #[value(name = "o1+swap")]
+    O1Swap,
 }
 
 /// Arguments of `list`.
@@ -818,8 +821,8 @@ pub(crate) struct CheckArgs {
     /// Object file (*.bpf.o) or shipped name
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "vmlinux_h")]
     pub(crate) object: Option<String>,
-    /// Write a header with the types and functions of the simulated kernel, for sources that include vmlinux.h, and
-    /// libbpf's headers into a folder bpf beside it
+    /// Write a header with the types and functions of the simulated kernel, for sources that include vmlinux.h. Beside it:
+    /// libbpf's headers in a folder bpf, and those of sched_ext (scx/common.bpf.h) in a folder scx
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["object", "live", "vm", "json"])]
     pub(crate) vmlinux_h: Option<PathBuf>,
     /// Ask the verifier of this machine's kernel too (root)

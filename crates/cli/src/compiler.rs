@@ -1,16 +1,21 @@
 //! What people are told on how to compile a scheduler.
 
 use crate::input;
+use crate::shipped::SCX_HEADERS;
 use schedlab_clang::{FLAGS, MISSING, OLDEST};
 use std::path::{Path, PathBuf};
 
 /// How a scheduler's source is compiled, for people to copy: with the compiler that this machine has, or a word on how to
 /// get one.
 pub(crate) fn advice<P: AsRef<Path>>(source: &str, include: &[P]) -> String {
+    advice_with(source, &searched(include))
+}
+
+/// The same with these arguments, the first after a space.
+pub(crate) fn advice_with(source: &str, arguments: &str) -> String {
     let object = shell_word(Path::new(&format!("{}.o", source.strip_suffix(".c").unwrap_or(source))));
     let source = shell_word(Path::new(source));
-    let include = searched(include);
-    let command = |clang: &str| format!("{clang} {}{include} -c {source} -o {object}", FLAGS.join(" "));
+    let command = |clang: &str| format!("{clang} {}{arguments} -c {source} -o {object}", FLAGS.join(" "));
     match schedlab_clang::found() {
         Some(clang) => command(&clang),
         None => format!("{}; here is {MISSING}", command(&format!("clang-{OLDEST}"))),
@@ -27,7 +32,11 @@ pub(crate) fn advice_for(source: &Path) -> String {
         !places.map(|place| place.join(header)).any(|path| path.is_file())
     });
     let wanted: Vec<&str> = wanted.collect();
-    let ours = |header: &&str| *header == "vmlinux.h" || header.starts_with("bpf/");
+    let ours = |header: &&str| {
+        *header == "vmlinux.h"
+            || header.starts_with("bpf/")
+            || header.strip_prefix("scx/").is_some_and(|name| SCX_HEADERS.iter().any(|(own, _)| *own == name))
+    };
     let mut words = String::new();
     if wanted.iter().any(ours) {
         words = format!("schedlab check --vmlinux-h {} && ", shell_word(&folder.join("vmlinux.h")));
@@ -76,7 +85,7 @@ fn shell_word(path: &Path) -> String {
 }
 
 /// The arguments by which a compiler looks for headers in these folders, each after a space.
-pub(crate) fn searched<P: AsRef<Path>>(include: &[P]) -> String {
+fn searched<P: AsRef<Path>>(include: &[P]) -> String {
     include.iter().map(|folder| format!(" -I {}", shell_word(folder.as_ref()))).collect()
 }
 

@@ -154,7 +154,7 @@ static __always_inline void bypass(struct task_struct *p, u64 enq_flags)
 	if (enq_flags & ENQ_FLAG_WAKEUP)
 		enq_flags |= ENQ_FLAG_PREEMPT;
 	count(nr_bypasses);
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, enq_flags);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, enq_flags);
 }
 
 /*

@@ -194,7 +194,7 @@ static __always_inline bool hand_over(s32 cpu, struct pass *pass)
 		count(nr_lost_picks);
 		return false;
 	}
-	dsq_insert(p, DSQ_LOCAL, pass->slice, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, pass->slice, 0);
 	allowed = !is_leaving_elsewhere(p, cpu) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 	if (!allowed) {
 		scx_bpf_dispatch_cancel();
@@ -242,7 +242,7 @@ void glue_dispatch(u64 *ctx)
 		switch (outcome) {
 		case CHOSE_PREV:
 			if (prev)
-				set_slice(prev, pass.slice);
+				scx_bpf_task_set_slice(prev, pass.slice);
 			count(nr_keeps);
 			return;
 		case CHOSE_REMOTE:

@@ -129,7 +129,7 @@ void glue_tick(u64 *ctx)
 		resched = sample(rq, t, cpu_nr(cpu), now);
 	slice = slice_ns(t);
 	unlock(lock);
-	set_slice(p, resched || cpu_nr(cpu)->resched ? 0 : slice);
+	scx_bpf_task_set_slice(p, resched || cpu_nr(cpu)->resched ? 0 : slice);
 	balance_tick(cpu, now);
 }
 
@@ -154,7 +154,7 @@ bool glue_yield(u64 *ctx)
 	if (!resched)
 		return false;
 reschedule:
-	set_slice(from, 0);
+	scx_bpf_task_set_slice(from, 0);
 	return false;
 }
 

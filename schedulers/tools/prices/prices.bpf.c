@@ -5,7 +5,9 @@
  * For `schedlab calibrate`, which holds a pipe under one way against a pipe under another:
  * the difference is what the kernel does for the one and not for the other.
  */
-#include "../../include/dsq.h"
+#include "../../include/compat.h"
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
 
 #define SHARED 0
 
@@ -30,11 +32,11 @@ void prices_enqueue(u64 *ctx)
 	struct task_struct *p = (void *)ctx[0];
 
 	if (way == KICKED) {
-		dsq_insert(p, SHARED, slice_ns, ctx[1]);
+		scx_bpf_dsq_insert(p, SHARED, slice_ns, ctx[1]);
 		if (ctx[1] & ENQ_FLAG_WAKEUP)
 			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
 	} else if (way == ON_QUEUE || scx_bpf_task_cpu(p) || last - first >= ROOM)
-		dsq_insert(p, SHARED, slice_ns, ctx[1]);
+		scx_bpf_dsq_insert(p, SHARED, slice_ns, ctx[1]);
 	else
 		waiting[last++ % ROOM] = p->pid;
 }
@@ -51,7 +53,7 @@ static __always_inline void hand_over(s32 pid)
 	p = bpf_task_from_pid(pid);
 	if (!p)
 		return;
-	dsq_insert(p, DSQ_LOCAL, slice_ns, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, slice_ns, 0);
 	bpf_task_release(p);
 }
 
@@ -61,7 +63,7 @@ void prices_dispatch(u64 *ctx)
 	if (first != last && !(s32)ctx[0])
 		hand_over(waiting[first++ % ROOM]);
 	else
-		dsq_move_to_local(SHARED);
+		scx_bpf_dsq_move_to_local(SHARED, 0);
 }
 
 SEC("struct_ops.s/init")

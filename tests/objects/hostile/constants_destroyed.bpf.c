@@ -13,7 +13,7 @@ void hostile_enqueue(u64 *ctx)
 	bpf_iter_num_destroy((void *)&constants);
 	if (constants.word != 0x1111111122222222)
 		scx_bpf_error_bstr(changed, &none, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

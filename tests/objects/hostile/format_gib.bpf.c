@@ -11,7 +11,7 @@ void hostile_enqueue(u64 *ctx)
 		for (u32 times = 0; times < 100; times++)
 			bpf_trace_printk(bytes, GIB);
 	}
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

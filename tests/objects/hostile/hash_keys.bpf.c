@@ -28,7 +28,7 @@ SEC("struct_ops/enqueue")
 void hostile_enqueue(u64 *ctx)
 {
 	bpf_loop(MIB, fill, NULL, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

@@ -22,7 +22,7 @@ SEC("struct_ops/enqueue")
 void hostile_enqueue(u64 *ctx)
 {
 	bpf_loop(MOST_LOOPS, open, NULL, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.init = (void *)hostile_init, .enqueue = (void *)hostile_enqueue);

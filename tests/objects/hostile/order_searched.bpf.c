@@ -54,7 +54,7 @@ void hostile_enqueue(u64 *ctx)
 		bpf_loop(MIB, append, NULL, 0);
 	if (last)
 		bpf_loop(MOST_LOOPS, search, NULL, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

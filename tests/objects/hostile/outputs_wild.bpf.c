@@ -30,7 +30,7 @@ void hostile_enqueue(u64 *ctx)
 	}
 	if (p->pid != pid)
 		scx_bpf_error_bstr(changed, &none, 0);
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

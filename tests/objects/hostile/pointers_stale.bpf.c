@@ -10,14 +10,14 @@ void hostile_enqueue(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 	kept[next++ % 64] = p;
 	for (u32 at = 0; at < 64; at++) {
 		struct task_struct *old = kept[at];
 
 		if (old) {
 			scx_bpf_kick_cpu(scx_bpf_task_cpu(old), 0);
-			dsq_insert(old, 0, 1, 0);
+			scx_bpf_dsq_insert(old, 0, 1, 0);
 			scx_bpf_task_cpu((void *)((char *)old + 8));
 		}
 	}

@@ -17,7 +17,7 @@ void hostile_enqueue(u64 *ctx)
 	for (u32 at = 0; at < sizeof(text) - 1; at++)
 		text[at] = 'x';
 	bpf_loop(MOST_LOOPS, print, NULL, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

@@ -23,7 +23,7 @@ void hostile_enqueue(u64 *ctx)
 
 	if (bytes)
 		bpf_loop(1000, read, &bytes, 0);
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

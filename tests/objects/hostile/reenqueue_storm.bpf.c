@@ -5,7 +5,7 @@
 SEC("struct_ops/enqueue")
 void hostile_enqueue(u64 *ctx)
 {
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0);
 	scx_bpf_reenqueue_local___v2___new();
 }
 

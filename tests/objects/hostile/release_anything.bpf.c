@@ -15,7 +15,7 @@ void hostile_enqueue(u64 *ctx)
 	if (bpf_cpumask_create() == (void *)data)
 		scx_bpf_error_bstr(taken, &none, 0);
 	bpf_cpumask_release((void *)p);
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

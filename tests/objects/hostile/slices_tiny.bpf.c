@@ -5,7 +5,7 @@
 SEC("struct_ops/enqueue")
 void hostile_enqueue(u64 *ctx)
 {
-	dsq_insert((void *)ctx[0], DSQ_LOCAL, 1, 0);
+	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 1, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

@@ -13,7 +13,7 @@ void hostile_enqueue(u64 *ctx)
 		bpf_kptr_xchg((char *)p + offset + at, (void *)0x7fffffff7fffffff);
 	scx_bpf_task_cid(p);
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
-	dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, SLICE_DFL, 0);
 }
 
 SCHEDULER(.enqueue = (void *)hostile_enqueue);

@@ -40,19 +40,24 @@ pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
     }
 }
 
-/// Writes the C header of the simulated kernel, and libbpf's headers into a folder `bpf` beside it: what sources of schedulers
-/// include.
+/// Writes the C header of the simulated kernel, and beside it what sources of schedulers include: libbpf's headers in a folder
+/// `bpf`, and those of sched_ext in a folder `scx`.
 fn write_header(args: &CheckArgs, path: &Path, quiet: bool) -> Result<(), Failure> {
     let machine = machine(args)?;
     let target = Target::new("--vmlinux-h", path)?;
-    let folder = path.parent().unwrap_or(Path::new("")).join("bpf");
-    let libbpf = LIBBPF_HEADERS.iter().filter(|_| !target.is_stdout());
-    let libbpf: Vec<(PathBuf, &str)> = libbpf.map(|(name, text)| (folder.join(name), *text)).collect();
-    let named = Named::new().outputs([&args.vmlinux_h]);
-    let named = if libbpf.is_empty() { named } else { named.folder(Some(&folder)) };
+    let mut named = Named::new().outputs([&args.vmlinux_h]);
+    let mut headers = Vec::new();
+    if !target.is_stdout() {
+        let beside = path.parent().unwrap_or(Path::new(""));
+        for (folder, texts) in [("bpf", &LIBBPF_HEADERS[..]), ("scx", shipped::SCX_HEADERS)] {
+            let folder = beside.join(folder);
+            headers.extend(texts.iter().map(|(name, text)| (folder.join(name), *text)));
+            named = named.folder(Some(&folder));
+        }
+    }
     named.enter(&args.host.sandbox, quiet)?;
-    // What is there already may be of another libbpf, which its owner wants.
-    for (path, text) in libbpf.iter().filter(|(path, _)| !path.exists()) {
+    // What is there already may be of another libbpf or of the kernel, which its owner wants.
+    for (path, text) in headers.iter().filter(|(path, _)| !path.exists()) {
         Target::new("--vmlinux-h", path)?.write(text)?;
     }
     target.write(&kernel_header(machine.kernel.version))

@@ -5,8 +5,10 @@ use crate::compiler;
 use crate::failure::Failure;
 use crate::output;
 use crate::scheduler::is_shipped;
-use crate::shipped::{HEADERS, LAYERED};
+use crate::shipped::{self, LAYERED, LAYERED_SWAP, SCX_HEADERS};
 use crate::target::{Target, unwritten};
+use schedlab_live::kernel_image::LIBBPF_HEADERS;
+use schedlab_scx::kernel_header;
 use std::fs::{create_dir, create_dir_all};
 use std::path::Path;
 
@@ -21,7 +23,7 @@ const MAKEFILE: &str = "\
 CLANG ?= {clang}
 
 NAME.bpf.o: NAME.bpf.c $(wildcard *.h include/*.h include/*/*.h)
-\t$(CLANG) {flags} -Wall {include} -c $< -o $@
+\t$(CLANG) {flags} -Wall {arguments} -c $< -o $@
 
 check: NAME.bpf.o
 \tschedlab check $<
@@ -38,26 +40,37 @@ const LAYERED_CLOSE: &str = "SCHED_OPS(o1);";
 
 impl Template {
     /// The files of a folder for the scheduler `name` but the Makefile: path and text.
-    fn files(self, name: &str) -> Vec<(String, String)> {
-        let dsq = |source: &str| {
-            let headers = HEADERS.iter().map(|(file, text)| (format!("include/{file}"), (*text).to_string()));
-            [(format!("{name}.bpf.c"), source.replace(NAME, name))].into_iter().chain(headers).collect()
-        };
+    fn files(self, name: &str) -> Result<Vec<(String, String)>, Failure> {
+        let copy =
+            |files: &[(&str, &str)]| files.iter().map(|(place, text)| layered(name, place, text)).collect();
         match self {
-            Template::Vtime => dsq(include_str!("../../../../schedulers/templates/vtime.c")),
-            Template::Fifo => dsq(include_str!("../../../../schedulers/templates/fifo.c")),
-            Template::O1 => LAYERED.iter().map(|(place, text)| layered(name, place, text)).collect(),
+            Template::Vtime => one_source(name, include_str!("../../../../schedulers/templates/vtime.c")),
+            Template::Fifo => one_source(name, include_str!("../../../../schedulers/templates/fifo.c")),
+            Template::O1 => Ok(copy(LAYERED)),
+            Template::O1Swap => Ok(copy(LAYERED_SWAP)),
         }
     }
 
-    /// Folders in which the compiler looks for headers, from the scheduler's own.
-    fn include(self) -> &'static [&'static str] {
+    /// What the compiler is called with besides the flags of every object: where headers are, from the scheduler's own folder.
+    fn arguments(self) -> &'static str {
         match self {
-            Template::Vtime | Template::Fifo => &["include"],
+            Template::Vtime | Template::Fifo => "-I include",
             // The layers include the policy's policy.h.
-            Template::O1 => &[".", "include"],
+            Template::O1 => "-I . -I include",
+            Template::O1Swap => "-DSWAP -I . -I include",
         }
     }
+}
+
+/// A source in the dialect of the kernel's own examples, with the headers that it includes: the kernel's types, libbpf's, scx/.
+fn one_source(name: &str, source: &str) -> Result<Vec<(String, String)>, Failure> {
+    let version = shipped::machine(shipped::DEFAULT_MACHINE)?.machine.kernel.version;
+    let own = (format!("{name}.bpf.c"), source.replace(NAME, name));
+    let types = ("include/vmlinux.h".to_string(), kernel_header(version));
+    let libbpf =
+        LIBBPF_HEADERS.iter().map(|(file, text)| (format!("include/bpf/{file}"), (*text).to_string()));
+    let scx = SCX_HEADERS.iter().map(|(file, text)| (format!("include/scx/{file}"), (*text).to_string()));
+    Ok([own, types].into_iter().chain(libbpf).chain(scx).collect())
 }
 
 /// One file of a copy of o1, with its new name and close.
@@ -78,20 +91,20 @@ pub(crate) fn new(args: &NewArgs, quiet: bool) -> Result<(), Failure> {
     }
     let unmade = |error| unwritten(&format!("new {name}"), "folder", &error);
     create_dir(folder).map_err(unmade)?;
-    let include = args.from.include();
+    let arguments = args.from.arguments();
     let clang = schedlab_clang::found().unwrap_or_else(|| "clang".to_string());
     let makefile = MAKEFILE
         .replace(NAME, name)
         .replace("{clang}", &clang)
         .replace("{flags}", &schedlab_clang::FLAGS.join(" "))
-        .replace("{include}", compiler::searched(include).trim_start());
+        .replace("{arguments}", arguments);
     let makefile = ("Makefile".to_string(), makefile);
-    for (file, text) in args.from.files(name).into_iter().chain([makefile]) {
+    for (file, text) in args.from.files(name)?.into_iter().chain([makefile]) {
         let path = folder.join(file);
         create_dir_all(path.parent().unwrap_or(folder)).map_err(unmade)?;
         Target::new("new", &path)?.write(&text)?;
     }
-    let advice = compiler::advice(&format!("{name}.bpf.c"), include);
+    let advice = compiler::advice_with(&format!("{name}.bpf.c"), &format!(" {arguments}"));
     let next = if quiet { String::new() } else { next(name, &advice) };
     output::print_exact(&next)
 }

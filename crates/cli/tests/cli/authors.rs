@@ -2,6 +2,37 @@
 
 use crate::Folder;
 
+/// The names in a folder, in order.
+fn named(folder: &Folder, path: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path().join(path)).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A copy of o1 has the layers that o1 includes, and no other policy's; SWAP where it is asked for.
+#[test]
+fn a_copy_of_o1_has_its_layers_alone() {
+    let folder = Folder::new();
+    folder.run("new plain --from o1").ok();
+    folder.run("new swapping --from o1+swap").ok();
+    let count = |name: &str| {
+        let folders = ["", "include", "include/glue", "include/swap", "include/scx"];
+        let files = folders.iter().flat_map(|sub| {
+            let path = format!("{name}/{sub}");
+            named(&folder, &path).into_iter().map(move |file| format!("{path}/{file}"))
+        });
+        files.filter(|file| folder.path().join(file).is_file()).count()
+    };
+    assert_eq!((count("plain"), count("swapping")), (36, 53));
+    assert_eq!(named(&folder, "plain/include/swap"), ["hooks.h"]);
+    for other in ["freebsd.h", "goodness.h", "epoch_2_4.h", "interrupt.h"] {
+        assert!(!named(&folder, "plain/include").contains(&other.to_string()), "{other}");
+    }
+    assert!(folder.read("swapping/Makefile").contains(" -DSWAP -I . -I include "));
+}
+
 #[test]
 fn a_new_scheduler_has_its_headers_and_its_name() {
     let folder = Folder::new();
@@ -10,12 +41,17 @@ fn a_new_scheduler_has_its_headers_and_its_name() {
         assert!(text.contains(&format!("cd {name}\n")) && text.contains("-target bpf"), "{text}");
         let source = folder.read(&format!("{name}/{name}.bpf.c"));
         assert!(source.contains(&format!("{name}_ops")) && !source.contains("NAME"), "{source}");
-        let mut headers: Vec<String> = std::fs::read_dir(folder.path().join(name).join("include"))
-            .unwrap()
-            .map(|file| file.unwrap().file_name().into_string().unwrap())
-            .collect();
-        headers.sort();
-        assert_eq!(headers, ["compat.h", "dsq.h", "kernel.h"]);
+        assert_eq!(named(&folder, &format!("{name}/include")), ["bpf", "scx", "vmlinux.h"]);
+        let scx = named(&folder, &format!("{name}/include/scx"));
+        assert!(
+            ["common.bpf.h", "compat.bpf.h", "user_exit_info.bpf.h"]
+                .iter()
+                .all(|one| scx.contains(&(*one).into()))
+        );
+        assert!(
+            source.contains("#include <scx/common.bpf.h>") && source.contains("BPF_STRUCT_OPS("),
+            "{source}"
+        );
         assert!(folder.read(&format!("{name}/Makefile")).contains(&format!("{name}.bpf.o: {name}.bpf.c")));
     }
 }
@@ -76,6 +112,7 @@ fn headers_of_others_are_not_replaced() {
     folder.write("bpf/bpf_helpers.h", "own");
     folder.run("check --vmlinux-h vmlinux.h").ok();
     assert_eq!(folder.read("bpf/bpf_helpers.h"), "own");
+    assert!(folder.read("scx/common.bpf.h").contains("#include \"vmlinux.h\""));
     assert!(
         folder.read("bpf/bpf_tracing.h").contains("PT_REGS")
             && folder.read("vmlinux.h").contains("task_struct")

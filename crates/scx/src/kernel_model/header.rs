@@ -38,6 +38,8 @@ enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_F_INDEX_MASK = 0xffffffff, BPF_F_CURRENT_CPU = 0xffffffff };
 enum { BPF_F_TIMER_ABS = 1, BPF_F_TIMER_CPU_PIN = 2 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_MAX_LOOPS = 0x800000 };
+enum page_size_enum { __PAGE_SIZE = 4096 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1, BPF_RB_CONS_POS = 2, BPF_RB_PROD_POS = 3 };
 ";
 

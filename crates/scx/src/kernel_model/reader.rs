@@ -33,7 +33,7 @@ pub(crate) struct Reader<'t> {
     pointers: BTreeMap<u32, TypeId>,
 }
 
-const BASE_TYPES: [(&str, u32, bool); 9] = [
+const BASE_TYPES: [(&str, u32, bool); 10] = [
     ("char", 1, true),
     ("unsigned char", 1, false),
     ("short int", 2, true),
@@ -42,16 +42,18 @@ const BASE_TYPES: [(&str, u32, bool); 9] = [
     ("unsigned int", 4, false),
     ("long int", 8, true),
     ("long unsigned int", 8, false),
+    ("long long int", 8, true),
     ("long long unsigned int", 8, false),
 ];
 
 /// How text spells the base types: the words before a name, joined.
-const SPELLINGS: [(&str, &str); 6] = [
+const SPELLINGS: [(&str, &str); 7] = [
     ("unsigned", "unsigned int"),
     ("unsigned short", "short unsigned int"),
     ("short", "short int"),
     ("unsigned long", "long unsigned int"),
     ("long", "long int"),
+    ("long long", "long long int"),
     ("unsigned long long", "long long unsigned int"),
 ];
 
