@@ -20,7 +20,8 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn share_processor(&mut self, work: DurationNs) -> DurationNs {
         let (here, now) = (self.ctx.cpu.index(), self.ctx.now);
-        let others = self.busy_cpus - u32::from(self.cpus[here].curr.is_some());
+        // Within a switch the run queue has the next task already, and the CPU is counted by the one before.
+        let others = self.busy_cpus - u32::from(self.ctx.current.is_some());
         let mut span = work * u64::from(others + 1);
         for (number, other) in self.cpus.iter_mut().enumerate() {
             if number != here && other.curr.is_none() && other.clock > now {
