@@ -129,7 +129,7 @@ pub struct KernelPreset {
 
 impl KernelPreset {
     /// All of them.
-    pub const ALL: [KernelPreset; 7] = [
+    pub const ALL: [KernelPreset; 13] = [
         KernelPreset::of("arch", "Arch Linux, its kernel of the day", (7, 3), 1000, Preemption::Full),
         KernelPreset::of(
             "cachyos",
@@ -140,6 +140,20 @@ impl KernelPreset {
         ),
         KernelPreset::of("debian-13", "Debian 13", (6, 12), 250, Preemption::Full),
         KernelPreset::of("debian-13-backports", "Debian 13's backports", (7, 3), 250, Preemption::Lazy),
+        KernelPreset::of(
+            "debian-14",
+            "Debian's testing, its kernel of the day",
+            (7, 2),
+            250,
+            Preemption::Lazy,
+        ),
+        KernelPreset::of(
+            "debian-sid",
+            "Debian's unstable, its kernel of the day",
+            (7, 2),
+            250,
+            Preemption::Lazy,
+        ),
         KernelPreset::of("fedora-43", "Fedora 43 as released", (6, 17), 1000, Preemption::Lazy),
         KernelPreset::of(
             "rhel-10",
@@ -149,6 +163,16 @@ impl KernelPreset {
             Preemption::Full,
         ),
         KernelPreset::of("ubuntu-24.04", "Ubuntu 24.04 as released", (6, 8), 250, Preemption::Full),
+        KernelPreset::of(
+            "ubuntu-24.04-hwe",
+            "Ubuntu 24.04's kernel for newer hardware",
+            (7, 0),
+            1000,
+            Preemption::Lazy,
+        ),
+        KernelPreset::of("ubuntu-25.04", "Ubuntu 25.04", (6, 14), 1000, Preemption::Full),
+        KernelPreset::of("ubuntu-25.10", "Ubuntu 25.10", (6, 17), 1000, Preemption::Full),
+        KernelPreset::of("ubuntu-26.04", "Ubuntu 26.04", (7, 0), 1000, Preemption::Lazy),
     ];
 
     const fn of(

@@ -145,7 +145,7 @@ pub(crate) enum ListKind {
     Workloads,
     /// What `-m` takes
     Machines,
-    /// What `--kernel` of simulated runs takes
+    /// What `--kernel` takes
     Kernels,
 }
 
@@ -625,8 +625,9 @@ pub(crate) struct ReproduceArgs {
 /// What a virtual machine is like, of the commands that run workloads in one (`--vm`).
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
-    /// Kernel image for the VM (bzImage, 6.12 or newer with sched_ext); of simulated comparisons a kernel as in `list kernels`
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    /// The VM's kernel: a version (6.18, 7.3.4) or a release (debian-sid) of `list kernels`, fetched once and kept, or a bzImage's path. Of
+    /// simulated comparisons it is the machine's [default: the distribution's newest]
+    #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
     /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
     #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
@@ -813,6 +814,7 @@ Examples:
   schedlab check o1                  a shipped scheduler
   schedlab check ./mine.bpf.o --vm   also ask the verifier of a stock kernel in a VM
   schedlab check ./mine.bpf.o --kernel 6.12   as that version takes it
+  schedlab check ./mine.bpf.o --vm --kernel 6.18   and as that kernel's verifier does, in a VM
   schedlab check --vmlinux-h vmlinux.h   what sources include
   schedlab check ./mine.bpf.o --json - | jq '.answers[] | select(.takes == false)'
 
@@ -831,7 +833,7 @@ pub(crate) struct CheckArgs {
     /// Ask the verifier of a kernel in a VM too
     #[arg(long)]
     pub(crate) vm: bool,
-    /// The simulated kernel, as for sim (6.12, debian-13); with --vm also the VM's image, a path with a / in it
+    /// The kernel, as for sim (6.12, debian-13). With --vm it is the VM's, as for run, and the simulator has its version
     #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<String>,
     /// All of it as JSON; `-` writes it to standard output in place of the text

@@ -5,6 +5,7 @@ use crate::args::{InstructionTime, VmArgs};
 use crate::entry::with_choice;
 use crate::failure::{Code, Failure};
 use crate::input;
+use crate::kernels::VmKernel;
 use crate::output;
 use crate::own_loader;
 use crate::run_prog;
@@ -15,7 +16,7 @@ use crate::timehist;
 use crate::trust::{program_returned, provenance, unconfigured};
 use crate::workload;
 use schedlab_base::DurationNs;
-use schedlab_live::kernel_image::{self, KernelError, KernelImage};
+use schedlab_live::kernel_image::{KernelError, KernelImage};
 use schedlab_live::load::LoadError;
 use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
@@ -321,7 +322,7 @@ pub(crate) struct VmOptions {
     pub(crate) cpus: u32,
     /// Longest time for the job, boot not included.
     pub(crate) timeout: Duration,
-    /// `--kernel`; the cached or fetched one without.
+    /// `--kernel`; the newest one where it is not given.
     pub(crate) kernel: Option<PathBuf>,
     /// `--icount`: what executes it.
     pub(crate) accelerator: Accelerator,
@@ -329,16 +330,16 @@ pub(crate) struct VmOptions {
     pub(crate) snapshot: bool,
 }
 
-/// Refuses a kernel's image where no VM is booted.
+/// Refuses a VM's kernel where no VM is booted, and one that cannot be, before anything else is done.
 ///
 /// # Errors
-/// It was given without `--vm`.
+/// It was given without `--vm`, or is neither a name nor a path.
 pub(crate) fn without_vm(args: &VmArgs, vm: bool) -> Result<(), Failure> {
     match &args.kernel {
         Some(kernel) if !vm => {
             Err(Failure::usage(format!("--kernel {}: it is the kernel of a VM: add --vm", kernel.display())))
         }
-        _ => Ok(()),
+        kernel => VmKernel::new(kernel.as_deref()).map(drop),
     }
 }
 
@@ -357,10 +358,7 @@ impl VmOptions {
 
     /// The kernel to boot.
     pub(crate) fn kernel(&self, progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Failure> {
-        match &self.kernel {
-            Some(path) => Ok(kernel_image::from_path(path)?),
-            None => Ok(kernel_image::find_or_fetch(progress)?),
-        }
+        VmKernel::new(self.kernel.as_deref())?.image(progress)
     }
 
     /// Gives a job its size and limit.

@@ -550,7 +550,10 @@ fn instruction_counts_repeat(lab: &Lab) -> Result<(), String> {
     let twice = |cpus| -> Result<f64, String> {
         let (first, figure) = run(cpus, true)?;
         let (second, again) = run(cpus, true)?;
-        check(figure == again, format!("{cpus} CPUs: time_per_round {figure} and {again} us"))?;
+        check(
+            figure.to_bits() == again.to_bits(),
+            format!("{cpus} CPUs: time_per_round {figure} and {again} us"),
+        )?;
         check(first.stderr == second.stderr, "what is told is the same, too")?;
         Ok(figure)
     };

@@ -1,13 +1,14 @@
 //! `check`: what an object needs, whether the simulator runs it, and whether a real
 //! kernel's verifier takes it.
 
+use super::run::tell;
 use crate::args::CheckArgs;
 use crate::confine::Named;
 use crate::deadline::TimeLimit;
 use crate::defect;
 use crate::entry;
 use crate::failure::{Code, Failure};
-use crate::kernels;
+use crate::kernels::{self, VmKernel};
 use crate::output;
 use crate::own_loader;
 use crate::real::{VmOptions, boot, guest_failure, guest_scheduler};
@@ -16,9 +17,9 @@ use crate::scheduler::Scheduler;
 use crate::shipped;
 use crate::target::Target;
 use crate::trust::{left_words, listed, provenance};
-use schedlab_base::{KernelVersion, Machine, counted};
+use schedlab_base::{Machine, counted};
 use schedlab_bpf::object::{Extern, ExternKind, MapDef, Object, StructOpsVar};
-use schedlab_live::kernel_image::{self, LIBBPF_HEADERS};
+use schedlab_live::kernel_image::{KernelImage, LIBBPF_HEADERS};
 use schedlab_live::load::{LoadError, verify};
 use schedlab_live::vm::{Accelerator, VmJob};
 use schedlab_report::{
@@ -28,7 +29,7 @@ use schedlab_report::{
 use schedlab_scx::{
     BpfScheduler, LeftToLoader, LoadErrorKind, LoadOptions, Tunable, kernel_header, tunables,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Prints the report; fails when any part of it does.
@@ -63,41 +64,32 @@ fn write_header(args: &CheckArgs, path: &Path, quiet: bool) -> Result<(), Failur
     target.write(&kernel_header(machine.kernel.version))
 }
 
-/// The VM's image, if `--kernel` names one: a path has a slash or is a file.
-fn image(args: &CheckArgs) -> Option<PathBuf> {
-    let path = PathBuf::from(args.kernel.as_ref()?);
-    (path.components().count() > 1 || path.is_absolute() || path.is_file()).then_some(path)
-}
-
 /// The machine, under the version of `--kernel`.
 fn machine(args: &CheckArgs) -> Result<Machine, Failure> {
-    let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
-    match image(args) {
-        Some(path) if !args.vm => Err(Failure::usage(format!(
-            "--kernel {}: an image is for the VM: add --vm; or name a version, such as --kernel 6.12",
-            path.display()
-        ))),
-        // An image that cannot be read is told of when it is booted.
-        Some(path) => {
-            match kernel_image::from_path(&path).ok().and_then(|image| version_of(&image.release)) {
-                Some(version) => kernels::under(machine, Some(&version)),
-                None => Ok(machine),
-            }
-        }
-        None => kernels::under(machine, args.kernel.as_deref()),
-    }
+    kernels::under(shipped::machine(shipped::DEFAULT_MACHINE)?.machine, args.kernel.as_deref())
 }
 
-/// The modelled version of a kernel's release: 6.18 of `6.18.15+deb13-cloud-amd64`.
-fn version_of(release: &str) -> Option<String> {
-    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
-    let version = format!("{}.{}", numbers.next()?, numbers.next()?);
-    version.parse::<KernelVersion>().ok().map(|_| version)
+/// What a VM boots: an image, or why there is none.
+type Image = Result<KernelImage, Failure>;
+
+/// The image of `--vm`, and the simulated machine, with the image's version where there is one.
+///
+/// # Errors
+/// No kernel has the name, or the machine cannot have it.
+fn image_and_machine(args: &CheckArgs, quiet: bool) -> Result<(Option<Image>, Machine), Failure> {
+    if !args.vm {
+        return Ok((None, machine(args)?));
+    }
+    let kernel = VmKernel::new(args.kernel.as_deref().map(Path::new))?;
+    let image = kernel.image(&mut |line| tell(line, quiet));
+    let machine = shipped::machine(shipped::DEFAULT_MACHINE)?.machine;
+    // An image that cannot be had is told of in the VM's place: the simulator can answer without it.
+    let version = image.as_ref().ok().and_then(|image| kernels::following(&machine, &image.release));
+    Ok((Some(image), kernels::under(machine, version.as_deref())?))
 }
 
 fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Failure> {
-    let simulated = machine(args)?;
-    let image = image(args);
+    let (image, simulated) = image_and_machine(args, quiet)?;
     let named = Named::new().inputs(entry::names(std::slice::from_ref(object))?);
     let named = named.inputs(&args.state).outputs([&args.json]);
     if args.live || args.vm {
@@ -157,8 +149,8 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Fa
     if args.live {
         verdict(CheckedBy::ThisKernel, verified(&scheduler, bytes))?;
     }
-    if args.vm {
-        verdict(CheckedBy::VmKernel, verified_in_vm(image, &scheduler, quiet))?;
+    if let Some(image) = image {
+        verdict(CheckedBy::VmKernel, image.and_then(|image| verified_in_vm(image, &scheduler, quiet)))?;
     }
     if let Some(target) = &json {
         target.write(&check_json(&checked, &answers))?;
@@ -274,15 +266,10 @@ fn verified(scheduler: &Scheduler, bytes: &[u8]) -> Result<String, Failure> {
 }
 
 /// Has a VM's kernel verify it: this command, in the guest, does [`verified`].
-fn verified_in_vm(kernel: Option<PathBuf>, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
+fn verified_in_vm(image: KernelImage, scheduler: &Scheduler, quiet: bool) -> Result<String, Failure> {
     let (timeout, accelerator) = (Duration::from_secs(120), Accelerator::Auto);
-    let vm = VmOptions { cpus: 1, timeout, kernel, accelerator, snapshot: true };
-    let mut progress = |line: &str| {
-        if !quiet {
-            output::note(line);
-        }
-    };
-    let mut job = VmJob::new(vm.kernel(&mut progress)?, Vec::new());
+    let vm = VmOptions { cpus: 1, timeout, kernel: None, accelerator, snapshot: true };
+    let mut job = VmJob::new(image, Vec::new());
     // The verifier is asked about the object; its own program is not run.
     let object = Scheduler { loader: None, ..scheduler.clone() };
     let inside = guest_scheduler(&mut job, "/job", &object)?;
@@ -292,7 +279,7 @@ fn verified_in_vm(kernel: Option<PathBuf>, scheduler: &Scheduler, quiet: bool) -
     }
     vm.apply(&mut job);
     let release = job.kernel.release.clone();
-    let output = boot(&job, &mut progress)?;
+    let output = boot(&job, &mut |line| tell(line, quiet))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let words = text.trim().split_once("; ").map_or("", |(_, words)| words);
     match Code::from_number(output.exit_code) {

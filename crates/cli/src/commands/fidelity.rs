@@ -9,6 +9,7 @@ use crate::entry;
 use crate::failure::Failure;
 use crate::host_machine;
 use crate::input;
+use crate::kernels;
 use crate::loads::loads;
 use crate::output;
 use crate::own_loader;
@@ -76,7 +77,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, quiet: bool, verbose: bool) -> Resul
     }
     without_vm(&args.vm_args, measured.vm)?;
     let targets = Targets::new(args)?;
-    let plan = Plan::new(args)?;
+    let plan = Plan::new(args, quiet)?;
     let (mut fidelity, runs) = plan.measure(args, quiet)?;
     fidelity.date = today();
     let told = targets.write(&fidelity, args, verbose);
@@ -249,10 +250,14 @@ struct Plan {
     schedulers: Vec<Scheduler>,
     workloads: Vec<String>,
     cpus: Vec<u32>,
+    /// The simulated machine.
+    machine: String,
+    /// Its `--kernel`, where it has to follow the real arm's.
+    kernel: Option<String>,
 }
 
 impl Plan {
-    fn new(args: &FidelityArgs) -> Result<Plan, Failure> {
+    fn new(args: &FidelityArgs, quiet: bool) -> Result<Plan, Failure> {
         let standard = [SCHEDULERS.to_string()];
         let lists =
             if args.measured.schedulers.is_empty() { &standard } else { args.measured.schedulers.as_slice() };
@@ -278,7 +283,13 @@ impl Plan {
                 .with_cpus(count as usize)
                 .map_err(|error| Failure::usage(format!("-c {count}: {error}")))?;
         }
-        Ok(Plan { schedulers, workloads, cpus })
+        let (machine, kernel) = simulated_machine(args, quiet)?;
+        Ok(Plan { schedulers, workloads, cpus, machine, kernel })
+    }
+
+    /// The simulated machine, as results name it.
+    fn machine_words(&self) -> String {
+        self.kernel.iter().fold(self.machine.clone(), |machine, kernel| format!("{machine}@{kernel}"))
     }
 
     /// The cells, and the runs of the real arm.
@@ -290,7 +301,7 @@ impl Plan {
         }
         let mut runs = Vec::new();
         let mut fidelity = Fidelity {
-            machine: args.simulated().to_string(),
+            machine: self.machine_words(),
             phases: args.measured.phases.get(),
             real: self.real_words(args),
             mechanisms: self.mechanisms(args)?,
@@ -366,7 +377,7 @@ impl Plan {
         let progress = Progress::new("simulating", Some(cases.len() as u64), quiet);
         let made = cases.iter().enumerate().map(|(number, case)| {
             progress.set(number as u64, format!("{} under {}", case.scheduler.label(), case.workload));
-            simulate(case, args, cpus)
+            simulate(case, args, self, cpus)
         });
         let made = made.collect();
         progress.finish();
@@ -374,15 +385,41 @@ impl Plan {
     }
 }
 
+/// The simulated machine, and its `--kernel` where it has to follow the real arm's: that of the VM, or of runs that were kept.
+/// Where no machine is named, a shipped one that was measured under that version goes before another one's prices.
+fn simulated_machine(args: &FidelityArgs, quiet: bool) -> Result<(String, Option<String>), Failure> {
+    let release = match Real::of(args)? {
+        Real::Kernel(_) if args.measured.host => None,
+        Real::Kernel(_) => {
+            Some(VmOptions::new(1, &args.vm_args).kernel(&mut |line| tell(line, quiet))?.release)
+        }
+        Real::Kept(runs) => {
+            runs.first().and_then(|run| run.machine.strip_prefix("linux-").map(str::to_string))
+        }
+    };
+    let name = args.simulated().to_string();
+    let machine = shipped::machine(&name)?.machine;
+    let Some(kernel) = release.and_then(|release| kernels::following(&machine, &release)) else {
+        return Ok((name, None));
+    };
+    let measured = format!("{name}-{kernel}");
+    if args.measured.machine.is_none() && shipped::machines()?.iter().any(|(other, _)| *other == measured) {
+        return Ok((measured, None));
+    }
+    tell(&format!("the simulated machine {name} follows the real arm: --kernel {kernel}"), quiet);
+    Ok((name, Some(kernel)))
+}
+
 /// A run, or why there is none.
 type Outcome = Result<RunRecord, Failure>;
 
 /// A simulated run, by this command in a process and a sandbox of its own.
-fn simulate(case: &RealRun, args: &FidelityArgs, cpus: u32) -> Outcome {
+fn simulate(case: &RealRun, args: &FidelityArgs, plan: &Plan, cpus: u32) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|error| Failure::environment(format!("finding the own program: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", args.simulated()]);
+    command.args(["-q", "sim", "-s", &case.scheduler.given, "-w", &case.workload, "-m", &plan.machine]);
+    command.args(plan.kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
     command.args(["-c", &cpus.to_string(), "--seed", &case.seed.to_string(), "--json", "-"]);
     command.args(guest_settings(&case.scheduler));
     command.args(args.sandbox.no_sandbox.then_some("--no-sandbox"));

@@ -9,6 +9,7 @@ use crate::scheduler::{FAIR, SWAP};
 use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
 use schedlab_base::{KernelChange, KernelPreset, KernelVersion, Machine, Preemption, counted, did_you_mean};
 use schedlab_bpf::object::Object;
+use schedlab_live::kernel_image::RELEASES;
 use schedlab_scx::{Tunable, tunables};
 use schedlab_workload::catalog;
 
@@ -144,14 +145,16 @@ fn kernels(verbose: bool) -> Vec<Entry> {
         Preemption::Full => "full",
         Preemption::Lazy => "lazy",
     };
+    let in_vm = |preset: &KernelPreset| RELEASES.iter().any(|release| release.name == preset.name);
     let entry = |preset: &KernelPreset| Entry {
         name: preset.name.to_string(),
         about: format!(
-            "Linux {}, {} Hz, {} preemption; {}",
+            "Linux {}, {} Hz, {} preemption; {}{}",
             preset.version,
             preset.hz,
             preempt(preset),
-            preset.about
+            preset.about,
+            if in_vm(preset) { "; for VMs too" } else { "" }
         ),
         details: Vec::new(),
     };
@@ -160,7 +163,10 @@ fn kernels(verbose: bool) -> Vec<Entry> {
     };
     let versions = Entry {
         name: "VERSION".to_string(),
-        about: format!("any from {}", range()),
+        about: format!(
+            "any from {}; for VMs 6.12 and newer, as the distribution's archive has them",
+            range()
+        ),
         details: if verbose { KernelChange::ALL.iter().map(change).collect() } else { Vec::new() },
     };
     KernelPreset::ALL.iter().map(entry).chain([versions]).collect()

@@ -22,7 +22,7 @@ fn a_machine_runs_under_another_kernel() {
         let run = &result["runs"][0];
         (run["machine"].as_str().unwrap().to_string(), run["trace_hash"].as_str().unwrap().to_string())
     };
-    let [own, same, debian] = ["", "--kernel 7.3", "--kernel debian-13"].map(hash);
+    let [own, same, debian] = ["", "--kernel 7.3.4", "--kernel debian-13"].map(hash);
     assert_eq!((own.0.as_str(), same.0.as_str()), ("modern", "modern@7.3"));
     assert_eq!(own.1, same.1, "7.3 is the machine's own");
     assert!(debian.0 == "modern@debian-13" && debian.1 != own.1, "{debian:?}");

@@ -220,6 +220,19 @@ fn runs_without_work_or_with_too_much() {
     refused("run -s o1 -w cpuhog --vm --icount=3", 2, &["--icount", "power of two from 1 to 1024"]);
     refused("run -s o1 -w cpuhog --vm --timeout 0s", 2, &["--timeout", "500ms"]);
     refused("run -s o1 --vm --kernel ./nothing -w cpuhog", 2, &["./nothing", "--kernel"]);
+    let names = ["--kernel debian-31: no kernel for a VM (did you mean 'debian-13'?)", "debian-sid"];
+    refused("run -s o1 --vm --kernel debian-31 -w cpuhog", 2, &names);
+    for command in
+        ["bench --vm -s o1 --kernel 6.8 -- true", "fidelity --vm --kernel 6.8", "calibrate --vm --kernel 6.8"]
+    {
+        refused(command, 2, &["--kernel 6.8: sched_ext came with Linux 6.12"]);
+    }
+    refused("check o1 --vm --kernel arch", 2, &["--kernel arch: the simulator alone has it by name"]);
+    refused(
+        "sim -s o1 -w cpuhog --kernel ./bzImage",
+        2,
+        &["--kernel ./bzImage: an image is for the VM: add --vm"],
+    );
 }
 
 /// Files without an end would fill the memory.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::KernelError;
+use super::names::{Family, OLDEST, version_of};
 
 /// A kernel unpacked from packages.
 pub(super) struct FetchedKernel {
@@ -20,24 +21,20 @@ pub(super) struct FetchedKernel {
     pub package: String,
 }
 
-/// Package naming of a family of distributions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
-    /// Debian: `linux-binary-V-cloud-ARCH` with `linux-base-V-cloud-ARCH`, or `linux-image-...`.
-    Debian,
-    /// Ubuntu: `linux-image-V-generic` with `linux-buildinfo-V-generic`.
-    Ubuntu,
-}
-
-/// What the running system says about itself.
+/// What the running system says about itself and its archive; or the archive of another family.
+#[derive(Clone)]
 pub(super) struct System {
     pub family: Family,
     /// Release name, such as `trixie`.
-    codename: String,
+    pub(super) codename: String,
     /// Address of the archive that the release comes from.
-    archive: String,
+    pub(super) archive: String,
+    /// Components of the archive, separated by spaces.
+    pub(super) components: String,
     /// Architecture as the package client calls it.
-    arch: String,
+    pub(super) arch: String,
+    /// The keys that sign the archive; where there are none, those that the client trusts.
+    pub(super) keyring: Option<PathBuf>,
 }
 
 /// A package client whose lists and caches live in one directory.
@@ -46,14 +43,11 @@ pub(super) struct Client {
 }
 
 /// One kernel of the archive: the packages that hold image and configuration.
-#[derive(Debug, PartialEq, Eq)]
-struct Candidate {
-    version: Vec<u64>,
-    packages: Vec<String>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) version: Vec<u64>,
+    pub(super) packages: Vec<String>,
 }
-
-/// Oldest kernel with sched_ext.
-const OLDEST: [u64; 2] = [6, 12];
 
 /// Kernels tried in one suite before the next suite is looked at.
 const TRIES: usize = 2;
@@ -71,7 +65,8 @@ pub(super) fn fetch_kernel(
             continue;
         };
         let names = client.names("linux-")?;
-        for candidate in candidates(&names, system.family, &system.arch).iter().take(TRIES) {
+        let recent = |candidate: &&Candidate| candidate.version.as_slice() >= OLDEST.as_slice();
+        for candidate in system.candidates(&names).iter().filter(recent).take(TRIES) {
             progress(&format!("fetching {}", candidate.packages.join(", ")));
             if let Some(found) = client.kernel_of(candidate)? {
                 return Ok(found);
@@ -98,7 +93,31 @@ impl System {
         ]))?;
         let archive = archive_of(&targets, &codename)
             .ok_or_else(|| missing("an archive for this release in the package sources"))?;
-        Ok(System { family, codename, archive, arch })
+        let components = "main".to_string();
+        Ok(System { family, codename, archive, components, arch, keyring: family.keyring() })
+    }
+
+    /// The archive of another family, with the keyring that this system has of it.
+    ///
+    /// # Errors
+    /// The archive's address is not known for this architecture.
+    pub(super) fn of_family(&self, family: Family) -> Result<System, KernelError> {
+        let archive = match (family, self.arch.as_str()) {
+            (Family::Debian, _) => "http://deb.debian.org/debian",
+            // Ubuntu keeps other architectures elsewhere.
+            (Family::Ubuntu, "amd64") => "http://archive.ubuntu.com/ubuntu",
+            (Family::Ubuntu, arch) => {
+                return Err(KernelError::NoPackageClient { missing: format!("Ubuntu's archive for {arch}") });
+            }
+        };
+        let (archive, components) = (archive.to_string(), "main".to_string());
+        let (codename, arch) = (String::new(), self.arch.clone());
+        Ok(System { family, codename, archive, components, arch, keyring: family.keyring() })
+    }
+
+    /// Kernels among package names, newest first.
+    pub(super) fn candidates(&self, names: &[String]) -> Vec<Candidate> {
+        candidates(names, self.family, &self.arch)
     }
 
     /// Suites to look in, one group after the other. Debian's own stable kernels have sched_ext
@@ -120,13 +139,28 @@ impl System {
             }
         }
     }
+}
 
-    fn keyring(&self) -> Option<&'static str> {
-        let path = match self.family {
-            Family::Debian => "/usr/share/keyrings/debian-archive-keyring.gpg",
-            Family::Ubuntu => "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
-        };
-        Path::new(path).exists().then_some(path)
+impl Family {
+    /// The file with the archive's keys, where this system has it.
+    fn keyring(self) -> Option<PathBuf> {
+        let path = Path::new("/usr/share/keyrings").join(self.keyring_file());
+        path.exists().then_some(path)
+    }
+
+    fn keyring_file(self) -> &'static str {
+        match self {
+            Family::Debian => "debian-archive-keyring.gpg",
+            Family::Ubuntu => "ubuntu-archive-keyring.gpg",
+        }
+    }
+
+    /// The package with that file, in the archives of both families.
+    pub(super) fn keyring_package(self) -> &'static str {
+        match self {
+            Family::Debian => "debian-archive-keyring",
+            Family::Ubuntu => "ubuntu-keyring",
+        }
     }
 }
 
@@ -137,9 +171,11 @@ impl Client {
         for sub in ["lists/partial", "archives/partial", "tree"] {
             fs::create_dir_all(dir.join(sub)).map_err(io_error)?;
         }
-        let signed = system.keyring().map(|k| format!("[signed-by={k}] ")).unwrap_or_default();
+        let signed = system.keyring.as_ref();
+        let signed = signed.map(|keys| format!("[signed-by={}] ", keys.display())).unwrap_or_default();
+        let System { archive, components, .. } = system;
         let sources: String =
-            suites.iter().map(|suite| format!("deb {signed}{} {suite} main\n", system.archive)).collect();
+            suites.iter().map(|suite| format!("deb {signed}{archive} {suite} {components}\n")).collect();
         fs::write(dir.join("sources.list"), sources).map_err(io_error)?;
         let d = dir.display();
         let settings = format!(
@@ -156,6 +192,25 @@ impl Client {
         let client = Client { dir: dir.to_path_buf() };
         output(client.command("apt-get").args(["-qq", "update"]))?;
         Ok(client)
+    }
+
+    /// The client of a directory that [`Client::new`] has filled before.
+    pub(super) fn again(dir: &Path) -> Client {
+        Client { dir: dir.to_path_buf() }
+    }
+
+    /// The keys of a family's archive, out of their package; nothing where these suites have none.
+    pub(super) fn keyring(&self, family: Family) -> Result<Option<PathBuf>, KernelError> {
+        let package = family.keyring_package().to_string();
+        if self.versions(&package)?.is_empty() {
+            return Ok(None);
+        }
+        let tree = self.dir.join("tree").join(&package);
+        for file in self.download(&[package])? {
+            output(Command::new("dpkg-deb").arg("-x").arg(file).arg(&tree))?;
+        }
+        let path = tree.join("usr/share/keyrings").join(family.keyring_file());
+        Ok(path.is_file().then_some(path))
     }
 
     fn command(&self, program: &str) -> Command {
@@ -196,7 +251,7 @@ impl Client {
     }
 
     /// Downloads and unpacks a candidate; `None` when its packages hold no image with sched_ext.
-    fn kernel_of(&self, candidate: &Candidate) -> Result<Option<FetchedKernel>, KernelError> {
+    pub(super) fn kernel_of(&self, candidate: &Candidate) -> Result<Option<FetchedKernel>, KernelError> {
         let files = self.download(&candidate.packages)?;
         let tree = self.dir.join("tree").join(&candidate.packages[0]);
         for file in &files {
@@ -306,9 +361,6 @@ fn candidates(names: &[String], family: Family, arch: &str) -> Vec<Candidate> {
             continue;
         }
         let version = version_of(release);
-        if version.as_slice() < OLDEST.as_slice() {
-            continue;
-        }
         let package = |kind: &str| format!("linux-{kind}-{release}{flavour}");
         let binary = package("binary");
         let mut packages = vec![if has(&binary) { binary } else { name.clone() }];
@@ -317,11 +369,6 @@ fn candidates(names: &[String], family: Family, arch: &str) -> Vec<Candidate> {
     }
     found.sort_by(|a, b| b.version.cmp(&a.version));
     found
-}
-
-/// The numbers of a version, in order: `7.3.4+deb13` is 7, 3, 4, 13.
-fn version_of(release: &str) -> Vec<u64> {
-    release.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -345,7 +392,7 @@ mod tests {
             "linux-image-6.1.0-9-cloud-amd64",
         ]);
         let found = candidates(&list, Family::Debian, "amd64");
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.len(), 3, "kernels without an image of their own are left out");
         assert_eq!(
             found[0].packages,
             ["linux-binary-7.10.1+deb13-cloud-amd64", "linux-base-7.10.1+deb13-cloud-amd64"]
@@ -364,7 +411,7 @@ mod tests {
         ]);
         let found = candidates(&list, Family::Ubuntu, "amd64");
         assert_eq!(found[0].packages, ["linux-image-6.14.0-24-generic", "linux-buildinfo-6.14.0-24-generic"]);
-        assert_eq!(found.len(), 2, "kernels before 6.12 and unsigned ones are left out");
+        assert_eq!(found.len(), 3, "unsigned ones are left out");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::apt::{self, Client, System};
+use super::names::Family;
 use super::{KernelError, WorkDir, cache_dir, find_or_fetch, lock_cache};
 
 /// A directory with the examples' sources.
@@ -101,8 +102,8 @@ fn fetch(work: &Path, release: &str, progress: &mut dyn FnMut(&str)) -> Result<P
     let numbers: Vec<&str> = release.split(['.', '+', '-']).take(3).collect();
     let series = numbers.iter().take(2).copied().collect::<Vec<_>>().join(".");
     let source = match system.family {
-        apt::Family::Debian => format!("linux-source-{series}"),
-        apt::Family::Ubuntu => format!("linux-source-{}", numbers.join(".")),
+        Family::Debian => format!("linux-source-{series}"),
+        Family::Ubuntu => format!("linux-source-{}", numbers.join(".")),
     };
     for suites in system.suites() {
         let Ok(client) = Client::new(&work.join(suites.join("+")), &system, &suites) else {

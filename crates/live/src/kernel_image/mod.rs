@@ -2,13 +2,17 @@
 //!
 //! The image comes from the distribution's own package archive through its package client (see
 //! `apt`), or from a path that the user gives. It is kept in the cache directory with a SHA-256
-//! beside it; a damaged copy is fetched again, a good one never. The directory and the files in it belong to the user who runs
+//! beside it; a damaged copy is fetched again, a good one never. Without a name it is the newest one, in the folder `kernel`;
+//! one that was asked for by name has a folder of that name in `kernels`. The directory and the files in it belong to the user who runs
 //! this, and nobody else may write them: others are refused.
 
 mod apt;
+mod archive;
 mod examples;
+mod names;
 
 pub use examples::{ExampleSources, LIBBPF_HEADERS, fetch_example_sources};
+pub use names::{KernelName, RELEASES, Release};
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -88,6 +92,18 @@ pub enum KernelError {
         command: String,
         /// Its last lines.
         detail: String,
+    },
+    /// The archive has no kernel of the name, or none of that name with sched_ext.
+    #[error(
+        "--kernel {name}: {why}; in the cache: {kept}; name one of these, a release of `schedlab list kernels`, or the path of an image"
+    )]
+    NotOffered {
+        /// The name.
+        name: String,
+        /// What there is in its place.
+        why: String,
+        /// What the cache has.
+        kept: String,
     },
     /// The archive has no kernel with sched_ext in any of the suites tried.
     #[error("no kernel package with sched_ext in the suites {suites}; give --kernel PATH")]
@@ -225,6 +241,36 @@ pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Kern
     }
     let work = WorkDir::new(&cache, "kernel")?;
     let found = apt::fetch_kernel(work.path(), progress)?;
+    keep(&found, &work, &cache.join("kernel"))
+}
+
+/// The cached image of that name, or else a freshly fetched one: the newest of a version or of a release that the archive has
+/// when it is first asked for. Removing its folder has it fetched anew.
+///
+/// # Errors
+/// As [`find_or_fetch`]; also where the archive has no such kernel, with what it has.
+pub fn find_or_fetch_named(
+    name: &KernelName,
+    progress: &mut dyn FnMut(&str),
+) -> Result<KernelImage, KernelError> {
+    let cache = cache_dir()?;
+    if let Some(image) = cached_as(&cache, name)? {
+        return Ok(image);
+    }
+    let _lock = lock_cache(&cache)?;
+    // Another process may have fetched it while this one waited.
+    if let Some(image) = cached_as(&cache, name)? {
+        return Ok(image);
+    }
+    let work = WorkDir::new(&cache, "kernel")?;
+    let found = archive::fetch(work.path(), name, &kept_words(&cache), progress)?;
+    let folder = cache.join("kernels");
+    own_folder(&folder).map_err(|source| KernelError::Cache { path: folder.clone(), source })?;
+    keep(&found, &work, &folder.join(name.to_string()))
+}
+
+/// Puts a fetched kernel into its place, with its checksums.
+fn keep(found: &apt::FetchedKernel, work: &WorkDir, place: &Path) -> Result<KernelImage, KernelError> {
     let ready = work.path().join("ready");
     let io_error = |source| KernelError::Cache { path: ready.clone(), source };
     own_folder(&ready).map_err(io_error)?;
@@ -235,10 +281,51 @@ pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Kern
     }
     fs::write(ready.join("package"), format!("{}\n", found.package)).map_err(io_error)?;
     own_new_file(&ready.join(SUMS)).and_then(|mut file| file.write_all(sums.as_bytes())).map_err(io_error)?;
-    let place = cache.join("kernel");
-    let _ = fs::remove_dir_all(&place);
-    fs::rename(&ready, &place).map_err(io_error)?;
+    let _ = fs::remove_dir_all(place);
+    fs::rename(&ready, place).map_err(io_error)?;
     from_path(&place.join("vmlinuz"))
+}
+
+/// The cached image of a name. The newest kernel of all, which is kept without a name, is also the newest of its version; and a
+/// version of three numbers is one kernel, whatever name it was fetched by.
+fn cached_as(cache: &Path, name: &KernelName) -> Result<Option<KernelImage>, KernelError> {
+    if let Some(image) = cached_in(&cache.join("kernels").join(name.to_string()))? {
+        return Ok(Some(image));
+    }
+    let whole = matches!(name, KernelName::Version(numbers) if numbers.len() == 3);
+    let others = if whole { named_folders(cache) } else { Vec::new() };
+    for dir in [cache.join("kernel")].into_iter().chain(others) {
+        if release_in(&dir).is_some_and(|release| name.is_version_of(&release))
+            && let Some(image) = cached_in(&dir)?
+        {
+            return Ok(Some(image));
+        }
+    }
+    Ok(None)
+}
+
+/// The folders of named kernels, in the order of their names.
+fn named_folders(cache: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(cache.join("kernels")).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    folders.sort();
+    folders
+}
+
+/// What the image in a folder says that it is.
+fn release_in(dir: &Path) -> Option<String> {
+    image_release(&dir.join("vmlinuz")).ok()
+}
+
+/// The kernels in the cache, as errors list them.
+fn kept_words(cache: &Path) -> String {
+    let newest = release_in(&cache.join("kernel")).map(|release| format!("{release} (the default)"));
+    let named = named_folders(cache).into_iter().filter_map(|dir| {
+        let name = dir.file_name()?.to_string_lossy().into_owned();
+        Some(format!("{} ({name})", release_in(&dir)?))
+    });
+    let all: Vec<String> = newest.into_iter().chain(named).collect();
+    if all.is_empty() { "none".to_string() } else { all.join(", ") }
 }
 
 /// Release string inside a bzImage: the setup header has the magic "HdrS" at 0x202 and, at 0x20e,
@@ -421,5 +508,50 @@ mod tests {
         assert!(error.to_string().contains("vmlinux is not a bootable"), "{error}");
         assert!(matches!(from_path(&dir.join("none")), Err(KernelError::Unreadable { .. })));
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// Puts a kernel of that release into a folder of the cache, as a fetch does.
+    fn put(cache: &Path, folder: &str, release: &str) {
+        let dir = cache.join(folder);
+        own_folder(dir.parent().unwrap()).unwrap();
+        let (from, options) = (cache.join("image"), cache.join("options"));
+        let mut image = fake_image();
+        image[0x800..0x810].fill(0);
+        image[0x800..0x800 + release.len()].copy_from_slice(release.as_bytes());
+        fs::write(&from, image).unwrap();
+        fs::write(&options, "CONFIG_SCHED_CLASS_EXT=y\n").unwrap();
+        let work = WorkDir::new(cache, "work").unwrap();
+        let found = apt::FetchedKernel { vmlinuz: from, config: options, package: "p".into() };
+        assert_eq!(keep(&found, &work, &dir).unwrap().release, release);
+    }
+
+    #[test]
+    fn named_kernels_are_found_in_the_cache() {
+        let cache = tempfile::tempdir().unwrap();
+        let cache = cache.path();
+        assert_eq!(kept_words(cache), "none");
+        put(cache, "kernel", "7.3.4+deb13-c");
+        put(cache, "kernels/6.18.5", "6.18.5+deb13-c");
+        put(cache, "kernels/debian-sid", "7.2.13+deb14-c");
+        let found = |text: &str| {
+            let name = KernelName::parse(text).unwrap().unwrap();
+            cached_as(cache, &name).unwrap().map(|image| image.release)
+        };
+        // The newest of all is the newest of its version.
+        assert_eq!(found("7.3").as_deref(), Some("7.3.4+deb13-c"));
+        assert_eq!(found("7.3.4").as_deref(), Some("7.3.4+deb13-c"));
+        assert_eq!(found("6.18.5").as_deref(), Some("6.18.5+deb13-c"));
+        // Another name asked for that one: it need not be the newest 6.18.
+        assert_eq!(found("6.18"), None);
+        assert_eq!(found("debian-sid").as_deref(), Some("7.2.13+deb14-c"));
+        assert_eq!((found("7.2"), found("7.2.13").as_deref()), (None, Some("7.2.13+deb14-c")));
+        assert_eq!(found("debian-13-backports"), None);
+        assert_eq!(
+            kept_words(cache),
+            "7.3.4+deb13-c (the default), 6.18.5+deb13-c (6.18.5), 7.2.13+deb14-c (debian-sid)"
+        );
+        // A damaged copy is no copy.
+        fs::write(cache.join("kernels/debian-sid/config"), "x").unwrap();
+        assert_eq!(found("debian-sid"), None);
     }
 }

@@ -279,8 +279,7 @@ impl Image {
             archive.file(path, true, data);
         }
         if let Some(config) = &job.kernel.config {
-            let data =
-                std::fs::read(config).map_err(prepare(&format!("reading {}", config.display())))?;
+            let data = std::fs::read(config).map_err(prepare(&format!("reading {}", config.display())))?;
             archive.file(&format!("/boot/config-{}", job.kernel.release), false, &data);
         }
         let libraries = bundle.libraries.into_iter().map(|(path, _)| path).collect();

@@ -239,9 +239,11 @@ impl Machine {
             .map_err(prepare(&format!("making a scratch directory ({place})")))?;
         let dir = scratch.path();
         let put = |name: &str, parts: &[&[u8]]| -> Result<(), VmError> {
-            let write = || parts.iter().try_fold(File::create(dir.join(name))?, |mut file, part| {
-                file.write_all(part).map(|()| file)
-            });
+            let write = || {
+                parts.iter().try_fold(File::create(dir.join(name))?, |mut file, part| {
+                    file.write_all(part).map(|()| file)
+                })
+            };
             write().map(drop).map_err(prepare(&format!("writing the VM's {name} ({place})")))
         };
         let mut command = qemu_command(job, image, accelerator);
