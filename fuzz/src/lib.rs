@@ -5,9 +5,8 @@
 
 pub mod boundary;
 pub mod calls;
-mod cli;
 // The modules of the command name each other by these paths.
-use cli::{failure, input};
+
 mod machine;
 pub mod noise;
 pub mod objects;

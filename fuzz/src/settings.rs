@@ -1,10 +1,10 @@
 //! What a user, or the dump of a running scheduler, writes into an object with variables of every kind. Each setting is
 //! refused in words that name it, or is taken whole by the loading of the object.
 
-use crate::cli::state;
 use schedlab_base::Machine;
 use schedlab_bpf::object::Object;
 use schedlab_bpf::settings::changes;
+use schedlab_lab::scheduler::state;
 use schedlab_scx::{BpfScheduler, LoadErrorKind, LoadOptions};
 
 /// `tests/objects/settable.bpf.c`.

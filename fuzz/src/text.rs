@@ -1,8 +1,8 @@
 //! Text that people write or that comes back from a disk: each input is refused with a reason, or read; what can be
 //! written again reads as the same.
 
-use crate::cli::numbers;
 use schedlab_base::DurationNs;
+use schedlab_lab::files::numbers;
 use schedlab_report::{
     Document, HtmlPage, fidelity_cells, from_json, read_samples, to_csv, to_html, to_json,
 };

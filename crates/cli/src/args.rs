@@ -226,7 +226,7 @@ pub(crate) struct MeanwhileArgs {
     #[arg(long = "set-at", value_name = "TIME:VAR=VALUE")]
     pub(crate) changes: Vec<TimedSetting>,
     /// Run a program of the object (SEC("syscall")) while the scheduler is attached; HEX is its context
-    #[arg(long = "run-prog-at", value_name = "TIME:NAME[:HEX]", value_parser = crate::run_prog::parse_timed)]
+    #[arg(long = "run-prog-at", value_name = "TIME:NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse_timed)]
     pub(crate) timed_programs: Vec<TimedProgram>,
     /// Attach the scheduler when the run has gone on for so long: tasks exist before it (500ms, 2s)
     #[arg(long, value_name = "TIME", value_parser = some_time)]
@@ -240,7 +240,7 @@ pub(crate) struct MeanwhileArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
     /// Machine: NAME or FILE.toml
-    #[arg(short, long, value_name = "NAME|FILE", default_value = crate::shipped::DEFAULT_MACHINE)]
+    #[arg(short, long, value_name = "NAME|FILE", default_value = schedlab_lab::shipped::DEFAULT_MACHINE)]
     pub(crate) machine: String,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -255,7 +255,7 @@ pub(crate) struct SetupArgs {
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
-    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,
     /// How the scheduler's programs are executed: compiled, or interpreted (slower, the same results)
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t, hide_possible_values = true)]
@@ -732,7 +732,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) meanwhile: MeanwhileArgs,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
-    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,
     /// Also tell which task waited for which, through what, and how much of it was priority
     /// inversion
@@ -846,7 +846,7 @@ pub(crate) struct CheckArgs {
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
-    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = crate::run_prog::parse)]
+    #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,
     /// What the object may take of memory in the simulator: 64M, 2G
     #[arg(long, value_name = "SIZE", default_value_t)]

@@ -1,13 +1,13 @@
 //! What a command that simulates keeps of the host: the files that its command line names.
 
 use crate::args::{ResultArgs, SandboxArgs};
-use crate::failure::Failure;
-use crate::host_machine;
 use crate::output;
-use crate::own_loader;
-use crate::sweep;
-use crate::target::followed;
-use crate::workload::files;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::followed;
+use schedlab_lab::machine::host as host_machine;
+use schedlab_lab::run::sweep;
+use schedlab_lab::scheduler::own_loader;
+use schedlab_lab::workload::files;
 use schedlab_loader::PREFIX;
 use schedlab_sandbox::Sandbox;
 use std::fs::Metadata;

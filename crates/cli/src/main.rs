@@ -4,53 +4,26 @@
 //! parse; run a subcommand; tell its failure; exit with its code.
 
 mod args;
-mod batch;
-mod calibrated;
-mod command_run;
 mod commands;
-mod compiler;
 mod confine;
 mod cpu_counts;
-mod deadline;
-mod defect;
-mod entry;
-mod failure;
-mod host_machine;
-mod input;
-mod kernels;
-mod loads;
-mod meanwhile;
-mod numbers;
 mod output;
-mod own_loader;
 mod progress;
-mod real;
 mod results;
-mod run_key;
-mod run_prog;
-mod scheduler;
-mod shipped;
-mod simulation;
-mod state;
-mod streams;
-mod swap_scope;
-mod swap_table;
-mod sweep;
-mod target;
-mod timehist;
-mod trace_file;
-mod trust;
-mod validated;
-mod workload;
+mod typed;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
-use failure::{Code, Failure};
 use schedlab_base::did_you_mean;
+use schedlab_lab::failure::{Code, Failure};
+use schedlab_lab::files::stdout::stdout_failure;
+use schedlab_lab::run::{batch, defect};
+use schedlab_lab::workload;
 use schedlab_live::signals;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    output::listen();
     defect::install();
     schedlab_live::enter();
     let cli = match Cli::try_parse() {
@@ -106,7 +79,7 @@ fn parse_failure(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Colours only where the terminal and NO_COLOR allow.
-            finish(error.print().map_err(|error| output::stdout_failure(&error)))
+            finish(error.print().map_err(|error| stdout_failure(&error)))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::help_as_error(&error.render().to_string());

@@ -1,9 +1,10 @@
 //! Standard output and standard error: nothing else prints.
 
-use crate::failure::{Code, Failure};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::stdout::{plain, write_stdout};
 use schedlab_report::{fit, visible};
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -31,33 +32,6 @@ fn fitted(text: &str) -> Cow<'_, str> {
         Some(width) => fit(text, width).into(),
         None => text.into(),
     }
-}
-
-/// Lines and their tabs, without what a name in them could do to a terminal.
-fn plain(text: &str) -> String {
-    let lines: Vec<String> =
-        text.split('\n').map(|line| line.split('\t').map(visible).collect::<Vec<_>>().join("\t")).collect();
-    lines.join("\n")
-}
-
-/// Writes a file's content to standard output: as it is, but for a terminal.
-pub(crate) fn write_text_result(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { print_exact(text) } else { write_stdout(text) }
-}
-
-/// Writes results to standard output. A reader that went away ends the command
-/// silently and successfully.
-fn write_stdout(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| stdout_failure(&error))
-}
-
-/// The failure of writing to standard output: none, silently, when the reader went away.
-pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return Failure { code: Code::Done, text: String::new() };
-    }
-    Failure::environment(format!("standard output: {error}"))
 }
 
 /// Tells the user something that is not a result.
@@ -92,4 +66,31 @@ fn one_line(text: &str) -> String {
 /// Help for a command line without a command.
 pub(crate) fn help_as_error(text: &str) {
     let _ = write!(io::stderr().lock(), "{text}");
+}
+
+/// Shows what the laboratory says: notes, and last words as errors.
+struct Told;
+
+impl log::Log for Told {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("schedlab")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let text = record.args().to_string();
+        if record.level() == log::Level::Error { error(&text) } else { note(&text) }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Lets the laboratory speak.
+pub(crate) fn listen() {
+    // A second call would be one of the same command.
+    if log::set_logger(&Told).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
 }

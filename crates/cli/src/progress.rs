@@ -1,16 +1,21 @@
 //! Progress on standard error, never with `-q`. It is a bar on a terminal for what takes longer than a second, elsewhere a line
 //! now and then. A word comes before the start of what is known to take long.
 
+use crate::args::SweepArgs;
 use crate::output;
-use crate::workload::{endless, fixed_end};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use schedlab_base::{DurationNs, counted};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::run::deadline::TimeLimit;
+use schedlab_lab::run::simulation::Simulation;
+use schedlab_lab::run::sweep::{Made, sweep};
+use schedlab_lab::workload::{endless, fixed_end};
 use schedlab_trace::{Event, Sink};
 use schedlab_workload::Scenario;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -147,6 +152,26 @@ fn line(label: &str, position: u64, total: Option<u64>, message: &str, elapsed: 
     let Some(total) = total else { return format!("{label}: {message}, {} s so far", elapsed.as_secs()) };
     let left = elapsed.as_secs_f64() * (total - position) as f64 / position as f64;
     format!("{label}: {message}, {} s so far, about {left:.0} s left", elapsed.as_secs())
+}
+
+/// Makes all runs, and shows how far it is.
+///
+/// # Errors
+/// As of [`sweep`].
+pub(crate) fn swept(
+    runs: &[Simulation],
+    args: &SweepArgs,
+    limit: TimeLimit,
+    quiet: bool,
+) -> Result<Option<Made>, Failure> {
+    let progress = OnceLock::new();
+    let told = |count: usize, total: usize| {
+        let bar = progress.get_or_init(|| Progress::new("running", Some(total as u64), quiet));
+        if count > 0 {
+            bar.set(count as u64, format!("{count} of {}", counted(total, "run")));
+        }
+    };
+    sweep(runs, &args.options(), limit, quiet, &told)
 }
 
 /// Runs of a workload that are to be made.

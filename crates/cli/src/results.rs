@@ -2,9 +2,9 @@
 //! to the files that were asked for.
 
 use crate::args::ResultArgs;
-use crate::failure::Failure;
 use crate::output;
-use crate::target::{self, Target};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{self, Target};
 use schedlab_report::{Document, HtmlPage, to_csv, to_html, to_json};
 
 /// The files asked for, checked before the work begins.

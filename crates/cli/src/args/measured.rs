@@ -9,7 +9,7 @@ use schedlab_live::calibrate::TRIES;
 
 use super::{SandboxArgs, VmArgs, some_time, up_to};
 use crate::cpu_counts::CpuCounts;
-use crate::host_machine::HOST;
+use schedlab_lab::machine::host::HOST;
 
 /// Arguments of `fidelity`.
 #[derive(Debug, Args)]

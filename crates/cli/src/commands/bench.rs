@@ -3,17 +3,18 @@
 use super::compare::{Real, contestants, in_turn, once, tables, vm_cpus};
 use super::run::tell;
 use crate::args::BenchArgs;
-use crate::command_run::{CommandRun, GuestBench};
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
-use crate::entry;
-use crate::failure::Failure;
-use crate::own_loader;
-use crate::real::{Looks, VmOptions, without_vm};
 use crate::results::Results;
-use crate::scheduler::Scheduler;
-use crate::simulation::ejection;
-use crate::trust::strict;
+use crate::typed::without_vm;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::run::command::{CommandRun, GuestBench};
+use schedlab_lab::run::real::Looks;
+use schedlab_lab::run::simulation::ejection;
+use schedlab_lab::run::trust::strict;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::scheduler::entry;
+use schedlab_lab::scheduler::own_loader;
 use schedlab_live::command::Streams;
 use schedlab_live::load::check_machine;
 use schedlab_report::{Document, add_falls_behind, compare as compare_runs, seed_warnings};
@@ -100,7 +101,7 @@ fn in_vm(args: &BenchArgs, schedulers: &[Scheduler], quiet: bool) -> Result<Real
             runs: args.runs.get(),
             warmup: args.warmup,
         };
-        let options = VmOptions::new(cpus, &args.machine);
+        let options = args.machine.options(cpus);
         let (more, failed) = job.boot(options, &mut |line| tell(line, quiet))?;
         records.extend(more);
         if failed.is_some() {

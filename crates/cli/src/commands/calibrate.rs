@@ -2,13 +2,14 @@
 
 use super::run::{VM_CPUS, tell};
 use crate::args::{CalibrateArgs, InstructionTime};
-use crate::calibrated::{Calibrated, not_measured};
-use crate::failure::Failure;
-use crate::host_machine::kept;
 use crate::output;
-use crate::real::{VmOptions, boot, guest_failure, without_vm};
-use crate::shipped;
-use crate::target::Target;
+use crate::typed::without_vm;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::Target;
+use schedlab_lab::machine::calibrated::{Calibrated, not_measured};
+use schedlab_lab::machine::host::kept;
+use schedlab_lab::run::real::{boot, guest_failure};
+use schedlab_lab::shipped;
 use schedlab_live::calibrate::{self as loops, Plan};
 use schedlab_live::host::{self, Found, kernel::kernel};
 use schedlab_live::vm::VmJob;
@@ -99,7 +100,7 @@ fn without_hardware(found: &mut Found) {
 fn in_vm(args: &CalibrateArgs, quiet: bool) -> Result<String, Failure> {
     let mut vm = args.machine.clone();
     vm.icount = vm.icount.or(Some(InstructionTime(0)));
-    let options = VmOptions::new(VM_CPUS, &vm);
+    let options = vm.options(VM_CPUS);
     let mut progress = |line: &str| tell(line, quiet);
     let mut job = VmJob::new(options.kernel(&mut progress)?, Vec::new());
     let tries = args.tries.to_string();

@@ -4,27 +4,29 @@ use super::bench::bench;
 use super::run::{VM_CPUS, tell};
 use super::sim::{PAIRS_SHOWN, machine};
 use crate::args::{AfterEjection, CompareArgs, SwapArgs};
-use crate::batch::in_one_vm;
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
-use crate::deadline::TimeLimit;
-use crate::entry;
-use crate::failure::Failure;
-use crate::loads::{Load, loads};
-use crate::own_loader;
+use crate::progress::swept;
 use crate::progress::{Planned, Progress, announce};
-use crate::real::{Looks, RealRun, VmOptions, without_vm};
 use crate::results::Results;
-use crate::run_prog;
-use crate::scheduler::Scheduler;
-use crate::simulation::{Extras, Simulation, ejection};
-use crate::swap_scope;
-use crate::sweep::{Made, check_seeds, sweep};
-use crate::target::ready_folder;
-use crate::trace_file::TraceNames;
-use crate::trust::strict;
-use crate::validated::bars_of;
+use crate::typed::without_vm;
 use schedlab_base::{Machine, counted};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::ready_folder;
+use schedlab_lab::run::batch::in_one_vm;
+use schedlab_lab::run::deadline::TimeLimit;
+use schedlab_lab::run::real::{Looks, RealRun};
+use schedlab_lab::run::simulation::{Extras, Simulation, announce_engine, ejection};
+use schedlab_lab::run::sweep::{Made, check_seeds};
+use schedlab_lab::run::trace_file::TraceNames;
+use schedlab_lab::run::trust::strict;
+use schedlab_lab::run::validated::bars_of;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::scheduler::entry;
+use schedlab_lab::scheduler::own_loader;
+use schedlab_lab::scheduler::run_prog;
+use schedlab_lab::scheduler::swap_scope;
+use schedlab_lab::workload::loads::{Load, loads};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     Comparison, Document, add_falls_behind, advice, compare as compare_runs, comparison_table, first_runs,
@@ -129,14 +131,14 @@ fn simulated_runs(
     let limit = TimeLimit(args.host.time_limit);
     let runs = matrix(args, schedulers, loads)?;
     if schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
-        args.setup.engine.announce(quiet);
+        announce_engine(args.setup.engine.into(), quiet);
     }
     // One seed of each scheduler, machine and workload is enough to find a mistake early.
     for simulation in runs.iter().step_by(args.runs.get()) {
         simulation.check(limit)?;
     }
     announce_loads(loads, runs.len(), false, quiet);
-    sweep(&runs, &args.sweep, limit, quiet)
+    swept(&runs, &args.sweep, limit, quiet)
 }
 
 /// Says beforehand how much there is to do: `runs` in all, as many of each workload.
@@ -174,7 +176,7 @@ pub(super) fn contestants(
         return Err(Failure::usage(text));
     }
     let mut schedulers = Scheduler::find_all(&entries, settings)?;
-    swap_scope::restrict(&mut schedulers, swap)?;
+    swap_scope::restrict(&mut schedulers, &swap.types, &swap.exclude)?;
     Scheduler::distinct(&mut schedulers)?;
     Ok(schedulers)
 }
@@ -226,17 +228,13 @@ fn matrix(args: &CompareArgs, schedulers: &[Scheduler], loads: &[Load]) -> Resul
                     let seed = args.setup.seed + run;
                     let place = (scheduler, load.record.name.as_str(), machine.cpu_count(), seed);
                     runs.push(Simulation {
-                        scheduler: scheduler.clone(),
-                        workload: load.spec.clone(),
-                        machine: machine.clone(),
                         seed,
                         limit: args.setup.duration,
-                        checkers: false,
-                        engine: args.setup.engine,
-                        guest_memory: args.setup.guest_memory,
-                        after_ejection: args.setup.after_ejection,
-                        sampling: None,
+                        engine: args.setup.engine.into(),
+                        guest_memory: args.setup.guest_memory.0,
+                        after_ejection: args.setup.after_ejection.into(),
                         extras: extras.next(place, run == 0),
+                        ..Simulation::new(scheduler.clone(), &load.spec, machine.clone())
                     });
                 }
             }
@@ -338,7 +336,7 @@ fn vm_runs(
             }
         }
         let plans: Vec<RealRun> = runs.iter().map(|(run, _)| run.clone()).collect();
-        let options = VmOptions::new(cpus, &args.machine);
+        let options = args.machine.options(cpus);
         let results = in_one_vm(&plans, &options, &mut |line| tell(line, quiet));
         let before = total / vm_cpus(&args.cpus).len() * place;
         for (number, (result, (run, load))) in results.into_iter().zip(runs).enumerate() {
@@ -457,7 +455,7 @@ pub(super) fn tables(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Code;
+    use schedlab_lab::failure::Code;
     use schedlab_report::from_json;
 
     /// A finished run, as results have it.

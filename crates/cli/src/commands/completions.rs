@@ -6,14 +6,14 @@
 
 use super::reproduce;
 use crate::args::{Cli, CompletionsArgs};
-use crate::failure::Failure;
-use crate::host_machine::HOST;
 use crate::output;
-use crate::scheduler::{FAIR, SWAP};
-use crate::shipped::{MACHINES, SCHEDULERS};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, Command, CommandFactory, Id};
 use clap_complete::Shell;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::machine::host::HOST;
+use schedlab_lab::scheduler::{FAIR, SWAP};
+use schedlab_lab::shipped::{MACHINES, SCHEDULERS};
 use schedlab_workload::catalog;
 
 /// Prints the completions of a shell.

@@ -2,11 +2,11 @@
 //! sure.
 
 use crate::args::DepsArgs;
-use crate::failure::Failure;
 use crate::output;
 use crate::results::command_line;
-use crate::target::{self, Target};
 use schedlab_base::DurationNs;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{self, Target};
 use schedlab_live::signals;
 use schedlab_live::waits::WaitWatcher;
 use schedlab_report::{Document, HtmlPage, to_json, waits_dot, waits_html, waits_table};

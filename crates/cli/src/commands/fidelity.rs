@@ -3,24 +3,25 @@
 use super::compare::vm_cpus_or;
 use super::run::tell;
 use crate::args::{FidelityArgs, InstructionTime};
-use crate::batch::in_one_vm;
 use crate::confine::Named;
-use crate::entry;
-use crate::failure::Failure;
-use crate::host_machine;
-use crate::input;
-use crate::kernels;
-use crate::loads::loads;
 use crate::output;
-use crate::own_loader;
 use crate::progress::Progress;
-use crate::real::{Looks, RealRun, VmOptions, guest_settings, read_runs, told_failure, without_vm};
 use crate::results::command_line;
-use crate::scheduler::Scheduler;
-use crate::shipped;
-use crate::target::{self, Target};
-use crate::workload::scenario;
+use crate::typed::without_vm;
 use schedlab_base::counted;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::input;
+use schedlab_lab::files::target::{self, Target};
+use schedlab_lab::machine::host as host_machine;
+use schedlab_lab::machine::kernels;
+use schedlab_lab::run::batch::in_one_vm;
+use schedlab_lab::run::real::{Looks, RealRun, guest_settings, read_runs, told_failure};
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::scheduler::entry;
+use schedlab_lab::scheduler::own_loader;
+use schedlab_lab::shipped;
+use schedlab_lab::workload::loads::loads;
+use schedlab_lab::workload::scenario;
 use schedlab_live::load::check_machine;
 use schedlab_report::{
     COVERAGE, Document, Fidelity, HtmlPage, fidelity_cells, fidelity_html, from_json, to_json,
@@ -390,9 +391,7 @@ impl Plan {
 fn simulated_machine(args: &FidelityArgs, quiet: bool) -> Result<(String, Option<String>), Failure> {
     let release = match Real::of(args)? {
         Real::Kernel(_) if args.measured.host => None,
-        Real::Kernel(_) => {
-            Some(VmOptions::new(1, &args.vm_args).kernel(&mut |line| tell(line, quiet))?.release)
-        }
+        Real::Kernel(_) => Some(args.vm_args.options(1).kernel(&mut |line| tell(line, quiet))?.release),
         Real::Kept(runs) => {
             runs.first().and_then(|run| run.machine.strip_prefix("linux-").map(str::to_string))
         }
@@ -442,7 +441,7 @@ fn real_runs(args: &FidelityArgs, cases: &[RealRun], cpus: u32, quiet: bool) -> 
     }
     let mut vm = args.vm_args.clone();
     vm.icount = vm.icount.or(Some(InstructionTime(0)));
-    in_one_vm(cases, &VmOptions::new(cpus, &vm), &mut |line| tell(line, quiet))
+    in_one_vm(cases, &vm.options(cpus), &mut |line| tell(line, quiet))
 }
 
 /// The number of this machine's CPUs, alone.

@@ -1,14 +1,14 @@
 //! `list`: what can be named on the command line.
 
 use crate::args::{ListArgs, ListKind};
-use crate::failure::Failure;
-use crate::host_machine;
-use crate::kernels::range;
 use crate::output;
-use crate::scheduler::{FAIR, SWAP};
-use crate::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
 use schedlab_base::{KernelChange, KernelPreset, KernelVersion, Machine, Preemption, counted, did_you_mean};
 use schedlab_bpf::object::Object;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::machine::host as host_machine;
+use schedlab_lab::machine::kernels::range;
+use schedlab_lab::scheduler::{FAIR, SWAP};
+use schedlab_lab::shipped::{self, DEFAULT_MACHINE, SCHEDULERS};
 use schedlab_live::kernel_image::RELEASES;
 use schedlab_scx::{Tunable, tunables};
 use schedlab_workload::catalog;

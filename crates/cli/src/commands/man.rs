@@ -2,12 +2,12 @@
 
 use super::completions::with_names;
 use crate::args::ManArgs;
-use crate::failure::Failure;
 use crate::output;
-use crate::target::Target;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::Target;
 use std::io;
 use std::path::Path;
 

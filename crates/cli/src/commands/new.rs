@@ -1,12 +1,12 @@
 //! `new`: a folder with a scheduler that compiles, is simulated and loads, for its author to go on from.
 
 use crate::args::{NewArgs, Template};
-use crate::compiler;
-use crate::failure::Failure;
 use crate::output;
-use crate::scheduler::is_shipped;
-use crate::shipped::{self, LAYERED, LAYERED_SWAP, SCX_HEADERS};
-use crate::target::{Target, unwritten};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{Target, unwritten};
+use schedlab_lab::scheduler::compiler;
+use schedlab_lab::scheduler::is_shipped;
+use schedlab_lab::shipped::{self, LAYERED, LAYERED_SWAP, SCX_HEADERS};
 use schedlab_live::kernel_image::LIBBPF_HEADERS;
 use schedlab_scx::kernel_header;
 use std::fs::{create_dir, create_dir_all};

@@ -1,23 +1,25 @@
 //! `reproduce`: documents' tables, published beside measured. What is run and by which
 //! rules it is judged are data: `published/*.toml`, explained in `docs/reproduction.md`.
 
-use crate::args::{AfterEjection, EngineKind, GuestMemory, ReproduceArgs};
+use crate::args::ReproduceArgs;
 use crate::confine::Named;
-use crate::deadline::TimeLimit;
-use crate::failure::Failure;
+use crate::progress::swept;
 use crate::results::Results;
-use crate::scheduler::Scheduler;
-use crate::shipped;
-use crate::simulation::{Extras, Simulation, ejection};
-use crate::sweep::{check_seeds, sweep};
-use crate::target::{Target, ready_folder};
-use crate::trust::strict;
 use schedlab_base::Machine;
 use schedlab_base::did_you_mean;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{Target, ready_folder};
+use schedlab_lab::run::deadline::TimeLimit;
+use schedlab_lab::run::simulation::{Simulation, announce_engine, ejection};
+use schedlab_lab::run::sweep::check_seeds;
+use schedlab_lab::run::trust::strict;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::shipped;
 use schedlab_report::{
     Document as ResultDocument, LEAST_EFFECT, compare, document_plots, reproduction_text, sensitivity_text,
 };
 use schedlab_reproduction::{Cell, Document, DocumentOutcome, Form, Library, Plan, Sensitivity};
+use schedlab_scx::EngineChoice;
 use schedlab_stats::Level;
 use schedlab_trace::RunRecord;
 use std::path::{Path, PathBuf};
@@ -41,15 +43,15 @@ pub(crate) fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<(), Failure
     let documents = documents(args)?;
     let plan = Plan::new(&documents, args.runs.get());
     let changes = changes(args)?;
-    let mut runs = simulations(&plan, args.seed, args.engine, limit)?;
+    let mut runs = simulations(&plan, args.seed, args.engine.into(), limit)?;
     replace_machines(&mut runs, &args.machine_files)?;
-    args.engine.announce(quiet);
+    announce_engine(args.engine.into(), quiet);
     let own = runs.len();
     let varied: Vec<Scaling> = changes.into_iter().filter(|change| change.applies(&runs)).collect();
     for change in &varied {
         runs.extend(runs[..own].to_vec().iter().map(|simulation| change.of(simulation)));
     }
-    let Some(made) = sweep(&runs, &args.sweep, limit, quiet)? else { return Ok(()) };
+    let Some(made) = swept(&runs, &args.sweep, limit, quiet)? else { return Ok(()) };
     let records = &made.records;
     let outcomes = |records: &[Option<RunRecord>]| -> Vec<DocumentOutcome> {
         documents.iter().map(|document| plan.outcome(document, records)).collect()
@@ -196,7 +198,7 @@ impl Scaling {
 fn simulations(
     plan: &Plan,
     first: u64,
-    engine: EngineKind,
+    engine: EngineChoice,
     limit: TimeLimit,
 ) -> Result<Vec<Simulation>, Failure> {
     let mut runs = Vec::new();
@@ -223,21 +225,7 @@ fn simulation(cell: &Cell) -> Result<Simulation, Failure> {
     let limit = limit.map_err(|error| Failure::usage(format!("duration of {}: {error}", cell.workload)))?;
     let sampling = cell.is_sampled().then(|| cell.sampling.clone());
     let workload = cell.workload.clone();
-    let (after_ejection, engine) = (AfterEjection::Stop, EngineKind::default());
-    let (checkers, guest_memory) = (false, GuestMemory::default());
-    Ok(Simulation {
-        scheduler,
-        workload,
-        machine,
-        seed: 0,
-        limit,
-        checkers,
-        after_ejection,
-        engine,
-        guest_memory,
-        sampling,
-        extras: Extras::default(),
-    })
+    Ok(Simulation { limit, sampling, ..Simulation::new(scheduler, workload, machine) })
 }
 
 fn text(outcomes: &[DocumentOutcome], args: &ReproduceArgs) -> String {
@@ -306,7 +294,7 @@ mod tests {
         };
         let plan = Plan::of(&[cells("fig2"), cells("fig6"), cells("fig5")], 2);
         assert_eq!(
-            simulations(&plan, 9, EngineKind::Compiled, TimeLimit(None))
+            simulations(&plan, 9, EngineChoice::Compiled, TimeLimit(None))
                 .unwrap()
                 .iter()
                 .map(|run| run.seed)

@@ -3,23 +3,24 @@
 use super::compare::only_simulated;
 use super::sim::{Shown, judged, tables};
 use crate::args::RunArgs;
-use crate::command_run::CommandRun;
 use crate::confine::Named;
-use crate::entry;
-use crate::failure::Failure;
 use crate::output;
-use crate::own_loader;
 use crate::progress::{Planned, announce};
-use crate::real::{Looks, RealRun, VmOptions, without_vm};
 use crate::results::Results;
-use crate::run_prog;
-use crate::scheduler::Scheduler;
-use crate::simulation::ejection;
-use crate::swap_scope;
-use crate::target::{self, Target};
-use crate::timehist;
-use crate::trust::strict;
-use crate::workload::scenario;
+use crate::typed::without_vm;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{self, Target};
+use schedlab_lab::run::command::CommandRun;
+use schedlab_lab::run::real::{Looks, RealRun, VmOptions};
+use schedlab_lab::run::simulation::ejection;
+use schedlab_lab::run::timehist;
+use schedlab_lab::run::trust::strict;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::scheduler::entry;
+use schedlab_lab::scheduler::own_loader;
+use schedlab_lab::scheduler::run_prog;
+use schedlab_lab::scheduler::swap_scope;
+use schedlab_lab::workload::scenario;
 use schedlab_live::command::Streams;
 use schedlab_trace::{Backend, RunRecord};
 use schedlab_workload::Scenario;
@@ -37,11 +38,11 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     named.results(&args.results).outputs([&args.history.timehist]).spare_inputs()?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
-    swap_scope::restrict(&mut schedulers, &args.swap)?;
+    swap_scope::restrict(&mut schedulers, &args.swap.types, &args.swap.exclude)?;
     run_prog::give(&mut schedulers, &args.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
-    scheduler.meanwhile(&args.meanwhile)?;
+    scheduler.meanwhile(&args.meanwhile.wanted())?;
     own_loader::check_real(std::slice::from_ref(&scheduler))?;
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";
@@ -117,7 +118,7 @@ fn backend(args: &RunArgs) -> Backend {
 
 fn vm_options(args: &RunArgs) -> VmOptions {
     let cpus = args.cpus.map_or(VM_CPUS, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-    VmOptions::new(cpus, &args.machine)
+    args.machine.options(cpus)
 }
 
 /// A line of progress, unless none is wanted.

@@ -2,10 +2,10 @@
 
 use crate::args::SchedSamplesArgs;
 use crate::confine::Named;
-use crate::failure::Failure;
-use crate::input;
 use crate::output;
 use schedlab_base::counted;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::input;
 use schedlab_report::{read_samples, samples_text};
 use schedlab_trace::samples::analyse;
 

@@ -2,23 +2,23 @@
 
 use crate::args::{HistoryArgs, SetupArgs, SimArgs};
 use crate::confine::Named;
-use crate::deadline::TimeLimit;
-use crate::defect;
-use crate::entry;
-use crate::failure::Failure;
-use crate::kernels;
 use crate::output;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::Results;
-use crate::run_prog;
-use crate::scheduler::Scheduler;
-use crate::shipped;
-use crate::simulation::{Extras, Simulation, Watch, ejection};
-use crate::streams::Streams;
-use crate::swap_scope;
-use crate::target::{self, Target};
-use crate::trust::strict;
 use schedlab_base::{Goal, Machine, TimeNs};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::target::{self, Target};
+use schedlab_lab::machine::kernels;
+use schedlab_lab::run::deadline::TimeLimit;
+use schedlab_lab::run::defect;
+use schedlab_lab::run::simulation::{Simulation, Watch, announce_engine, ejection};
+use schedlab_lab::run::streams::Streams;
+use schedlab_lab::run::trust::strict;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::scheduler::entry;
+use schedlab_lab::scheduler::run_prog;
+use schedlab_lab::scheduler::swap_scope;
+use schedlab_lab::shipped;
 use schedlab_live::signals::LastWords;
 use schedlab_report::{
     Document, after_ejection_text, callbacks_table, counters_table, goals_text, judge_goals, latency_table,
@@ -46,7 +46,11 @@ const INTERRUPTED: &str = "\nschedlab: interrupted: nothing is kept, result file
 /// Runs and prints.
 pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     let results = Results::new(&args.results)?;
-    let streams = Streams::new(args)?;
+    let streams = Streams::new(
+        args.perfetto.as_deref(),
+        args.sched_samples.as_deref(),
+        args.history.timehist.as_deref(),
+    )?;
     let pictured = args.priorities.as_deref().map(|path| Target::new("--priorities", path)).transpose()?;
     let others = || streams.targets().chain(&pictured);
     target::distinct(results.targets().chain(others()))?;
@@ -55,27 +59,24 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
-    swap_scope::restrict(&mut schedulers, &args.setup.swap)?;
+    swap_scope::restrict(&mut schedulers, &args.setup.swap.types, &args.setup.swap.exclude)?;
     run_prog::give(&mut schedulers, &args.setup.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
-    scheduler.meanwhile(&args.meanwhile)?;
+    scheduler.meanwhile(&args.meanwhile.wanted())?;
+    let machine = machine(&args.setup, args.kernel.as_deref(), args.cpus)?;
     let simulation = Simulation {
-        scheduler,
-        workload: args.workload.clone(),
-        machine: machine(&args.setup, args.kernel.as_deref(), args.cpus)?,
         seed: args.setup.seed,
         limit: args.setup.duration,
         checkers: args.checkers,
-        engine: args.setup.engine,
-        guest_memory: args.setup.guest_memory,
-        after_ejection: args.setup.after_ejection,
-        sampling: None,
-        extras: Extras::default(),
+        engine: args.setup.engine.into(),
+        guest_memory: args.setup.guest_memory.0,
+        after_ejection: args.setup.after_ejection.into(),
+        ..Simulation::new(scheduler, &args.workload, machine)
     };
     let scenario = simulation.scenario()?;
     if simulation.scheduler.object.is_some() {
-        simulation.engine.announce(quiet);
+        announce_engine(simulation.engine, quiet);
     }
     deadline.check(&simulation.describe())?;
     let planned = Planned::one(&args.workload, &scenario, simulation.limit);

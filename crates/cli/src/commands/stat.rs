@@ -2,11 +2,11 @@
 
 use crate::args::StatArgs;
 use crate::confine::Named;
-use crate::failure::Failure;
-use crate::input;
-use crate::numbers::{column, metric, not_empty, plain};
 use crate::output;
-use crate::target::Target;
+use schedlab_lab::failure::Failure;
+use schedlab_lab::files::input;
+use schedlab_lab::files::numbers::{column, metric, not_empty, plain};
+use schedlab_lab::files::target::Target;
 use schedlab_report::{Plot, ministat, stat_json};
 use std::path::Path;
 

@@ -1,0 +1,5 @@
+//! Machines and their kernels, by name.
+
+pub mod calibrated;
+pub mod host;
+pub mod kernels;

@@ -1,0 +1,486 @@
+//! One simulated run: from a description of the run to its record.
+
+use crate::failure::Failure;
+use crate::files::target::Target;
+use crate::run::deadline::{Deadline, TimeLimit, stopped};
+use crate::run::defect;
+use crate::run::trace_file::TraceFile;
+use crate::run::trust::{
+    left_out, loader_computes, loader_refused, program_returned, provenance, unconfigured,
+};
+use crate::run::validated::validation;
+use crate::scheduler::Scheduler;
+use crate::scheduler::own_loader;
+use crate::scheduler::swap_table::{self, SwapTable};
+use crate::workload;
+use schedlab_base::did_you_mean;
+use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
+use schedlab_bpf::Compiler;
+use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
+use schedlab_report::{Document, SampleSink, read_samples};
+use schedlab_reproduction::Sampling;
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message};
+use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
+use schedlab_trace::samples::{NAMED, SchedSample, analyse};
+use schedlab_trace::waits::{Explainer, Party};
+use schedlab_trace::{
+    Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,
+    WorkloadRecord,
+};
+use schedlab_workload::{Scenario, TaskSpec};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What happens when a scheduler is ejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterEjection {
+    /// The run ends.
+    #[default]
+    Stop,
+    /// The kernel's own class takes over; figures from before and after stand apart.
+    Continue,
+}
+
+/// What looks on while a run takes place; nothing of it changes the run.
+#[derive(Default)]
+pub struct Watch {
+    /// What gets the events.
+    pub sinks: Vec<SharedSink>,
+    /// Every pass through `schedule()` is an event.
+    pub schedule_events: bool,
+    /// The scheduler's counter that marks such a pass.
+    pub mark: Option<String>,
+    /// The priorities of tasks go into the record, if the scheduler shows them.
+    pub priorities: bool,
+    /// The waits of tasks for each other go into the record.
+    pub waits: bool,
+    /// Which task runs where in this part of the run goes into the record.
+    pub timeline: Option<Window>,
+    /// The scheduler's maps, and its integers that have changed, go into the record.
+    pub contents: bool,
+    /// Each cache line that moved, and each place of the source that made lines move, goes into the record.
+    pub lines: bool,
+    /// Ends the run without a result.
+    pub stop: StopFlag,
+}
+
+/// What is kept of a run besides its figures, which do not depend on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extras {
+    /// The waits of tasks for each other go into the record.
+    pub waits: bool,
+    /// Which task runs where in this part of the run goes into the record.
+    pub timeline: Option<Window>,
+    /// Where a trace of the run is written.
+    pub perfetto: Option<PathBuf>,
+}
+
+/// Everything that determines a simulated run.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// The workload as the user named it.
+    pub workload: String,
+    /// The machine with its final number of CPUs.
+    pub machine: Machine,
+    /// The seed.
+    pub seed: u64,
+    /// `--duration`.
+    pub limit: Option<DurationNs>,
+    /// `--checkers`.
+    pub checkers: bool,
+    /// `--engine`; results do not depend on it.
+    pub engine: EngineChoice,
+    /// `--guest-memory`: the most bytes that an object may take.
+    pub guest_memory: u64,
+    /// `--after-ejection`.
+    pub after_ejection: AfterEjection,
+    /// Figures of samples of `schedule()` are metrics of the record.
+    pub sampling: Option<Sampling>,
+    /// `--explain-waits`, `--timeline` and `--perfetto` of a comparison.
+    pub extras: Extras,
+}
+
+impl Simulation {
+    /// A run with seed 1 to the workload's own end, with nothing kept but the record.
+    pub fn new(scheduler: Scheduler, workload: impl Into<String>, machine: Machine) -> Simulation {
+        Simulation {
+            scheduler,
+            workload: workload.into(),
+            machine,
+            seed: 1,
+            limit: None,
+            checkers: false,
+            engine: EngineChoice::Patient,
+            guest_memory: DEFAULT_GUEST_MEMORY,
+            after_ejection: AfterEjection::Stop,
+            sampling: None,
+            extras: Extras::default(),
+        }
+    }
+
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// As of [`Simulation::run_alone`].
+    pub fn run(&self) -> Result<RunRecord, Failure> {
+        self.run_alone(&TimeLimit::default().begin("a run")?)
+    }
+
+    /// Builds the scenario.
+    pub fn scenario(&self) -> Result<Scenario, Failure> {
+        workload::scenario_on(&self.workload, self.seed, self.limit, Some(self.machine.cpu_count() as u32))
+    }
+
+    /// What it is, for messages.
+    pub fn describe(&self) -> String {
+        let scheduler = self.scheduler.label();
+        let (workload, machine) = (&self.workload, &self.machine);
+        let (cpus, seed) = (counted(machine.cpu_count(), "CPU"), self.seed);
+        format!("run of {scheduler} under {workload} on {} with {cpus}, seed {seed}", machine.name)
+    }
+
+    /// Checks what can be checked without running, so that a long sweep fails at once:
+    /// the workload and the object.
+    pub fn check(&self, limit: TimeLimit) -> Result<(), Failure> {
+        let what = self.describe();
+        let deadline = limit.begin(&what)?;
+        defect::guard(
+            || what.clone(),
+            || {
+                self.scenario()?;
+                self.loaded().map(|_| ())?;
+                deadline.check(&what)
+            },
+        )
+    }
+
+    /// The scheduler, ready to run, with the counter that marks passes.
+    fn class(&self, mark: Option<&str>) -> Result<Class<BpfScheduler>, Failure> {
+        let named = |error: String| {
+            Failure::usage(format!("--sched-mark: scheduler {}: {error}", self.scheduler.name))
+        };
+        match (self.loaded()?, mark) {
+            (Class::Ext(mut scheduler), Some(mark)) => {
+                scheduler.mark_by(mark).map_err(|error| {
+                    let counters = scheduler.counters().into_iter().map(|(name, _)| name);
+                    named(error + &did_you_mean(mark, counters))
+                })?;
+                Ok(Class::Ext(scheduler))
+            }
+            (Class::Fair, Some(_)) => Err(named("it has no counters".into())),
+            (class, None) => Ok(class),
+        }
+    }
+
+    /// Refuses a machine with more CPUs than the object says that it is made for.
+    fn fits(&self) -> Result<(), Failure> {
+        let (limit, cpus) = (self.scheduler.most_cpus(), self.machine.cpu_count());
+        match limit.filter(|limit| *limit < cpus) {
+            None => Ok(()),
+            Some(limit) => Err(Failure::usage(format!(
+                "scheduler {} is made for at most {limit} CPUs, and {} has {cpus}; -c {limit} is the most",
+                self.scheduler.name, self.machine.name
+            ))),
+        }
+    }
+
+    fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
+        let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
+        self.fits()?;
+        let (engine, guest_memory) = (self.engine, self.guest_memory);
+        let options = LoadOptions { engine, guest_memory, ..self.scheduler.load_options() };
+        if let Some(command) = &self.scheduler.loader {
+            let stays = true;
+            return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
+                .map(|(scheduler, _)| Class::Ext(scheduler));
+        }
+        let name = &self.scheduler.name;
+        let loaded = match self.scheduler.parsed() {
+            // With the scheduler that was chosen, which alone is left.
+            Some(Ok(object)) => BpfScheduler::of((*object).clone(), name, &options, &self.machine),
+            _ => BpfScheduler::load(name, object, &options, &self.machine),
+        };
+        loaded.map(Class::Ext).map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
+    }
+
+    /// Runs it with its extras.
+    fn run_with_extras(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
+        let Extras { waits, timeline, perfetto } = &self.extras;
+        let target = perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
+        let trace = target.map(|target| TraceFile::start(&target, scenario, &self.machine)).transpose()?;
+        let sinks = trace.iter().map(TraceFile::sink).collect();
+        let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
+        let record = self.run_watched(scenario, watch)?;
+        trace.map_or(Ok(()), TraceFile::finish).map(|()| record)
+    }
+
+    /// Builds the scenario and runs it, with the metrics of samples if they are wanted.
+    ///
+    /// # Errors
+    /// A workload, object or setting that is refused, and a trace that cannot be written. An ejected scheduler is no error
+    /// here: the record says so.
+    pub(crate) fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
+        let scenario = self.scenario()?;
+        deadline.check(&self.describe())?;
+        let stop = deadline.stop();
+        let Some(sampling) = &self.sampling else { return self.run_with_extras(&scenario, stop) };
+        let clock = self.machine.clock_mhz;
+        let sink = SampleSink::new(Vec::new(), self.machine.cpu_count(), clock, FIRST_PID.cast_unsigned());
+        let sink = Rc::new(RefCell::new(sink));
+        let sinks: Vec<SharedSink> = vec![sink.clone()];
+        let mark = sampling.mark.clone();
+        let watch = Watch { sinks, schedule_events: true, mark, stop, ..Watch::default() };
+        let mut record = self.run_watched(&scenario, watch)?;
+        let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
+        let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
+        let read = taken.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
+        let file = read.and_then(|text| read_samples(&text, "samples")).map_err(Failure::usage)?;
+        let per_ms = u64::from(clock) * 1000;
+        let inside = |sample: &SchedSample| {
+            sampling.window_ms.is_none_or(|[from, to]| (from..to).contains(&(sample.start / per_ms)))
+        };
+        let samples: Vec<SchedSample> = file.rows.into_iter().filter(inside).collect();
+        let figures = analyse(&samples, &sampling.disturbers);
+        for (name, unit) in NAMED {
+            if let Some(value) = figures.named(name, None, clock) {
+                record.metrics.push(Metric::new(&format!("samples.{name}"), value, unit, Better::Neither));
+            }
+        }
+        Ok(record)
+    }
+
+    /// The same with observers.
+    ///
+    /// # Errors
+    /// See [`Simulation::run_alone`].
+    pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<RunRecord, Failure> {
+        let mut config = Config::new(self.machine.clone(), self.seed);
+        config.limit = self.limit;
+        config.checkers = self.checkers;
+        config.outlive_exit = self.after_ejection == AfterEjection::Continue;
+        config.presence = self.scheduler.presence;
+        config.sinks = watch.sinks;
+        config.schedule_events = watch.schedule_events;
+        config.stop = watch.stop;
+        let explainer = watch
+            .waits
+            .then(|| Rc::new(RefCell::new(Explainer::new(parties(scenario, &self.machine), FIRST_PID))));
+        if let Some(explainer) = &explainer {
+            config.sinks.push(explainer.clone());
+            config.wait_events = true;
+        }
+        let timeline = watch.timeline.map(|window| Rc::new(RefCell::new(TimelineSink::new(window))));
+        if let Some(timeline) = &timeline {
+            config.sinks.push(timeline.clone());
+        }
+        let mut class = self.class(watch.mark.as_deref())?;
+        if let Class::Ext(scheduler) = &mut class {
+            if watch.priorities {
+                scheduler.watch_priorities();
+            }
+            if watch.contents {
+                scheduler.remember_globals();
+            }
+        }
+        let result = run(&config, scenario, class).map_err(|error| match error {
+            SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
+            SimError::Stopped(at) => {
+                let seconds = at.0 as f64 / 1e9;
+                stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
+            }
+        })?;
+        drop(config);
+        let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
+            let (name, object) = (&self.scheduler.name, self.scheduler.object.as_deref());
+            let table = SwapTable::find(name, object, |name| loaded.variable(name).ok())?;
+            Some(table.confidences(&|pointer, len| loaded.arena_bytes(pointer, len)))
+        });
+        let loaded = result.scheduler.as_ref().filter(|_| watch.contents);
+        let contents = loaded.map(|loaded| loaded.changed_globals().into_iter().chain(loaded.map_contents()));
+        let contents: Vec<SchedulerTable> = contents.into_iter().flatten().collect();
+        let switches = result.costs.switches;
+        let followed = result.scheduler.as_ref();
+        let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
+        let by_line = followed.filter(|_| watch.lines).map(|loaded| loaded.line_profile(switches));
+        let lines = by_symbol.into_iter().chain(by_line.into_iter().flatten());
+        let contents = contents.into_iter().chain(lines).collect::<Vec<SchedulerTable>>();
+        let mut record = self.record(scenario, result);
+        record.tables.extend(contents);
+        let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
+        record.waits = explainer.map(|explainer| explainer.finish(record.duration));
+        if let (Some(waits), Some(confidences)) = (&mut record.waits, &confidences) {
+            swap_table::apply(waits, confidences);
+        }
+        let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
+        record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
+        Ok(record)
+    }
+
+    /// What the scheduler printed, with the workload's names of tasks.
+    fn printed(&self, scenario: &Scenario, loaded: &BpfScheduler) -> Printed {
+        let scenario = scenario.surrounded(&self.machine, self.seed);
+        let (lines, count) = loaded.messages();
+        let name = |(task, comm): &(TaskId, [u8; 16])| match scenario.tasks.get(task.index()) {
+            Some(task) => task.name.clone(),
+            None => {
+                String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+            }
+        };
+        let line = |line: &Message| PrintedLine {
+            time: line.time,
+            cpu: line.cpu,
+            task: line.current.as_ref().map(name).unwrap_or_default(),
+            text: line.text.clone(),
+        };
+        Printed { lines: lines.iter().map(line).collect(), left_out: count - lines.len() as u64 }
+    }
+
+    fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
+        let mut metrics: Vec<Metric> =
+            scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
+        let series = scenario.series.iter().map(|spec| Series {
+            name: spec.name.clone(),
+            unit: "ms",
+            values: spec.evaluate(&result.measurements),
+        });
+        let series = series.collect();
+        let made_of = provenance(&self.scheduler, Some(scenario), Some(&self.machine));
+        metrics.extend(result.summary.metrics());
+        let callbacks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
+        metrics.extend(cost_metrics(&result, &callbacks));
+        let own =
+            result.scheduler.as_ref().map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
+        let own = own.unwrap_or_default();
+        let returned = result.scheduler.as_ref().map(|loaded| loaded.returned().to_vec()).unwrap_or_default();
+        let returned = returned.iter().filter_map(|one| program_returned(&one.name, one.value));
+        let computes = result.scheduler.as_ref().and_then(BpfScheduler::user_computes);
+        let refused = result.scheduler.as_ref().map(BpfScheduler::user_refused).unwrap_or_default();
+        let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
+        let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
+        RunRecord {
+            scheduler: self.scheduler.name.clone(),
+            settings: self.scheduler.settings.clone(),
+            workload: WorkloadRecord { name: scenario.name.clone(), params: scenario.params.clone() },
+            machine: self.machine.name.clone(),
+            cpus: self.machine.cpu_count(),
+            seed: self.seed,
+            backend: Backend::Sim,
+            duration: result.duration,
+            validation: Some(validation(&self.machine, &made_of, &metrics)),
+            exit: result.exit,
+            metrics,
+            histograms: result.summary.latencies(),
+            series,
+            counters: self.scheduler.counters(own.into_iter().chain(events)),
+            tables: self.scheduler.tables(&tables),
+            printed: result
+                .scheduler
+                .as_ref()
+                .map(|loaded| self.printed(scenario, loaded))
+                .unwrap_or_default(),
+            loader_output: result.scheduler.as_ref().map(BpfScheduler::user_output).unwrap_or_default(),
+            callbacks,
+            tasks: result.tasks,
+            task_waits: result.waits,
+            warnings: unconfigured(&self.scheduler)
+                .into_iter()
+                .chain(left_out(&self.scheduler))
+                .chain(loader_computes(&self.scheduler, computes))
+                .chain(loader_refused(&self.scheduler, &refused))
+                .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))
+                .chain(result.warnings)
+                .chain(returned)
+                .collect(),
+            after_ejection: result.after.map(|after| after_ejection(scenario, after)),
+            provenance: made_of,
+            trace_hash: Some(result.trace_hash.to_string()),
+            priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
+            timeline: None,
+            waits: None,
+        }
+    }
+}
+
+/// Says that programs will be interpreted where they were to be compiled and this host does not run compiled ones.
+/// A command says it once.
+pub fn announce_engine(engine: EngineChoice, quiet: bool) {
+    if engine != EngineChoice::Interpreted
+        && !quiet
+        && let Err(why) = Compiler::available()
+    {
+        log::info!("{why}; programs are interpreted: results are the same, runs take longer");
+    }
+}
+
+/// The tasks of a scenario's start and what runs beside them on a machine: names, thread and process ids, and the priorities
+/// that they start with.
+pub fn parties(scenario: &Scenario, machine: &Machine) -> Vec<Party> {
+    let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
+    let prio = |task: &TaskSpec| match task.policy {
+        Policy::Fifo(prio) | Policy::Rr(prio) => 99 - i32::from(prio),
+        Policy::Deadline(_) => -1,
+        _ => task.nice.static_prio(),
+    };
+    let mut leaders = BTreeMap::new();
+    let party = |(at, task): (usize, &TaskSpec)| {
+        let process = *leaders.entry(task.process).or_insert(thread(at));
+        Party { name: task.name.clone(), thread: thread(at), process, prio: prio(task) }
+    };
+    // Names are of any seed.
+    scenario.surrounded(machine, 0).tasks.iter().enumerate().map(party).collect()
+}
+
+/// The part of a run after its scheduler has left.
+fn after_ejection(scenario: &Scenario, after: Remainder) -> schedlab_trace::AfterEjection {
+    let own = scenario.metrics.iter().filter_map(|spec| spec.evaluate(&after.measurements));
+    let metrics = own.chain(after.summary.metrics()).collect();
+    schedlab_trace::AfterEjection { duration: after.duration, metrics, tasks: after.tasks }
+}
+
+/// What scheduling cost, as metrics; `callbacks` are the costs of its scheduler's.
+fn cost_metrics(result: &RunResult<BpfScheduler>, callbacks: &[CallbackCost]) -> Vec<Metric> {
+    let costs = &result.costs;
+    let mut metrics = Vec::new();
+    if costs.switches > 0 {
+        let per_switch = |value: u64| value as f64 / costs.switches as f64;
+        let (cost, insns) = (per_switch(costs.sched_cost.0), per_switch(costs.bpf_insns));
+        metrics.push(Metric::new("sched_cost_ns_per_switch", cost, "ns", Better::Lower));
+        metrics.push(Metric::new("bpf_insns_per_switch", insns, "insns", Better::Lower));
+        // Ticks come with time, not with switches: a load that seldom switches is all ticks.
+        let ticks = callbacks.iter().find(|cost| cost.name == "tick").and_then(|cost| cost.insns);
+        let ticks = per_switch(ticks.unwrap_or(0));
+        metrics.push(Metric::new("bpf_tick_insns_per_switch", ticks, "insns", Better::Lower));
+    }
+    if costs.switches > 0 && result.scheduler.as_ref().is_some_and(BpfScheduler::follows_lines) {
+        let lines = costs.lines as f64 / costs.switches as f64;
+        metrics.push(Metric::new("lines_per_switch", lines, "lines", Better::Lower));
+    }
+    metrics.push(Metric::new("lock_wait_ns", costs.lock_wait.0 as f64, "ns", Better::Lower));
+    metrics
+}
+
+/// The failure of a command whose runs include void ones: a scheduler that was ejected, or left before the end; to be told after
+/// the results.
+pub fn ejection(document: &Document) -> Result<(), Failure> {
+    let ejected: Vec<&RunRecord> = document.runs.iter().filter(|run| run.is_void()).collect();
+    let Some(first) = ejected.first() else { return Ok(()) };
+    let words: Vec<&str> = [&first.exit.reason, &first.exit.message]
+        .into_iter()
+        .map(String::as_str)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let more = if ejected.len() > 1 { format!(" ({} runs in all)", ejected.len()) } else { String::new() };
+    let left = if first.exit.kind.is_ejection() { "was ejected from" } else { "left before the end of" };
+    Err(Failure::ejected(format!(
+        "scheduler {} {left} {} on {}, {}: {}{more}",
+        first.scheduler,
+        first.workload.name,
+        counted(first.cpus, "CPU"),
+        first.exit.kind.name(),
+        words.join(": ")
+    )))
+}

@@ -1,0 +1,123 @@
+//! The results of a simulated run that are written while it goes on: `--perfetto`, `--sched-samples` and `--timehist`.
+
+use crate::failure::Failure;
+use crate::files::target::{Draft, Target};
+use crate::run::simulation::{Watch, parties};
+use crate::run::timehist;
+use crate::run::trace_file::TraceFile;
+use schedlab_base::{Machine, TimeNs};
+use schedlab_report::{SampleSink, TimehistSink};
+use schedlab_sim::{FIRST_PID, SharedSink};
+use schedlab_trace::Sink;
+use schedlab_workload::Scenario;
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// A result that is written while a run goes on, by a sink of the run's events.
+pub struct Streamed<S> {
+    target: Target,
+    sink: Rc<RefCell<S>>,
+}
+
+impl<S: Sink + 'static> Streamed<S> {
+    /// Begins it, with the sink that writes into the draft.
+    ///
+    /// # Errors
+    /// A place that cannot be written.
+    pub fn start(target: &Target, sink: impl FnOnce(Draft) -> S) -> Result<Streamed<S>, Failure> {
+        let sink = sink(target.create()?);
+        Ok(Streamed { target: target.clone(), sink: Rc::new(RefCell::new(sink)) })
+    }
+
+    /// What gets the run's events. The run drops it before [`Streamed::finish`].
+    pub fn sink(&self) -> SharedSink {
+        self.sink.clone()
+    }
+
+    /// Completes it: `end` has the sink write what it still holds.
+    ///
+    /// # Errors
+    /// What could not be written, now or while the run went on.
+    pub fn finish(self, end: impl FnOnce(S) -> io::Result<Draft>) -> Result<(), Failure> {
+        let sink = Rc::into_inner(self.sink).expect("the run has dropped its sinks").into_inner();
+        let draft = end(sink).map_err(|error| self.target.failure(&error))?;
+        self.target.finish(draft)
+    }
+}
+
+/// Where they go.
+pub struct Streams {
+    perfetto: Option<Target>,
+    samples: Option<Target>,
+    timehist: Option<Target>,
+}
+
+/// They, while the run goes on.
+pub struct OpenStreams {
+    perfetto: Option<TraceFile>,
+    samples: Option<Streamed<SampleSink<Draft>>>,
+    timehist: Option<Streamed<TimehistSink<Draft>>>,
+}
+
+impl Streams {
+    /// Checks the paths.
+    ///
+    /// # Errors
+    /// A path that cannot be a file.
+    pub fn new(
+        perfetto: Option<&Path>,
+        samples: Option<&Path>,
+        timehist: Option<&Path>,
+    ) -> Result<Streams, Failure> {
+        Ok(Streams {
+            perfetto: perfetto.map(|path| Target::binary("--perfetto", path)).transpose()?,
+            samples: samples.map(|path| Target::new("--sched-samples", path)).transpose()?,
+            timehist: timehist::target(timehist)?,
+        })
+    }
+
+    /// Those that were asked for.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        [&self.perfetto, &self.samples, &self.timehist].into_iter().flatten()
+    }
+
+    /// Begins them; what the run shows from now on reaches them through `watch`.
+    ///
+    /// # Errors
+    /// A file that cannot be made.
+    pub fn open(
+        &self,
+        scenario: &Scenario,
+        machine: &Machine,
+        watch: &mut Watch,
+    ) -> Result<OpenStreams, Failure> {
+        let (cpus, first_pid) = (machine.cpu_count(), FIRST_PID.cast_unsigned());
+        let perfetto = self.perfetto.as_ref().map(|target| TraceFile::start(target, scenario, machine));
+        let sampler = |draft| SampleSink::new(draft, cpus, machine.clock_mhz, first_pid);
+        let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
+        let timehist =
+            self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario, machine), cpus));
+        let (perfetto, samples, timehist) =
+            (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?);
+        watch.schedule_events |= samples.is_some();
+        watch.sinks.extend(perfetto.iter().map(TraceFile::sink));
+        watch.sinks.extend(samples.iter().map(Streamed::sink));
+        watch.sinks.extend(timehist.iter().map(Streamed::sink));
+        Ok(OpenStreams { perfetto, samples, timehist })
+    }
+}
+
+impl OpenStreams {
+    /// Completes them after a run of this length. A file that fails keeps no other from being completed.
+    ///
+    /// # Errors
+    /// The first file that could not be written.
+    pub fn finish(self, end: TimeNs) -> Result<(), Failure> {
+        let traced = self.perfetto.map_or(Ok(()), TraceFile::finish);
+        let sampled = self.samples.map_or(Ok(()), |samples| samples.finish(|sink| sink.finish(end)));
+        let told = self.timehist.map_or(Ok(()), |history| history.finish(|sink| sink.finish(end)));
+        traced.and(sampled).and(told)
+    }
+}
