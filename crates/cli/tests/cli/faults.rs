@@ -49,10 +49,10 @@ fn one_that_uses_a_queue_that_is_not_there() {
 
 /// Which line of which program is at fault, as the command tells it: a header's function that the program has inlined.
 fn called(name: &str, program: &str) -> String {
-    let source = std::fs::read_to_string(root().join("schedulers/include/compat.h")).unwrap();
-    let call = "scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);";
+    let source = std::fs::read_to_string(root().join("schedulers/include/scx/insert.bpf.h")).unwrap();
+    let call = "return scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);";
     let (number, _) = source.lines().enumerate().find(|(_, line)| line.trim() == call).unwrap();
-    format!("; BPF program {program}: compat.h:{}: {call} (inlined after {name}.bpf.c:", number + 1)
+    format!("; BPF program {program}: insert.bpf.h:{}: {call} (inlined after {name}.bpf.c:", number + 1)
 }
 
 /// What the kernel finds when the program has returned is blamed on the program's call.
@@ -158,7 +158,7 @@ fn a_null_pointer_is_led_to_the_caller_that_passed_it() {
             "}",
             "SEC(\"struct_ops/enqueue\") void passes_enqueue(u64 *ctx) { struct task_struct *volatile none = NULL;",
             "ctx[0] += pid_of(none);",
-            "dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0); }",
+            "scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, SLICE_DFL, 0); }",
             "SEC(\".struct_ops.link\") struct sched_ext_ops passes_ops = {",
             ".enqueue = (void *)passes_enqueue, .name = \"passes\" };",
             "char _license[] SEC(\"license\") = \"GPL\";",
