@@ -97,10 +97,10 @@ Examples:
   schedlab new mine               ./mine with mine.bpf.c, headers and a Makefile
   schedlab new mine --from fifo   begin with less")]
 pub(crate) struct NewArgs {
-    /// Its name, and that of the folder which is made here: small letters, digits and _
+    /// Name of the scheduler, and of the folder that is made here: small letters, digits and _
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What it begins as
+    /// Scheduler to start from
     #[arg(long, value_enum, default_value = "vtime")]
     pub(crate) from: Template,
 }
@@ -152,10 +152,10 @@ pub(crate) enum ListKind {
 /// Where results go besides standard output.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultArgs {
-    /// All results as JSON; `-` writes them to standard output in place of the tables
+    /// All results as JSON; `-` writes them to standard output instead of the tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
-    /// One line a run and metric
+    /// One line per run and metric
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) csv: Option<PathBuf>,
     /// A report as one self-contained page
@@ -203,7 +203,7 @@ pub(crate) struct SweepArgs {
     /// Keep finished runs in DIR, and do not repeat those that are there; further folders are read only
     #[arg(long, value_name = "DIR,..", value_delimiter = ',', value_hint = ValueHint::DirPath, help_heading = "Many runs")]
     pub(crate) resume: Vec<PathBuf>,
-    /// Make only every N-th run, from the I-th; the report comes when all are in the folders of --resume
+    /// Make only every N-th run, from the I-th; the report needs all runs in the folders of --resume
     #[arg(long, value_name = "I/N", requires = "resume", help_heading = "Many runs")]
     pub(crate) shard: Option<schedlab_sweep::Shard>,
 }
@@ -219,7 +219,7 @@ pub(crate) struct SwapArgs {
     pub(crate) exclude: Vec<String>,
 }
 
-/// What a scheduler's user space does while a run goes on.
+/// What a scheduler's user space does during a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeanwhileArgs {
     /// Change a tunable while it runs: TIME:VAR=VALUE (2s:compute=1)
@@ -228,10 +228,10 @@ pub(crate) struct MeanwhileArgs {
     /// Run a program of the object (SEC("syscall")) while the scheduler is attached; HEX is its context
     #[arg(long = "run-prog-at", value_name = "TIME:NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse_timed)]
     pub(crate) timed_programs: Vec<TimedProgram>,
-    /// Attach the scheduler when the run has gone on for so long: tasks exist before it (500ms, 2s)
+    /// Attach the scheduler this long after the run began: tasks exist before it (500ms, 2s)
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) attach_at: Option<DurationNs>,
-    /// Take the scheduler out after so much of the run, which goes on under the kernel's own class
+    /// Detach the scheduler this long after the run began; the run continues under the kernel's own class
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) detach_at: Option<DurationNs>,
 }
@@ -314,12 +314,12 @@ impl FromStr for GuestMemory {
     }
 }
 
-/// What is told of each task and switch.
+/// What a run reports of each task and switch.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// A line for each stretch of a task on a CPU, as `perf sched timehist` prints them. It tells when the stretch ended, how
-    /// long the task had been away and had waited since its wakeup, and how long it ran. Without FILE it goes to standard
-    /// output, in place of the tables
+    /// One line per stretch of a task on a CPU, in the form of `perf sched timehist`. Each has the end and length of the
+    /// stretch, and how long the task had been away and had waited since its wakeup. Without FILE it goes to standard output,
+    /// instead of the tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 0..=1, default_missing_value = "-", help_heading = "Results")]
     pub(crate) timehist: Option<PathBuf>,
     /// A table of the tasks as `perf sched latency` prints it: how long each waited for a CPU, on average and at most, and when
@@ -348,7 +348,7 @@ pub(crate) struct SimArgs {
     pub(crate) workload: String,
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
-    /// The machine runs this kernel in place of its own: a version (6.12) or a distribution's, as `schedlab list kernels` has them
+    /// Kernel of the machine, instead of its own: a version (6.12) or a distribution's, as in `schedlab list kernels`
     #[arg(long, value_name = "NAME|VERSION")]
     pub(crate) kernel: Option<String>,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
@@ -380,17 +380,17 @@ pub(crate) struct SimArgs {
         help_heading = "Results"
     )]
     pub(crate) timeline: Window,
-    /// One line a pass through schedule(), as CSV for `schedlab sched-samples`
+    /// One line per pass through schedule(), as CSV for `schedlab sched-samples`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) sched_samples: Option<PathBuf>,
-    /// Also tell which task waited for which, through what, and how much of it was priority
+    /// Also report which task waited for which, through what, and how much of it was priority
     /// inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) history: HistoryArgs,
-    /// Also tell which cache lines of the scheduler's memory moved between CPUs, and which lines of its source moved them, on
-    /// machines that price that
+    /// Also report which cache lines of the scheduler's memory moved between CPUs, and which lines of its source moved them, on
+    /// machines that price moved lines
     #[arg(long, help_heading = "Results")]
     pub(crate) profile_lines: bool,
     /// Mark the samples in which this counter of the scheduler rises (vanilla: nr_recalcs)
@@ -427,8 +427,8 @@ Examples:
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler. \
 Results do not depend on --jobs, --resume and --shard.")]
 pub(crate) struct CompareArgs {
-    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), exec:COMMAND (its own loader), eevdf; each may have
-    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), exec:COMMAND (its own loader), eevdf. Each may have
+    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and may be listed twice
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml). Several -w are run one by one and make one
@@ -457,7 +457,7 @@ pub(crate) struct CompareArgs {
     pub(crate) machine: VmArgs,
     #[command(flatten)]
     pub(crate) results: ResultArgs,
-    /// A folder for traces for ui.perfetto.dev, one of each run: SCHEDULER-WORKLOAD-4cpus-seed1.pftrace
+    /// A folder for traces for ui.perfetto.dev, one per run: SCHEDULER-WORKLOAD-4cpus-seed1.pftrace
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["live", "vm", "resume"], help_heading = "Results")]
     pub(crate) perfetto: Option<PathBuf>,
     /// The part of the run whose CPUs --html draws over time (10ms..25ms), of the first seed of each scheduler
@@ -469,13 +469,13 @@ pub(crate) struct CompareArgs {
         help_heading = "Results"
     )]
     pub(crate) timeline: Option<Window>,
-    /// Also tell which task waited for which, through what, and how much of it was priority inversion. Tables and page have
+    /// Also report which task waited for which, through what, and how much of it was priority inversion. Tables and page have
     /// the first seed of each scheduler, --json has every run
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Runs of each scheduler before those that count, which do not [default: 1]
+    /// Warm-up runs of each scheduler, which do not count [default: 1]
     #[arg(
         long,
         value_name = "N",
@@ -487,7 +487,7 @@ pub(crate) struct CompareArgs {
     /// Programs, files and directories that go into the VM beside the command
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], conflicts_with_all = ["workloads", "live"], help_heading = "A command")]
     pub(crate) with: Vec<String>,
-    /// A command in place of a workload, with --live or --vm: as `schedlab bench` does it
+    /// A command instead of a workload, with --live or --vm, as in `schedlab bench`
     #[arg(
         last = true,
         value_name = "COMMAND",
@@ -531,19 +531,19 @@ Examples:
   sudo schedlab bench -s 'o1[profile=d1],o1[profile=rh8]' --warmup 2 -- ./my-program --fast
   schedlab bench --vm --icount -c 1,2 -s eevdf,ule --with sleep -- sh -c 'sleep 1'
 
-The schedulers take turns, the first is the baseline. The command has no input, its output is thrown \
-away. If it fails, the end of its messages is told and no more runs are made. user and system are the \
+The schedulers take turns, the first is the baseline. The command has no input, its output is \
+discarded. If it fails, bench prints the end of its messages and makes no more runs. user and system are the \
 CPU time of the command and of what it waited for. Whatever happens, the machine is back under its \
 own scheduler afterwards.")]
 pub(crate) struct BenchArgs {
-    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf; each may have
-    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and stand there twice
+    /// Schedulers, the baseline first: shipped names, NAME+swap, object files (*.bpf.o), eevdf. Each may have
+    /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and may be listed twice
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,
     /// Runs of each scheduler that count
     #[arg(long, value_name = "N", default_value = "5", value_parser = up_to::<10_000>)]
     pub(crate) runs: NonZeroUsize,
-    /// Runs of each scheduler before them, which do not count
+    /// Warm-up runs of each scheduler, which do not count
     #[arg(long, value_name = "N", default_value_t = WARMUP)]
     pub(crate) warmup: usize,
     /// Set a scheduler's tunable: VAR=VALUE, or SCHEDULER:VAR=VALUE for one of several
@@ -632,7 +632,7 @@ pub(crate) struct VmArgs {
     /// Guest time counts instructions, NS nanoseconds each (1, 2, 4 ... 1024): the same on a busy host
     #[arg(long, value_name = "NS", requires = "vm", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) icount: Option<InstructionTime>,
-    /// Boots the VM anew, where otherwise a run begins at the state of a booted one that an earlier run has left in the cache
+    /// Boot the VM for each run, instead of starting from the saved state of an earlier boot
     #[arg(long, requires = "vm")]
     pub(crate) no_snapshot: bool,
     /// Longest time for a run in the VM, boot not included
@@ -734,12 +734,12 @@ pub(crate) struct RunArgs {
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
     #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse)]
     pub(crate) programs: Vec<RunProgram>,
-    /// Also tell which task waited for which, through what, and how much of it was priority
+    /// Also report which task waited for which, through what, and how much of it was priority
     /// inversion
     #[arg(long, help_heading = "Results")]
     pub(crate) explain_waits: bool,
-    /// Also tell how often each callback of the scheduler was called, and how long it took; counting makes each call longer
-    /// by two looks at the clock
+    /// Also report how often each callback of the scheduler was called, and how long it took; counting adds two clock reads
+    /// to each call
     #[arg(long, help_heading = "Results")]
     pub(crate) callbacks: bool,
     #[command(flatten)]
@@ -753,7 +753,7 @@ pub(crate) struct RunArgs {
     /// Programs, files and directories that go into the VM beside the command
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires_all = ["vm", "command"], conflicts_with = "workload")]
     pub(crate) with: Vec<String>,
-    /// Runs of the command before the one that counts; what they print is thrown away
+    /// Runs of the command before the one that counts; their output is discarded
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "workload")]
     pub(crate) warmup: usize,
     /// This is the guest of a VM
@@ -773,7 +773,7 @@ Examples:
   sudo schedlab deps --duration 5s --json - | jq '.waits.pairs[0]'
   sudo schedlab deps --duration 5s --dot waits.dot && dot -Tsvg waits.dot > waits.svg
 
-Works on any kernel with BTF from 5.19 on (x86-64), whoever schedules; needs root. What the figures \
+Works on any kernel with BTF from 5.19 on (x86-64), under any scheduler; needs root. What the figures \
 mean is in docs/waits.md.")]
 pub(crate) struct DepsArgs {
     /// Watch this long (500ms, 10s) [default: until Ctrl-C]
@@ -796,7 +796,7 @@ pub(crate) struct DepsArgs {
     /// Only pairs in which the name of one side holds one of these texts
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
-    /// The result as JSON; `-` writes it to standard output in place of the table
+    /// The result as JSON; `-` writes it to standard output instead of the table
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
     /// The graph in Graphviz' language
@@ -818,7 +818,7 @@ Examples:
   schedlab check --vmlinux-h vmlinux.h   what sources include
   schedlab check ./mine.bpf.o --json - | jq '.answers[] | select(.takes == false)'
 
-Exit code 0 when all that was asked for takes it, 1 when something does not.")]
+Exit code 0 if every asked kernel accepts the object, 1 otherwise.")]
 pub(crate) struct CheckArgs {
     /// Object file (*.bpf.o) or shipped name
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "vmlinux_h")]
@@ -836,7 +836,7 @@ pub(crate) struct CheckArgs {
     /// The kernel, as for sim (6.12, debian-13). With --vm it is the VM's, as for run, and the simulator has its version
     #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<String>,
-    /// All of it as JSON; `-` writes it to standard output in place of the text
+    /// All of it as JSON; `-` writes it to standard output instead of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
@@ -883,7 +883,7 @@ pub(crate) struct StatArgs {
     /// Width of the plot in columns
     #[arg(long, value_name = "N", default_value_t = 74, value_parser = clap::value_parser!(u16).range(20..=1000))]
     pub(crate) width: u16,
-    /// All figures as JSON; `-` writes them to standard output in place of the text
+    /// All figures as JSON; `-` writes them to standard output instead of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
@@ -905,7 +905,7 @@ pub(crate) struct SchedSamplesArgs {
     /// Samples as CSV; - is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Clock of the cycle counter in MHz, where the file does not say it
+    /// Clock of the cycle counter in MHz, if the file does not give it
     #[arg(long, value_name = "MHZ", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) clock: Option<u32>,
     /// PIDs whose runs disturb other tasks; 2 is the kernel thread of the historic traces
@@ -934,7 +934,7 @@ Examples:
   schedlab man | man -l -                  read the page of the whole command
   schedlab man /usr/local/share/man/man1   one page a command")]
 pub(crate) struct ManArgs {
-    /// Write all pages into this folder, which has to exist
+    /// Write all pages into this folder, which must exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) folder: Option<PathBuf>,
 }

@@ -2,6 +2,7 @@
 //!
 //! A sentence has at most [`LONGEST`] words. The words of [`HIDING`] are not said of tasks and CPUs, nor of anything else:
 //! the subject has a name. What was read through once is in [`READ`]; parts of it that were not wait in [`NOT_YET_READ`].
+//! Pages and help texts have none of the phrases that a table of `STYLE.md` lists.
 
 use super::{report, shown};
 use schedlab_tests::{files, root};
@@ -197,6 +198,79 @@ fn what_is_not_read_yet_is_known() {
         }
     }
     report(found);
+}
+
+/// The phrases of the table in `STYLE.md`, each with what is better.
+fn phrases(style: &str) -> Vec<(String, String)> {
+    let (_, section) = style.split_once("\n### Phrases\n").expect("STYLE.md has the section");
+    let section = section.split("\n## ").next().unwrap();
+    let rows =
+        section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let of_row = |(phrases, better): (&str, &str)| {
+        let better = better.to_string();
+        phrases.split(", ").map(|phrase| (phrase.to_string(), better.clone())).collect::<Vec<_>>()
+    };
+    rows.skip(1).flat_map(of_row).collect()
+}
+
+/// A text's words in lower case, one blank around each, so that a phrase is found whatever breaks its line.
+fn spoken(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(" ".to_string(), |mut all, word| {
+        all.push_str(&word.to_lowercase());
+        all.push(' ');
+        all
+    })
+}
+
+/// The first phrase of the list in a text, with what is better.
+fn phrase_in(text: &str, phrases: &[(String, String)]) -> Option<String> {
+    let spoken = spoken(text);
+    let (phrase, better) = phrases.iter().find(|(phrase, _)| spoken.contains(&format!(" {phrase} ")))?;
+    Some(format!("{phrase:?} reads as translated: {better}"))
+}
+
+/// The help texts: comments of the arguments, and the texts behind them.
+fn of_help(text: &str) -> Vec<Paragraph> {
+    let bare = |line| str::trim_end_matches(str::trim(line), '\\').trim_start_matches("///");
+    paragraphs(text.lines().enumerate().map(|(at, line)| (at + 1, bare(line))))
+}
+
+#[test]
+fn pages_and_help_have_none_of_the_listed_phrases() {
+    let phrases = phrases(&fs::read_to_string(root().join("STYLE.md")).unwrap());
+    assert!(phrases.len() > 15, "the table of STYLE.md is read: {phrases:?}");
+    let mut found = Vec::new();
+    let help = files(&root().join("crates/cli/src/args"), &["rs"]).into_iter();
+    let help = help.chain([root().join("crates/cli/src/args.rs")]).map(|path| (path, true));
+    let pages = files(&root(), &["md"]).into_iter().map(|path| (path, false));
+    for (path, help) in pages.chain(help) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (line, text) in if help { of_help(&text) } else { of_page(&text) } {
+            if let Some(fault) = phrase_in(&text, &phrases) {
+                found.push(format!("{}:{line}: {fault}: {text}", shown(&path)));
+            }
+        }
+    }
+    report(found);
+}
+
+#[test]
+fn phrases_are_found() {
+    let phrases = phrases(
+        "a\n### Phrases\n\nb\n\n| phrase | better |\n|---|---|\n| for ever, anew | again |\n\n## c\n| d | e |\n",
+    );
+    let named = |phrase: &str| (phrase.to_string(), "again".to_string());
+    assert_eq!(phrases, [named("for ever"), named("anew")]);
+    assert!(
+        phrase_in("A task waits For\never, it seems.", &phrases)
+            .is_some_and(|fault| fault.contains("for ever"))
+    );
+    assert!(phrase_in("A task waits for everything.", &phrases).is_none());
+    assert_eq!(
+        of_help("/// Waits for\n/// ever\n\na \\\nb\n"),
+        [(1, "Waits for ever".to_string()), (4, "a b".to_string())]
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Arguments of the commands that hold the simulator against a machine: its prices, and how far figures are from its.
+//! Arguments of the commands that compare the simulator with a machine: its prices, and the distance of figures.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ Examples:
   schedlab fidelity --vm -s ./mine.bpf.o -o mine.json     your scheduler; every cell as data
   schedlab calibrate --host && schedlab fidelity --host -s eevdf
   schedlab fidelity --vm --keep real.json                 keeps the real runs, an ordinary file of results
-  schedlab fidelity --real real.json -m mine.toml         the same runs simulated anew, against those that were kept
+  schedlab fidelity --real real.json -m mine.toml         simulates the kept runs again and compares
   schedlab fidelity --show fidelity/linux-7.3.json        the tables of an earlier measurement
   schedlab fidelity --show fidelity/linux-7.3.json --html page.html   the same as pictures
 
-Runs the same objects under the same workloads in the simulator and on a real kernel, and tells the difference of every \
-figure beside the spread of the real runs. The simulated machine has to be the real one: with --vm it is `vm-icount`, \
+Runs the same objects under the same workloads in the simulator and on a real kernel, and reports the difference of every \
+figure beside the spread of the real runs. The simulated machine must be the real one: with --vm it is `vm-icount`, \
 whose prices were measured in that VM, on this machine give a file of yours with -m. Errors are of the mean of the real \
 runs, in percent; of CPU shares, of the task that differs most, in percentage points. A VM that counts instructions \
 needs some five seconds of the host for a busy second of the guest.")]
@@ -37,7 +37,7 @@ pub(crate) struct FidelityArgs {
     /// kernel says? With -v each pair of which it does not
     #[arg(long)]
     pub(crate) verdicts: bool,
-    /// The verdicts as JSON, one entry a pair; `-` writes them to standard output in place of the tables
+    /// The verdicts as JSON, one entry per pair; `-` writes them to standard output instead of the tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "verdicts", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
     /// Verdicts and figures of both arms as one self-contained page
@@ -66,7 +66,7 @@ pub(crate) struct Measured {
     /// Repetitions of each run in both arms: simulated with another seed, real at another phase of its timers
     #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<1_000>)]
     pub(crate) phases: NonZeroUsize,
-    /// The simulated machine, which has to be the real one [default: vm-icount; with --host, this one as `schedlab calibrate
+    /// The simulated machine, which must match the real one [default: vm-icount; with --host, this one as `schedlab calibrate
     /// --host` has measured it]
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
