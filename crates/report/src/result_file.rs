@@ -327,9 +327,9 @@ pub(crate) struct Compared {
     /// Half of the range of the real kernel's runs, in percent.
     #[serde(default)]
     pub(crate) kernel_spread_percent: Option<f64>,
-    /// `better`, `worse`, `different` (a metric without a good direction), `no difference shown`, `no difference that matters`,
-    /// `too few runs` (fewer than two on a side), `not decided by this simulator` (the simulated change is inside
-    /// `kernel_factor`). ` (suspect)` or ` (runs void)` is added where not all runs are valid. Decided by
+    /// `better`, `worse`, or `different` for a metric without a good direction. `no difference shown`, or `no difference that
+    /// matters`. `too few runs`: fewer than two on a side. `not decided by this simulator`: the simulated change is inside
+    /// `kernel_factor`. ` (suspect)` or ` (runs void)` is added where not all runs are valid. Decided by
     /// `difference_half_width` and `at_least_percent`.
     #[schemars(extend("pattern" = comparison_verdicts()))]
     pub(crate) verdict: String,

@@ -386,9 +386,9 @@ class ComparisonFields:
     hedges_g: float | None
     """Effect size; null without any spread."""
     verdict: str
-    """`better`, `worse`, `different` (a metric without a good direction), `no difference shown`, `no difference that
-    matters`, `too few runs` (fewer than two on a side), `not decided by this simulator` (the simulated change is
-    inside `kernel_factor`). ` (suspect)` or ` (runs void)` is added where not all runs are valid. Decided by
+    """`better`, `worse`, or `different` for a metric without a good direction. `no difference shown`, or `no
+    difference that matters`. `too few runs`: fewer than two on a side. `not decided by this simulator`: the simulated
+    change is inside `kernel_factor`. ` (suspect)` or ` (runs void)` is added where not all runs are valid. Decided by
     `difference_half_width` and `at_least_percent`."""
     params: dict[str, Any] = field(default_factory=dict)
     """Its parameters, with the defaults filled in."""

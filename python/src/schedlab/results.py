@@ -75,7 +75,7 @@ def _read(kind: type[T], data: Mapping[str, Any]) -> T:
         if isinstance(data.get(name), Mapping):
             flat.update({field: data[name][part] for field, part in parts.items() if part in data[name]})
     values = {}
-    for name, needed, reader in _fields(kind):
+    for name, needed, reader in _fields(kind):  # type: ignore[arg-type]
         if needed or name in flat:
             values[name] = reader(flat[name]) if reader else flat[name]
     return kind(**values)
