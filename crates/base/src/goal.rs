@@ -17,7 +17,7 @@ pub enum Relation {
 
 impl Relation {
     /// All relations. A sign that begins with another one's sign comes first.
-    const ALL: [Relation; 4] = [Relation::AtMost, Relation::AtLeast, Relation::Less, Relation::More];
+    pub const ALL: [Relation; 4] = [Relation::AtMost, Relation::AtLeast, Relation::Less, Relation::More];
 
     /// The sign in files and results: `<`, `<=`, `>` or `>=`.
     pub fn sign(self) -> &'static str {

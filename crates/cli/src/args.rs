@@ -5,9 +5,11 @@ mod help;
 mod measured;
 
 use crate::cpu_counts::CpuCounts;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
+use schedlab_report::DOCUMENTS;
 use schedlab_scx::{RunProgram, TimedProgram};
 use schedlab_trace::Window;
 use std::error::Error;
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// What samples of schedule() say: consistency, cost, migrations, stints, disturbances
     SchedSamples(SchedSamplesArgs),
+    /// The form of what --json writes, as JSON Schema
+    Schema(SchemaArgs),
     /// Shell completions
     Completions(CompletionsArgs),
     /// Manual pages
@@ -913,6 +917,28 @@ pub(crate) struct SchedSamplesArgs {
     pub(crate) disturbers: Vec<u64>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  schedlab schema > results.schema.json    of the results of sim, compare, run, bench, reproduce, deps
+  schedlab schema check                    of what `schedlab check --json` writes
+  schedlab schema | jq '.[\"$defs\"].Run.properties.duration_ns'    what a field means, and its unit")]
+pub(crate) struct SchemaArgs {
+    /// The document
+    #[arg(value_name = "NAME", default_value = "results", value_parser = schemas())]
+    pub(crate) name: String,
+}
+
+/// The documents that have a schema.
+fn schemas() -> PossibleValuesParser {
+    DOCUMENTS
+        .iter()
+        .map(|document| PossibleValue::new(document.name).help(document.about))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// Arguments of `completions`.

@@ -1,12 +1,14 @@
 //! What `check` says of an object, as text and as JSON. The form is in `docs/results.md`.
 
-use crate::json::Header;
 use crate::names::visible_json;
+use crate::result_file::Header;
 use crate::table::table;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What an object declares and expects.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "Object")]
 pub struct CheckedObject {
     /// The file, or the shipped scheduler's name.
     pub file: String,
@@ -24,14 +26,15 @@ pub struct CheckedObject {
     pub maps: Vec<CheckedMap>,
     /// What `--set` is meant for.
     pub tunables: Vec<CheckedTunable>,
-    /// What its own loader would have done, as far as the object shows it.
+    /// [What its own loader would have done](foreign-objects.md), as far as the object shows it.
     pub left_to_loader: CheckedLoader,
     /// Programs that the simulator leaves out.
     pub left_out: Vec<String>,
 }
 
 /// A table of callbacks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Callbacks")]
 pub struct CheckedTable {
     /// The variable.
     pub name: String,
@@ -43,7 +46,8 @@ pub struct CheckedTable {
 }
 
 /// A member of a table that has a program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Callback")]
 pub struct CheckedCallback {
     /// The member.
     pub callback: String,
@@ -52,7 +56,8 @@ pub struct CheckedCallback {
 }
 
 /// A program that is no callback.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Program")]
 pub struct CheckedProgram {
     /// Its name.
     pub name: String,
@@ -61,7 +66,8 @@ pub struct CheckedProgram {
 }
 
 /// Something that an object expects of the kernel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Extern")]
 pub struct CheckedExtern {
     /// Its name.
     pub name: String,
@@ -72,8 +78,9 @@ pub struct CheckedExtern {
 }
 
 /// Kinds of what an object expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ExternKind")]
 pub enum CheckedKind {
     /// A kernel function.
     Kfunc,
@@ -84,23 +91,25 @@ pub enum CheckedKind {
 }
 
 /// A map; sizes are in bytes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Map")]
 pub struct CheckedMap {
     /// Its name.
     pub name: String,
     /// Its type.
     #[serde(rename = "type")]
     pub map_type: String,
-    /// Size of a key.
+    /// Size of a key, in bytes.
     pub key_size: u32,
-    /// Size of a value.
+    /// Size of a value, in bytes.
     pub value_size: u32,
     /// How many entries it can have.
     pub max_entries: u32,
 }
 
 /// A tunable.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Tunable")]
 pub struct CheckedTunable {
     /// Its name.
     pub name: String,
@@ -109,7 +118,7 @@ pub struct CheckedTunable {
     pub type_name: String,
     /// Its value before any setting.
     pub default: String,
-    /// True if it can change while the scheduler runs.
+    /// True if it can change while the scheduler runs (`--set-at`).
     pub while_running: bool,
     /// The values that it takes, in words.
     pub takes: String,
@@ -118,7 +127,8 @@ pub struct CheckedTunable {
 }
 
 /// What is left to a scheduler's own loader.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "LeftToLoader")]
 pub struct CheckedLoader {
     /// Variables that it would have written.
     pub constants: Vec<String>,
@@ -127,19 +137,21 @@ pub struct CheckedLoader {
 }
 
 /// Whether the simulator or a kernel takes the object.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
 pub struct CheckAnswer {
-    /// Whose answer it is.
+    /// Whose answer it is: `simulator`, `this_kernel` (`--live`), `vm_kernel` (`--vm`).
     pub by: CheckedBy,
-    /// Whether it does; nothing where that could not be found out.
+    /// Whether it does; null where that could not be found out.
     pub takes: Option<bool>,
-    /// Why, or what it saw of the object.
+    /// Why, or what the verifier saw of the object.
     pub text: String,
 }
 
 /// What is asked whether it takes an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "AnswerBy")]
 pub enum CheckedBy {
     /// The simulator.
     Simulator,
@@ -210,14 +222,20 @@ pub fn check_text(object: &CheckedObject) -> String {
     text
 }
 
+/// What `schedlab check --json` writes: what an object declares and expects, and what takes it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Check")]
+pub(crate) struct File<'a> {
+    /// What wrote the file, and in which form.
+    pub(crate) schedlab: Header,
+    /// The object.
+    object: &'a CheckedObject,
+    /// Whether the simulator and kernels take it.
+    answers: &'a [CheckAnswer],
+}
+
 /// The object and what takes it, as JSON with a newline at the end.
 pub fn check_json(object: &CheckedObject, answers: &[CheckAnswer]) -> String {
-    #[derive(Serialize)]
-    struct File<'a> {
-        schedlab: Header,
-        object: &'a CheckedObject,
-        answers: &'a [CheckAnswer],
-    }
     let file = File { schedlab: Header::new(), object, answers };
     let mut text = visible_json(serde_json::to_string_pretty(&file).expect("plain data has a JSON form"));
     text.push('\n');

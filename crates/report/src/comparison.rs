@@ -126,6 +126,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them.
+    pub(crate) const ALL: [Verdict; 7] = {
+        use Verdict::*;
+        [Better, Worse, Different, NoDifference, NoneThatMatters, TooFewRuns, NotDecided]
+    };
+
     /// The words in tables and results.
     pub fn name(self) -> &'static str {
         match self {
@@ -141,10 +147,7 @@ impl Verdict {
 
     /// The verdict of a name.
     pub(crate) fn from_name(name: &str) -> Option<Verdict> {
-        use Verdict::*;
-        [Better, Worse, Different, NoDifference, NoneThatMatters, TooFewRuns, NotDecided]
-            .into_iter()
-            .find(|v| v.name() == name)
+        Verdict::ALL.into_iter().find(|v| v.name() == name)
     }
 }
 

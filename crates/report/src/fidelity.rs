@@ -4,11 +4,12 @@
 use crate::format::number;
 use crate::table::table;
 use schedlab_trace::{Bucket, Distribution, RunRecord, TaskRecord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison of the two arms over schedulers, workloads and numbers of CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fidelity {
     /// Release of the real kernel.
@@ -31,7 +32,7 @@ pub struct Fidelity {
 }
 
 /// One figure of one case in both arms.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FidelityCell {
     /// The scheduler as in results.
@@ -44,13 +45,13 @@ pub struct FidelityCell {
     pub figure: String,
     /// Mean of the simulated runs, in the metric's unit.
     pub simulated: f64,
-    /// Mean of the real runs.
+    /// Mean of the real runs, in the metric's unit.
     pub real: f64,
     /// Simulated less real: in percent of the real one, shares in percentage points.
     pub error: f64,
     /// Half of the range of the real runs, in the unit of `error`.
     pub spread: f64,
-    /// The same of the simulated runs.
+    /// Half of the range of the simulated runs, in the unit of `error`.
     #[serde(default)]
     pub simulated_spread: f64,
 }

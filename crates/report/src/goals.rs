@@ -19,6 +19,9 @@ pub enum GoalVerdict {
 }
 
 impl GoalVerdict {
+    /// All of them.
+    pub(crate) const ALL: [GoalVerdict; 3] = [GoalVerdict::Met, GoalVerdict::Missed, GoalVerdict::NoFigure];
+
     /// The words in tables and results.
     pub fn name(self) -> &'static str {
         match self {
@@ -30,7 +33,7 @@ impl GoalVerdict {
 
     /// The verdict of a name.
     pub(crate) fn from_name(name: &str) -> Option<GoalVerdict> {
-        [GoalVerdict::Met, GoalVerdict::Missed, GoalVerdict::NoFigure].into_iter().find(|v| v.name() == name)
+        GoalVerdict::ALL.into_iter().find(|v| v.name() == name)
     }
 }
 

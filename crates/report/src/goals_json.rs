@@ -2,31 +2,56 @@
 
 use crate::comparison::{Cell, Trust};
 use crate::goals::{GoalVerdict, JudgedGoal};
-use crate::json::{JsonError, Workload, backend_in};
+use crate::json::{JsonError, backend_in};
+use crate::result_file::Workload;
+use crate::schema::names::{backends, goal_verdicts, relations};
 use crate::trust_json::TrustFile;
 use crate::units::unit;
 use schedlab_base::{Goal, Relation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One entry of `goals`.
-#[derive(Serialize, Deserialize)]
+/// A bound that a workload sets, beside what a scheduler reached.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Goal")]
 pub(crate) struct GoalFile {
+    /// What ran.
     workload: Workload,
+    /// The machine description.
     machine: String,
+    /// Number of CPUs.
     cpus: usize,
+    /// `sim`, `host` or `vm`.
+    #[schemars(extend("enum" = backends()))]
     backend: String,
+    /// The scheduler with its settings.
     scheduler: String,
+    /// Name of the metric.
     metric: String,
+    /// `<`, `<=`, `>` or `>=`.
+    #[schemars(extend("enum" = relations()))]
     relation: String,
+    /// In `unit`.
     bound: f64,
+    /// The metric's unit.
     unit: String,
+    /// Number of runs.
     runs: usize,
+    /// Mean of the values, which is judged, in `unit`; null without any.
     mean: Option<f64>,
+    /// How far the mean is on the good side of the bound, in `unit`; negative on the bad side.
     margin: Option<f64>,
+    /// The same in percent of the bound.
     margin_percent: Option<f64>,
+    /// The figures of the runs that have one, in `unit`.
     values: Vec<f64>,
+    /// Seeds whose own figure is beyond the bound.
     missed_seeds: Vec<u64>,
+    /// Seeds whose run has none, as where it is void.
     seeds_without_figure: Vec<u64>,
+    /// `met`, `missed`, or `no figure` where a run lacks it. ` (suspect)` or ` (runs void)` is added where not all runs are
+    /// valid.
+    #[schemars(extend("pattern" = goal_verdicts()))]
     verdict: String,
     #[serde(default, flatten)]
     trust: TrustFile,

@@ -1,12 +1,16 @@
-//! Runs and comparisons as JSON and back. The schema is `docs/results.md`; field
+//! Runs and comparisons as JSON and back. The form is `result_file.rs`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
 use crate::comparison::{Cell, Comparison, Sample, Trust, Verdict, scheduler_label};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
 use crate::names::visible_json;
-use crate::printed_json::{CallbackFile, PrintedFile, callbacks_in, callbacks_out, is_zero, printed_in};
+use crate::pairs::{Pairs, Value, texts, values};
+use crate::printed_json::{PrintedFile, callbacks_in, callbacks_out, printed_in};
 use crate::ranking::Ranked;
+use crate::result_file::{
+    Buckets, Compared, Exit, Figure, File, Header, JsonTask, Run, Samples, Side, Table, Workload,
+};
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
@@ -19,13 +23,8 @@ use schedlab_trace::{
     Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
     Standing, TaskRecord, Warning, WarningKind, WorkloadRecord,
 };
-use serde::de::{MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::marker::PhantomData;
 
 /// The number of the schema that is written, and the only one that is read.
 pub const SCHEMA: u32 = 1;
@@ -114,300 +113,6 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// A JSON object that keeps the order of its keys.
-pub(crate) struct Pairs<V>(pub(crate) Vec<(String, V)>);
-
-impl<V: Serialize> Serialize for Pairs<V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (key, value) in &self.0 {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<V>, D::Error> {
-        struct InOrder<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for InOrder<V> {
-            type Value = Pairs<V>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<V>, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(InOrder(PhantomData))
-    }
-}
-
-impl<V> Pairs<V> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<V> Default for Pairs<V> {
-    fn default() -> Pairs<V> {
-        Pairs(Vec::new())
-    }
-}
-
-/// A parameter: a number where its text is one in canonical form, else the text.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Value {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl Value {
-    fn from_text(text: &str) -> Value {
-        if let Ok(int) = text.parse::<i64>()
-            && int.to_string() == text
-        {
-            return Value::Int(int);
-        }
-        match text.parse::<f64>() {
-            Ok(float) if float.is_finite() && float.to_string() == text => Value::Float(float),
-            _ => Value::Text(text.to_string()),
-        }
-    }
-
-    fn into_text(self) -> String {
-        match self {
-            Value::Bool(value) => value.to_string(),
-            Value::Int(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Text(text) => text,
-        }
-    }
-}
-
-fn values(pairs: &[(String, String)]) -> Pairs<Value> {
-    Pairs(pairs.iter().map(|(name, text)| (name.clone(), Value::from_text(text))).collect())
-}
-
-fn texts(pairs: Pairs<Value>) -> Vec<(String, String)> {
-    pairs.0.into_iter().map(|(name, value)| (name, value.into_text())).collect()
-}
-
-#[derive(Serialize, Deserialize)]
-struct File {
-    schedlab: Header,
-    #[serde(default)]
-    runs: Vec<Run>,
-    #[serde(default)]
-    comparisons: Vec<Compared>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    ranking: Vec<Ranked>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    goals: Vec<GoalFile>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reproduction: Vec<DocumentOutcome>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sensitivity: Vec<Sensitivity>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    waits: Option<WaitsFile>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<WarningFile>,
-}
-
-/// The program that wrote a file, and in which form.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Header {
-    version: String,
-    schema: u32,
-}
-
-impl Header {
-    /// That of this version.
-    pub(crate) fn new() -> Header {
-        Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Workload {
-    name: String,
-    #[serde(default)]
-    params: Pairs<Value>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Run {
-    scheduler: String,
-    #[serde(default)]
-    settings: Pairs<Value>,
-    workload: Workload,
-    machine: String,
-    cpus: usize,
-    seed: u64,
-    backend: String,
-    duration_ns: u64,
-    exit: Exit,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    validation: Option<ValidationFile>,
-    metrics: Pairs<Figure>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    histograms: Pairs<Buckets>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    series: Pairs<Samples>,
-    #[serde(default)]
-    counters: Pairs<u64>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    counter_meanings: Pairs<String>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    scheduler_tables: Pairs<Table>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    callbacks: Pairs<CallbackFile>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    printed: Vec<PrintedFile>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    printed_left_out: u64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    loader_output: String,
-    #[serde(default)]
-    tasks: Vec<JsonTask>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    task_waits: Vec<TaskWaits>,
-    #[serde(default)]
-    standing: String,
-    #[serde(default)]
-    standing_reasons: Vec<String>,
-    #[serde(default)]
-    warnings: Vec<WarningFile>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after_ejection: Option<AfterFile>,
-    #[serde(default)]
-    provenance: ProvenanceFile,
-    #[serde(default)]
-    trace_hash: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    waits: Option<WaitsFile>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Exit {
-    kind: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    message: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    dump: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after_ns: Option<u64>,
-}
-
-/// What a scheduler has left to read.
-#[derive(Serialize, Deserialize)]
-struct Table {
-    meaning: String,
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-/// The buckets of a histogram that hold values, each on its line: there are hundreds.
-#[derive(Serialize, Deserialize)]
-struct Buckets {
-    #[serde(serialize_with = "on_one_line")]
-    le: Vec<u64>,
-    #[serde(serialize_with = "on_one_line")]
-    counts: Vec<u64>,
-}
-
-/// The samples of a series.
-#[derive(Serialize, Deserialize)]
-struct Samples {
-    unit: String,
-    values: Vec<f64>,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Figure {
-    value: Option<f64>,
-    unit: String,
-    better: String,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(crate) struct JsonTask {
-    name: String,
-    nice: i32,
-    cpu_time_ns: u64,
-    share: f64,
-    switches: u64,
-    migrations: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Compared {
-    workload: Workload,
-    machine: String,
-    cpus: usize,
-    backend: String,
-    metric: String,
-    unit: String,
-    better: String,
-    confidence_percent: f64,
-    baseline: Side,
-    candidate: Side,
-    difference: f64,
-    difference_half_width: Option<f64>,
-    #[serde(default)]
-    at_least_percent: f64,
-    #[serde(default)]
-    seeds_change_nothing: bool,
-    #[serde(default)]
-    paired: bool,
-    #[serde(default)]
-    runs_needed: Option<usize>,
-    difference_percent: Option<f64>,
-    #[serde(default)]
-    difference_percent_low: Option<f64>,
-    #[serde(default)]
-    difference_percent_high: Option<f64>,
-    #[serde(default)]
-    p_paired: Option<f64>,
-    p_welch: Option<f64>,
-    p_permutation: Option<f64>,
-    hedges_g: Option<f64>,
-    #[serde(default)]
-    kernel_factor: Option<f64>,
-    #[serde(default)]
-    kernel_spread_percent: Option<f64>,
-    verdict: String,
-    #[serde(default)]
-    standing: String,
-    #[serde(default)]
-    standing_reasons: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Side {
-    scheduler: String,
-    runs: usize,
-    mean: f64,
-    sd: Option<f64>,
-    half_width: Option<f64>,
-    values: Vec<f64>,
-    #[serde(default)]
-    seeds: Vec<u64>,
-    #[serde(default, flatten)]
-    trust: TrustFile,
-}
-
 /// Writes a result file, with a newline at its end.
 pub fn to_json(document: &Document) -> String {
     let file = File {
@@ -447,7 +152,7 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     Ok(Document { runs, comparisons, ranking, goals, reproduction, sensitivity, waits, warnings })
 }
 
-fn better_name(better: Better) -> &'static str {
+pub(crate) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher",
         Better::Lower => "lower",
@@ -463,7 +168,7 @@ fn better_in(name: &str) -> Result<Better, JsonError> {
 }
 
 pub(crate) fn backend_in(name: &str) -> Result<Backend, JsonError> {
-    [Backend::Sim, Backend::Host, Backend::Vm]
+    Backend::ALL
         .into_iter()
         .find(|backend| backend.name() == name)
         .ok_or_else(|| JsonError(format!("backend '{name}': sim, host or vm")))
@@ -536,11 +241,6 @@ fn table_in((name, table): (String, Table)) -> SchedulerTable {
 
 fn samples(series: &Series) -> Samples {
     Samples { unit: series.unit.to_string(), values: series.values.clone() }
-}
-
-fn on_one_line<S: Serializer>(numbers: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
-    let text = serde_json::to_string(numbers).and_then(RawValue::from_string);
-    text.map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
 fn buckets_out(distribution: &Distribution) -> Buckets {

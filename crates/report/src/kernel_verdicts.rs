@@ -4,7 +4,9 @@ use crate::bars::{Bar, Bars};
 use crate::fidelity::{Fidelity, FidelityCell};
 use crate::format::{number, signed};
 use crate::names::visible_json;
+use crate::schema::names::outcomes;
 use crate::table::table;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,29 +86,48 @@ impl Judged<'_> {
     }
 }
 
-/// The verdicts as data.
-#[derive(Serialize)]
-struct VerdictsFile<'a> {
+/// What `schedlab fidelity --json` writes: the simulator's verdicts beside a real kernel's.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Verdicts")]
+pub(crate) struct VerdictsFile<'a> {
+    /// Release of the real kernel.
     kernel: &'a str,
+    /// How it ran, for example `QEMU, 1 ns an instruction`.
     real: &'a str,
+    /// The day of the measurement, as 2026-11-23.
     date: &'a str,
+    /// The machine file of the simulated arm.
     machine: &'a str,
+    /// Repetitions of each real run.
     phases: usize,
+    /// A difference counts from so many percent on.
     least_percent: f64,
+    /// One for each workload, number of CPUs, figure and pair of schedulers.
     verdicts: Vec<VerdictFile<'a>>,
 }
 
-/// One entry of `verdicts`.
-#[derive(Serialize)]
+/// A pair of schedulers in both arms.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PairVerdict")]
 struct VerdictFile<'a> {
+    /// Number of CPUs.
     cpus: usize,
+    /// The workload as named on the command line.
     workload: &'a str,
+    /// The figure: a metric's name, or `throughput`, the first that the workload itself measures.
     figure: &'a str,
+    /// The one scheduler.
     from: &'a str,
+    /// The other one.
     to: &'a str,
+    /// Simulated change from the one to the other, in percent.
     simulated_percent: f64,
+    /// The real kernel's change, in percent.
     real_percent: f64,
+    /// By what factor the ratio may differ from a real kernel's; null where that is not known.
     bar_factor: Option<f64>,
+    /// What the simulator's word is worth.
+    #[schemars(extend("enum" = outcomes()))]
     verdict: &'static str,
 }
 

@@ -19,12 +19,15 @@ mod narrow;
 #[cfg(test)]
 mod nasty_names;
 mod overview;
+mod pairs;
 mod perfetto;
 mod printed_json;
 mod priority_plot;
 mod ranking;
 mod reproduction;
+mod result_file;
 mod samples;
+mod schema;
 mod stat_json;
 mod table;
 mod timehist;
@@ -60,6 +63,7 @@ pub use priority_plot::priorities_svg;
 pub use ranking::{Ranked, ranking, ranking_table};
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
+pub use schema::{DOCUMENTS, JsonDocument};
 pub use stat_json::stat_json;
 pub use table::{
     after_ejection_text, callbacks_table, comparison_table, counters_table, latency_table, loader_text,

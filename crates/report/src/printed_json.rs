@@ -1,16 +1,22 @@
 //! What a scheduler printed, and what its callbacks cost, in result files.
 
-use crate::json::Pairs;
+use crate::pairs::Pairs;
 use schedlab_base::{CpuId, DurationNs, TimeNs};
 use schedlab_trace::{CallbackCost, Printed, PrintedLine};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One entry of `printed`.
-#[derive(Serialize, Deserialize)]
+/// A line of `bpf_printk()`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PrintedLine")]
 pub(crate) struct PrintedFile {
+    /// In ns since the run began; 0 for what was printed before.
     time_ns: u64,
+    /// The CPU.
     cpu: u32,
+    /// The current task; empty for the idle task.
     task: String,
+    /// The line.
     text: String,
 }
 
@@ -32,12 +38,16 @@ pub(crate) fn printed_in(lines: Vec<PrintedFile>, left_out: u64) -> Printed {
     Printed { lines: lines.into_iter().map(PrintedFile::read).collect(), left_out }
 }
 
-/// One entry of `callbacks`.
-#[derive(Serialize, Deserialize)]
+/// What the calls of a callback cost.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CallbackCost")]
 pub(crate) struct CallbackFile {
+    /// Number of calls.
     calls: u64,
+    /// BPF instructions, in simulated runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     insns: Option<u64>,
+    /// Time in it, in ns: instructions, the kernel functions that it calls, locks that it waits for.
     time_ns: u64,
 }
 

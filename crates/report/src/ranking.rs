@@ -5,16 +5,18 @@ use crate::format::number;
 use crate::table::table;
 use schedlab_base::{Better, counted};
 use schedlab_trace::{RunRecord, Standing};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A scheduler's place over the main figures of a comparison: one of each workload and number of CPUs, where it has a good
 /// direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranked {
     /// The scheduler with its settings.
     pub scheduler: String,
-    /// The geometric mean over all main figures of how many times as good as the baseline's the scheduler's mean is; 1 for the
-    /// baseline. Nothing where a figure is missing, and where none has a ratio.
+    /// Geometric mean over the main figures of how many times as good as the baseline's the scheduler's mean is: 2 for half
+    /// of the time, or for twice the throughput. 1 for the baseline; null where a figure is missing, and where none has a
+    /// ratio.
     pub factor: Option<f64>,
     /// Main figures that are better than the baseline's, by their verdicts.
     pub better: usize,
@@ -22,11 +24,11 @@ pub struct Ranked {
     pub worse: usize,
     /// Main figures without a difference that matters.
     pub same: usize,
-    /// Main figures of which the runs show no difference.
+    /// Main figures of which valid runs show no difference.
     pub undecided: usize,
-    /// Main figures that the scheduler lacks, as where its runs are void.
+    /// Main figures that the scheduler lacks, as where its runs are void; it stands last.
     pub missing: usize,
-    /// Main figures that no scheduler's factor counts, since a mean that is 0 or negative has no ratio, and whose mean that is.
+    /// Main figures that no scheduler's factor counts, since a mean of 0 or below has no ratio, and whose mean that is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_ratio: Vec<String>,
 }

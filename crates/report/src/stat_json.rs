@@ -1,50 +1,83 @@
 //! What `stat` says, as JSON: samples, and each against the first one. The form is `docs/results.md`.
 
-use crate::json::Header;
 use crate::ministat::{Against, moments_of};
 use crate::names::visible_json;
+use crate::result_file::Header;
 use schedlab_stats::{Interval, Level, Moments, TwoSample, median};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
-struct File<'a> {
+/// What `schedlab stat --json` writes: samples compared.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Stat")]
+pub(crate) struct File<'a> {
+    /// What wrote the file, and in which form.
     schedlab: Header,
+    /// As named on the command line.
     samples: Vec<Sample<'a>>,
+    /// Each sample from the second on against the first one.
     differences: Vec<Difference<'a>>,
 }
 
-#[derive(Serialize)]
+/// A sample, in its own unit.
+#[derive(Serialize, JsonSchema)]
 struct Sample<'a> {
+    /// As on the command line.
     name: &'a str,
+    /// Number of values.
     count: usize,
+    /// The least value.
     min: f64,
+    /// The greatest value.
     max: f64,
+    /// Of an even count the middle of the two values, as in ministat 20251113 (20150715 took the upper one).
     median: f64,
+    /// Mean of the values.
     mean: f64,
+    /// Standard deviation, with divisor n - 1; null for a single value.
     sd: Option<f64>,
+    /// The values.
     values: &'a [f64],
 }
 
-#[derive(Serialize)]
+/// A sample against the first one.
+#[derive(Serialize, JsonSchema)]
 struct Difference<'a> {
+    /// The sample.
     sample: &'a str,
+    /// The first one.
     reference: &'a str,
+    /// One entry a level; empty when a side has one value.
     student: Vec<Student>,
+    /// Two-sided p value of Welch's test; null where there is none.
     p_welch: Option<f64>,
+    /// Two-sided p value of the permutation test; null where there is none.
     p_permutation: Option<f64>,
+    /// Effect size; null where there is none.
     hedges_g: Option<f64>,
+    /// Half width of its interval, at the first level.
     hedges_g_half_width: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// Student's test of two samples at a level.
+#[derive(Serialize, JsonSchema)]
 struct Student {
+    /// The level, in percent.
     confidence_percent: f64,
+    /// Sample minus reference.
     difference: f64,
+    /// Half width of its interval.
     half_width: f64,
+    /// In percent of the reference's mean; null where that is 0.
     difference_percent: Option<f64>,
+    /// Half width of that interval, with the error of both means as in ministat 20251113; null where the reference's mean
+    /// is 0.
     half_width_percent: Option<f64>,
+    /// Standard deviation of both samples together.
     pooled_sd: f64,
+    /// Degrees of freedom.
     freedom: usize,
+    /// Whether the interval excludes 0.
     proven: bool,
 }
 

@@ -2,101 +2,151 @@
 //! followed an ejection.
 
 use crate::comparison::Trust;
-use crate::json::{Figure, JsonError, JsonTask, Pairs};
+use crate::json::JsonError;
+use crate::pairs::Pairs;
+use crate::result_file::{Figure, JsonTask};
+use crate::schema::names::{scopes, standings, warning_kinds};
 use schedlab_base::DurationNs;
 use schedlab_trace::{
     AfterEjection, Provenance, Standing, Validation, WaitFigures, WaitRecord, WaitScope, Warning,
     WarningKind, WorstWait,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// The waits of a task, process or group, or of all.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct TaskWaits {
+    /// `all`; `group`: tasks whose names are equal before the `/`, with what they fork; `process` with several threads;
+    /// `task`.
+    #[schemars(extend("enum" = scopes()))]
     scope: String,
+    /// Of the group, process or task; `(forked)` is all forked tasks.
     name: String,
+    /// From wakeup to running.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "on_one_line")]
+    #[schemars(with = "Option<Waits>")]
     wakeup_latency_ns: Option<Waits>,
+    /// Every wait of a runnable task for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "on_one_line")]
+    #[schemars(with = "Option<Waits>")]
     run_delay_ns: Option<Waits>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// How long waits for a CPU were, and the longest one.
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Waits {
+    /// Number of waits.
     count: u64,
+    /// Their average, in ns.
     #[serde(default)]
     mean: u64,
+    /// Median, in ns, in the buckets of the histogram.
     p50: u64,
+    /// 95th percentile, in ns.
     p95: u64,
+    /// 99th percentile, in ns.
     p99: u64,
+    /// The longest wait, in ns.
     max: u64,
     #[serde(flatten)]
     worst: Place,
 }
 
 /// The task that waited, when and behind which; the length stands beside.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Place {
+    /// The task that waited.
     task: String,
+    /// From when on, in ns since the run began.
     since_ns: u64,
+    /// The CPU that the task ran on then, or was queued on last if it never got to run.
     cpu: u32,
+    /// What ran on that CPU meanwhile, as far as its last 32 stretches tell; at most three, the longest first. In real runs
+    /// the task that ran there last.
     #[serde(default)]
     behind: Vec<Behind>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A task that ran while another one waited.
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Behind {
+    /// Its name.
     task: String,
+    /// How long, in ns.
     time_ns: u64,
 }
 
-/// A warning.
-#[derive(Serialize, Deserialize)]
+/// Something that the figures alone do not tell.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Warning")]
 pub(crate) struct WarningFile {
+    /// [Which](#standing).
+    #[schemars(extend("enum" = warning_kinds()))]
     kind: String,
+    /// One sentence for people.
     text: String,
+    /// How many tasks or spans it is true of.
     count: u64,
+    /// The longest case, of warnings about waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worst: Option<Span>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The longest wait of a warning.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WorstCase")]
 struct Span {
+    /// How long it was, in ns.
     length_ns: u64,
     #[serde(flatten)]
     place: Place,
 }
 
 /// What a run was made of.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Provenance")]
 pub(crate) struct ProvenanceFile {
+    /// Of the scheduler's object; none for `eevdf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     object_sha256: Option<String>,
+    /// Of tasks and programs, with parameters and seed applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workload_sha256: Option<String>,
+    /// Of the machine description, in simulated runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine_sha256: Option<String>,
+    /// Version of the command and hash of its sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     build: Option<String>,
+    /// What the workload uses of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mechanisms: Option<Vec<String>>,
 }
 
-/// What is known of the real kernel's figures.
-#[derive(Serialize, Deserialize)]
+/// Between which values a real kernel's figures lie; or why that is not known.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Validation")]
 pub(crate) struct ValidationFile {
+    /// Whether intervals are known.
     validated: bool,
+    /// Why not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
+    /// The real kernel.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     kernel: String,
+    /// How often a real figure lies in its interval, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     coverage_percent: Option<f64>,
+    /// How many real figures of each kind the intervals are made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     measured: Option<usize>,
+    /// Under how many workloads those were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workloads: Option<usize>,
+    /// Metric to the ends between which a real kernel's figure lies, in the metric's unit.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     intervals: Pairs<[f64; 2]>,
 }
@@ -143,12 +193,17 @@ impl ValidationFile {
 }
 
 /// How far runs count.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Trust")]
 pub(crate) struct TrustFile {
+    /// The worst of the runs.
     #[serde(default)]
+    #[schemars(extend("enum" = standings(), "default" = "valid"))]
     standing: String,
+    /// Why it is not valid.
     #[serde(default)]
     standing_reasons: Vec<String>,
+    /// Seeds of void runs, which are in no mean.
     #[serde(default)]
     void_seeds: Vec<u64>,
 }
@@ -175,11 +230,15 @@ impl TrustFile {
     }
 }
 
-/// The rest of a run after an ejection.
-#[derive(Serialize, Deserialize)]
+/// The rest of a run after its scheduler had left, under the kernel's own class.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AfterEjection")]
 pub(crate) struct AfterFile {
+    /// How long it took, in ns.
     duration_ns: u64,
+    /// Figures by name.
     metrics: Pairs<Figure>,
+    /// What each task got.
     tasks: Vec<JsonTask>,
 }
 

@@ -1,42 +1,74 @@
 //! Waits of tasks for each other, as JSON and back: the part of `docs/results.md` named `waits`.
 
-use crate::json::{JsonError, Pairs, counters_in};
+use crate::json::{JsonError, counters_in};
+use crate::pairs::Pairs;
+use crate::schema::names::{confidences, mechanisms};
 use schedlab_base::DurationNs;
 use schedlab_trace::waits::{CONFIDENCE_DEFAULT, ConfidenceFrom, Mechanism, Party, WaitPair, Waits};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Serialize, Deserialize)]
+/// Waits of tasks for each other: [what the figures mean](waits.md).
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WaitsBetween")]
 pub(crate) struct WaitsFile {
+    /// How long was watched, in ns.
     span_ns: u64,
+    /// Confidence in a provider that was seen once: 20.
     confidence_default: u32,
+    /// The longest total first.
     pairs: Vec<Pair>,
+    /// Waits that made no pair (`nr_interrupts`, `nr_kernel`, `nr_io_uring`), and what was lost (`nr_evicted`, `nr_lost`,
+    /// `nr_cut_short`; in simulation `nr_refused`).
     #[serde(default)]
     counters: Pairs<u64>,
+    /// What is counted.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     counter_meanings: Pairs<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A task that waits, and the one it waits for.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WaitPair")]
 struct Pair {
+    /// The task that waits.
     requester: Side,
+    /// The task that ends the waits.
     provider: Side,
+    /// Through what it waits.
+    #[schemars(extend("enum" = mechanisms()))]
     mechanism: String,
+    /// After a wait for several things: what ended it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = mechanisms()))]
     object: Option<String>,
+    /// Number of waits.
     waits: u64,
+    /// Their total time, in ns.
     time_ns: u64,
+    /// The longest one, in ns.
     longest_ns: u64,
+    /// The part of the total in which the provider had a worse priority, in ns.
     inversion_ns: u64,
+    /// How sure the provider is, from 0 to 40.
     confidence: u32,
+    /// `counts` of what was seen, or `swap`: SWAP's own.
     #[serde(default)]
+    #[schemars(extend("enum" = confidences()))]
     confidence_from: String,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A task in a pair.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Party")]
 struct Side {
+    /// Its name.
     name: String,
+    /// Its thread id.
     tid: i32,
+    /// Its process id.
     pid: i32,
+    /// Its priority as in `task->prio`; a smaller number is more important.
     prio: i32,
 }
 

@@ -4,10 +4,12 @@
 use crate::definition::{Cell, Row};
 use crate::rule::{Judgement, Published};
 use schedlab_stats::{Level, Moments, mean_interval};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A document, measured again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Document")]
 pub struct DocumentOutcome {
     /// Its short name.
     pub name: String,
@@ -20,7 +22,8 @@ pub struct DocumentOutcome {
 }
 
 /// A table, measured again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DocumentTable")]
 pub struct TableOutcome {
     /// Its short name.
     pub id: String,
@@ -31,17 +34,19 @@ pub struct TableOutcome {
     pub about: String,
     /// Its rows.
     pub rows: Vec<RowOutcome>,
-    /// Each scheduler's figure on more CPUs over its own on fewer: counted apart.
+    /// [Rows about growth](reproduction.md#growth): each scheduler's figure on more CPUs over its own on fewer, counted
+    /// apart. Their cells are named `fewer` and `more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<RowOutcome>,
 }
 
 /// A row with its measured figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Row")]
 pub struct RowOutcome {
     /// What tells it from the others of the table.
     pub place: String,
-    /// The runs behind the figure; none where it is computed from published figures.
+    /// The runs behind it; empty where the figure is computed from published ones.
     #[serde(default)]
     pub cells: Vec<CellOutcome>,
     /// How the figure is made of the cells.
@@ -49,14 +54,14 @@ pub struct RowOutcome {
     /// Unit of the figure.
     #[serde(default)]
     pub unit: String,
-    /// The published figure.
+    /// The published figure; null where there are words only.
     pub published: Option<Published>,
     /// What was published in words.
     #[serde(default)]
     pub says: String,
-    /// The measured figure: the mean over the seeds.
+    /// The measured figure, in `unit`: the mean over the seeds.
     pub measured: Option<f64>,
-    /// Half width of its 95 % interval over the seeds.
+    /// Half width of its 95 % interval over the seeds, in `unit`.
     pub half_width: Option<f64>,
     /// The figure of each seed.
     #[serde(default)]
@@ -67,16 +72,18 @@ pub struct RowOutcome {
     pub verdict: Judgement,
     /// Whether the row counts for the document.
     pub counts: bool,
-    /// Why it does not agree, if it does not.
+    /// What is known if it does not agree.
     #[serde(default)]
     pub explanation: String,
-    /// Why no scheduler's decision makes the published figure; empty for a row that a scheduler can answer.
+    /// Why [no scheduler can answer it](reproduction.md#rows-that-no-scheduler-can-answer); only in rows that are marked
+    /// so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unanswerable: String,
 }
 
 /// The runs behind one value of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Cell")]
 pub struct CellOutcome {
     /// Its name in the figure.
     pub name: String,
@@ -233,7 +240,7 @@ impl DocumentOutcome {
 }
 
 /// What becomes of documents when one parameter of the machine is changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sensitivity {
     /// The parameter, as machine files name it.
     pub parameter: String,
@@ -248,7 +255,7 @@ pub struct Sensitivity {
 }
 
 /// A row whose verdict depends on a parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedRow {
     /// Its document and table.
     pub table: String,

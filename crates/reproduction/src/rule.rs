@@ -2,10 +2,11 @@
 //! down (`docs/reproduction.md`) before the first results; none knows a scheduler.
 
 use schedlab_stats::proportion_interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a published figure is meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Qualifier {
     /// As printed.
     #[default]
@@ -35,11 +36,11 @@ impl Qualifier {
 }
 
 /// A published figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Its value in the unit of the row.
     pub value: f64,
-    /// How it is meant.
+    /// How it is meant: `=` as printed, `~` about, `<` less than, `>` more than.
     #[serde(default)]
     pub qualifier: Qualifier,
 }
@@ -123,7 +124,7 @@ fn printed_digits() -> f64 {
 const LEEWAY: f64 = 1.0;
 
 /// What a rule says of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "why", rename_all = "snake_case")]
 pub enum Judgement {
     /// Published and measured agree.

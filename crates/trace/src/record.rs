@@ -20,6 +20,9 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// All of them.
+    pub const ALL: [Backend; 3] = [Backend::Sim, Backend::Host, Backend::Vm];
+
     /// The name in results: `sim`, `host` or `vm`.
     pub fn name(self) -> &'static str {
         match self {

@@ -16,6 +16,9 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// All of them, the best first.
+    pub const ALL: [Standing; 3] = [Standing::Valid, Standing::Suspect, Standing::Void];
+
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -27,7 +30,7 @@ impl Standing {
 
     /// The standing of a name.
     pub fn from_name(name: &str) -> Option<Standing> {
-        [Standing::Valid, Standing::Suspect, Standing::Void].into_iter().find(|one| one.name() == name)
+        Standing::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 

@@ -21,6 +21,9 @@ pub enum WaitScope {
 }
 
 impl WaitScope {
+    /// All of them.
+    pub const ALL: [WaitScope; 4] = [WaitScope::All, WaitScope::Group, WaitScope::Process, WaitScope::Task];
+
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -33,8 +36,7 @@ impl WaitScope {
 
     /// The scope of a name.
     pub fn from_name(name: &str) -> Option<WaitScope> {
-        use WaitScope::{All, Group, Process, Task};
-        [All, Group, Process, Task].into_iter().find(|scope| scope.name() == name)
+        WaitScope::ALL.into_iter().find(|scope| scope.name() == name)
     }
 }
 

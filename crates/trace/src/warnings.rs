@@ -69,6 +69,29 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
+    /// All kinds.
+    pub const ALL: [WarningKind; 16] = {
+        use WarningKind::*;
+        [
+            Starved,
+            NeverRan,
+            IdleBesideWaiting,
+            FallsBehind,
+            SeedsChangeNothing,
+            Unconfigured,
+            LeftOut,
+            NotModelled,
+            LoaderComputes,
+            LoaderRefused,
+            NothingToSchedule,
+            ProgramReturned,
+            NotReached,
+            Stuck,
+            CommandFailed,
+            CommandWrote,
+        ]
+    };
+
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -93,26 +116,7 @@ impl WarningKind {
 
     /// The kind of a name.
     pub fn from_name(name: &str) -> Option<WarningKind> {
-        use WarningKind::*;
-        let all = [
-            Starved,
-            NeverRan,
-            IdleBesideWaiting,
-            FallsBehind,
-            SeedsChangeNothing,
-            Unconfigured,
-            LeftOut,
-            NotModelled,
-            LoaderComputes,
-            LoaderRefused,
-            NothingToSchedule,
-            ProgramReturned,
-            NotReached,
-            Stuck,
-            CommandFailed,
-            CommandWrote,
-        ];
-        all.into_iter().find(|kind| kind.name() == name)
+        WarningKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 

@@ -17,11 +17,8 @@ from schedlab.command import (
     SchedlabError,
     UsageError,
 )
-from schedlab.lab import Lab
-from schedlab.results import (
+from schedlab.fields import (
     AfterEjection,
-    Comparison,
-    Difference,
     Document,
     Exit,
     Goal,
@@ -29,19 +26,18 @@ from schedlab.results import (
     Metric,
     Provenance,
     Ranked,
-    Result,
     Row,
-    Run,
     RunWarning,
     Sample,
     Series,
-    Stat,
     Table,
     Task,
     TaskWaits,
     Validation,
     Waits,
 )
+from schedlab.lab import Lab
+from schedlab.results import Comparison, Difference, Result, Run, Stat
 from schedlab.sweep import Cell, Pool, Workers
 from schedlab.trace import Stretch, Trace, Wakeup
 

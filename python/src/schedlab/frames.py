@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from schedlab.results import Comparison, Result, Run, Waits
+    from schedlab.fields import Waits
+    from schedlab.results import Comparison, Result, Run
 
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Results as objects. The JSON behind them is described in docs/results.md; `frames` makes data frames of them.
+"""Results as objects. Their fields are in `fields`, made of the schema of the JSON behind them; `frames` makes data frames.
 
 Fields that this package does not know are passed over here and kept in `Result.raw`.
 """
@@ -6,222 +6,84 @@ Fields that this package does not know are passed over here and kept in `Result.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from schedlab import frames, show
+from schedlab.fields import (
+    SCHEMA,
+    SPREAD,
+    ComparisonFields,
+    Document,
+    Goal,
+    Ranked,
+    RunFields,
+    RunWarning,
+    TaskWaits,
+)
 from schedlab.trace import Trace
 
 if TYPE_CHECKING:
     import pandas
 
-SCHEMA = 1
-"""The number of the JSON schema that is read."""
-
 T = TypeVar("T")
 
+Reader = Callable[[Any], Any]
 
-def _read(kind: type[T], data: Mapping[str, Any], **given: Any) -> T:
-    """A data class from the fields of the same name; `given` ones are taken as they are.
+
+@functools.cache
+def _fields(kind: Callable[..., Any]) -> list[tuple[str, bool, Reader | None]]:
+    """The fields of a data class, whether each has to be in a file, and how it is read."""
+    hints = get_type_hints(kind)
+    found = []
+    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
+        needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        found.append((item.name, needed, _reader(hints[item.name])))
+    return found
+
+
+def _reader(hint: Any) -> Reader | None:
+    """How a value of a type is read; None for one that is taken as it is."""
+    parts = [part for part in get_args(hint) if part is not NoneType]
+    inner = _reader(parts[-1]) if parts else None
+    if hint is float:
+        return lambda value: math.nan if value is None else value
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return functools.partial(_read, hint)
+    if inner is None or parts[-1] is float:
+        return None
+    if get_origin(hint) is list:
+        return lambda values: [inner(value) for value in values]
+    if get_origin(hint) is dict:
+        return lambda values: {name: inner(value) for name, value in values.items()}
+    return lambda value: None if value is None else inner(value)
+
+
+def _read(kind: type[T], data: Mapping[str, Any]) -> T:
+    """A data class from the fields of the same name.
 
     Raises KeyError for a field that is missing.
     """
-    values = dict(given)
-    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
-        needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-        if item.name not in values and (needed or item.name in data):
-            values[item.name] = data[item.name]
+    flat = dict(data)
+    for name, parts in SPREAD.items():
+        if isinstance(data.get(name), Mapping):
+            flat.update({field: data[name][part] for field, part in parts.items() if part in data[name]})
+    values = {}
+    for name, needed, reader in _fields(kind):  # type: ignore[arg-type]
+        if needed or name in flat:
+            values[name] = reader(flat[name]) if reader else flat[name]
     return kind(**values)
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A figure of a run. `value` is None where the run was too short to have one."""
-
-    value: float | None
-    unit: str
-    better: str
-
-
-@dataclass(frozen=True)
-class Series:
-    """What a workload reports sample by sample."""
-
-    unit: str
-    values: list[float]
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How a latency is distributed: `counts` waits took more than the bound before and at most `le`, in ns."""
-
-    le: list[int]
-    counts: list[int]
-
-
-@dataclass(frozen=True)
-class Exit:
-    """How the scheduler left: `kind` is `none` or `done` when all went well."""
-
-    kind: str
-    reason: str = ""
-    message: str = ""
-    dump: str = ""
-    after_ns: int | None = None
-    """When it left, since the run began; None when it stayed to the end."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What one task got. `share` is its CPU time over the run's length, one CPU is 1."""
-
-    name: str
-    nice: int
-    cpu_time_ns: int
-    share: float
-    switches: int
-    migrations: int
-
-
-@dataclass(frozen=True)
-class Waits:
-    """How long waits for a CPU were, in ns, and the longest one: `task` waited from `since_ns` on and ran on `cpu` then;
-    `behind` are the tasks that ran there meanwhile (`task`, `time_ns`), the longest first."""
-
-    count: int
-    p50: int
-    p95: int
-    p99: int
-    max: int
-    task: str
-    since_ns: int
-    cpu: int
-    behind: list[dict[str, Any]] = field(default_factory=list)
-    mean: int = 0
-
-
-@dataclass(frozen=True)
-class TaskWaits:
-    """The waits of a task, of a process with several threads, of a group of tasks (the name before the `/`), or of all:
-    `scope`. A latency without waits is None."""
-
-    scope: str
-    name: str
-    run_delay_ns: Waits | None = None
-    wakeup_latency_ns: Waits | None = None
-
-
-@dataclass(frozen=True)
-class RunWarning:
-    """Something that the figures alone do not tell: `kind` is `starved`, `never_ran`, `idle_beside_waiting`,
-    `seeds_change_nothing`, `unconfigured` or `left_out`; `worst` is the worst of `count` cases."""
-
-    kind: str
-    text: str
-    count: int
-    worst: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What a run was made of: hashes of contents, and the build of the command."""
-
-    object_sha256: str | None = None
-    workload_sha256: str | None = None
-    machine_sha256: str | None = None
-    build: str | None = None
-    mechanisms: list[str] | None = None
-    """What the workload uses of the kernel; None where that is not known."""
-
-
-@dataclass(frozen=True)
-class PrintedLine:
-    """A line of `bpf_printk()`: `task` was the current one on the CPU, empty for the idle task."""
-
-    time_ns: int
-    cpu: int
-    task: str
-    text: str
-
-
-@dataclass(frozen=True)
-class CallbackCost:
-    """What the calls of a callback cost: BPF instructions, and simulated time."""
-
-    calls: int
-    insns: int
-    time_ns: int
-
-
-@dataclass(frozen=True)
-class AfterEjection:
-    """The rest of a run after its scheduler had left, under the kernel's own class."""
-
-    duration_ns: int
-    metrics: dict[str, Metric]
-    tasks: list[Task]
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Between which values a real kernel's figures lie where a simulated run has its own; or why that is not known."""
-
-    validated: bool
-    reason: str = ""
-    kernel: str = ""
-    coverage_percent: float | None = None
-    measured: int | None = None
-    """How many real figures of each kind the intervals are made of."""
-    workloads: int | None = None
-    intervals: dict[str, list[float]] = field(default_factory=dict)
-    """Lower and upper end by metric, in its unit."""
-
-
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(RunFields):
     """One run of one scheduler. A notebook shows its metrics as a table."""
-
-    scheduler: str
-    settings: dict[str, Any]
-    workload: str
-    params: dict[str, Any]
-    machine: str
-    cpus: int
-    seed: int
-    backend: str
-    duration_ns: int
-    exit: Exit
-    metrics: dict[str, Metric]
-    tasks: list[Task]
-    trace_hash: str | None = None
-    histograms: dict[str, Histogram] = field(default_factory=dict)
-    series: dict[str, Series] = field(default_factory=dict)
-    counters: dict[str, int] = field(default_factory=dict)
-    counter_meanings: dict[str, str] = field(default_factory=dict)
-    """What is counted, for the counters whose object says so."""
-    callbacks: dict[str, CallbackCost] = field(default_factory=dict)
-    """What the scheduler's callbacks cost, of simulated runs."""
-    printed: list[PrintedLine] = field(default_factory=list)
-    """The first lines that the scheduler printed with `bpf_printk()`."""
-    printed_left_out: int = 0
-    """How many more it printed."""
-    loader_output: str = ""
-    """What the scheduler's own program wrote, where it has one (`exec:`)."""
-    task_waits: list[TaskWaits] = field(default_factory=list)
-    warnings: list[RunWarning] = field(default_factory=list)
-    provenance: Provenance = field(default_factory=Provenance)
-    standing: str = "valid"
-    """How far its figures count: `valid`, `suspect` (a warning touches them) or `void` (it ended before its end; in no mean)."""
-    standing_reasons: list[str] = field(default_factory=list)
-    """Why it is not valid: `ejected`, `ended_early`, kinds of warnings."""
-    validation: Validation | None = None
-    """None for a real run."""
-    after_ejection: AfterEjection | None = None
-    """None unless the run went on after an ejection; all else is from before."""
 
     def waits(self, name: str = "") -> TaskWaits:
         """The waits of a task, process or group by its name; of all tasks without. A task goes before a process of
@@ -245,238 +107,16 @@ class Run:
         return show.run_html(self)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One side of a comparison; `values` are in the order of the seeds."""
-
-    scheduler: str
-    runs: int
-    mean: float
-    sd: float
-    """With divisor n - 1; NaN for a single run."""
-    half_width: float | None
-    """Of the mean's interval."""
-    values: list[float]
-    seeds: list[int] = field(default_factory=list)
-    standing: str = "valid"
-    """The worst of the side's runs."""
-    standing_reasons: list[str] = field(default_factory=list)
-    void_seeds: list[int] = field(default_factory=list)
-    """The seeds of its void runs, which are in no mean."""
-
-
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(ComparisonFields):
     """One metric of one scheduler against the first one, with the interval of the difference. A notebook shows it as a
     table."""
-
-    workload: str
-    params: dict[str, Any]
-    machine: str
-    cpus: int
-    backend: str
-    metric: str
-    unit: str
-    better: str
-    confidence_percent: float
-    baseline: Sample
-    candidate: Sample
-    difference: float
-    difference_half_width: float | None
-    difference_percent: float | None
-    p_welch: float | None
-    p_permutation: float | None
-    hedges_g: float | None
-    verdict: str
-    at_least_percent: float = 0.0
-    """Smaller differences do not matter."""
-    seeds_change_nothing: bool = False
-    """Every seed gave each side the same figure."""
-    paired: bool = False
-    """The runs were judged seed by seed."""
-    p_paired: float | None = None
-    """Of Student's test of the pairs."""
-    runs_needed: int | None = None
-    """About how many runs would show a difference as large as the measured one, where none is shown."""
-    difference_percent_low: float | None = None
-    """Between this and `difference_percent_high` the change lies, with the error of both means."""
-    difference_percent_high: float | None = None
-    kernel_factor: float | None = None
-    """By what factor the ratio of the means may differ from a real kernel's; None where that was not measured."""
-    kernel_spread_percent: float | None = None
-    """Half of the range of a real kernel's runs, of the middle one that was measured."""
-    standing: str = "valid"
-    """The worst of the runs of both sides. Where it is not `valid`, the `verdict` says so: `better (suspect)`."""
-    standing_reasons: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return show.comparison(self)
 
     def _repr_html_(self) -> str:
         return show.comparisons_html([self])
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """A scheduler over the main figures of several workloads. `better`, `worse`, `same` (no difference that matters),
-    `undecided` and `missing` count them by their verdicts."""
-
-    scheduler: str
-    factor: float | None
-    """Geometric mean of how many times as good as the first scheduler; None where a figure is missing or has no ratio."""
-    better: int
-    worse: int
-    same: int
-    undecided: int
-    missing: int
-    no_ratio: list[str] = field(default_factory=list)
-    """Main figures that no factor counts, since a mean that is 0 or negative has no ratio."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A bound that a workload sets, beside what a scheduler reached: `verdict` is `met`, `missed`, or `no figure` where a run
-    lacks it. The `mean` of the `values` is judged."""
-
-    workload: str
-    params: dict[str, Any]
-    machine: str
-    cpus: int
-    backend: str
-    scheduler: str
-    metric: str
-    relation: str
-    bound: float
-    """In `unit`, the metric's."""
-    unit: str
-    runs: int
-    mean: float | None
-    margin: float | None
-    """How far the mean is on the good side of the bound, in `unit`; negative on the bad side."""
-    margin_percent: float | None
-    values: list[float]
-    missed_seeds: list[int]
-    seeds_without_figure: list[int]
-    verdict: str
-    standing: str = "valid"
-    """The worst of the runs. Where it is not `valid`, the `verdict` says so: `met (suspect)`."""
-    standing_reasons: list[str] = field(default_factory=list)
-    void_seeds: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A published figure beside the measured one; `verdict` is `agrees`, `differs`, `no_figure` or `not_comparable`."""
-
-    place: str
-    figure: str
-    unit: str
-    published: float | None
-    measured: float | None
-    half_width: float | None
-    values: list[float]
-    rule: str
-    verdict: str
-    why: str
-    counts: bool
-    says: str = ""
-    explanation: str = ""
-    unanswerable: str = ""
-    """Why no scheduler can answer the row; empty for all others."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table or figure of a document."""
-
-    id: str
-    title: str
-    rows: list[Row]
-    about: str = ""
-    growth: list[Row] = field(default_factory=list)
-    """Figures on more CPUs over those on fewer, counted apart from `rows`."""
-
-
-@dataclass(frozen=True)
-class Document:
-    """A document measured again."""
-
-    name: str
-    title: str
-    wanted_percent: float
-    tables: list[Table]
-
-
-def _run(data: Mapping[str, Any]) -> Run:
-    return _read(
-        Run,
-        data,
-        workload=data["workload"]["name"],
-        params=data["workload"]["params"],
-        exit=_read(Exit, data["exit"]),
-        metrics={name: _read(Metric, metric) for name, metric in data["metrics"].items()},
-        histograms={name: _read(Histogram, one) for name, one in data.get("histograms", {}).items()},
-        series={name: _read(Series, series) for name, series in data.get("series", {}).items()},
-        printed=[_read(PrintedLine, line) for line in data.get("printed", [])],
-        callbacks={name: _read(CallbackCost, one) for name, one in data.get("callbacks", {}).items()},
-        tasks=[_read(Task, task) for task in data["tasks"]],
-        task_waits=[_task_waits(one) for one in data.get("task_waits", [])],
-        warnings=[_read(RunWarning, one) for one in data.get("warnings", [])],
-        provenance=_read(Provenance, data.get("provenance", {})),
-        validation=_read(Validation, data["validation"]) if data.get("validation") else None,
-        after_ejection=_after_ejection(data.get("after_ejection")),
-    )
-
-
-def _task_waits(data: Mapping[str, Any]) -> TaskWaits:
-    names = [name for name in ("run_delay_ns", "wakeup_latency_ns") if data.get(name)]
-    return _read(TaskWaits, data, **{name: _read(Waits, data[name]) for name in names})
-
-
-def _after_ejection(data: Mapping[str, Any] | None) -> AfterEjection | None:
-    if data is None:
-        return None
-    metrics = {name: _read(Metric, metric) for name, metric in data["metrics"].items()}
-    return _read(AfterEjection, data, metrics=metrics, tasks=[_read(Task, task) for task in data["tasks"]])
-
-
-def _sample(data: Mapping[str, Any]) -> Sample:
-    sd = data["sd"]
-    return _read(Sample, data, sd=math.nan if sd is None else sd)
-
-
-def _comparison(data: Mapping[str, Any]) -> Comparison:
-    return _read(
-        Comparison,
-        data,
-        workload=data["workload"]["name"],
-        params=data["workload"]["params"],
-        baseline=_sample(data["baseline"]),
-        candidate=_sample(data["candidate"]),
-    )
-
-
-def _goal(data: Mapping[str, Any]) -> Goal:
-    return _read(Goal, data, workload=data["workload"]["name"], params=data["workload"]["params"])
-
-
-def _row(data: Mapping[str, Any]) -> Row:
-    published, verdict = data["published"], data["verdict"]
-    return _read(
-        Row,
-        {"unit": "", "values": [], **data},
-        published=published["value"] if published else None,
-        verdict=verdict["is"],
-        why=verdict.get("why", ""),
-    )
-
-
-def _document(data: Mapping[str, Any]) -> Document:
-    def table(data: Mapping[str, Any]) -> Table:
-        return _read(Table, data, **{name: [_row(row) for row in data.get(name, [])] for name in ("rows", "growth")})
-
-    tables = [table(one) for one in data["tables"]]
-    return _read(Document, data, tables=tables)
 
 
 @dataclass(frozen=True)
@@ -534,11 +174,11 @@ class Result:
             text=shown,
             code=code,
             notes=list(notes),
-            runs=[_run(run) for run in raw.get("runs", [])],
-            comparisons=[_comparison(comparison) for comparison in raw.get("comparisons", [])],
+            runs=[_read(Run, run) for run in raw.get("runs", [])],
+            comparisons=[_read(Comparison, comparison) for comparison in raw.get("comparisons", [])],
             ranking=[_read(Ranked, one) for one in raw.get("ranking", [])],
-            goals=[_goal(one) for one in raw.get("goals", [])],
-            reproduction=[_document(document) for document in raw.get("reproduction", [])],
+            goals=[_read(Goal, one) for one in raw.get("goals", [])],
+            reproduction=[_read(Document, document) for document in raw.get("reproduction", [])],
             warnings=[_read(RunWarning, one) for one in raw.get("warnings", [])],
             raw=raw,
             trace=trace,

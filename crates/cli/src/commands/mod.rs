@@ -14,6 +14,7 @@ mod new;
 mod reproduce;
 mod run;
 mod sched_samples;
+mod schema;
 mod sim;
 mod stat;
 
@@ -30,5 +31,6 @@ pub(crate) use new::new;
 pub(crate) use reproduce::reproduce;
 pub(crate) use run::run;
 pub(crate) use sched_samples::sched_samples;
+pub(crate) use schema::schema;
 pub(crate) use sim::sim;
 pub(crate) use stat::stat;

@@ -2,7 +2,7 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "list",
     "calibrate",
     "fidelity",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 15] = [
     "new",
     "stat",
     "sched-samples",
+    "schema",
     "completions",
     "man",
 ];

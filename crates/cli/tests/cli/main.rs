@@ -20,6 +20,7 @@ mod refusals;
 mod results;
 mod samples;
 mod sched_samples;
+mod schemas;
 mod standing;
 mod sweeps;
 mod trust;

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::files::input;
 use schedlab_bpf::object::{CPU_COUNTS, Object, Variable};
 use schedlab_bpf::settings::{BYTES, is_constant, is_volatile};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What the file says, as settings in its order: `VARIABLE=VALUE`. What both arms fill in is left out, since it is the
@@ -105,19 +106,24 @@ fn variables(dump: &Value) -> Result<Vec<(&str, &Value)>, &'static str> {
         for section in sections.ok_or(form)?.values() {
             for variable in section.as_array().ok_or(form)? {
                 let named = variable.as_object().ok_or(form)?;
-                variables.extend(named.iter().map(|(name, value)| (name.as_str(), value)));
+                variables.extend(in_order(named));
             }
         }
     }
     Ok(variables)
 }
 
+/// Members by name, in which order the file ever has them.
+fn in_order(members: &Map<String, Value>) -> BTreeMap<&str, &Value> {
+    members.iter().map(|(name, member)| (name.as_str(), member)).collect()
+}
+
 /// A value as settings: members by name, arrays as lists where they have no structures in them.
 fn flatten(path: String, value: &Value, settings: &mut Vec<(String, String)>) -> Result<(), String> {
     match value {
-        Value::Object(members) => {
-            members.iter().try_for_each(|(name, member)| flatten(format!("{path}.{name}"), member, settings))
-        }
+        Value::Object(members) => in_order(members)
+            .into_iter()
+            .try_for_each(|(name, member)| flatten(format!("{path}.{name}"), member, settings)),
         Value::Array(elements) => match list(value) {
             Some(text) => {
                 settings.push((path, text));

@@ -1,0 +1,157 @@
+//! Whatever the command writes as JSON has the form of its published schema: no field is missing, of another type, or untold.
+
+use crate::Folder;
+use crate::faults::compile;
+use jsonschema::Validator;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Schemas, and commands that write such documents with ` --json r.json`.
+const CORPUS: [(&str, &str); 21] = [
+    ("results", "sim -s o1 -w cpuhog:ntasks=3,ttime=20ms -c 2"),
+    ("results", "sim -s eevdf -w chat:rooms=1,messages=5 -c 4 --seed 3"),
+    ("results", "sim -s ule -w mkbench:makes=1,jobs=2,scale=0.01 -c 2 -m p3-700"),
+    ("results", "sim -s staircase -w swap-multi:iterations=2,hogs=1 -c 1 --timeline 1ms..5ms --html r.html"),
+    ("results", "sim -s o1+swap -w swap-pipe:iterations=3,hogs=2 -c 1 --explain-waits"),
+    ("results", "sim -s vanilla -w swap-poll:iterations=2,hogs=1 -c 1 --explain-waits"),
+    ("results", "sim -s hamq -w thin-client:sessions=2 -c 1 --duration 200ms -m p3-700"),
+    ("results", "sim -s o1 -w pipe:loops=100 -m vm-icount -c 1"),
+    ("results", "sim -s o1 -w cpuhog:ntasks=2,ttime=20ms -c 1 --set profile=PROFILE_D1 --detach-at 5ms"),
+    ("results", "sim -s ./stall.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2"),
+    ("results", "sim -s ./stall.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2 --after-ejection continue"),
+    ("results", "compare -s vanilla,o1,eevdf -w chat:rooms=1,messages=5 -c 1-2 --runs 3"),
+    ("results", "compare -s eevdf,o1 -w cpuhog:ntasks=3,ttime=20ms -w chat:rooms=1,messages=5 -c 2 --runs 2"),
+    ("results", "compare -s eevdf,o1 -w pipe:loops=100 -m vm-icount -c 1 --runs 2"),
+    ("results", "compare -s eevdf,no=./no_hogs.bpf.o -w load.toml -c 2 --runs 2"),
+    ("results", "compare -s o1,stalls=./stall.bpf.o -w cpuhog:ntasks=3,ttime=40s -c 2 --runs 2"),
+    ("results", "run -s eevdf -- sh -c true"),
+    ("results", "reproduce libenzi --quick --document-table hogs --sensitivity fork,tick"),
+    ("stat", "stat a.txt b.txt one.txt --confidence 95,99"),
+    ("check", "check o1+swap"),
+    ("check", "check ./stall.bpf.o"),
+];
+
+/// Tasks that one of the schedulers forgets, and goals.
+const LOAD: &str = r#"
+name = "beside"
+end = "2s"
+goals = ["run_delay_ns_p99 < 50 ms", "context_switches >= 1"]
+[programs]
+nap = ["repeat forever", "run 1ms", "sleep 9ms", "done"]
+burn = ["repeat forever", "run 5ms", "done"]
+[[tasks]]
+name = "nap"
+count = 2
+program = "nap"
+[[tasks]]
+name = "hog"
+count = 4
+program = "burn"
+"#;
+
+/// A schema as the command prints it, in which no object has fields besides those that it names.
+fn strict(folder: &Folder, name: &str) -> Validator {
+    let mut schema: Value = serde_json::from_str(&folder.run(&format!("schema {name}")).ok()).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    jsonschema::meta::validate(&schema).unwrap();
+    close(&mut schema);
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("properties").is_some_and(|properties| properties.get("properties").is_none()) {
+                members.insert("additionalProperties".to_string(), false.into());
+            }
+            members.values_mut().for_each(close);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn valid(validator: &Validator, text: &str, of: &str) -> Value {
+    let document: Value = serde_json::from_str(text).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .take(5)
+        .map(|error| format!("{} at {}", error, error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{of}: {errors:#?}");
+    document
+}
+
+/// Adds the names of all members of a value.
+fn collect<'a>(value: &'a Value, names: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                names.insert(name);
+                collect(member, names);
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| collect(element, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn all_that_is_written_has_the_form_of_its_schema() {
+    let folder = Folder::new();
+    compile(&folder, "stall");
+    compile(&folder, "no_hogs");
+    folder.write("load.toml", LOAD);
+    folder.write("a.txt", "1\n2\n3\n4\n");
+    folder.write("b.txt", "11\n12\n13\n");
+    folder.write("one.txt", "7\n");
+    let schemas = ["results", "stat", "check"].map(|name| (name, strict(&folder, name)));
+    let schemas = BTreeMap::from(schemas);
+    let mut written = Vec::new();
+    for (schema, line) in CORPUS {
+        let (command, command_line) = line.split_once(" -- ").map_or((line, ""), |(a, b)| (a, b));
+        let words: Vec<&str> = command.split(' ').chain(["-q", "--json", "r.json"]).collect();
+        let rest = command_line.split(' ').filter(|word| !word.is_empty());
+        let words: Vec<&str> =
+            words.into_iter().chain((!command_line.is_empty()).then_some("--")).chain(rest).collect();
+        let done = folder.run_words(&words);
+        assert!([0, 1, 4].contains(&done.code), "{line}: {done:?}");
+        written.push(valid(&schemas[schema], &folder.read("r.json"), line));
+    }
+    let mut names = BTreeSet::new();
+    written.iter().for_each(|document| collect(document, &mut names));
+    for name in
+        ["dump", "after_ejection", "validation", "series", "waits", "task_waits", "goals", "ranking", "worst"]
+    {
+        assert!(names.contains(name), "no command of the corpus writes {name}");
+    }
+    let standing = |wanted: &str| {
+        let runs = written.iter().filter_map(|document| document["runs"].as_array()).flatten();
+        runs.filter(|run| run["standing"] == wanted).count()
+    };
+    for wanted in ["valid", "suspect", "void"] {
+        assert!(standing(wanted) > 0, "no run of the corpus is {wanted}");
+    }
+}
+
+/// The measurements in the sources, and the verdicts that are made of them.
+#[test]
+fn fidelity_has_the_form_of_its_schemas() {
+    let folder = Folder::new();
+    let measured = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fidelity/linux-7.3.json");
+    valid(&strict(&folder, "fidelity"), &std::fs::read_to_string(measured).unwrap(), measured);
+    folder.run(&format!("fidelity --show {measured} --verdicts --json verdicts.json")).ok();
+    valid(&strict(&folder, "verdicts"), &folder.read("verdicts.json"), "verdicts");
+}
+
+#[test]
+fn the_published_schemas_are_what_the_command_prints() {
+    let folder = Folder::new();
+    for name in ["results", "stat", "check", "verdicts", "fidelity"] {
+        let file = format!("{}/../../docs/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let published = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(folder.run(&format!("schema {name}")).ok(), published, "{file}");
+    }
+    assert_eq!(folder.run("schema").ok(), folder.run("schema results").ok());
+    folder.run("schema moon").refused(2, &["moon", "results", "fidelity"]);
+}
