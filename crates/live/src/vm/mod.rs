@@ -385,3 +385,32 @@ pub(crate) fn decode_job(records: Vec<Record>) -> GuestJob {
     }
     job
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::read_records;
+
+    #[test]
+    fn a_job_reaches_its_guest_with_the_files_that_are_not_there() {
+        let kernel = KernelImage { vmlinuz: PathBuf::new(), config: None, release: String::new() };
+        let mut job = VmJob::new(kernel, vec!["run".to_string(), "a b".to_string()]);
+        job.files = vec![("/job/x".to_string(), vec![0, 1]), ("/lib/libc.so".to_string(), vec![2])];
+        job.collect = vec!["/tmp/result".to_string()];
+        job.directory = Some(PathBuf::from("/job"));
+        job.taken.take("true").unwrap();
+        let image =
+            Image { base: Vec::new(), libraries: vec!["/lib/libc.so".to_string()], library_dirs: Vec::new() };
+        let sent = decode_job(read_records(&encode_whole_job(&job, &image).unwrap()));
+        assert_eq!((&sent.args, &sent.collect), (&job.args, &job.collect));
+        assert_eq!(sent.directory.as_deref(), Some("/job"));
+        assert!(sent.libraries.is_some_and(|libraries| libraries.contains("/lib")));
+        let file = |path: &str| sent.files.iter().find(|(known, ..)| known == path);
+        assert_eq!(file("/job/x"), Some(&("/job/x".to_string(), false, vec![0, 1])));
+        assert_eq!(file("/lib/libc.so"), None, "the guest has it");
+        let program = find_program("true").unwrap();
+        assert!(file(program.to_str().unwrap()).is_some_and(|(_, executable, _)| *executable));
+        // In the initramfs of a job the files stand beside it.
+        assert!(decode_job(read_records(&encode_job(&job).unwrap())).files.is_empty());
+    }
+}

@@ -535,6 +535,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_shell_takes_a_quoted_path_as_one_word() {
+        let path = Path::new("/tmp/it's a $(place); here");
+        let echoed =
+            Command::new("sh").args(["-c", &format!("printf %s {}", quoted(path))]).output().unwrap();
+        assert_eq!(echoed.stdout, path.to_str().unwrap().as_bytes());
+    }
+
+    #[test]
     fn crashes_of_the_emulator_are_told_from_the_kernels() {
         let console = |line: &str| vec!["[    7.8] sched_ext: enabled".to_string(), line.to_string()];
         assert!(met_patch(&console("[    7.897260] Oops: int3: 0000 [#1] SMP NOPTI")));
