@@ -97,6 +97,22 @@ fn a_run_tells_what_is_known_of_the_kernel() {
     assert_eq!(time["verdict"], "not decided by this simulator");
 }
 
+/// SWAP's programs run within a switch, where the next task is on the run queue and the one before still counts as running. They
+/// pay like everything else on a machine whose CPUs are turns of one processor.
+#[test]
+fn programs_at_a_switch_pay_on_a_shared_processor() {
+    let folder = Folder::new();
+    let cost = |line: &str| -> f64 {
+        let text = folder.run(&format!("-q sim -w pipe:loops=50 -m vm-icount {line} --json -")).ok();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        document["runs"][0]["metrics"]["sched_cost_ns_per_switch"]["value"].as_f64().unwrap()
+    };
+    for cpus in [1, 2] {
+        let [swap, plain] = ["o1+swap", "o1"].map(|name| cost(&format!("-s {name} -c {cpus}")));
+        assert!(swap > plain, "{cpus} CPUs: {swap} ns a switch with SWAP, {plain} ns without");
+    }
+}
+
 /// The measurement in the sources, and one that is made here.
 #[test]
 fn a_page_shows_both_arms() {
