@@ -270,7 +270,7 @@ fn unfinished(folder: &Path, secret: bool) -> io::Result<(File, TempPath, Remove
     Ok((file, path, removed))
 }
 
-/// A result on its way. What is dropped before [`Draft::finish`] leaves nothing behind.
+/// A result on its way. What is dropped before [`Target::finish`] leaves nothing behind.
 #[derive(Debug)]
 pub enum Draft {
     /// Standard output.

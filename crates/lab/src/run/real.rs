@@ -152,7 +152,7 @@ impl From<RunError> for Failure {
 /// # Errors
 /// An object or setting that is refused, a machine that cannot do it, work that
 /// cannot be done. An ejected scheduler is no error here: the result says so.
-pub(crate) fn run_here(
+pub fn run_here(
     scheduler: &Scheduler,
     work: Work<'_>,
     looks: &Looks,

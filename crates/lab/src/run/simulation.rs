@@ -223,7 +223,7 @@ impl Simulation {
     /// # Errors
     /// A workload, object or setting that is refused, and a trace that cannot be written. An ejected scheduler is no error
     /// here: the record says so.
-    pub(crate) fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
+    pub fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
         let scenario = self.scenario()?;
         deadline.check(&self.describe())?;
         let stop = deadline.stop();

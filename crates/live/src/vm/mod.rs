@@ -3,7 +3,7 @@
 //! The guest has no disk and no network: its initramfs holds the program that calls
 //! [`run`] (with the shared libraries it is linked with), and nothing else.
 //! `/init` is that program; it recognises its role by [`crate::guest::is_init`]. A job with its files comes in a second initramfs
-//! behind the first, or, where the machine is made of a [`snapshot`], over QEMU's configuration device. Results come back over a
+//! behind the first, or, where the machine is made of a snapshot, over QEMU's configuration device. Results come back over a
 //! virtio-serial port.
 
 mod initramfs;
