@@ -6,7 +6,7 @@ use schedlab_report::{Document, Verdict, from_json};
 use schedlab_trace::{Standing, WarningKind};
 
 /// Tasks that sleep most of the time beside hogs, and a goal that says nothing of the hogs.
-const LOAD: &str = r#"
+pub(crate) const LOAD: &str = r#"
 name = "beside"
 end = "2s"
 goals = ["run_delay_ns_p99 < 50 ms"]

@@ -85,8 +85,9 @@ impl Monitor {
         while let Ok(message) = self.messages.try_recv() {
             self.note(&message);
         }
-        let at = self.events.iter().position(|noted| noted == event);
-        at.inspect(|at| drop(self.events.drain(..=*at))).is_some()
+        let Some(at) = self.events.iter().position(|noted| noted == event) else { return false };
+        self.events.drain(..=at);
+        true
     }
 
     fn note(&mut self, message: &Value) {
