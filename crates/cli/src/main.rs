@@ -66,6 +66,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
         Command::Check(args) => commands::check(args, cli.quiet),
         Command::New(args) => commands::new(args, cli.quiet),
+        Command::Show(args) => commands::show(args, cli.quiet, cli.verbose),
         Command::Stat(args) => commands::stat(args, cli.quiet),
         Command::SchedSamples(args) => commands::sched_samples(args, cli.quiet),
         Command::Schema(args) => commands::schema(args),

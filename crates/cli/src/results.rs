@@ -65,31 +65,11 @@ impl Results {
             keep(target.write(&to_csv(&document.runs, &document.goals)));
         }
         if let Some(target) = &self.html {
-            let page = HtmlPage { title: title(document), command: command_line(), notes: notes.to_vec() };
+            let page = HtmlPage { title: document.title(), command: command_line(), notes: notes.to_vec() };
             keep(target.write(&to_html(&page, document)));
         }
         failure.map_or(Ok(()), Err)
     }
-}
-
-fn title(document: &Document) -> String {
-    if !document.reproduction.is_empty() {
-        return "Published figures, measured again".to_string();
-    }
-    let schedulers = listed(document.runs.iter().map(|run| run.scheduler.as_str()));
-    let workloads = listed(document.runs.iter().map(|run| run.workload.name.as_str()));
-    format!("{schedulers} under {workloads}")
-}
-
-/// The names, each once.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut seen: Vec<&str> = Vec::new();
-    for name in names {
-        if !seen.contains(&name) {
-            seen.push(name);
-        }
-    }
-    seen.join(", ")
 }
 
 /// The command as it was given, quoted for a shell.

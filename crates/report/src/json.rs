@@ -51,6 +51,16 @@ pub struct Document {
 }
 
 impl Document {
+    /// What a page of it is called.
+    pub fn title(&self) -> String {
+        if !self.reproduction.is_empty() {
+            return "Published figures, measured again".to_string();
+        }
+        let schedulers = listed(self.runs.iter().map(|run| run.scheduler.as_str()));
+        let workloads = listed(self.runs.iter().map(|run| run.workload.name.as_str()));
+        format!("{schedulers} under {workloads}")
+    }
+
     /// All warnings: of the runs, each with what ran, then of the runs together. A warning about the scheduler alone does
     /// not name the run. The same words stand there once.
     pub fn warnings(&self) -> Vec<String> {
@@ -99,6 +109,17 @@ impl Document {
         let all = own.chain(together.map(|warning| warning.text.clone()));
         all.filter(|text| seen.insert(text.clone())).collect()
     }
+}
+
+/// The names, each once.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen.join(", ")
 }
 
 /// Why a result file cannot be read.

@@ -4,6 +4,7 @@
 mod bars;
 mod check;
 mod comparison;
+mod comparison_tables;
 mod csv;
 mod document_plot;
 mod fidelity;
@@ -24,8 +25,10 @@ mod perfetto;
 mod printed_json;
 mod priority_plot;
 mod ranking;
+mod record_file;
 mod reproduction;
 mod result_file;
+mod run_tables;
 mod samples;
 mod schema;
 mod stat_json;
@@ -47,12 +50,13 @@ pub use comparison::{
     Cell, Comparison, LEAST_EFFECT, Sample, Trust, Verdict, add_falls_behind, advice, compare, first_runs,
     scheduler_label, seed_warnings,
 };
+pub use comparison_tables::{comparison_tables, explained_waits, finished_runs};
 pub use csv::{from_cell, to_csv};
 pub use document_plot::{DocumentPlot, document_plots};
 pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
 pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};
-pub use html::{HtmlPage, fidelity_html, to_html};
+pub use html::{HtmlPage, fidelity_html, timeline_html, to_html};
 pub use json::{Document, JsonError, SCHEMA, from_json, to_json};
 pub use ministat::{Plot, ministat};
 pub use names::visible;
@@ -61,7 +65,11 @@ pub use overview::overview_table;
 pub use perfetto::PerfettoSink;
 pub use priority_plot::priorities_svg;
 pub use ranking::{Ranked, ranking, ranking_table};
+pub use record_file::{
+    About, ExtraTables, Record, RecordError, RecordOf, RecordSink, RecordWriter, RunHead, course_out,
+};
 pub use reproduction::{reproduction_text, sensitivity_text, summary};
+pub use run_tables::{RunTables, run_tables};
 pub use samples::{SampleFile, SampleSink, read_samples, samples_text};
 pub use schema::{DOCUMENTS, JsonDocument};
 pub use stat_json::stat_json;

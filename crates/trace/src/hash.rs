@@ -1,7 +1,6 @@
 //! The hash of a whole run.
 
-use crate::event::{Event, EventKind, Sink};
-use schedlab_base::TaskId;
+use crate::event::{Event, Sink};
 use std::fmt;
 
 /// A 128-bit hash over every event of a run, in order. Two runs with equal
@@ -46,40 +45,10 @@ impl RunHash {
     }
 }
 
-fn task_word(task: Option<TaskId>) -> u64 {
-    task.map_or(u64::from(u32::MAX), |task| u64::from(task.0))
-}
-
-/// A tag and two words that tell any two different events apart.
-#[inline]
-fn encode(kind: &EventKind) -> (u64, u64, u64) {
-    match *kind {
-        EventKind::Fork { parent, child } => (1, task_word(parent), u64::from(child.0)),
-        EventKind::SchedWakeup { task, cpu, waker } => {
-            (2, u64::from(task.0) << 32 | u64::from(cpu.0), task_word(waker))
-        }
-        EventKind::SchedSwitch { prev, prev_state, next } => {
-            (3, task_word(prev) << 32 | task_word(next), prev_state as u64)
-        }
-        EventKind::SchedMigrate { task, from, to } => {
-            (4, u64::from(task.0), u64::from(from.0) << 32 | u64::from(to.0))
-        }
-        EventKind::Exit { task } => (5, u64::from(task.0), 0),
-        EventKind::Schedule { begin, next, mark } => (6, begin.0, task_word(next) << 1 | u64::from(mark)),
-        EventKind::DsqInsert { task, dsq } => (7, u64::from(task.0), dsq.0),
-        EventKind::Call { task, call } => {
-            let (kind, resource) =
-                call.map_or((0, 0), |(mechanism, resource)| (mechanism as u64 + 1, resource));
-            (8, u64::from(task.0) << 32 | kind, resource)
-        }
-        EventKind::Priority { task, prio } => (9, u64::from(task.0), u64::from(prio.cast_unsigned())),
-    }
-}
-
 impl Sink for RunHash {
     #[inline]
     fn event(&mut self, event: &Event) {
-        let (tag, a, b) = encode(&event.kind);
+        let (tag, a, b) = event.kind.words();
         self.add(event.time.0, tag << 32 | u64::from(event.cpu.0), a, b);
     }
 }
@@ -95,7 +64,8 @@ impl fmt::Display for RunHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_base::{CpuId, TimeNs};
+    use crate::event::EventKind;
+    use schedlab_base::{CpuId, TaskId, TimeNs};
 
     fn hash_of(events: &[Event]) -> String {
         let mut hash = RunHash::default();

@@ -16,6 +16,7 @@ mod timeline;
 mod wait_record;
 pub mod waits;
 mod warnings;
+mod words;
 
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};

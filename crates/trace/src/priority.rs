@@ -27,6 +27,11 @@ pub struct PriorityCourse {
 }
 
 impl PriorityCourse {
+    /// The course that has these points, in order of time.
+    pub fn of(points: Vec<PriorityPoint>) -> PriorityCourse {
+        PriorityCourse { points, resolution: DurationNs::ZERO }
+    }
+
     fn add(&mut self, point: PriorityPoint) {
         match self.points.last_mut() {
             Some(last) if (last.priority, last.running) == (point.priority, point.running) => return,

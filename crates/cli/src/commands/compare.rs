@@ -1,21 +1,21 @@
 //! `compare`: a matrix of runs, each scheduler against the first, over workloads, numbers of CPUs and seeds.
 
-use super::bench::bench;
 use super::run::{VM_CPUS, tell};
-use super::sim::{PAIRS_SHOWN, machine};
+use super::sim::machine;
 use crate::args::{AfterEjection, CompareArgs, SwapArgs};
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
 use crate::progress::swept;
 use crate::progress::{Planned, Progress, announce};
-use crate::results::Results;
+use crate::results::{Results, command_line};
 use crate::typed::without_vm;
 use schedlab_base::{Machine, counted};
 use schedlab_lab::failure::Failure;
-use schedlab_lab::files::target::ready_folder;
+use schedlab_lab::files::target::{self, ready_folder};
 use schedlab_lab::run::batch::in_one_vm;
 use schedlab_lab::run::deadline::TimeLimit;
 use schedlab_lab::run::real::{Looks, RealRun};
+use schedlab_lab::run::recorded;
 use schedlab_lab::run::simulation::{Extras, Simulation, announce_engine, ejection};
 use schedlab_lab::run::sweep::{Made, check_seeds};
 use schedlab_lab::run::trace_file::TraceNames;
@@ -29,24 +29,22 @@ use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::workload::loads::{Load, loads};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
-    Comparison, Document, add_falls_behind, advice, compare as compare_runs, comparison_table, first_runs,
-    goals_text, heed_bars, judge_goals, metrics_table, overview_table, ranking, ranking_table, run_summary,
-    seed_warnings, validations_text, void_text, waits_table, warnings_text,
+    About, Document, RecordOf, add_falls_behind, compare as compare_runs, comparison_tables, explained_waits,
+    finished_runs, heed_bars, judge_goals, ranking, seed_warnings,
 };
-use schedlab_trace::waits::Waits;
-use schedlab_trace::{Backend, RunRecord, Window, WorkloadRecord};
+use schedlab_trace::{Backend, RunRecord, Window};
 use std::fmt::Display;
 
 /// Runs and prints.
 pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
-    if let Some(command) = args.bench() {
-        if !args.live && !args.vm {
-            let text = "a command runs on a real kernel: add --live (this machine's) or --vm, or name a workload with -w";
-            return Err(Failure::usage(text.to_string()));
-        }
-        return bench(&command, quiet, verbose);
+    if !args.command.is_empty() {
+        let text =
+            "a command is compared by `schedlab bench -s A,B -- COMMAND`; name a workload with -w here";
+        return Err(Failure::usage(text));
     }
     let results = Results::new(&args.results)?;
+    let record = recorded::target(args.record.record.as_deref())?;
+    target::distinct(results.targets().chain(&record))?;
     let setup = &args.setup;
     check_seeds(setup.seed, args.runs)?;
     let simulated = !args.live && !args.vm;
@@ -75,24 +73,30 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         };
         (document(args, &loads, runs.clone(), runs), String::new(), failed)
     };
-    let own = |workload: &WorkloadRecord, metric: &str| {
-        loads.iter().any(|load| load.record == *workload && load.own.iter().any(|own| own == metric))
+    let own = |workload: &str, metric: &str| {
+        loads.iter().any(|load| load.record.name == workload && load.own.iter().any(|own| own == metric))
     };
-    let mut text = tables(&document, own, verbose) + &lost;
+    let mut text = comparison_tables(&document, own, verbose) + &lost;
     if failed.is_some() {
-        text.push_str(&finished(&document.runs, |run, metric| verbose || own(&run.workload, metric)));
+        text.push_str(&finished_runs(&document.runs, |run, metric| {
+            verbose || own(&run.workload.name, metric)
+        }));
     }
     text.push_str(&explained_waits(&document.runs, verbose));
     let written = results.write(&text, &document, &[]);
+    let own = loads.iter().map(|load| (load.record.name.clone(), load.own.clone())).collect();
+    let about = recorded::about(RecordOf::Comparison, command_line(), &document, Vec::new());
+    let about = About { own, notes: lost, ..about };
+    let recorded = record.map_or(Ok(()), |target| recorded::write(&target, &document, &about));
     let strict = strict(&document, args.results.strict);
-    failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
+    failed.map_or_else(|| ejection(&document), Err).and(written).and(recorded).and(strict)
 }
 
 /// The files that it reads and writes.
 fn named(args: &CompareArgs) -> Result<Named, Failure> {
     let names = entry::names(&entry::split(&args.schedulers)?)?;
     let inputs = names.iter().chain(&args.workloads).chain([&args.setup.machine]);
-    Ok(Named::new().inputs(inputs).results(&args.results))
+    Ok(Named::new().inputs(inputs).results(&args.results).outputs([&args.record.record]))
 }
 
 /// The results: what the `compared` ones of the `runs` say about each other.
@@ -394,64 +398,6 @@ pub(super) fn in_turn(runs: &[(String, impl Fn() -> Result<RunRecord, Failure>)]
     (records, failed)
 }
 
-/// The runs that a failed comparison has made, with the metrics that are to be shown.
-fn finished(runs: &[RunRecord], shown: impl Fn(&RunRecord, &str) -> bool) -> String {
-    let mut text = String::from("\nFinished:\n");
-    for run in runs {
-        let metrics = run.metrics.iter().filter(|metric| shown(run, &metric.name)).cloned().collect();
-        let run = RunRecord { metrics, ..run.clone() };
-        text.push_str(&run_summary(&run));
-        text.push_str(&metrics_table(&run));
-    }
-    text
-}
-
-/// Waits of tasks for each other in the first run of each scheduler, where that was watched.
-fn explained_waits(runs: &[RunRecord], verbose: bool) -> String {
-    let limit = if verbose { usize::MAX } else { PAIRS_SHOWN };
-    let watched = first_runs(runs).into_iter().filter_map(|run| run.waits.as_ref().map(|waits| (run, waits)));
-    let table = |(run, waits): (&RunRecord, &Waits)| {
-        format!("\nWho waited for whom: {}{}", run_summary(run), waits_table(waits, 0, limit))
-    };
-    watched.map(table).collect()
-}
-
-/// The workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
-/// ranking; `-v` has their own tables too.
-pub(super) fn tables(
-    document: &Document,
-    own: impl Fn(&WorkloadRecord, &str) -> bool,
-    verbose: bool,
-) -> String {
-    let is_own = |c: &&Comparison| own(&c.cell.workload, &c.metric);
-    let owned: Vec<Comparison> = document.comparisons.iter().filter(is_own).cloned().collect();
-    let shown = if verbose { &document.comparisons } else { &owned };
-    let mut text = String::new();
-    if !document.ranking.is_empty() {
-        text.push_str(&overview_table(&owned, &document.runs));
-        text.push_str(&format!("\n{}", ranking_table(&document.ranking)));
-    }
-    if verbose && !text.is_empty() {
-        text.push('\n');
-    }
-    if verbose || text.is_empty() {
-        text.push_str(&comparison_table(shown));
-    }
-    text.push_str(&validations_text(&document.runs, shown));
-    text.push_str(&goals_text(&document.goals));
-    text.push_str(&void_text(&document.runs));
-    text.push_str(&warnings_text(&document.warnings()));
-    let advice = advice(shown);
-    if !advice.is_empty() {
-        text.push_str("\nWhat these runs do not show:\n");
-        text.extend(advice.iter().map(|line| format!("* {line}\n")));
-    }
-    if shown.is_empty() {
-        text.push_str("no metric to compare: every run of one side is missing or has no figure\n");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -482,7 +428,7 @@ mod tests {
             (failed.code, failed.text.as_str()),
             (Code::Environment, "run 3 of 4 (eevdf, seed 3): no QEMU")
         );
-        let told = finished(&records, |_, name| name == "work");
+        let told = finished_runs(&records, |_, name| name == "work");
         assert_eq!(told.matches("eevdf on m").count(), 2, "{told}");
         assert!(told.contains("work") && !told.contains("migrations"), "{told}");
         assert_eq!(in_turn(&[run(1)], true), (vec![record()], None));

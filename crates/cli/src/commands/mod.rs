@@ -6,7 +6,6 @@ mod check;
 mod compare;
 mod completions;
 mod deps;
-
 mod fidelity;
 mod list;
 mod man;
@@ -15,6 +14,7 @@ mod reproduce;
 mod run;
 mod sched_samples;
 mod schema;
+mod show;
 mod sim;
 mod stat;
 
@@ -32,5 +32,6 @@ pub(crate) use reproduce::reproduce;
 pub(crate) use run::run;
 pub(crate) use sched_samples::sched_samples;
 pub(crate) use schema::schema;
+pub(crate) use show::show;
 pub(crate) use sim::sim;
 pub(crate) use stat::stat;

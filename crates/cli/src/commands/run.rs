@@ -1,17 +1,18 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
 use super::compare::only_simulated;
-use super::sim::{Shown, judged, tables};
+use super::sim::judged;
 use crate::args::RunArgs;
 use crate::confine::Named;
 use crate::output;
 use crate::progress::{Planned, announce};
-use crate::results::Results;
+use crate::results::{Results, command_line};
 use crate::typed::without_vm;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
 use schedlab_lab::run::command::CommandRun;
 use schedlab_lab::run::real::{Looks, RealRun, VmOptions};
+use schedlab_lab::run::recorded::{self, RealRecord};
 use schedlab_lab::run::simulation::ejection;
 use schedlab_lab::run::timehist;
 use schedlab_lab::run::trust::strict;
@@ -22,6 +23,7 @@ use schedlab_lab::scheduler::run_prog;
 use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::workload::scenario;
 use schedlab_live::command::Streams;
+use schedlab_report::{RecordOf, RunTables, run_tables};
 use schedlab_trace::{Backend, RunRecord};
 use schedlab_workload::Scenario;
 
@@ -35,7 +37,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let looks = looks(args, &results)?;
     let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
     let named = Named::new().inputs(schedulers.iter().chain(&args.workload)).inputs(&args.state);
-    named.results(&args.results).outputs([&args.history.timehist]).spare_inputs()?;
+    named.results(&args.results).outputs([&args.history.timehist, &args.record.record]).spare_inputs()?;
     only_simulated(args.after_ejection)?;
     let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.settings)?;
     swap_scope::restrict(&mut schedulers, &args.swap.types, &args.swap.exclude)?;
@@ -76,15 +78,18 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     };
     let document = judged(run, &goals);
     let in_their_place = looks.timehist.as_ref().is_some_and(Target::is_stdout);
-    let shown =
-        if in_their_place { String::new() } else { tables(&document, Shown::of(&args.history, verbose)) };
+    let shown = RunTables { verbose, latency: args.history.latency, lines: false };
+    let shown = if in_their_place { String::new() } else { run_tables(&document, shown) };
     let written = results.write(&shown, &document, &[]);
+    let about = || recorded::about(RecordOf::Run, command_line(), &document, Vec::new());
+    let recorded = looks.record.as_ref().map_or(Ok(()), |record| record.finish(&document, about()));
     let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);
     ejection(&document)
         .map_err(|failure| scheduler.with_cure(failure, &document.runs[0].exit))
         .and(ended)
         .and(written)
+        .and(recorded)
         .and(strict)
 }
 
@@ -100,9 +105,12 @@ fn planned(workload: &str, args: &RunArgs, quiet: bool) -> Result<Scenario, Fail
 /// What is wanted of the run besides its figures, each with a place of its own.
 fn looks(args: &RunArgs, results: &Results) -> Result<Looks, Failure> {
     let timehist = timehist::target(args.history.timehist.as_deref())?;
-    target::distinct(results.targets().chain(&timehist))?;
-    args.history.has_room(results.targets().chain(&timehist))?;
-    Ok(Looks { explain_waits: args.explain_waits, callbacks: args.callbacks, timehist })
+    let record = recorded::target(args.record.record.as_deref())?;
+    let others = || timehist.iter().chain(&record);
+    target::distinct(results.targets().chain(others()))?;
+    args.history.has_room(results.targets().chain(others()))?;
+    let (explain_waits, callbacks) = (args.explain_waits, args.callbacks);
+    Ok(Looks { explain_waits, callbacks, record: record.map(RealRecord::new), timehist })
 }
 
 fn real_run(run: &RealRun, args: &RunArgs, quiet: bool) -> Result<RunRecord, Failure> {

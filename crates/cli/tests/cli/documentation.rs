@@ -56,8 +56,9 @@ fn flags_stand_under_their_own_heading() {
     }
     let files = ["--json", "--csv", "--html", "--strict"];
     assert_eq!(flags_under(&help("reproduce"), "Results"), [&["--figures"], &files[..]].concat());
-    let looks = ["--perfetto", "--timeline", "--explain-waits"];
-    assert_eq!(flags_under(&help("compare"), "Results"), [&files[..], &looks].concat());
+    assert_eq!(flags_under(&help("compare"), "Results"), [&files[..], &["--record"]].concat());
+    let views = ["--perfetto", "--timeline", "--explain-waits"];
+    assert_eq!(flags_under(&help("compare"), "Views"), views);
     assert_eq!(flags_under(&help("run"), "Arguments"), ["[COMMAND]..."]);
 }
 

@@ -16,6 +16,7 @@ mod host;
 mod kernels;
 mod large_objects;
 mod places;
+mod records;
 mod refusals;
 mod results;
 mod samples;

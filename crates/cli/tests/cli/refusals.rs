@@ -185,9 +185,6 @@ fn commands_that_cannot_be_compared() {
     refused("bench -s eevdf,eevdf --vm -c 2,2 -- true", 2, &["-c names 2 twice"]);
     refused("bench -s eevdf,eevdf -- ./no-such-program", 2, &["run 1 of 12", "warm-up", "./no-such-program"]);
     refused("bench -s eevdf,eevdf --with sh -- true", 2, &["--vm"]);
-    refused("compare -s eevdf,eevdf --live --with sh -- true", 2, &["--live", "--with"]);
-    refused("compare -s eevdf,eevdf --warmup 2 -w chat", 2, &["--warmup", "--workload"]);
-    refused("compare -s eevdf,eevdf --vm --with sh -w chat", 2, &["--with", "--workload"]);
     refused("run -s eevdf --vm --with sh -w chat", 2, &["--with", "--workload"]);
     refused("bench -s eevdf,eevdf -c 2 -- true", 2, &["--vm"]);
     refused("bench -s eevdf,eevdf --vm --with ./nothing -- true", 2, &["./nothing"]);

@@ -99,7 +99,10 @@ pub(crate) fn there_instead(name: &str, form: &str) -> Option<String> {
 }
 
 /// Opens what the user names. The sandbox opens no folder, and says so in other words.
-fn open(path: impl AsRef<Path>) -> Result<File> {
+///
+/// # Errors
+/// A file that cannot be opened.
+pub fn open(path: impl AsRef<Path>) -> Result<File> {
     if path.as_ref().is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, FOLDER));
     }

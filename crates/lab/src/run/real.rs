@@ -5,6 +5,7 @@ use crate::failure::{Code, Failure};
 use crate::files::input;
 use crate::files::target::Target;
 use crate::machine::kernels::VmKernel;
+use crate::run::recorded::RealRecord;
 use crate::run::timehist;
 use crate::run::trust::{program_returned, provenance, unconfigured};
 use crate::scheduler::Scheduler;
@@ -35,6 +36,8 @@ pub struct Looks {
     pub callbacks: bool,
     /// Where `--timehist` goes.
     pub timehist: Option<Target>,
+    /// Where the record of `-o` goes.
+    pub record: Option<RealRecord>,
 }
 
 /// A run on a real kernel.
@@ -58,18 +61,23 @@ pub(crate) const GUEST_RESULT: &str = "/tmp/result.json";
 /// Where it writes the history of its switches.
 const GUEST_TIMEHIST: &str = "/tmp/timehist";
 
+/// Where it writes its record.
+const GUEST_RECORD: &str = "/tmp/record";
+
 impl Looks {
     /// The flags that want the same of the guest's command.
     pub(crate) fn guest_flags(&self) -> Vec<String> {
         let explain = self.explain_waits.then_some("--explain-waits");
         let history = self.timehist.iter().flat_map(|_| ["--timehist", GUEST_TIMEHIST]);
         let callbacks = self.callbacks.then_some("--callbacks");
-        explain.into_iter().chain(callbacks).chain(history).map(String::from).collect()
+        let record = self.record.iter().flat_map(|_| ["-o", GUEST_RECORD]);
+        explain.into_iter().chain(callbacks).chain(history).chain(record).map(String::from).collect()
     }
 
     /// The files that the guest's command makes for them.
-    pub(crate) fn guest_files(&self) -> Option<String> {
-        self.timehist.as_ref().map(|_| GUEST_TIMEHIST.to_string())
+    pub(crate) fn guest_files(&self) -> impl Iterator<Item = String> {
+        let timehist = self.timehist.as_ref().map(|_| GUEST_TIMEHIST.to_string());
+        timehist.into_iter().chain(self.record.as_ref().map(|_| GUEST_RECORD.to_string()))
     }
 
     /// Takes what the guest has left for them.
@@ -77,8 +85,14 @@ impl Looks {
     /// # Errors
     /// A file that cannot be written, or a guest that has left none.
     pub(crate) fn fetch(&self, output: &VmOutput) -> Result<(), Failure> {
-        let Some(target) = &self.timehist else { return Ok(()) };
-        timehist::write_guests(target, output.file(GUEST_TIMEHIST).ok_or_else(|| guest_failure(output))?)
+        let file = |path| output.file(path).ok_or_else(|| guest_failure(output));
+        if let Some(record) = &self.record {
+            record.keep_guests(file(GUEST_RECORD)?);
+        }
+        match &self.timehist {
+            Some(target) => timehist::write_guests(target, file(GUEST_TIMEHIST)?),
+            None => Ok(()),
+        }
     }
 }
 
@@ -160,7 +174,7 @@ pub fn run_here(
 ) -> Result<RunResult, Failure> {
     let (explain_waits, count_callbacks) = (looks.explain_waits, looks.callbacks);
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
-    let record = looks.timehist.is_some();
+    let record = looks.timehist.is_some() || looks.record.is_some();
     let (scheduled, observe) = (object.as_ref(), true);
     let (work, spin_rate) = (work, None);
     let plan =
@@ -190,6 +204,9 @@ pub fn run_here(
     }
     if let (Some(target), Some(recording)) = (&looks.timehist, &result.recording) {
         timehist::write(target, recording, result.cpus)?;
+    }
+    if let (Some(record), Some(recording)) = (&looks.record, result.recording.take()) {
+        record.keep(recording);
     }
     Ok(result)
 }

@@ -17,7 +17,7 @@ use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
 use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_report::{Document, SampleSink, read_samples};
+use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
 use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
@@ -64,6 +64,15 @@ pub struct Watch {
     pub lines: bool,
     /// Ends the run without a result.
     pub stop: StopFlag,
+}
+
+/// A run that was watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Its record, with everything that was wanted.
+    pub record: RunRecord,
+    /// Which of its tables are extras.
+    pub extra_tables: ExtraTables,
 }
 
 /// What is kept of a run besides its figures, which do not depend on it.
@@ -214,7 +223,7 @@ impl Simulation {
         let trace = target.map(|target| TraceFile::start(&target, scenario, &self.machine)).transpose()?;
         let sinks = trace.iter().map(TraceFile::sink).collect();
         let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
-        let record = self.run_watched(scenario, watch)?;
+        let record = self.run_watched(scenario, watch)?.record;
         trace.map_or(Ok(()), TraceFile::finish).map(|()| record)
     }
 
@@ -234,7 +243,7 @@ impl Simulation {
         let sinks: Vec<SharedSink> = vec![sink.clone()];
         let mark = sampling.mark.clone();
         let watch = Watch { sinks, schedule_events: true, mark, stop, ..Watch::default() };
-        let mut record = self.run_watched(&scenario, watch)?;
+        let mut record = self.run_watched(&scenario, watch)?.record;
         let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
         let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
         let read = taken.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
@@ -257,7 +266,7 @@ impl Simulation {
     ///
     /// # Errors
     /// See [`Simulation::run_alone`].
-    pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<RunRecord, Failure> {
+    pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<Watched, Failure> {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.checkers = self.checkers;
@@ -306,10 +315,16 @@ impl Simulation {
         let followed = result.scheduler.as_ref();
         let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
         let by_line = followed.filter(|_| watch.lines).map(|loaded| loaded.line_profile(switches));
-        let lines = by_symbol.into_iter().chain(by_line.into_iter().flatten());
-        let contents = contents.into_iter().chain(lines).collect::<Vec<SchedulerTable>>();
+        let by_line = by_line.unwrap_or_default();
         let mut record = self.record(scenario, result);
-        record.tables.extend(contents);
+        let tables = &mut record.tables;
+        let first = tables.len();
+        tables.extend(contents);
+        let contents = first..tables.len();
+        tables.extend(by_symbol);
+        let first = tables.len();
+        tables.extend(by_line);
+        let extra_tables = ExtraTables { contents, lines: first..tables.len() };
         let explainer = explainer.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.waits = explainer.map(|explainer| explainer.finish(record.duration));
         if let (Some(waits), Some(confidences)) = (&mut record.waits, &confidences) {
@@ -317,7 +332,7 @@ impl Simulation {
         }
         let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
-        Ok(record)
+        Ok(Watched { record, extra_tables })
     }
 
     /// What the scheduler printed, with the workload's names of tasks.

@@ -1,12 +1,12 @@
-//! The results of a simulated run that are written while it goes on: `--perfetto`, `--sched-samples` and `--timehist`.
+//! The results of a simulated run that are written during it: `-o`, `--perfetto`, `--sched-samples` and `--timehist`.
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
 use crate::run::simulation::{Watch, parties};
-use crate::run::timehist;
 use crate::run::trace_file::TraceFile;
+use crate::run::{recorded, timehist};
 use schedlab_base::{Machine, TimeNs};
-use schedlab_report::{SampleSink, TimehistSink};
+use schedlab_report::{About, Document, RecordSink, RecordWriter, SampleSink, TimehistSink, to_json};
 use schedlab_sim::{FIRST_PID, SharedSink};
 use schedlab_trace::Sink;
 use schedlab_workload::Scenario;
@@ -52,6 +52,7 @@ pub struct Streams {
     perfetto: Option<Target>,
     samples: Option<Target>,
     timehist: Option<Target>,
+    record: Option<Target>,
 }
 
 /// They, while the run goes on.
@@ -59,6 +60,7 @@ pub struct OpenStreams {
     perfetto: Option<TraceFile>,
     samples: Option<Streamed<SampleSink<Draft>>>,
     timehist: Option<Streamed<TimehistSink<Draft>>>,
+    record: Option<Streamed<RecordSink<Draft>>>,
 }
 
 impl Streams {
@@ -70,17 +72,19 @@ impl Streams {
         perfetto: Option<&Path>,
         samples: Option<&Path>,
         timehist: Option<&Path>,
+        record: Option<&Path>,
     ) -> Result<Streams, Failure> {
         Ok(Streams {
             perfetto: perfetto.map(|path| Target::binary("--perfetto", path)).transpose()?,
             samples: samples.map(|path| Target::new("--sched-samples", path)).transpose()?,
             timehist: timehist::target(timehist)?,
+            record: recorded::target(record)?,
         })
     }
 
     /// Those that were asked for.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
-        [&self.perfetto, &self.samples, &self.timehist].into_iter().flatten()
+        [&self.perfetto, &self.samples, &self.timehist, &self.record].into_iter().flatten()
     }
 
     /// Begins them; what the run shows from now on reaches them through `watch`.
@@ -99,25 +103,42 @@ impl Streams {
         let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
         let timehist =
             self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario, machine), cpus));
-        let (perfetto, samples, timehist) =
-            (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?);
+        let head = recorded::head(scenario, machine);
+        let recorder = |draft| RecordSink::new(RecordWriter::new(draft), &head);
+        let record = self.record.as_ref().map(|target| Streamed::start(target, recorder));
+        let (perfetto, samples, timehist, record) =
+            (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?, record.transpose()?);
         watch.schedule_events |= samples.is_some();
+        if record.is_some() {
+            // Any view may be wanted of it.
+            watch.schedule_events = true;
+            (watch.priorities, watch.waits, watch.contents, watch.lines) = (true, true, true, true);
+        }
         watch.sinks.extend(perfetto.iter().map(TraceFile::sink));
         watch.sinks.extend(samples.iter().map(Streamed::sink));
         watch.sinks.extend(timehist.iter().map(Streamed::sink));
-        Ok(OpenStreams { perfetto, samples, timehist })
+        watch.sinks.extend(record.iter().map(Streamed::sink));
+        Ok(OpenStreams { perfetto, samples, timehist, record })
     }
 }
 
 impl OpenStreams {
-    /// Completes them after a run of this length. A file that fails keeps no other from being completed.
+    /// Completes them after a run with these results, of which views are made as `about` says. A file that fails keeps no
+    /// other from being completed.
     ///
     /// # Errors
     /// The first file that could not be written.
-    pub fn finish(self, end: TimeNs) -> Result<(), Failure> {
+    pub fn finish(self, document: &Document, about: &About) -> Result<(), Failure> {
+        let end = TimeNs::ZERO + document.runs[0].duration;
+        let complete = |sink: RecordSink<Draft>| {
+            let mut writer = sink.finish();
+            writer.results(&to_json(document), about);
+            writer.finish()
+        };
+        let recorded = self.record.map_or(Ok(()), |record| record.finish(complete));
         let traced = self.perfetto.map_or(Ok(()), TraceFile::finish);
         let sampled = self.samples.map_or(Ok(()), |samples| samples.finish(|sink| sink.finish(end)));
         let told = self.timehist.map_or(Ok(()), |history| history.finish(|sink| sink.finish(end)));
-        traced.and(sampled).and(told)
+        traced.and(sampled).and(told).and(recorded)
     }
 }

@@ -9,7 +9,7 @@ use schedlab_report::TimehistSink;
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::Sink;
 use schedlab_trace::waits::Party;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Where the text goes, checked before anything runs.
@@ -37,11 +37,16 @@ pub fn write(target: &Target, recording: &Recording, cpus: usize) -> Result<(), 
     let mut sink = TimehistSink::new(target.create()?, cpus, 0);
     recording.replay(&mut sink).map_err(|error| Failure::environment(format!("--timehist: {error}")))?;
     let mut draft = sink.finish(recording.end).map_err(|error| target.failure(&error))?;
-    if recording.lost > 0 {
-        writeln!(draft, "(switches and wakeups that came too fast and are missing: {})", recording.lost)
-            .map_err(|error| target.failure(&error))?;
-    }
+    tell_lost(&mut draft, recording.lost).map_err(|error| target.failure(&error))?;
     target.finish(draft)
+}
+
+/// The last line of a history from which events are missing.
+pub(crate) fn tell_lost(draft: &mut Draft, lost: u64) -> io::Result<()> {
+    if lost == 0 {
+        return Ok(());
+    }
+    writeln!(draft, "(switches and wakeups that came too fast and are missing: {lost})")
 }
 
 /// Writes what a guest has written.

@@ -110,6 +110,12 @@ pub fn to_html(head: &HtmlPage, document: &Document) -> String {
     page(head, &text)
 }
 
+/// Writes a page with the CPUs of one run over time and nothing else.
+pub fn timeline_html(head: &HtmlPage, run: &RunRecord) -> String {
+    let facts = facts(std::slice::from_ref(run));
+    page(head, &(facts + &timeline::section(run, &scheduler_label(run)).unwrap_or_default()))
+}
+
 /// Which run a picture shows; where there are `several`, with what tells it from the others.
 fn watched(run: &RunRecord, several: bool) -> String {
     let label = scheduler_label(run);

@@ -1,0 +1,285 @@
+//! What is shown of a record: the bytes of a view are those that the run's own flags would have written.
+
+use crate::failure::Failure;
+use crate::files::input;
+use crate::files::target::Target;
+use schedlab_base::TimeNs;
+use schedlab_report::{
+    Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordError, RecordOf, RunTables, SampleSink,
+    TimehistSink, comparison_tables, latency_table, priorities_svg, run_tables, scheduler_tables, to_csv,
+    to_html, to_json, waits_table,
+};
+use schedlab_trace::{RunRecord, Sink, TimelineSink, Window};
+use std::fs::File;
+use std::path::Path;
+
+/// How a record is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// What the command itself prints.
+    #[default]
+    Table,
+    /// The results as `--json` writes them.
+    Json,
+    /// One line per run and metric.
+    Csv,
+    /// A self-contained page.
+    Html,
+    /// A self-contained page with the CPUs over time and nothing else.
+    Timeline,
+    /// One line per stretch of a task on a CPU.
+    Timehist,
+    /// How long each task waited for a CPU.
+    Latency,
+    /// A trace for ui.perfetto.dev.
+    Perfetto,
+    /// A picture (SVG) of the tasks' priorities.
+    Priorities,
+    /// Which cache lines moved, and which source lines moved them.
+    Lines,
+    /// Which task waited for which.
+    Waits,
+    /// One line per pass through `schedule()`.
+    Samples,
+}
+
+impl View {
+    /// Whether the view is a table for a terminal.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, View::Table | View::Latency | View::Lines | View::Waits)
+    }
+
+    /// Whether the view is bytes rather than text.
+    pub fn is_binary(self) -> bool {
+        self == View::Perfetto
+    }
+}
+
+/// What of a record's extras a view has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// The scheduler's maps and changed integers: `-v`.
+    pub contents: bool,
+    /// Moved cache lines one by one: `--profile-lines`.
+    pub lines: bool,
+    /// The waits of tasks for each other: `--explain-waits`.
+    pub waits: bool,
+    /// The priorities of tasks: `--priorities` and `--html`.
+    pub priorities: bool,
+}
+
+/// Takes the extras that are not wanted out of results; `extra` says by run which tables those are.
+pub fn only(document: &mut Document, extra: &[ExtraTables], wanted: Wanted) {
+    for (index, run) in document.runs.iter_mut().enumerate() {
+        let ExtraTables { contents, lines } = extra.get(index).cloned().unwrap_or_default();
+        let mut at = 0;
+        run.tables.retain(|_| {
+            let kept = (wanted.contents || !contents.contains(&at)) && (wanted.lines || !lines.contains(&at));
+            at += 1;
+            kept
+        });
+        if !wanted.waits {
+            run.waits = None;
+        }
+        if !wanted.priorities {
+            run.priorities.clear();
+        }
+    }
+}
+
+/// Says which of the record's contents are shown.
+#[derive(Clone, Debug)]
+pub struct Showing {
+    /// How it is shown.
+    pub view: View,
+    /// All metrics, counters and tables.
+    pub verbose: bool,
+    /// The part of the run that a page draws over time.
+    pub window: Window,
+    /// The run of a comparison whose events are shown, from 0.
+    pub run: usize,
+}
+
+/// Opens a record.
+///
+/// # Errors
+/// A file that cannot be read, or is no whole record of this version.
+pub fn open(path: &Path) -> Result<Record<File>, Failure> {
+    let named = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+    let file = input::open(path).map_err(|error| named(&error))?;
+    Record::open(file).map_err(|error| match error {
+        RecordError::NoRecord { .. } => {
+            named(&format!("{error}; `schedlab sim -o {}` makes one", path.display()))
+        }
+        _ => named(&error),
+    })
+}
+
+/// Writes a view of a record to its place.
+///
+/// # Errors
+/// A view that the record has nothing for, a broken record, and a place that cannot be written.
+pub fn show(record: &mut Record<File>, showing: &Showing, target: &Target) -> Result<(), Failure> {
+    match showing.view {
+        View::Timehist | View::Perfetto | View::Samples => stream(record, showing, target),
+        _ => target.write(&text(record, showing)?),
+    }
+}
+
+/// Writes a view that is made of events while they are read.
+fn stream(record: &mut Record<File>, showing: &Showing, target: &Target) -> Result<(), Failure> {
+    let place = events_of(record, showing)?;
+    let head = record.runs()[place].clone();
+    let end = TimeNs::ZERO + record.document.runs[head.run].duration;
+    let draft = target.create()?;
+    let failed = |error: std::io::Error| target.failure(&error);
+    let draft = match showing.view {
+        View::Timehist => {
+            let mut sink = TimehistSink::new(draft, head.cpus, head.first_pid);
+            for (number, party) in (0..).zip(&head.parties) {
+                sink.named(schedlab_base::TaskId(number), &party.name);
+            }
+            replay(record, place, &mut sink)?;
+            let mut draft = sink.finish(end).map_err(failed)?;
+            crate::run::timehist::tell_lost(&mut draft, record.about.lost).map_err(failed)?;
+            draft
+        }
+        View::Perfetto => {
+            simulated(&head.parties, "perfetto")?;
+            let mut sink = PerfettoSink::new(draft, head.parties, head.first_pid);
+            replay(record, place, &mut sink)?;
+            sink.finish().map_err(failed)?.0
+        }
+        _ => {
+            simulated(&head.parties, "samples")?;
+            let mut sink = SampleSink::new(draft, head.cpus, head.clock_mhz, head.first_pid.cast_unsigned());
+            replay(record, place, &mut sink)?;
+            sink.finish(end).map_err(failed)?
+        }
+    };
+    target.finish(draft)
+}
+
+/// Refuses a view for which a real kernel's recording lacks events.
+fn simulated<T>(parties: &[T], view: &str) -> Result<(), Failure> {
+    if parties.is_empty() {
+        let text = format!(
+            "--as {view}: the record is of a real kernel, whose recording has switches and wakeups only; --as timehist shows them"
+        );
+        return Err(Failure::usage(text));
+    }
+    Ok(())
+}
+
+fn replay(record: &mut Record<File>, place: usize, sink: &mut dyn Sink) -> Result<(), Failure> {
+    record.replay(place, sink).map_err(|error| Failure::usage(format!("reading the events: {error}")))
+}
+
+/// Where the events of the wanted run are.
+fn events_of(record: &Record<File>, showing: &Showing) -> Result<usize, Failure> {
+    run_of(&record.document, showing)?;
+    record.runs().iter().position(|head| head.run == showing.run).ok_or_else(|| {
+        let text = match record.about.of {
+            RecordOf::Comparison => {
+                "a comparison keeps no events; record one run with `schedlab sim -o RECORD`, with the scheduler and seed in question"
+            }
+            RecordOf::Run => "this record has no events: the run had a command or a kernel that records none",
+        };
+        Failure::usage(text)
+    })
+}
+
+fn run_of<'a>(document: &'a Document, showing: &Showing) -> Result<&'a RunRecord, Failure> {
+    document.runs.get(showing.run).ok_or_else(|| {
+        let most = document.runs.len();
+        Failure::usage(format!("--run {}: the record has {most} runs, counted from 0", showing.run))
+    })
+}
+
+/// A view that is text: all but those that are made while the events are read.
+///
+/// # Errors
+/// A view that the record has nothing for, and a broken record.
+pub fn text(record: &mut Record<File>, showing: &Showing) -> Result<String, Failure> {
+    let about = record.about.clone();
+    let mut document = record.document.clone();
+    let comparison = about.of == RecordOf::Comparison;
+    let wanted = Wanted {
+        contents: showing.verbose,
+        lines: showing.view == View::Lines,
+        waits: comparison || showing.view == View::Waits,
+        priorities: matches!(showing.view, View::Html | View::Priorities),
+    };
+    only(&mut document, &about.extra_tables, wanted);
+    let page = || HtmlPage { title: document.title(), command: about.command.clone(), notes: Vec::new() };
+    let run = || run_of(&document, showing);
+    Ok(match showing.view {
+        View::Json => to_json(&document),
+        View::Csv => to_csv(&document.runs, &document.goals),
+        View::Html => {
+            let page = page();
+            add_timeline(record, &mut document, showing)?;
+            to_html(&page, &document)
+        }
+        View::Timeline => {
+            let page = page();
+            let mut run = RunRecord { priorities: Vec::new(), waits: None, ..run()?.clone() };
+            let place = events_of(record, showing)?;
+            let mut sink = TimelineSink::new(showing.window);
+            replay(record, place, &mut sink)?;
+            run.timeline = Some(sink.finish(TimeNs::ZERO + run.duration));
+            schedlab_report::timeline_html(&page, &run)
+        }
+        View::Latency => latency_table(run()?),
+        View::Priorities => priorities_svg(run()?)
+            .ok_or_else(|| no_priorities("--as priorities", &run().expect("it was found").scheduler))?,
+        View::Lines => {
+            let shown = scheduler_tables(run()?, |name| name.starts_with("lines"));
+            if shown.is_empty() {
+                let text = "--as lines: the machine has no line_bytes, so no cache lines were followed";
+                return Err(Failure::usage(text));
+            }
+            shown
+        }
+        View::Waits => {
+            let none =
+                || Failure::usage("--as waits: this run was not watched for them; give --explain-waits");
+            waits_table(run()?.waits.as_ref().ok_or_else(none)?, 0, usize::MAX)
+        }
+        _ if comparison => {
+            let own = |workload: &str, metric: &str| {
+                let of = |(name, own): &(String, Vec<String>)| {
+                    name == workload && own.iter().any(|own| own == metric)
+                };
+                about.own.iter().any(of)
+            };
+            comparison_tables(&document, own, showing.verbose) + &about.notes
+        }
+        _ => run_tables(&document, RunTables { verbose: showing.verbose, ..RunTables::default() }),
+    })
+}
+
+/// The failure of a scheduler that has no priorities to draw.
+pub fn no_priorities(option: &str, scheduler: &str) -> Failure {
+    Failure::usage(format!(
+        "{option}: scheduler {scheduler} shows no priorities: what it keeps per task has no number called prio"
+    ))
+}
+
+/// Gives the run its CPUs over time, if its events are there.
+fn add_timeline(
+    record: &mut Record<File>,
+    document: &mut Document,
+    showing: &Showing,
+) -> Result<(), Failure> {
+    let Some(place) =
+        record.runs().iter().position(|head| head.run == showing.run && !head.parties.is_empty())
+    else {
+        return Ok(());
+    };
+    let mut sink = TimelineSink::new(showing.window);
+    replay(record, place, &mut sink)?;
+    let run = &mut document.runs[showing.run];
+    run.timeline = Some(sink.finish(TimeNs::ZERO + run.duration));
+    Ok(())
+}
