@@ -4,6 +4,8 @@
 
 #[path = "tidy/prose.rs"]
 mod prose;
+#[path = "tidy/rows.rs"]
+mod rows;
 #[path = "tidy/schedulers.rs"]
 mod schedulers;
 

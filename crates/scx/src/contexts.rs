@@ -7,6 +7,7 @@
 //! Before Linux 7.1 the kernel found a call in the wrong callback when it was made (commit d1d3c1c6ae36 brought
 //! `scx_kfunc_context_filter()`); so it is here, in `join`. That a program must be sleepable was always told at load.
 
+use crate::callbacks::operation;
 use crate::kfunc::{self, Program};
 use schedlab_base::KernelVersion;
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
@@ -20,36 +21,11 @@ use std::collections::BTreeSet;
 /// The first version whose verifier knows which callback may call what.
 const FILTER_SINCE: (u32, u32) = (7, 1);
 
-/// Kernel functions with `KF_SLEEPABLE` (`kernel/sched/ext`, 7.3), of those that schedulers can call.
-const SLEEPING_FUNCTIONS: [&str; 2] = ["scx_bpf_create_dsq", "scx_bpf_cid_override"];
-
 /// Helpers with `might_sleep` (`kernel/bpf/helpers.c`, 7.3): `bpf_copy_from_user` and `bpf_copy_from_user_task`.
 const SLEEPING_HELPERS: [u32; 2] = [148, 191];
 
 /// `bpf_timer_set_callback`: its function runs in an interrupt.
 const TIMER_SET_CALLBACK: i32 = 170;
-
-/// Callbacks whose programs may be sleepable (`bpf_scx_check_member()`, 7.3), by their names in both forms.
-const SLEEPABLE: [&str; 18] = [
-    "init_task",
-    "cgroup_init",
-    "cgroup_exit",
-    "cgroup_prep_move",
-    "cgroup_set_bandwidth",
-    "cpuctl_init",
-    "cpuctl_exit",
-    "cpuctl_prep_move",
-    "cpuctl_set_bandwidth",
-    "cpu_online",
-    "cpu_offline",
-    "cid_online",
-    "cid_offline",
-    "init_cids",
-    "init",
-    "exit",
-    "sub_attach",
-    "sub_detach",
-];
 
 /// True for a table of operations in the cid form.
 pub(crate) fn is_cid_form(table: &StructOps) -> bool {
@@ -63,7 +39,7 @@ pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) ->
     let has_filter = version >= KernelVersion::nearest(FILTER_SINCE.0, FILTER_SINCE.1);
     for (member, func) in &table.functions {
         let Some(program) = image.programs.iter().find(|program| program.func == *func) else { continue };
-        if is_sleepable(program) && !SLEEPABLE.contains(&member.as_str()) {
+        if is_sleepable(program) && !may_sleep(member) {
             return Err(cannot_sleep(member, program));
         }
         Walk { image, has_filter, cid_form, program, caller: Program::Member(member) }.run()?;
@@ -77,6 +53,11 @@ pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) ->
         Walk { image, has_filter, cid_form, program, caller }.run()?;
     }
     Ok(cid_form)
+}
+
+/// True if the program of a callback may be sleepable.
+pub(crate) fn may_sleep(member: &str) -> bool {
+    operation(member).is_some_and(|operation| operation.may_sleep)
 }
 
 /// True for a program that may sleep. Programs that user space runs always may.
@@ -136,7 +117,7 @@ impl Walk<'_> {
                 if self.has_filter && !kfunc::may_call(self.caller, self.cid_form, name) {
                     return Err(self.wrong_caller(index, slot, name));
                 }
-                if !sleepable && SLEEPING_FUNCTIONS.contains(&name) {
+                if !sleepable && kfunc::sleeps(name) {
                     return Err(self.must_sleep(index, slot, name));
                 }
             }
@@ -190,7 +171,7 @@ impl Walk<'_> {
     fn must_sleep(&self, index: usize, slot: usize, name: &str) -> LoadError {
         let problem = format!("{name} may sleep, and {} calls it from code that may not", self.caller());
         let cure = match self.caller {
-            Program::Member(member) if SLEEPABLE.contains(&member) && !is_sleepable(self.program) => {
+            Program::Member(member) if may_sleep(member) && !is_sleepable(self.program) => {
                 format!("SEC(\"struct_ops.s/{}\") (BPF_STRUCT_OPS_SLEEPABLE does)", self.program.name)
             }
             _ => "call it in a sleepable program, such as ops.init()".to_string(),

@@ -3,7 +3,7 @@
 //! Before anything that looks at time, takes a lock or has an effect, the instructions executed so far are charged to
 //! the simulated CPU. Before anything reads a run queue, that is brought up to date.
 
-use crate::kfunc::{Callee, Function, direct};
+use crate::kfunc::{Callee, Function, run_direct};
 use crate::mirror::Field;
 use crate::state::State;
 use schedlab_base::{CpuId, DurationNs, TaskId};
@@ -203,7 +203,7 @@ impl Host for Join<'_> {
         vm: &mut Vm<'_>,
     ) -> Result<u64, Fault> {
         self.enter_kfunc(index, vm)?;
-        direct::run::<SLOT>(Caller::new(self, vm), args)
+        run_direct::<SLOT>(Caller::new(self, vm), args)
     }
 
     #[inline(always)]

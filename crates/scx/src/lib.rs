@@ -2,9 +2,9 @@
 //!
 //! [`BpfScheduler::load`] links an object file against the types of the simulated kernel (`kernel_model`, written down
 //! as C declarations). The result implements [`schedlab_sim::SchedExt`]: each callback runs the object's own program in
-//! the BPF machine. On the way out of a program everything passes through `join`: kernel functions (`kfunc`, a table of
-//! prototype, allowed callers and implementation), helpers (`helpers`), and stores to kernel objects. On the way in,
-//! `mirror` holds tasks, run queues and masks in guest memory as the simulated kernel has them.
+//! the BPF machine. On the way out of a program everything passes through `join`: kernel functions (`kfunc`, a table with
+//! one row each), helpers (`helpers`), and stores to kernel objects. Operations have one row each in `callbacks`. On the way
+//! in, `mirror` holds tasks, run queues and masks in guest memory as the simulated kernel has them.
 //!
 //! Costs: every executed instruction is charged to the simulated CPU before anything that can tell the time, and each
 //! call that leaves a program costs what the machine description says.

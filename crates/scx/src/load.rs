@@ -1,7 +1,7 @@
 //! From an object file to a scheduler: the object is joined to the simulated kernel's types, functions and machine.
 
 use crate::auxiliary::not_run;
-use crate::callbacks::{OP_COUNT, OPS, TRACE_POINTS};
+use crate::callbacks::{Around, Call, OP_COUNT, OPERATIONS, TRACE_POINTS, called_by_core};
 use crate::contents::map_types;
 use crate::contexts;
 use crate::guest::Guest;
@@ -26,7 +26,7 @@ use schedlab_bpf::object::{ExternKind, Object, ProgramKind, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
-use schedlab_sim::{OpKind, OpsInfo, OpsSet, TracePoints};
+use schedlab_sim::{OpsInfo, OpsSet, TracePoints};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The patch level that objects believe to run on: that of the 7.3.4 whose types they see.
@@ -120,7 +120,7 @@ pub fn kernel_types() -> schedlab_bpf::btf::Btf {
 /// The types and kernel functions of the simulated kernel of this version as a C header, for the sources of schedulers.
 /// `bpftool btf dump ... format c` makes one of a real kernel. Kernel functions are declared weak, as there.
 pub fn kernel_header(version: KernelVersion) -> String {
-    let own = kfunc::all().filter(|function| kfunc::exists_in(version, function.name()));
+    let own = kfunc::all().filter(|function| function.versions().has(version));
     kernel_model::header(own.map(|function| function.prototype))
 }
 
@@ -129,12 +129,10 @@ const HELPERS: u32 = 256;
 
 /// The simulated kernel of a machine as objects see it, without its variables.
 fn kernel(machine: &Machine) -> KernelModel {
-    let own = kfunc::all().map(|kfunc| kfunc.name());
-    let names = own.chain(GenericKfunc::NAMES).map(str::to_string);
-    let own_arguments = kfunc::all().map(|kfunc| (kfunc.name().to_string(), kfunc.argument_count()));
-    let generic = GenericKfunc::NAMES.iter().filter_map(|name| Some((name, GenericKfunc::from_name(name)?)));
-    let generic_arguments =
-        generic.map(|(name, function)| (name.to_string(), function.arguments::<Join<'static>>()));
+    let own_arguments = kfunc::all().map(|kfunc| (kfunc.name.to_string(), kfunc.argument_count()));
+    let generic_arguments = GenericKfunc::ALL.iter();
+    let generic_arguments = generic_arguments
+        .map(|(name, function, _)| (name.to_string(), function.arguments::<Join<'static>>()));
     let kconfig = [
         ("CONFIG_HZ", KconfigValue::Number(u64::from(machine.hz))),
         ("CONFIG_NR_CPUS", KconfigValue::Number(schedlab_base::MAX_CPUS as u64)),
@@ -147,7 +145,7 @@ fn kernel(machine: &Machine) -> KernelModel {
     ];
     KernelModel {
         btf: kernel_model::types(),
-        kfuncs: names.filter(|name| kfunc::exists_in(machine.kernel.version, name)).collect(),
+        kfuncs: kfunc::existing(machine.kernel.version).map(str::to_string).collect(),
         other_versions: kfunc::absences(machine.kernel.version),
         helpers: BTreeSet::new(),
         helper_arguments: (0..HELPERS)
@@ -354,7 +352,7 @@ fn linker_settings(
 /// Fits the code to kernel and machine. It enters kernel functions directly, and follows the cache lines of the object's memory
 /// where the machine prices them. The threads of a core share its cache, and a single core takes lines from no other.
 fn fit_code(machine: &Machine, image: &mut Image, mem: &mut Memory) -> Result<(), LoadError> {
-    let slots = image.kfuncs.iter().map(|wanted| kfunc::direct::slot(&wanted.name)).collect();
+    let slots = image.kfuncs.iter().map(|wanted| kfunc::slot(&wanted.name)).collect();
     image.code.enter_directly(slots);
     let cores = machine.cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(1);
     if machine.line_bytes == 0 || cores == 1 {
@@ -405,19 +403,21 @@ fn take_ops(image: &mut Image) -> Result<StructOps, LoadError> {
 
 pub(crate) fn callbacks(table: &StructOps, cid_form: bool) -> [Option<FuncId>; OP_COUNT] {
     let mut ops = [None; OP_COUNT];
-    for (kind, cpu_name, cid_name) in OPS {
-        let name = if cid_form { cid_name } else { cpu_name };
-        ops[kind as usize] = table.functions.get(name).copied();
+    for (kind, operation) in called_by_core() {
+        ops[kind as usize] = operation.name(cid_form).and_then(|name| table.functions.get(name).copied());
     }
     ops
 }
 
 pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
-    let find = |names: [&str; 2]| names.iter().find_map(|name| table.functions.get(*name).copied());
+    let find = |around| {
+        let found = OPERATIONS.iter().find(|operation| operation.call == Call::Around(around));
+        table.functions.get(found?.name(cid_form)?).copied()
+    };
     ExtraOps {
-        cgroup_init: find(["cgroup_init", "cpuctl_init"]),
-        cgroup_exit: find(["cgroup_exit", "cpuctl_exit"]),
-        init_cids: find(["init_cids"; 2]).filter(|_| cid_form),
+        cgroup_init: find(Around::CgroupInit),
+        cgroup_exit: find(Around::CgroupExit),
+        init_cids: find(Around::InitCids).filter(|_| cid_form),
     }
 }
 
@@ -462,13 +462,11 @@ pub(crate) fn ops_info(
     if timeout_ms > SCX_WATCHDOG_MAX_TIMEOUT_SECS * 1000 {
         return refuse(format!("timeout_ms {timeout_ms} is above 30000"), "the watchdog waits 30 s at most");
     }
-    let mut present: OpsSet =
-        OPS.iter().map(|(kind, ..)| *kind).filter(|kind| ops[*kind as usize].is_some()).collect();
-    // These are wanted whether the object has them or not. More than `ops.init()` happens at init, and the others are
+    // Some are wanted whether the object has them or not. More than `ops.init()` happens at init, and the others are
     // when attributes of a task are written for programs to read.
-    for kind in [OpKind::Init, OpKind::Enable, OpKind::Disable, OpKind::SetWeight, OpKind::SetCpumask] {
-        present = present.with(kind);
-    }
+    let present =
+        called_by_core().filter(|(kind, operation)| operation.is_wanted || ops[*kind as usize].is_some());
+    let present: OpsSet = present.map(|(kind, _)| kind).collect();
     Ok(OpsInfo {
         name,
         flags,

@@ -102,9 +102,10 @@ impl KernelState {
         (ops_flags, cid_form): (u64, bool),
     ) -> State {
         let callee = |wanted: &KfuncRef| {
-            kfunc::find(&wanted.name, cid_form).expect("the linker resolves only what the model has")
+            let callee = kfunc::find(&wanted.name, cid_form);
+            let callee = callee.expect("the linker resolves only what the model has");
+            (callee, callee.what.price(&machine.costs))
         };
-        let price = |wanted: &KfuncRef| kfunc::price(&wanted.name, &machine.costs);
         let btf = self.btf;
         let events = btf.find_struct("scx_event_stats");
         let events = events.map_or(&[][..], |events| btf.members(events));
@@ -121,7 +122,7 @@ impl KernelState {
             cpumasks: Cpumasks::new(mask_size, usage),
             locks: Locks::new(),
             iters: Vec::new(),
-            kfuncs: kfuncs.iter().map(|wanted| (callee(wanted), price(wanted))).collect(),
+            kfuncs: kfuncs.iter().map(callee).collect(),
             cids: Cids::new(machine),
             ops_flags,
             cid_form,

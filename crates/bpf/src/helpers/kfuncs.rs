@@ -80,100 +80,77 @@ pub enum GenericKfunc {
     TreeRight,
 }
 
+/// A name, the function behind it, and the version of Linux that brought it.
+type Row = (&'static str, GenericKfunc, Option<(u32, u32)>);
+
 impl GenericKfunc {
-    /// All names, for a [`crate::link::KernelModel`].
-    pub const NAMES: [&'static str; 47] = [
-        "bpf_arena_alloc_pages",
-        "bpf_arena_free_pages",
-        "bpf_iter_num_new",
-        "bpf_iter_num_next",
-        "bpf_iter_num_destroy",
-        "bpf_rdonly_cast",
-        "bpf_cast_to_kern_ctx",
-        "bpf_local_irq_save",
-        "bpf_local_irq_restore",
-        "bpf_rcu_read_lock",
-        "bpf_rcu_read_unlock",
-        "bpf_preempt_disable",
-        "bpf_preempt_enable",
-        "bpf_res_spin_lock",
-        "bpf_res_spin_unlock",
-        "bpf_res_spin_lock_irqsave",
-        "bpf_res_spin_unlock_irqrestore",
-        "bpf_obj_new_impl",
-        "bpf_obj_new",
-        "bpf_percpu_obj_new_impl",
-        "bpf_percpu_obj_new",
-        "bpf_obj_drop_impl",
-        "bpf_obj_drop",
-        "bpf_percpu_obj_drop_impl",
-        "bpf_percpu_obj_drop",
-        "bpf_refcount_acquire_impl",
-        "bpf_refcount_acquire",
-        "bpf_rbtree_add_impl",
-        "bpf_rbtree_add",
-        "bpf_rbtree_remove",
-        "bpf_rbtree_first",
-        "bpf_list_front",
-        "bpf_list_back",
-        "bpf_list_push_front_impl",
-        "bpf_list_push_front",
-        "bpf_list_push_back_impl",
-        "bpf_list_push_back",
-        "bpf_list_pop_front",
-        "bpf_list_pop_back",
-        "bpf_list_del",
-        "bpf_list_empty",
-        "bpf_list_is_first",
-        "bpf_list_is_last",
-        "bpf_list_add",
-        "bpf_rbtree_root",
-        "bpf_rbtree_left",
-        "bpf_rbtree_right",
+    /// All of them: name, function, and the version of Linux that brought it (nothing: it is as old as sched_ext). Several
+    /// names may have one function.
+    pub const ALL: [Row; 47] = [
+        ("bpf_arena_alloc_pages", GenericKfunc::ArenaAlloc, None),
+        ("bpf_arena_free_pages", GenericKfunc::ArenaFree, None),
+        ("bpf_iter_num_new", GenericKfunc::IterNumNew, None),
+        ("bpf_iter_num_next", GenericKfunc::IterNumNext, None),
+        ("bpf_iter_num_destroy", GenericKfunc::IterNumDestroy, None),
+        ("bpf_rdonly_cast", GenericKfunc::Identity, None),
+        ("bpf_cast_to_kern_ctx", GenericKfunc::Identity, None),
+        ("bpf_local_irq_save", GenericKfunc::IrqSave, None),
+        ("bpf_local_irq_restore", GenericKfunc::IrqRestore, None),
+        ("bpf_rcu_read_lock", GenericKfunc::Nothing, None),
+        ("bpf_rcu_read_unlock", GenericKfunc::Nothing, None),
+        ("bpf_preempt_disable", GenericKfunc::Nothing, None),
+        ("bpf_preempt_enable", GenericKfunc::Nothing, None),
+        ("bpf_res_spin_lock", GenericKfunc::ResLock, None),
+        ("bpf_res_spin_unlock", GenericKfunc::ResUnlock, None),
+        ("bpf_res_spin_lock_irqsave", GenericKfunc::ResLockIrq, None),
+        ("bpf_res_spin_unlock_irqrestore", GenericKfunc::ResUnlockIrq, None),
+        ("bpf_obj_new_impl", GenericKfunc::ObjNew, None),
+        ("bpf_obj_new", GenericKfunc::ObjNew, None),
+        ("bpf_percpu_obj_new_impl", GenericKfunc::ObjNewPerCpu, None),
+        ("bpf_percpu_obj_new", GenericKfunc::ObjNewPerCpu, None),
+        ("bpf_obj_drop_impl", GenericKfunc::ObjDrop, None),
+        ("bpf_obj_drop", GenericKfunc::ObjDrop, None),
+        ("bpf_percpu_obj_drop_impl", GenericKfunc::ObjDrop, None),
+        ("bpf_percpu_obj_drop", GenericKfunc::ObjDrop, None),
+        ("bpf_refcount_acquire_impl", GenericKfunc::RefAcquire, None),
+        ("bpf_refcount_acquire", GenericKfunc::RefAcquire, None),
+        ("bpf_rbtree_add_impl", GenericKfunc::TreeAdd, None),
+        ("bpf_rbtree_add", GenericKfunc::TreeAdd, None),
+        ("bpf_rbtree_remove", GenericKfunc::TreeRemove, None),
+        ("bpf_rbtree_first", GenericKfunc::GraphFirst, None),
+        ("bpf_list_front", GenericKfunc::GraphFirst, Some((6, 16))),
+        ("bpf_list_back", GenericKfunc::ListLast, Some((6, 16))),
+        ("bpf_list_push_front_impl", GenericKfunc::ListPushFront, None),
+        ("bpf_list_push_front", GenericKfunc::ListPushFront, None),
+        ("bpf_list_push_back_impl", GenericKfunc::ListPushBack, None),
+        ("bpf_list_push_back", GenericKfunc::ListPushBack, None),
+        ("bpf_list_pop_front", GenericKfunc::ListPopFront, None),
+        ("bpf_list_pop_back", GenericKfunc::ListPopBack, None),
+        ("bpf_list_del", GenericKfunc::TreeRemove, None),
+        ("bpf_list_empty", GenericKfunc::ListEmpty, None),
+        ("bpf_list_is_first", GenericKfunc::ListIsFirst, None),
+        ("bpf_list_is_last", GenericKfunc::ListIsLast, None),
+        ("bpf_list_add", GenericKfunc::ListAdd, None),
+        ("bpf_rbtree_root", GenericKfunc::TreeRoot, Some((6, 16))),
+        ("bpf_rbtree_left", GenericKfunc::TreeLeft, Some((6, 16))),
+        ("bpf_rbtree_right", GenericKfunc::TreeRight, Some((6, 16))),
     ];
+
+    /// All names, for a [`crate::link::KernelModel`].
+    pub const NAMES: [&'static str; GenericKfunc::ALL.len()] = {
+        let mut names = [""; GenericKfunc::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = GenericKfunc::ALL[at].0;
+            at += 1;
+        }
+        names
+    };
 
     /// The function of this name.
     pub fn from_name(name: &str) -> Option<GenericKfunc> {
-        use GenericKfunc::*;
-        Some(match name {
-            "bpf_arena_alloc_pages" => ArenaAlloc,
-            "bpf_arena_free_pages" => ArenaFree,
-            "bpf_iter_num_new" => IterNumNew,
-            "bpf_iter_num_next" => IterNumNext,
-            "bpf_iter_num_destroy" => IterNumDestroy,
-            "bpf_rdonly_cast" | "bpf_cast_to_kern_ctx" => Identity,
-            "bpf_local_irq_save" => IrqSave,
-            "bpf_local_irq_restore" => IrqRestore,
-            "bpf_rcu_read_lock" | "bpf_rcu_read_unlock" | "bpf_preempt_disable" | "bpf_preempt_enable" => {
-                Nothing
-            }
-            "bpf_res_spin_lock" => ResLock,
-            "bpf_res_spin_unlock" => ResUnlock,
-            "bpf_res_spin_lock_irqsave" => ResLockIrq,
-            "bpf_res_spin_unlock_irqrestore" => ResUnlockIrq,
-            "bpf_obj_new_impl" | "bpf_obj_new" => ObjNew,
-            "bpf_percpu_obj_new_impl" | "bpf_percpu_obj_new" => ObjNewPerCpu,
-            "bpf_obj_drop_impl" | "bpf_obj_drop" | "bpf_percpu_obj_drop_impl" | "bpf_percpu_obj_drop" => {
-                ObjDrop
-            }
-            "bpf_refcount_acquire_impl" | "bpf_refcount_acquire" => RefAcquire,
-            "bpf_rbtree_add_impl" | "bpf_rbtree_add" => TreeAdd,
-            "bpf_rbtree_remove" | "bpf_list_del" => TreeRemove,
-            "bpf_rbtree_first" | "bpf_list_front" => GraphFirst,
-            "bpf_list_back" => ListLast,
-            "bpf_list_push_front_impl" | "bpf_list_push_front" => ListPushFront,
-            "bpf_list_push_back_impl" | "bpf_list_push_back" => ListPushBack,
-            "bpf_list_pop_front" => ListPopFront,
-            "bpf_list_pop_back" => ListPopBack,
-            "bpf_list_empty" => ListEmpty,
-            "bpf_list_is_first" => ListIsFirst,
-            "bpf_list_is_last" => ListIsLast,
-            "bpf_list_add" => ListAdd,
-            "bpf_rbtree_root" => TreeRoot,
-            "bpf_rbtree_left" => TreeLeft,
-            "bpf_rbtree_right" => TreeRight,
-            _ => return None,
-        })
+        let found = GenericKfunc::ALL.iter().find(|(known, ..)| *known == name);
+        found.map(|(_, function, _)| *function)
     }
 
     /// How many registers it looks at.

@@ -64,7 +64,8 @@ const FAMILIES: [&str; 4] = ["bpf_rcu_read_", "bpf_preempt_", "bpf_local_irq_", 
 /// The header with these prototypes.
 pub(crate) fn header<'a>(prototypes: impl Iterator<Item = &'a str>) -> String {
     let family = |line: &&str| FAMILIES.iter().any(|family| line.contains(family));
-    let mut text = [BEGIN, enums::ENUMS, types::TYPES, types::SCX_TYPES, OF_BPF, FUNCTIONS].concat();
+    let types = [enums::ENUMS, types::TYPES].concat() + &types::SCX_TYPES.concat();
+    let mut text = [BEGIN, &types, OF_BPF, FUNCTIONS].concat();
     for prototype in prototypes.chain(types::GENERIC_FUNCTIONS.lines().filter(family)) {
         text += &format!("extern {} __weak __ksym;\n", prototype.trim_end_matches(';'));
     }

@@ -35,7 +35,7 @@ fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader<'a> {
     let mut reader = Reader::new();
     reader.read(enums::ENUMS);
     reader.read(types::TYPES);
-    reader.read(types::SCX_TYPES);
+    types::SCX_TYPES.iter().for_each(|text| reader.read(text));
     reader.read(types::TRACE_POINTS);
     for prototype in prototypes {
         reader.read(prototype);
@@ -45,7 +45,7 @@ fn reader<'a>(prototypes: impl Iterator<Item = &'a str>) -> Reader<'a> {
 
 /// The types of the simulated kernel as C writes them: enumerations, structures, and the callback tables of sched_ext.
 pub fn declarations() -> String {
-    [enums::ENUMS, types::TYPES, types::SCX_TYPES].concat()
+    [enums::ENUMS, types::TYPES].concat() + &types::SCX_TYPES.concat()
 }
 
 /// The same with the kernel's variables, as programs in user space find them.

@@ -177,7 +177,9 @@ struct linux_binprm { const char *filename; int argc; };
 ";
 
 /// The interface of sched_ext: arguments of callbacks and kernel functions, and the callback tables.
-pub(super) const SCX_TYPES: &str = "
+pub(super) const SCX_TYPES: [&str; 3] = [SCX_ARGUMENTS, crate::callbacks::STRUCTS, SCX_VALUES];
+
+const SCX_ARGUMENTS: &str = "
 struct scx_init_task_args { bool fork; struct cgroup *cgroup; };
 struct scx_exit_task_args { bool cancelled; };
 struct scx_enable_args { u64 cmask_arena_addr; };
@@ -219,94 +221,9 @@ struct bpf_list_node { u64 __opaque[3]; };
 struct bpf_rb_root { u64 __opaque[2]; };
 struct bpf_rb_node { u64 __opaque[4]; };
 
-struct sched_ext_ops {
-    s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
-    void (*enqueue)(struct task_struct *p, u64 enq_flags);
-    void (*dequeue)(struct task_struct *p, u64 deq_flags);
-    void (*dispatch)(s32 cpu, struct task_struct *prev);
-    void (*tick)(struct task_struct *p);
-    void (*runnable)(struct task_struct *p, u64 enq_flags);
-    void (*running)(struct task_struct *p);
-    void (*stopping)(struct task_struct *p, bool runnable);
-    void (*quiescent)(struct task_struct *p, u64 deq_flags);
-    bool (*yield)(struct task_struct *from, struct task_struct *to);
-    bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
-    void (*set_weight)(struct task_struct *p, u32 weight);
-    void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
-    void (*update_idle)(s32 cpu, bool idle);
-    s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
-    void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
-    void (*enable)(struct task_struct *p);
-    void (*disable)(struct task_struct *p);
-    void (*dump)(struct scx_dump_ctx *ctx);
-    void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
-    void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
-    s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
-    void (*cgroup_exit)(struct cgroup *cgrp);
-    s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
-    void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
-    void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
-    s32 (*sub_attach)(struct scx_sub_attach_args *args);
-    void (*sub_detach)(struct scx_sub_detach_args *args);
-    void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
-    void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
-    void (*cpu_online)(s32 cpu);
-    void (*cpu_offline)(s32 cpu);
-    s32 (*init_cids)(void);
-    s32 (*init)(void);
-    void (*exit)(struct scx_exit_info *info);
-    u32 dispatch_max_batch; u64 flags; u32 timeout_ms; u32 exit_dump_len; u64 hotplug_seq;
-    u32 cid_shard_size; u32 rescue_bandwidth_ppt; u32 rescue_quantum_us; u64 sub_cgroup_id;
-    char name[128]; void *priv;
-    void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
-    void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
-};
-struct sched_ext_ops_cid {
-    s32 (*select_cid)(struct task_struct *p, s32 prev_cid, u64 wake_flags);
-    void (*enqueue)(struct task_struct *p, u64 enq_flags);
-    void (*dequeue)(struct task_struct *p, u64 deq_flags);
-    void (*dispatch)(s32 cid, struct task_struct *prev);
-    void (*tick)(struct task_struct *p);
-    void (*runnable)(struct task_struct *p, u64 enq_flags);
-    void (*running)(struct task_struct *p);
-    void (*stopping)(struct task_struct *p, bool runnable);
-    void (*quiescent)(struct task_struct *p, u64 deq_flags);
-    bool (*yield)(struct task_struct *from, struct task_struct *to);
-    bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
-    void (*set_weight)(struct task_struct *p, u32 weight);
-    void (*set_cmask)(struct task_struct *p, const struct scx_cmask *cmask);
-    void (*update_idle)(s32 cid, bool idle);
-    s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
-    void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
-    void (*enable)(struct task_struct *p, struct scx_enable_args *args);
-    void (*disable)(struct task_struct *p);
-    void (*dump)(struct scx_dump_ctx *ctx);
-    void (*dump_cid)(struct scx_dump_ctx *ctx, s32 cid, bool idle);
-    void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
-    s32 (*cpuctl_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
-    void (*cpuctl_exit)(struct cgroup *cgrp);
-    s32 (*cpuctl_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cpuctl_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cpuctl_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-    void (*cpuctl_set_weight)(struct cgroup *cgrp, u32 weight);
-    void (*cpuctl_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
-    void (*cpuctl_set_idle)(struct cgroup *cgrp, bool idle);
-    s32 (*sub_attach)(struct scx_sub_attach_args *args);
-    void (*sub_detach)(struct scx_sub_detach_args *args);
-    void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
-    void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
-    void (*cid_online)(s32 cid);
-    void (*cid_offline)(s32 cid);
-    s32 (*init_cids)(void);
-    s32 (*init)(void);
-    void (*exit)(struct scx_exit_info *info);
-    u32 dispatch_max_batch; u64 flags; u32 timeout_ms; u32 exit_dump_len; u64 hotplug_seq;
-    u32 cid_shard_size; u32 rescue_bandwidth_ppt; u32 rescue_quantum_us; u64 sub_cgroup_id;
-    char name[128]; void *priv;
-};
+";
+
+const SCX_VALUES: &str = "\
 struct bpf_struct_ops_common_value { refcount_t refcnt; int state; };
 struct bpf_struct_ops_sched_ext_ops { struct bpf_struct_ops_common_value common; struct sched_ext_ops data; };
 struct bpf_struct_ops_sched_ext_ops_cid { struct bpf_struct_ops_common_value common; struct sched_ext_ops_cid data; };

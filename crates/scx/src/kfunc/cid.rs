@@ -1,6 +1,6 @@
 //! CPUs by topological number (cid), as cid-form schedulers (`struct sched_ext_ops_cid`, Linux 7.1) know them.
 
-use super::{ENODEV, EOPNOTSUPP, Kfunc, kfunc};
+use super::{ENODEV, EOPNOTSUPP};
 use crate::args::{CmaskOut, Cx, KernelObjects, TaskArg};
 use crate::join::Join;
 use schedlab_base::{Cpu, CpuId, Machine};
@@ -82,22 +82,22 @@ fn cpu_of(join: &mut Join<'_>, cid: i32) -> Option<CpuId> {
     cpu
 }
 
-fn cid_to_cpu(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<u32, Errno> {
+pub(super) fn cid_to_cpu(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<u32, Errno> {
     cpu_of(cx.env, cid).map(|cpu| cpu.0).ok_or(Errno::EINVAL)
 }
 
-fn cpu_to_cid(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> Result<u32, Errno> {
+pub(super) fn cpu_to_cid(cx: &mut Cx<'_, '_, '_>, cpu: u32) -> Result<u32, Errno> {
     let cpu = cx.env.cpu_or_error(cpu);
     cpu.map(|cpu| cx.env.state.cids.cid(cpu)).ok_or(Errno::EINVAL)
 }
 
-fn kick_cid(cx: &mut Cx<'_, '_, '_>, cid: i32, flags: u64) {
+pub(super) fn kick_cid(cx: &mut Cx<'_, '_, '_>, cid: i32, flags: u64) {
     if let Some(cpu) = cpu_of(cx.env, cid) {
         cx.env.k.kick_cpu(cpu.0 as i32, flags);
     }
 }
 
-fn task_cid(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
+pub(super) fn task_cid(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
     let cpu = match task.living {
         Some(task) => cx.env.k.task_cpu(task),
         None => cx.remains(task).1,
@@ -105,30 +105,30 @@ fn task_cid(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> u32 {
     cx.env.state.cids.cid(cpu)
 }
 
-fn this_cid(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn this_cid(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.state.cids.cid(cx.env.k.ctx().cpu)
 }
 
-fn cid_curr(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<Option<GuestAddr>, Fault> {
+pub(super) fn cid_curr(cx: &mut Cx<'_, '_, '_>, cid: i32) -> Result<Option<GuestAddr>, Fault> {
     match cpu_of(cx.env, cid) {
         Some(cpu) => cx.curr_pointer(cpu).map(Some),
         None => Ok(None),
     }
 }
 
-fn nr_cids(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn nr_cids(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.state.cids.count() as u32
 }
 
-fn nr_online(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn nr_online(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.online_cpus().count() as u32
 }
 
-fn perf(cx: &mut Cx<'_, '_, '_>, cid: i32) -> u32 {
+pub(super) fn perf(cx: &mut Cx<'_, '_, '_>, cid: i32) -> u32 {
     cpu_of(cx.env, cid).map_or(FULL_SPEED, |cpu| cx.env.k.cpuperf_cap(cpu.0 as i32))
 }
 
-fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> i32 {
+pub(super) fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> i32 {
     match cpu_of(cx.env, cid) {
         Some(cpu) => cx.env.k.cpuperf_set(cpu.0 as i32, perf),
         None => -Errno::EINVAL.0,
@@ -136,7 +136,7 @@ fn perf_set(cx: &mut Cx<'_, '_, '_>, cid: i32, perf: u32) -> i32 {
 }
 
 /// Fills `struct scx_cid_topo`, as much as the caller has room for; -1 in each number without an answer.
-fn cid_topo(cx: &mut Cx<'_, '_, '_>, cid: i32, out: Buffer) -> Result<(), Fault> {
+pub(super) fn cid_topo(cx: &mut Cx<'_, '_, '_>, cid: i32, out: Buffer) -> Result<(), Fault> {
     cx.room(out.0)?.fill(0xff);
     let Some(cpu) = cpu_of(cx.env, cid) else { return Ok(()) };
     let cids = &cx.env.state.cids;
@@ -154,7 +154,7 @@ pub(super) fn needs_cid_form(join: &mut Join<'_>) -> Result<(), Errno> {
 }
 
 /// The root scheduler holds every capability on every CPU; there are no others.
-fn sub_caps(
+pub(super) fn sub_caps(
     cx: &mut Cx<'_, '_, '_>,
     cgroup: u64,
     caps: u64,
@@ -173,20 +173,3 @@ fn sub_caps(
     let count = cx.env.state.cids.count() as u32;
     cx.fill_cmask(out, |cid| caps != 0 && cid < count).map(Ok)
 }
-
-/// The functions of this file.
-pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!("s32 scx_bpf_cid_to_cpu(s32 cid);", cid_to_cpu),
-    kfunc!("s32 scx_bpf_cpu_to_cid(s32 cpu);", cpu_to_cid),
-    kfunc!("void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, size_t out__sz);", cid_topo),
-    kfunc!("void scx_bpf_kick_cid(s32 cid, u64 flags);", kick_cid),
-    kfunc!("s32 scx_bpf_task_cid(const struct task_struct *p);", task_cid),
-    kfunc!("s32 scx_bpf_this_cid(void);", this_cid),
-    kfunc!("struct task_struct *scx_bpf_cid_curr(s32 cid);", cid_curr),
-    kfunc!("u32 scx_bpf_nr_cids(void);", nr_cids),
-    kfunc!("u32 scx_bpf_nr_online_cids(void);", nr_online),
-    kfunc!("u32 scx_bpf_cidperf_cap(s32 cid);", perf),
-    kfunc!("u32 scx_bpf_cidperf_cur(s32 cid);", perf),
-    kfunc!("s32 scx_bpf_cidperf_set(s32 cid, u32 perf);", perf_set),
-    kfunc!("s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);", sub_caps),
-];

@@ -3,7 +3,7 @@
 //! Masks have [`schedlab_base::MAX_CPUS`] bits in guest memory. As in the kernel, changes cover all bits of a mask, looks at it those of the machine's CPUs, and
 //! results that say "none" are `nr_cpu_ids`.
 
-use super::{EACCES, Kfunc, kfunc};
+use super::EACCES;
 use crate::args::{Cx, KernelObjects, MadeMask, MaskArg, OwnMask};
 use crate::join::Join;
 use schedlab_base::{CpuId, CpuMask};
@@ -16,15 +16,15 @@ fn valid_cpu(cx: &Cx<'_, '_, '_>, cpu: u32) -> Option<CpuId> {
     ((cpu as usize) < cx.env.nr_cpus()).then_some(CpuId(cpu))
 }
 
-fn create(cx: &mut Cx<'_, '_, '_>) -> Result<Option<GuestAddr>, Fault> {
+pub(super) fn create(cx: &mut Cx<'_, '_, '_>) -> Result<Option<GuestAddr>, Fault> {
     cx.new_mask()
 }
 
-fn acquire(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<GuestAddr, Fault> {
+pub(super) fn acquire(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<GuestAddr, Fault> {
     cx.acquire_mask(mask)
 }
 
-fn release(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<(), Fault> {
+pub(super) fn release(cx: &mut Cx<'_, '_, '_>, mask: MadeMask) -> Result<(), Fault> {
     cx.release_mask(mask)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn test_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: MaskArg) -> Resu
 }
 
 /// Sets one bit of a program's mask and returns whether it was set.
-fn set_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, Fault> {
+pub(super) fn set_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, Fault> {
     match valid_cpu(cx, cpu) {
         Some(cpu) => cx.change_cpu(mask, cpu, true),
         None => Ok(false),
@@ -44,24 +44,24 @@ fn set_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, Fau
 }
 
 /// Clears one bit of a program's mask and returns whether it was set.
-fn clear_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, Fault> {
+pub(super) fn clear_cpu(cx: &mut Cx<'_, '_, '_>, cpu: u32, mask: OwnMask) -> Result<bool, Fault> {
     match valid_cpu(cx, cpu) {
         Some(cpu) => cx.change_cpu(mask, cpu, false),
         None => Ok(false),
     }
 }
 
-fn set_all(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
+pub(super) fn set_all(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
     // `bitmap_fill()` fills whole words.
     let all = CpuMask::first(cx.env.nr_cpus().next_multiple_of(64));
     cx.change_mask(mask, |bits| *bits = all)
 }
 
-fn clear(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
+pub(super) fn clear(cx: &mut Cx<'_, '_, '_>, mask: OwnMask) -> Result<(), Fault> {
     cx.change_mask(mask, |bits| *bits = CpuMask::EMPTY)
 }
 
-fn copy(cx: &mut Cx<'_, '_, '_>, mask: OwnMask, from: MaskArg) -> Result<(), Fault> {
+pub(super) fn copy(cx: &mut Cx<'_, '_, '_>, mask: OwnMask, from: MaskArg) -> Result<(), Fault> {
     let from = cx.mask(from)?;
     cx.change_mask(mask, |bits| *bits = from)
 }
@@ -82,15 +82,15 @@ fn combine(
     })
 }
 
-fn and(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
+pub(super) fn and(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
     combine(cx, to, (a, b), |a, b| a & b)
 }
 
-fn or(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<(), Fault> {
+pub(super) fn or(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<(), Fault> {
     combine(cx, to, (a, b), |a, b| a | b).map(|_| ())
 }
 
-fn xor(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<(), Fault> {
+pub(super) fn xor(cx: &mut Cx<'_, '_, '_>, to: OwnMask, a: MaskArg, b: MaskArg) -> Result<(), Fault> {
     combine(cx, to, (a, b), |a, b| a ^ b).map(|_| ())
 }
 
@@ -118,28 +118,28 @@ fn every(
     Ok(a.words().iter().zip(b.words()).all(|(a, b)| holds(*a, *b)))
 }
 
-fn equal(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
+pub(super) fn equal(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
     every(cx, (a, b), |a, b| a == b)
 }
 
-fn subset(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
+pub(super) fn subset(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
     every(cx, (a, b), |a, b| a & !b == 0)
 }
 
-fn intersects(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
+pub(super) fn intersects(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<bool, Fault> {
     every(cx, (a, b), |a, b| a & b == 0).map(|disjoint| !disjoint)
 }
 
-fn empty(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
+pub(super) fn empty(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
     Ok(of_cpus(cx, mask)?.is_empty())
 }
 
-fn full(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
+pub(super) fn full(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<bool, Fault> {
     let all = CpuMask::first(cx.env.nr_cpus());
     Ok(cx.mask(mask)?.and(&all) == all)
 }
 
-fn weight(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
+pub(super) fn weight(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     Ok(of_cpus(cx, mask)?.count() as u32)
 }
 
@@ -147,12 +147,12 @@ fn lowest(join: &Join<'_>, mask: &CpuMask) -> u32 {
     mask.lowest().map_or(join.nr_cpus() as u32, |cpu| cpu.0)
 }
 
-fn first(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
+pub(super) fn first(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     let mask = of_cpus(cx, mask)?;
     Ok(lowest(cx.env, &mask))
 }
 
-fn first_zero(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
+pub(super) fn first_zero(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     let mut mask = cx.mask(mask)?;
     for index in 0..mask.words().len() {
         mask.set_word(index, !mask.words()[index]);
@@ -160,7 +160,7 @@ fn first_zero(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     Ok(lowest(cx.env, &mask).min(cx.env.nr_cpus() as u32))
 }
 
-fn first_and(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
+pub(super) fn first_and(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
     let both = of_cpus(cx, a)?.and(&of_cpus(cx, b)?);
     Ok(lowest(cx.env, &both))
 }
@@ -170,18 +170,22 @@ fn distribute(join: &mut Join<'_>, mask: &CpuMask) -> u32 {
     join.k.any_distribute(mask).map_or(join.nr_cpus() as u32, |cpu| cpu.0)
 }
 
-fn any_distribute(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
+pub(super) fn any_distribute(cx: &mut Cx<'_, '_, '_>, mask: MaskArg) -> Result<u32, Fault> {
     let mask = of_cpus(cx, mask)?;
     Ok(distribute(cx.env, &mask))
 }
 
-fn any_and_distribute(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
+pub(super) fn any_and_distribute(cx: &mut Cx<'_, '_, '_>, a: MaskArg, b: MaskArg) -> Result<u32, Fault> {
     let both = of_cpus(cx, a)?.and(&of_cpus(cx, b)?);
     Ok(distribute(cx.env, &both))
 }
 
 /// Fills a program's mask from words; `-EACCES` for too few bytes and `-EINVAL` for a bad alignment, as the kernel.
-fn populate(cx: &mut Cx<'_, '_, '_>, to: OwnMask, from: Bytes) -> Result<Result<(), Errno>, Fault> {
+pub(super) fn populate(
+    cx: &mut Cx<'_, '_, '_>,
+    to: OwnMask,
+    from: Bytes,
+) -> Result<Result<(), Errno>, Fault> {
     let needed = cx.env.nr_cpus().div_ceil(64) * 8;
     if (from.0.size() as usize) < needed {
         return Ok(Err(EACCES));
@@ -195,48 +199,3 @@ fn populate(cx: &mut Cx<'_, '_, '_>, to: OwnMask, from: Bytes) -> Result<Result<
     }
     cx.change_mask(to, |bits| *bits = mask).map(Ok)
 }
-
-/// The functions of this file.
-pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!("struct bpf_cpumask *bpf_cpumask_create(void);", create),
-    kfunc!("struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *cpumask);", acquire),
-    kfunc!("void bpf_cpumask_release(struct bpf_cpumask *cpumask);", release),
-    kfunc!("u32 bpf_cpumask_first(const struct cpumask *cpumask);", first),
-    kfunc!("u32 bpf_cpumask_first_zero(const struct cpumask *cpumask);", first_zero),
-    kfunc!("u32 bpf_cpumask_first_and(const struct cpumask *src1, const struct cpumask *src2);", first_and),
-    kfunc!("void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *cpumask);", set_cpu),
-    kfunc!("void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *cpumask);", clear_cpu),
-    kfunc!("bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask);", test_cpu),
-    kfunc!("bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *cpumask);", set_cpu),
-    kfunc!("bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *cpumask);", clear_cpu),
-    kfunc!("void bpf_cpumask_setall(struct bpf_cpumask *cpumask);", set_all),
-    kfunc!("void bpf_cpumask_clear(struct bpf_cpumask *cpumask);", clear),
-    kfunc!("void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src);", copy),
-    kfunc!(
-        "bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2);",
-        and,
-    ),
-    kfunc!(
-        "void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2);",
-        or,
-    ),
-    kfunc!(
-        "void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2);",
-        xor,
-    ),
-    kfunc!("bool bpf_cpumask_equal(const struct cpumask *src1, const struct cpumask *src2);", equal),
-    kfunc!(
-        "bool bpf_cpumask_intersects(const struct cpumask *src1, const struct cpumask *src2);",
-        intersects
-    ),
-    kfunc!("bool bpf_cpumask_subset(const struct cpumask *src1, const struct cpumask *src2);", subset),
-    kfunc!("bool bpf_cpumask_empty(const struct cpumask *cpumask);", empty),
-    kfunc!("bool bpf_cpumask_full(const struct cpumask *cpumask);", full),
-    kfunc!("u32 bpf_cpumask_weight(const struct cpumask *cpumask);", weight),
-    kfunc!("u32 bpf_cpumask_any_distribute(const struct cpumask *cpumask);", any_distribute),
-    kfunc!(
-        "u32 bpf_cpumask_any_and_distribute(const struct cpumask *src1, const struct cpumask *src2);",
-        any_and_distribute,
-    ),
-    kfunc!("int bpf_cpumask_populate(struct bpf_cpumask *cpumask, void *src, size_t src__sz);", populate),
-];

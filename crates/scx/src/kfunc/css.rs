@@ -1,6 +1,5 @@
 //! Iterators over cgroups. The root is the only one, so a walk has one step or none.
 
-use super::{Kfunc, kfunc};
 use crate::args::Cx;
 use schedlab_bpf::args::{OnStack, Pointer};
 use schedlab_bpf::maps::Errno;
@@ -15,7 +14,7 @@ const CHILDREN: u32 = 5;
 /// `struct bpf_iter_css`; its first word is the next cgroup, here.
 type Place = OnStack<24>;
 
-fn css_new(
+pub(super) fn css_new(
     cx: &mut Cx<'_, '_, '_>,
     place: Place,
     start: Pointer,
@@ -32,23 +31,13 @@ fn css_new(
     Ok(done)
 }
 
-fn css_next(cx: &mut Cx<'_, '_, '_>, place: Place) -> Result<Option<GuestAddr>, Fault> {
+pub(super) fn css_next(cx: &mut Cx<'_, '_, '_>, place: Place) -> Result<Option<GuestAddr>, Fault> {
     let root = cx.env.state.tasks.cgroup();
     let next = cx.held(place)?;
     cx.fill(place.0, &[0; 8])?;
     Ok((next == root.0).then_some(root))
 }
 
-fn css_destroy(cx: &mut Cx<'_, '_, '_>, place: Place) -> Result<(), Fault> {
+pub(super) fn css_destroy(cx: &mut Cx<'_, '_, '_>, place: Place) -> Result<(), Fault> {
     cx.fill(place.0, &[0; 8])
 }
-
-/// The functions of this file.
-pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!(
-        "int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start, unsigned int flags);",
-        css_new,
-    ),
-    kfunc!("struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it);", css_next),
-    kfunc!("void bpf_iter_css_destroy(struct bpf_iter_css *it);", css_destroy),
-];

@@ -1,8 +1,7 @@
 //! Dispatch queues: creating, inserting, moving, asking.
 
+use super::ENODEV;
 use super::cid::needs_cid_form;
-use super::group::{CPU_RELEASE, DISPATCH, ENQUEUE, UNLOCKED};
-use super::{ENODEV, Kfunc, kfunc};
 use crate::args::{AnyTask, Cx, KernelObjects};
 use crate::join::Join;
 use schedlab_base::DsqId;
@@ -24,7 +23,7 @@ pub(super) fn dsq_id(join: &Join<'_>, id: u64) -> DsqId {
     DsqId(SCX_DSQ_LOCAL_ON.0 | u64::from(cpu))
 }
 
-fn create_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64, node: i32) -> i32 {
+pub(super) fn create_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64, node: i32) -> i32 {
     if !cx.take_host(HOST_BYTES) {
         return -Errno::ENOMEM.0;
     }
@@ -35,7 +34,7 @@ fn create_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64, node: i32) -> i32 {
     result
 }
 
-fn destroy_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64) {
+pub(super) fn destroy_dsq(cx: &mut Cx<'_, '_, '_>, dsq: u64) {
     if cx.env.k.destroy_dsq(DsqId(dsq)) {
         cx.give_back_host(HOST_BYTES);
     }
@@ -71,11 +70,11 @@ pub(super) fn insert_vtime_args(
     Ok(insert_vtime(cx, task, dsq, slice, vtime, flags))
 }
 
-fn nr_slots(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn nr_slots(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.dispatch_nr_slots()
 }
 
-fn cancel(cx: &mut Cx<'_, '_, '_>) {
+pub(super) fn cancel(cx: &mut Cx<'_, '_, '_>) {
     cx.env.k.dispatch_cancel();
 }
 
@@ -92,94 +91,49 @@ pub(super) fn nr_queued(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> i32 {
     cx.env.k.dsq_nr_queued(dsq)
 }
 
-fn peek(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> Result<Option<GuestAddr>, Fault> {
+pub(super) fn peek(cx: &mut Cx<'_, '_, '_>, dsq: u64) -> Result<Option<GuestAddr>, Fault> {
     let task = cx.env.k.dsq_peek(DsqId(dsq));
     cx.task_pointer(task)
 }
 
-fn reenqueue_local(cx: &mut Cx<'_, '_, '_>) -> u32 {
+pub(super) fn reenqueue_local(cx: &mut Cx<'_, '_, '_>) -> u32 {
     cx.env.k.reenqueue_local()
 }
 
-fn reenqueue_local_v2(cx: &mut Cx<'_, '_, '_>) {
+pub(super) fn reenqueue_local_v2(cx: &mut Cx<'_, '_, '_>) {
     cx.env.k.reenqueue_local();
 }
 
 /// No sub-scheduler exists, so none can be dispatched.
-fn sub_dispatch(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64) -> bool {
+pub(super) fn sub_dispatch(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64) -> bool {
     false
 }
 
 /// No sub-scheduler exists: granting to one or ending one fails as in a kernel where it has gone.
-fn sub_grant(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer, _denied: Pointer) -> Errno {
+pub(super) fn sub_grant(
+    cx: &mut Cx<'_, '_, '_>,
+    _cgroup: u64,
+    _caps: u64,
+    _mask: Pointer,
+    _denied: Pointer,
+) -> Errno {
     no_child(cx.env)
 }
 
-fn sub_revoke(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer) {
+pub(super) fn sub_revoke(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer) {
     no_child(cx.env);
 }
 
-fn sub_kill(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _fmt: Pointer, _data: Pointer, _size: u32) -> Errno {
+pub(super) fn sub_kill(
+    cx: &mut Cx<'_, '_, '_>,
+    _cgroup: u64,
+    _fmt: Pointer,
+    _data: Pointer,
+    _size: u32,
+) -> Errno {
     no_child(cx.env)
 }
 
 fn no_child(join: &mut Join<'_>) -> Errno {
     needs_cid_form(join).err().unwrap_or(ENODEV)
 }
-
-/// The functions of this file.
-pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!(UNLOCKED, "s32 scx_bpf_create_dsq(u64 dsq_id, s32 node);", create_dsq),
-    kfunc!("void scx_bpf_destroy_dsq(u64 dsq_id);", destroy_dsq),
-    kfunc!(
-        ENQUEUE,
-        "void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);",
-        insert,
-    ),
-    kfunc!(
-        ENQUEUE,
-        "bool scx_bpf_dsq_insert___v2(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);",
-        insert,
-    ),
-    kfunc!(
-        ENQUEUE,
-        "void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags);",
-        insert_vtime,
-    ),
-    kfunc!(
-        ENQUEUE,
-        "bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args);",
-        insert_vtime_args,
-    ),
-    // The names before Linux 6.13.
-    kfunc!(
-        ENQUEUE,
-        "void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);",
-        insert,
-    ),
-    kfunc!(
-        ENQUEUE,
-        "void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags);",
-        insert_vtime,
-    ),
-    kfunc!(DISPATCH, "bool scx_bpf_consume(u64 dsq_id);", move_to_local),
-    kfunc!(DISPATCH, "u32 scx_bpf_dispatch_nr_slots(void);", nr_slots),
-    kfunc!(DISPATCH, "void scx_bpf_dispatch_cancel(void);", cancel),
-    kfunc!(DISPATCH, "bool scx_bpf_dsq_move_to_local(u64 dsq_id);", move_to_local),
-    kfunc!(DISPATCH, "bool scx_bpf_dsq_move_to_local___v2(u64 dsq_id, u64 enq_flags);", move_to_local_v2),
-    kfunc!(DISPATCH, "bool scx_bpf_sub_dispatch(u64 cgroup_id);", sub_dispatch),
-    kfunc!("s32 scx_bpf_dsq_nr_queued(u64 dsq_id);", nr_queued),
-    kfunc!("struct task_struct *scx_bpf_dsq_peek(u64 dsq_id);", peek),
-    kfunc!(CPU_RELEASE, "u32 scx_bpf_reenqueue_local(void);", reenqueue_local),
-    kfunc!("void scx_bpf_reenqueue_local___v2(void);", reenqueue_local_v2),
-    // scx_bpf_dsq_reenq() (7.1, any queue) is not modelled: objects fall back to the one above.
-    kfunc!(
-        "s32 scx_bpf_sub_grant(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask, struct scx_cmask *denied);",
-        sub_grant,
-    ),
-    kfunc!("void scx_bpf_sub_revoke(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask);", sub_revoke),
-    kfunc!(
-        "s32 scx_bpf_sub_kill_bstr(u64 cgroup_id, char *fmt, unsigned long long *data, u32 data__sz);",
-        sub_kill,
-    ),
-];

@@ -1,6 +1,5 @@
 //! Leaving and reporting: `scx_bpf_error()`, `scx_bpf_exit()`, `scx_bpf_dump()`.
 
-use super::{Kfunc, kfunc};
 use crate::args::Cx;
 use schedlab_bpf::Fault;
 use schedlab_bpf::args::{Bytes, Text};
@@ -18,20 +17,20 @@ fn formatted(cx: &mut Cx<'_, '_, '_>, form: &Text, data: Bytes) -> Result<String
     Ok(cx.format(&form.0, &values)?.unwrap_or_else(|error| failed(-error.0)))
 }
 
-fn error_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fault> {
+pub(super) fn error_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fault> {
     let text = formatted(cx, &form, data)?;
     cx.env.k.error(ExitKind::ErrorBpf, text);
     Ok(())
 }
 
-fn exit_bstr(cx: &mut Cx<'_, '_, '_>, code: i64, form: Text, data: Bytes) -> Result<(), Fault> {
+pub(super) fn exit_bstr(cx: &mut Cx<'_, '_, '_>, code: i64, form: Text, data: Bytes) -> Result<(), Fault> {
     let text = formatted(cx, &form, data)?;
     cx.env.k.bpf_exit(code, text);
     Ok(())
 }
 
 /// Text of the dump; lines may come in pieces.
-fn dump_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fault> {
+pub(super) fn dump_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fault> {
     if !cx.env.in_dump() {
         let text = "scx_bpf_dump() must only be called from ops.dump() and friends";
         cx.env.k.error(ExitKind::Error, text.into());
@@ -41,13 +40,3 @@ fn dump_bstr(cx: &mut Cx<'_, '_, '_>, form: Text, data: Bytes) -> Result<(), Fau
     cx.env.add_to_dump(&text);
     Ok(())
 }
-
-/// The functions of this file.
-pub(super) const TABLE: &[Kfunc] = &[
-    kfunc!("void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz);", error_bstr),
-    kfunc!(
-        "void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data, u32 data__sz);",
-        exit_bstr,
-    ),
-    kfunc!("void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz);", dump_bstr),
-];

@@ -2,9 +2,10 @@
 //!
 //! `names-7.3.4` is made by `scripts/sched-ext-names` from the types of the kernel that the VM boots.
 
-use crate::callbacks::OPS;
+use crate::callbacks::{Call, OPERATIONS};
 use crate::kernel_model;
 use crate::kfunc;
+use schedlab_base::KernelVersion;
 use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::helpers::GenericKfunc;
 use schedlab_sim::EventCounters;
@@ -13,9 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const PAGE: &str = include_str!("../../../../docs/sched-ext.md");
 const NAMES: &str = include_str!("names-7.3.4");
 
-/// Callbacks that are called around those of [`OPS`].
-const EXTRA: [&str; 5] = ["cgroup_init", "cpuctl_init", "cgroup_exit", "cpuctl_exit", "init_cids"];
-/// Callbacks of [`OPS`] that the simulated core has no reason to call.
+/// Callbacks that the simulated core has no reason to call.
 const UNCALLED: [&str; 1] = ["core_sched_before"];
 
 /// What a row says of a name.
@@ -67,7 +66,7 @@ fn names<'a>(rows: &BTreeMap<&'a str, (Status, &'a str)>) -> BTreeSet<&'a str> {
 #[test]
 fn kernel_functions_are_those_of_both_kernels() {
     let rows = rows("Kernel functions");
-    let own: BTreeSet<&str> = kfunc::all().map(|kfunc| kfunc.name()).chain(GenericKfunc::NAMES).collect();
+    let own: BTreeSet<&str> = kfunc::all().map(|kfunc| kfunc.name).chain(GenericKfunc::NAMES).collect();
     let kernel = real("kfunc");
     let of_sched_ext = kernel.iter().copied().filter(|name| name.contains("scx"));
     let wanted: BTreeSet<&str> = own.iter().copied().chain(of_sched_ext).collect();
@@ -76,6 +75,11 @@ fn kernel_functions_are_those_of_both_kernels() {
         assert_eq!(own.contains(name), status != Status::Refused, "{name}: {cell}");
         let gone = !kernel.contains(name);
         assert_eq!(gone, cell.contains("7.3 no longer has it"), "{name}: {cell}");
+    }
+    // The versions of the rows say the same of the last kernel.
+    for kfunc in kfunc::all() {
+        let has = kfunc.versions().has(KernelVersion::LAST);
+        assert_eq!(has, kernel.contains(kfunc.name), "{}", kfunc.name);
     }
 }
 
@@ -87,8 +91,9 @@ fn callbacks_are_those_of_the_kernel() {
     let btf = model();
     let [own_cpu, own_cid] = ["sched_ext_ops", "sched_ext_ops_cid"].map(|form| members(&btf, form));
     assert!(cpu.is_subset(&own_cpu) && cid.is_subset(&own_cid));
-    let called = OPS.iter().flat_map(|(_, cpu, cid)| [*cpu, *cid]).chain(EXTRA);
-    let called: BTreeSet<&str> = called.filter(|name| !UNCALLED.contains(name)).collect();
+    let called = OPERATIONS.iter().filter(|operation| operation.call != Call::Never);
+    let called = called.flat_map(|operation| [false, true].map(|form| operation.name(form)));
+    let called: BTreeSet<&str> = called.flatten().filter(|name| !UNCALLED.contains(name)).collect();
     for (name, (status, cell)) in rows {
         assert_ne!(status, Status::Refused, "{name}");
         assert_eq!(called.contains(name), !cell.contains("never called"), "{name}: {cell}");

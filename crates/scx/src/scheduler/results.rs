@@ -1,7 +1,7 @@
 //! What a scheduler shows of itself during a run and after it.
 
 use super::{BpfScheduler, Cost};
-use crate::callbacks::OPS;
+use crate::callbacks::called_by_core;
 use crate::helpers::Message;
 use crate::priority::PriorityWatch;
 use schedlab_base::DurationNs;
@@ -68,11 +68,12 @@ impl BpfScheduler {
         (&self.state.messages.lines, self.state.messages.count)
     }
 
-    /// What the callbacks that were called cost so far, in the order of `struct sched_ext_ops`; timers and trace points last.
+    /// What the callbacks that were called cost so far, in the order of [`OpKind`]; timers and trace points last.
     pub fn callback_costs(&self) -> Vec<CallbackCost> {
-        let named =
-            OPS.iter().map(|(op, name, cid_name)| (*op, if self.cid_form { *cid_name } else { *name }));
-        let all = named.chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
+        let named = called_by_core().filter_map(|(op, row)| Some((op, row.name(self.cid_form)?)));
+        let mut named: Vec<(OpKind, &str)> = named.collect();
+        named.sort_by_key(|(op, _)| *op as usize);
+        let all = named.into_iter().chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
         let cost = |(op, name): (OpKind, &str)| {
             let Cost { calls, insns, time } = self.costs[op as usize];
             CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
