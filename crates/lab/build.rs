@@ -1,5 +1,5 @@
 //! Compiles the shipped schedulers and puts them, with the machine files, into the
-//! command, so that one file is all that has to be copied anywhere (into a VM too).
+//! command, so that only one file must be copied anywhere (into a VM too).
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

@@ -135,7 +135,7 @@ struct {
 	__uint(max_entries, 16);
 } arena SEC(".maps");
 
-/* One step; what the numbers mean is told in src/boundary/script.rs. */
+/* One step; src/boundary/script.rs says what the numbers mean. */
 struct step {
 	u8 what;
 	u8 to;

@@ -1,4 +1,4 @@
-"""What is run, and which files are read and written: only what was told or is installed, only in their folder."""
+"""What is run, and which files are read and written: only what was named or is installed, only in their folder."""
 
 import os
 import stat

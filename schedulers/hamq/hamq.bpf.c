@@ -74,7 +74,7 @@ static void set_next_task(rq_t *rq, task_t *p, u32 cpu)
 	rq->woken = false;
 }
 
-/* Another task on the same CPU has to be there to yield to. */
+/* Another task on the same CPU must be there to yield to. */
 static bool yield_task(rq_t *rq, task_t *p)
 {
 	return yield_on_cpu(rq, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hamq/policy.h - what the policy keeps, may be told and counts.
+ * hamq/policy.h - the state, the tunables and the counters of the policy.
  */
 #ifndef SCHEDLAB_POLICY_H
 #define SCHEDLAB_POLICY_H
@@ -65,8 +65,8 @@ struct rq {
 	struct list_head head;	/* every runnable task, the running one too */
 	u32 nr_running;
 	u32 epoch;		/* number of the epoch */
-	bool woken;		/* it was idle, and is on its way to run a task */
-	u64 next_poll;		/* ns, when an idle CPU is told of the tasks here */
+	bool woken;		/* the CPU was idle, and is on its way to run a task */
+	u64 next_poll;		/* ns, when an idle CPU is kicked for the tasks here */
 	struct search victim;	/* by its CPU only */
 	struct search target;	/* by its CPU only */
 };

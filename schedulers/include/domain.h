@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * domain.h - what Linux 2.6's balancing between CPUs remembers, may be told and
- * counts. A policy.h that uses balance.h includes this header, has a `struct domain
+ * domain.h - the state, the tunables and the counters of Linux 2.6's balancing
+ * between CPUs. A policy.h that uses balance.h includes this header, has a `struct domain
  * domain` and `nr_running` in its struct rq, and `last_ran` in its struct task.
  */
 #ifndef SCHEDLAB_DOMAIN_H

@@ -4,7 +4,7 @@
  * follow the life of a task:
  *
  *   glue/queues.h      the run queues, the descriptors, and their locks
- *   glue/cpus.h        idle CPUs, and CPUs that are told to look for a task
+ *   glue/cpus.h        idle CPUs, and CPUs that are kicked to look for a task
  *   glue/homes.h       the queue that a sleeping task belongs to
  *   glue/tick.h        run time becomes ticks: charging, ops.tick, ops.yield
  *   glue/custody.h     tasks become ready: ops.select_cpu, ops.enqueue

@@ -59,7 +59,7 @@ static __always_inline void prio_queue_add_before(prio_queue_t *queue, task_t *p
 	queue->nr_queued++;
 }
 
-/* Removes @p from list @prio, where it has to be. */
+/* Removes @p from list @prio, where it must be. */
 static __always_inline void prio_queue_del(prio_queue_t *queue, task_t *p, u32 prio)
 {
 	debug_expect(queue->nr_queued, LOAD_BELOW_ZERO);

@@ -45,7 +45,7 @@ static __always_inline void rescue_init_task(task_t *p)
 
 /*
  * @p is linked on @rq. A task that is moved has waited elsewhere: if it was moved
- * often and began anew each time, it might wait for good.
+ * often and began again each time, it might wait for good.
  */
 static __always_inline void rescue_link(rq_t *rq, task_t *p, enum enqueue_reason reason)
 {
@@ -95,8 +95,8 @@ static __always_inline task_t *rescue_oldest(rq_t *rq)
 }
 
 /*
- * The task of @rq that @cpu has to pick, because it has waited too long; NULL: none.
- * A linked task that runs or blocks does not wait, and begins anew. One that may not
+ * The task of @rq that @cpu must pick, because it has waited too long; NULL: none.
+ * A linked task that runs or blocks does not wait, and begins again. One that may not
  * run on @cpu stays the oldest, for the next pick of its own CPU.
  */
 static __noinline task_t *rescue_pick(rq_t *rq, u32 cpu)

@@ -91,7 +91,7 @@ struct task_base {
 	s32 nice;			/* K: -20..19 */
 	s32 waker_cpu;			/* K: CPU of a synchronous waker, else -1 */
 	u32 state;			/* K, and READY to PICKED by Q */
-	bool over;			/* Q: told to reschedule, not put since */
+	bool over;			/* Q: kicked to reschedule, not put since */
 	bool rescued;			/* Q: was picked because it had waited too long, not put since */
 	bool fresh;			/* K: has never been enqueued */
 	bool uninterruptible;		/* K: how it sleeps or slept last */
@@ -131,7 +131,7 @@ struct cpu {
 	u64 mm;				/* address space of the last task of ours */
 	u64 sampled;			/* ns, when tick sampling last looked */
 	task_t *interrupted;		/* lost the CPU to a task that is none of ours */
-	bool resched;			/* was told to preempt, has not picked since */
+	bool resched;			/* kicked to preempt, has not picked since */
 	u64 pad;
 #ifdef SWAP
 	task_t *stale[SWAP_STALE];	/* virtual runnable tasks for which the pick found no provider */

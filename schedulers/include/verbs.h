@@ -124,8 +124,8 @@ static __always_inline s32 picked_cpu(task_t *p, u32 cpu)
 #endif
 
 /*
- * @p comes into custody; before any lock is taken. Notes what the policy has to
- * know of the kernel's task @k. True: if @p is linked, it has to be linked anew.
+ * @p comes into custody; before any lock is taken. Notes what the policy must
+ * know of the kernel's task @k. True: if @p is linked, it must be linked again.
  */
 #ifdef read_task
 static bool read_task(task_t *p, struct task_struct *k);

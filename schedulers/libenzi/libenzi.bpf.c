@@ -22,7 +22,7 @@
  *
  * Worked decision: A of nice 0 is interrupted after 3 of its 6 ticks: 3 left, history
  * 3, so 3 + 3 + 20 = 26. B has 6 ticks and no history: 26. A tie goes to the task that
- * ran: A goes on with a warm cache. Under vanilla, B would run.
+ * ran: A continues with a warm cache. Under vanilla, B would run.
  *
  * Gain: as many lists and locks as CPUs, and warm caches. Failure: nothing balances
  * CPUs that are busy, and three tasks on two CPUs stay 2:1.
@@ -120,7 +120,7 @@ static void put_prev_task(rq_t *rq, task_t *p, u64 ran)
 	p->cpu_jtime = clock + (clock - p->sched_jtime) + left;
 }
 
-/* Another task on the same CPU has to be there to yield to. */
+/* Another task on the same CPU must be there to yield to. */
 static bool yield_task(rq_t *rq, task_t *p)
 {
 	return yield_on_cpu(rq, p);
@@ -239,7 +239,7 @@ static __noinline int mark_task(u32 src, u32 cpu, u64 now)
 	p = first_movable(rq_nr(src), cpu);
 	if (p) {
 		p->move_to = cpu + 1;
-		/* then it has to be picked, instead of going on where it was interrupted */
+		/* then it must be picked, instead of continuing where it was interrupted */
 		if (c->interrupted == p)
 			c->resched = true;
 	}

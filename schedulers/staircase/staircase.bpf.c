@@ -27,7 +27,7 @@
  * for 1 ms, sleeps for 9 and wakes up. 9 >= 1, so C is at 120 again, and preempts a
  * task that has come down to 121 or below.
  *
- * Gain: response that can be told from a few numbers, in constant time. Failure: tasks
+ * Gain: response that a few numbers predict, in constant time. Failure: tasks
  * that wake each other up sleep as long as they run, and stay at the top for good.
  *
  * Tasks change their queue as in Linux 2.6.10 (balance.h). README.md has sources,
@@ -159,7 +159,7 @@ static __always_inline void start_over(task_t *p)
 	fresh_slice(p);
 }
 
-/* Version 10: a sleep has to be as long as all run time that no sleep made up for yet. */
+/* Version 10: a sleep must be as long as all run time that no sleep made up for yet. */
 static __always_inline void credit_sleep_v10(task_t *p, s64 slept)
 {
 	if (slept < p->totalrun) {
@@ -174,7 +174,7 @@ static __always_inline void credit_sleep_v10(task_t *p, s64 slept)
 
 /*
  * Version 7, and all without bursts: a task that was not away for a whole step, run
- * time included, goes on where it was.
+ * time included, continues where it was.
  */
 static __always_inline void credit_sleep_v7(task_t *p, u64 slept)
 {

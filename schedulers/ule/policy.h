@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ule/policy.h - what the policy keeps, may be told and counts.
+ * ule/policy.h - the state, the tunables and the counters of the policy.
  */
 #ifndef SCHEDLAB_POLICY_H
 #define SCHEDLAB_POLICY_H

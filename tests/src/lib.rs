@@ -139,7 +139,7 @@ pub struct Ended {
 }
 
 /// A folder for `test` with the object of [the test's own loader](../src/bin/own-loader.rs); nothing where there is no compiler,
-/// which is told.
+/// which is reported.
 ///
 /// # Panics
 /// When the object does not compile.

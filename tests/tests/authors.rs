@@ -39,7 +39,7 @@ name = 'late'
 program = 'late'
 ";
 
-/// Makes a scheduler and compiles it as its author is told to; says so and gives nothing without a compiler.
+/// Makes a scheduler and compiles it as its page advises; without a compiler it says so and gives nothing.
 fn new_scheduler(lab: &Schedlab, name: &str, template: &str) -> Option<String> {
     let Some(clang) = clang() else {
         println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");

@@ -3,7 +3,7 @@
 //! A block marked `console` holds command lines after `$ ` and what they print. Those that begin with `schedlab` (`clang`
 //! for objects) are run, a page's all in one folder, in which blocks named like files (```` ```toml convoy.toml ````) lie.
 //! `# exit code N` behind a command says that it ends with that code. A line `...` stands for any lines, `...` in a line
-//! for any words, `...` behind a word's beginning for its end. Words have to be the same, figures the same within a
+//! for any words, `...` behind a word's beginning for its end. Words must be the same, figures the same within a
 //! quarter: a change of a cost or of an object moves them a little and leaves the page true.
 
 use schedlab_tests::{Schedlab, clang, files, root};

@@ -56,7 +56,7 @@ fn runs(lab: &Schedlab, object: &str, cpus: &str, workload: &str, flags: &[&str]
     runs_ending_with(0, lab, object, cpus, workload, flags)
 }
 
-/// The same of a command that ends with this exit code; with words where that is not 0.
+/// The runs of a command that ends with this exit code; with words where that is not 0.
 fn runs_ending_with(
     code: i32,
     lab: &Schedlab,
@@ -99,7 +99,7 @@ program = 'hog'
 cpus = [1]
 ";
 
-/// A scheduler that is told of CPUs that come and go stays; another one leaves, to be restarted.
+/// A scheduler with callbacks for CPUs that come and go stays; another one leaves, to be restarted.
 #[test]
 fn cpus_come_and_go() {
     let Some(lab) = lab("hotplug") else { return };

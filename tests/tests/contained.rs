@@ -238,7 +238,7 @@ fn a_call_that_the_host_refuses_is_named_with_its_cure() {
     }
 }
 
-/// A host without Landlock is told of in each run that is not quiet, and what it would have refused is refused all the same.
+/// Each run that is not quiet reports a host without Landlock, and what it would have refused is refused all the same.
 #[test]
 fn what_the_sandbox_lacks_is_told_and_the_tracer_holds() {
     let Some(lab) = with_loaded_object("loader-without-landlock") else { return };

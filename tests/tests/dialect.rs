@@ -98,7 +98,7 @@ fn macros_do_what_examples_rely_on() {
     }
 }
 
-/// The same on the oldest kernel with sched_ext: functions go by their older names.
+/// The macros call what there is on the oldest kernel with sched_ext: functions go by their older names.
 #[test]
 fn older_kernels_have_what_the_macros_call() {
     if !has_clang() {

@@ -105,7 +105,7 @@ fn objects_that_need_what_no_kernel_has() {
     fails(&lab.run(&["check", "./unknown_kfunc.bpf.o"], LIMIT), 1, &words);
 }
 
-/// Schedulers that are loaded and thrown out: name, exit kind, words of the message.
+/// Schedulers that are loaded and ejected: name, exit kind, words of the message.
 const EJECTED: [(&str, &str, &[&str]); 6] = [
     ("stall", "error_stall", &["failed to run for"]),
     ("bad_dsq", "error", &["non-existent DSQ 0xdead"]),
@@ -189,7 +189,7 @@ fn a_comparison_on_a_real_kernel_keeps_what_has_finished() {
     assert!(names.len() == 2 && names.iter().all(|name| name.contains("eevdf")), "{names:?}");
 }
 
-/// A command goes into the VM with its libraries; what it misses there is told with the flag that takes it along.
+/// A command goes into the VM with its libraries; a message names what it misses there, with the flag that takes it along.
 #[test]
 fn a_command_runs_on_a_real_kernel() {
     let lab = Schedlab::new("command-vm");

@@ -154,7 +154,7 @@ fn scx_sdt_shares_alike() {
     same_parts(&both(&lab, "scx_sdt", "cpuhog:ntasks=4,nice=0/0/5/10,ttime=6s", "2", &[]), "hog");
 }
 
-/// Its arrays and its number of CPUs are what its loader fills in; with both, every CPU gets work on both sides.
+/// The arrays of `scx_central` and its number of CPUs are what its loader fills in; with both, every CPU gets work on both sides.
 #[test]
 fn scx_central_uses_all_cpus() {
     let Some(lab) = lab("foreign-central", &["scx_central"], true) else { return };

@@ -114,7 +114,7 @@ fn is_harmless(name: &str, reasons: &[&str]) {
     }
 }
 
-/// A test for each object, with the reasons of which one has to be in its message.
+/// A test for each object, with the reasons of which one must be in its message.
 macro_rules! objects {
     ($($name:ident: [$($reason:expr),*],)*) => {
         const OBJECTS: &[&str] = &[$(stringify!($name)),*];

@@ -3,7 +3,7 @@
 //!
 //! Counts are the same at any load of the host. They belong to one compiler and to the profile of tests, whose assertions are in
 //! them: another compiler skips the test with a word. After a change that is worth more instructions, or saves some,
-//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-tests --test instructions` writes the file anew; say so in the commit.
+//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-tests --test instructions` writes the file again; say so in the commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

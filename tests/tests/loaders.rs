@@ -1,5 +1,5 @@
 //! Schedulers with their own loaders, `exec:COMMAND`: what the loader does reaches the simulated programs, a run is the same each
-//! time, and a bad loader is told and contained.
+//! time, and a bad loader is reported and contained.
 //!
 //! Says "skipped" with the reason where there is no compiler.
 
@@ -82,7 +82,7 @@ fn the_same_command_gives_the_same_run() {
     assert_ne!(run(&["--seed", "2"]), first);
 }
 
-/// Its clock is the one that programs read, also if it has slept longer than a kernel is up when runs begin.
+/// A loader's clock is the one that programs read, also if the loader has slept longer than a kernel is up when runs begin.
 #[test]
 fn a_loader_and_its_programs_read_one_clock() {
     let Some(lab) = with_loaded_object("loader-clock") else { return };
@@ -117,7 +117,7 @@ fn a_loader_that_polls_clocks_goes_on() {
     assert_eq!(run(&[]).trace_hash, record.trace_hash);
 }
 
-/// Its task may use the CPUs that it asks for, before the scheduler is attached and while it runs.
+/// A loader's task may use the CPUs that it asks for, before the scheduler is attached and while it runs.
 #[test]
 fn a_loader_runs_where_it_wants() {
     let Some(lab) = with_loaded_object("loader-moves") else { return };
@@ -132,7 +132,7 @@ fn a_loader_runs_where_it_wants() {
     }
 }
 
-/// One that computes for ever keeps its CPU, as on a real kernel: the run goes on, says so, and is the same each time.
+/// A loader that computes without end keeps its CPU, as on a real kernel: the run continues, says so, and is the same each time.
 #[test]
 fn a_loader_that_computes_for_ever_keeps_a_cpu() {
     let Some(lab) = with_loaded_object("loader-stuck") else { return };
@@ -230,7 +230,7 @@ fn other_kinds_of_use_are_answered() {
     assert!(!ended.out.contains("not there"), "{}", ended.out);
 }
 
-/// One boot: the program loads its scheduler between runs of others, is stopped though it does not want to be, and a bad one is told.
+/// One boot: the program loads its scheduler between runs of others, is stopped though it does not want to be, and a bad one is reported.
 #[test]
 fn loaders_run_on_a_real_kernel() {
     let Some(lab) = with_loaded_object("loader-real") else { return };
@@ -293,7 +293,7 @@ fn a_hostile_loader_is_contained() {
     }
 }
 
-/// A loader that ends while the run goes on makes it void, whatever its exit code: in one run and in a comparison.
+/// A loader that ends during the run makes it void, whatever its exit code: in one run and in a comparison.
 #[test]
 fn a_run_whose_loader_leaves_is_void() {
     let Some(lab) = with_loaded_object("loader-leaves") else { return };
@@ -363,7 +363,7 @@ fn calls_of_another_instruction_set_are_not_made() {
     }
 }
 
-/// Its output is gone, and nothing else: descriptors of the command are not among its own.
+/// A loader's output is gone, and nothing else: descriptors of the command are not among its own.
 #[test]
 fn a_loader_that_closes_everything_runs() {
     let Some(lab) = with_loaded_object("loader-closes") else { return };
@@ -374,7 +374,7 @@ fn a_loader_that_closes_everything_runs() {
     assert!(!record.loader_output.contains("own-loader"), "{}", record.loader_output);
 }
 
-/// It goes on, however much it writes; the end of it is kept.
+/// A loader keeps running, however much it writes; the end of its output is kept.
 #[test]
 fn a_flood_of_output_is_cut() {
     let Some(lab) = with_loaded_object("loader-floods") else { return };

@@ -179,7 +179,7 @@ fn calls_nest_no_deeper_than_older_kernels_have_frames() {
     }
 }
 
-/// "BPF program is too large": a static function is walked anew for each way that leads to it.
+/// "BPF program is too large": a static function is walked again for each way that leads to it.
 #[test]
 fn what_picks_is_walked_once() {
     for (name, bytes) in shipped().into_iter().chain(shipped_with_swap()) {

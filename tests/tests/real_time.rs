@@ -58,7 +58,7 @@ fn a_real_time_hog_leaves_a_twentieth_to_normal_tasks() {
             assert!((share("normal") - 0.05).abs() < 0.01 && (share("rt") - 0.95).abs() < 0.01, "{told}");
             let longest = run.metric("run_delay_ns_max").unwrap();
             assert!((longest / 950e6 - 1.0).abs() < 0.02, "{scheduler} {:?}: {longest} ns", run.backend);
-            // The watchdog waits longer than that; a twentieth of what a task wants is told.
+            // The watchdog waits longer than that; a twentieth of what a task wants is reported.
             let told =
                 |warning: &schedlab_trace::Warning| warning.kind == schedlab_trace::WarningKind::Starved;
             assert!(run.warnings.iter().all(told), "{:?}", run.warnings);

@@ -1,4 +1,4 @@
-//! Files of rt-app as the simulator reads them for `--rt-app 1.0`, held against that very program (Debian's package `rt-app`): what
+//! Files of rt-app as the simulator reads them for `--rt-app 1.0`, compared with that very program (Debian's package `rt-app`): what
 //! it refuses, and how often each thread goes through its phases. Counts alone are compared.
 //!
 //! Says "skipped" where the program is missing.
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// What rt-app makes of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Made {
-    /// It ends with an error.
+    /// The program ends with an error.
     Refused,
-    /// Phases that each thread has gone through, by the lines of its log. A thread that goes on to the duration has far more than a
+    /// Phases that each thread has gone through, by the lines of its log. A thread that runs for the whole duration has far more than a
     /// hundred.
     Phases(Vec<(&'static str, u64)>),
 }
@@ -46,7 +46,7 @@ fn files() -> Vec<(&'static str, Made, Option<u64>)> {
             Phases(vec![("c-0", 5)]),
             Some(5),
         ),
-        // Tasks without phases, and loops of 0, go on to the duration.
+        // Tasks without phases, and loops of 0, run for the whole duration.
         (of(r#""d": { "loop": 5, QUICK }"#), Phases(vec![("d-0", ENDLESS)]), Some(ENDLESS)),
         (of(r#""e": { "phases": { "x": { "loop": 0, QUICK } } }"#), Phases(vec![("e-0", ENDLESS)]), Some(0)),
         (of(r#""f": { "loop": 2, "phases": { "x": { QUICK } }, "cpus": [0, 999] }"#), Refused, None),

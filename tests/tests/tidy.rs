@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// The rooms that a room may depend on; the whole list, so that a new room has to be placed.
+/// The rooms that a room may depend on; the whole list, so that a new room must be placed.
 const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("clang", &[]),

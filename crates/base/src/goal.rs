@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// On which side of its bound a figure has to be.
+/// On which side of its bound a figure must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Below the bound.
@@ -40,7 +40,7 @@ impl Relation {
 pub struct Goal {
     /// Name of the metric.
     pub metric: String,
-    /// On which side of the bound the figure has to be.
+    /// On which side of the bound the figure must lie.
     pub relation: Relation,
     /// The bound, in the metric's unit.
     pub bound: f64,

@@ -28,7 +28,7 @@ pub struct KernelFeatures {
 /// A thread of the kernel that has work now and then, whatever the workload does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// Its name.
+    /// The thread's name.
     pub name: String,
     /// From one wakeup to the next, on average; single gaps are half to one and a half of it, by the seed.
     pub period: DurationNs,
@@ -115,11 +115,11 @@ impl KernelChange {
 /// A distribution's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPreset {
-    /// Its name on command lines and in machine files.
+    /// The preset's name on command lines and in machine files.
     pub name: &'static str,
     /// A line about it.
     pub about: &'static str,
-    /// Its version.
+    /// The version of the kernel.
     pub version: KernelVersion,
     /// `CONFIG_HZ`.
     pub hz: u32,

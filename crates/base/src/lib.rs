@@ -1,6 +1,6 @@
 //! Vocabulary that every room shares: identifiers, time and weight newtypes, CPU masks, the random
 //! number generator, metrics and goals. The machine description is here, and how mistakes in files
-//! and names are told, and numbers in sentences.
+//! and names are reported, and numbers in sentences.
 //!
 //! Nothing here does I/O, reads a clock or allocates behind the caller's back,
 //! and nothing here depends on another crate.

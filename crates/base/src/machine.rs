@@ -56,7 +56,7 @@ pub struct Costs {
     pub block: DurationNs,
     /// Register and address space switch between two tasks, up to the event that tells of it.
     pub context_switch: DurationNs,
-    /// The same between a task and the idle task.
+    /// The cost of a switch between a task and the idle task.
     pub idle_switch: DurationNs,
     /// What is left of a switch to a task behind that event, up to the task's own code.
     pub switch_end: DurationNs,
@@ -120,7 +120,7 @@ pub struct Costs {
     pub page_fault: DurationNs,
     /// The first write to a page since a fork, while a child still has it: the fault and a copy.
     pub page_copy: DurationNs,
-    /// The same when no child has it any more: the fault alone.
+    /// The cost of such a write when no child has the page any more: the fault alone.
     pub page_reuse: DurationNs,
     /// Moving one byte through a channel, in picoseconds, in each direction.
     pub copy_byte_ps: u64,
@@ -159,7 +159,7 @@ pub struct Machine {
     pub one_processor: bool,
     /// The kernel that runs on it.
     pub kernel: KernelFeatures,
-    /// What goes on beside the workload; nothing on a quiet machine.
+    /// What runs beside the workload; nothing on a quiet machine.
     pub background: Vec<Background>,
     /// What things cost.
     pub costs: Costs,
@@ -299,7 +299,7 @@ impl Machine {
         slice * (1 + u64::from(cpus.max(1).ilog2()))
     }
 
-    /// The same machine with `count` CPUs: the first ones of the description, or
+    /// This machine with `count` CPUs: the first ones of the description, or
     /// more of the kind of the last one (own cores, its cache domain and node).
     pub fn with_cpus(&self, count: usize) -> Result<Machine, MachineError> {
         if count > MAX_CPUS {

@@ -7,7 +7,7 @@ pub enum Better {
     Higher,
     /// Smaller values are better (time).
     Lower,
-    /// Neither (a count that only describes).
+    /// Neither direction is better (a count that only describes).
     Neither,
 }
 
@@ -36,11 +36,11 @@ pub const RUN_METRICS: [(&str, &str); 17] = [
 /// One figure of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, big word first, unit last where it has no own field.
+    /// The metric's name, big word first, unit last where it has no own field.
     pub name: String,
     /// The figure.
     pub value: f64,
-    /// Its unit, for example `messages/s`, `us`, `ns`, `1`.
+    /// The metric's unit, for example `messages/s`, `us`, `ns`, `1`.
     pub unit: &'static str,
     /// Which direction is good.
     pub better: Better,

@@ -33,7 +33,7 @@ impl Mistake {
     }
 }
 
-/// The same text with its control characters as escapes: names in files may have them.
+/// A text with its control characters as escapes: names in files may have them.
 pub fn in_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for char in text.chars() {

@@ -81,7 +81,7 @@ impl Reservation {
         DurationNs(self.period.into())
     }
 
-    /// Its part of a CPU, of [`FULL_BANDWIDTH`] (`to_ratio()`).
+    /// The reservation's part of a CPU, of [`FULL_BANDWIDTH`] (`to_ratio()`).
     pub fn bandwidth(self) -> u64 {
         ratio(self.runtime, self.period)
     }

@@ -1,4 +1,4 @@
-//! A value that a scheduler's variable gets while a run goes on.
+//! A value that a scheduler's variable gets during a run.
 
 use crate::DurationNs;
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct TimedSetting {
     pub at: DurationNs,
     /// The variable.
     pub variable: String,
-    /// Its value as text.
+    /// The value as text.
     pub value: String,
 }
 

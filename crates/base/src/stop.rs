@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says from outside that a run shall end. Copies share one state.
+/// Tells a run from outside that it must end. Copies share one state.
 ///
 /// A run that is stopped gives no result, so that no result depends on when the flag was raised.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ impl StopFlag {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True when the run shall end.
+    /// True when the run must end.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -47,7 +47,7 @@ impl Tail {
         note.into_bytes().into_iter().chain(self.kept).collect()
     }
 
-    /// The same as text.
+    /// What is kept, as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.clone().into_bytes()).into_owned()
     }

@@ -1,4 +1,4 @@
-//! Links object files against a kernel's BTF and says what came out: `link BTF OBJECT...`.
+//! Links object files against a kernel's BTF and prints the outcome: `link BTF OBJECT...`.
 //!
 //! All functions in the BTF count as modelled, so this checks the loader, not the simulator.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]

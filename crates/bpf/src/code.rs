@@ -1,6 +1,6 @@
 //! A linked program image, ready to run: functions checked and decoded once into the engine's own form.
 //!
-//! What the linker has to have done to the instructions before it hands them over:
+//! What the linker must have done to the instructions before it hands them over:
 //!
 //! * a call with source 1 (`BPF_PSEUDO_CALL`) holds the callee's [`FuncId`] in its immediate. Functions are numbered
 //!   in the order of [`CodeBuilder::add_function`], so a linker can number them before it adds any;
@@ -75,19 +75,19 @@ pub struct Function {
 }
 
 impl Function {
-    /// Its name, as given to the builder.
+    /// The function's name, as given to the builder.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its length in 8-byte slots.
+    /// The function's length in 8-byte slots.
     #[must_use]
     pub fn slot_count(&self) -> u32 {
         self.slot_count
     }
 
-    /// Its length in instructions; a 64-bit immediate load is one.
+    /// The function's length in instructions; a 64-bit immediate load is one.
     #[must_use]
     pub fn insn_count(&self) -> u32 {
         self.op_count
@@ -127,7 +127,7 @@ pub struct Code {
     pub(crate) direct: Vec<Option<u8>>,
     /// Binary logarithm of a cache line's bytes, where machine code follows lines; else [`NO_LINES`].
     pub(crate) line_shift: u8,
-    /// The same as machine code, once somebody asked for it; nothing where that cannot be.
+    /// The image as machine code, once it was asked for; nothing where that cannot be.
     native: OnceLock<Option<Arc<Native>>>,
     /// Why it cannot.
     not_compiled: OnceLock<NotCompiled>,
@@ -189,7 +189,7 @@ impl Code {
         Ok(())
     }
 
-    /// The same image on a host that does not compile it, for this reason.
+    /// The image on a host that does not compile it, for this reason.
     #[cfg(all(test, target_arch = "x86_64"))]
     pub(crate) fn refused_by_host(self, why: NotCompiled) -> Code {
         assert!(self.native.set(None).is_ok() && self.not_compiled.set(why).is_ok(), "nobody asked before");
@@ -250,7 +250,7 @@ pub enum CodeErrorKind {
     UnknownOpcode(Insn),
     /// An instruction that exists but is not modelled, by name.
     Unsupported(&'static str),
-    /// A field that has to be zero is not.
+    /// A field that must be zero is not.
     ReservedField(Insn),
     /// A register above r10.
     BadRegister(u8),
@@ -266,7 +266,7 @@ pub enum CodeErrorKind {
     UnresolvedSource(u8),
     /// A call of, or reference to, a function that is not in the image.
     UnknownFunction(i32),
-    /// The last instruction can go on to the next one.
+    /// The last instruction can fall through to the next one.
     FallsOffEnd,
     /// A function without instructions, or with more than [`PROGRAM_INSNS`].
     BadLength(usize),
@@ -355,7 +355,7 @@ impl CodeBuilder {
         self
     }
 
-    /// Lets look-ups in these arrays, and questions for the CPU's number, be compiled in line: their helpers have to be the
+    /// Lets look-ups in these arrays, and questions for the CPU's number, be compiled in line: their helpers must be the
     /// kernel's.
     #[must_use]
     pub(crate) fn in_line(mut self, arrays: Arrays) -> Self {
@@ -390,6 +390,7 @@ impl CodeBuilder {
             op_count: decoded.ops.len() as u32,
             slot_count: insns.len() as u32,
         });
+        debug_assert_eq!(self.ops.len(), self.slots.len(), "each operation has a slot");
         self.slot_count = slot_count;
         self.ops.extend(decoded.ops);
         self.slots.extend(decoded.slots);
@@ -405,6 +406,10 @@ impl CodeBuilder {
         let CodeBuilder { ops, slots, functions, arrays, .. } = self;
         let (direct, line_shift) = (Vec::new(), NO_LINES);
         let mut code = Code { ops, slots, functions, arrays, direct, line_shift, native, not_compiled };
+        debug_assert!(
+            code.functions.iter().all(|function| function.op_count > 0),
+            "a function has operations"
+        );
         for index in 0..code.ops.len() {
             if let Some(id) = code.ops[index].callee() {
                 let Some(entry) = code.entry(FuncId(id)) else {

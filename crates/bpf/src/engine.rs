@@ -212,7 +212,7 @@ type Frames = [Frame; MAX_FRAMES as usize];
 
 /// The reference engine: one pre-decoded operation after the other.
 ///
-/// It holds only scratch space, so one serves any number of programs and memories, one run after the other.
+/// The interpreter holds only scratch space, so one serves any number of programs and memories, one run after the other.
 #[derive(Debug)]
 pub struct Interpreter {
     frames: Box<Frames>,
@@ -243,6 +243,7 @@ impl Engine for Interpreter {
         budget: u64,
     ) -> Result<Done, Fault> {
         let (frames_used, args) = (mem.frames_used, registers(args));
+        debug_assert!(frames_used <= MAX_FRAMES, "the stack has the frames");
         let mut vm = Vm::new(code, None, mem, &mut self.frames, budget, native::Span::default());
         let result = interpret::call(&mut vm, func, args, host);
         vm.done(result, frames_used)
@@ -391,6 +392,7 @@ impl<'a> Vm<'a> {
     /// take it by value would copy all of it.
     #[inline(always)]
     fn done(&mut self, result: Result<u64, Fault>, frames_used: u32) -> Result<Done, Fault> {
+        debug_assert!(self.mem.frames_used >= frames_used, "a program ends no frame of another one");
         self.mem.frames_used = frames_used;
         match result {
             Ok(r0) => Ok(Done { r0, insns: self.insns(), probe_faults: self.probe_faults }),
@@ -405,12 +407,14 @@ impl<'a> Vm<'a> {
     #[inline]
     #[must_use]
     pub fn insns(&self) -> u64 {
+        debug_assert!(self.left <= self.budget, "the budget only shrinks");
         self.budget - self.left
     }
 
     /// Sets that number, which is no more than the budget.
     #[inline(always)]
     fn set_insns(&mut self, executed: u64) {
+        debug_assert!(executed <= self.budget, "no more is executed than the budget has");
         self.left = self.budget - executed;
     }
 
@@ -430,6 +434,7 @@ impl<'a> Vm<'a> {
     /// The program has given one back.
     #[inline(always)]
     pub(crate) fn lock_given(&mut self) {
+        debug_assert!(self.locks > 0, "a lock that is given was taken");
         self.locks -= 1;
     }
 
@@ -478,7 +483,7 @@ impl<'a> Vm<'a> {
         self.location_of(self.at as usize)
     }
 
-    /// The same as a number, which [`Code::location`] turns into a place.
+    /// The instruction that called the host as a number, which [`Code::location`] turns into a place.
     #[inline]
     #[must_use]
     pub fn site(&self) -> u32 {
@@ -498,6 +503,7 @@ impl<'a> Vm<'a> {
             Some(native) => native::nested(self, native, func, args, host),
             None => interpret::call(self, func, args, host),
         };
+        debug_assert!(self.mem.frames_used >= frames_used, "a callback ends no frame of its caller");
         self.mem.frames_used = frames_used;
         self.at = caller;
         result
@@ -520,6 +526,7 @@ impl<'a> Vm<'a> {
     #[inline(always)]
     fn push_frame(&mut self, return_to: usize) -> Result<u64, FaultKind> {
         let depth = self.mem.frames_used;
+        debug_assert!(depth <= MAX_FRAMES, "the stack has the frames");
         let Some(frame) = self.frames.get_mut(depth as usize) else {
             return Err(FaultKind::CallDepth { limit: MAX_FRAMES });
         };

@@ -74,7 +74,7 @@ impl LoadError {
         Self::new(LoadErrorKind::Unsupported, place, problem, cure)
     }
 
-    /// The same error with the file's name, unless it has one already.
+    /// The error with the file's name, unless it has one already.
     #[must_use]
     pub fn in_file(mut self, file: &str) -> Self {
         if self.file.is_empty() {

@@ -21,7 +21,7 @@ pub enum FaultKind {
     NullDeref {
         /// The address.
         addr: GuestAddr,
-        /// Its direction.
+        /// The direction of the access.
         access: Access,
     },
     /// An access to an address that is not mapped, or not for this direction.
@@ -30,7 +30,7 @@ pub enum FaultKind {
         addr: GuestAddr,
         /// Bytes.
         size: u64,
-        /// Its direction.
+        /// The direction of the access.
         access: Access,
     },
     /// An access below the stack of the deepest frame.
@@ -94,7 +94,7 @@ impl fmt::Display for FaultKind {
 pub struct Location {
     /// The function.
     pub func: FuncId,
-    /// Its name, as given when the code was built.
+    /// The function's name, as given when the code was built.
     pub function: String,
     /// Slot of the instruction, counted from the function's start.
     pub insn: u32,
@@ -102,7 +102,7 @@ pub struct Location {
 
 /// The end of a run that did not reach its exit.
 ///
-/// It is one pointer wide, so that results on the fast path stay in registers.
+/// A fault is one pointer wide, so that results on the fast path stay in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<Inner>);
 

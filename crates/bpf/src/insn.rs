@@ -290,7 +290,7 @@ impl Insn {
         self.code == op::LD_IMM64
     }
 
-    /// The slots where execution can go on after this instruction in slot `at`: behind it, and where it jumps. They may lie
+    /// The slots where execution can continue after this instruction in slot `at`: behind it, and where it jumps. They may lie
     /// outside the function.
     #[must_use]
     pub fn successors(self, at: usize) -> [Option<usize>; 2] {

@@ -121,7 +121,7 @@ pub const ALL: [Limit; 18] = [
 ];
 
 impl Limit {
-    /// The same number as a length.
+    /// The limit as a length.
     #[must_use]
     pub const fn most_len(&self) -> usize {
         // Every limit is below 2^32, which a test checks.
@@ -155,12 +155,13 @@ impl Steps {
 
     /// Takes some; false when too few are left, and then none is.
     pub(crate) fn take(&self, steps: u64) -> bool {
+        debug_assert!(self.0.get() <= LINK_STEPS.most, "steps only become fewer");
         let left = self.0.get().checked_sub(steps);
         self.0.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// Refuses to go on when none is left.
+    /// Refuses to continue when none is left.
     ///
     /// # Errors
     /// [`LoadErrorKind::Limit`] at `place`.

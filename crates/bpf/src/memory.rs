@@ -9,7 +9,7 @@
 //!
 //! The first 64 KiB are never mapped, so NULL pointers with any member offset fault. Nor does the host let anybody touch
 //! them, nor the guard regions in front of the permissions and behind the last page: an access that misses its place by
-//! a little in spite of the checks ends the process, and changes no permission and nothing of the host's.
+//! a little despite the checks ends the process, and changes no permission and nothing of the host's.
 
 mod access;
 mod kinds;
@@ -238,6 +238,7 @@ impl Memory {
 
     /// Counts bytes back that [`Memory::take`] counted.
     pub fn give_back(&mut self, len: u64) {
+        debug_assert!(len <= self.used, "no more is given back than was taken");
         self.used = self.used.saturating_sub(len);
     }
 
@@ -270,6 +271,7 @@ impl Memory {
     /// Asks the host for huge pages under a large region: programs jump about in it, and the host's address
     /// translation is what that costs. Nothing depends on the answer.
     fn prefer_huge_pages(&self, addr: u64, size: u64) {
+        debug_assert!(addr + size <= GUEST_LIMIT, "a region lies in the guest");
         #[cfg(target_os = "linux")]
         if size >= HUGE_PAGE {
             let offset = GUEST_AT + addr as usize;
@@ -290,6 +292,7 @@ impl Memory {
             return Err(MemoryError::BadRange { addr, len });
         }
         self.arena_end = self.arena_end.max(addr.0 + len);
+        debug_assert!(self.arena_end <= GUEST_LIMIT, "the arena lies in the guest");
         self.set_perms(addr.0, len, perm);
         Ok(())
     }
@@ -365,6 +368,7 @@ impl Memory {
 
     /// Sets the permission of a page whose next one has its own.
     fn set_perm(&mut self, page: usize, perm: Perm) {
+        debug_assert!(page + 1 < PERM_BYTES, "a page has a permission behind it");
         let perms = self.parts_mut().0;
         perms[page] = perm.followed_by(perms[page + 1]);
     }

@@ -51,7 +51,7 @@ fn ours(text: &str, addr: u64) -> (u64, Vec<u8>) {
     (outcome.r0, machine.memory().slice(page, PAGE_SIZE).expect("mapped").to_vec())
 }
 
-/// The same from the kernel.
+/// r0 and the allocated page afterwards, from the kernel.
 fn theirs(text: &str, addr: u64) -> (u64, Vec<u8>) {
     let mut arena = kernel::Arena::new(ARENA_BASE, PAGES).expect("arena");
     *arena.page(ALLOCATED) = content();

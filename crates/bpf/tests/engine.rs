@@ -43,7 +43,8 @@ fn run(code: &Code, args: &[u64], mem: &mut Memory) -> Result<Done, Fault> {
     run_with(code, args, mem, || Loop, 1_000_000)
 }
 
-/// The same with a new host for each engine; the object that the first argument points to is as before for the second.
+/// Runs a program on both engines with a new host for each engine. The object that the first argument points to is as
+/// before for the second.
 fn run_with<H: Host>(
     code: &Code,
     args: &[u64],
@@ -278,7 +279,7 @@ fn atomics_on_kernel_pages_are_the_hosts_to_store() {
     let add = Insn::new(op::STX | op::ATOMIC | op::W, 1, 2, 0, op::FETCH);
     let main = [Insn::alu64_imm(op::MOV, 2, 5), add, Insn::alu64_reg(op::MOV, 0, 2), Insn::exit()];
     let done = run(&code(&[("main", &main)]), &[object.0], &mut mem).unwrap();
-    // The host of these tests stores one more than it is told.
+    // The host of these tests stores one more than it is given.
     assert_eq!((done.r0, mem.read_u32(object).unwrap()), (10, 16));
 }
 

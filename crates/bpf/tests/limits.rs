@@ -243,7 +243,7 @@ fn what_a_program_calls_counts() {
     let parts = [part(0), part(1), part(2)];
     let call = Insn::new(op::CALL_K, 0, op::CALL_LOCAL, 0, -1);
     let whole = file.function("syscall", "whole", &[call, call, call, Insn::exit()]);
-    // A program that is short enough in spite of the others.
+    // A program that is short enough despite the others.
     let two = file.function("syscall", "two", &[call, call, Insn::exit()]);
     for (program, calls) in [(whole, 3), (two, 2)] {
         file.relocations(program, (0..calls).map(|slot| (slot * 8, parts[slot as usize])));

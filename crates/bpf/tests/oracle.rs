@@ -274,7 +274,7 @@ impl Pair<'_> {
         if a == b { Ok(None) } else { Err("not equal".into()) }
     }
 
-    /// A 64-bit constant: what ours points to has to be what libbpf's names.
+    /// A 64-bit constant: what ours points to must be what libbpf's names.
     fn constant(
         &self,
         a: Insn,

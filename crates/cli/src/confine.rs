@@ -72,7 +72,7 @@ impl Named {
     /// Adds a folder that results go to. It is made: nothing can make it later.
     pub(crate) fn folder(mut self, folder: Option<&PathBuf>) -> Named {
         if let Some(folder) = folder {
-            // The failure is told by the code that needs the folder.
+            // The code that needs the folder reports the failure.
             let _ = std::fs::create_dir_all(folder);
             self.folders.push(folder.clone());
         }
@@ -104,7 +104,7 @@ impl Named {
         })
     }
 
-    /// Gives up everything else, unless the user wants to keep it. What the kernel lacks is told where more is wanted.
+    /// Gives up everything else, unless the user wants to keep it. Where more is wanted, a message names what the kernel lacks.
     ///
     /// # Errors
     /// As [`Named::spare_inputs`].

@@ -94,7 +94,7 @@ fn parse_failure(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The parser's message, in which a number that is none is told with what to write.
+/// The parser's message. For a malformed number it says what to write.
 fn in_words(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     use std::num::{IntErrorKind, ParseIntError};

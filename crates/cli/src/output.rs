@@ -14,7 +14,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_exact(&fitted(text))
 }
 
-/// The same line by line: scripts, commands to copy.
+/// Writes results line by line: scripts, commands to copy.
 pub(crate) fn print_exact(text: &str) -> Result<(), Failure> {
     write_stdout(&plain(text))
 }
@@ -37,13 +37,13 @@ fn fitted(text: &str) -> Cow<'_, str> {
 /// Tells the user something that is not a result.
 pub(crate) fn note(text: &str) {
     let mut err = io::stderr().lock();
-    // It cannot be told when this fails.
+    // A failure of this has no place where it could be reported.
     let _ = writeln!(err, "schedlab: {}", one_line(text));
 }
 
 /// Tells why the command stops, on one line.
 pub(crate) fn error(text: &str) {
-    // It cannot be told when this fails.
+    // A failure of this has no place where it could be reported.
     let _ = writeln!(io::stderr().lock(), "schedlab: error: {}", one_line(text));
 }
 

@@ -25,13 +25,13 @@ const DELAY: Duration = Duration::from_secs(1);
 const LINES: Duration = Duration::from_secs(30);
 /// Time between two pictures of a bar.
 const TICK: Duration = Duration::from_millis(200);
-/// Simulated time of all runs from which on it is told beforehand. Chosen: some seconds of host time for a small machine.
+/// Simulated time of all runs from which on it is announced. Chosen: some seconds of host time for a small machine.
 const LONG: DurationNs = DurationNs::from_secs(60);
 
-/// The same for real time. Chosen: longer than a person waits without a word.
+/// Real time of all runs from which on it is announced. Chosen: longer than a person waits without a word.
 const LONG_REAL: DurationNs = DurationNs::from_secs(10);
 
-/// Runs from which on their number is told beforehand, however short they are. Chosen: some seconds of host time.
+/// Runs from which on their number is announced, however short they are. Chosen: some seconds of host time.
 const MANY: usize = 1_000;
 
 /// How progress is shown.
@@ -182,7 +182,7 @@ pub(crate) struct Planned<'a> {
     pub(crate) each: Option<DurationNs>,
     /// As the user named it.
     pub(crate) workload: &'a str,
-    /// A task that keeps each run going for ever.
+    /// A task that keeps each run going indefinitely.
     pub(crate) endless: Option<&'a str>,
 }
 

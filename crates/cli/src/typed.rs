@@ -78,7 +78,7 @@ impl From<AfterEjection> for simulation::AfterEjection {
 }
 
 impl MeanwhileArgs {
-    /// The same for a scheduler.
+    /// The options for a scheduler.
     pub(crate) fn wanted(&self) -> Meanwhile {
         Meanwhile {
             changes: self.changes.clone(),
@@ -89,7 +89,7 @@ impl MeanwhileArgs {
 }
 
 impl SweepArgs {
-    /// The same for a sweep.
+    /// The options for a sweep.
     pub(crate) fn options(&self) -> SweepOptions {
         SweepOptions { jobs: self.jobs, resume: self.resume.clone(), shard: self.shard }
     }

@@ -49,7 +49,7 @@ impl Failure {
         Failure { code: Code::Environment, text: text.into() }
     }
 
-    /// A scheduler was thrown out; the text names the exit kind.
+    /// A scheduler was ejected; the text names the exit kind.
     pub fn ejected(text: impl Into<String>) -> Failure {
         Failure { code: Code::Ejected, text: text.into() }
     }

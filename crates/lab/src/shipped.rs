@@ -10,13 +10,13 @@ use std::path::Path;
 /// A scheduler that is built in.
 #[derive(Debug)]
 pub struct Shipped {
-    /// Its name.
+    /// The scheduler's name.
     pub name: &'static str,
     /// What it is, one line.
     pub about: &'static str,
     /// The compiled object.
     pub object: &'static [u8],
-    /// The same policy with the layer SWAP.
+    /// The compiled object of the policy with the layer SWAP.
     pub swap: &'static [u8],
     /// SHA-256 of the two.
     hashes: [&'static str; 2],

@@ -71,7 +71,7 @@ impl Echo {
     fn start() -> io::Result<Echo> {
         let (mut there, to) = io::pipe()?;
         let (from, mut back) = io::pipe()?;
-        // SAFETY: this process has one thread, so the child may go on as it likes.
+        // SAFETY: this process has one thread, so the child may continue as it likes.
         let child = unsafe { libc::fork() };
         if child == 0 {
             drop((to, from));

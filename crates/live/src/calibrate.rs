@@ -270,7 +270,7 @@ fn rest() {
     std::thread::sleep(std::time::Duration::from_millis(3));
 }
 
-/// How much later than asked an idle CPU's sleeper goes on, with a timer slack of `slack` ns.
+/// How much later than asked an idle CPU's sleeper continues, with a timer slack of `slack` ns.
 fn overshoot(slack: u64) -> io::Result<Figure> {
     // SAFETY: sets a number of this task.
     checked(i64::from(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }))?;

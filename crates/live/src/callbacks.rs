@@ -42,7 +42,7 @@ impl CallbackCounter {
     fn tell(&self) {
         let counts = self.programs.iter().flat_map(|(_, counts)| counts.read().unwrap_or_default());
         let bytes: Vec<u8> = counts.flat_map(u64::to_ne_bytes).collect();
-        // What cannot be told is missing in the end.
+        // What cannot be read is missing in the end.
         let _ = (&self.to).write_all(&bytes);
     }
 

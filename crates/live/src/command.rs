@@ -14,7 +14,7 @@ use crate::exec::now_ns;
 
 /// How often a running command is looked at; its end is seen at once.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
-/// Most bytes of its messages that are told. Chosen: what fits on a screen.
+/// Most bytes of its messages that are printed. Chosen: what fits on a screen.
 const SAID: u64 = 2000;
 
 /// A command with arguments.
@@ -31,7 +31,7 @@ pub struct Invocation<'a> {
 pub enum Streams<'a> {
     /// Ours.
     Inherited,
-    /// No input; the output is thrown away, the end of the messages kept.
+    /// The command has no input. Its output is discarded, and the end of its messages is kept.
     Silent,
     /// No input; the output goes into this file, the messages where ours go.
     Into(&'a Path),
@@ -40,7 +40,7 @@ pub enum Streams<'a> {
 /// How it ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
-    /// Its exit code; 128 plus the number of the signal that ended it.
+    /// The command's exit code; 128 plus the number of the signal that ended it.
     pub(crate) code: i32,
     /// The number of its first process.
     pub(crate) process: i32,
@@ -50,7 +50,7 @@ pub(crate) struct Ended {
     pub(crate) elapsed: DurationNs,
     /// CPU time in user mode of it and of its descendants that were waited for.
     pub(crate) user: DurationNs,
-    /// The same in the kernel.
+    /// Such CPU time in the kernel.
     pub(crate) system: DurationNs,
     /// The end of its messages, where they were kept.
     pub(crate) said: String,
@@ -58,11 +58,11 @@ pub(crate) struct Ended {
 
 /// What is asked at every look, with the time since the start.
 pub(crate) enum Verdict {
-    /// It goes on.
+    /// The command continues.
     GoesOn,
-    /// It is to be ended, and what it did until now counts.
+    /// The command must end, and what it did until now counts.
     End,
-    /// It is to be ended, and nothing counts.
+    /// The command must end, and nothing counts.
     Forget,
 }
 

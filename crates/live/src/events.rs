@@ -1,5 +1,5 @@
 //! The switches and wakeups of a run, one by one: a BPF program hands them over in a ring buffer, which is emptied into a
-//! file without a name while the run goes on, so that memory does not grow.
+//! file without a name during the run, so that memory does not grow.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use schedlab_trace::{Event, EventKind, Sink, TaskState};
 use crate::exec::Window;
 use crate::load::{LoadError, Ring, Watcher};
 
-/// Its object file; empty where no compiler was at hand.
+/// The object file; empty where no compiler was at hand.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o"));
 
 /// `struct event` of the program's source.
 const EVENT_SIZE: usize = 64;
-/// Its kinds.
+/// The kinds of events.
 const SWITCH: u32 = 1;
 const WAKEUP: u32 = 2;
 /// Bits of a task's state in the kernel: `TASK_UNINTERRUPTIBLE`, and those of tasks that are gone (`EXIT_DEAD`,

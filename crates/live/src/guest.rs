@@ -25,7 +25,7 @@ const OPEN_FILES: u64 = 1 << 20;
 
 /// Most bytes of a job's standard output that are sent. Chosen: a small part of the guest's memory.
 const OUTPUT: usize = 16 << 20;
-/// The same of what a command of a list says.
+/// Most bytes of what a command of a list says.
 const SAID: usize = 1 << 20;
 
 /// One look at whether the kernel still boots: 20 of its ticks of 10 ms.
@@ -87,7 +87,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// The job, as soon as the machine is idle, and the port that its results go to. A machine whose initramfs has no job is stopped
-/// here, and goes on as the machine of one.
+/// here, and continues as the machine of one.
 fn await_job() -> io::Result<(GuestJob, File)> {
     let here = fs::read(JOB_FILE);
     if here.is_err() {
@@ -116,7 +116,7 @@ fn put(path: &Path, executable: bool, content: &[u8]) -> io::Result<()> {
     File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(content)
 }
 
-/// Waits until the CPUs are idle nine tenths of the time, or as long as [`LOOKS`] allows. A kernel goes on with its own start
+/// Waits until the CPUs are idle nine tenths of the time, or as long as [`LOOKS`] allows. A kernel continues its own start
 /// behind the first process, for seconds on an emulated CPU, and each of its workers is one hog more for the scheduler.
 fn wait_until_idle() {
     let ticks = |from: usize, to: usize| -> u64 {

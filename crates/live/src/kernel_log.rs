@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 pub struct KernelMessage {
     /// 0 (emergency) to 7 (debug), as in `syslog(2)`.
     pub level: u8,
-    /// Its text.
+    /// The message's text.
     pub text: String,
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::exec::{Window, now_ns};
 use crate::load::{LoadError, Watcher};
 
-/// Its object file; empty where no compiler was at hand.
+/// The object file; empty where no compiler was at hand.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// Size of `struct seen` in the observer's source.
@@ -32,7 +32,7 @@ pub(crate) struct SeenTask {
     pub(crate) thread_id: u32,
     pub(crate) switches: u64,
     pub(crate) migrations: u64,
-    /// Its waits by bucket, all and those after a wakeup.
+    /// The task's waits by bucket, all and those after a wakeup.
     waits: Vec<(usize, [u64; 2])>,
     /// The lengths of both together.
     sums: [DurationNs; 2],
@@ -65,7 +65,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// The waits of a workload's tasks, given by name, thread id and process id; those of all other threads are told as
+    /// The waits of a workload's tasks, given by name, thread id and process id; those of all other threads are reported as
     /// forked.
     pub(crate) fn wait_records(&self, parties: &[Party]) -> Vec<WaitRecord> {
         let count = i32::try_from(parties.len()).unwrap_or(i32::MAX);
@@ -92,7 +92,7 @@ impl Observation {
 }
 
 impl SeenTask {
-    /// Its waits; `id` numbers threads.
+    /// The task's waits; `id` numbers threads.
     fn task_waits(&self, task: TaskId, begin_ns: u64, id: &dyn Fn(u32) -> TaskId) -> TaskWaits {
         let long = |wait: SeenWait| {
             let behind = (wait.behind != 0).then(|| {

@@ -1,4 +1,4 @@
-//! The lines that a scheduler prints with `bpf_printk()` while a run goes on: a BPF program at the kernel's trace point hands
+//! The lines that a scheduler prints with `bpf_printk()` during a run: a BPF program at the kernel's trace point hands
 //! them over in a ring buffer. The first ones are kept, the others counted, so that a flood takes no memory.
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use schedlab_trace::{Printed, PrintedLine};
 
 use crate::load::{LoadError, Ring, Watcher};
 
-/// Its object file; empty where no compiler was at hand.
+/// The object file; empty where no compiler was at hand.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/printed.bpf.o"));
 
 /// `struct line` of the program's source: its size, and where name and text begin.
@@ -46,7 +46,7 @@ struct Line {
 }
 
 impl PrintWatcher {
-    /// Attaches the program; lines are told from now on.
+    /// Attaches the program, which hands lines over from now on.
     ///
     /// # Errors
     /// No privilege, a build without the program, a kernel that refuses it.

@@ -39,7 +39,7 @@ pub struct RunPlan<'a> {
     /// What runs.
     pub work: Work<'a>,
     /// Whether to count switches and waits in the kernel, which costs a little at every switch;
-    /// takes root. Where it is not possible the run goes on without these metrics.
+    /// takes root. Where it is not possible the run has no such metrics.
     pub observe: bool,
     /// Whether to explain who waits for whom; takes root.
     pub explain_waits: bool,
@@ -63,7 +63,7 @@ pub enum RunError {
     /// The command could not be started.
     #[error("{program}: {source}")]
     Command {
-        /// Its name.
+        /// The command's name.
         program: String,
         /// The system's reason.
         source: std::io::Error,
@@ -116,7 +116,7 @@ pub struct RunResult {
     pub kernel_warnings: Vec<String>,
     /// Who waited for whom, where it was asked for.
     pub waits: Option<Waits>,
-    /// Its switches and wakeups, where they were asked for.
+    /// The run's switches and wakeups, where they were asked for.
     pub recording: Option<Recording>,
     /// What the scheduler printed.
     pub printed: Printed,
@@ -136,7 +136,7 @@ pub fn run(plan: &RunPlan<'_>) -> Result<RunResult, RunError> {
     run_inspected(plan, &mut |_| {})
 }
 
-/// The same, with a last look at the scheduler before it is taken out.
+/// A run, with a last look at the scheduler before it is taken out.
 ///
 /// # Errors
 /// See [`run`].
@@ -352,7 +352,7 @@ fn run_scenario(
     Ok(RunResult { begin_ns: outcome.begin.0, task_waits, thread_names, ..known })
 }
 
-/// The tasks of the start with their thread ids; a process is told by its first thread.
+/// The tasks of the start with their thread ids; a process is identified by its first thread.
 fn parties(outcome: &ExecOutcome, scenario: &Scenario) -> Vec<Party> {
     let mut leaders = BTreeMap::new();
     let known = scenario.tasks.iter().zip(&outcome.tasks);

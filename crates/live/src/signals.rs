@@ -60,7 +60,7 @@ pub fn end_by(signal: i32) {
     }
 }
 
-/// A file that grows over the limit of the process: writing fails then, with an error that can be told.
+/// A file that grows over the limit of the process: writing fails then, with an error that can be reported.
 extern "C" fn too_large(_signal: libc::c_int) {}
 
 /// Sets a handler; with `only_default`, unless the signal is ignored or has one.

@@ -12,7 +12,7 @@ use schedlab_trace::waits::{ConfidenceFrom, Mechanism, Party, WaitEntry, WaitPai
 use crate::exec::Window;
 use crate::load::{LoadError, ProgramRunTime, Watcher};
 
-/// Its object file; empty where no compiler was at hand.
+/// The object file; empty where no compiler was at hand.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/waits.bpf.o"));
 
 /// Sizes of `struct pair_key` and `struct pair` in the program's source.

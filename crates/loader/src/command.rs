@@ -48,7 +48,7 @@ impl Command {
         self.named().filter_map(|name| Path::new(name).canonicalize().ok()).collect()
     }
 
-    /// The same as the arguments have them.
+    /// Such files as the arguments name them.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let arguments = self.words.iter().skip(1);
         let parts = arguments.flat_map(|word| {

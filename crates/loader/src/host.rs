@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// A system call that the host refuses, and the reason that it gives.
 #[derive(Debug)]
 pub struct Missing {
-    /// Its name.
+    /// The call's name.
     pub call: &'static str,
     /// Why.
     pub error: io::Error,

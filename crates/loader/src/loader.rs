@@ -42,7 +42,7 @@ const STREAM: u64 = 0x6c6f_6164;
 pub struct Config<'a> {
     /// The command.
     pub command: &'a Command,
-    /// Its program's object.
+    /// The object of the loader's program.
     pub object: Object,
     /// The machine that it finds.
     pub machine: &'a Machine,
@@ -50,7 +50,7 @@ pub struct Config<'a> {
     pub seed: u64,
     /// The kernel's types that it finds.
     pub types: &'a Btf,
-    /// It takes part in the run; else it ends when the scheduler is attached.
+    /// True if the loader takes part in the run; else it ends when the scheduler is attached.
     pub stays: bool,
 }
 
@@ -92,13 +92,13 @@ pub(crate) enum Pause {
     Attach,
     /// All its threads wait, until this time of its clock.
     Waiting(Option<u64>),
-    /// Threads may go on, and let the rest of the machine go first.
+    /// Threads may run, and let the rest of the machine go first.
     Yields,
-    /// It has made as many calls as a turn may have.
+    /// The loader has made as many calls as a turn may have.
     Sliced,
-    /// It has let its scheduler go.
+    /// The loader has let its scheduler go.
     Detached,
-    /// It has ended, with this exit code or signal.
+    /// The loader has ended, with this exit code or signal.
     Ended(Result<i32, i32>),
 }
 
@@ -129,7 +129,7 @@ pub struct Loader {
     pub(crate) cpu: CpuId,
     /// The CPUs that it may use have changed in this turn.
     pub(crate) moves: bool,
-    /// Its monotonic clock, in nanoseconds: the clock that programs of the object read.
+    /// The loader's monotonic clock, in nanoseconds: the clock that programs of the object read.
     pub(crate) clock: u64,
     /// What the clock showed when simulated time began.
     before: u64,
@@ -142,7 +142,7 @@ pub struct Loader {
     pub(crate) mapped: u64,
     /// Times that a thread has let others go first in this turn.
     pub(crate) yields: u32,
-    /// All that may go on have let others go first.
+    /// All threads that may run have let others go first.
     pub(crate) yielded: bool,
     prng: Prng,
     pub(crate) output: Output,
@@ -197,7 +197,7 @@ impl Loader {
     /// Has a loader load and attach its scheduler, and take part in what follows if it stays.
     ///
     /// # Errors
-    /// It ended or waits for ever without attaching a scheduler, or the scheduler is refused.
+    /// The loader ended or waits indefinitely without attaching a scheduler, or the scheduler is refused.
     pub fn load(
         config: Config<'_>,
         options: &LoadOptions,
@@ -416,7 +416,7 @@ impl Loader {
         }
     }
 
-    /// Has a thread go on where it waited, up to its next stop.
+    /// Resumes a thread where it waited, up to its next stop.
     fn resume(&mut self, number: usize) -> std::io::Result<Stop> {
         let thread = &mut self.threads.all[number];
         match (thread.state, thread.call) {
@@ -428,7 +428,7 @@ impl Loader {
         self.go_on(number)
     }
 
-    /// Lets a thread go on, with the signal that it is to get, and waits for its next stop.
+    /// Resumes a thread, with the signal that it is to get, and waits for its next stop.
     fn go_on(&mut self, number: usize) -> std::io::Result<Stop> {
         let thread = &mut self.threads.all[number];
         thread.state = State::Ready(None);

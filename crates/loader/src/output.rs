@@ -29,7 +29,7 @@ impl Output {
         &self.file
     }
 
-    /// Makes room for what is written next. The process appends, so it goes on at the file's new end.
+    /// Makes room for what is written next. The process appends, so it continues at the file's new end.
     pub(crate) fn make_room(&mut self) {
         if self.length() >= ROOM {
             self.before = self.tail();

@@ -83,7 +83,7 @@ fn before_exec(parent: u32) -> io::Result<()> {
         libc::setsid();
         libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // A command that was killed before that sends no signal any more, and would leave a program that stops for ever.
+        // A command that was killed before that sends no signal any more, and would leave a program stopped indefinitely.
         if libc::getppid().cast_unsigned() != parent {
             libc::_exit(1);
         }

@@ -1,6 +1,6 @@
 //! The loader's threads: one runs at a time, and those that wait do so in simulated time.
 //!
-//! The order depends on nothing of the host: the thread that ran goes on until it waits, then the one that has been ready
+//! The order depends on nothing of the host: the thread that ran continues until it waits, then the one that has been ready
 //! longest. Futexes are kept here, since the thread that would wake another one in the host's kernel is stopped there.
 
 use crate::tracee::{Call, Tracee};
@@ -13,20 +13,20 @@ pub(crate) enum Wait {
     Futex { addr: u64, bits: u32, value: u32 },
     /// A descriptor: the call is made again whenever another thread has run.
     Ready,
-    /// Its deadline, or for ever.
+    /// The deadline of the wait; nothing for a wait without one.
     Time,
 }
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It may go on; the call that it is in gives this.
+    /// The thread may run; the call that it is in returns this.
     Ready(Option<i64>),
-    /// It may go on, and makes its call again.
+    /// The thread may run, and makes its call again.
     Again,
     /// Before a call that waits for the simulated kernel.
     Held,
-    /// It waits, until the loader's clock shows this.
+    /// The thread waits, until the loader's clock shows this.
     Waiting {
         what: Wait,
         until: Option<u64>,
@@ -44,9 +44,9 @@ pub(crate) struct Thread {
     pub(crate) call: Option<Call>,
     /// A call that is made again keeps the deadline that it had first.
     pub(crate) until: Option<Option<u64>>,
-    /// A signal that it gets when it goes on.
+    /// A signal that the thread gets when it is resumed.
     pub(crate) signal: i32,
-    /// It looked at its descriptor and may read it.
+    /// The thread looked at its descriptor and may read it.
     pub(crate) looked: bool,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Thread {
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
-    /// Those that may go on, the one that waits longest first.
+    /// The threads that may run, the one that waits longest first.
     queue: VecDeque<usize>,
-    /// Those that have stopped at their beginning before their maker told of them.
+    /// Threads that have stopped at their beginning before their maker reported them.
     begun: Vec<Tracee>,
 }
 
@@ -99,12 +99,12 @@ impl Threads {
         None
     }
 
-    /// True if a thread may go on.
+    /// True if a thread may run.
     pub(crate) fn has_ready(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// The thread goes on before all others.
+    /// The thread runs before all others.
     pub(crate) fn first(&mut self, number: usize) {
         self.queue.push_front(number);
     }
@@ -148,7 +148,7 @@ impl Threads {
         }
     }
 
-    /// Those that wait for descriptors look again.
+    /// The threads that wait for descriptors look again.
     pub(crate) fn look_again(&mut self) {
         for number in 0..self.all.len() {
             if let State::Waiting { what: Wait::Ready, until, .. } = self.all[number].state {

@@ -20,11 +20,11 @@ pub(crate) enum Stop {
     Entry,
     /// After one.
     Exit,
-    /// It has made this thread.
+    /// The thread has made this thread.
     Clone(Tid),
-    /// It is about to be given this signal.
+    /// The thread is about to be given this signal.
     Signal(i32),
-    /// It is gone: its exit code, or the signal that ended it.
+    /// The thread is gone: its exit code, or the signal that ended it.
     Gone(Result<i32, i32>),
     /// Something that needs no answer.
     Other,
@@ -33,9 +33,9 @@ pub(crate) enum Stop {
 /// A system call as the kernel was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Its number; -1 for one of another instruction set.
+    /// The call's number; -1 for one of another instruction set.
     pub(crate) nr: i64,
-    /// Its arguments.
+    /// The call's arguments.
     pub(crate) args: [u64; 6],
 }
 
@@ -123,7 +123,7 @@ impl Tracee {
         Ok(Call { nr, args: entry.args })
     }
 
-    /// Its registers.
+    /// The thread's registers.
     pub(crate) fn registers(self) -> io::Result<libc::user_regs_struct> {
         // SAFETY: plain numbers, for which zero is a value.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
@@ -157,7 +157,7 @@ impl Tracee {
         self.set_registers(&registers)
     }
 
-    /// At an exit: the call is made again when the thread goes on.
+    /// At an exit: the call is made again when the thread is resumed.
     pub(crate) fn again(self, call: &Call) -> io::Result<()> {
         let mut registers = self.registers()?;
         registers.rax = call.nr as u64;
@@ -167,7 +167,7 @@ impl Tracee {
         self.set_registers(&registers)
     }
 
-    /// Lets it go on to its next stop, with a signal unless that is 0.
+    /// Resumes the thread up to its next stop, with a signal unless that is 0.
     pub(crate) fn go_on(self, signal: i32) -> io::Result<()> {
         ptrace(libc::PTRACE_SYSCALL, self.0, 0, signal as u64).map(drop)
     }

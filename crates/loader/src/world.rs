@@ -327,7 +327,7 @@ fn list(mask: &CpuMask) -> String {
     text
 }
 
-/// The same as sysfs writes masks (`%*pb`): words of 32 bits, the highest first and no longer than the CPUs need.
+/// A list of CPUs as sysfs writes masks (`%*pb`): words of 32 bits, the highest first and no longer than the CPUs need.
 fn hex(mask: &CpuMask, cpus: usize) -> String {
     let word = |word: usize| {
         (0..32)

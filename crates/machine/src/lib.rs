@@ -298,7 +298,7 @@ costs_section! {
 /// instructions that a callback may execute still are a time that 64 bits hold.
 const MOST_NS: u64 = 100_000_000;
 
-/// The same in ps.
+/// The bound in ps.
 const MOST_PS: u64 = 1000 * MOST_NS;
 
 /// Parameters besides the costs that can be scaled.
@@ -309,7 +309,7 @@ pub fn parameters() -> Vec<&'static str> {
     COSTS.iter().copied().chain(CACHES).collect()
 }
 
-/// The same machine with one parameter `numerator / denominator` times as large. Nothing for
+/// A machine with one parameter `numerator / denominator` times as large. Nothing for
 /// an unknown name, or where that changes nothing.
 pub fn scaled(machine: &Machine, name: &str, numerator: u32, denominator: u32) -> Option<Machine> {
     let mut machine = machine.clone();

@@ -163,8 +163,8 @@ impl Fidelity {
         Ok(each.iter().fold(together?, Bars::wider))
     }
 
-    /// The bars of each workload and number of CPUs, made without that workload, where there are any: what was measured is held
-    /// against them.
+    /// The bars of each workload and number of CPUs, made without that workload, where there are any: what was measured is compared
+    /// with them.
     pub(crate) fn bars_without(&self) -> BTreeMap<(&str, usize), Bars> {
         let cases: BTreeSet<(&str, usize)> =
             self.cells.iter().map(|cell| (cell.workload.as_str(), cell.cpus)).collect();
@@ -258,7 +258,7 @@ impl Bars {
         self.figures.iter().find(|bar| bar.figure == figure)
     }
 
-    /// The same for the ratio of two schedulers' figures.
+    /// The bar of the ratio of two schedulers' figures.
     fn of_change(&self, metric: &str, first: Option<&str>) -> Option<&Bar> {
         let figure = figure_of(metric, first);
         self.changes.iter().find(|bar| bar.figure == figure)

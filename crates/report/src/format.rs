@@ -22,7 +22,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The same with a sign in front, `+` included.
+/// A number with a sign in front, `+` included.
 pub fn signed(value: f64) -> String {
     let text = number(value);
     if value > 0.0 { format!("+{text}") } else { text }

@@ -166,7 +166,7 @@ impl FidelityCell {
 }
 
 impl Fidelity {
-    /// All pairs, by number of CPUs and figure. The bar that a simulated change is held against is made of the other workloads.
+    /// All pairs, by number of CPUs and figure. The bar for a simulated change is made of the other workloads.
     pub(crate) fn judged(&self, bars: &BTreeMap<(&str, usize), Bars>) -> Vec<Judged<'_>> {
         let mut cpus: Vec<usize> = self.cells.iter().map(|cell| cell.cpus).collect();
         cpus.sort_unstable();

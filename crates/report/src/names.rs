@@ -27,7 +27,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     if text.contains(is_hidden) { text.replace(is_hidden, "\u{fffd}").into() } else { text.into() }
 }
 
-/// The same for text of several lines.
+/// A text of several lines in which every character can be seen.
 pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     let hidden = |c: char| is_hidden(c) && c != '\n' && c != '\t';
     if text.contains(hidden) {
@@ -37,17 +37,17 @@ pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same, cut where it is longer than a label has room for.
+/// The visible text, cut where it is longer than a label has room for.
 pub(crate) fn label(text: &str) -> Cow<'_, str> {
     cut(text, LABEL)
 }
 
-/// The same, cut where it is longer than a cell has room for.
+/// The visible text, cut where it is longer than a cell has room for.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     cut(text, CELL)
 }
 
-/// The same, cut where it has more than `most` characters.
+/// The visible text, cut where it has more than `most` characters.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().nth(most).is_none() {
         return visible(text);

@@ -12,7 +12,7 @@ const GAP: usize = 2;
 /// The least width that is laid out for. Chosen: below, nothing can be read whatever is done.
 const LEAST: usize = 30;
 
-/// The least width of a column that tells the rows apart. Chosen: the beginning of a name can still be told.
+/// The least width of a column that tells the rows apart. Chosen: the beginning of a name can still be recognised.
 const LEAST_KEY: usize = 8;
 
 /// Blanks before the text of a name that leaves no room beside itself. Chosen.
@@ -225,7 +225,7 @@ fn cut(cell: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width - text.width()))
 }
 
-/// A line, broken between words where it is too long; the text beside a name goes on below itself. What is laid out with
+/// A line, broken between words where it is too long; the text beside a name continues below itself. What is laid out with
 /// more blanks stays as it is.
 fn broken(line: &str, width: usize) -> String {
     let text = line.trim_start();

@@ -178,7 +178,7 @@ const PRIO: i32 = 120;
 const INIT: i32 = 1;
 
 /// Takes a run's events and writes them as they come. Memory grows with the number of living tasks alone. A write
-/// error stops the output and is told by [`PerfettoSink::finish`].
+/// error stops the output, and [`PerfettoSink::finish`] returns it.
 #[derive(Debug)]
 pub struct PerfettoSink<W: Write> {
     out: W,

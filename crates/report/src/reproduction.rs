@@ -95,7 +95,7 @@ fn table_text(document: &DocumentOutcome, shown: &TableOutcome) -> String {
     rows_text(&title, &shown.about, &shown.rows)
 }
 
-/// Rows under a title and what has to be known to read them, then what is known of those that do not agree.
+/// Rows under a title and what a reader must know for them, then what is known of those that do not agree.
 fn rows_text(title: &str, about: &str, rows: &[RowOutcome]) -> String {
     let mut text = format!("{title}\n");
     if !about.is_empty() {

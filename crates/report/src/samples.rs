@@ -1,4 +1,4 @@
-//! Samples of `schedule()` as CSV, written while a run goes on and read back, and as the
+//! Samples of `schedule()` as CSV, written during a run and read back, and as the
 //! text of their analyses.
 //!
 //! The columns are those of the traces that Libenzi printed: `cpu`, `seq`, `CYSTART`,

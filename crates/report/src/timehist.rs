@@ -39,12 +39,12 @@ struct Away {
 }
 
 impl Away {
-    /// It is switched away from.
+    /// The task is switched away from.
     fn leaves(&mut self, time: TimeNs, runnable: bool) {
         *self = Away { left: Some(time), ready: runnable.then_some(time) };
     }
 
-    /// It is switched to: how long it was away, and how long of that it was ready.
+    /// The task is switched to: how long it was away, and how long of that it was ready.
     fn returns(&mut self, time: TimeNs) -> (DurationNs, DurationNs) {
         let until = |from: Option<TimeNs>| from.map_or(DurationNs::ZERO, |from| time.since(from));
         let Away { left, ready } = std::mem::take(self);
@@ -60,7 +60,7 @@ struct Known {
 }
 
 /// Takes a run's events and writes the history as they come. Memory grows with the numbers of CPUs and of living tasks
-/// alone. A task without a name is called `task`. A write error stops the output and is told by [`TimehistSink::finish`].
+/// alone. A task without a name is called `task`. A write error stops the output, and [`TimehistSink::finish`] returns it.
 #[derive(Debug)]
 pub struct TimehistSink<W: Write> {
     out: W,
@@ -83,7 +83,7 @@ impl<W: Write> TimehistSink<W> {
         sink
     }
 
-    /// Ends the stretches that go on at `end`, flushes, and gives the writer back.
+    /// Ends the stretches that are open at `end`, flushes, and gives the writer back.
     ///
     /// # Errors
     /// The first write error of the whole text.
@@ -239,7 +239,7 @@ mod tests {
                 "0.004000 [0000] hog/0[1002] 0.000 1.500 0.500",
                 // That CPU was not among those of the start, nor the task.
                 "0.009000 [0002] task[1008] 0.000 0.000 9.000",
-                // What goes on is told at the end.
+                // A stretch that is still open is written at the end.
                 // Preempted and picked again at once.
                 "0.010000 [0000] hog/0[1001] 0.500 0.000 5.999",
                 "0.010000 [0001] <idle> 0.000 0.000 10.000",

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) struct WorkloadNames<'a>(Vec<(&'a WorkloadRecord, String)>);
 
 impl<'a> WorkloadNames<'a> {
-    /// Those that `workloads` names, in their order.
+    /// The workloads that `workloads` names, in their order.
     pub(crate) fn of(workloads: impl Iterator<Item = &'a WorkloadRecord>) -> WorkloadNames<'a> {
         let mut all: Vec<&WorkloadRecord> = Vec::new();
         for workload in workloads {

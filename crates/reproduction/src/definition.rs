@@ -29,26 +29,26 @@ pub enum Form {
 /// A document: what it published, and how that is run here.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its short name.
+    /// The document's short name.
     pub name: String,
     /// Author, title, date.
     pub title: String,
     /// The part of the rows that has to agree, in percent.
     pub wanted_percent: f64,
-    /// Its tables in order.
+    /// The document's tables in order.
     pub tables: Vec<Table>,
 }
 
 /// One table or figure of a document.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its short name.
+    /// The table's short name.
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// What has to be known to read it; may be empty.
+    /// What a reader must know for it; may be empty.
     pub about: String,
-    /// Its rows.
+    /// The table's rows.
     pub rows: Vec<Row>,
     /// Rows that are computed from published figures alone, already judged.
     pub recomputed: Vec<RowOutcome>,
@@ -86,11 +86,11 @@ pub struct Row {
 /// One scheduler under one workload: the runs behind a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Its name in the figure.
+    /// The cell's name in the figure.
     pub name: String,
     /// The scheduler that is run.
     pub scheduler: String,
-    /// Its settings: variable and value.
+    /// The scheduler's settings: variable and value.
     pub settings: Vec<(String, String)>,
     /// The workload as `-w` takes it.
     pub workload: String,
@@ -106,7 +106,7 @@ pub struct Cell {
     pub divide: f64,
     /// How `samples.*` are taken.
     pub sampling: Sampling,
-    /// It takes at least as many seeds: one is no figure where chance has much to say.
+    /// The cell takes at least as many seeds: one is no figure where chance has much to say.
     pub seeds: usize,
     /// As printed in the document.
     pub published: Option<Published>,
@@ -164,7 +164,7 @@ struct SchedulerFile {
     run: String,
     #[serde(default)]
     set: BTreeMap<String, Scalar>,
-    /// Its name in the published files.
+    /// The scheduler's name in the published files.
     #[serde(default)]
     published: String,
 }

@@ -1,4 +1,4 @@
-//! What came out: rows with their measured figures and verdicts, and the share of rows
+//! The outcome: rows with their measured figures and verdicts, and the share of rows
 //! that agree.
 
 use crate::definition::{Cell, Row};
@@ -29,7 +29,7 @@ pub struct TableOutcome {
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// What has to be known to read it.
+    /// What a reader must know for it.
     #[serde(default)]
     pub about: String,
     /// Its rows.

@@ -28,7 +28,7 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_getdents64, libc::SYS_ppoll,
 ];
 
-/// The same by their older names.
+/// Calls of files by their older names.
 #[cfg(target_arch = "x86_64")]
 const FILES_OLD: &[libc::c_long] =
     &[libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink, libc::SYS_poll];
@@ -42,7 +42,7 @@ const REPLACE: &[libc::c_long] = &[
     libc::SYS_renameat2, libc::SYS_unlinkat, libc::SYS_mkdirat, libc::SYS_copy_file_range, libc::SYS_sendfile, libc::SYS_flock,
 ];
 
-/// The same by their older names.
+/// Calls that replace a result by their older names.
 #[cfg(target_arch = "x86_64")]
 const REPLACE_OLD: &[libc::c_long] =
     &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_unlink, libc::SYS_mkdir];
@@ -85,7 +85,7 @@ const STARTS: &[libc::c_long] = &[
     libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self,
 ];
 
-/// The same by their older names.
+/// Calls that start processes by their older names.
 #[cfg(target_arch = "x86_64")]
 const STARTS_OLD: &[libc::c_long] = &[libc::SYS_arch_prctl, libc::SYS_dup2];
 #[cfg(not(target_arch = "x86_64"))]
@@ -103,7 +103,7 @@ const LOADERS: &[libc::c_long] = &[
     libc::SYS_preadv, libc::SYS_pwritev,
 ];
 
-/// The same by their older names.
+/// Calls of loaders by their older names.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const LOADERS_OLD: &[libc::c_long] = &[

@@ -7,7 +7,7 @@
 //!   opens a socket, looks at another process, loads BPF or changes the machine.
 //!
 //! A refused call fails with `EPERM` (`EACCES` where Landlock refuses), and every caller of a system call handles
-//! errors. So a library that tries something optional goes on, and a result that cannot be written is one clear error. A
+//! errors. So a library that tries something optional continues, and a result that cannot be written is one clear error. A
 //! defect of the filter costs a feature and not the runs of a night. Code that an attacker runs gains nothing from the
 //! error.
 //!

@@ -182,7 +182,7 @@ pub(crate) trait KernelObjects {
     /// Whether a task that is none of the run's is on a CPU, and which CPU that is: 0 for a number that is no CPU's.
     fn remains(&mut self, task: TaskArg) -> (bool, CpuId);
 
-    /// A pointer to a copy of an idle mask as of now (the kernel's own would go on changing), that of a node if one is
+    /// A pointer to a copy of an idle mask as of now (the kernel's own would keep changing), that of a node if one is
     /// asked for.
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault>;
 
@@ -245,6 +245,7 @@ impl KernelObjects for Cx<'_, '_, '_> {
 
     fn curr_pointer(&mut self, cpu: CpuId) -> Result<GuestAddr, Fault> {
         let (join, mem) = self.kernel_objects();
+        debug_assert!(cpu.index() < join.state.nr_cpus, "the CPU is one of the machine");
         match join.k.curr(cpu) {
             Some(task) => join.state.tasks.pointer(task, join.k, mem),
             None => Ok(join.state.tasks.idle(cpu)),
@@ -265,6 +266,7 @@ impl KernelObjects for Cx<'_, '_, '_> {
         let mask = join.k.idle_mask(smt, node);
         let known = |node: &usize| *node < join.k.nr_node_ids() as usize;
         let place = node.and_then(|node| usize::try_from(node).ok()).filter(known).unwrap_or(0);
+        debug_assert!(place < join.k.nr_node_ids() as usize, "the node has a mask");
         let at = join.state.cpus.idle_mask(smt, place);
         write_mask(mem, at, &mask).map(|()| at)
     }
@@ -323,6 +325,10 @@ impl KernelObjects for Cx<'_, '_, '_> {
 
     fn open_iter(&mut self, place: NewIter, iter: Option<DsqIter>) -> Result<(), Fault> {
         let word = iter.map_or(0, |iter| u64::from(iter.0) + 1);
+        debug_assert!(
+            iter.is_none_or(|iter| self.env.state.iters.iter().all(|(other, _)| *other != iter)),
+            "an iterator is open in one place"
+        );
         if let Some(iter) = iter {
             self.env.state.iters.push((iter, place.0.0.at()));
         }
@@ -345,6 +351,7 @@ impl KernelObjects for Cx<'_, '_, '_> {
 
 /// The word of a mask that a CPU's bit is in, and the bit.
 fn bit_of(mask: GuestAddr, cpu: CpuId) -> (GuestAddr, u64) {
+    debug_assert!(cpu.index() < schedlab_base::MAX_CPUS, "a mask has the CPU's bit");
     (mask.offset(u64::from(cpu.0 / 64) * 8), 1 << (cpu.0 % 64))
 }
 

@@ -60,7 +60,7 @@ impl BpfScheduler {
     }
 
     /// The integers among the object's variables that are not what they were when they were remembered, in order of name. The
-    /// first 64 are shown, and how many there are besides is told in the table's meaning. Nothing where none has changed.
+    /// first 64 are shown, and the table's meaning says how many there are besides. Nothing where none has changed.
     pub fn changed_globals(&self) -> Option<SchedulerTable> {
         let types = &self.image.types;
         let now = |global: &Global| {
@@ -84,7 +84,7 @@ impl BpfScheduler {
     }
 
     /// What the object's maps hold: for each the first 64 entries that are not all zeros, in the map's order. Data sections are
-    /// no maps here. Of ring buffers, arenas and maps of maps or programs only the size is told.
+    /// no maps here. Of ring buffers, arenas and maps of maps or programs only the size is shown.
     pub fn map_contents(&self) -> Vec<SchedulerTable> {
         self.map_types.iter().filter_map(|types| self.map_content(types)).collect()
     }
@@ -159,6 +159,7 @@ fn integers(types: &Btf, name: &str, ty: TypeId) -> Vec<(String, u64, TypeId)> {
 
 /// A value as text: numbers, `{member=number}`, `[element, element]`; bytes in hex where the type is not known.
 fn shown(types: &Btf, ty: Option<TypeId>, bytes: Option<&[u8]>, depth: u32) -> String {
+    debug_assert!(depth <= DEPTH, "contents are shown to a depth");
     let Some(bytes) = bytes else { return "?".into() };
     let kind = ty.map(|ty| types.resolved(ty));
     match (kind, ty) {
@@ -201,6 +202,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 fn number(bytes: &[u8], signed: bool) -> String {
+    debug_assert!(bytes.len() <= 8, "a number has eight bytes at most");
     let value = word(bytes);
     let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
     if signed { ((value << unused) as i64 >> unused).to_string() } else { value.to_string() }

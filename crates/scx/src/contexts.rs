@@ -107,6 +107,10 @@ impl Walk<'_> {
 
     /// Looks at one instruction.
     fn look(&self, index: usize, slot: usize, insn: Insn, sleepable: bool) -> Result<(), LoadError> {
+        debug_assert!(
+            slot < self.image.functions[index].insns.len(),
+            "the instruction is one of the function"
+        );
         if insn.code != op::CALL_K {
             return Ok(());
         }

@@ -101,6 +101,7 @@ pub(crate) fn build(
     for (place, (fd, _)) in (0..).zip(&open) {
         maker.places.insert(*fd, place);
     }
+    debug_assert_eq!(maker.places.len(), open.len(), "each open descriptor has a place");
     for (fd, file) in &open {
         maker.make(*fd, *file);
         let at = fds.offset(8 * u64::from(*fd));
@@ -148,9 +149,14 @@ impl Maker<'_> {
     }
 
     fn inode(&mut self, mode: u32, system: u64) -> GuestAddr {
+        debug_assert!((system as usize) < FILE_SYSTEMS.len(), "the file system is one of the list");
         let at = self.inodes.offset(STRIDE * self.next_inode);
         let (number, system) = (FIRST_INODE + self.next_inode, self.systems.offset(STRIDE * system));
         self.next_inode += 1;
+        debug_assert!(
+            self.next_inode <= (self.places.len() as u64).max(16),
+            "the array has room for the inodes"
+        );
         let offsets = &self.offsets.files;
         write(self.mem, at, STRIDE, |object| {
             object.bytes(offsets.i_mode, &(mode as u16).to_le_bytes());
@@ -173,7 +179,7 @@ impl Maker<'_> {
 
     fn make(&mut self, fd: u32, file: File) {
         let private = self.at(self.privates, fd);
-        // Operations are told apart by their addresses: one of the unused places behind the super blocks' magic.
+        // Programs tell operations apart by their addresses: one of the unused places behind the super blocks' magic.
         let (inode, private, mode, kind) = match file {
             File::Channel { channel, kind: ChannelKind::Pipe, second } => {
                 let (inode, pipe) = match self.pipes.get(&channel) {
@@ -201,6 +207,7 @@ impl Maker<'_> {
             File::Locked(_) => (self.inode(REGULAR, MEMORY), GuestAddr::NULL, READ | WRITE, 5),
         };
         let operations = self.systems.offset(64 + 8 * kind);
+        debug_assert!(kind < 8, "the operations lie behind the super block's magic");
         let (at, place) = (self.offsets.files, self.file(fd));
         write(self.mem, place, STRIDE, |object| {
             object.u64(at.f_inode, inode.0);

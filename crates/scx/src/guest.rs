@@ -129,6 +129,7 @@ impl Guest {
     /// The mask argument of `ops.set_cmask()`, in the arena.
     pub(crate) fn write_cmask(&self, cids: &Cids, mask: &CpuMask, mem: &mut Memory) -> u64 {
         let count = cids.count() as u32;
+        debug_assert!(count > 0, "a machine has CPUs");
         // SCX_CMASK_NR_WORDS(): one word more, for masks that begin within a word.
         let header = [0, count, count.div_ceil(64) + 1];
         let written = header

@@ -66,7 +66,7 @@ impl Env for Join<'_> {
         self.k.read_user(addr, length)
     }
 
-    /// Those that the task entered the kernel with: of its system call, or of an interrupt.
+    /// The registers with which the task entered the kernel: of its system call, or of an interrupt.
     fn task_pt_regs(&mut self, task: u64, vm: &mut Vm<'_>) -> Result<u64, Fault> {
         let call = self.task_of(task)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
         let addr = GuestAddr(task);
@@ -187,6 +187,7 @@ impl Messages {
         if self.lines.len() < MAX_MESSAGES {
             self.lines.push(Message { time, cpu, current, text: text.clone() });
         }
+        debug_assert!(self.lines.len() as u64 <= self.count, "a line that is kept is counted");
         text
     }
 }
@@ -198,7 +199,7 @@ const RUNS_PER_DRAIN: u32 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     maps: Vec<MapId>,
-    /// They are read.
+    /// The user space reads the rings.
     pub(crate) are_read: bool,
     runs: u32,
     /// Records taken out so far.
@@ -206,7 +207,7 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    /// Those of an object.
+    /// The rings of an object.
     pub(crate) fn new(runtime: &Runtime) -> Rings {
         let rings = runtime.maps.iter().filter(|(_, map)| map.kind() == MapType::RINGBUF);
         Rings { maps: rings.map(|(id, _)| id).collect(), are_read: false, runs: 0, records: 0 }

@@ -37,14 +37,16 @@ impl Join<'_> {
     /// Charges what was executed since the last time, and what calls cost that were made meanwhile.
     #[inline]
     pub(crate) fn settle(&mut self, executed: u64) {
+        debug_assert!(executed >= self.charged, "instructions are charged once");
         if executed != self.charged || self.owed != DurationNs::ZERO {
             self.settle_with(executed, DurationNs::ZERO);
         }
     }
 
-    /// The same, and the `cost` of the present call.
+    /// Charges the instructions and calls so far, and the `cost` of the present call.
     #[inline(always)]
     fn settle_with(&mut self, executed: u64, cost: DurationNs) {
+        debug_assert!(executed >= self.charged, "instructions are charged once");
         self.k.charge_call(executed - self.charged, self.owed + cost);
         (self.charged, self.owed) = (executed, DurationNs::ZERO);
     }
@@ -126,6 +128,7 @@ impl Join<'_> {
     pub(crate) fn add_to_dump(&mut self, text: &str) {
         let line = &mut self.state.dump_text;
         let room = (MAX_TEXT as usize).saturating_sub(line.len());
+        debug_assert!(line.len() <= MAX_TEXT as usize, "a line of the dump has its limit");
         line.push_str(cut(text, room));
         if line.ends_with('\n') || text.len() >= room {
             self.flush_dump();
@@ -142,6 +145,7 @@ impl Join<'_> {
     /// A program calls a kernel function: charges what was executed and the call, if that is allowed here.
     #[inline(always)]
     fn enter_kfunc(&mut self, index: u32, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        debug_assert!((index as usize) < self.state.kfuncs.len(), "the linker numbers the kernel functions");
         self.settle_lines(vm.mem);
         let (Callee { callers, .. }, price) = &self.state.kfuncs[index as usize];
         let (callers, price) = (*callers, *price);
@@ -213,6 +217,7 @@ impl Host for Join<'_> {
 
     #[inline(always)]
     fn answered(&mut self, helpers: u64) {
+        debug_assert!(helpers > 0, "the code has answered a helper");
         self.owed += self.state.helper_cost * helpers;
     }
 

@@ -17,7 +17,7 @@
 //!
 //! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each
-//! name of sched_ext with the kernel, and `page` holds it against this code.
+//! name of sched_ext with the kernel, and `page` checks it against this code.
 
 mod again;
 mod args;

@@ -22,7 +22,7 @@ struct Named {
 
 /// The variables at places that are asked for in ascending order: an object may have many variables, and many lines that move.
 struct Sweep<'a> {
-    /// Those that lie further on, the nearest last, and those that reach up to the present place, by name.
+    /// The variables that lie further on, the nearest last, and those that reach up to the present place, by name.
     ahead: Vec<(&'a String, &'a ImageVariable)>,
     here: BTreeMap<&'a String, &'a ImageVariable>,
     /// Where those of `here` end, the nearest first.
@@ -38,6 +38,7 @@ impl<'a> Sweep<'a> {
 
     /// The first by name of those that lie in `range`.
     fn first_within(&mut self, range: Range<u64>) -> Option<(&'a String, &'a ImageVariable)> {
+        debug_assert!(range.start < range.end, "a line has bytes");
         while let Some((name, variable)) = self.ahead.pop_if(|(_, variable)| variable.addr.0 < range.end) {
             self.here.insert(name, variable);
             self.ends.push(Reverse((variable.addr.0 + variable.size.max(1), name)));
@@ -130,6 +131,7 @@ impl BpfScheduler {
         };
         let from = at.0.max(found.start.0) - found.start.0;
         let last = (at.0 + bytes).min(found.start.0 + found.size) - found.start.0 - 1;
+        debug_assert!(from <= last, "the line and what it holds overlap");
         let path = |offset| found.ty.map_or_else(String::new, |ty| self.image.types.path_to(ty, offset));
         // A line may end in padding.
         let (first, last) = (path(from), (from..=last).rev().map(path).find(|path| !path.is_empty()));
@@ -167,6 +169,7 @@ fn table(
 ) -> SchedulerTable {
     rows.sort_by(|(a, cells), (b, others)| b.cmp(a).then_with(|| cells.cmp(others)));
     let all: u64 = rows.iter().map(|(moved, _)| moved).sum();
+    debug_assert!(all > 0 || rows.is_empty(), "a row has transfers");
     let more = rows.len().saturating_sub(SHOWN);
     let meaning = if more > 0 { format!("{meaning}; {more} more are left out") } else { meaning };
     let full = |(moved, cells): (u64, Vec<String>)| {

@@ -215,7 +215,7 @@ impl BpfScheduler {
         BpfScheduler::of(Object::parse(name, bytes)?, name, options, machine)
     }
 
-    /// The same with an object that has been read.
+    /// Loads an object that has been read.
     ///
     /// # Errors
     /// As [`BpfScheduler::load`].
@@ -421,7 +421,7 @@ pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
     }
 }
 
-/// The fixed part of the ops, held against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).
+/// The fixed part of the ops, checked against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).
 pub(crate) fn ops_info(
     table: &StructOps,
     ops: &[Option<FuncId>; OP_COUNT],

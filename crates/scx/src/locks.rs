@@ -99,6 +99,7 @@ impl Locks {
     /// Whether a program that holds locks may take another one.
     #[cold]
     fn may_take(&self, addr: GuestAddr, kind: LockKind) -> Result<(), Fault> {
+        debug_assert!(!self.held.is_empty(), "a program without locks may take any");
         if self.held.iter().any(|held| held.at == addr.0) {
             return Err(misuse(format!("deadlock: the lock at {addr} is held by this program")));
         }

@@ -45,6 +45,7 @@ impl CmaskRange {
 
     /// Bytes of such a cmask, its header included.
     pub(crate) fn bytes(self) -> u64 {
+        debug_assert!(self.base.checked_add(self.count).is_some(), "the range was cut when it was read");
         let words = match self.count {
             0 => 0,
             count => (self.base + count - 1) / 64 - self.base / 64 + 1,

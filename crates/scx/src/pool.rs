@@ -22,6 +22,7 @@ pub(crate) struct Cpumasks {
 impl Cpumasks {
     /// An empty pool of objects of `size` bytes.
     pub(crate) fn new(size: u64, usage: u64) -> Cpumasks {
+        debug_assert!(usage < size, "a mask has a count of its users");
         Cpumasks { size, usage, base: None, made: 0, free: Vec::new() }
     }
 
@@ -48,6 +49,7 @@ impl Cpumasks {
         });
         mem.slice_mut(addr, self.size)?.fill(0);
         mem.write_u32(addr.offset(self.usage), 1)?;
+        debug_assert!(self.is_live(mem, addr), "a new mask has a user");
         Ok(Some(addr))
     }
 
@@ -62,12 +64,14 @@ impl Cpumasks {
 
     /// One more reference to a live mask.
     pub(crate) fn acquire(&mut self, mem: &mut Memory, addr: GuestAddr) -> Result<(), Fault> {
+        debug_assert!(self.is_live(mem, addr), "only a live mask has users");
         let count = mem.read_u32(addr.offset(self.usage))?;
         mem.write_u32(addr.offset(self.usage), count.saturating_add(1))
     }
 
     /// One reference to a live mask less; the last one frees it.
     pub(crate) fn release(&mut self, mem: &mut Memory, addr: GuestAddr) -> Result<(), Fault> {
+        debug_assert!(self.is_live(mem, addr), "only a live mask has users");
         let count = mem.read_u32(addr.offset(self.usage))?.saturating_sub(1);
         mem.write_u32(addr.offset(self.usage), count)?;
         if count == 0 {

@@ -34,11 +34,11 @@ pub struct TimedProgram {
 pub struct Returned {
     /// The function.
     pub name: String,
-    /// Its result.
+    /// The program's result.
     pub value: i32,
 }
 
-/// The same with its places in the image.
+/// Such a program with its places in the image.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyProgram {
     name: String,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Something that an object needs by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Its name: a kernel function, helper, trace point or kernel variable.
+    /// The need's name: a kernel function, helper, trace point or kernel variable.
     pub name: String,
     /// The simulated kernel has it.
     pub modelled: bool,
@@ -30,18 +30,18 @@ pub struct Need {
 /// A program of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramNeed {
-    /// Its function.
+    /// The program's function.
     pub name: String,
-    /// Its section, for example `struct_ops/enqueue`.
+    /// The program's section, for example `struct_ops/enqueue`.
     pub section: String,
 }
 
 /// A map of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapNeed {
-    /// Its name.
+    /// The map's name.
     pub name: String,
-    /// Its type without `BPF_MAP_TYPE_`.
+    /// The map's type without `BPF_MAP_TYPE_`.
     pub type_name: &'static str,
     /// Entries, pages for an arena; 0 where the object's own loader decides.
     pub max_entries: u32,
@@ -54,11 +54,11 @@ pub struct MapNeed {
 pub struct Requirements {
     /// The scheduler's name (`ops.name`), if the object is one.
     pub scheduler: Option<String>,
-    /// Its struct: `sched_ext_ops` or `sched_ext_ops_cid`.
+    /// The object's struct: `sched_ext_ops` or `sched_ext_ops_cid`.
     pub ops_type: Option<String>,
-    /// Its license text.
+    /// The object's license text.
     pub license: String,
-    /// Its programs, in order of the file.
+    /// The object's programs, in order of the file.
     pub programs: Vec<ProgramNeed>,
     /// Kernel functions that it refers to, by name.
     pub kfuncs: Vec<Need>,
@@ -68,11 +68,11 @@ pub struct Requirements {
     pub variables: Vec<Need>,
     /// Trace points that its programs attach to.
     pub trace_points: Vec<Need>,
-    /// Its maps.
+    /// The object's maps.
     pub maps: Vec<MapNeed>,
     /// What `--set` can change.
     pub tunables: Vec<Tunable>,
-    /// Its counters by name, each with what it counts (empty where the object does not say).
+    /// The object's counters by name, each with what it counts (empty where the object does not say).
     pub counters: Vec<(String, String)>,
     /// Why the simulator does not run it, if it does not.
     pub refusal: Option<LoadError>,

@@ -87,6 +87,7 @@ pub(crate) struct Cost {
 impl Cost {
     #[inline(always)]
     fn add(&mut self, insns: u64, begin: TimeNs, end: TimeNs) {
+        debug_assert!(end >= begin, "time does not go back in a callback");
         self.calls += 1;
         self.insns += insns;
         self.time += end.0.saturating_sub(begin.0);
@@ -102,9 +103,9 @@ pub(crate) struct Turn {
 
 #[derive(Clone, Debug)]
 pub(crate) enum TurnKind {
-    /// It writes bytes into a variable.
+    /// The user space writes bytes into a variable.
     Write { addr: GuestAddr, bytes: Vec<u8> },
-    /// It runs a program.
+    /// The user space runs a program.
     Run(ReadyProgram),
 }
 
@@ -215,7 +216,7 @@ impl BpfScheduler {
         self.state.prepare(k, &mut self.mem)
     }
 
-    /// The same after one.
+    /// What is to be done after a run of an attended scheduler.
     #[inline(never)]
     fn look_after(&mut self, k: &mut Kernel) {
         let moved = self.mem.take_moved();
@@ -225,15 +226,16 @@ impl BpfScheduler {
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
     }
 
-    /// The same with a fault.
+    /// Ends a run that has a fault.
     #[cold]
     fn fail(&mut self, k: &mut Kernel, fault: &Fault, charged: u64, calls: DurationNs) {
+        debug_assert!(fault.insns() >= charged, "instructions are charged once");
         self.end(k, fault.insns() - charged, calls);
         self.state.close_all(k);
         self.report(k, fault);
     }
 
-    /// The same with an iterator or a lock left open.
+    /// Ends a run that has left an iterator or a lock open.
     #[cold]
     fn left_open(&mut self, k: &mut Kernel, func: FuncId) -> u64 {
         if let Some(fault) = self.state.close_all(k) {
@@ -315,7 +317,7 @@ impl BpfScheduler {
         }
     }
 
-    /// The same for the task that a callback is about.
+    /// The pointer to the task that a callback is about.
     #[inline]
     fn shown_task(&mut self, k: &mut Kernel, task: TaskId) -> Option<u64> {
         if let Some(addr) = self.state.tasks.shown(task) {

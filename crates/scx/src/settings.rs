@@ -29,11 +29,11 @@ const MAX_VALUES: usize = 100;
 /// A variable that its author means to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunable {
-    /// Its name.
+    /// The tunable's name.
     pub name: String,
-    /// Its type as C writes it.
+    /// The tunable's type as C writes it.
     pub type_name: String,
-    /// Its value before any setting: a number, an enumerator, or empty for arrays and structs.
+    /// The tunable's value before any setting: a number, an enumerator, or empty for arrays and structs.
     pub default: String,
     /// The values it can take, for enumerations of at most 100.
     pub values: Vec<String>,

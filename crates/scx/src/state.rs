@@ -54,7 +54,7 @@ pub(crate) struct State {
     pub(crate) messages: Messages,
     /// Ring buffers, which a user-space half would read.
     pub(crate) rings: Rings,
-    /// The object reads `__preempt_count`, so that it has to be kept.
+    /// The object reads `__preempt_count`, so the kernel must maintain it.
     reads_preempt_count: bool,
     /// `ops.init()` has succeeded.
     pub(crate) initialized: bool,

@@ -38,22 +38,22 @@ pub struct Attached {
     pub numbers: BTreeMap<String, u64>,
     /// Members that are functions, each with its program.
     pub functions: BTreeMap<String, String>,
-    /// What its user space's clock shows, as the time that the kernel has been up: the run goes on from there.
+    /// What its user space's clock shows, as the time that the kernel has been up: the run continues from there.
     pub uptime: DurationNs,
 }
 
 /// What a turn of the user space leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It is over for now.
+    /// The turn is over for now.
     Over(UserSpaceTurn),
-    /// It has let the scheduler go, or has ended: why.
+    /// The user space has let the scheduler go, or has ended: why.
     Detached(String),
 }
 
 /// A scheduler's user space.
 pub trait UserSpace {
-    /// Its task.
+    /// The task of the user space.
     fn task(&self) -> UserSpaceTask;
 
     /// Runs until all of it waits or yields.
@@ -69,14 +69,14 @@ pub trait UserSpace {
 /// The user space of a scheduler, as far as it has one.
 #[derive(Default)]
 pub(crate) struct Joined {
-    /// It, if it takes part.
+    /// The user space, if it takes part.
     pub(crate) part: Option<Box<dyn UserSpace>>,
     /// How long the kernel has been up when the run begins, by its clock.
     pub(crate) uptime: Option<DurationNs>,
     /// What it had written, and what it had been refused, when it let the scheduler go.
     output: String,
     refused: Vec<String>,
-    /// Since when it computes for ever, if it does.
+    /// Since when it computes without end, if it does.
     computes: Option<TimeNs>,
 }
 
@@ -127,6 +127,7 @@ impl UserCalls<'_> {
             1 => u64::from(map.value_size()),
             _ => maps.element(id, 1, 0)?.0 - first.0,
         };
+        debug_assert!(stride > 0, "an entry has bytes");
         Some((first, stride * u64::from(map.max_entries())))
     }
 
@@ -135,7 +136,7 @@ impl UserCalls<'_> {
         self.scheduler.mem.slice(addr, len).ok()
     }
 
-    /// The same, to write.
+    /// Memory that programs see, to write.
     pub fn bytes_mut(&mut self, addr: GuestAddr, len: u64) -> Option<&mut [u8]> {
         self.scheduler.mem.slice_mut(addr, len).ok()
     }
@@ -366,7 +367,7 @@ impl BpfScheduler {
         self.user.part.as_ref().map_or_else(|| self.user.refused.clone(), |user| user.refused())
     }
 
-    /// Since when the user space computes for ever, if it does.
+    /// Since when the user space computes without end, if it does.
     pub fn user_computes(&self) -> Option<TimeNs> {
         self.user.computes
     }

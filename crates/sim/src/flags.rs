@@ -144,7 +144,7 @@ pub const SCX_WATCHDOG_MAX_TIMEOUT_SECS: u64 = 30;
 pub const SCX_TASK_QUEUED: u32 = 1;
 /// In the custody of the BPF scheduler.
 pub const SCX_TASK_IN_CUSTODY: u32 = 2;
-/// The wait begins anew at the next enqueue.
+/// The wait begins again at the next enqueue.
 pub const SCX_TASK_RESET_RUNNABLE_AT: u32 = 4;
 /// The last dequeue was for sleep.
 pub const SCX_TASK_DEQD_FOR_SLEEP: u32 = 8;

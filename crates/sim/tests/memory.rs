@@ -59,7 +59,7 @@ fn peak(spec: &str) -> usize {
     peak(spec).saturating_sub(peak("cpuhog:ntasks=1,ttime=1ms"))
 }
 
-/// A task forks a child that ends, waits for it, and begins anew.
+/// A task forks a child that ends, waits for it, and begins again.
 fn forks(seconds: u64) -> Scenario {
     let children = format!(
         r#"name = "forks"

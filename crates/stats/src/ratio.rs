@@ -10,7 +10,7 @@ use crate::student::{t_quantile, welch};
 pub struct Change {
     /// The change in percent of the reference's mean.
     pub percent: f64,
-    /// Its lowest and highest value at the level.
+    /// The change's lowest and highest value at the level.
     pub interval: Option<[f64; 2]>,
 }
 

@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// A symmetric interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Its middle.
+    /// The middle of the interval.
     pub center: f64,
     /// Half of its width.
     pub half_width: f64,
@@ -166,7 +166,7 @@ pub struct Paired {
 /// Student's test of pairs. Equal differences other than 0 are proven for certain.
 ///
 /// # Errors
-/// Fewer than two pairs, or samples of different size: the smaller one is told.
+/// Fewer than two pairs, or samples of different size: the error names the smaller one.
 pub fn paired(candidate: &[f64], reference: &[f64], level: Level) -> Result<Paired, StatsError> {
     if candidate.len() != reference.len() {
         let have = candidate.len().min(reference.len());

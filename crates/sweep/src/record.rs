@@ -12,7 +12,7 @@ const FORMAT: u32 = 2;
 /// The build of the command that makes the runs: others may come to other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Its version.
+    /// The version of the build.
     pub version: &'static str,
     /// Hash of the sources that results depend on.
     pub sources: &'static str,
@@ -21,19 +21,19 @@ pub struct Build {
 /// Why a file does not stand for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Unread(#[from] std::io::Error),
-    /// It has not the form of a record.
+    /// The file has not the form of a record.
     #[error("it is no record of a run, or of an older form ({0})")]
     NoRecord(#[from] serde_json::Error),
-    /// Its checksum is of another content.
+    /// The checksum is of another content.
     #[error("its content has changed since it was written (the checksum differs)")]
     Changed,
-    /// It has a form of another number.
+    /// The record has a form of another number.
     #[error("it has form {0}, this schedlab reads form {FORMAT}")]
     Form(u32),
-    /// It is of another run.
+    /// The record is of another run.
     #[error("it is of another run: {part} is {there}, not {wanted}")]
     OtherRun {
         /// Name of the first part that differs.
@@ -60,7 +60,7 @@ pub enum Unusable {
     /// The result in it cannot be read.
     #[error("{0}")]
     Result(#[from] JsonError),
-    /// It holds several runs or none.
+    /// The record holds several runs or none.
     #[error("it is not the result of one run")]
     NotOneRun,
 }

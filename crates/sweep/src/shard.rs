@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// One of several equal parts of a sweep: `2/3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number, from 1.
+    /// The shard's number, from 1.
     number: usize,
     /// How many there are.
     of: usize,

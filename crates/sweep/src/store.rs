@@ -1,4 +1,4 @@
-//! Finished runs kept in folders: an interrupted sweep goes on where it stopped, and shards of one can be made on several
+//! Finished runs kept in folders: an interrupted sweep continues where it stopped, and shards of one can be made on several
 //! machines and put together.
 
 use crate::key::Key;
@@ -36,7 +36,7 @@ pub struct Unused {
 /// What there is of a run.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Its record.
+    /// The record of the run.
     pub record: Option<RunRecord>,
     /// Files that were looked at and are not used.
     pub unused: Vec<Unused>,
@@ -60,7 +60,7 @@ impl Store {
         Store { folders, build, write_whole, text_of }
     }
 
-    /// Whether runs are kept at all: where they are not, no key has to be made.
+    /// Whether runs are kept at all: where they are not, no key is needed.
     #[must_use]
     pub fn keeps(&self) -> bool {
         !self.folders.is_empty()

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<T, E> {
-    /// Its result.
+    /// The result of the job.
     Done(T),
-    /// It alone has no result.
+    /// This job alone has no result.
     Lost(E),
     /// None of the runs can be made.
     Refused(E),

@@ -21,7 +21,7 @@ pub enum TaskState {
 pub enum EventKind {
     /// A task exists. Emitted before any other event of the task.
     Fork {
-        /// Its creator, when that is a task of the run.
+        /// The task's creator, when that is a task of the run.
         parent: Option<TaskId>,
         /// The new task.
         child: TaskId,

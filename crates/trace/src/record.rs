@@ -314,7 +314,7 @@ pub struct RunRecord {
     pub task_waits: Vec<WaitRecord>,
     /// What the figures alone do not tell.
     pub warnings: Vec<Warning>,
-    /// The rest of the run after an ejection, where it went on. All other figures are of the part before.
+    /// The rest of the run after an ejection, where the run continued. All other figures are of the part before.
     pub after_ejection: Option<AfterEjection>,
     /// What the run was made of.
     pub provenance: Provenance,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct SchedSample {
     /// The CPU.
     pub cpu: u32,
-    /// Its place among the records of the CPU.
+    /// The record's place among those of the CPU.
     pub seq: u64,
     /// Cycle counter at entry (`CYSTART`).
     pub start: u64,
@@ -65,7 +65,7 @@ pub struct CostFigures {
 /// The records of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuFigures {
-    /// Its number.
+    /// The CPU's number.
     pub cpu: u32,
     /// Number of records.
     pub rows: usize,
@@ -77,14 +77,14 @@ pub struct CpuFigures {
     pub marked: CostFigures,
     /// Runs of a disturbing task between two others.
     pub disturbances: u32,
-    /// After how many of them the task from before went on.
+    /// After how many of them the task from before continued.
     pub resumed: u32,
 }
 
 /// One task in all records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskFigures {
-    /// Its PID.
+    /// The task's PID.
     pub pid: u64,
     /// Time on CPUs in cycles.
     pub time: u64,
@@ -93,7 +93,7 @@ pub struct TaskFigures {
     /// Lengths of its stints in cycles, ascending: how long it was on one CPU without
     /// another task in between. The first and the last one of a trace may be cut off.
     pub stints: Vec<u64>,
-    /// It had a CPU for at least a hundredth of the trace: a hog.
+    /// The task had a CPU for at least a hundredth of the trace: a hog.
     pub hog: bool,
 }
 
@@ -145,8 +145,8 @@ pub const NAMED: [(&str, &str); 13] = [
 impl SampleFigures {
     /// A figure by its name in `published/libenzi_trace_facts.csv`; without `cpu` of all CPUs
     /// together, or of the first one where it is a figure of one CPU. Spans are in ms. Besides
-    /// those: `resumed_part`, the part of the disturbances after which the task from before goes
-    /// on, and `hog_migrations_min`, the migrations of the hog that has the fewest. Nothing for an unknown
+    /// those: `resumed_part`, the part of the disturbances after which the task from before
+    /// continues, and `hog_migrations_min`, the migrations of the hog that has the fewest. Nothing for an unknown
     /// name, or where there is nothing to count.
     pub fn named(&self, name: &str, cpu: Option<u32>, clock_mhz: u32) -> Option<f64> {
         let per_ms = f64::from(clock_mhz) * 1e3;

@@ -11,7 +11,7 @@ const ENTRIES: usize = 12_000;
 /// A part of a run's time: `FROM..TO`, each a duration since the start, either may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its first instant.
+    /// The first instant of the window.
     pub from: TimeNs,
     /// The first instant after it.
     pub to: TimeNs,
@@ -68,7 +68,7 @@ pub struct Stretch {
     pub from: TimeNs,
     /// Until when, not after the window.
     pub to: TimeNs,
-    /// Why it ended; nothing when it goes on after the window.
+    /// Why the span ended; nothing when it continues after the window.
     pub end: Option<TaskState>,
 }
 

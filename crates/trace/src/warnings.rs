@@ -52,7 +52,7 @@ pub enum WarningKind {
     NotModelled,
     /// A program that was run while the scheduler was attached has not returned 0.
     ProgramReturned,
-    /// The scheduler's own program computed for ever.
+    /// The scheduler's own program computed without end.
     LoaderComputes,
     /// The scheduler's own program was refused something that it asked for.
     LoaderRefused,

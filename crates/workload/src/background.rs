@@ -22,7 +22,7 @@ fn sleeps() -> ProgramBuilder {
 }
 
 impl Scenario {
-    /// The same scenario with all that runs beside it on a machine. The kernel's threads stand behind its tasks, and behind
+    /// This scenario with all that runs beside it on a machine. The kernel's threads stand behind its tasks, and behind
     /// those what starts it, where the machine's runs begin at a gate.
     #[must_use]
     pub fn surrounded(&self, machine: &Machine, seed: u64) -> Scenario {
@@ -30,7 +30,7 @@ impl Scenario {
         if machine.kernel.start == Start::Gate { scenario.with_starters(seed) } else { scenario }
     }
 
-    /// The same scenario with the threads of `background` behind its tasks, on a machine with `cpus` CPUs. They keep no
+    /// This scenario with the threads of `background` behind its tasks, on a machine with `cpus` CPUs. They keep no
     /// run alive.
     #[must_use]
     fn with_background(&self, background: &[Background], cpus: usize, seed: u64) -> Scenario {
@@ -53,7 +53,7 @@ impl Scenario {
         scenario
     }
 
-    /// The same scenario with what starts its tasks on a real kernel behind them, [`STARTERS`] tasks. The command forks the
+    /// This scenario with what starts its tasks on a real kernel behind them, [`STARTERS`] tasks. The command forks the
     /// leader, which forks all the others. The leader's first child measures how fast the machine computes and ends; the
     /// second one only holds the process group. They keep no run alive.
     #[must_use]
@@ -72,7 +72,7 @@ impl Scenario {
         scenario
     }
 
-    /// The same scenario with the scheduler's own user space behind all of that: a task that sleeps, in whose place the
+    /// This scenario with the scheduler's own user space behind all of that: a task that sleeps, in whose place the
     /// simulator has it take its turns. It keeps no run alive.
     #[must_use]
     pub fn with_user_space(mut self, name: &str, policy: Policy, affinity: CpuMask) -> Scenario {

@@ -18,8 +18,8 @@ impl Cursor {
         Cursor::default()
     }
 
-    /// The next operation that an executor has to do; loops are walked here.
-    /// [`Op::Exit`] at the end of the program, for ever. Takes time in proportion
+    /// The next operation that an executor must do; loops are walked here.
+    /// [`Op::Exit`] at the end of the program, at each call. Takes time in proportion
     /// to the loop operations passed.
     pub fn next(&mut self, program: &Program) -> Op {
         loop {
@@ -57,7 +57,7 @@ impl Cursor {
 }
 
 impl Cursor {
-    /// Goes on with the next pass of the outermost loop, all loops inside abandoned. Without a loop
+    /// Continues with the next pass of the outermost loop, all loops inside abandoned. Without a loop
     /// around it nothing changes.
     pub fn restart(&mut self, program: &Program) {
         let mut start = 0;

@@ -20,7 +20,7 @@ pub struct SpanSample {
 }
 
 impl SpanSample {
-    /// Its length.
+    /// The length of the sample.
     pub fn length(&self) -> DurationNs {
         self.end.since(self.begin)
     }
@@ -122,7 +122,7 @@ pub struct Measurements {
     pub cpus: usize,
     /// CPU time that the tasks which keep the run alive and their children used in user space.
     pub user: DurationNs,
-    /// The same in system calls.
+    /// Such CPU time in system calls.
     pub system: DurationNs,
 }
 
@@ -275,7 +275,7 @@ pub enum Formula {
         /// In which unit.
         unit: TimeUnit,
     },
-    /// How many samples of the span were longer than the limit; the run has to be made of
+    /// How many samples of the span were longer than the limit; the run must be made of
     /// [`crate::Scenario::empty_spans`], which count them.
     Longer {
         /// Of which span.
@@ -295,9 +295,9 @@ pub enum Formula {
 /// A figure that a workload reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricSpec {
-    /// Its name in results.
+    /// The metric's name in results.
     pub name: String,
-    /// Its unit.
+    /// The metric's unit.
     pub unit: &'static str,
     /// Which direction is good.
     pub better: Better,
@@ -308,7 +308,7 @@ pub struct MetricSpec {
 /// Samples of a span that a workload reports one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesSpec {
-    /// Its name in results.
+    /// The series' name in results.
     pub name: String,
     /// Whose samples.
     pub span: SpanId,

@@ -1,4 +1,4 @@
-//! Which mechanisms of the kernel a scenario uses, so that what was measured with the same ones can be told from what was not.
+//! Which mechanisms of the kernel a scenario uses, to separate what was measured with the same ones from what was not.
 
 use crate::program::{Op, Program};
 use crate::scenario::{Attribute, ChannelKind, LockKind, PollKind, Scenario, SemKind, TaskSpec, Watched};

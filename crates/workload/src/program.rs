@@ -202,7 +202,7 @@ pub enum Op {
     Store {
         /// Which one.
         word: WordId,
-        /// Its new value.
+        /// The word's new value.
         value: u32,
     },
     /// Adds one to a shared integer. Free of charge.
@@ -219,7 +219,7 @@ pub enum Op {
     /// Remembers the value of a shared integer for [`Op::RestartIfChanged`]. Free of
     /// charge.
     Note(WordId),
-    /// Goes on with the next pass of the program's outermost loop around it, if the
+    /// Continues with the next pass of the program's outermost loop around it, if the
     /// integer differs from the value remembered. Free of charge.
     RestartIfChanged(WordId),
     /// Releases a lock that this task holds, blocks until the condition is
@@ -242,7 +242,7 @@ pub enum Op {
     TimerWait {
         /// Which timer.
         timer: TimerSlot,
-        /// Its period, which may change from wait to wait.
+        /// The timer's period, which may change from wait to wait.
         period: DurationNs,
         /// What happens to an expiry that was missed: true keeps the grid, so the
         /// task catches up; false starts a new grid at the present.
@@ -255,7 +255,7 @@ pub enum Op {
         /// What the child runs.
         program: ProgramId,
     },
-    /// Replaces the process image (`execve`); the program goes on.
+    /// Replaces the process image (`execve`); the program continues.
     Exec,
     /// Changes a task's nice value, policy or affinity (`setpriority`, `sched_setscheduler`, `sched_setaffinity`).
     /// Does nothing to a task that has ended, nor with CPUs that the machine lacks.
@@ -313,7 +313,7 @@ impl TimerSlot {
         TimerSlot(MAX_TIMERS as u32 + number)
     }
 
-    /// Its number, if all tasks share it.
+    /// The timer's number, if all tasks share it.
     pub fn shared(self) -> Option<usize> {
         self.index().checked_sub(MAX_TIMERS)
     }
@@ -401,7 +401,7 @@ fn check_body(body: &[Op], partner: &[u32], start: usize) -> Result<(), ProgramE
         Op::Loop(_) | Op::EndLoop | Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) => false,
         Op::Late { .. } | Op::Age { .. } => false,
         Op::Store { .. } | Op::Advance(_) | Op::Note(_) | Op::RestartIfChanged(_) => false,
-        // It may find its value at once, for ever.
+        // The loop may find its value at once, in every pass.
         Op::Await { .. } => false,
         _ => true,
     };

@@ -153,7 +153,7 @@ pub struct TaskSpec {
     pub name: String,
     /// What it runs.
     pub program: ProgramId,
-    /// Its process: tasks with equal ids are threads of one process.
+    /// The task's process: tasks with equal ids are threads of one process.
     pub process: ProcessId,
     /// Nice value.
     pub nice: Nice,
@@ -163,7 +163,7 @@ pub struct TaskSpec {
     pub slice: Option<DurationNs>,
     /// CPUs it may use; all without. Few tasks have one, and a mask takes ten times the rest.
     pub affinity: Option<Box<CpuMask>>,
-    /// Working set in KiB that has to be warm in the cache while it computes.
+    /// Working set in KiB that must be warm in the cache while the task computes.
     pub working_set_kib: u32,
     /// Background load: does not keep the run alive ([`End::ForegroundExit`]).
     pub background: bool,
@@ -297,7 +297,7 @@ impl Scenario {
         Some(DurationNs(ops.iter().filter_map(waited).fold(0, u64::saturating_add)))
     }
 
-    /// The first task that keeps the run going for ever: it repeats something without end, and nothing else ends the run.
+    /// The first task that keeps the run going indefinitely: it repeats something without end, and nothing else ends the run.
     #[must_use]
     pub fn endless(&self) -> Option<&TaskSpec> {
         let waits_for = |task: &&TaskSpec| match self.end {

@@ -134,8 +134,8 @@ fn agree(one: &RunResult<BpfScheduler>, other: &RunResult<BpfScheduler>) {
     assert_eq!(one.trace_hash, other.trace_hash, "the runs have different traces");
 }
 
-/// Runs an input as an object file of its own. The script is written into the file's data, and the whole way from the
-/// bytes on is gone, on both engines. A loaded driver that begins again has to run it in the same way.
+/// Runs an input as an object file of its own. The script is written into the file's data, which passes through every
+/// step from its bytes on, on both engines. A loaded driver that begins again must run it in the same way.
 ///
 /// # Panics
 /// On a defect.

@@ -273,7 +273,7 @@ pub(super) fn of(input: &[u8]) -> [u8; SCRIPT_BYTES] {
     out
 }
 
-/// What has to be called before a call of this name.
+/// What must be called before a call of this name.
 fn needed(name: &str) -> Option<&'static str> {
     Some(match name {
         "bpf_ringbuf_submit" | "bpf_ringbuf_discard" => "bpf_ringbuf_reserve",

@@ -432,7 +432,7 @@ class Table:
     rows: list[Row]
     """Its rows."""
     about: str = ""
-    """What has to be known to read it."""
+    """What a reader must know for it."""
     growth: list[Row] = field(default_factory=list)
     """Rows about growth: each scheduler's figure on more CPUs over its own on fewer, counted apart. Their cells are
     named `fewer` and `more`."""

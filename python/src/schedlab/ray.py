@@ -58,7 +58,7 @@ def _ray() -> Any:
 
 
 def _inputs(paths: set[str]) -> dict[str, bytes]:
-    """The files below the current folder; others have to be on every node at the same place."""
+    """The files below the current folder; others must be on every node at the same place."""
     below = {path for path in paths if not os.path.isabs(path)}
     for path in sorted(below):
         if ".." in Path(os.path.normpath(path)).parts:

@@ -39,7 +39,7 @@ Reader = Callable[[Any], Any]
 
 @functools.cache
 def _fields(kind: Callable[..., Any]) -> list[tuple[str, bool, Reader | None]]:
-    """The fields of a data class, whether each has to be in a file, and how it is read."""
+    """The fields of a data class, whether each must be in a file, and how it is read."""
     hints = get_type_hints(kind)
     found = []
     for item in dataclasses.fields(kind):  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * glue/cpus.h - idle CPUs, and CPUs that are told to look for a task.
+ * glue/cpus.h - idle CPUs, and CPUs that are kicked to look for a task.
  */
 #ifndef SCHEDLAB_GLUE_CPUS_H
 #define SCHEDLAB_GLUE_CPUS_H

@@ -46,7 +46,7 @@ enum outcome {
 };
 
 /*
- * A task that lost the CPU to a kernel thread goes on as after an interrupt, unless
+ * A task that lost the CPU to a kernel thread continues as after an interrupt, unless
  * there was reason to pick meanwhile.
  */
 static __always_inline task_t *interrupted_task(cpu_t *c, u32 cpu, task_t *prev)

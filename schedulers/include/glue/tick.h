@@ -104,7 +104,7 @@ static __always_inline u64 slice_ns(task_t *p)
 
 /*
  * Tick of the kernel while @p runs. Right behind a kick, which has taken the slice of @p, the CPU has not picked
- * yet. Then the slice stays taken, or the kernel would go on with @p.
+ * yet. Then the slice stays taken, or the kernel would keep running @p.
  */
 SEC("struct_ops/tick")
 void glue_tick(u64 *ctx)

@@ -177,7 +177,7 @@ static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 	return enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_CPU_SELECTED);
 }
 
-/* Takes back all tasks of this CPU's own queue, or of another queue, and enqueues them anew. From 7.1 on any queue serves. */
+/* Takes back all tasks of this CPU's own queue, or of another queue, and enqueues them again. From 7.1 on any queue serves. */
 static inline bool __COMPAT_has_generic_reenq(void)
 {
 	return bpf_ksym_exists(scx_bpf_dsq_reenq___new);

@@ -168,7 +168,7 @@ static __always_inline u16 swap_bytes(u16 x)
 	return x >> 8 | x << 8;
 }
 
-/* Names the endpoint @sk, or the @other one that it is connected with; false: it cannot be told. */
+/* Names the endpoint @sk, or the @other one that it is connected with; false: it is not known. */
 static __always_inline bool endpoint_of(struct sock *sk, bool other, struct endpoint *to)
 {
 	struct socket *socket;

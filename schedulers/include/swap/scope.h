@@ -45,7 +45,7 @@ static __noinline bool swap_is_excluded(struct task_struct *p)
 	return false;
 }
 
-/* Has SWAP been told to leave @p alone? */
+/* True if SWAP must leave @p alone. */
 static __always_inline bool swap_leaves_alone(struct task_struct *p)
 {
 	return swap_exclude[0] && swap_is_excluded(p);

@@ -66,7 +66,7 @@ swap_enter(struct swap_search __arena *search, u32 depth, task_t *p, u64 product
 	return step;
 }
 
-/* Goes on to the next resource with providers that the task of @step waits for; false: there is none. */
+/* Advances to the next resource with providers that the task of @step waits for; false: there is none. */
 static __always_inline bool swap_next_list(struct swap_step __arena *step)
 {
 	struct swap_task __arena *s = &step->task->base.swap;
@@ -116,10 +116,10 @@ static __always_inline void swap_take(struct swap_search __arena *search, struct
 }
 
 /*
- * Goes on to the providers of the blocked @p, which is listed as @entry in @step. It
- * does not again by a way that is worth no more, nor if it is known that no task
+ * Descends to the providers of the blocked @p, which is listed as @entry in @step. It
+ * does so no second time by a way that is worth no more, nor if it is known that no task
  * behind it can run. Where many wait for many there are more ways than can be looked
- * at. The step to go on with.
+ * at. Returns the step to continue with.
  */
 static __always_inline struct swap_step __arena *
 swap_descend(struct swap_search __arena *search, struct swap_step __arena *step, provider_t *entry,
@@ -143,8 +143,8 @@ swap_descend(struct swap_search __arena *search, struct swap_step __arena *step,
 }
 
 /*
- * Looks at one entry of @step, and goes on to the task's own providers if it is blocked itself. A leaf's value is
- * computed in one division, so that nothing is lost on the way. The step to go on with.
+ * Looks at one entry of @step, and descends to the task's own providers if it is blocked itself. A leaf's value is
+ * computed in one division, so that nothing is lost on the way. Returns the step to continue with.
  */
 static __always_inline struct swap_step __arena *
 swap_look(struct swap_search __arena *search, struct swap_step __arena *step, provider_t *entry, u32 cpu,

@@ -264,7 +264,7 @@ static __noinline provider_t *swap_list_provider(resource_t *resource, task_t *p
 
 	use_arena();
 	if (entry) {
-		/* waking goes on without; detection by calls looks there first */
+		/* the wakeup continues without an arena; detection by calls looks there first */
 		if (detect == DETECT_PAPER)
 			swap_remember(p, entry);
 		return entry;

@@ -58,7 +58,7 @@ struct {
 } ring SEC(".maps");
 
 /* Set by user space. */
-u32 active;			/* 1: events are told */
+u32 active;			/* 1: events are reported */
 
 /* Read by user space. */
 u64 nr_lost;			/* events that found no room */

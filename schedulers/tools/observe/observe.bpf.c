@@ -228,7 +228,7 @@ keep_longest(struct longest *longest, u64 since, u64 now, u32 cpu, const struct 
 {
 	u64 length = now - since;
 
-	/* A wait of 0 ns is told as well: the count is then above 0. */
+	/* A wait of 0 ns is reported as well: the count is then above 0. */
 	if (length < longest->length)
 		return;
 	longest->length = length;
@@ -290,7 +290,7 @@ static u64 account_cpu(u32 cpu, u64 now, u32 was_busy, u32 is_busy)
 
 /*
  * A switch counts when what the CPU runs of the workload changes: a task, another one,
- * none (idle). A task that interrupts another one, which goes on afterwards, is passed
+ * none (idle). A task that interrupts another one, which continues afterwards, is passed
  * over: in the simulator there may be no such task. What ran before the beginning
  * counts for no task: the last one to reach the gate is switched to like the others.
  */

@@ -47,7 +47,7 @@ struct {
 } ring SEC(".maps");
 
 /* Set by user space. */
-u32 active;			/* 1: lines are told */
+u32 active;			/* 1: lines are handed over */
 
 /* Read by user space. */
 u64 nr_lost;			/* lines that found no room */

@@ -156,7 +156,7 @@ static __always_inline bool is_user(struct task_struct *p)
 
 /* ---- interrupts ---- */
 
-/* Is the CPU delivering what came, or was sent, over the network? By CPU. */
+/* True while the CPU delivers what was received or sent over the network. By CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

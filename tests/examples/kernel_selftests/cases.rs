@@ -3,9 +3,9 @@
 /// A test, or a part of one.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
-    /// Its name, and which part.
+    /// The test's name, and which part.
     pub(crate) name: &'static str,
-    /// Its object, without the ending.
+    /// The test's object, without the ending.
     pub(crate) object: &'static str,
     /// Which scheduler of the object; empty where there is one.
     pub(crate) scheduler: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Case {
 pub(crate) enum Expected {
     /// The scheduler stays to the end.
     Stays,
-    /// It leaves with this kind and words of this message.
+    /// The scheduler leaves with this kind and words of this message.
     Exit(&'static str, &'static str),
     /// The object is refused with words of this.
     Refused(&'static str),
@@ -37,7 +37,7 @@ pub(crate) enum Expected {
 pub(crate) enum Holds {
     Is(u64),
     AtLeast(u64),
-    /// It is what another counter is.
+    /// The counter is what another counter is.
     Same(&'static str),
 }
 

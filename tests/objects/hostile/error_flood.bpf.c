@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* error_flood.bpf.c - reports eight million errors with the longest text there is, and goes on in its dump. */
+/* error_flood.bpf.c - reports eight million errors with the longest text there is, and more in its dump. */
 #include "hostile.h"
 
 static char form[] = "%s%s%s%s%s%s%s%s%s%s%s%s";

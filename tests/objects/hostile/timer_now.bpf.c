@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* timer_now.bpf.c - has a timer that is due again at once, for ever. */
+/* timer_now.bpf.c - has a timer that is due again at once, without end. */
 #include "hostile.h"
 
 struct slot {

@@ -222,7 +222,7 @@ fn move_to_another_cpu(turn: u64) {
     }
 }
 
-/// Computes for ever from the third turn on.
+/// Computes without end from the third turn on.
 fn spin_in_third_turn(turn: u64) {
     if turn == 3 {
         loop {
@@ -247,8 +247,8 @@ fn flood(turn: u64) {
     }
 }
 
-/// Kinds of use that loaders make of a kernel besides what [`load`] does: batches, pinned maps, numbers, timers, watches. Says what
-/// came of each.
+/// Kinds of use that loaders make of a kernel besides what [`load`] does: batches, pinned maps, numbers, timers, watches. Prints
+/// the result of each.
 fn kinds() {
     // SAFETY: buffers of the sizes that the calls take, which live until they return.
     unsafe {
@@ -315,7 +315,7 @@ fn kinds() {
             libc::inotify_add_watch(watch, c"/sys/devices/system/cpu/online".as_ptr(), libc::IN_MODIFY);
         let unknown = libc::inotify_add_watch(watch, c"/sys/nowhere".as_ptr(), libc::IN_MODIFY);
         println!("watch: {} {}", known > 0, unknown);
-        // What it is told of its own task and of the kernel.
+        // Prints what it can read about its own task and the kernel.
         let mut attributes = [0u32; 14];
         let done =
             libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size_of_val(&attributes), 0);
@@ -346,7 +346,7 @@ fn kinds() {
     }
 }
 
-/// Tries what a loader has no business with, and says what came of it.
+/// Tries what a loader has no business with, and prints the result.
 fn misbehave() {
     // SAFETY: calls on numbers and on texts that live until they return; a child that is made ends at once.
     unsafe {
@@ -409,7 +409,7 @@ fn call_as_32_bits() -> ! {
     std::process::exit(3);
 }
 
-/// Has three threads, and computes for ever: the first thread, or another one that the first waits for.
+/// Has three threads, and computes without end: the first thread, or another one that the first waits for.
 fn spin_among_threads(first: bool) -> ! {
     let spins = || loop {
         std::hint::spin_loop();
@@ -422,7 +422,7 @@ fn spin_among_threads(first: bool) -> ! {
     unreachable!("threads do not end")
 }
 
-/// Makes children for ever, which do the same.
+/// Makes children without end, which do the same.
 fn bomb() -> ! {
     loop {
         // SAFETY: a child does what its parent does.
@@ -430,7 +430,7 @@ fn bomb() -> ! {
     }
 }
 
-/// Closes every descriptor that it has, its output among them, and begins anew as daemons do.
+/// Closes every descriptor that it has, its output among them, and starts again as daemons do.
 fn close_all() {
     // SAFETY: numbers, and a text that lives until the calls return; what is lost is not used again.
     unsafe {
@@ -441,7 +441,7 @@ fn close_all() {
     }
 }
 
-/// Computes for ever with every signal blocked that can be.
+/// Computes without end with every signal blocked that can be.
 fn spin_deaf() -> ! {
     // SAFETY: the set is ours; a signal that cannot be blocked is left out by the kernel.
     unsafe {

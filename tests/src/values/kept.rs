@@ -195,7 +195,7 @@ impl Known {
             .collect()
     }
 
-    /// It is about this difference.
+    /// True if the entry is about this difference.
     pub fn covers(&self, version: &str, difference: &Difference) -> bool {
         let (place, question) = difference.asked.split_once(' ').unwrap_or((&difference.asked, ""));
         let begins = |text: &str, pattern: &str| match pattern.strip_suffix('*') {

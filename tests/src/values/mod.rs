@@ -39,7 +39,7 @@ pub struct Site {
     pub task: Option<&'static str>,
     /// The program may sleep.
     pub sleeps: bool,
-    /// It runs with the lock of a run queue.
+    /// The callback runs with the lock of a run queue.
     pub locks: bool,
 }
 

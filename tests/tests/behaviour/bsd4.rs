@@ -218,7 +218,7 @@ fn a_wakeup_preempts_the_wakers_cpu_alone() {
         let (_, latency) = woken_by_a_better_one(bsd4().set("profile", profile), false);
         near(latency.0 as f64 / 1e6, 70.0, 2.0);
     }
-    // The exception in 6.x: it may run nowhere else, so that CPU is told.
+    // The exception in 6.x: the task may run nowhere else, so that CPU is notified.
     let (seen, latency) = woken_by_a_better_one(bsd4(), true);
     assert!(latency < us(100), "{latency}");
     assert!(seen.counter("nr_bound_picks") > 0);

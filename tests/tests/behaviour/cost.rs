@@ -3,7 +3,7 @@
 
 use schedlab_tests::{insns_per_switch, shipped};
 
-/// Those that look at every task of a queue for a pick, as Linux 2.4 did. All others are O(1).
+/// Schedulers that look at every task of a queue for a pick, as Linux 2.4 did. All others are O(1).
 const SCANNING: [&str; 3] = ["hamq", "libenzi", "vanilla"];
 
 #[test]

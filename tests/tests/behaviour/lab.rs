@@ -44,17 +44,17 @@ pub(crate) fn program(ops: &[Op]) -> ProgramBuilder {
     ops.iter().fold(ProgramBuilder::new(), |builder, op| builder.op(*op))
 }
 
-/// Operations that repeat for ever.
+/// Operations that repeat without end.
 pub(crate) fn forever(ops: &[Op]) -> ProgramBuilder {
     ProgramBuilder::new().repeat(Amount::Forever, |b| ops.iter().fold(b, |builder, op| builder.op(*op)))
 }
 
-/// Computes for ever.
+/// Computes without end.
 pub(crate) fn hog() -> ProgramBuilder {
     forever(&[Op::Run(ms(1))])
 }
 
-/// Sleeps, then computes for ever.
+/// Sleeps, then computes without end.
 pub(crate) fn hog_after(sleep: DurationNs) -> ProgramBuilder {
     program(&[Op::Run(us(1)), Op::Sleep(sleep)]).repeat(Amount::Forever, |b| b.op(Op::Run(ms(1))))
 }

@@ -74,7 +74,7 @@ fn the_interrupted_hog_goes_on() {
     assert_ne!(before, then);
 }
 
-/// The part of the keys after which the hog goes on that it interrupted.
+/// The part of the keys after which the interrupted hog continues.
 fn undisturbed(seen: &Seen) -> f64 {
     let stints = seen.stints();
     let around = stints.windows(3).filter(|three| three[1].task.0 == 2 && three[2].task.0 != 2);

@@ -118,7 +118,7 @@ fn staircase_compute() {
 }
 
 /// A task of the best priority that yields waits in the expired array. So many hogs that each has waited for too long
-/// when its turn comes, and goes first, keep the active array from ever being empty. It has to be let go first as well.
+/// when its turn comes, and goes first, keep the active array from ever being empty. That task must be let go first as well.
 #[test]
 fn yielder_of_the_best_priority_runs_under_o1() {
     let yielder = forever(&[Op::Run(us(100)), Op::Yield]);

@@ -10,7 +10,7 @@ fn staircase() -> Lab {
     Lab::new("staircase")
 }
 
-/// Runs 1 ms and sleeps 9 ms so many times, which earns as many bursts, then computes for ever.
+/// Runs 1 ms and sleeps 9 ms so many times, which earns as many bursts, then computes without end.
 fn hog_with_burst(burst: u32) -> ProgramBuilder {
     let rest = |b: ProgramBuilder| b.op(Op::Run(ms(1))).op(Op::Sleep(ms(9)));
     let builder = if burst == 0 {

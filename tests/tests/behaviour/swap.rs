@@ -64,7 +64,7 @@ fn a_server_runs_in_place_of_its_client() {
     }
 }
 
-/// The same with two CPUs and hogs for both.
+/// A server is brought forward with two CPUs and hogs for both.
 #[test]
 fn a_server_is_brought_forward_on_two_cpus() {
     for (plain, swap) in POLICIES {
@@ -203,7 +203,7 @@ fn many_that_wait_for_many_cost_little() {
     }
 }
 
-/// A task that yields may go on at once in the place of one that waits for it. It has yielded for that pick alone, and has its
+/// A task that yields may continue at once in the place of one that waits for it. It has yielded for that pick alone, and has its
 /// turns later: no task waits long enough for the kernel to complain.
 #[test]
 fn a_yield_in_anothers_place_is_over_with_it() {

@@ -98,7 +98,7 @@ struct Draft {
 impl Draft {
     fn new(mut prng: Prng, cpus: usize) -> Draft {
         let features = prng.next_u64();
-        // Long enough for the watchdog to see a task that starves, with little else going on.
+        // Long enough for the watchdog to see a task that starves, with little else to run.
         let long = cpus <= 4 && prng.chance(1, 100);
         let length = if long { 35_000 } else { 50 + prng.below(250) };
         let mut scenario = Scenario::empty("swarm", End::After(DurationNs::from_ms(length)));
@@ -141,7 +141,7 @@ impl Draft {
         ProgramId(self.scenario.programs.len() as u32 - 1)
     }
 
-    /// A task that does `ops` for ever, after a moment in some seeds.
+    /// A task that does `ops` without end, after a moment in some seeds.
     fn repeats(&mut self, name: &str, ops: &[Op]) {
         let late = self.has(21).then(|| self.span(20_000));
         let start = late.map_or_else(ProgramBuilder::new, |span| ProgramBuilder::new().op(Op::Sleep(span)));

@@ -4,7 +4,7 @@ use schedlab_base::Prng;
 use schedlab_scx::requirements;
 
 /// Longest time that is drawn, in ns. Chosen: waits of that length stay below the watchdog's 30 s, beyond which a scheduler
-/// is ejected as it was told to be.
+/// is ejected as its options say.
 const LONGEST_NS: i128 = 10_000_000_000;
 
 /// A tunable with the values that a case may give it.

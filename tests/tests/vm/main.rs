@@ -368,7 +368,7 @@ fn check_state(output: &VmOutput, job: usize, name: &str) -> Result<(), String> 
 fn nice_shares_of_hogs(lab: &Lab) -> Result<(), String> {
     // Long against bsd4's decay and the 100 ms slices of some, which set by how much the shares scatter.
     let pairs = ["0/0", "0/5", "0/19"].map(|nice| format!("cpuhog:ntasks=2,nice={nice},ttime=24s"));
-    // Each pair has its scheduler anew: bsd4 remembers the load average of the pair before.
+    // Each pair starts its scheduler again: bsd4 remembers the load average of the pair before.
     let jobs: Vec<(String, usize)> =
         (0..lab.schedulers.len()).flat_map(|n| pairs.iter().map(move |pair| (pair.clone(), n))).collect();
     let output = lab.run_all(1, &lab.schedulers, &jobs, Duration::from_secs(600 + 60 * jobs.len() as u64))?;
@@ -430,7 +430,7 @@ fn callbacks_are_counted(lab: &Lab) -> Result<(), String> {
     check_end(&output, 1, "o1")
 }
 
-/// Each is thrown out, or refused, and the machine takes the next one.
+/// Each is ejected, or refused, and the machine takes the next one.
 fn faulty_schedulers_are_reported(lab: &Lab) -> Result<(), String> {
     const EJECTED: [(&str, &str, &str); 3] = [
         ("stall", "error_stall", "failed to run for"),
@@ -569,7 +569,7 @@ fn setting(name: &str, default: u64) -> Result<u64, String> {
     text.map_or(Ok(default), |text| text.parse()).map_err(|_| format!("{name}: no number"))
 }
 
-/// Every scheduler under a chat and under everything at once on 2 CPUs, then attached and taken out while that goes on. It is taken out
+/// Every scheduler under a chat and under everything at once on 2 CPUs, then attached and taken out during that load. It is taken out
 /// once, and three times in soaks of a minute and more.
 fn mixed_load_and_reloads(lab: &Lab) -> Result<(), String> {
     let seconds = setting("SCHEDLAB_SOAK_SECONDS", 5)?;

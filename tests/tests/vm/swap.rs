@@ -19,7 +19,7 @@ const HOGS: u32 = 4;
 const SERVICE: u32 = 60;
 /// How many times as long as alone an iteration may take among hogs: up to 1.17 are measured.
 const WORST: f64 = 1.25;
-/// The same of a child: up to 1.28 are measured, on two CPUs.
+/// How many times as long as alone an iteration of a child may take: up to 1.28 are measured, on two CPUs.
 const WORST_OF_CHILD: f64 = 1.4;
 /// The same of `inversion`, where one waits for seconds without SWAP.
 const SERVICE_WITH_MUTEX: u32 = 20;
@@ -107,7 +107,7 @@ fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures
     (0..cases.len()).map(figures).collect()
 }
 
-/// Prints the figures. Each case has to be served about as well as alone, and much better than without SWAP.
+/// Prints the figures. Each case must be served about as well as alone, and much better than without SWAP.
 ///
 /// Alone, the server of a lock begins before the client asks, hence less than its service.
 fn each_is_served(cases: &[Case], figures: &[Figures]) -> Result<(), String> {

@@ -10,7 +10,7 @@ use crate::memory::GuestAddr;
 pub struct Registers<'a> {
     args: &'a [u64; 5],
     next: usize,
-    /// The map of an earlier argument: what a key or value of it has to be.
+    /// The map of an earlier argument: what a key or value of it must be.
     pub(crate) map: Option<MapId>,
 }
 
@@ -24,6 +24,7 @@ impl<'a> Registers<'a> {
     /// The next argument as it stands in its register.
     #[inline(always)]
     pub fn take(&mut self) -> u64 {
+        debug_assert!(self.next < self.args.len(), "a function has five arguments at most");
         let value = self.args.get(self.next).copied().unwrap_or(0);
         self.next += 1;
         value
@@ -68,7 +69,7 @@ numbers!(u64, u32, i64, i32);
 
 /// What a helper or kernel function returns.
 pub trait Outcome {
-    /// It as r0. Numbers narrower than 64 bits are sign-extended if they are signed, which every reader of the narrow type
+    /// The result as r0. Numbers narrower than 64 bits are sign-extended if they are signed, which every reader of the narrow type
     /// accepts.
     ///
     /// # Errors

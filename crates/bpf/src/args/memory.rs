@@ -39,7 +39,7 @@ impl Readable {
         self.len
     }
 
-    /// Its bytes.
+    /// The bytes of the argument.
     #[inline]
     pub(crate) fn of(self, mem: &Memory) -> Result<&[u8], Fault> {
         if self.len == 0 { Ok(&[]) } else { mem.slice(self.at, self.len) }
@@ -225,6 +225,10 @@ impl<E: Env> Caller<'_, '_, E> {
     /// As [`Caller::bytes`].
     #[inline]
     pub fn room(&mut self, of: Writable) -> Result<&mut [u8], Fault> {
+        debug_assert!(
+            of.len == 0 || self.vm.mem.check_own(of.at, of.len).is_ok(),
+            "the range was checked when it was taken"
+        );
         if of.len == 0 { Ok(&mut []) } else { self.vm.mem.slice_mut(of.at, of.len) }
     }
 
@@ -284,7 +288,7 @@ impl<E: Env> Caller<'_, '_, E> {
         }))
     }
 
-    /// The same, uncut: up to [`MAX_TEXT`] bytes for the format and for each of its conversions.
+    /// The formatted text, uncut: up to [`MAX_TEXT`] bytes for the format and for each of its conversions.
     ///
     /// # Errors
     /// As [`Caller::format`].
@@ -308,6 +312,7 @@ impl<E: Env> Caller<'_, '_, E> {
 /// The beginning of a text that has at most so many bytes.
 pub fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    debug_assert!(end.is_some(), "a text has a boundary at its beginning");
     &text[..end.unwrap_or(0)]
 }
 

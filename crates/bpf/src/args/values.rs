@@ -105,7 +105,7 @@ value_args! {
     };
     LockPlace, |registers, caller| {
         let at = registers.take();
-        // A place that was a lock once is one for ever: values of maps never move or change their type.
+        // A place that was a lock once stays one: values of maps never move or change their type.
         if !caller.env.is_known_lock(GuestAddr(at)) {
             caller.special(at, SpecialKind::Lock)?;
         }
@@ -170,7 +170,7 @@ impl<E: Env> Caller<'_, '_, E> {
         }
     }
 
-    /// The same where the key does not lie in one ordinary page.
+    /// The index that a key of an array is, where the key does not lie in one ordinary page.
     #[cold]
     fn index_elsewhere(&mut self, key: Key) -> Result<u32, Fault> {
         let key = self.readable(key.at.0, 4)?;

@@ -16,7 +16,7 @@ pub struct BtfBuilder {
 pub struct MemberSpec<'a> {
     /// Empty for an unnamed struct or union inside.
     pub name: &'a str,
-    /// Its type.
+    /// The member's type.
     pub ty: TypeId,
     /// Distance from the start, in bits.
     pub bit_offset: u32,
@@ -69,6 +69,7 @@ impl BtfBuilder {
 
     /// An integer of `size` bytes.
     pub fn int(&mut self, name: &str, size: u32, signed: bool) -> TypeId {
+        debug_assert!(matches!(size, 1 | 2 | 4 | 8 | 16), "an integer of C has a size of C");
         let int = Int { size, bits: (size * 8) as u8, offset: 0, signed, is_char: false, is_bool: false };
         self.add(name, Kind::Int(int))
     }
@@ -138,6 +139,10 @@ impl BtfBuilder {
     }
 
     fn body(&mut self, size: u32, members: &[MemberSpec]) -> Composite {
+        debug_assert!(
+            members.iter().all(|member| u64::from(member.bit_offset) <= u64::from(size) * 8),
+            "a member begins in its struct"
+        );
         let members = members
             .iter()
             .map(|m| Member {
@@ -152,6 +157,10 @@ impl BtfBuilder {
 
     /// An enumeration of 4 bytes; `signed` if a value is negative.
     pub fn enumeration(&mut self, name: &str, signed: bool, values: &[(&str, i64)]) -> TypeId {
+        debug_assert!(
+            values.iter().all(|(_, value)| (i64::from(i32::MIN)..=u32::MAX.into()).contains(value)),
+            "a value has 32 bits"
+        );
         let values = self.enumerators(values);
         self.add(name, Kind::Enum(Enum { size: 4, signed, values }))
     }
@@ -174,6 +183,10 @@ impl BtfBuilder {
 
     /// A global function, for instance a kfunc.
     pub fn func(&mut self, name: &str, proto: TypeId) -> TypeId {
+        debug_assert!(
+            matches!(self.btf.types[proto.0 as usize].kind, Kind::FuncProto(_)),
+            "a function has a prototype"
+        );
         self.add(name, Kind::Func(proto, Linkage::Global))
     }
 

@@ -63,6 +63,7 @@ pub(crate) trait Record: Copy {
 
     /// The records of a range of slots, of those of a section.
     fn within(records: &[Self], slots: Range<usize>) -> &[Self] {
+        debug_assert!(records.is_sorted_by_key(Record::insn_off), "records are in order");
         let before =
             |slot: usize| records.partition_point(|record| u64::from(record.insn_off()) < slot as u64 * 8);
         &records[before(slots.start)..before(slots.end)]

@@ -116,7 +116,7 @@ impl Btf {
         self.walk(root, path, false)
     }
 
-    /// The same where `root` is an array whose length is not known yet: its first index may be any.
+    /// The member at a path where `root` is an array whose length is not known yet: its first index may be any.
     ///
     /// # Errors
     /// As of [`Btf::at_path`].
@@ -143,6 +143,7 @@ impl Btf {
                 }),
             };
             let Some((step, inner, from)) = inner else { break };
+            debug_assert!(from <= rest, "the member holds the place");
             path.push_str(&step);
             (ty, rest) = (inner, rest - from);
             if !matches!(self.resolved(ty), Kind::Struct(_) | Kind::Union(_) | Kind::Array(_)) {

@@ -137,7 +137,7 @@ pub struct Composite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     pub(crate) name: u32,
-    /// Its type.
+    /// The member's type.
     pub ty: TypeId,
     /// Distance from the start of the struct, in bits.
     pub bit_offset: u32,
@@ -177,7 +177,7 @@ pub struct FuncProto {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param {
     pub(crate) name: u32,
-    /// Its type.
+    /// The parameter's type.
     pub ty: TypeId,
 }
 
@@ -214,7 +214,7 @@ pub enum Linkage {
 
 /// The part of a name before its last flavour mark (`___`): `task_struct___old` is a view of `task_struct`.
 ///
-/// The same rule as libbpf's: the mark needs a character on each side that is not an underscore.
+/// The rule is libbpf's: the mark needs a character on each side that is not an underscore.
 pub fn essential_name(name: &str) -> &str {
     let b = name.as_bytes();
     let mut i = b.len().saturating_sub(4);
@@ -325,6 +325,7 @@ impl Btf {
 
     /// The string at this offset of the string table; empty if out of range, longer than [`TAG_BYTES`] or not UTF-8.
     pub(crate) fn string(&self, offset: u32) -> &str {
+        debug_assert!(self.strings.last() == Some(&0), "the last string ends");
         let Some(rest) = self.strings.get(offset as usize..) else {
             return "";
         };
@@ -334,6 +335,7 @@ impl Btf {
 
     /// Rebuilds the search index; called once after all types are there.
     fn index(&mut self) {
+        debug_assert!(self.by_name.is_empty(), "names are indexed once");
         let mut named: Vec<(&str, Named)> = (1..self.types.len() as u32)
             .map(|id| {
                 let name = essential_name(self.name(TypeId(id)));

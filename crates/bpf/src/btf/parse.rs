@@ -28,6 +28,7 @@ impl<'a> Words<'a> {
 
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8], LoadError> {
         let end = self.at.checked_add(n).filter(|&e| e <= self.bytes.len());
+        debug_assert!(self.at <= self.bytes.len(), "reading ends with the bytes");
         let Some(end) = end else { return Err(self.ends()) };
         let out = &self.bytes[self.at..end];
         self.at = end;
@@ -36,6 +37,7 @@ impl<'a> Words<'a> {
 
     #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, LoadError> {
+        debug_assert!(self.at <= self.bytes.len(), "reading ends with the bytes");
         let rest = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
         let Some(word) = rest else { return Err(self.ends()) };
         self.at += size_of::<u32>();
@@ -75,6 +77,7 @@ impl Btf {
         btf.check_names()?;
         btf.check()?;
         btf.index();
+        debug_assert!(btf.strings.last() == Some(&0), "the last string ends");
         Ok(btf)
     }
 

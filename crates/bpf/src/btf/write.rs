@@ -9,6 +9,7 @@ impl Btf {
         for (_, ty) in self.iter().skip(1) {
             write_type(ty, &mut types);
         }
+        debug_assert!(types.len().is_multiple_of(4), "types are written in words");
         let mut out = Vec::with_capacity(24 + types.len() + self.strings.len());
         out.extend_from_slice(&[0x9f, 0xeb, 1, 0]);
         let lengths = [24, 0, types.len() as u32, types.len() as u32, self.strings.len() as u32];
@@ -81,6 +82,7 @@ fn write_type(ty: &Type, out: &mut Vec<u8>) {
         Kind::TypeTag(t) => (18, 0, false, t.0),
         Kind::Enum64(e) => (19, e.values.len(), write_enum(e, true, &mut tail), e.size),
     };
+    debug_assert!(count <= usize::from(u16::MAX) && kind < 32, "kind and count have their bits");
     put(out, &[ty.name, u32::from(flag) << 31 | kind << 24 | count as u32, third]);
     out.extend_from_slice(&tail);
 }

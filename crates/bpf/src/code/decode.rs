@@ -48,6 +48,7 @@ impl Reg {
 
     /// The register of this number; numbers were checked before.
     fn new(number: u8) -> Reg {
+        debug_assert!(number < REG_COUNT, "the register was checked");
         Reg::ALL[usize::from(number & 15)]
     }
 }
@@ -88,6 +89,10 @@ impl Op {
 
     /// Replaces the reference to a function by its entry, or by its value.
     pub(crate) fn link(&mut self, entry: usize) {
+        debug_assert!(
+            matches!(self.code, OpCode::CallLocal | OpCode::FuncPointer),
+            "only calls and addresses of functions are linked"
+        );
         if self.code == OpCode::FuncPointer {
             self.code = OpCode::Mov64K;
             self.imm = FuncId(self.imm as u32).to_pointer() as i64;
@@ -128,7 +133,16 @@ pub(crate) fn function(
         decoded.slots.push(slot as u32);
         slot += if insns[slot].is_ld_imm64() { 2 } else { 1 };
     }
+    debug_assert_eq!(decoded.ops.len(), decoded.slots.len(), "each operation has a slot");
     finish_jumps(&mut decoded, &op_of_slot)?;
+    debug_assert!(
+        decoded
+            .ops
+            .iter()
+            .filter_map(Op::target)
+            .all(|target| (first..first + decoded.ops.len()).contains(&target)),
+        "a jump stays in its function"
+    );
     apply_marks(&mut decoded, marks)?;
     let last = decoded.ops.len() - 1;
     if !matches!(decoded.ops[last].code, OpCode::Exit | OpCode::Ja) {
@@ -141,6 +155,10 @@ pub(crate) fn function(
 fn finish_jumps(decoded: &mut Decoded, op_of_slot: &[u32]) -> Result<(), (u32, Fail)> {
     for (decoded_op, slot) in decoded.ops.iter_mut().zip(&decoded.slots) {
         if decoded_op.is_jump() {
+            debug_assert!(
+                (*slot as usize) < op_of_slot.len(),
+                "an operation comes from a slot of the function"
+            );
             let target = i64::from(*slot) + 1 + i64::from(decoded_op.off);
             let index = usize::try_from(target).ok().and_then(|target| op_of_slot.get(target));
             match index.filter(|index| **index != u32::MAX) {
@@ -207,6 +225,7 @@ fn writable(register: u8) -> Result<(), Fail> {
 }
 
 fn immediate64(insn: &Insn, second: Option<&Insn>) -> Result<Op, Fail> {
+    debug_assert_eq!(insn.code & 7, op::LD, "the class was looked at");
     match (insn.code, insn.code & 0xe0) {
         (op::LD_IMM64, _) => {}
         (_, op::ABS) => return Err(Fail::Unsupported("legacy packet load (ld_abs)")),
@@ -231,6 +250,7 @@ fn immediate64(insn: &Insn, second: Option<&Insn>) -> Result<Op, Fail> {
 }
 
 fn arithmetic(insn: &Insn, wide_shifts: bool) -> Result<Op, Fail> {
+    debug_assert!(matches!(insn.code & 7, op::ALU | op::ALU64), "the class was looked at");
     writable(insn.dst)?;
     let wide = insn.code & 7 == op::ALU64;
     let register = insn.code & op::X != 0;
@@ -282,6 +302,7 @@ fn arithmetic_codes(insn: &Insn) -> Result<[OpCode; 4], Fail> {
 }
 
 fn byte_order(insn: &Insn, wide: bool, big: bool) -> Result<Op, Fail> {
+    debug_assert_eq!(insn.code & 0xf0, op::END, "the operation was looked at");
     require(insn.src == 0 && insn.off == 0, insn)?;
     // The guest is little-endian: conversion to little-endian only cuts, to big-endian swaps.
     let code = match (wide, big, insn.imm) {
@@ -300,6 +321,7 @@ fn byte_order(insn: &Insn, wide: bool, big: bool) -> Result<Op, Fail> {
 }
 
 fn special_move(insn: &Insn, wide: bool) -> Result<Op, Fail> {
+    debug_assert_ne!(insn.off, 0, "a plain move has no offset");
     let code = match (wide, insn.off) {
         (true, op::ADDR_SPACE_CAST) if insn.imm == 1 || insn.imm == 1 << 16 => OpCode::Cast,
         (true, op::ADDR_SPACE_CAST) => return Err(Fail::ReservedField(*insn)),
@@ -315,6 +337,7 @@ fn special_move(insn: &Insn, wide: bool) -> Result<Op, Fail> {
 }
 
 fn jump(insn: &Insn) -> Result<Op, Fail> {
+    debug_assert!(matches!(insn.code & 7, op::JMP | op::JMP32), "the class was looked at");
     let wide = insn.code & 7 == op::JMP;
     let register = insn.code & op::X != 0;
     let no_registers = insn.dst == 0 && insn.src == 0;
@@ -367,6 +390,7 @@ fn jump_codes(insn: &Insn) -> Result<[OpCode; 4], Fail> {
 }
 
 fn call(insn: &Insn, register: bool) -> Result<Op, Fail> {
+    debug_assert_eq!(insn.code & 0xf0, op::CALL, "the operation was looked at");
     if register {
         // LLVM has put the register into the destination field since 19, into the immediate before.
         require(insn.src == 0 && insn.off == 0 && (insn.imm == 0 || insn.dst == 0), insn)?;
@@ -387,6 +411,7 @@ fn call(insn: &Insn, register: bool) -> Result<Op, Fail> {
 }
 
 fn load(insn: &Insn) -> Result<Op, Fail> {
+    debug_assert_eq!(insn.code & 7, op::LDX, "the class was looked at");
     writable(insn.dst)?;
     require(insn.imm == 0, insn)?;
     let code = match (insn.code & 0xe0, insn.code & 0x18) {
@@ -400,6 +425,7 @@ fn load(insn: &Insn) -> Result<Op, Fail> {
 }
 
 fn load_code(size: u8) -> OpCode {
+    debug_assert_eq!(size & !0x18, 0, "a size has two bits");
     match size {
         op::B => OpCode::Load8,
         op::H => OpCode::Load16,
@@ -409,6 +435,7 @@ fn load_code(size: u8) -> OpCode {
 }
 
 fn store(insn: &Insn) -> Result<Op, Fail> {
+    debug_assert!(matches!(insn.code & 7, op::ST | op::STX), "the class was looked at");
     let register = insn.code & 7 == op::STX;
     match insn.code & 0xe0 {
         op::MEM => {
@@ -421,6 +448,7 @@ fn store(insn: &Insn) -> Result<Op, Fail> {
 }
 
 fn store_code(size: u8, register: bool) -> OpCode {
+    debug_assert_eq!(size & !0x18, 0, "a size has two bits");
     use OpCode::*;
     let [k, x] = match size {
         op::B => [Store8K, Store8X],
@@ -432,6 +460,7 @@ fn store_code(size: u8, register: bool) -> OpCode {
 }
 
 fn atomic(insn: &Insn) -> Result<Op, Fail> {
+    debug_assert_eq!(insn.code & 7, op::STX, "an atomic operation takes a register");
     let size = insn.code & 0x18;
     match insn.imm {
         // Nothing runs beside the program, so an acquiring load is a plain one; but its failure is an atomic's.

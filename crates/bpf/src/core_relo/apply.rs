@@ -9,9 +9,9 @@ const POISON_CALL: i32 = 0x0bad_2310;
 /// What became of the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It holds the kernel's value.
+    /// The instruction holds the kernel's value.
     Patched,
-    /// It was replaced by a call that ends the program if it is ever executed.
+    /// The instruction was replaced by a call that ends the program if it is ever executed.
     Poisoned,
 }
 

@@ -73,7 +73,7 @@ struct Matcher<'a> {
     kernel: &'a Btf,
     /// Types that may still be looked at: hostile types can refer to each other so often that a walk would not end.
     visits: Cell<u32>,
-    /// The same for all walks of an object, and for names that are compared.
+    /// Steps that are left for all walks of an object, and for names that are compared.
     steps: &'a Steps,
 }
 

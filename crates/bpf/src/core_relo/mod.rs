@@ -296,5 +296,6 @@ fn bitfield_unit(btf: &Btf, at: &MemberAt) -> Result<(u64, u64), String> {
         size *= 2;
         offset = at.bit_offset / 8 / size * size;
     }
+    debug_assert!(offset * 8 <= at.bit_offset && end <= (offset + size) * 8, "the load covers the bit field");
     Ok((offset, size))
 }

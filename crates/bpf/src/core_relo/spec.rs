@@ -81,13 +81,14 @@ impl Spec {
     }
 
     fn push_index(&mut self, btf: &Btf, ty: TypeId, index: u32) -> Result<(), String> {
+        debug_assert!(self.steps.len() < MAX_STEPS, "the path's length was checked");
         let size = btf.size_of(ty).ok_or("elements of unknown size")?;
         self.advance(size.saturating_mul(8 * u64::from(index)))?;
         self.steps.push(Step::Index { ty, index });
         Ok(())
     }
 
-    /// Goes on by a number of bits, within what any real type has.
+    /// Advances by a number of bits, within what any real type has.
     fn advance(&mut self, bits: u64) -> Result<(), String> {
         self.bit_offset = self.bit_offset.saturating_add(bits);
         if self.bit_offset > MAX_BITS { Err("an offset beyond any type".into()) } else { Ok(()) }
@@ -125,7 +126,7 @@ impl Spec {
         }
     }
 
-    /// The same path in a kernel type, or `None` if that type has no such thing.
+    /// The path in a kernel type, or `None` if that type has no such thing.
     pub(super) fn find_in(
         &self,
         local: &Btf,
@@ -133,6 +134,10 @@ impl Spec {
         candidate: TypeId,
         steps: &Steps,
     ) -> Result<Option<Spec>, String> {
+        debug_assert!(
+            self.kind.is_field() || self.steps.len() <= 1,
+            "only a field has a path of several steps"
+        );
         let mut found = Spec { root: candidate, kind: self.kind, steps: Vec::new(), bit_offset: 0 };
         match self.kind {
             RelocKind::TypeMatches => {
@@ -208,6 +213,7 @@ impl Spec {
     }
 
     fn find_value(&self, local: &Btf, kernel: &Btf, mut found: Spec) -> Option<Spec> {
+        debug_assert!(matches!(self.steps.as_slice(), [Step::Value { .. }]), "a value has one step");
         let Some(Step::Value { of, index }) = self.steps.first() else {
             return None;
         };
@@ -230,6 +236,7 @@ impl Spec {
 
     /// The member that the path ends in, at its distance from the root; `None` if it ends in an element.
     pub(super) fn last_member(&self, btf: &Btf) -> Option<MemberAt> {
+        debug_assert!(self.steps.len() <= MAX_STEPS, "the path's length was checked");
         let Some(Step::Member { of, index }) = self.steps.last() else {
             return None;
         };

@@ -37,6 +37,7 @@ pub(super) fn call<H: Host>(
 /// Adds this span's frames to a fault's backtrace: the faulting or calling instruction, then the call sites.
 #[cold]
 pub(super) fn locate(vm: &Vm<'_>, mut fault: Fault, bottom: u32) -> Fault {
+    debug_assert!(bottom < vm.mem.frames_used, "the fault lies in a frame of this run");
     fault.push_location(vm.location_of(vm.at as usize));
     for depth in (bottom + 1..vm.mem.frames_used).rev() {
         let call_site = vm.frames[depth as usize].return_to.saturating_sub(1);
@@ -233,7 +234,7 @@ pub(super) fn run<H: Host>(
             vm.at = pc as u32;
             return Err(FaultKind::Budget { limit: budget }.into());
         }
-        // SAFETY: every value that `pc` takes is an index into `ops`. It starts at a function's entry and goes on to the
+        // SAFETY: every value that `pc` takes is an index into `ops`. It starts at a function's entry and moves to the
         // next operation, to a jump's target, to a callee's entry or behind a call; decoding has put all targets on
         // operations of the same function and lets no function end in anything but an exit or a jump, and linking
         // has put callees on entries. `Code` does not change after that.

@@ -51,6 +51,7 @@ pub(crate) fn format(form: &[u8], args: &[u64], mem: &Memory) -> Result<String, 
         }
         let value = *args.next().ok_or(Errno::EINVAL)?;
         let mut conversion = flags_and_width(form, &mut at);
+        debug_assert!(room <= PACKED, "the room for arguments only shrinks");
         let body = match form.get(at) {
             Some(b'p') => {
                 at += 1;
@@ -119,6 +120,7 @@ fn flags_and_width(form: &[u8], at: &mut usize) -> Conversion {
         conversion.width = (conversion.width * 10 + usize::from(digit - b'0')).min(MAX_TEXT as usize);
         *at += 1;
     }
+    debug_assert!(conversion.width <= MAX_TEXT as usize, "no text is wider than the limit");
     conversion
 }
 

@@ -46,6 +46,7 @@ pub(crate) struct Objects {
 impl Objects {
     /// Makes one, all zero; nothing without memory.
     fn make(&mut self, size: u64, copies: u64, mem: &mut Memory) -> Option<u64> {
+        debug_assert!(copies > 0, "an object has a copy");
         let stride = size.max(1).checked_next_multiple_of(GRAIN)?;
         let bytes = stride.checked_mul(copies)?;
         mem.take(bytes + HOST_BYTES).ok()?;
@@ -59,6 +60,10 @@ impl Objects {
             free.extend((0..chunk / bytes).rev().map(|number| base.0 + number * bytes));
         }
         let at = free.pop()?;
+        debug_assert!(
+            !self.live.contains_key(&at) && at.is_multiple_of(GRAIN),
+            "a free place holds no object"
+        );
         mem.write(GuestAddr(at), &vec![0; bytes as usize]).expect("chunks stay mapped");
         self.live.insert(at, Object { stride, copies, references: 1 });
         Some(at)
@@ -86,6 +91,7 @@ impl Objects {
         let mut gone = vec![at];
         while let Some(at) = gone.pop() {
             let object = self.live.get_mut(&at).ok_or_else(|| no_object(at))?;
+            debug_assert!(object.references > 0, "a live object has a reference");
             object.references -= 1;
             if object.references > 0 {
                 continue;
@@ -202,7 +208,7 @@ pub(super) fn new_per_cpu<E: Env>(
     caller: &mut Caller<'_, '_, E>,
     ty: u64,
 ) -> Result<Option<GuestAddr>, Fault> {
-    // A machine with one CPU has a copy more, by which these are told from the others.
+    // A machine with one CPU has an extra copy, which distinguishes these from the others.
     let copies = u64::from(caller.env.runtime().maps.nr_cpus()).max(2);
     make(caller, ty, copies)
 }
@@ -351,6 +357,7 @@ pub(super) fn list_add<E: Env>(
 
 /// A node of a tree: the middle one of a part of its order, as a balanced tree has it.
 fn middle(objects: &Objects, root: Head, from: usize, to: usize) -> Option<GuestAddr> {
+    debug_assert!(to <= objects.len(root.0), "the range lies in the tree");
     (from < to).then(|| objects.at(root.0, (from + to) / 2)).flatten().map(GuestAddr)
 }
 

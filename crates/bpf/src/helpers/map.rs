@@ -42,7 +42,7 @@ fn lookup_on<E: Env>(caller: &mut Caller<'_, '_, E>, id: MapId, key: Key, cpu: u
     lookup_key(caller, id, key, cpu)
 }
 
-/// The same for maps whose keys are bytes.
+/// What a look-up finds in maps whose keys are bytes.
 #[inline(never)]
 fn lookup_key<E: Env>(caller: &mut Caller<'_, '_, E>, id: MapId, key: Key, cpu: u32) -> Result<u64, Fault> {
     let key = caller.key(key)?;

@@ -90,7 +90,7 @@ pub trait Env: Host {
     /// A small integer that stands for this task for as long as it lives; `None` if the address is no task.
     fn task_owner(&mut self, task: u64) -> Option<u32>;
 
-    /// The same for a cgroup.
+    /// A small integer that stands for this cgroup.
     fn cgroup_owner(&mut self, cgroup: u64) -> Option<u32>;
 
     /// Where a per-CPU variable (a kernel symbol or a per-CPU allocation) is for this CPU; `None` if it is none.
@@ -203,7 +203,7 @@ fn lookup<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Res
     map::lookup(caller, map, key)
 }
 
-/// The same of [`map::task_storage_get`].
+/// [`Caller::invoke`] of [`map::task_storage_get`], without a call through a pointer.
 #[inline(always)]
 fn task_storage<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Result<u64, Fault> {
     let caller = &mut caller;

@@ -93,6 +93,7 @@ pub(super) fn drain<E: Env>(
         }
     }
     let _ = caller.env.runtime().maps.user_ring_drains(ring.0, false);
+    debug_assert!(drained <= MAX_DRAINED, "the walk ends at the limit");
     Ok(Ok(drained))
 }
 

@@ -49,7 +49,12 @@ impl Timers {
     }
 
     fn add(&mut self, timer: Timer) {
+        debug_assert!(!self.by_address.contains_key(&timer.at), "a place has one timer");
         let number = self.free.pop().unwrap_or(self.by_number.len() as u32);
+        debug_assert!(
+            self.by_number.get(number as usize).is_none_or(Option::is_none),
+            "a free number has no timer"
+        );
         self.by_address.insert(timer.at, number);
         match self.by_number.get_mut(number as usize) {
             Some(place) => *place = Some(timer),
@@ -59,6 +64,7 @@ impl Timers {
 
     fn remove(&mut self, number: u32) {
         if let Some(timer) = self.by_number.get_mut(number as usize).and_then(Option::take) {
+            debug_assert_eq!(self.by_address.get(&timer.at), Some(&number), "a timer is known by its place");
             self.by_address.remove(&timer.at);
             self.running = self.running.filter(|running| *running != number);
             self.free.push(number);
@@ -71,7 +77,7 @@ impl Timers {
 pub struct TimerCall {
     /// The callback.
     pub func: FuncId,
-    /// Its arguments: map, key, value.
+    /// The arguments of the function: map, key, value.
     pub args: [u64; 3],
 }
 

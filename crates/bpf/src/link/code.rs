@@ -52,6 +52,7 @@ impl Work {
     /// The number of a function, given out when it is first wanted; `user` is the program that wants it.
     fn want(&mut self, key: Key, user: &str) -> FuncId {
         let next = FuncId(self.ids.len() as u32);
+        debug_assert_eq!(self.ids.len(), self.queue.len(), "a function with a number is queued");
         *self.ids.entry(key).or_insert_with(|| {
             self.queue.push((key, user.to_string()));
             next
@@ -94,6 +95,7 @@ pub(super) fn link_code(
         next += 1;
         link_function(linker, &mut work, key, &user, mem)?;
     }
+    debug_assert_eq!(work.linked.len(), work.ids.len(), "each wanted function is linked");
     check_lengths(linker, &work.linked, &by_name)?;
     let core: Vec<_> = work.linked.iter().map(|(f, core)| (f.insns.as_slice(), core)).collect();
     let probes = walked::probe_marks(&core, &linker.kfuncs, &linker.steps);
@@ -192,6 +194,7 @@ fn link_function(
 ) -> Result<(), LoadError> {
     let section = &linker.object.code[key.0];
     let def = &section.functions[key.1];
+    debug_assert!(def.start + def.len <= section.insns.len(), "a function lies in its section");
     let mut one = OneFunction {
         section,
         start: def.start,
@@ -220,6 +223,7 @@ fn link_function(
         probe_mem: BTreeSet::new(),
         lines: LineRecord::within(lines, def.start..def.start + def.len).to_vec(),
     };
+    debug_assert_eq!(function.reachable.len(), function.insns.len(), "each slot is reachable or not");
     work.linked.push((function, one.core));
     Ok(())
 }
@@ -256,6 +260,7 @@ impl OneFunction<'_> {
         let records = object.ext.core.get(&self.section.name).map_or(&[][..], |records| records);
         for record in CoreRecord::within(records, self.start..self.start + self.insns.len()) {
             let slot = record.insn_off as usize / 8 - self.start;
+            debug_assert!(slot < self.insns.len(), "the record is one of this function");
             let about = || core_relo::describe(record, &object.btf);
             let wrong = |e: String| format!("CO-RE record for {}: {e}", about());
             let answer = core_relo::resolve(record, &object.btf, &linker.kernel.btf, &linker.steps);
@@ -283,6 +288,7 @@ impl OneFunction<'_> {
         let bytes = self.start as u64 * 8..(self.start + self.insns.len()) as u64 * 8;
         for reloc in object.elf.sections[self.section.index].relocs_within(bytes) {
             let slot = (reloc.offset / 8) as usize - self.start;
+            debug_assert!(slot < self.insns.len(), "the relocation is one of this function");
             if reloc.offset % 8 != 0 || self.pending.contains_key(&slot) {
                 continue;
             }
@@ -301,6 +307,7 @@ impl OneFunction<'_> {
 
     /// A 64-bit constant becomes the address of a map, a variable, an extern or a function.
     fn relocate_constant(&mut self, linker: &Linker, slot: usize, symbol: &Symbol) -> Result<(), LoadError> {
+        debug_assert!(slot + 1 < self.insns.len(), "a constant has two slots");
         let addend = i64::from(self.insns[slot].imm) as u64;
         let value = if symbol.undefined {
             match linker.externs.get(&symbol.name) {

@@ -42,7 +42,7 @@ impl Linker<'_> {
         self.steps.check(|| "kernel functions".to_string())
     }
 
-    /// By name without flavour; where the kernel's types know its prototype, that has to be compatible.
+    /// By name without flavour; where the kernel's types know its prototype, the two must be compatible.
     fn resolve_kfunc(&mut self, wanted: &Extern) -> Resolved {
         let name = essential_name(&wanted.name);
         if !self.kernel.kfuncs.contains(name) || !self.prototype_agrees(name, wanted.ty) {
@@ -79,6 +79,7 @@ impl Linker<'_> {
             content.extend_from_slice(&bytes);
         }
         let size = content.len() as u64;
+        debug_assert_eq!(places.len(), wanted.len(), "each extern has a place");
         let length = u32::try_from(size).map_err(|e| memory(".kconfig", &e))?;
         let base = self.maps.add_section(".kconfig", length, Vec::new(), mem);
         let base = base.map_err(|e| memory(".kconfig", &e))?;
@@ -129,6 +130,7 @@ fn absent(wanted: &Extern) -> Resolved {
 /// `y`, `n`, `m` as `bool`, `char` or `enum libbpf_tristate`; numbers in integers; text in arrays.
 fn encode(btf: &Btf, ty: TypeId, size: u64, value: &KconfigValue) -> Option<Vec<u8>> {
     let mut out = vec![0; size as usize];
+    debug_assert!(!out.is_empty(), "a value has bytes");
     let number = match (btf.resolved(ty), value) {
         (Kind::Array(_), KconfigValue::Text(text)) => {
             // A longer text is cut, with a closing zero, as in libbpf.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 struct Known {
     /// What each holds, if it is known; else 0.
     values: [u64; 11],
-    /// Those that are known, by bit.
+    /// The registers that are known, by bit.
     known: u16,
     /// Which loads of a function's address each may stem from, by bit.
     functions: [u64; 11],
@@ -27,10 +27,12 @@ impl Known {
     const NOTHING: Known = Known { values: [0; 11], known: 0, functions: [0; 11] };
 
     fn get(&self, register: usize) -> Option<u64> {
+        debug_assert!(register < self.values.len(), "there are eleven registers");
         (self.known >> register & 1 != 0).then(|| self.values[register])
     }
 
     fn set(&mut self, register: usize, value: Option<u64>) {
+        debug_assert!(register < self.values.len(), "there are eleven registers");
         self.values[register] = value.unwrap_or(0);
         self.known = self.known & !(1 << register) | u16::from(value.is_some()) << register;
     }
@@ -58,6 +60,7 @@ pub(super) fn reached(
     steps: &Steps,
 ) -> Reached {
     let mut states: Vec<Option<Known>> = vec![None; insns.len()];
+    debug_assert!(loads.iter().all(|load| *load < insns.len()), "a load is one of the function");
     let mut work = Vec::new();
     if !insns.is_empty() {
         states[0] = Some(Known::NOTHING);
@@ -96,6 +99,7 @@ pub(super) fn reached(
 /// The addresses of functions that reached calls are handed.
 fn handed(insns: &[Insn], loads: &[usize], states: &[Option<Known>]) -> BTreeSet<(u32, u32)> {
     let mut handed = BTreeSet::new();
+    debug_assert_eq!(states.len(), insns.len(), "each instruction was reached or not");
     for (at, state) in states.iter().enumerate().filter(|(at, _)| insns[*at].code == op::CALL_K) {
         let Some(state) = state else { continue };
         let functions = state.functions[1..6].iter().fold(0, |all, functions| all | functions);
@@ -145,6 +149,7 @@ fn step(insns: &[Insn], at: usize, known: &mut Known, constant: &impl Fn(u64, u6
         }
         op::LDX => {
             let size = 1u64 << [2, 1, 0, 3][usize::from(insn.code >> 3 & 3)];
+            debug_assert!(size.is_power_of_two() && size <= 8, "a load is of 1, 2, 4 or 8 bytes");
             let addr = known.get(src).map(|a| a.wrapping_add(i64::from(insn.off) as u64));
             let value = addr.filter(|_| insn.code & 0xe0 == op::MEM).and_then(|a| constant(a, size));
             known.set(dst, value);
@@ -177,6 +182,7 @@ fn arithmetic(insn: Insn, dst: Option<u64>, src: Option<u64>) -> Option<u64> {
     let (a, b) = (dst?, b?);
     let (a, b) = if wide { (a, b) } else { (a & 0xffff_ffff, b & 0xffff_ffff) };
     let shift = (b & if wide { 63 } else { 31 }) as u32;
+    debug_assert!(shift < 64, "a shift stays below the register's width");
     let value = match operation {
         op::ADD => a.wrapping_add(b),
         op::SUB => a.wrapping_sub(b),
@@ -193,7 +199,7 @@ fn arithmetic(insn: Insn, dst: Option<u64>, src: Option<u64>) -> Option<u64> {
     Some(if wide { value } else { value & 0xffff_ffff })
 }
 
-/// Where execution goes on: one side of a branch whose operands are known.
+/// Where execution continues: one side of a branch whose operands are known.
 fn ways(insn: Insn, at: usize, known: &Known) -> [Option<usize>; 2] {
     let [next, jump] = insn.successors(at);
     match next.and(jump).and_then(|_| taken(insn, known)) {
@@ -212,6 +218,7 @@ fn taken(insn: Insn, known: &Known) -> Option<bool> {
         i64::from(insn.imm) as u64
     };
     let narrow = insn.code & 7 == op::JMP32;
+    debug_assert!(matches!(insn.code & 7, op::JMP | op::JMP32), "only jumps have two ways");
     let (a, b) = if narrow { (a & 0xffff_ffff, b & 0xffff_ffff) } else { (a, b) };
     let (sa, sb) =
         if narrow { (i64::from(a as u32 as i32), i64::from(b as u32 as i32)) } else { (a as i64, b as i64) };

@@ -134,7 +134,7 @@ pub struct ImageFunction {
     pub handed: BTreeSet<(u32, u32)>,
     /// Slots whose faulting loads yield 0.
     pub probe_mem: BTreeSet<u32>,
-    /// Its source lines, where the object has them.
+    /// The function's source lines, where the object has them.
     pub(crate) lines: Vec<LineRecord>,
 }
 
@@ -175,7 +175,7 @@ pub struct ImageVariable {
 
 /// Links an object against a kernel; its data and maps are put into `mem`.
 ///
-/// The same arguments and a fresh `mem` give the same image, byte for byte and address for address.
+/// Equal arguments and a fresh `mem` give the same image, byte for byte and address for address.
 ///
 /// # Errors
 /// Names file, place, problem and cure: an unknown setting, a kernel function, helper, map type or field that a
@@ -271,12 +271,14 @@ impl<'a> Linker<'a> {
             })?;
             self.map_ids.push(id);
         }
+        debug_assert_eq!(self.map_ids.len(), self.object.maps().len(), "each map of the object has a number");
         Ok(())
     }
 
     /// Fills the slots that declarations give: inner maps, programs of a program array.
     fn fill_map_slots(&mut self, linked: &code::Linked, mem: &mut Memory) -> Result<(), LoadError> {
         // The first map of a name counts.
+        debug_assert_eq!(self.map_ids.len(), self.object.maps().len(), "each map of the object has a number");
         let named = self.object.maps().iter().map(|map| map.name.as_str()).zip(self.map_ids.clone());
         let named: BTreeMap<&str, MapId> = named.rev().collect();
         for (def, &id) in self.object.maps().iter().zip(&self.map_ids.clone()) {
@@ -319,6 +321,11 @@ impl<'a> Linker<'a> {
             })
         });
         let struct_ops = tables.into_iter().map(|t| t.finish(&linked.by_name)).collect();
+        debug_assert_eq!(
+            linked.code.functions().len(),
+            linked.functions.len(),
+            "each function is known by its source"
+        );
         Ok(Image {
             programs: programs.collect(),
             code: linked.code,
@@ -344,11 +351,12 @@ impl<'a> Linker<'a> {
             self.traps.push(reason.clone());
             self.traps.len() - 1
         });
+        debug_assert!(index < self.traps.len(), "a trap has a reason");
         Insn::call_helper((TRAP_BASE + index as u32) as i32)
     }
 }
 
-/// Callers of a fault that are told. Chosen: what a person reads.
+/// Most callers of a fault that are named. Chosen: what a person reads.
 const CALLERS_TOLD: usize = 3;
 
 /// Guest memory is full.
@@ -369,8 +377,8 @@ impl Image {
         Some(if text.is_empty() { place } else { format!("{place}: {text}") })
     }
 
-    /// The same for a call or a fault. Where it is in an inline function, the line before it of the function that the instruction
-    /// is in is told too: objects say no more of where a function was inlined.
+    /// The source line of a call or a fault. Where it is in an inline function, the line before it of the function that the instruction
+    /// is in is named too: objects say no more of where a function was inlined.
     pub fn calling_line(&self, at: &Location) -> Option<String> {
         let line = self.source_line(at)?;
         let inlined = self.inlined_after(at).map(|after| format!("{line} (inlined after {after})"));

@@ -41,6 +41,7 @@ impl Linker<'_> {
             };
             mem.write(placed.base, &section.data).map_err(|e| memory(&place, &e))?;
             self.sections.insert(index, placed);
+            debug_assert!(placed.size > 0, "an empty section has no place");
         }
         Ok(())
     }
@@ -72,6 +73,7 @@ impl Linker<'_> {
         let first = u64::from(arena.pages()).checked_sub(pages);
         let base = first.and_then(|f| arena.alloc(Some(ARENA_BASE + f * PAGE_SIZE), pages as u32, mem));
         let base = base.ok_or_else(|| memory(place, &"the arena is too small for its variables"))?;
+        debug_assert!(base.0 >= ARENA_BASE, "the arena lies in window 1");
         Ok(Placed { base, size, read_only: false })
     }
 
@@ -105,6 +107,7 @@ impl Linker<'_> {
             }
         }
         for variable in wanted {
+            debug_assert!(variable.size <= 8, "an enumerator has eight bytes at most");
             let value = enumerator_of(&variable.name).and_then(|name| values.get(name));
             if let (Some(value), Some(addr)) = (value, self.variable_address(&variable.name)) {
                 let bytes = &value.to_le_bytes()[..variable.size as usize];
@@ -127,8 +130,10 @@ impl Linker<'_> {
     pub(super) fn constant(&self, addr: u64, size: u64, mem: &Memory) -> Option<u64> {
         let before = self.frozen.partition_point(|placed| placed.base.0 <= addr);
         let placed = self.frozen.get(before.checked_sub(1)?)?;
+        debug_assert!(placed.base.0 <= addr, "the section begins before the address");
         addr.checked_add(size).filter(|end| *end <= placed.base.0 + placed.size)?;
         let bytes = mem.slice(GuestAddr(addr), size).ok()?;
+        debug_assert!(size <= 8, "a constant has eight bytes at most");
         let mut word = [0u8; 8];
         word[..size as usize].copy_from_slice(bytes);
         Some(u64::from_le_bytes(word))

@@ -1,4 +1,4 @@
-//! struct_ops tables: the object's struct held against the kernel's, member by member.
+//! struct_ops tables: the object's struct compared with the kernel's, member by member.
 
 use super::{Linker, Settings};
 use crate::btf::{Kind, Member, TypeId};

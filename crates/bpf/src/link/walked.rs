@@ -83,6 +83,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// The soft loads of one function, and whether it returns a walked pointer.
     fn run(&mut self, index: usize) -> (BTreeSet<u32>, bool) {
+        debug_assert!(index < self.summaries.len(), "the function has a summary");
         let mut states: Vec<Option<Walked>> = vec![None; self.insns.len()];
         let mut marks = BTreeSet::new();
         let mut returns = false;
@@ -157,6 +158,7 @@ impl Pass<'_> {
 
     /// Passes arguments on to the callee and takes its result.
     fn call(&mut self, insn: Insn, s: &mut Walked) {
+        debug_assert_eq!(insn.code & 0xf0, op::CALL, "the instruction calls");
         let arguments = s.registers & 0b11_1110;
         let mut result = false;
         if is_local_call(insn) {
@@ -181,6 +183,7 @@ fn is_load(insn: Insn) -> bool {
 }
 
 fn set(s: &mut Walked, register: u8, value: bool) {
+    debug_assert!(register < 16, "a register has four bits");
     s.registers &= !(1 << register);
     s.registers |= u16::from(value) << register;
 }

@@ -36,6 +36,7 @@ impl Arena {
         let mut taken = Vec::new();
         let mut from = 0;
         for (&start, &len) in &self.free {
+            debug_assert!(start >= from, "free runs are in order and apart");
             if start > from {
                 taken.push((from, start - from));
             }
@@ -74,6 +75,10 @@ impl Arena {
         };
         let bytes = u64::from(count) * PAGE_SIZE;
         self.take(first, count)?;
+        debug_assert!(
+            u64::from(first) + u64::from(count) <= u64::from(self.pages),
+            "the pages are those of the arena"
+        );
         let addr = GuestAddr(ARENA_BASE + u64::from(first) * PAGE_SIZE);
         if mem.take(bytes).is_err() || mem.map_at(addr, bytes, Perm::READ_WRITE).is_err() {
             self.give(first, count);

@@ -51,7 +51,7 @@ const STORAGE_BYTES: u32 = u16::MAX as u32;
 const KEY_BYTES: u32 = 512;
 const PAGE_BYTES: u64 = 4096;
 
-/// What a size has to be.
+/// What a size must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     None,

@@ -44,6 +44,10 @@ impl MapTable {
             }
             Store::Queue { base, stride, head, len, .. } => {
                 for number in 0..u64::from(*len) {
+                    debug_assert!(
+                        *len <= map.max_entries && *head < map.max_entries,
+                        "the queue's place is in it"
+                    );
                     let place = (u64::from(*head) + number) % u64::from(map.max_entries.max(1));
                     look(MapEntry { key: &[], cpu: None, value: base.offset(place * stride) });
                 }

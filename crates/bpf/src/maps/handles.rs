@@ -33,6 +33,7 @@ impl Handles {
     /// # Errors
     /// Guest memory is full.
     pub(super) fn grow(&mut self, count: u64, mem: &mut Memory) -> Result<(), MemoryError> {
+        debug_assert!(count < MAX_MAPS, "the number of maps was checked");
         if count == FIRST {
             self.more = mem.map(STRIDE * (MAX_MAPS - FIRST), Perm::READ | Perm::KERNEL)?;
         }
@@ -41,6 +42,10 @@ impl Handles {
 
     /// That of a map.
     pub(super) fn of(self, id: MapId) -> GuestAddr {
+        debug_assert!(
+            u64::from(id.0) < FIRST || self.more != GuestAddr::NULL,
+            "a map beyond the first table has a place in the second"
+        );
         match u64::from(id.0) {
             number @ ..FIRST => self.first.offset(STRIDE * number),
             number => self.more.offset(STRIDE * (number - FIRST)),

@@ -53,6 +53,7 @@ impl HashStore {
         max_entries: u32,
         lru: bool,
     ) -> HashStore {
+        debug_assert!(copies > 0 && max_entries > 0, "a map has room for an element of each CPU");
         HashStore {
             owner,
             key_size: key_size as usize,
@@ -105,6 +106,7 @@ impl HashStore {
     }
 
     pub(super) fn key(&self, slot: u32) -> &[u8] {
+        debug_assert!((slot as usize) < self.links.len(), "the element was made");
         let from = slot as usize * self.key_size;
         &self.keys[from..from + self.key_size]
     }
@@ -308,6 +310,7 @@ impl HashStore {
         let slot = FIRST_CHUNK * ((1 << number) - 1) + u32::try_from(distance / self.element_bytes()).ok()?;
         let within = (distance % self.element_bytes()).checked_sub(self.value_offset)?;
         let element = GuestAddr(addr - distance % self.element_bytes());
+        debug_assert!(element.0 >= chunk, "an element lies in its chunk");
         let value = element.offset(self.value_offset + within / self.value_stride * self.value_stride);
         self.is_used(slot).then_some((value, element))
     }

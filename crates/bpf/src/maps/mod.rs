@@ -69,6 +69,7 @@ impl Errno {
 
     /// What a program sees in r0.
     pub fn to_r0(self) -> u64 {
+        debug_assert!(self.0 > 0, "an error number is positive");
         i64::from(-self.0) as u64
     }
 }
@@ -194,6 +195,7 @@ impl MapTable {
             inner,
             store,
         });
+        debug_assert!(self.maps.len() as u64 <= MAX_MAPS, "the number of maps was checked");
         Ok(MapId(self.maps.len() as u32 - 1))
     }
 

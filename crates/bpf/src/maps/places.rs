@@ -21,7 +21,7 @@ pub(crate) struct ValuePlace {
 enum KeyPlace {
     /// An index, which is stored nowhere.
     Index(u32),
-    /// It stands in guest memory.
+    /// The key is in guest memory.
     At(GuestAddr),
     /// The owner of a storage's value, no key.
     Owner,
@@ -36,6 +36,7 @@ impl MapTable {
                 Store::PercpuArray { base, stride, cpu_stride } => (base, stride, cpu_stride),
                 _ => return None,
             };
+            debug_assert!(stride > 0 && map.max_entries > 0, "an array has elements, and they have bytes");
             let place = ArrayPlace { base: base.0, stride, entries: map.max_entries, cpu_stride };
             Some((self.handle(id).0, place))
         };
@@ -65,6 +66,7 @@ impl MapTable {
             Store::Storage(storage) => (storage.value_around(addr, region)?, KeyPlace::Owner),
             _ => return None,
         };
+        debug_assert!(start.0 <= addr, "a value begins at or before what lies in it");
         Some(ValuePlace { map: MapId(owner), start, key })
     }
 
@@ -78,6 +80,7 @@ impl MapTable {
     pub(crate) fn special_at(&self, addr: u64, kind: SpecialKind, mem: &Memory) -> Option<ValuePlace> {
         let place = self.value_at(addr, mem)?;
         let within = addr - place.start.0;
+        debug_assert!(place.start.0 <= addr, "a value begins at or before what lies in it");
         let parts = &self.get(place.map)?.special;
         parts.iter().any(|part| part.kind == kind && part.offset == within).then_some(place)
     }

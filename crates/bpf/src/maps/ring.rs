@@ -45,6 +45,7 @@ impl Ring {
             ));
         }
         let size = u64::from(bytes);
+        debug_assert!(bytes.is_power_of_two(), "the size was checked");
         // The smallest record takes two words of the ring, and the host keeps an entry for each.
         let entries = size / (2 * HEADER) * size_of::<Record>() as u64;
         mem.take(entries).map_err(|e| e.to_string())?;
@@ -110,6 +111,7 @@ impl MapTable {
     pub fn user_ring_show(&mut self, id: MapId, mem: &mut Memory) -> Option<GuestAddr> {
         let ring = self.ring(id)?;
         let record = *ring.records.front()?;
+        debug_assert!(ring.consumed < record.end, "an unread record lies ahead");
         let dynptr = ring.base.offset(ring.size * 2);
         let bytes = [record.at.0.to_le_bytes(), record.len.to_le_bytes()].concat();
         mem.write(dynptr, &bytes).ok().map(|()| dynptr)
@@ -120,6 +122,10 @@ impl MapTable {
         if let Some(ring) = self.ring(id)
             && let Some(record) = ring.records.pop_front()
         {
+            debug_assert!(
+                ring.consumed < record.end && record.end <= ring.produced,
+                "records are read in order"
+            );
             ring.consumed = record.end;
         }
     }
@@ -130,6 +136,7 @@ impl MapTable {
         let ring = self.ring(MapId(owner)).filter(|ring| ring.draining)?;
         // Programs may write to it: what it shows is known here.
         let record = ring.records.front()?;
+        debug_assert!(ring.consumed < record.end, "an unread record lies ahead");
         (at == ring.base.offset(ring.size * 2)).then_some((record.at, record.len))
     }
 
@@ -171,6 +178,10 @@ impl MapTable {
             {
                 out.push(bytes.to_vec());
             }
+            debug_assert!(
+                ring.consumed < record.end && record.end <= ring.produced,
+                "records are read in order"
+            );
             ring.consumed = record.end;
             ring.records.pop_front();
         }
@@ -186,6 +197,10 @@ impl MapTable {
                 return None;
             }
             let bytes = bytes.map(<[u8]>::to_vec);
+            debug_assert!(
+                ring.consumed < record.end && record.end <= ring.produced,
+                "records are read in order"
+            );
             ring.consumed = record.end;
             ring.records.pop_front();
             if bytes.is_some() {
@@ -198,6 +213,7 @@ impl MapTable {
     /// Unread bytes, size, reader's and writer's position of a ring buffer (`bpf_ringbuf_query`).
     pub fn ring_query(&mut self, id: MapId) -> Option<[u64; 4]> {
         let ring = self.ring(id)?;
+        debug_assert!(ring.produced - ring.consumed <= ring.size, "a ring holds its size at most");
         Some([ring.produced - ring.consumed, ring.size, ring.consumed, ring.produced])
     }
 

@@ -40,7 +40,7 @@ pub(super) fn find(btf: &Btf, ty: TypeId) -> Vec<Special> {
     find_in(btf, [(ty, 0)])
 }
 
-/// The same of several types, each at a distance from the start.
+/// All kernel-owned parts of several types, each at a distance from the start.
 pub(crate) fn find_in(btf: &Btf, types: impl IntoIterator<Item = (TypeId, u64)>) -> Vec<Special> {
     let mut out = Vec::new();
     let mut budget = MAX_STEPS;
@@ -48,6 +48,7 @@ pub(crate) fn find_in(btf: &Btf, types: impl IntoIterator<Item = (TypeId, u64)>)
         walk(btf, ty, base, &mut out, &mut budget);
     }
     out.sort_by_key(|s| s.offset);
+    debug_assert!(out.len() <= MAX_PARTS, "the walk ends at the limit");
     out
 }
 
@@ -99,6 +100,7 @@ fn walk(btf: &Btf, ty: TypeId, base: u64, out: &mut Vec<Special>, budget: &mut u
 /// Copies a value into place except for its kernel-owned parts. The place is a value of a map, so it is mapped.
 pub(super) fn store(at: GuestAddr, value: &[u8], special: &[Special], mem: &mut Memory) {
     let mut from = 0usize;
+    debug_assert!(special.is_sorted_by_key(|part| part.offset), "parts are in order");
     for part in special {
         let (start, end) = (part.offset as usize, part.offset.saturating_add(part.size) as usize);
         if start > from && start <= value.len() {
@@ -112,5 +114,6 @@ pub(super) fn store(at: GuestAddr, value: &[u8], special: &[Special], mem: &mut 
 }
 
 fn copy(at: GuestAddr, offset: usize, bytes: &[u8], mem: &mut Memory) {
+    debug_assert!(offset as u64 <= u64::from(u32::MAX), "a value is shorter than 4 GiB");
     mem.write(at.offset(offset as u64), bytes).expect("values of maps stay mapped");
 }

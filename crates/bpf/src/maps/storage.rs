@@ -64,6 +64,7 @@ pub(super) struct Storage {
 
 impl Storage {
     pub(super) fn new(map: u32, value_size: u32) -> Storage {
+        debug_assert!(value_size > 0, "a value has bytes");
         Storage {
             map,
             stride: u64::from(value_size).next_multiple_of(8),
@@ -124,6 +125,7 @@ impl Storage {
         if self.by_owner.len() <= owner as usize {
             self.by_owner.resize(owner as usize + 1, 0);
         }
+        debug_assert_eq!(self.by_owner[owner as usize], 0, "an owner has one element");
         self.by_owner[owner as usize] = slot + 1;
         self.len += 1;
         let at = self.address(slot);
@@ -134,6 +136,7 @@ impl Storage {
     fn remove(&mut self, owner: u32) -> bool {
         match self.by_owner.get_mut(owner as usize).map(std::mem::take) {
             Some(n) if n != 0 => {
+                debug_assert!(n <= self.next && self.len > 0, "what is removed was made and counted");
                 self.free.push(n - 1);
                 self.len -= 1;
                 true

@@ -30,6 +30,7 @@ impl Memory {
         if !self.in_mapped_page(addr.0, len) {
             self.check_mapped(addr.0, len, Access::Read)?;
         }
+        debug_assert!(addr.0 + len <= GUEST_LIMIT, "a mapped range lies in the guest");
         Ok(&self.guest()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
@@ -42,6 +43,7 @@ impl Memory {
         if !self.in_mapped_page(addr.0, len) {
             self.check_mapped(addr.0, len, Access::Write)?;
         }
+        debug_assert!(addr.0 + len <= GUEST_LIMIT, "a mapped range lies in the guest");
         Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
@@ -209,6 +211,7 @@ impl Memory {
         // An empty range still names a page: a NULL pointer with length 0 stays legal only for the caller to allow.
         let first = (addr >> PAGE_SHIFT) as usize;
         let last = (end.max(addr + 1) - 1) >> PAGE_SHIFT;
+        debug_assert!(first <= last as usize, "a range has a first and a last page");
         let pages = self.perms().get(first..=last as usize).ok_or_else(bad)?;
         if pages.iter().all(|perm| ok(*perm)) { Ok(()) } else { Err(bad()) }
     }
@@ -239,6 +242,7 @@ impl Memory {
         if !self.fast::<N>(addr, need) {
             return None;
         }
+        debug_assert!(addr + N as u64 <= GUEST_LIMIT, "a mapped page lies in the guest");
         let mut bytes = [0; N];
         // SAFETY: `fast` found a permission of addr's page, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
         // they lie in the guest's part of the mapping.
@@ -254,6 +258,7 @@ impl Memory {
         if !self.fast::<N>(addr, need) {
             return false;
         }
+        debug_assert!(addr + N as u64 <= GUEST_LIMIT, "a mapped page lies in the guest");
         // SAFETY: as in `peek`; `&mut self` makes the mapping ours alone.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.guest_mut().as_mut_ptr().add(addr as usize), N)
@@ -300,6 +305,7 @@ impl Memory {
     #[inline(never)]
     fn load_slowly(&self, addr: u64, size: u64) -> Result<u64, ()> {
         self.check_program_access(GuestAddr(addr), size, Access::Read).map_err(|_| ())?;
+        debug_assert!(size <= 8, "a load is of 8 bytes at most");
         let mut bytes = [0; 8];
         let at = addr as usize;
         bytes[..size as usize].copy_from_slice(&self.guest()[at..at + size as usize]);
@@ -311,6 +317,7 @@ impl Memory {
     #[inline(never)]
     fn store_slowly(&mut self, addr: u64, size: u64, value: u64) -> Result<Store, ()> {
         self.check_program_access(GuestAddr(addr), size, Access::Write).map_err(|_| ())?;
+        debug_assert!((1..=8).contains(&size), "a store is of 8 bytes at most");
         let last = GuestAddr(addr + size - 1);
         if self.perm_at(GuestAddr(addr)).contains(Perm::KERNEL) || self.perm_at(last).contains(Perm::KERNEL) {
             return Ok(Store::Kernel);

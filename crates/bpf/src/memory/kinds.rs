@@ -68,7 +68,7 @@ impl Perm {
     /// The program may load from this page and from the next one, so that up to a page's bytes from here on can be loaded.
     /// [`super::Memory`] derives it from `READ`, as the one below from `WRITE`; neither is ever given.
     pub(crate) const READ_NEXT: Perm = Perm(Perm::READ.0 << NEXT_SHIFT);
-    /// The same of stores.
+    /// The permission of the page behind, for stores.
     pub(crate) const WRITE_NEXT: Perm = Perm(Perm::WRITE.0 << NEXT_SHIFT);
 
     /// Whether all of `other`'s permissions are here.

@@ -99,6 +99,7 @@ impl Lines {
     /// A program of operation `op` reads or writes line number `line`.
     #[inline]
     fn touch(&mut self, line: usize, write: bool, op: u32) {
+        debug_assert!(line < self.count(), "the line is one of the guest");
         let others = self.others;
         let word = self.tables().0[line];
         let has_it = if write { word == others } else { word & !others == 0 };
@@ -107,9 +108,10 @@ impl Lines {
         }
     }
 
-    /// The same where the running CPU lacks the line, or must take it from others.
+    /// A program reads or writes a line where the running CPU lacks the line, or must take it from others.
     #[cold]
     fn missed(&mut self, line: usize, write: bool, op: u32) {
+        debug_assert_eq!(self.others.count_zeros(), 1, "one group of CPUs runs at a time");
         let (others, at) = (self.others, (line as u64) << self.shift);
         if (STACK_BASE..STACK_BASE + STACK_SIZE).contains(&at) {
             return;
@@ -130,6 +132,7 @@ impl Lines {
 
     /// The lines' memory has been given back: they are as new.
     fn forget(&mut self, range: Range<u64>) {
+        debug_assert!(range.start <= range.end && range.end <= GUEST_LIMIT, "the pages lie in the guest");
         let shift = self.shift;
         let lines = (range.start >> shift) as usize..(range.end >> shift) as usize;
         let (words, counts) = self.tables();
@@ -179,6 +182,7 @@ impl Memory {
     #[inline]
     pub fn run_on(&mut self, cpu: u32) {
         if let Some(lines) = &mut self.lines {
+            debug_assert!(lines.group > 0, "a group has CPUs");
             lines.others = !(1 << (cpu / lines.group).min(CPU_BITS - 1));
             let (words, others) = (lines.map.as_mut_ptr() as u64, lines.others);
             self.line_view = View { words, others, own: !others };
@@ -208,6 +212,7 @@ impl Memory {
     /// Compiled code of operation `op` lacks the line whose word is at this address of the host.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn line_missed(&mut self, word: u64, write: bool, op: u32) {
+        debug_assert!(word >= self.line_view.words, "the word is one of the table");
         let line = (word - self.line_view.words) as usize / size_of::<u64>();
         if let Some(lines) = &mut self.lines {
             lines.missed(line, write, op);

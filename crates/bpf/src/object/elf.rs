@@ -104,6 +104,7 @@ impl Elf {
             out.sections.push(read);
         }
         out.defined = vec![Vec::new(); out.sections.len()];
+        debug_assert_eq!(out.sections.len(), table.len(), "each section was read");
         let symbols = table.symbols(endian, bytes, elf::SHT_SYMTAB).map_err(bad)?;
         SYMBOLS.check(symbols.len(), || "ELF".to_string())?;
         for symbol in symbols.iter() {
@@ -186,6 +187,7 @@ impl Elf {
     /// The first section of this name.
     pub(crate) fn section(&self, name: &str) -> Option<(usize, &Section)> {
         let index = *self.by_name.get(name)?;
+        debug_assert!(index < self.sections.len(), "a name leads to a section");
         Some((index, self.sections.get(index)?))
     }
 
@@ -203,6 +205,7 @@ impl Elf {
 impl Section {
     /// The relocations in a range of the section's bytes.
     pub(crate) fn relocs_within(&self, bytes: std::ops::Range<u64>) -> &[Reloc] {
+        debug_assert!(self.relocs.is_sorted_by_key(|reloc| reloc.offset), "relocations are in order");
         let from = self.relocs.partition_point(|reloc| reloc.offset < bytes.start);
         let len = self.relocs[from..].partition_point(|reloc| reloc.offset < bytes.end);
         &self.relocs[from..from + len]

@@ -45,7 +45,7 @@ pub fn scheduler_within<'a>(bytes: &'a [u8], choice: Option<&str>) -> Result<&'a
         };
         return Err(LoadError::new(LoadErrorKind::Unresolved, place, problem, "give the *.bpf.o itself"));
     };
-    // Several tables of one object are told apart where that is loaded.
+    // The loader of the object distinguishes several tables of one object.
     if named.iter().any(|(_, part)| !std::ptr::eq(*part, *first)) {
         let tables: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
         let problem = format!("there are schedulers in several objects: {}", tables.join(", "));
@@ -93,6 +93,7 @@ fn among_constants(bytes: &[u8]) -> Vec<&[u8]> {
         } else {
             at += 1;
         }
+        debug_assert!(found.len() <= MOST, "the search ends at the limit");
         if found.len() == MOST {
             break;
         }

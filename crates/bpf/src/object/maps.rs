@@ -293,7 +293,7 @@ impl MapDef {
         Ok(())
     }
 
-    /// The same for a value.
+    /// Sets the size of a value; a second one that differs is a contradiction.
     fn set_value_size(&mut self, size: u32) -> Result<(), LoadError> {
         if ![0, size].contains(&self.value_size) {
             return Err(bad(&self.name, format!("conflicting value size {} != {size}", self.value_size)));

@@ -90,7 +90,7 @@ pub fn changes(object: &Object, path: &str, value: &str) -> Result<Vec<Change>, 
     bytes_of(object, variable, &path[root.len()..], value).map_err(fail)
 }
 
-/// The same for a value that a variable gets while the scheduler runs.
+/// The changes for a value that a variable gets while the scheduler runs.
 ///
 /// # Errors
 /// As of [`changes`], and for what is read once, when the scheduler is loaded.

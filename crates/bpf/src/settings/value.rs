@@ -51,7 +51,7 @@ pub fn bytes_of_digits(text: &str) -> Option<Vec<u8>> {
     text.as_bytes().chunks(2).map(|two| byte(two).map(|byte| byte as u8)).collect()
 }
 
-/// The same for an array whose length is not known yet.
+/// The pieces of a value for an array whose length is not known yet.
 pub(super) fn encode_of_any_length(btf: &Btf, at: &MemberAt, text: &str) -> Result<Vec<Piece>, String> {
     match btf.resolved(at.ty) {
         Kind::Array(array) => elements(btf, at, array.elem, u32::MAX, text),
@@ -83,6 +83,7 @@ fn integer(btf: &Btf, ty: TypeId, int: &Int, text: &str) -> Result<Vec<u8>, Stri
     })?;
     let bits = if int.is_bool { 1 } else { u32::from(int.bits).min(int.size * 8) };
     let (low, high) = range(bits, int.signed);
+    debug_assert!(low <= high, "a range has a value");
     let bytes = value.to_le_bytes();
     let bytes = bytes.get(..int.size as usize).filter(|_| (low..=high).contains(&value));
     bytes.map(<[u8]>::to_vec).ok_or_else(|| format!("{text} does not fit into {spelled} ({low} to {high})"))
@@ -132,6 +133,7 @@ fn characters(count: u32, text: &str) -> Result<Vec<u8>, String> {
         return Err(format!("text of {} bytes for char [{count}], which holds {most}", bytes.len()));
     }
     bytes.resize(count as usize, 0);
+    debug_assert!(bytes.last() == Some(&0), "a text ends with a zero");
     Ok(bytes)
 }
 

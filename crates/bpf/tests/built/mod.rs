@@ -48,7 +48,7 @@ pub fn kernel() -> KernelModel {
     }
 }
 
-/// The same types with what libbpf wants beside them.
+/// The types of [`kernel`] with what libbpf wants beside them.
 pub fn kernel_for_libbpf() -> Btf {
     types(true)
 }

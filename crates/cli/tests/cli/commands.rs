@@ -22,7 +22,7 @@ fn a_command_has_its_times_and_its_output() {
     let value = |name: &str| run.metrics.iter().find(|metric| metric.name == name).unwrap().value;
     assert!(value("elapsed") >= 0.1, "{run:?}");
     assert!(value("user") > 0.0 && value("system") >= 0.0);
-    // Without the right to observe, nothing counts switches, and none are told.
+    // Without the right to observe, nothing counts switches, and none are printed.
     let is_observed = run.metrics.iter().any(|metric| metric.name == "context_switches");
     assert_eq!(run.tasks.len(), usize::from(is_observed));
     let failing = folder.run_words(&with_script("run -q -s eevdf", "exit 7"));

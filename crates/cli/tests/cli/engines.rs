@@ -1,4 +1,4 @@
-//! `--engine`: all give the same bytes, and a host that forbids compiled code is told of once.
+//! `--engine`: all give the same bytes, and a host that forbids compiled code is reported once.
 
 use crate::{Done, Folder};
 #[cfg(target_arch = "x86_64")]

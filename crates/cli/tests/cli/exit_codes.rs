@@ -30,7 +30,7 @@ const READERS: [&str; 21] = [
     "sim -s o1 -w cpuhog --state ./{}.json",
 ];
 
-/// The same of names, numbers and options.
+/// Commands that read names, numbers and options.
 const OTHERS: [&str; 14] = [
     "",
     "nothing",

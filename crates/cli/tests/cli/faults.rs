@@ -143,7 +143,7 @@ fn one_that_follows_a_null_pointer() {
     ejected("null_pointer", &["error", "null_pointer_enqueue at instruction", &place]);
 }
 
-/// A function that is handed NULL is not at fault: its caller is told, whether the compiler has inlined the function or not.
+/// A function that is handed NULL is not at fault: the message names its caller, whether the compiler has inlined the function or not.
 #[test]
 fn a_null_pointer_is_led_to_the_caller_that_passed_it() {
     for (how, told) in [

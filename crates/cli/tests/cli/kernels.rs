@@ -44,7 +44,7 @@ fn unknown_kernels_and_what_they_lack_are_named() {
     run("o1", "ubuntu-24.04").refused(2, &["Linux 6.8 has no sched_ext, which came with 6.12"]);
 }
 
-/// Shipped schedulers ask for what came later, and run without it.
+/// Shipped schedulers ask for features of later kernels, and run without them.
 #[test]
 fn shipped_schedulers_run_under_the_first_kernel_with_sched_ext() {
     let folder = Folder::new();

@@ -252,7 +252,7 @@ fn control_characters_in_files() {
     assert!(!done.err.trim_end().contains(char::is_control), "{done:?}");
 }
 
-/// Nor can what a result quotes.
+/// What a result quotes cannot steer the terminal either.
 #[test]
 fn control_characters_in_names() {
     let folder = Folder::new();
@@ -282,7 +282,7 @@ fn too_little_address_space() {
     done.refused(5, &["scheduler o1: cannot reserve", "ulimit -v"]);
 }
 
-/// A full disk is told, whatever was to be written.
+/// A full disk is reported, whatever was to be written.
 #[test]
 fn standard_output_that_takes_nothing() {
     let folder = Folder::new();

@@ -124,7 +124,7 @@ fn matches(text: &str, pattern: &str) -> bool {
     firsts.split('|').any(|first| seconds.split('|').any(|second| text == plain(first) + &plain(second)))
 }
 
-/// Reads a document, which has to have the form of the schema.
+/// Reads a document, which must have the form of the schema.
 fn valid(schema: &Value, text: &str, of: &str) -> Value {
     let document: Value = serde_json::from_str(text).unwrap();
     let mut found = Vec::new();

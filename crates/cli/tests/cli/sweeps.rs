@@ -74,7 +74,7 @@ fn folders_and_shards_that_are_none() {
     folder
         .run(&format!("{small} --resume /proc"))
         .refused(2, &["--resume /proc", "name a folder that you may write"]);
-    // Something else in the place of a record is told before a run is made, and is left there.
+    // Something else in the place of a record is reported before a run is made, and is left there.
     folder.run(&format!("{small} --resume kept")).ok();
     let record = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(&record).unwrap();
@@ -98,7 +98,7 @@ fn records_are_trusted_for_what_they_hold() {
     files.sort();
     assert_eq!(files.len(), 4);
     let read = |at: usize| std::fs::read_to_string(&files[at]).unwrap();
-    // All that is told of a file, and that the next time the run made again is there.
+    // All that is reported of a file, and that the repeated run is there the next time.
     let noticed = |at: &[usize], why: &str| {
         let done = folder.run(&kept);
         assert_eq!((done.code, done.out.as_str()), (0, plain.as_str()), "{done:?}");

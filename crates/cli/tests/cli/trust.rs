@@ -98,7 +98,7 @@ fn seeds_that_change_nothing_are_a_warning() {
     assert_eq!(done.code, 0, "{done:?}");
     let found = document(&folder);
     if found.warnings.is_empty() {
-        // The phase of the ticks comes from the seed: where that makes a difference, nothing is to be told.
+        // The phase of the ticks comes from the seed: where that makes a difference, nothing may be reported.
         let differs = |run: &schedlab_trace::RunRecord| run.metrics != found.runs[0].metrics;
         assert!(found.runs[..3].iter().any(differs));
         return;
@@ -155,7 +155,7 @@ fn tasks_that_wait_for_each_other_for_ever_are_told() {
     assert!(!done.contains("every task waits"), "{done}");
 }
 
-/// Each kind of wait that nothing can end, beside a task in the background that computes for ever, and one that waits in vain for
+/// Each kind of wait that nothing can end, beside a task in the background that computes indefinitely, and one that waits in vain for
 /// nothing: its message comes.
 const FOR_EVER: &str = r#"
 name = "for-ever"
@@ -239,7 +239,7 @@ program = "slow"
 background = true
 "#;
 
-/// One task of [`FOR_EVER`] alone with those that it needs, and what is told of it.
+/// One task of [`FOR_EVER`] alone with those that it needs, and what the command reports of it.
 const TOLD_OF: [(&[&str], &str); 10] = [
     (&["holds", "wants"], "holds[1001] for data in a pipe from wants[1002] (since 0.000"),
     (&["holds", "wants"], "wants[1002] for a mutex that holds[1001] holds (since 0.001"),
@@ -288,7 +288,7 @@ fn tasks_that_wait_for_ever_beside_others_are_told() {
     folder.run(line).refused(2, &["workload f.toml", "wait for ever", "the workload never ends"]);
 }
 
-/// Tasks in the background may wait for ever, and what may still come is waited for.
+/// Tasks in the background may wait indefinitely, and the run waits for what may still come.
 #[test]
 fn waits_that_may_end_are_not_told() {
     let folder = Folder::new();

@@ -14,7 +14,7 @@ const LIMIT_MIB: u64 = 256;
 /// much memory, and one that was written by hand has some KiB.
 const DEFINITION_MIB: u64 = 8;
 
-/// What a folder in the place of a file is told.
+/// The message for a folder in the place of a file.
 const FOLDER: &str = "it is a folder; name a file";
 
 /// Bytes of the header of an ELF file of 64 bits.

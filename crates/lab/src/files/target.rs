@@ -106,7 +106,7 @@ impl Target {
         way(path).map(target).map_err(|error| target(Way::Direct).failure(&error))
     }
 
-    /// The same for what is no text, which no terminal is to get.
+    /// Checks the path of a result that is no text, which no terminal is to get.
     pub fn binary(option: &'static str, path: &Path) -> Result<Target, Failure> {
         let target = Target::new(option, path)?;
         if target.is_stdout() && io::stdout().is_terminal() {

@@ -188,7 +188,7 @@ impl Calibrated {
         version.features()
     }
 
-    /// What is to be told beside the file.
+    /// What is to be reported beside the file.
     pub fn notes(&self) -> Vec<String> {
         let contradiction = self.contradiction().map(|hz| {
             let said = self.hz().0;
@@ -213,7 +213,7 @@ fn spread(price: &Price) -> String {
     if price.value < 0.5 { apart } else { format!("{apart} ({:.0} %)", 100.0 * price.apart() / price.value) }
 }
 
-/// How a price was measured. The spread of the tries is told first: it has what happens between them.
+/// How a price was measured. The spread of the tries comes first: it includes what happens between them.
 fn measured(price: &Price) -> String {
     format!(
         "measured {} times, {}, within one +- {:.0}: {}",

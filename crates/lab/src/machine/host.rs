@@ -9,7 +9,7 @@ use schedlab_live::kernel_image::{cache_dir, cached_file, cached_path};
 use schedlab_machine::MachineFile;
 use std::path::PathBuf;
 
-/// Its name.
+/// The name of the host's machine.
 pub const HOST: &str = "host";
 
 /// The calibrated description in the cache.
@@ -25,7 +25,7 @@ pub fn is_measured() -> bool {
     cached_path(KEPT).is_some_and(|path| path.exists())
 }
 
-/// What has to be read for `-m host`.
+/// What must be read for `-m host`.
 pub fn inputs() -> Vec<PathBuf> {
     cached_path(KEPT).into_iter().chain([PathBuf::from("/sys/devices/system")]).collect()
 }

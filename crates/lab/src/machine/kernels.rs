@@ -57,7 +57,7 @@ pub(crate) fn version_of(release: &str) -> Option<KernelVersion> {
     format!("{}.{}", numbers.next()?, numbers.next()?).parse().ok()
 }
 
-/// What a simulated machine's `--kernel` has to be for it to follow a real kernel; nothing where the machine has that version
+/// What a simulated machine's `--kernel` must be for it to follow a real kernel; nothing where the machine has that version
 /// already, or the simulator does not know it.
 pub fn following(machine: &Machine, release: &str) -> Option<String> {
     version_of(release)

@@ -1,4 +1,4 @@
-//! What people are told on how to compile a scheduler.
+//! Advice on how to compile a scheduler.
 
 use crate::files::input;
 use crate::shipped::SCX_HEADERS;
@@ -11,7 +11,7 @@ pub fn advice<P: AsRef<Path>>(source: &str, include: &[P]) -> String {
     advice_with(source, &searched(include))
 }
 
-/// The same with these arguments, the first after a space.
+/// The advice with these arguments, the first after a space.
 pub fn advice_with(source: &str, arguments: &str) -> String {
     let object = shell_word(Path::new(&format!("{}.o", source.strip_suffix(".c").unwrap_or(source))));
     let source = shell_word(Path::new(source));

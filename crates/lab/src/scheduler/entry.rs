@@ -39,7 +39,7 @@ pub struct Entry {
     pub name: String,
     /// Tunables of this entry alone.
     pub settings: Vec<(String, String)>,
-    /// Those that change while it runs.
+    /// Tunables that change during the run.
     pub changes: Vec<TimedSetting>,
 }
 

@@ -1,4 +1,4 @@
-//! What a scheduler's user space does while a run goes on: `--set-at`, `--run-prog-at`, `--attach-at`, `--detach-at`.
+//! What a scheduler's user space does during a run: `--set-at`, `--run-prog-at`, `--attach-at`, `--detach-at`.
 
 use crate::failure::Failure;
 use crate::scheduler::run_prog;
@@ -7,7 +7,7 @@ use schedlab_base::{DurationNs, Presence, TimedSetting};
 use schedlab_scx::{RunProgram, TimedProgram, check_programs};
 use schedlab_trace::{Warning, WarningKind};
 
-/// What a scheduler's user space does while a run goes on.
+/// What a scheduler's user space does during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Meanwhile {
     /// Tunables that change.

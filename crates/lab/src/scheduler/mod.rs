@@ -44,7 +44,7 @@ pub struct Scheduler {
     pub choice: Option<String>,
     /// The object file; nothing for the fair class.
     pub object: Option<Cow<'static, [u8]>>,
-    /// The same read, once it was asked for.
+    /// The object file, read, once it was asked for.
     pub read: OnceLock<Arc<Object>>,
     /// The command that loads it, with which it takes part.
     pub loader: Option<Command>,
@@ -52,13 +52,13 @@ pub struct Scheduler {
     pub own: usize,
     /// Values of its entry, of `--set` and of `--set-at` (`TIME:VARIABLE`) in the order given, for results.
     pub settings: Vec<(String, String)>,
-    /// Those that hold from the start.
+    /// The settings that hold from the start.
     pub values: Vec<(String, String)>,
-    /// Those of `--set-at`.
+    /// The settings of `--set-at`.
     pub changes: Vec<TimedSetting>,
-    /// Those of `--run-prog`.
+    /// The programs of `--run-prog`.
     pub programs: Vec<RunProgram>,
-    /// Those of `--run-prog-at`.
+    /// The programs of `--run-prog-at`.
     pub timed_programs: Vec<TimedProgram>,
     /// `--attach-at` and `--detach-at`.
     pub presence: Presence,
@@ -166,7 +166,7 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// Its name with its settings, as results print it: `o1` or `o1[profile=d1]`.
+    /// The scheduler's name with its settings, as results print it: `o1` or `o1[profile=d1]`.
     pub fn label(&self) -> String {
         let settings: Vec<String> =
             self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -313,7 +313,7 @@ impl Scheduler {
         usize::try_from(object.initial_number(said)?).ok()
     }
 
-    /// Its object, read, with the scheduler that is meant; nothing for the fair class.
+    /// The scheduler's object, read, with the scheduler that is meant; nothing for the fair class.
     pub fn parsed(&self) -> Option<Result<Arc<Object>, LoadError>> {
         let parse = |bytes: &[u8]| {
             if let Some(read) = self.read.get() {

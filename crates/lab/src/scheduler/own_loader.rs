@@ -64,12 +64,12 @@ fn named_object(command: &Command) -> Option<Vec<u8>> {
     read.find(|bytes| Object::parse("", bytes).is_ok_and(|object| !object.struct_ops().is_empty()))
 }
 
-/// What of the system has to be readable for a program to start.
+/// What of the system must be readable for a program to start.
 pub fn system_files() -> impl Iterator<Item = PathBuf> {
     SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists())
 }
 
-/// What has to be readable for a command to run; nothing for one that is refused later.
+/// What must be readable for a command to run; nothing for one that is refused later.
 pub fn files(command: &str) -> Vec<PathBuf> {
     let Ok(command) = parse(command) else { return Vec::new() };
     let beside = command.program.parent().map(Path::to_path_buf);
@@ -140,7 +140,7 @@ pub(crate) fn into_guest(command: &Command, job: &mut VmJob) -> Result<String, F
     Ok(format!("{PREFIX}{}", command.text()))
 }
 
-/// The same for a kernel of this machine.
+/// The loader's command for a kernel of this machine.
 pub fn for_kernel(command: &Command) -> LoaderCommand {
     LoaderCommand { program: command.program.clone(), words: command.words.clone() }
 }

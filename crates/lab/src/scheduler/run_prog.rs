@@ -37,7 +37,7 @@ pub fn parse_timed(text: &str) -> Result<TimedProgram, String> {
     Ok(TimedProgram { at, program: parse(program)? })
 }
 
-/// The same as text, for another command line.
+/// A timed program as text, for another command line.
 pub(crate) fn timed_text(timed: &TimedProgram) -> String {
     format!("{}:{}", timed.at, text(&timed.program))
 }

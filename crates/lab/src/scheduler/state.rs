@@ -20,7 +20,7 @@ pub fn settings(path: &Path, object: &Object) -> Result<Vec<(String, String)>, F
     of_dump(&text, object).map_err(refused)
 }
 
-/// The same of the file's text.
+/// The state in the text of such a file.
 ///
 /// # Errors
 /// A sentence: no dump of data sections, or a variable that the object does not have.

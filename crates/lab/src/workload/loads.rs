@@ -13,11 +13,11 @@ pub struct Load {
     pub spec: String,
     /// What results call it.
     pub record: WorkloadRecord,
-    /// Its own metrics, the main one first.
+    /// The workload's own metrics, the main one first.
     pub own: Vec<String>,
     /// How long a run takes of its own time, where its work does not decide that.
     pub end: Option<DurationNs>,
-    /// A task that keeps a run going for ever.
+    /// A task that keeps a run going indefinitely.
     pub endless: Option<String>,
     /// Bounds that its figures are to keep.
     pub goals: Vec<Goal>,

@@ -119,7 +119,7 @@ fn refused(spec: &str, error: &dyn std::fmt::Display) -> Failure {
     }
 }
 
-/// The task that keeps a run of a scenario going for ever, if one does.
+/// The task that keeps a run of a scenario going indefinitely, if one does.
 pub fn endless(scenario: &Scenario, limit: Option<DurationNs>) -> Option<&str> {
     scenario.endless().filter(|_| limit.is_none()).map(|task| task.name.as_str())
 }

@@ -38,7 +38,7 @@ pub(super) struct Inside {
     pub(super) switch_end: Figure,
     /// Between the wakeup and the switch in a pipe of the fair class.
     pub(super) entering: Figure,
-    /// Of a switch between two tasks that both go on, how often HRTICK is armed.
+    /// How often HRTICK is armed in a switch between two tasks that both stay runnable.
     pub(super) arms: f64,
     /// The fair class's own part of a switch and of a wakeup.
     pub(super) fair_switch: Figure,
@@ -108,7 +108,7 @@ impl Watch<'_> {
         Ok([turn, Figure { value: wait, spread: 0.0 }])
     }
 
-    /// The same under the scheduler of this room.
+    /// A pipe under the scheduler of this room.
     fn pipe_under(self, way: u32) -> io::Result<[Figure; 2]> {
         let _loaded = scheduler(way).map_err(|error| io::Error::other(error.to_string()))?;
         rest();

@@ -44,7 +44,7 @@ pub(super) fn beside<T>(
     })
 }
 
-/// How much later than asked a sleeper goes on that takes its CPU from a task, with no timer slack.
+/// How much later than asked a sleeper that preempts a task continues, with no timer slack.
 pub(super) fn overshoot_of_busy_cpu() -> io::Result<Figure> {
     beside(0, true, |_| overshoot(1))
 }

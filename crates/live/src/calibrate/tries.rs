@@ -13,7 +13,7 @@ pub const TRIES: u32 = 3;
 const APART_PART: f64 = 0.3;
 /// Or than this, in ns: prices of a few instructions differ by the state of caches. Chosen.
 const APART_NS: f64 = 50.0;
-/// The same in ps of a byte: 40 ns of a page.
+/// The bound in ps of a byte: 40 ns of a page.
 const APART_PS: f64 = 10.0;
 /// Of so many tries the highest and the lowest are not looked at: the more of them, the more often another task runs in one. The
 /// middle half is what spreads of loops are of, too.

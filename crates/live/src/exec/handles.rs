@@ -24,7 +24,7 @@ pub(super) struct SemHandle {
     pub(super) id: i32,
 }
 
-/// A lock: whether its futex is private to a process, or the descriptor of the file, which tasks open anew.
+/// A lock: whether its futex is private to a process, or the descriptor of the file, which each task opens itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockHandle {
     pub(super) kind: LockKind,

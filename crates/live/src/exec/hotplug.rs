@@ -21,7 +21,7 @@ pub(super) fn set_online(cpu: CpuId, online: bool) -> io::Result<()> {
 pub(crate) struct Restored(Vec<CpuId>);
 
 impl Restored {
-    /// Those of the scenario.
+    /// The online CPUs before a run of the scenario.
     pub(crate) fn of(scenario: &Scenario) -> Restored {
         let online = |cpu: &CpuId| fs::read_to_string(switch(*cpu)).is_ok_and(|text| text.trim() == "1");
         Restored(scenario.hotplugged().into_iter().filter(online).collect())
@@ -31,7 +31,7 @@ impl Restored {
 impl Drop for Restored {
     fn drop(&mut self) {
         for cpu in &self.0 {
-            // Nobody is left who could be told of a CPU that does not come back.
+            // A failure to bring a CPU back has no reader any more.
             let _ = set_online(*cpu, true);
         }
     }

@@ -220,7 +220,7 @@ fn conduct(
 }
 
 /// Measures the spin rate in a process of its own. Were it done here, the tasks would inherit from this process that it has
-/// computed for 20 ms, which some schedulers hold against them.
+/// computed for 20 ms, which some schedulers count against them.
 fn measure_apart(shared: &Shared) -> Result<SpinRate, Failure> {
     let pid = fork().map_err(|e| Failure(Doing::Spawn, e))?;
     if pid == 0 {
@@ -250,7 +250,7 @@ fn become_punctual() {
 }
 
 fn fork() -> io::Result<i32> {
-    // SAFETY: this process has one thread; the child goes on with a copy of everything.
+    // SAFETY: this process has one thread; the child continues with a copy of everything.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(pid),

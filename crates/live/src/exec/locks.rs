@@ -49,7 +49,7 @@ pub(super) fn cond_serve(scope: Scope, served: &AtomicU32, tickets: &AtomicU64, 
             Err(other) => seen = other,
         }
     }
-    // Whoever waits on the served bit; others with the same bit look again and go on waiting.
+    // The task that waits on the served bit; others with the same bit look again and wait on.
     let bits = if all { u32::MAX } else { 1 << (seen % 32) };
     // SAFETY: as above.
     unsafe {
@@ -119,7 +119,7 @@ fn futex_inheriting(scope: Scope, word: &AtomicU32, operation: libc::c_int) -> i
         .map(drop)
 }
 
-/// Opens a file anew, so that its locks are this task's own.
+/// Opens a file again, so that its locks are this task's own.
 pub(super) fn reopen(file: RawFd) -> io::Result<OwnedFd> {
     let path = std::ffi::CString::new(format!("/proc/self/fd/{file}"))?;
     // SAFETY: the path is NUL-terminated; the descriptor is owned from here on.

@@ -34,7 +34,7 @@ use crate::ending::Ending;
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 use task::Doing;
 
-/// How often the caller is asked whether to go on.
+/// How often the caller is asked whether to continue.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
 /// How often it is asked where it has an alarm, from the leader's start on: a look as the run begins would be part of what
 /// is measured. Chosen: too rarely to be seen among the switches of a run.
@@ -70,7 +70,7 @@ pub enum ExecError {
     /// Something failed in a task.
     #[error("task {task}, {doing}: {source}")]
     Task {
-        /// Its name.
+        /// The task's name.
         task: String,
         /// What it was doing.
         doing: &'static str,
@@ -95,11 +95,11 @@ pub struct ExecOptions {
     pub spin_rate: Option<SpinRate>,
     /// Descriptors of the caller that tasks must not hold open.
     pub close: Vec<RawFd>,
-    /// When the caller is asked whether to go on.
+    /// When the caller is asked whether to continue.
     pub looks: Looks,
 }
 
-/// When the caller of a run is asked whether to go on: at each look the process that asks takes a CPU from the tasks.
+/// When the caller of a run is asked whether to continue: at each look the process that asks takes a CPU from the tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Looks {
     /// Every tenth of a second.
@@ -122,9 +122,9 @@ pub(crate) trait Window {
 /// What one task did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFigures {
-    /// Its name in the scenario; `(forked)` for the sum of all forked ones.
+    /// The task's name in the scenario; `(forked)` for the sum of all forked ones.
     pub name: String,
-    /// Its nice value at the start.
+    /// The task's nice value at the start.
     pub nice: Nice,
     /// CPU time.
     pub cpu_time: DurationNs,
@@ -136,7 +136,7 @@ pub struct TaskFigures {
     pub run_delay: Option<DurationNs>,
     /// Times it changed its CPU, where the kernel says.
     pub migrations: Option<u64>,
-    /// Its thread id while it lived; 0 for forked ones.
+    /// The task's thread id while it lived; 0 for forked ones.
     pub thread_id: u32,
 }
 
@@ -165,7 +165,7 @@ pub fn run(
     run_watched(scenario, options, None, &mut |_| go_on())
 }
 
-/// As [`run`], seen through a window; `go_on` is told how long the tasks have been running, if they are.
+/// As [`run`], seen through a window; `go_on` gets how long the tasks have been running, if they are.
 pub(crate) fn run_watched(
     scenario: &Scenario,
     options: &ExecOptions,

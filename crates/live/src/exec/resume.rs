@@ -1,4 +1,4 @@
-//! A task that replaces its process image and goes on.
+//! A task that replaces its process image and continues.
 //!
 //! Before `execve` it writes down where it is into a memory file; the new image, which is the same
 //! program again, finds the file's number in its arguments and continues.
@@ -89,7 +89,7 @@ fn go_on(state: RawFd) -> Option<i32> {
     Some(task.run_and_record())
 }
 
-/// Everything that a task needs to go on.
+/// Everything that a task needs to continue.
 struct State {
     shared_fd: RawFd,
     counts: Counts,

@@ -15,7 +15,7 @@ const SCALE: u64 = 1 << 20;
 const TRIALS: usize = 20;
 /// Shortest measurement taken seriously, in ns.
 const TRIAL_NS: u64 = 500_000;
-/// The same among others: long against the turns that CPUs of one emulator's thread take.
+/// Shortest measurement among others, in ns: long against the turns that CPUs of one emulator's thread take.
 const LONG_TRIAL_NS: u64 = 2_500_000;
 /// Iterations between two pauses, some 20 us on today's machines. QEMU before 8.1, when it counts instructions, runs one CPU
 /// from one timer to the next and leaves nothing to the others, unless that one pauses.

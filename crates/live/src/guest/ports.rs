@@ -12,12 +12,12 @@ const DIRECTORY: u16 = 0x19;
 /// Bytes of a file's entry there: size (4), item (2), reserved (2), name (56); numbers are big-endian.
 const ENTRY: usize = 64;
 
-/// Port of the device that reports a panic, and the bit of one (QEMU's `docs/specs/pvpanic.rst`). QEMU is told to stop the
+/// Port of the device that reports a panic, and the bit of one (QEMU's `docs/specs/pvpanic.rst`). QEMU is configured to stop the
 /// machine then.
 const PANIC: u16 = 0x505;
 const PANICKED: u8 = 1;
 
-/// Stops this machine; returns when it goes on.
+/// Stops this machine; returns when it is resumed.
 ///
 /// # Errors
 /// The ports are not ours to use.

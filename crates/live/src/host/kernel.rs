@@ -55,7 +55,7 @@ impl Model {
 /// What the vulnerabilities of the CPUs need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mitigations {
-    /// Those that are active: the vulnerability, and the kernel's words.
+    /// The mitigations that are active: the vulnerability, and the kernel's words.
     pub active: Vec<(String, String)>,
     /// Vulnerabilities of these CPUs without one.
     pub open: Vec<String>,
@@ -64,7 +64,7 @@ pub struct Mitigations {
 /// What the kernel tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its release, as `uname -r` prints it.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: String,
     /// `CONFIG_HZ`.
     pub hz: Option<Told<u32>>,

@@ -15,7 +15,7 @@ use super::names::{Family, OLDEST, version_of};
 pub(super) struct FetchedKernel {
     /// The image.
     pub vmlinuz: PathBuf,
-    /// Its configuration.
+    /// The kernel's configuration.
     pub config: PathBuf,
     /// First package that it came from, with version.
     pub package: String,

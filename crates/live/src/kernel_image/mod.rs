@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 pub struct KernelImage {
     /// The compressed kernel (`bzImage` format).
     pub vmlinuz: PathBuf,
-    /// Its build configuration, where known; needed by objects with kconfig externs.
+    /// The kernel's build configuration, where known; needed by objects with kconfig externs.
     pub config: Option<PathBuf>,
     /// Release as `uname -r` prints it in the VM, read from the image's header.
     pub release: String,
@@ -90,7 +90,7 @@ pub enum KernelError {
     Client {
         /// The command that failed.
         command: String,
-        /// Its last lines.
+        /// The last lines of the output.
         detail: String,
     },
     /// The archive has no kernel of the name, or none of that name with sched_ext.
@@ -245,7 +245,7 @@ pub fn find_or_fetch(progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Kern
 }
 
 /// The cached image of that name, or else a freshly fetched one: the newest of a version or of a release that the archive has
-/// when it is first asked for. Removing its folder has it fetched anew.
+/// when it is first asked for. Removing its folder makes the next use fetch it again.
 ///
 /// # Errors
 /// As [`find_or_fetch`]; also where the archive has no such kernel, with what it has.

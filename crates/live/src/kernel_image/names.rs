@@ -28,10 +28,10 @@ pub(super) enum Family {
 /// A release of a distribution, or a part of one, with kernels of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Its name on command lines, which is also that of the simulator's preset.
+    /// The release's name on command lines, which is also that of the simulator's preset.
     pub name: &'static str,
     pub(super) family: Family,
-    /// Its suites in the archive.
+    /// The release's suites in the archive.
     pub(super) suites: &'static [&'static str],
     /// The release to take where this one has no kernel with sched_ext.
     pub(super) instead: Option<&'static str>,

@@ -9,9 +9,9 @@ use super::{LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerOb
 
 /// A scheduler in charge of this machine; the machine is given back when it is dropped.
 pub(crate) enum InCharge {
-    /// Its object was loaded here.
+    /// The scheduler's object was loaded here.
     Object(Box<LoadedScheduler>),
-    /// Its own program has loaded it.
+    /// The scheduler's own program has loaded it.
     Loader(Box<RunningLoader>),
 }
 
@@ -71,7 +71,7 @@ impl InCharge {
         }
     }
 
-    /// Its programs by name, with what the kernel counts of them.
+    /// The scheduler's programs by name, with what the kernel counts of them.
     pub(crate) fn program_counts(&self, scheduler: &SchedulerObject) -> Vec<(String, ProgramCounts)> {
         match self {
             InCharge::Object(object) => object.program_counts(),

@@ -37,13 +37,13 @@ const TOLD: usize = 2000;
 /// A scheduler's own program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoaderCommand {
-    /// Its file.
+    /// The program's file.
     pub program: PathBuf,
-    /// Its name and arguments.
+    /// The command's name and arguments.
     pub words: Vec<String>,
 }
 
-/// Such a program with its scheduler in charge.
+/// A loader's program with its scheduler in charge.
 pub(crate) struct RunningLoader {
     process: Process,
     name: String,

@@ -9,7 +9,7 @@ use schedlab_base::Tail;
 
 /// Bytes that are kept. Chosen: as many as of a simulated run.
 const KEPT: usize = 1 << 20;
-/// How long the rest is waited for when the program has ended. Chosen: what it leaves running may hold the pipe open for ever.
+/// How long the rest is waited for when the program has ended. Chosen: what it leaves running may hold the pipe open indefinitely.
 const REST: Duration = Duration::from_secs(1);
 
 /// The output of a program that runs.

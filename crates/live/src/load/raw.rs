@@ -428,7 +428,7 @@ impl Program<'_> {
 pub(crate) struct ProgramCounts(c_int);
 
 impl ProgramCounts {
-    /// Those of the program of a descriptor.
+    /// The counts of the program of a descriptor.
     pub(super) fn of(fd: c_int) -> ProgramCounts {
         ProgramCounts(fd)
     }

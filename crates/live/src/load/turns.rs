@@ -1,4 +1,4 @@
-//! What a scheduler's user space does while a run goes on: it writes into variables, runs programs, attaches the scheduler
+//! What a scheduler's user space does during a run: it writes into variables, runs programs, attaches the scheduler
 //! and takes it out.
 
 use schedlab_base::DurationNs;

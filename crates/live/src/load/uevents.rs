@@ -43,9 +43,9 @@ impl Uevents {
     /// Takes all that has been announced; what it was is not asked.
     pub(crate) fn drain(&self) {
         let mut byte = 0u8;
-        // A message that found no room is one too: the kernel says ENOBUFS once, and goes on with the others.
+        // A message that found no room is one too: the kernel says ENOBUFS once, and continues with the others.
         loop {
-            // SAFETY: writes one byte at most; the rest of the message is thrown away.
+            // SAFETY: writes one byte at most; the rest of the message is discarded.
             let got = unsafe { libc::recv(self.descriptor(), (&raw mut byte).cast(), 1, 0) };
             if got < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
                 return;

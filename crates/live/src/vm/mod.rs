@@ -65,7 +65,7 @@ pub enum Accelerator {
 pub struct VmJob {
     /// The program; the one that is running now without.
     pub program: Option<PathBuf>,
-    /// Its arguments, without the program's own name.
+    /// The program's arguments, without its own name.
     pub args: Vec<String>,
     /// Files to put into the guest: absolute path and content.
     pub files: Vec<(String, Vec<u8>)>,
@@ -115,9 +115,9 @@ impl VmJob {
 pub struct VmOutput {
     /// Exit code of the program; 128 plus the signal's number if a signal ended it.
     pub exit_code: i32,
-    /// Its standard output.
+    /// The standard output of the job.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// The standard error of the job.
     pub stderr: Vec<u8>,
     /// The collected files, in the order asked for.
     pub files: Vec<(String, Vec<u8>)>,
@@ -346,7 +346,7 @@ fn encode_job(job: &VmJob) -> io::Result<Vec<u8>> {
 
 /// What a record of a file is called: this, and its path.
 const FILE: &str = "file:";
-/// The same of a file that can be executed.
+/// What a record of an executable file is called.
 const PROGRAM: &str = "program:";
 
 /// A job with those of its files that the guest does not have.

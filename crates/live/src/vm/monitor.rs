@@ -80,7 +80,7 @@ impl Monitor {
         }
     }
 
-    /// Whether an event has come; each is told once.
+    /// Whether an event has come; each is reported once.
     pub(super) fn has_come(&mut self, event: &str) -> bool {
         while let Ok(message) = self.messages.try_recv() {
             self.note(&message);

@@ -304,7 +304,7 @@ impl Machine {
                 let said = fs::read_to_string(machine.scratch.path().join("qemu")).unwrap_or_default();
                 [vec![error.to_string()], last(shown(&said))].concat().join("; ")
             }
-            // What was saved may have been a kernel that had crashed: it does not go on.
+            // The saved kernel may have crashed: it does not continue.
             Ok(()) => match machine.wait_for_boot(job) {
                 Err(VmError::Boot { why, .. }) => why,
                 booted => return booted.map(|_| Ok(machine)),
@@ -348,7 +348,7 @@ impl Machine {
         Ok(saved.map(drop))
     }
 
-    /// Lets a machine go on whose state has been read.
+    /// Resumes a machine whose state has been read.
     fn go_on(&mut self) -> Result<(), MonitorError> {
         let mut monitor = Monitor::of(&mut self.child)?;
         wait_until(&mut monitor, "query-status", |status| status == "guest-panicked")?;

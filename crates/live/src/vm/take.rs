@@ -18,10 +18,10 @@ const MOST_OF_A_WORD: u64 = 32 << 20;
 /// Why something does not go into the guest.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// Neither a path nor the name of a program.
+    /// The name is neither a path nor that of a program.
     #[error("{0}: no such file, and no program of that name in PATH")]
     Missing(String),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
         /// Which.

@@ -67,7 +67,7 @@ impl Written {
         self.tail.text()
     }
 
-    /// Its lines, without control characters and without empty ones.
+    /// The lines written, without control characters and without empty ones.
     pub(super) fn lines(&self) -> Vec<String> {
         shown(&self.text())
     }

@@ -2,7 +2,7 @@
 
 use crate::tracee::Tracee;
 
-/// Longest attribute that is looked at. Linux 7.3's has 160 bytes; the rest has to be 0 and is not read.
+/// Longest attribute that is looked at. Linux 7.3's has 160 bytes; the rest must be 0 and is not read.
 const LONGEST: usize = 256;
 
 /// A copy of the attribute, as if zeros followed.

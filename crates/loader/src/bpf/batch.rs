@@ -25,7 +25,7 @@ const MAP: usize = 36;
 const FLAGS: usize = 40;
 
 impl Bpf {
-    /// Does one of them. How many entries were done is told in the attribute, whatever the result.
+    /// Does one batch operation. The attribute gets how many entries were done, whatever the result.
     pub(super) fn batch(&mut self, what: Batch, asked: &mut Asked<'_, '_>) -> Answer {
         let found = asked.descriptors.bpf(asked.attr.i32(MAP)).ok_or(libc::EBADF);
         let number = match found {

@@ -29,7 +29,7 @@ const PAIR: u64 = 96;
 /// A map.
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// As the kernel was told: at most 15 bytes.
+    /// The name as passed to the kernel: at most 15 bytes.
     pub(crate) name: String,
     pub(crate) kind: u32,
     pub(crate) key_size: u32,

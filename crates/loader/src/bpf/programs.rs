@@ -12,7 +12,7 @@ const LONGEST_CONTEXT: usize = u16::MAX as usize;
 /// A program that was loaded.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// As the kernel was told: at most 15 bytes.
+    /// The name as passed to the kernel: at most 15 bytes.
     pub(crate) name: String,
     pub(crate) kind: u32,
     /// The object's program, once that is known.

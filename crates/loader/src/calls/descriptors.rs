@@ -10,7 +10,7 @@ use crate::tracee::{Call, Tracee};
 use schedlab_sandbox::passed;
 use std::os::fd::AsRawFd;
 
-/// Calls that read or write what may have to be waited for; whether they write.
+/// Calls that read or write and may block; whether they write.
 const TRANSFERS: &[(i64, bool)] = &[
     (libc::SYS_read, false),
     (libc::SYS_readv, false),
@@ -121,7 +121,7 @@ impl Loader {
         }
     }
 
-    /// Reading or writing: what belongs to the simulated machine is read only, and what may have to be waited for is looked at
+    /// Reading or writing: what belongs to the simulated machine is read only, and what may block is looked at
     /// first.
     fn transfer(&mut self, number: usize, fd: i32, writes: bool) -> Step {
         let tracee = self.threads.all[number].tracee;

@@ -26,13 +26,13 @@ pub(crate) enum Step {
     Pass(After),
     /// The host carries another one out.
     Replace(Call, After),
-    /// It gives this.
+    /// The call gives this.
     Value(i64),
-    /// It waits.
+    /// The call waits.
     Wait { what: Wait, until: Option<u64>, expired: i64 },
     /// The other threads have their turns first.
     Yield,
-    /// It waits for the simulated kernel, and is decided again then.
+    /// The call waits for the simulated kernel, and is decided again then.
     Pause(Pause),
     /// The process ends.
     End(i32),
@@ -42,11 +42,11 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) enum After {
     Nothing,
-    /// It gives this in place of its result.
+    /// The call gives this in place of its result.
     Value(i64),
     /// The new descriptor is this.
     Hold(Held),
-    /// The same, and its file has this content.
+    /// The new descriptor is this, and its file has this content.
     Fill(Vec<u8>, Held),
     /// The new descriptor is this thing of bpf(2).
     Make(Box<Thing>),
@@ -56,11 +56,11 @@ pub(crate) enum After {
     Copy(i32),
     /// Two new descriptors stand at this address.
     Pair(u64),
-    /// It looked for descriptors that are ready: without one it waits, until this time.
+    /// The call looked for descriptors that are ready: without one it waits, until this time.
     Polled(Option<u64>),
-    /// It looked whether a descriptor is ready: then the call itself is made.
+    /// The call looked whether a descriptor is ready: then the call itself is made.
     Looked,
-    /// It waits now.
+    /// The call waits now.
     Wait {
         what: Wait,
         until: Option<u64>,
@@ -189,7 +189,7 @@ impl Loader {
         })
     }
 
-    /// A call has been carried out. False: the thread does not go on for now.
+    /// A call has been carried out. False: the thread does not continue for now.
     pub(crate) fn leave(&mut self, number: usize, call: &Call, after: After) -> std::io::Result<bool> {
         let tracee = self.threads.all[number].tracee;
         let result = tracee.result()?;
@@ -256,7 +256,7 @@ impl Loader {
         Ok(true)
     }
 
-    /// A thread lets others go first. If all that may go on do so, or one again and again, the loader's task yields; before there
+    /// A thread lets others go first. If all that may run do so, or one again and again, the loader's task yields; before there
     /// is one, the thread waits: only that lets time pass.
     fn give_way(&mut self, number: usize) {
         self.yields += 1;

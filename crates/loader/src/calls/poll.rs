@@ -64,7 +64,7 @@ fn entry(bytes: &[u8]) -> libc::pollfd {
     libc::pollfd { fd, events: word(4), revents: 0 }
 }
 
-/// The same of a descriptor that the host knows about.
+/// The events of a descriptor that the host knows about.
 fn at_host(own: &OwnedFd, events: i16) -> i16 {
     let mut one = libc::pollfd { fd: own.as_raw_fd(), events, revents: 0 };
     // SAFETY: one structure, which lives across the call.

@@ -20,7 +20,7 @@ const ABSOLUTE: u64 = 1;
 pub(crate) struct Timer {
     /// The counter that the loader reads; nothing once it has closed it.
     counter: Option<File>,
-    /// It counts wall-clock time.
+    /// The timer counts wall-clock time.
     wall: bool,
     /// When it expires next, by the loader's clock.
     next: Option<u64>,

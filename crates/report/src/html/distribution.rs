@@ -50,7 +50,7 @@ impl Pooled {
         }
     }
 
-    /// Its line of the table.
+    /// The row of the table.
     fn row(&self) -> Vec<String> {
         let marks = marks(&self.all);
         let cell = |name| {

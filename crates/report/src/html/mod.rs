@@ -35,7 +35,7 @@ const PLOTS: usize = 6;
 /// What a page says besides the results.
 #[derive(Clone, Debug, Default)]
 pub struct HtmlPage {
-    /// Its title.
+    /// The page's title.
     pub title: String,
     /// The command that makes the same results again.
     pub command: String,

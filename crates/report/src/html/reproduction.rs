@@ -39,7 +39,7 @@ pub(super) fn sections(documents: &[DocumentOutcome]) -> String {
     text
 }
 
-/// Rows under a title and what has to be known to read them, then what is known of those that do not agree.
+/// Rows under a title and what a reader must know for them, then what is known of those that do not agree.
 fn rows_html(title: &str, about: &str, shown: &[RowOutcome]) -> String {
     let mut text = format!("<h3>{}</h3>\n", escape(title));
     text.push_str(&paragraph(about));

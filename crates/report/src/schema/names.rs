@@ -55,7 +55,7 @@ pub(crate) fn comparison_verdicts() -> String {
     marked(&Verdict::ALL.map(Verdict::name))
 }
 
-/// The same of goals.
+/// A regular expression of the verdicts of goals.
 pub(crate) fn goal_verdicts() -> String {
     marked(&GoalVerdict::ALL.map(GoalVerdict::name))
 }

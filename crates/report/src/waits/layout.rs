@@ -1,7 +1,7 @@
 //! Where a graph is drawn: tasks in columns, and every line between two columns in a row of its own there. So no text
 //! lies on another text or on a line, however many tasks there are.
 //!
-//! Lines go from left to right where they can. A chain that is longer than the columns, and a cycle, go on at the
+//! Lines go from left to right where they can. A chain that is longer than the columns, and a cycle, continue at the
 //! left. Parts that nothing joins stand below and beside each other.
 
 /// Columns of tasks. Chosen: with labels between them they fit on a screen.

@@ -48,7 +48,7 @@ pub fn declarations() -> String {
     [enums::ENUMS, types::TYPES].concat() + &types::SCX_TYPES.concat()
 }
 
-/// The same with the kernel's variables, as programs in user space find them.
+/// The types with the kernel's variables, as programs in user space find them.
 pub(crate) fn shown<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     let mut reader = reader(prototypes);
     reader.read(types::GENERIC_FUNCTIONS);

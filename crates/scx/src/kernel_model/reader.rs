@@ -308,7 +308,7 @@ impl<'a> Tokens<'a> {
         tokens
     }
 
-    /// Goes on to the token behind the present one.
+    /// Advances to the token behind the present one.
     fn advance(&mut self) {
         let rest = &self.text.as_bytes()[self.at + self.len..];
         let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();

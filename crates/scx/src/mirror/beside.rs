@@ -58,7 +58,7 @@ impl Mms {
         self.base.offset(u64::from(slot) * MM_STRIDE)
     }
 
-    /// It has one less.
+    /// The process has one task less.
     pub(super) fn release(&mut self, process: ProcessId) {
         if let Some((slot, users)) = self.by_process.get_mut(&process) {
             *users -= 1;

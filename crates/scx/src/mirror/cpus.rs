@@ -79,7 +79,7 @@ impl Cpus {
         own.into_iter().chain(Variables::declared())
     }
 
-    /// Their names with what programs hold as their addresses.
+    /// The variables' names with what programs hold as their addresses.
     pub(crate) fn ksyms(&self) -> impl Iterator<Item = (&'static str, GuestAddr)> {
         let own = [("runqueues", self.runqueues), ("__preempt_count", self.preempt_count)];
         own.into_iter().chain(self.variables.ksyms())
@@ -98,6 +98,7 @@ impl Cpus {
 
     /// Sets a CPU's `__preempt_count`.
     pub(crate) fn set_preempt_count(&self, cpu: CpuId, count: u32, mem: &mut Memory) -> Result<(), Fault> {
+        debug_assert!(u64::from(cpu.0) < self.nr_cpus, "the CPU is one of the machine");
         mem.write_u32(self.preempt_counts.offset(u64::from(cpu.0) * 4), count)
     }
 

@@ -131,11 +131,13 @@ impl Tasks {
     }
 
     fn address(&self, slot: u32) -> GuestAddr {
+        debug_assert!(slot < MAX_TASKS, "the slot is one of the table");
         self.base.offset(u64::from(slot) * self.stride)
     }
 
     /// The idle task of a CPU.
     pub(crate) fn idle(&self, cpu: CpuId) -> GuestAddr {
+        debug_assert!(cpu.0 < self.nr_cpus, "each CPU has an idle task");
         self.address(cpu.0)
     }
 
@@ -210,6 +212,7 @@ impl Tasks {
     /// A program is called about the task at this address.
     #[inline]
     pub(crate) fn show(&mut self, task: TaskId, addr: GuestAddr) {
+        debug_assert!(self.slot_at(addr).is_some(), "a task that programs see has a slot");
         self.shown = (addr, task);
     }
 
@@ -248,6 +251,7 @@ impl Tasks {
 
     fn claim(&mut self, owner: u32) -> Option<u32> {
         if let Some(slot) = self.free.pop() {
+            debug_assert_eq!(self.owner[slot as usize], FREE, "a free slot has no owner");
             self.owner[slot as usize] = owner;
             return Some(slot);
         }
@@ -261,6 +265,7 @@ impl Tasks {
 
     /// Gives a living task a slot and writes what never changes of it.
     fn add(&mut self, task: TaskId, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        debug_assert!(self.known.get(task).is_none(), "a task has one slot");
         let task = k.task(task);
         let leader = match task.tgid == task.pid {
             true => None,
@@ -273,6 +278,7 @@ impl Tasks {
         let addr = self.address(slot);
         self.known.insert(Known { task: task.id, addr });
         let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);
+        debug_assert!(self.processes[slot as usize].is_none(), "a new slot has no process");
         if !task.is_kthread() {
             mm = self.mms.acquire(task.process);
             files = mm.offset(FILES);
@@ -330,6 +336,7 @@ impl Tasks {
     /// The members that every task has and that never change.
     fn write_fixed(&self, mem: &mut Memory, addr: GuestAddr, pid: i32, tgid: i32) -> Result<(), Fault> {
         let at = self.at;
+        debug_assert!(at.size <= self.stride, "the object fits into its slot");
         let whole = mem.slice_mut(addr, self.stride)?;
         whole.fill(0);
         let mut object = Members(whole);
@@ -378,6 +385,7 @@ impl Tasks {
     pub(crate) fn remove(&mut self, task: TaskId, mem: &mut Memory) -> Option<u32> {
         let slot = self.slot(task)?;
         let addr = self.address(slot);
+        debug_assert_eq!(self.owner[slot as usize], task.0, "the slot is the task's");
         let pointer = |at: u64| mem.read_u64(addr.offset(at)).map(GuestAddr);
         if let (Ok(signal), Ok(mm)) = (pointer(self.at.signal), pointer(self.at.mm))
             && signal != addr.offset(self.signal)
@@ -389,6 +397,7 @@ impl Tasks {
         self.known.remove(task);
         self.shown = (GuestAddr::NULL, task);
         self.owner[slot as usize] = FREE;
+        debug_assert!(!self.free.contains(&slot), "a slot becomes free once");
         self.free.push(slot);
         if let Some(process) = self.processes[slot as usize].take() {
             self.mms.release(process);

@@ -55,7 +55,7 @@ impl Variables {
         Ok(variables)
     }
 
-    /// Their names with what programs hold as their addresses.
+    /// The variables' names with what programs hold as their addresses.
     pub(super) fn ksyms(self) -> impl Iterator<Item = (&'static str, GuestAddr)> {
         let place = move |number: usize| self.templates.offset(VALUE * number as u64);
         VARIABLES.into_iter().enumerate().map(move |(number, (name, ..))| (name, place(number)))

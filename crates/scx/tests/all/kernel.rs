@@ -1,4 +1,4 @@
-//! sched_ext to the letter of Linux 7.3: what programs see and what they are told, as `docs/sched-ext.md` has it.
+//! sched_ext to the letter of Linux 7.3: what programs see and the arguments they get, as `docs/sched-ext.md` has it.
 
 use crate::common;
 use schedlab_base::Machine;

@@ -1,4 +1,4 @@
-/* A scheduler of the cid form: what it is told, and what it may not do. */
+/* A scheduler of the cid form: the arguments it gets, and what it may not do. */
 #include "lab.h"
 
 #define __arena __attribute__((address_space(1)))

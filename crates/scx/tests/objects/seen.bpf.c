@@ -42,7 +42,7 @@ static void look_early(struct task_struct *p)
 		sink += p->scx.slice + p->flags;
 }
 
-/* on_cpu: what it has to be, -1 where it is either. */
+/* on_cpu: what it must be, -1 where it may be either. */
 static void look_at(struct task_struct *p, int on_cpu)
 {
 	nr_bad_place += p->thread_info.cpu != scx_bpf_task_cpu(p) || p->nr_cpus_allowed != 2 ||

@@ -27,7 +27,7 @@ impl Kernel {
         self.task_mut(task).dl.as_deref_mut().expect("a deadline task has an entity")
     }
 
-    /// `__setparam_dl()`: the task has this reservation from its next enqueue on; its instance goes on.
+    /// `__setparam_dl()`: the task has this reservation from its next enqueue on; its instance continues.
     pub(crate) fn dl_ask(&mut self, task: TaskId, asked: Reservation) {
         let entry = self.task_mut(task);
         entry.dl.get_or_insert_with(|| Box::new(DlEntity::new(asked))).asked = asked;
@@ -66,6 +66,7 @@ impl Kernel {
     pub(crate) fn dl_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let now = self.ctx.now;
         let entity = self.dl_mut(task);
+        debug_assert!(!entity.queued, "a task is queued once");
         if !entity.throttled && entity.is_early(now) {
             (entity.throttled, entity.runtime) = (true, entity.runtime.min(0));
             self.dl_arm(task);
@@ -86,11 +87,16 @@ impl Kernel {
     fn dl_queue(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now;
         let entity = self.dl_mut(task);
+        debug_assert!(!entity.queued, "a task is queued once");
         entity.queued = true;
         let deadline = entity.deadline;
         let queue = &mut self.cpus[cpu.index()].dl;
         let at = queue.partition_point(|(other, _)| *other <= deadline);
         queue.insert(at, (deadline, task));
+        debug_assert!(
+            queue.is_sorted_by_key(|&(deadline, _)| deadline),
+            "the queue is in order of deadlines"
+        );
         self.count_running(cpu, SchedClass::Dl, true);
         self.task_mut(task).ready_at = now;
     }
@@ -131,6 +137,7 @@ impl Kernel {
 
     fn dl_throttle(&mut self, cpu: CpuId, task: TaskId) {
         self.dl_unqueue(cpu, task);
+        debug_assert!(!self.dl(task).queued, "a throttled task is on no queue");
         self.dl_mut(task).throttled = true;
         if !self.dl_arm(task) {
             let now = self.ctx.now;

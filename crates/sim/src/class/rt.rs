@@ -41,6 +41,7 @@ impl Kernel {
 
     fn rt_insert(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         let prio = self.task(task).rt_priority();
+        debug_assert!(!self.cpus[cpu.index()].rt.contains(&task), "a task is queued once");
         let at = self.cpus[cpu.index()].rt.iter().position(|&other| {
             let other = self.task(other).rt_priority();
             if head { other <= prio } else { other < prio }
@@ -48,6 +49,12 @@ impl Kernel {
         let queue = &mut self.cpus[cpu.index()].rt;
         let at = at.unwrap_or(queue.len());
         queue.insert(at, task);
+        debug_assert!(
+            self.cpus[cpu.index()]
+                .rt
+                .is_sorted_by_key(|&task| std::cmp::Reverse(self.task(task).rt_priority())),
+            "the queue is in order of priority"
+        );
         self.task_mut(task).ready_at = self.ctx.now;
     }
 
@@ -83,6 +90,10 @@ impl Kernel {
 
     /// All real-time tasks of `cpu` come off its queue, or on to it again.
     fn rt_throttle(&mut self, cpu: CpuId, throttled: bool) {
+        debug_assert!(
+            self.cpus[cpu.index()].rt_budget.throttled != throttled,
+            "a queue is throttled or not, in turns"
+        );
         let waiting = self.cpus[cpu.index()].rt.len();
         self.cpus[cpu.index()].rt_budget.throttled = throttled;
         for _ in 0..waiting {
@@ -218,6 +229,7 @@ impl<S: SchedExt> Sim<S> {
             }
             let Some(to) = self.k.rt_lowest(task).filter(|&to| to != cpu) else { return };
             self.k.rq_lock(cpu);
+            debug_assert!(self.k.is_online(to), "a task is pushed to a CPU that is online");
             self.deactivate(task, DEQUEUE_NOCLOCK);
             self.k.rq_unlock(cpu);
             self.arrive(task, to);

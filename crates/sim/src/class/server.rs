@@ -19,7 +19,7 @@ use schedlab_base::{CpuId, DurationNs, KernelChange, KernelVersion, TaskId, Time
 
 /// Time of a server in each period (`sched_init_dl_servers()`).
 const RUNTIME: DurationNs = DurationNs::from_ms(50);
-/// Its period and relative deadline (the same place).
+/// The server's period and relative deadline (the same place).
 const PERIOD: DurationNs = DurationNs::from_secs(1);
 /// Time consumed in the background that is not worth waiting for again (`dl_server_min_res`).
 const LEAST: DurationNs = DurationNs::from_ms(1);
@@ -49,7 +49,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Those of a kernel without a sched_ext scheduler.
+    /// The servers of a kernel without a sched_ext scheduler.
     pub(crate) fn new(version: KernelVersion) -> Servers {
         let attached = version.has(KernelChange::FairServer);
         Servers { fair: Server { attached, ..Server::default() }, ext: Server::default() }
@@ -83,9 +83,9 @@ impl Servers {
 #[derive(Clone, Debug)]
 struct Server {
     state: State,
-    /// Its class can have tasks (`dl_bw_attached`).
+    /// The server's class can have tasks (`dl_bw_attached`).
     attached: bool,
-    /// It has had to run, and has not caught up in the background since (`dl_defer_running`).
+    /// The server has had to run, and has not caught up in the background since (`dl_defer_running`).
     starving: bool,
     /// Time that it has left, ns.
     runtime: i64,
@@ -113,7 +113,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Its tasks go before real-time ones.
+    /// True if the server's tasks go before real-time ones.
     #[inline]
     fn is_running(&self) -> bool {
         self.state == State::Running
@@ -142,6 +142,7 @@ impl Server {
 
     /// `replenish_dl_new_period()`.
     fn new_period(&mut self, now: TimeNs) {
+        debug_assert!(self.deadline <= now + PERIOD, "a period begins no later than the one before ends");
         self.deadline = now + PERIOD;
         self.runtime = RUNTIME.0 as i64;
         if !self.starving {
@@ -162,6 +163,7 @@ impl Server {
 
     /// `update_dl_entity()` of a server that had no task.
     fn begin(&mut self, now: TimeNs) {
+        debug_assert!(self.attached, "only a server that is attached begins");
         let passed = self.deadline < now;
         if self.starving && !passed {
             if self.overflows(now) {
@@ -231,6 +233,7 @@ impl Server {
     /// meanwhile.
     fn idled(&mut self, since: TimeNs, now: TimeNs) {
         let mut since = since.max(self.idle_until).min(now);
+        debug_assert!(since <= now, "an idle span ends after its beginning");
         self.idle_until = now;
         while let Some(timer) = self.timer() {
             if now < timer {
@@ -269,6 +272,7 @@ impl Server {
             self.deadline += PERIOD;
             self.runtime += RUNTIME.0 as i64;
         }
+        debug_assert!(self.runtime > 0, "a server that runs has runtime");
         if self.deadline < now {
             self.new_period(now);
         }

@@ -12,7 +12,7 @@ impl<S: SchedExt> Sim<S> {
         self.change_to(task, flags, 0, body);
     }
 
-    /// The same with flags for the enqueue alone.
+    /// The `sched_change` pattern with flags for the enqueue alone.
     pub(crate) fn change_to(&mut self, task: TaskId, flags: u64, enqueue: u64, body: impl FnOnce(&mut Self)) {
         let cpu = self.k.task(task).cpu;
         let running = self.k.curr(cpu) == Some(task);

@@ -21,7 +21,7 @@ impl crate::Kernel {
         }
     }
 
-    /// The same for a task that is lent a real-time priority, or 0.
+    /// The class of a task that is lent a real-time priority, or 0.
     pub(crate) fn class_with(&self, policy: Policy, boost: u8) -> SchedClass {
         let class = self.class_of(policy);
         if boost > 0 { class.min(SchedClass::Rt) } else { class }

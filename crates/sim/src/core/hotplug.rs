@@ -52,6 +52,7 @@ impl Kernel {
             let sibling = |other: &CpuId| other.index() != index && self.cpus[other.index()].core == core;
             self.cpus[index].siblings = self.online.iter().filter(sibling).collect();
         }
+        debug_assert!(self.online.count() > 0, "one CPU stays online");
     }
 }
 
@@ -144,6 +145,7 @@ impl<S: SchedExt> Sim<S> {
             self.allow_all(task);
             allowed = *self.k.online_cpus();
         }
+        debug_assert!(!allowed.is_empty(), "one CPU stays online");
         let node = self.k.cpu(near).node;
         let found = allowed.iter().find(|&cpu| self.k.cpu(cpu).node == node).or_else(|| allowed.lowest());
         found.expect("one CPU stays online")
@@ -161,7 +163,7 @@ impl<S: SchedExt> Sim<S> {
 }
 
 impl Kernel {
-    /// The scheduler leaves, and is to be started anew with the CPUs that there are then.
+    /// The scheduler leaves, to be started again with the CPUs that are online then.
     pub(crate) fn exit_for_hotplug(&mut self, message: String) {
         if self.scx.exit.is_none() {
             self.scx.exit_code = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;

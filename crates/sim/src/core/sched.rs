@@ -32,8 +32,8 @@ impl crate::Kernel {
 
 /// `schedule()`.
 impl<S: SchedExt> Sim<S> {
-    /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it. False when the pass was laid down: the CPU
-    /// goes on with it by an event, and the caller has nothing to do any more.
+    /// Picks the task that runs on `cpu`, the CPU of the context, and switches to it. False when the pass was laid down: an
+    /// event of the CPU continues it, and the caller has nothing to do any more.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, cpu: CpuId) -> bool {
         if !self.k.schedule_events {
@@ -42,7 +42,7 @@ impl<S: SchedExt> Sim<S> {
         self.schedule_shown(cpu)
     }
 
-    /// The same, with the sinks told.
+    /// [`Sim::schedule`], with the pass reported to the sinks.
     #[inline(never)]
     fn schedule_shown(&mut self, cpu: CpuId) -> bool {
         if self.k.in_setup() {
@@ -84,6 +84,10 @@ impl<S: SchedExt> Sim<S> {
             }
             self.deactivate(task, SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK);
         }
+        debug_assert!(
+            prev.is_none_or(|task| self.k.task(task).cpu == cpu),
+            "the running task belongs to its CPU"
+        );
         let pushed = self.push_off(cpu, prev);
         let next = self.pick_next(cpu, prev);
         if self.is_to_lay_down(prev, next) {
@@ -125,6 +129,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn lay_down(&mut self, cpu: CpuId) {
         self.clear_resched(cpu);
+        debug_assert!(self.k.cpu(cpu).pass.is_none(), "one pass is laid down at a time");
         self.k.rq_unlock(cpu);
         self.k.kicks_pending = false;
         self.k.cpu_mut(cpu).pass = Some(Pass::default());
@@ -161,6 +166,7 @@ impl<S: SchedExt> Sim<S> {
     /// From one task to another, or the idle task. Gives the rq lock back.
     #[inline(always)]
     fn switch(&mut self, cpu: CpuId, (prev, next): (Option<TaskId>, Option<TaskId>), voluntary: bool) {
+        debug_assert!(prev != next, "a switch changes the task");
         if let Some(prev) = prev {
             self.put_prev(cpu, prev, next);
         }
@@ -188,7 +194,7 @@ impl<S: SchedExt> Sim<S> {
         entry.lazy_resched = false;
     }
 
-    /// A running task that may not stay, or is to go on elsewhere, leaves its CPU, as the stopper thread would do it; with where it goes.
+    /// A running task that may not stay, or is to continue elsewhere, leaves its CPU, as the stopper thread would do it; with where it goes.
     fn push_off(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<(TaskId, CpuId)> {
         let entry = self.k.cpu_mut(cpu);
         let (off, to) = (std::mem::take(&mut entry.push_off), entry.push_to.take());
@@ -209,6 +215,7 @@ impl<S: SchedExt> Sim<S> {
             self.fallback_cpu(task, cpu)
         };
         self.deactivate(task, DEQUEUE_NOCLOCK);
+        debug_assert!(self.k.is_online(to), "a task is pushed to a CPU that is online");
         Some((task, to))
     }
 
@@ -242,7 +249,7 @@ impl<S: SchedExt> Sim<S> {
         self.pick_by_class(cpu, prev)
     }
 
-    /// The same where there may be others; an idle CPU of the fair class looks for work elsewhere.
+    /// Picks where there may be tasks of other classes; an idle CPU of the fair class looks for work elsewhere.
     #[inline(never)]
     fn pick_by_class(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if prev.is_some_and(|task| self.k.task(task).class == SchedClass::Dl)
@@ -287,6 +294,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(crate) fn pull(&mut self, task: TaskId, cpu: CpuId) {
         let from = self.k.task(task).cpu;
+        debug_assert!(from != cpu, "a pull changes the CPU");
         assert!(self.k.task(task).class != SchedClass::Ext, "sched_ext tasks move by dispatch");
         self.k.rq_lock(from);
         self.deactivate(task, DEQUEUE_NOCLOCK);
@@ -339,6 +347,7 @@ impl<S: SchedExt> Sim<S> {
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
         k.idle_path &= next.is_none();
         let now = k.ctx.now;
+        debug_assert!(k.busy_cpus as usize <= k.cpus.len(), "no more CPUs are busy than there are");
         let entry = k.cpu_mut(cpu);
         entry.nr_switches += 1;
         entry.last_switch = now;
@@ -392,6 +401,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.task(task).policy.reservation().is_some() {
             self.k.dl_release(task);
         }
+        debug_assert!(self.k.live_tasks > 0, "a task that ends was counted");
         self.k.live_tasks -= 1;
         self.k.leave_process(self.k.task(task).process);
         self.k.tasks.remove(task);

@@ -58,7 +58,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.charge(if fair { costs.wakeup + costs.fair_wakeup } else { costs.wakeup });
     }
 
-    /// `ttwu_runnable()`: a task on its way to sleep just goes on; one whose delayed entity is still queued goes on
+    /// `ttwu_runnable()`: a task on its way to sleep just keeps running; one whose delayed entity is still queued stays
     /// where it is.
     #[inline(never)]
     fn wake_queued(&mut self, task: TaskId, waker: Option<TaskId>) {
@@ -82,6 +82,7 @@ impl<S: SchedExt> Sim<S> {
     /// `ttwu_do_wakeup()`.
     #[inline(always)]
     fn woken(&mut self, task: TaskId, waker: Option<TaskId>) {
+        debug_assert!(self.k.task(task).state != RunState::Dead, "the dead are not woken");
         let entry = self.k.task_mut(task);
         entry.set_woken();
         let cpu = entry.cpu;
@@ -92,6 +93,10 @@ impl<S: SchedExt> Sim<S> {
     /// The part of a wakeup under the target's rq lock.
     #[inline(always)]
     pub(crate) fn finish_wake(&mut self, task: TaskId, cpu: CpuId, enq_flags: u64, waker: Option<TaskId>) {
+        debug_assert!(
+            self.k.task(task).cpu == cpu && !self.k.task(task).on_rq,
+            "a task is woken off any run queue"
+        );
         self.k.rq_lock(cpu);
         self.activate(task, enq_flags);
         self.wakeup_preempt(cpu, task, false);
@@ -106,6 +111,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// `wake_up_new_task()`.
     pub(crate) fn wake_new(&mut self, task: TaskId) {
+        debug_assert!(self.k.task(task).state == RunState::New, "a task is new once");
         let entry = self.k.task_mut(task);
         entry.set_state(RunState::Runnable);
         let prev = entry.cpu;
@@ -168,6 +174,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn preempt_by_class(&mut self, cpu: CpuId, task: TaskId, new: bool, curr: TaskId) {
         let (class, running) = (self.k.task(task).class, self.k.task(curr).class);
+        debug_assert!(curr != task, "a task does not preempt itself");
         if class < running {
             if running == SchedClass::Ext && self.k.cpu(cpu).nr_immed > 0 {
                 self.k.cpu_mut(cpu).reenq_local = true;

@@ -35,7 +35,7 @@ const LAST: u32 = u32::MAX;
 /// No place: no section is open.
 const CLOSED: u32 = u32::MAX - 1;
 
-/// Those that are past are looked for whenever this many have come. Chosen: looking for them costs as much as keeping
+/// Past sections are looked for whenever this many have come. Chosen: looking for them costs as much as keeping
 /// a few.
 const LOT: usize = 8;
 
@@ -106,7 +106,7 @@ impl Timeline {
         Some(self.acquire_last(now, cpu))
     }
 
-    /// The same where sections of other paths may be near.
+    /// Takes the lock where sections of other paths may be near.
     pub(crate) fn acquire(&mut self, now: TimeNs, event: TimeNs, cpu: CpuId) -> Grant {
         match self.acquire_free(now, event, cpu) {
             Some(transfer) => Grant { at: now, transfer, spinners: 0 },
@@ -117,6 +117,7 @@ impl Timeline {
     /// The new section is behind all others.
     #[inline(always)]
     fn acquire_last(&mut self, now: TimeNs, cpu: CpuId) -> bool {
+        debug_assert_eq!(self.open, CLOSED, "one section is open at a time");
         let previous =
             std::mem::replace(&mut self.last, Section { begin: now, end: now, holder: cpu }).holder;
         self.open = LAST;
@@ -175,6 +176,10 @@ impl Timeline {
     fn forget(&mut self, event: TimeNs) {
         let past = self.earlier.iter().take_while(|section| section.end <= event).count();
         if past > 0 {
+            debug_assert!(
+                self.earlier[..past].iter().all(|section| section.end <= event),
+                "no path can still ask for what is forgotten"
+            );
             self.before = self.earlier[past - 1].holder;
             self.earlier.drain(..past);
         }
@@ -192,10 +197,11 @@ impl Timeline {
         let end = now.max(begin);
         self.last.end = end;
         self.length = end - begin;
+        debug_assert!(end >= begin, "a section ends behind its beginning");
         self.end = self.end.max(end);
     }
 
-    /// The same for a section before the last, or for none.
+    /// Releases a section before the last, or none.
     #[inline(never)]
     fn release_among(&mut self, place: u32, now: TimeNs) {
         if place == CLOSED {

@@ -14,7 +14,7 @@ use wheel::Wheel;
 pub(crate) enum Event {
     /// The burst of the running task may be over.
     Work { cpu: CpuId },
-    /// A CPU goes on with its pass through `schedule()`.
+    /// A CPU continues its pass through `schedule()`.
     Pass { cpu: CpuId },
     /// The timer tick of a CPU.
     Tick { cpu: CpuId },
@@ -52,7 +52,7 @@ pub(crate) enum Event {
 
 impl Event {
     /// Where the event comes from, which orders the events of one instant. First comes what is from outside,
-    /// then kernel paths that go on, interrupts, and what running tasks come to. Those of one kind go by the number of the
+    /// then kernel paths that continue, interrupts, and what running tasks come to. Those of one kind go by the number of the
     /// CPU, timer or task.
     pub(crate) fn source(self) -> (u8, u32) {
         match self {
@@ -77,7 +77,7 @@ impl Event {
         }
     }
 
-    /// It comes by itself, however long all tasks wait; so do timers of the kernel's own tasks.
+    /// The event comes by itself, however long all tasks wait; so do timers of the kernel's own tasks.
     pub(crate) fn is_idle_source(self) -> bool {
         matches!(
             self,
@@ -123,6 +123,7 @@ impl OfCpu {
     /// The number of its entry.
     #[inline(always)]
     fn of(self, cpu: CpuId) -> u32 {
+        debug_assert!(cpu.0 < u32::MAX / OfCpu::ALL.len() as u32, "a CPU has its entries");
         cpu.0 * OfCpu::ALL.len() as u32 + self as u32
     }
 }
@@ -137,7 +138,7 @@ pub(crate) struct EventQueue {
     wheel: Wheel,
     /// Entries below are fixed.
     fixed: u32,
-    /// Those of pushed events that are free.
+    /// Entries of pushed events that are free.
     free: Vec<u32>,
 }
 
@@ -178,11 +179,13 @@ impl EventQueue {
     #[inline]
     pub(crate) fn expect(&mut self, kind: OfCpu, cpu: CpuId, time: TimeNs) {
         self.wheel.set(kind.of(cpu), time);
+        debug_assert!(kind.of(cpu) < self.fixed, "the entries of the CPU come first");
     }
 
-    /// It does not come any more.
+    /// The event does not come any more.
     pub(crate) fn forget(&mut self, kind: OfCpu, cpu: CpuId) {
         self.wheel.clear(kind.of(cpu));
+        debug_assert!(kind.of(cpu) < self.fixed, "the entries of the CPU come first");
     }
 
     /// When it comes; [`TimeNs::MAX`] if it does not.

@@ -83,6 +83,7 @@ impl<const SLOTS: usize, const WORDS: usize> Ring<SLOTS, WORDS> {
     /// The first non-empty slot of `from..end`, at most one round.
     #[inline(always)]
     fn first(&self, from: u64, end: u64) -> Option<u64> {
+        debug_assert!(from <= end, "the search goes forward");
         let mut slot = from;
         while slot < end {
             let index = slot as usize % SLOTS;
@@ -117,6 +118,7 @@ impl Entries {
     /// Puts one heap below the root of the other; returns that.
     #[inline]
     fn meld(&mut self, a: u32, b: u32) -> u32 {
+        debug_assert_ne!(a, b, "two heaps become one");
         let (root, below) = if self.before(b, a) { (b, a) } else { (a, b) };
         let first = std::mem::replace(&mut self.of(root).child, below);
         let entry = self.of(below);
@@ -217,7 +219,7 @@ pub(super) struct Wheel {
     first: u32,
     /// When the earliest entry of all is due; [`TimeNs::MAX`] without any.
     first_time: TimeNs,
-    /// When the earliest entry outside of the near ring is due; nothing where that has to be looked for.
+    /// When the earliest entry outside of the near ring is due; nothing where that must be looked for.
     far_time: Option<TimeNs>,
 }
 
@@ -274,6 +276,7 @@ impl Wheel {
     #[inline]
     pub(super) fn set(&mut self, at: u32, time: TimeNs) {
         let was = self.time(at);
+        debug_assert!(time != TimeNs::MAX, "an event has a time");
         if was == time {
             return;
         }
@@ -437,6 +440,7 @@ impl Wheel {
         }
         let at = self.first;
         let entry = self.entries.of(at);
+        debug_assert!(entry.prev == NIL, "the first entry is a root");
         let (time, event) = (std::mem::replace(&mut entry.time, TimeNs::MAX), entry.event);
         self.take_first();
         Some((at, time, event))
@@ -458,7 +462,7 @@ impl Wheel {
         }
     }
 
-    /// The same where others are in its slot.
+    /// Takes the earliest entry out of a slot that has others.
     #[inline(never)]
     fn take_root(&mut self) {
         let root = self.entries.meld_children(self.first);

@@ -1,8 +1,8 @@
 //! What blocked tasks wait for, what could end each wait, and the tasks whose wait nothing can end.
 //!
 //! A wait ends by what another task does: a write, an unlock, a signal. A task can do it if the operation lies ahead in its
-//! program, or in that of a child that it may fork. So a wait is for ever if all tasks that could end it wait for ever
-//! themselves. What a program merely could do counts as done: no task is called stuck that may go on.
+//! program, or in that of a child that it may fork. So a wait never ends if none of the tasks that could end it ever
+//! continues. What a program merely could do counts as done: no task is called stuck that may continue.
 
 use super::{Executor, Phase, TaskExec};
 use crate::state::kernel::Kernel;
@@ -41,9 +41,9 @@ type Children = BTreeMap<TaskId, Vec<TaskId>>;
 #[derive(Debug)]
 pub(crate) struct Waits {
     needs: BTreeMap<TaskId, Vec<Need>>,
-    /// Those whose wait no task can end.
+    /// The tasks whose wait no task can end.
     for_ever: BTreeSet<TaskId>,
-    /// The tasks that would give something, if they did not wait for ever themselves.
+    /// The tasks that would give something, if they did not wait indefinitely themselves.
     givers: BTreeMap<Need, Vec<TaskId>>,
 }
 
@@ -81,12 +81,12 @@ impl Waits {
         self.for_ever.contains(&task)
     }
 
-    /// What a task needs to go on.
+    /// What a task needs to continue.
     pub(super) fn needs(&self, task: TaskId) -> &[Need] {
         self.needs.get(&task).map_or(&[], Vec::as_slice)
     }
 
-    /// Other tasks that would give it one of these, but wait for ever themselves.
+    /// Other tasks that would give it one of these, but wait indefinitely themselves.
     pub(super) fn givers(&self, task: TaskId, needs: &[Need]) -> BTreeSet<TaskId> {
         let givers = needs.iter().filter_map(|need| self.givers.get(need)).flatten();
         givers.copied().filter(|giver| *giver != task).collect()

@@ -34,6 +34,7 @@ pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step
     let now = sim.k.ctx.now;
     let entry = sim.k.task_mut(task);
     let used = entry.cpu_time(now);
+    debug_assert!(used >= entry.exec.entered, "CPU time does not go back");
     entry.exec.enter_kernel(used, op);
     if sim.k.scx.shows_calls || sim.k.wait_events {
         show(sim, task, op);
@@ -131,7 +132,7 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
     None
 }
 
-/// Gives the CPU away until the task is woken, which then goes on with `op`.
+/// Gives the CPU away until the task is woken, which then continues with `op`.
 pub(super) fn block<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op: Op) -> Option<Step> {
     state(sim, task).phase = Phase::Resume(op);
     sim.block(cpu, !matches!(op, Op::Io { .. } | Op::Fsync { .. }));
@@ -150,9 +151,11 @@ pub(super) fn hold<S: SchedExt>(
     let costs = &sim.k.machine().costs;
     let (local, moved) = (costs.lock, costs.lock + costs.lock_transfer * lines);
     let lock = lock(&mut sim.exec.objects);
+    debug_assert!(event <= now, "no path is behind its event");
     let grant = lock.acquire(now, event, cpu);
     let spun = if grant.at > now { costs.lock_spinner * grant.spinners } else { DurationNs::ZERO };
     let end = grant.at + spun + if grant.transfer { moved } else { local } + span;
+    debug_assert!(end >= now, "a section is not over before it begins");
     lock.release(end);
     sim.charge_task(end - now);
 }

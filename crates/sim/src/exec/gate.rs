@@ -63,7 +63,7 @@ impl Gate {
 pub(super) enum Lead {
     /// The command sleeps until it is time.
     Command,
-    /// It forks the leader.
+    /// The command forks the leader.
     Leader,
     /// Begins to fork its child of this rank, if there are so many.
     Begin(u32),
@@ -96,7 +96,7 @@ fn make<S: SchedExt>(sim: &mut Sim<S>, id: TaskId, parent: Option<TaskId>) {
     sim.fork_as(id, parent, spec);
 }
 
-/// The leader goes on, or the command.
+/// The leader continues, or the command.
 pub(super) fn lead<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, leader: TaskId, at: Lead) -> Option<Step> {
     // The gate has been opened without it.
     let gate = sim.exec.gate.as_ref()?;
@@ -139,7 +139,7 @@ pub(super) fn lead<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, leader: TaskId, at
     }
 }
 
-/// The task sleeps until then, and goes on with that.
+/// The task sleeps until the time `until`, and continues with the step `then`.
 fn sleep<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, (until, then): (TimeNs, Lead)) -> Step {
     state(sim, task).phase = Phase::Lead(then);
     sim.block(cpu, true);
@@ -186,7 +186,7 @@ pub(super) fn wait<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId) -> Option<Step> {
     Some(Step::Blocked)
 }
 
-/// The run begins: observers are told of the tasks that are there, then those at the gate are woken in order.
+/// The run begins: observers get the tasks that are there, then those at the gate are woken in order.
 pub(crate) fn open<S: SchedExt>(sim: &mut Sim<S>) {
     sim.exec.gate = None;
     sim.k.silent = false;

@@ -2,11 +2,11 @@
 //!
 //! A system call takes place in steps, so that everything happens at its time. First `sys_enter`
 //! fires and its CPU cost becomes a burst of the task. When the burst is over the call takes effect
-//! (and wakes others), or the task blocks and goes on when it has been woken. Then `sys_exit`
+//! (and wakes others), or the task blocks and continues when it has been woken. Then `sys_exit`
 //! fires. The part of a channel operation that holds the object's lock is charged at the effect, so
 //! that tasks of several CPUs wait for each other.
 
-/// Operations that are no system calls, as a pattern. Where operations are told apart, every one is named: a new one does
+/// Operations that are no system calls, as a pattern. Where code distinguishes operations, every one is named: a new one does
 /// not compile until each place says what it is there.
 macro_rules! no_calls {
     () => {
@@ -113,7 +113,7 @@ enum Phase {
     Fetch,
     /// The costs of entering the system call are paid; it takes effect.
     Enter(Op),
-    /// It blocked in the call and has been woken.
+    /// The task blocked in the call and has been woken.
     Resume(Op),
     /// In [`Op::RunFor`] until that instant.
     Until(TimeNs),
@@ -125,27 +125,27 @@ enum Phase {
     Lead(gate::Lead),
     /// A task of the start, on its way to the gate.
     Arrive,
-    /// The same, which has paid for this thread of its process.
+    /// A task of the start that has paid for this thread of its process.
     Clone(TaskId),
-    /// It is there.
+    /// The task is at the gate.
     AtGate,
     /// The scheduler's own user space takes a turn.
     Turn,
-    /// It has taken one, and has paid for it.
+    /// The user space has taken a turn, and has paid for it.
     TurnOver(UserSpaceNext),
 }
 
 /// What a task does after its present burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It needs that much work on the CPU; then the executor is asked again.
+    /// The task needs that much work on the CPU; then the executor is asked again.
     Compute(DurationNs),
-    /// It has been marked by [`Sim::block`] and gives the CPU away; the executor
+    /// The task has been marked by [`Sim::block`] and gives the CPU away; the executor
     /// is asked again when it has been woken and runs.
     Blocked,
     /// `sched_yield`; the executor is asked again when it runs next.
     Yield,
-    /// It ends.
+    /// The task ends.
     Exit,
 }
 
@@ -238,13 +238,13 @@ impl Executor {
         self.foreground == 0 && self.scenario.end == End::ForegroundExit
     }
 
-    /// Measures anew from here on.
+    /// Restarts the measurements here.
     pub(crate) fn restart(&mut self) {
         self.counters = vec![0; self.scenario.counters as usize];
         self.spans = self.scenario.empty_spans();
     }
 
-    /// What the run measured so far, or since [`Executor::restart`], which has to follow where it goes on; `living` are the tasks
+    /// What the run measured so far, or since [`Executor::restart`], which must follow if the run continues; `living` are the tasks
     /// that have not ended.
     pub(crate) fn measurements<'a>(
         &mut self,
@@ -282,6 +282,7 @@ impl TaskExec {
 
     /// The task returns from a system call after it has used this much CPU time.
     fn leave_kernel(&mut self, used: DurationNs) {
+        debug_assert!(used >= self.entered, "CPU time does not go back");
         self.system += used - self.entered;
     }
 
@@ -291,7 +292,7 @@ impl TaskExec {
         matches!(self.phase, Phase::Fetch | Phase::Leave(_))
     }
 
-    /// Opens a span, or begins it anew.
+    /// Opens a span, or begins it again.
     fn begin_span(&mut self, span: SpanId, now: TimeNs) {
         if let Some(rare) = &mut self.rare {
             rare.open.retain(|open| open.0 != span);
@@ -338,7 +339,7 @@ fn burst(span: DurationNs) -> Step {
     Step::Compute(span.max(DurationNs(1)))
 }
 
-/// Goes on with the program of `task`, the current task of `cpu`. Walks its operations, does its
+/// Continues the program of `task`, the current task of `cpu`. Walks its operations, does its
 /// system calls (charging them with [`Sim::charge_task`] and waking others with [`Sim::wake`]) and
 /// says what comes next.
 pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> Step {
@@ -476,7 +477,7 @@ fn use_word<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
     }
 }
 
-/// [`Op::Await`]: goes on, or sleeps for another step.
+/// [`Op::Await`]: continues, or sleeps for another step.
 #[inline(never)]
 fn look_again<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
     let Op::Await { word, value, .. } = op else { unreachable!("{op:?} does not look again") };

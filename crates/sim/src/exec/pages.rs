@@ -34,6 +34,7 @@ impl Pages {
         let (new, common) = (pages.saturating_sub(self.own), pages.min(self.common));
         self.own += new;
         self.common -= common;
+        debug_assert!(self.common <= self.own, "shared pages are among a task's own");
         (new, common)
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn wake_between<S: SchedExt>(
     task: TaskId,
     (earliest, latest): (TimeNs, TimeNs),
 ) {
+    debug_assert!(earliest <= latest, "a sleep's window begins before its end");
     sim.k.cpu_mut(cpu).sleepers.push(Reverse(Sleeper { latest, earliest, task }));
     sim.k.count_timeout(task, true);
     sim.k.queue.push(latest.max(sim.k.ctx.now), Event::Latest { cpu, task });

@@ -182,6 +182,10 @@ fn in_soft_interrupt<S: SchedExt>(sim: &mut Sim<S>, arrives: impl FnOnce(&mut Si
 
 fn wake_ends<S: SchedExt>(sim: &mut Sim<S>, channel: ChannelId, moved: Moved) {
     let tcp = sim.exec.objects.channels[channel.index()].kind == ChannelKind::Tcp;
+    debug_assert!(
+        moved.wake_readers <= sim.exec.objects.channels[channel.index()].waiting_readers(),
+        "those that are woken wait"
+    );
     if moved.announced {
         // Pollers stand at the head of the wait queue.
         wake_pollers(sim, Watched::Channel(channel), SYNC);

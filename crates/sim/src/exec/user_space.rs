@@ -8,7 +8,7 @@ use crate::state::sim::Sim;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 use schedlab_workload::Attribute;
 
-/// Pieces in which it computes for ever.
+/// Pieces of a computation without end.
 const ENDLESS: DurationNs = DurationNs::from_secs(1);
 /// How long it sleeps where its scheduler is not attached yet. Chosen: a tenth of what loaders wait between turns.
 const NOT_ATTACHED: DurationNs = DurationNs::from_ms(10);
@@ -17,7 +17,7 @@ const NOT_ATTACHED: DurationNs = DurationNs::from_ms(10);
 /// turn, and one more for each change of the CPUs that they may use.
 const ALONE: usize = 16;
 
-/// The scheduler has been attached on a machine that runs nothing else yet: its user space goes on until it waits. A workload
+/// The scheduler has been attached on a machine that runs nothing else yet: its user space runs until it waits. A workload
 /// begins later on real kernels too, where the scheduler's being enabled is waited for.
 pub(crate) fn settle<S: SchedExt>(sim: &mut Sim<S>) {
     let Some(number) = sim.exec.user_space() else { return };

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 /// A pipe buffer, and the longest write that is never split (`PIPE_BUF`).
 const PAGE: u64 = 4096;
 
-/// What a transfer did and which tasks have to be woken for it.
+/// What a transfer did and which tasks must be woken for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     /// Bytes transferred; fewer than asked for means that the caller blocks.
     pub(crate) bytes: u32,
-    /// Pollers are told that there is something to read.
+    /// Pollers are notified that there is something to read.
     pub(crate) announced: bool,
     /// How many of the waiting readers to wake, in order.
     pub(crate) wake_readers: usize,

@@ -73,6 +73,7 @@ impl Descriptors {
     /// message queue, which has none.
     pub fn channel(&self, channel: ChannelId, write: bool) -> u32 {
         let spec = &self.channels[channel.index()];
+        debug_assert!(spec.peer.is_none_or(|peer| peer != channel), "the two ends of a connection differ");
         let lower = spec.peer.map_or(channel, |peer| peer.min(channel));
         let second = match spec.kind {
             ChannelKind::Pipe => write,

@@ -28,7 +28,7 @@ pub(crate) struct MessageQueue {
 pub(crate) enum Sent {
     /// This receiver has it and is to be woken.
     Handed(TaskId),
-    /// It lies in the queue.
+    /// The message lies in the queue.
     Queued,
     /// There was no room; the sender blocks.
     Full,
@@ -55,6 +55,7 @@ impl MessageQueue {
     /// Sends a message of `task`, which is queued to wait when there is no room. `rank` orders waiters, the
     /// smallest first; it counts for POSIX queues alone (`wq_add()` sorts by `task->prio`).
     pub(crate) fn send(&mut self, task: TaskId, rank: impl Fn(TaskId) -> i32) -> Sent {
+        debug_assert!(self.count <= self.room, "a queue holds what it has room for");
         if let Some(receiver) = Self::first(&mut self.receivers, self.posix, rank) {
             return Sent::Handed(receiver);
         }
@@ -68,6 +69,7 @@ impl MessageQueue {
 
     /// Receives a message, or queues the task; false when it has to block.
     pub(crate) fn receive(&mut self, task: TaskId) -> bool {
+        debug_assert!(self.count <= self.room, "a queue holds what it has room for");
         if self.count == 0 {
             self.receivers.push_back(task);
             return false;
@@ -80,6 +82,7 @@ impl MessageQueue {
     /// (`pipelined_receive()`). One of a System V queue tries again, as do all others of its kind
     /// (`ss_wakeup()`), so this is to be called until none is left.
     pub(crate) fn next_sender(&mut self, rank: impl Fn(TaskId) -> i32) -> Option<TaskId> {
+        debug_assert!(self.count <= self.room, "a queue holds what it has room for");
         if self.count == self.room {
             return None;
         }

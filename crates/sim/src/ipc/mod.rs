@@ -24,7 +24,7 @@ use schedlab_workload::{ChannelId, ChannelKind, MAX_SHARED_TIMERS, Scenario, Wat
 pub(crate) struct Objects {
     /// The lock of the loopback device, through which all packets go.
     pub(crate) loopback: Timeline,
-    /// Those that are message queues lie unused.
+    /// The channels that are message queues lie unused.
     pub(crate) channels: Vec<Channel>,
     /// By channel: the message queue, if it is one.
     pub(crate) queues: Vec<Option<MessageQueue>>,

@@ -49,6 +49,7 @@ impl Semaphore {
             self.value -= 1;
             return true;
         }
+        debug_assert!(!self.waiters.contains(&task), "a task waits once");
         self.waiters.push_back(task);
         false
     }
@@ -107,6 +108,7 @@ impl Mutex {
     /// The attempt of one that has waited or is about to: takes the mutex as a
     /// contended one, or queues; false when the caller has to block.
     pub(crate) fn take_contended(&mut self, task: TaskId) -> bool {
+        debug_assert!(!self.waiters.contains(&task), "a task that runs does not wait");
         if self.word == MutexWord::Free {
             (self.word, self.taker) = (MutexWord::Contended, task);
             return true;
@@ -166,6 +168,10 @@ impl PiMutex {
 
     /// Queues a task that found the mutex taken.
     pub(crate) fn wait(&mut self, task: TaskId) {
+        debug_assert!(
+            self.owner.is_some() && self.owner != Some(task),
+            "a task waits for another one's lock"
+        );
         self.waiters.push_back(task);
     }
 
@@ -180,6 +186,7 @@ impl PiMutex {
     /// The release in the kernel: the new holder, to be woken. `rank` orders waiters,
     /// the smallest first, equals by arrival.
     pub(crate) fn hand_over(&mut self, rank: impl Fn(TaskId) -> i32) -> Option<TaskId> {
+        debug_assert!(self.owner.is_some(), "a lock that is handed over has an owner");
         let best = (0..self.waiters.len()).min_by_key(|&at| (rank(self.waiters[at]), at));
         self.owner = best.and_then(|at| self.waiters.remove(at));
         self.owner
@@ -195,6 +202,7 @@ pub(crate) struct Cond {
 impl Cond {
     /// Queues a waiter.
     pub(crate) fn wait(&mut self, task: TaskId) {
+        debug_assert!(!self.waiters.contains(&task), "a task waits once");
         self.waiters.push_back(task);
     }
 
@@ -228,6 +236,10 @@ impl Barrier {
 
     /// A task arrives; true when it is the last one, and how many it has to wake.
     pub(crate) fn arrive(&mut self, task: TaskId) -> Option<usize> {
+        debug_assert!(
+            self.waiters.len() < self.parties && !self.waiters.contains(&task),
+            "the last one to arrive frees all"
+        );
         if self.waiters.len() + 1 == self.parties {
             return Some(self.waiters.len());
         }
@@ -253,6 +265,7 @@ impl Disk {
     /// Adds a request at `now`; it is done at the instant returned.
     pub(crate) fn submit(&mut self, now: TimeNs, service: DurationNs) -> TimeNs {
         self.free_at = self.free_at.max(now) + service;
+        debug_assert!(self.free_at >= now, "a request ends after it is made");
         self.free_at
     }
 
@@ -288,6 +301,7 @@ impl Listener {
     /// The longest waiting connection; without one the task is queued, and has to block.
     pub(crate) fn accept(&mut self, task: TaskId) -> Option<ChannelId> {
         let channel = self.pending.pop_front();
+        debug_assert!(channel.is_some() || !self.waiters.contains(&task), "a task waits once");
         if channel.is_none() {
             self.waiters.push_back(task);
         }

@@ -25,6 +25,7 @@ impl crate::Kernel {
 
     #[inline(never)]
     fn arm_next_tick(&mut self, cpu: CpuId) {
+        debug_assert!(!self.cpus[cpu.index()].tick_armed, "a tick is armed once");
         let next = self.tick_after(cpu, self.ctx.now);
         self.cpu_mut(cpu).tick_armed = true;
         self.queue.expect(OfCpu::Tick, cpu, next);
@@ -39,6 +40,7 @@ impl crate::Kernel {
         };
         let offset = (self.tick_phase + skew) % period;
         // Of the ticks whose instants are past the last one may still be to come.
+        debug_assert!(offset < period, "ticks of a CPU lie in the period");
         let past = (time.0 + period).saturating_sub(offset) / period;
         let tick = |number: u64| TimeNs(offset + number * period + self.tick_jitter(cpu, number));
         let last = past.saturating_sub(1);
@@ -55,7 +57,7 @@ impl crate::Kernel {
         Prng::stream(self.tick_phase, stream).below(most + 1)
     }
 
-    /// The running burst of `cpu` goes on from `now` at the speed that the other CPUs
+    /// The running burst of `cpu` continues from `now` at the speed that the other CPUs
     /// leave it.
     #[inline]
     fn set_pace(&mut self, cpu: CpuId, now: TimeNs) {
@@ -120,7 +122,7 @@ impl crate::Kernel {
         }
     }
 
-    /// Others have something to do before the present time, or the run is over by then.
+    /// True if another CPU's event comes before this CPU's local time, or the run ends before it.
     fn is_behind(&self) -> bool {
         let now = self.ctx.now;
         self.queue.next_time() < now || self.over(now)
@@ -139,6 +141,7 @@ impl crate::Kernel {
     /// Ends the kernel path: the CPU is busy with it until now.
     pub(crate) fn leave(&mut self) {
         let (cpu, now) = (self.ctx.cpu, self.ctx.now);
+        debug_assert!(now >= self.cpus[cpu.index()].clock, "the clock of a CPU does not go back");
         self.cpu_mut(cpu).clock = now;
     }
 
@@ -274,6 +277,7 @@ impl<S: SchedExt> Sim<S> {
         }
         let event = entry.late.pop_front().expect("the event stands for interrupts");
         if !entry.late.is_empty() {
+            debug_assert!(entry.clock <= time, "the interrupt comes when the CPU is free");
             // The path that begins now does not run past the next one.
             self.k.queue.expect(OfCpu::Late, cpu, time);
         }
@@ -281,7 +285,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if it was asked for; otherwise
-    /// the interrupted burst goes on.
+    /// the interrupted burst continues.
     pub(crate) fn interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
@@ -325,6 +329,7 @@ impl<S: SchedExt> Sim<S> {
         }
         let left = entry.burst_end.since(time);
         let factor = u64::from(entry.burst_factor);
+        debug_assert!(entry.burst_factor > 0, "work takes time");
         let task = entry.curr.expect("a burst has a task");
         let burst = &mut self.k.task_mut(task).burst;
         // The refill comes first, so it is what is left beyond the work.
@@ -343,6 +348,7 @@ impl<S: SchedExt> Sim<S> {
         let work = if factor == 1000 { burst.work } else { burst.work.scale(u64::from(factor), 1000) };
         let now = self.k.ctx.now;
         let end = now + burst.refill + work;
+        debug_assert!(end >= now, "a burst does not end in the past");
         if !self.k.over(end) && end < self.k.queue.next_time() {
             self.k.ctx.now = end;
             self.k.task_mut(task).burst = Burst::default();
@@ -371,6 +377,7 @@ impl<S: SchedExt> Sim<S> {
         }
         entry.burst_active = false;
         self.k.enter(cpu, time);
+        debug_assert!(self.k.cpu(cpu).burst_end <= time, "the burst is over");
         if let Some(task) = self.k.curr(cpu) {
             self.k.task_mut(task).burst = Default::default();
         }
@@ -425,7 +432,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.leave();
     }
 
-    /// Another CPU's event comes first: the CPU goes on at its local time.
+    /// Another CPU's event comes first: the CPU continues at its local time.
     #[inline(never)]
     fn step_back(&mut self, cpu: CpuId) {
         let now = self.k.ctx.now;
@@ -452,6 +459,7 @@ impl<S: SchedExt> Sim<S> {
         };
         let next = self.k.tick_after(cpu, time);
         self.k.queue.expect(OfCpu::Tick, cpu, next);
+        debug_assert!(next > time, "the next tick comes later");
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);
             sim.run_sleepers(cpu, None);

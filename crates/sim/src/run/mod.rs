@@ -35,9 +35,9 @@ pub struct Config {
     pub seed: u64,
     /// Ends the run after this long, whatever the scenario says.
     pub limit: Option<DurationNs>,
-    /// The run goes on under the fair class after the scheduler has left. It ends then without.
+    /// True if the run continues under the fair class after the scheduler has left, false if it ends then.
     pub outlive_exit: bool,
-    /// When the scheduler is attached, before the first task exists without, and taken out: the run goes on under the fair
+    /// When the scheduler is attached, before the first task exists without, and taken out: the run continues under the fair
     /// class then, and is one with what was before.
     pub presence: Presence,
     /// Check the run's invariants while it runs (panics on a broken one).
@@ -91,7 +91,7 @@ pub struct RunResult<S> {
     pub exit: ExitRecord,
     /// The workload's counters and spans.
     pub measurements: Measurements,
-    /// What followed after the scheduler had left, where the run went on: everything else is from before.
+    /// What followed after the scheduler had left, where the run continued: everything else is from before.
     pub after: Option<Remainder>,
     /// The common metrics' source.
     pub summary: Summary,
@@ -133,10 +133,10 @@ struct Before {
     costs: CostTotals,
 }
 
-/// Why a run could not take place or go on.
+/// Why a run could not take place or continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimError {
-    /// It is refused, or cannot go on. Names the place and the cure.
+    /// The run is refused, or cannot continue. The text names the place and the cure.
     Refused(String),
     /// [`Config::stop`] was raised when the run had reached this time.
     Stopped(TimeNs),
@@ -159,7 +159,7 @@ impl std::error::Error for SimError {}
 ///
 /// # Errors
 /// A bad machine or scenario, a task whose affinity has no CPU of the machine. A scenario whose tasks all wait for
-/// each other for ever, and a run that was stopped.
+/// each other indefinitely, and a run that was stopped.
 pub fn run<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
@@ -332,7 +332,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
     }
 
-    /// Why a run goes on no longer that refuses something, or is to stop.
+    /// Why a run ends that refuses something, or is to stop.
     #[cold]
     #[inline(never)]
     fn broken_off(&mut self, time: TimeNs) -> SimError {
@@ -368,7 +368,7 @@ impl<S: SchedExt> Sim<S> {
         self.is_over() || end >= self.k.limit
     }
 
-    /// Closes the part of the run up to now, `end`; what follows is measured anew.
+    /// Closes the part of the run up to now, `end`; what follows is measured from zero.
     fn split(&mut self, end: TimeNs) -> Before {
         let end = self.k.in_run(end);
         let next = self.k.trace.summary.restart(end);

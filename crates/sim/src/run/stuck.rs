@@ -1,4 +1,4 @@
-//! Tasks that wait for ever: a run in which nothing can go on any more, and tasks that stand still beside others that run.
+//! Tasks that wait without end: a run in which nothing can continue, and tasks that stand still beside others that run.
 
 use super::SimError;
 use crate::exec::Waits;
@@ -33,7 +33,7 @@ impl<S: SchedExt> Sim<S> {
         Some(format!("every task waits for another one from {since} s on: {}", listed(&tasks, wait)))
     }
 
-    /// Which tasks of the foreground wait for ever, for what and since when, while others may go on.
+    /// Which tasks of the foreground wait without end, for what and since when, while others may continue.
     fn for_ever(&self) -> Option<String> {
         let waits = Waits::of(&self.exec, &self.k);
         let of_foreground = || self.k.own_tasks().filter(|task| !task.exec.is_background());
@@ -59,7 +59,7 @@ impl<S: SchedExt> Sim<S> {
         ))
     }
 
-    /// The warning about tasks that waited for ever.
+    /// The warning about tasks that waited without end.
     pub(super) fn stuck_warning(&self) -> Option<Warning> {
         let text = match &self.exec.stuck {
             Some(text) => format!("{text}; nothing ran from then to the end of the run"),
@@ -84,10 +84,10 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// A run without a limit goes on until its tasks have ended.
+    /// A run without a limit lasts until its tasks have ended.
     ///
     /// # Errors
-    /// Some of them wait for ever, so that it never ends although others run.
+    /// Some of the tasks wait without end, so the run never ends although others run.
     pub(super) fn can_end(&self) -> Result<(), SimError> {
         let name = &self.exec.scenario.name;
         match self.for_ever() {

@@ -11,7 +11,7 @@
 //! comes back is the quotient. This is the decay that Libenzi estimates by jiffies, with the
 //! difference that time alone evicts nothing.
 //!
-//! What is cold is refilled before the work goes on: from the next level at
+//! What is cold is refilled before the work continues: from the next level at
 //! `cache_refill_per_kib`, and what the last-level cache has lost from memory at
 //! `memory_refill_per_kib` on top.
 
@@ -85,6 +85,7 @@ impl Cache {
         if footprint.cache != number + 1 {
             return 0;
         }
+        debug_assert!(footprint.kib <= self.capacity, "a task leaves no more than the cache holds");
         match self.epoch.wrapping_sub(footprint.epoch) {
             0 if self.survival == footprint.survival => footprint.kib,
             epochs @ 0..=1 => {
@@ -118,6 +119,7 @@ impl Cache {
 
     /// The footprint of a task that leaves `kib` in this cache.
     fn footprint(&self, number: u32, kib: u32) -> Footprint {
+        debug_assert!(kib <= self.capacity && self.survival > 0, "what is warm fits into the cache");
         Footprint { cache: number + 1, kib, survival: self.survival, epoch: self.epoch }
     }
 }
@@ -136,7 +138,7 @@ impl Kernel {
         }
     }
 
-    /// The same for the working set of a task that has one.
+    /// Loads the working set of a task that has one.
     #[inline(never)]
     fn cache_load(&mut self, cpu: CpuId, task: TaskId) {
         let here = &self.cpus[cpu.index()];

@@ -1,4 +1,4 @@
-//! What kernel paths cost: the local time of the CPU of the context goes on, locks are waited for, sums are kept.
+//! What kernel paths cost: the local time of the CPU of the context advances, locks are waited for, sums are kept.
 
 use crate::Kernel;
 use crate::event::lock::{Grant, SimLockId, Timeline};
@@ -30,7 +30,7 @@ impl CostTotals {
 /// What a charge does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charging {
-    /// It advances the CPU's local time.
+    /// A charge advances the CPU's local time.
     Whole,
     /// The CPUs are turns of one processor, which takes the longer the more of them execute.
     Shared,
@@ -45,7 +45,7 @@ impl Kernel {
         self.charging == Charging::Nothing
     }
 
-    /// Begins or ends a part of the run that costs no time; true if such a part went on already.
+    /// Begins or ends a part of the run that costs no time; true if such a part had begun already.
     pub(crate) fn set_setup(&mut self, setup: bool) -> bool {
         let was = self.in_setup();
         self.charging = match (setup, self.topology.one_processor) {
@@ -78,6 +78,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn spend(&mut self, work: DurationNs) -> DurationNs {
         let span = if self.topology.one_processor { self.share_processor(work) } else { work };
+        debug_assert!(span >= work, "a shared processor is never faster than an own one");
         self.ctx.now += span;
         span
     }
@@ -88,7 +89,7 @@ impl Kernel {
         self.charge_call(count, DurationNs::ZERO);
     }
 
-    /// The same, and the `cost` of the call that they end with.
+    /// Charges instructions, and the `cost` of the call that they end with.
     #[inline]
     pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
         if self.charging != Charging::Whole {
@@ -113,6 +114,7 @@ impl Kernel {
         self.totals.bpf_insns += count;
         let ps = count * self.machine.costs.bpf_insn_ps + self.ps_remainder;
         self.ps_remainder = ps % 1000;
+        debug_assert!(self.ps_remainder < 1000, "the remainder is less than a nanosecond");
         DurationNs(ps / 1000)
     }
 
@@ -135,6 +137,7 @@ impl Kernel {
     /// pays the transfer of its cache line.
     pub fn lock_acquire(&mut self, lock: SimLockId) {
         if !self.in_setup() {
+            debug_assert!((lock.0 as usize) < self.locks.len(), "the lock was made");
             self.acquire(|k| &mut k.locks[lock.0 as usize]);
         }
     }
@@ -142,6 +145,7 @@ impl Kernel {
     /// Gives a lock back.
     pub fn lock_release(&mut self, lock: SimLockId) {
         let now = self.ctx.now;
+        debug_assert!((lock.0 as usize) < self.locks.len(), "the lock was made");
         self.locks[lock.0 as usize].release(now);
     }
 
@@ -155,11 +159,12 @@ impl Kernel {
         }
     }
 
-    /// The same where others are near.
+    /// Takes a lock of the kernel where other sections are near.
     #[inline(never)]
     fn acquire_among(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
         let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
         let grant = lock(self).acquire_among(now, event, cpu);
+        debug_assert!(grant.at >= now, "a lock is granted no earlier than it is asked for");
         let wait = if grant.at > now { self.wait_for(grant) } else { DurationNs::ZERO };
         self.charge(self.hand_over(grant.transfer) + wait);
     }
@@ -174,6 +179,7 @@ impl Kernel {
     #[inline(never)]
     fn wait_for(&mut self, grant: Grant) -> DurationNs {
         let wait = grant.at - self.ctx.now;
+        debug_assert!(self.ctx.now <= grant.at, "a wait is no negative span");
         self.totals.lock_wait += wait;
         wait + self.machine.costs.lock_spinner * grant.spinners
     }
@@ -190,6 +196,7 @@ impl Kernel {
     pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
         let (now, event) = (self.ctx.now, self.event_time);
         let grant = self.cpus[cpu.index()].lock.acquire(now, event, cpu);
+        debug_assert!(grant.at >= now, "a lock is granted no earlier than it is asked for");
         if grant.at > now {
             let wait = self.wait_for(grant);
             self.charge(wait);

@@ -28,7 +28,7 @@ pub struct Cpu {
     /// How long the running burst takes per work, in permille.
     pub(crate) burst_factor: u32,
     pub(crate) burst_active: bool,
-    /// It runs tasks.
+    /// The CPU runs tasks.
     pub online: bool,
     /// Reschedule at the next return to user mode.
     pub need_resched: bool,
@@ -39,13 +39,13 @@ pub struct Cpu {
     pub(crate) in_dispatch: bool,
     /// `rq->scx.cpu_released`.
     pub cpu_released: bool,
-    /// Look for tasks of the local queue that have to be re-enqueued.
+    /// Look for tasks of the local queue that must be re-enqueued.
     pub(crate) reenq_local: bool,
     /// Re-enqueue all of them.
     pub(crate) reenq_any: bool,
     /// The running task may not use this CPU any more.
     pub(crate) push_off: bool,
-    /// Where the running task is to go on, for balance.
+    /// Where the running task is to continue, for balance.
     pub(crate) push_to: Option<CpuId>,
     pub(crate) nr_immed: u32,
     /// Tasks on the run queue, running included, of all classes.
@@ -62,7 +62,7 @@ pub struct Cpu {
     pub(crate) last_switch: TimeNs,
     /// Address space that ran last.
     pub(crate) last_mm: Option<u32>,
-    /// Its number.
+    /// The CPU's number.
     pub id: CpuId,
     /// Physical core.
     pub core: u32,
@@ -96,7 +96,7 @@ pub struct Cpu {
     pub(crate) wake_list: VecDeque<QueuedWakeup>,
 }
 
-/// What sinks are told of a pass through `schedule()`.
+/// What sinks get of a pass through `schedule()`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pass {
     /// When it began.
@@ -147,6 +147,10 @@ impl Kicks {
 
     /// Takes all of them out, in the order in which they were added.
     pub(crate) fn take(&mut self) -> Vec<Kick> {
+        debug_assert!(
+            self.list.iter().all(|kick| self.masks.iter().any(|mask| mask.contains(kick.cpu))),
+            "a kick of the list is in a mask"
+        );
         let mut list = std::mem::take(&mut self.list);
         let [_, _, to_preempt, to_wait] = &*self.masks;
         for kick in &mut list {

@@ -14,13 +14,13 @@ pub(crate) struct DlEntity {
     pub(crate) runtime: i64,
     /// When the instance is due; zero before the first one.
     pub(crate) deadline: TimeNs,
-    /// It is on the queue of its CPU, running included.
+    /// The entity is on the queue of its CPU, running included.
     pub(crate) queued: bool,
-    /// It waits for its next period.
+    /// The entity waits for its next period.
     pub(crate) throttled: bool,
-    /// It gave up the rest of this period.
+    /// The entity gave up the rest of this period.
     pub(crate) yielded: bool,
-    /// Its replenishment is pending.
+    /// The entity's replenishment is pending.
     pub(crate) armed: bool,
 }
 
@@ -38,7 +38,7 @@ impl DlEntity {
         }
     }
 
-    /// It waits for its next period, and is on no queue.
+    /// True if the entity waits for its next period, and is on no queue.
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled && !self.queued
     }
@@ -50,6 +50,7 @@ impl DlEntity {
 
     /// `replenish_dl_new_period()`.
     pub(crate) fn new_period(&mut self, now: TimeNs) {
+        debug_assert!(self.asked.deadline() <= self.asked.period(), "a deadline lies in its period");
         self.deadline = now + self.asked.deadline();
         self.runtime = self.asked.runtime().0.cast_signed();
     }
@@ -61,6 +62,7 @@ impl DlEntity {
         }
         if self.runtime <= 0 {
             let runtime = self.asked.runtime().0.cast_signed();
+            debug_assert!(runtime > 0, "a reservation has a runtime");
             let periods = (-self.runtime / runtime + 1).cast_unsigned();
             self.deadline += self.asked.period() * periods;
             self.runtime += runtime * periods.cast_signed();
@@ -69,6 +71,10 @@ impl DlEntity {
             self.new_period(now);
         }
         (self.yielded, self.throttled) = (false, false);
+        debug_assert!(
+            self.runtime > 0 && self.deadline >= now,
+            "a replenished entity has runtime ahead of its deadline"
+        );
     }
 
     /// `dl_entity_overflow()`: what is left of its runtime is more than its part of what is left until the deadline.
@@ -79,7 +85,7 @@ impl DlEntity {
         right < left
     }
 
-    /// `update_dl_entity()`: it wakes, in an instance that can go on or in a new one.
+    /// `update_dl_entity()`: the entity wakes, in an instance that can continue or in a new one.
     pub(crate) fn wakes(&mut self, now: TimeNs) {
         let passed = self.deadline < now;
         if !passed && !self.overflows(now) {
@@ -105,6 +111,7 @@ impl DlEntity {
     /// When its unused runtime would have been used up at its own bandwidth (`task_non_contending()`).
     pub(crate) fn zero_lag(&self) -> TimeNs {
         let asked = self.asked;
+        debug_assert!(self.asked.runtime().0 > 0, "a reservation has a runtime");
         let left = u128::from(self.runtime.max(0).cast_unsigned());
         let span = left * u128::from(asked.period().0) / u128::from(asked.runtime().0);
         TimeNs(self.deadline.0.saturating_sub(span as u64))
@@ -173,7 +180,7 @@ mod tests {
     fn a_wakeup_goes_on_with_what_its_bandwidth_allows() {
         let mut task = entity("3ms/10ms");
         task.wakes(TimeNs(1));
-        // 1 of 3 ms used after 1 of 10: it goes on; 2 of 3 left with 1 of 10 to go: a new instance.
+        // 1 of 3 ms used after 1 of 10: the instance continues; 2 of 3 left with 1 of 10 to go: a new instance.
         task.runtime = 2_000_000;
         task.wakes(TimeNs(MS));
         assert_eq!((task.runtime, task.deadline.0), (2_000_000, 10 * MS + 1));

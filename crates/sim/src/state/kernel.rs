@@ -30,7 +30,7 @@ use std::ops::Range;
 pub struct Context {
     /// The CPU.
     pub cpu: CpuId,
-    /// Its local time, everything charged so far included.
+    /// The CPU's local time, everything charged so far included.
     pub now: TimeNs,
     /// The task that runs or was interrupted; nothing is the idle task.
     pub current: Option<TaskId>,
@@ -137,7 +137,7 @@ pub struct Kernel {
     pub(crate) uptime: DurationNs,
     /// When the run began; what was before is not told.
     pub(crate) origin: TimeNs,
-    /// It has not begun yet.
+    /// The run has not begun yet.
     pub(crate) silent: bool,
     pub(crate) ps_remainder: u64,
     pub(crate) nr_nodes: u32,
@@ -160,7 +160,7 @@ pub struct Kernel {
     pub(crate) idle_beside: IdleBeside,
     pub(crate) rt_throttling: RtThrottling,
     pub(crate) dl_admitted: Admitted,
-    /// Why the run cannot go on, if it cannot.
+    /// Why the run cannot continue, if it cannot.
     pub(crate) refusal: Option<String>,
 }
 
@@ -181,7 +181,7 @@ impl Kernel {
         k
     }
 
-    /// Such a kernel is on this CPU of its machine from now on.
+    /// Puts such a kernel on this CPU of its machine.
     pub fn stand_on(&mut self, cpu: CpuId) {
         assert!(cpu.index() < self.machine.cpu_count(), "{cpu} is one of the machine's");
         self.ctx.cpu = cpu;
@@ -292,6 +292,7 @@ impl Kernel {
 
     /// Tasks that are the kernel's own: no part of the workload.
     pub(crate) fn set_foreign(&mut self, foreign: Range<u32>) {
+        debug_assert!(foreign.start <= foreign.end, "a range begins before its end");
         self.foreign = foreign.clone();
         self.trace.summary.pass_over(foreign);
     }
@@ -320,11 +321,15 @@ impl Kernel {
     /// A timeout of a task has been made, or taken (`on`: false). Those of the kernel's own tasks keep no run going.
     pub(crate) fn count_timeout(&mut self, task: TaskId, on: bool) {
         if !self.is_own_thread(task) {
+            debug_assert!(
+                on || self.pending_wakeups > 0 || self.is_own_thread(task),
+                "a wakeup that comes was pending"
+            );
             self.pending_wakeups = if on { self.pending_wakeups + 1 } else { self.pending_wakeups - 1 };
         }
     }
 
-    /// It comes by itself, however long the workload's tasks wait.
+    /// The event comes by itself, however long the workload's tasks wait.
     pub(crate) fn is_idle_source(&self, event: Event) -> bool {
         match event {
             Event::Timeout { task, .. } | Event::Latest { task, .. } => self.is_own_thread(task),

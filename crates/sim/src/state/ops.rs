@@ -58,7 +58,7 @@ impl OpsSet {
     /// All.
     pub const ALL: OpsSet = OpsSet(u64::MAX);
 
-    /// The same set with `op`.
+    /// This set with `op`.
     #[must_use]
     pub const fn with(self, op: OpKind) -> OpsSet {
         OpsSet(self.0 | 1 << op as u8)
@@ -92,7 +92,7 @@ pub struct OpsInfo {
     pub exit_dump_len: u32,
     /// `ops.hotplug_seq`: how often CPUs had come and gone when it was opened; 0 does not matter.
     pub hotplug_seq: u64,
-    /// It speaks of cids (`struct sched_ext_ops_cid`).
+    /// The scheduler speaks of cids (`struct sched_ext_ops_cid`).
     pub cid_form: bool,
     /// The callbacks that exist.
     pub present: OpsSet,
@@ -124,7 +124,7 @@ impl TracePoints {
     /// None.
     pub const NONE: TracePoints = TracePoints(0);
 
-    /// The same set with `kind`.
+    /// This set with `kind`.
     #[must_use]
     pub const fn with(self, kind: TracePointKind) -> TracePoints {
         TracePoints(self.0 | 1 << kind as u8)
@@ -185,7 +185,7 @@ pub enum TracePoint {
     SchedProcessExit {
         /// The task.
         task: TaskId,
-        /// It is the last thread of its process.
+        /// The task is the last thread of its process.
         group_dead: bool,
     },
     /// `sched_process_exec`.
@@ -202,22 +202,22 @@ pub enum TracePoint {
     SysEnter {
         /// The call's number (x86-64).
         nr: i64,
-        /// Its arguments.
+        /// The call's arguments.
         args: [u64; 6],
     },
     /// `sys_exit`.
     SysExit {
         /// The call's number (x86-64).
         nr: i64,
-        /// Its arguments.
+        /// The call's arguments.
         args: [u64; 6],
-        /// Its result.
+        /// The call's result.
         ret: i64,
     },
 }
 
 impl TracePoint {
-    /// Its kind.
+    /// The kind of the trace point.
     pub fn kind(&self) -> TracePointKind {
         match self {
             TracePoint::SchedSwitch { .. } => TracePointKind::SchedSwitch,
@@ -251,9 +251,9 @@ pub enum PreemptReason {
 /// The task of a scheduler's own user space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSpaceTask {
-    /// Its name.
+    /// The task's name.
     pub name: String,
-    /// Its policy.
+    /// The task's policy.
     pub policy: Policy,
     /// The CPUs that it may use.
     pub affinity: Box<CpuMask>,
@@ -278,13 +278,13 @@ impl UserSpaceTurn {
 /// What the task of a scheduler's user space does when a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserSpaceNext {
-    /// It sleeps until this time, or for ever.
+    /// The user space sleeps until this time, or indefinitely.
     Wait(Option<TimeNs>),
-    /// It calls `sched_yield()` and has another turn when it runs again.
+    /// The user space calls `sched_yield()` and has another turn when it runs again.
     Yield,
-    /// It has another turn at once.
+    /// The user space has another turn at once.
     GoOn,
-    /// It computes for ever, and calls nothing any more.
+    /// The user space computes without end, and makes no further call.
     Compute,
 }
 
@@ -304,7 +304,7 @@ pub trait SchedExt {
     /// The fixed part of the ops.
     fn info(&self) -> &OpsInfo;
 
-    /// How long the kernel has been up when the run begins: a scheduler whose user space read its clock before goes on from there.
+    /// How long the kernel has been up when the run begins: a scheduler whose user space read its clock before continues from there.
     fn uptime(&self) -> DurationNs {
         UPTIME
     }
@@ -329,7 +329,7 @@ pub trait SchedExt {
         None
     }
 
-    /// A turn of the scheduler's user space, whose task runs: it goes on until all of it waits or yields.
+    /// A turn of the scheduler's user space, whose task runs: it lasts until all of the user space waits or yields.
     fn user_space_turn(&mut self, k: &mut Kernel) -> UserSpaceTurn {
         UserSpaceTurn { calls: 0, affinity: None, next: UserSpaceNext::Wait(None) }
     }
@@ -343,7 +343,7 @@ pub trait SchedExt {
         false
     }
 
-    /// Such a turn, on top of what runs on CPU 0. Not taken without the scheduler.
+    /// A turn of the user space on top of what runs on CPU 0. Not taken without the scheduler.
     fn run_turn(&mut self, k: &mut Kernel, turn: usize) {}
 
     /// `ops.init()`. # Errors: the errno (positive).

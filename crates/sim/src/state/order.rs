@@ -14,7 +14,7 @@ fn vtime_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// The same for numbers of insertions.
+/// `a` before `b` on the wrapping scale of numbers of insertions.
 pub(crate) fn seq_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
@@ -123,6 +123,7 @@ impl Order {
     #[inline(never)]
     fn remove_within(&mut self, place: Place) {
         let index = self.piece_of(&place);
+        debug_assert!(index < self.pieces.len(), "a linked task belongs to a piece");
         let at = self.pieces[index].partition_point(|other| other.before(&place));
         let found = self.pieces[index].get(at).is_some_and(|other| other.task == place.task);
         let (index, at) = if found { (index, at) } else { self.find(place.task) };

@@ -23,7 +23,7 @@ pub(crate) enum Served {
 pub(crate) struct RtBudget {
     /// CPU time since the period began, of which each new period takes its part (`rt_time`).
     pub(crate) used: DurationNs,
-    /// They wait for the next period (`rt_throttled`).
+    /// The tasks wait for the next period (`rt_throttled`).
     pub(crate) throttled: bool,
 }
 

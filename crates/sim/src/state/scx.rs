@@ -93,7 +93,7 @@ pub(crate) struct ScxState {
     pub(crate) loaded: bool,
     /// Tasks can be of its class (`scx_enabled()`).
     pub(crate) enabled: bool,
-    /// Its loader has taken it out.
+    /// The scheduler's loader has taken it out.
     pub(crate) detached: bool,
     /// A task has been of its class.
     pub(crate) had_tasks: bool,

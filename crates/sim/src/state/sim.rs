@@ -119,6 +119,7 @@ impl<S: SchedExt> Sim<S> {
     /// An interrupt on `cpu` at `time` wakes `task`.
     pub(crate) fn wake_at(&mut self, time: TimeNs, cpu: CpuId, task: TaskId) {
         self.k.count_timeout(task, true);
+        debug_assert!(self.k.get_task(task).is_some(), "a task that sleeps lives");
         self.k.queue.push(time.max(self.k.ctx.now), Event::Timeout { cpu, task });
     }
 
@@ -131,9 +132,10 @@ impl<S: SchedExt> Sim<S> {
         id
     }
 
-    /// The same, with an id that no task has.
+    /// [`Sim::fork`] with an id that no task has.
     pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, mut spec: NewTask) {
         let now = self.k.ctx.now;
+        debug_assert!(self.k.get_task(id).is_none(), "a task is made once");
         // A task asks for its reservation when it is there.
         let asks = spec.policy.reservation().is_some().then(|| std::mem::take(&mut spec.policy));
         let mut task =
@@ -175,6 +177,10 @@ impl<S: SchedExt> Sim<S> {
     /// Entry of a system call, where programs look at them: `sys_enter`.
     pub(crate) fn sys_enter(&mut self, nr: i64, args: [u64; 6]) {
         if let Some(current) = self.k.ctx.current {
+            debug_assert!(
+                self.k.ctx.current.is_none_or(|task| self.k.task(task).on_cpu),
+                "the current task runs"
+            );
             self.k.task_mut(current).syscall = Some((nr, args));
         }
         self.trace(TracePointKind::SysEnter, || TracePoint::SysEnter { nr, args });

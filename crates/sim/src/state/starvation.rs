@@ -74,7 +74,7 @@ impl Kernel {
         }
     }
 
-    /// The same for the spans that the run's end cuts short.
+    /// Looks at the spans that the run's end cuts short.
     pub(crate) fn look_at_the_end(&mut self, end: TimeNs) {
         let idle: Vec<(CpuId, TimeNs)> = self.trace.summary.idle_cpus().collect();
         for (cpu, since) in idle {

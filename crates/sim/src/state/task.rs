@@ -146,7 +146,7 @@ impl ScxEntity {
 pub(crate) struct Burst {
     /// Work left of the present burst, in time at full speed.
     pub(crate) work: DurationNs,
-    /// Cache refill to be paid before the work goes on, in real time.
+    /// Cache refill to be paid before the work continues, in real time.
     pub(crate) refill: DurationNs,
 }
 
@@ -159,9 +159,9 @@ pub(crate) struct Burst {
 pub struct Task {
     seen: Seen,
     view: View,
-    /// Its class at present.
+    /// The task's class at present.
     pub class: SchedClass,
-    /// Its id.
+    /// The task's id.
     pub id: TaskId,
     /// The task that woke it last, if a task did.
     pub last_waker: Option<TaskId>,
@@ -175,7 +175,7 @@ pub struct Task {
     pub(crate) burst: Burst,
     /// Working set in KiB.
     pub working_set_kib: u32,
-    /// Its process (address space).
+    /// The task's process (address space).
     pub process: ProcessId,
     /// Where it ran last.
     pub(crate) ran_on: Option<CpuId>,
@@ -210,9 +210,9 @@ impl OfTask for Task {
 /// What a new task starts with.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Its name; the first 15 bytes become `comm`.
+    /// The task's name; the first 15 bytes become `comm`.
     pub name: String,
-    /// Its process.
+    /// The task's process.
     pub process: ProcessId,
     /// Nice value.
     pub nice: Nice,
@@ -329,7 +329,7 @@ impl Task {
         self.cpus_allowed.contains(cpu)
     }
 
-    /// The same for a CPU of a machine with `count`: most tasks may use all of them, and their masks, which lie
+    /// True when the task may run on a CPU of a machine with `count`: most tasks may use all of them, and their masks, which lie
     /// apart, need not be looked at.
     #[inline]
     pub(crate) fn allows_of(&self, cpu: CpuId, count: usize) -> bool {
@@ -357,7 +357,7 @@ impl Task {
         self.prio_with(self.policy)
     }
 
-    /// The same if it had this policy.
+    /// The priority that the task would have under this policy.
     pub(crate) fn prio_with(&self, policy: Policy) -> i32 {
         if policy.reservation().is_some() {
             return -1;

@@ -10,7 +10,7 @@ pub(crate) struct TimerState {
     pub(crate) armed: bool,
     pub(crate) cpu: CpuId,
     pub(crate) at: TimeNs,
-    /// Its event, which comes when the timer expires or before.
+    /// The timer's event, which comes when the timer expires or before.
     pub(crate) event: Option<Pending>,
     /// When that comes, or came if the CPU was busy then.
     pub(crate) event_at: Option<TimeNs>,

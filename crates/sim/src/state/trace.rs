@@ -35,7 +35,7 @@ impl Tracer {
         Tracer { hash: RunHash::default(), summary, sinks, checker, has_others }
     }
 
-    /// Inlined where events are made, so that their kinds need not be told apart again.
+    /// Inlined where events are made, so that their kinds need no further distinction.
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: &Event) {
         self.hash.event(event);

@@ -67,7 +67,7 @@ fn a_replenished_task_goes_to_a_cpu_without_deadline_tasks() {
     assert!(tasks[0].migrations >= 58 && near(tasks[0].share, 0.3), "{tasks:?}");
 }
 
-/// `push_rt_tasks()` behind the switch: the task that was preempted goes on where nothing of its priority runs.
+/// `push_rt_tasks()` behind the switch: the task that was preempted continues where nothing of its priority runs.
 #[test]
 fn a_real_time_task_that_is_preempted_goes_on_elsewhere() {
     let mut scenario = hogs(&[Policy::Fifo(1), Policy::Other, Policy::Fifo(50)], ms(600));

@@ -1,4 +1,4 @@
-//! Faulty schedulers are ejected with the kernel's words; the run ends then, or goes on.
+//! Faulty schedulers are ejected with the kernel's words; the run ends then, or continues.
 
 use crate::common::*;
 use schedlab_base::{CpuMask, DurationNs};

@@ -2,7 +2,7 @@
 //!
 //! Operations are dealt out from one global order (a send and its receive, a post
 //! and its wait, a barrier of all). Whatever the interleaving, the earliest
-//! unfinished one can always go on, so a run that gets stuck has lost a wakeup.
+//! unfinished one can always continue, so a run that gets stuck has lost a wakeup.
 
 use crate::common::Minimal;
 use schedlab_base::{DurationNs, Machine, Policy, Prng};

@@ -1,4 +1,4 @@
-//! CPUs that go offline and come back: where their tasks go, and what schedulers are told.
+//! CPUs that go offline and come back: where their tasks go, and which callbacks schedulers get.
 
 use crate::common::*;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId};
@@ -30,7 +30,7 @@ fn tasks_of_the_fair_class_leave_and_come_back() {
     let result = fair(2, &switching(3, 60));
     // Two CPUs for 40 ms and one for 20.
     assert!((busy(&result) - 100.0 / 60.0).abs() < 0.02, "{:?}", result.tasks);
-    // The one that might use that CPU alone went on as well.
+    // The task that might use that CPU alone continued as well.
     assert!(result.tasks[0].share > 0.4, "{:?}", result.tasks);
     // Of four CPUs three are left, for as many hogs; the one that leaves is balanced after a few milliseconds.
     let result = fair(4, &switching(3, 60));

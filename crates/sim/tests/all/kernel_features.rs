@@ -40,7 +40,7 @@ fn background_is_no_part_of_the_workload() {
     assert!((0.84..0.9).contains(&result.tasks[0].share), "{:?}", result.tasks);
 }
 
-/// Remembers the parents of the tasks that it is told of, by their names, in that order.
+/// Remembers the parents of the tasks that its callbacks get, by their names, in that order.
 struct Parents {
     info: OpsInfo,
     seen: Vec<(String, String)>,

@@ -154,7 +154,7 @@ fn signals_are_kept_but_not_counted() {
     let count = Op::Count { counter: CounterId(0), units: 1 };
     let kill = Op::Kill(TaskRef(0));
     scenario.programs = vec![
-        // Two signals come while it sleeps; the third wait has to be woken.
+        // Two signals come while the task sleeps; the third wait must be woken.
         program(|b| b.op(Op::Sleep(ms(2))).repeat(Amount::Times(2), |b| b.op(Op::SigWait).op(count))),
         program(|b| b.op(kill).op(kill).op(Op::Sleep(ms(5))).op(kill).op(Op::Sleep(ms(5))).op(kill)),
     ];

@@ -97,13 +97,13 @@ pub const CONFIDENCE_DEFAULT: u32 = 20;
 /// One side of a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Party {
-    /// Its name.
+    /// The task's name.
     pub name: String,
-    /// Its thread id.
+    /// The task's thread id.
     pub thread: i32,
     /// The id of its process.
     pub process: i32,
-    /// Its priority as the kernel counts (`task->prio`): 0 to 99 real time, 100 to 139 nice -20
+    /// The task's priority as the kernel counts (`task->prio`): 0 to 99 real time, 100 to 139 nice -20
     /// to 19; lower is better.
     pub prio: i32,
 }
@@ -134,7 +134,7 @@ pub struct WaitPair {
     pub confidence_from: ConfidenceFrom,
 }
 
-/// The same for one resource: a descriptor, an identifier, an address of the requester.
+/// The waits of a pair for one resource: a descriptor, an identifier, an address of the requester.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitEntry {
     /// The pair; its confidence means nothing yet.

@@ -3,7 +3,7 @@
 //! (several at once, in several terminals, beside a user that types).
 //!
 //! The job graph is that of `mkbench`, but for compiler and assembler, which work at the same time. Every object is
-//! read from the disk, and part of the CPU time is spent in the kernel: real, user and system time are told
+//! read from the disk, and part of the CPU time is spent in the kernel: real, user and system time are counted
 //! apart, as `time` does.
 
 use schedlab_base::{Better, CpuId, CpuMask, DurationNs, Prng};
@@ -30,7 +30,7 @@ const PIPE_BYTES: u32 = 16 * 1024;
 
 /// CPU time of the clock's software interrupt. Chosen: it redraws what has changed of a screen that hardly does.
 const SOFTCLOCK: DurationNs = DurationNs::from_us(5);
-/// Its name, for schedulers that tell interrupt threads by theirs (`interrupt_names`).
+/// The thread's name, for schedulers that tell interrupt threads by theirs (`interrupt_names`).
 const SOFTCLOCK_NAME: &str = "swi-clock";
 
 /// Pipes of a build, which its objects use in turn: more than there are jobs at once. Chosen.

@@ -160,7 +160,7 @@ fn build_oggenc(params: &Params, seed: u64) -> Result<Scenario, CatalogError> {
     }
     let (program, process) = (draft.program(body.op(Op::SpanEnd(span))), draft.process());
     draft.task("oggenc".into(), process, program).working_set_kib = ENCODER_KIB;
-    // A daemon that looks once a second whether something has to be written. Chosen.
+    // A daemon that looks once a second whether something must be written. Chosen.
     let daemon = ProgramBuilder::new().repeat(Amount::Forever, |b| {
         b.op(Op::Sleep(DurationNs::from_secs(1))).op(Op::Run(DurationNs::from_us(50)))
     });

@@ -192,7 +192,7 @@ pub(super) struct Make<'a> {
     pub(super) jobs: &'a [ProgramId],
     /// How many of them run at once.
     pub(super) slots: u64,
-    /// Its CPU time before it starts one, and after one is done.
+    /// The CPU time of make before it starts one, and after one is done.
     pub(super) dispatch: DurationNs,
     pub(super) reap: DurationNs,
 }

@@ -32,11 +32,11 @@ use schedlab_base::did_you_mean;
 /// One built-in workload.
 #[derive(Clone, Copy)]
 pub struct WorkloadInfo {
-    /// Its name, as in `-w NAME`.
+    /// The workload's name, as in `-w NAME`.
     pub name: &'static str,
     /// What it does, one line.
     pub about: &'static str,
-    /// Its parameters in display order.
+    /// The workload's parameters in display order.
     pub params: &'static [ParamInfo],
     /// Names and units of the figures it reports of itself.
     pub metrics: &'static [(&'static str, &'static str)],

@@ -33,9 +33,9 @@ pub enum ParamKind {
 /// One parameter of a workload, for lists and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// Its default, as the user would write it.
+    /// The parameter's default, as the user would write it.
     pub default: &'static str,
     /// Unit of a bare number, or empty.
     pub unit: &'static str,

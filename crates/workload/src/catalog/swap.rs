@@ -390,7 +390,7 @@ fn serve_two_connections(draft: &mut Draft, bytes: u32, run: Op) -> Parts {
 
 /// The server holds a lock while it computes; the client wants it as soon as it is held.
 /// Nothing is timed while it is free: a client that took it again and again would keep the
-/// server from it. The server gives the lock up when it is wanted, and goes on when the
+/// server from it. The server gives the lock up when it is wanted, and continues when the
 /// client has had it; where the client preempts the server, it never sleeps for that.
 fn take_turns(
     lock: LockId,

@@ -235,7 +235,7 @@ fn scenarios_survive_being_written() {
     }
 }
 
-/// No name of a type of this program is told, but what to write.
+/// The error names no type of this program, but says what to write.
 #[test]
 fn values_of_another_kind_name_the_key_and_what_is_wanted() {
     for (from, to, words) in [

@@ -244,7 +244,7 @@ fn line(scenario: &Scenario, op: &Op) -> String {
     }
 }
 
-/// The same for ways to wait that few programs use.
+/// The line of an operation for ways to wait that few programs use.
 fn line_of_wait(scenario: &Scenario, op: &Op) -> String {
     let word_name = |word: WordId| format!("word-{:03}", word.0);
     match *op {

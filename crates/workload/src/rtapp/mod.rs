@@ -479,7 +479,7 @@ fn amount(node: &Node, path: &str) -> Outcome<Amount> {
     }
 }
 
-/// `loop` of a task without phases, which 1.0 takes for that of its only phase and repeats for ever.
+/// `loop` of a task without phases, which 1.0 takes for that of its only phase and repeats without end.
 fn flat_loop(shared: &mut Shared, node: &Node, path: &str) -> Outcome<Amount> {
     let amount = amount(node, path)?;
     let Amount::Times(times) = amount else { return Ok(amount) };

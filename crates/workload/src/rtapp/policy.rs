@@ -64,7 +64,7 @@ impl DlTimes {
     /// The keys.
     pub(super) const KEYS: [&str; 6] =
         ["dl-runtime", "dl-deadline", "dl-period", "runtime", "deadline", "period"];
-    /// Those that a phase may have.
+    /// The keys that a phase may have.
     pub(super) const OF_PHASES: [&str; 3] = ["dl-runtime", "dl-deadline", "dl-period"];
 
     /// Takes one of [`DlTimes::KEYS`].

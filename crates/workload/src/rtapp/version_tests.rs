@@ -1,4 +1,4 @@
-//! Tests of what differs between versions of rt-app, held against rt-app_parse_config.c and rt-app.c of each.
+//! Tests of what differs between versions of rt-app, checked against rt-app_parse_config.c and rt-app.c of each.
 
 use super::tests::{error, steps, tasks};
 use super::*;

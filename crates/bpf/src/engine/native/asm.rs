@@ -116,6 +116,7 @@ struct Form<'a> {
 
 impl<'a> Form<'a> {
     fn new(width: Width, opcode: &'a [u8]) -> Form<'a> {
+        debug_assert!((1..=2).contains(&opcode.len()), "an opcode has one or two bytes");
         Form { half: false, width, bytes: false, opcode }
     }
 }
@@ -144,12 +145,17 @@ impl Asm {
     pub(super) fn label(&mut self) -> Label {
         let label = Label(self.narrow(self.labels.len()));
         self.labels.push(UNBOUND);
+        debug_assert!(
+            self.spoiled || self.labels.len() == label.0 as usize + 1,
+            "labels are numbered in order"
+        );
         label
     }
 
     /// The label is here.
     pub(super) fn bind(&mut self, label: Label) {
         let here = self.narrow(self.bytes.len());
+        debug_assert!(self.spoiled || (label.0 as usize) < self.labels.len(), "a label is one of this code");
         assert!(self.labels[label.0 as usize] == UNBOUND || self.spoiled, "a label is bound once");
         self.labels[label.0 as usize] = here;
     }
@@ -163,6 +169,7 @@ impl Asm {
 
     /// Offset of a bound label.
     pub(super) fn offset(&self, label: Label) -> u32 {
+        debug_assert_ne!(self.labels[label.0 as usize], UNBOUND, "an offset is asked of a bound label");
         self.labels[label.0 as usize]
     }
 
@@ -177,9 +184,11 @@ impl Asm {
             }
             let target = self.labels[label.0 as usize];
             assert_ne!(target, UNBOUND, "every label is bound");
+            debug_assert!(target as usize <= self.bytes.len(), "a jump leads into the code");
             // A jump counts from behind its displacement.
             let distance: i32 = self.narrow(i64::from(target) - (i64::from(at) + 4));
             let at = at as usize;
+            debug_assert!(at + 4 <= self.bytes.len(), "a fixup lies in the code");
             self.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
         }
         if self.is_spoiled() { Err(TooLong) } else { Ok(self.bytes) }
@@ -187,10 +196,12 @@ impl Asm {
 
     /// Prefixes, opcode and operands; `reg` is a register's number or the opcode's extension.
     fn encode(&mut self, form: Form<'_>, reg: u8, place: Place) {
+        debug_assert!(reg < 16, "there are 16 registers");
         let (base, index) = match place {
             Place::Reg(register) => (register as u8, 0),
             Place::Mem(mem) => (mem.base as u8, mem.index.map_or(0, |index| index as u8)),
         };
+        debug_assert!(index != X::Rsp as u8, "the stack pointer is no index");
         if form.half {
             self.bytes.push(0x66);
         }
@@ -259,6 +270,7 @@ impl Asm {
 
     /// Flags of a byte in memory `& imm`.
     pub(super) fn test_byte(&mut self, mem: Mem, imm: u8) {
+        debug_assert_ne!(imm, 0, "a permission that is tested has a bit");
         self.encode(Form::new(Width::W32, &[0xf6]), 0, mem.into());
         self.bytes.push(imm);
     }
@@ -285,6 +297,7 @@ impl Asm {
 
     /// A load of `size` bytes, zero-extended or sign-extended to 64 bits.
     pub(super) fn load(&mut self, size: u8, signed: bool, dst: X, mem: Mem) {
+        debug_assert!(matches!(size, 1 | 2 | 4 | 8), "a load is of 1, 2, 4 or 8 bytes");
         let (width, opcode): (Width, &[u8]) = match (size, signed) {
             (1, false) => (Width::W32, &[0x0f, 0xb6]),
             (2, false) => (Width::W32, &[0x0f, 0xb7]),
@@ -299,6 +312,7 @@ impl Asm {
 
     /// A store of the low `size` bytes of a register.
     pub(super) fn store(&mut self, size: u8, mem: Mem, src: X) {
+        debug_assert!(matches!(size, 1 | 2 | 4 | 8), "a store is of 1, 2, 4 or 8 bytes");
         let width = if size == 8 { Width::W64 } else { Width::W32 };
         let opcode = if size == 1 { 0x88 } else { 0x89 };
         let form = Form { half: size == 2, width, bytes: size == 1, opcode: &[opcode] };
@@ -307,6 +321,7 @@ impl Asm {
 
     /// A store of `size` bytes of an immediate, sign-extended to 8.
     pub(super) fn store_imm(&mut self, size: u8, mem: Mem, imm: i32) {
+        debug_assert!(matches!(size, 1 | 2 | 4 | 8), "a store is of 1, 2, 4 or 8 bytes");
         let width = if size == 8 { Width::W64 } else { Width::W32 };
         let opcode = if size == 1 { 0xc6 } else { 0xc7 };
         self.encode(Form { half: size == 2, width, bytes: false, opcode: &[opcode] }, 0, mem.into());
@@ -316,6 +331,7 @@ impl Asm {
 
     /// `dst` = the low `size` (1, 2, 4) bytes of `src`, sign-extended to `width`.
     pub(super) fn sign_extend(&mut self, width: Width, size: u8, dst: X, src: X) {
+        debug_assert!(matches!(size, 1 | 2 | 4), "a number that is extended is narrower than 64 bits");
         let opcode: &[u8] = match size {
             1 => &[0x0f, 0xbe],
             2 => &[0x0f, 0xbf],
@@ -369,6 +385,7 @@ impl Asm {
 
     /// Shifts by a constant, modulo the width.
     pub(super) fn shift_imm(&mut self, width: Width, shift: Shift, register: X, by: u8) {
+        debug_assert!(by < 64, "a shift stays below the register's width");
         self.encode(Form::new(width, &[0xc1]), shift as u8, register.into());
         self.bytes.push(by);
     }
@@ -380,6 +397,7 @@ impl Asm {
 
     /// Sets bit `bit` of all 64.
     pub(super) fn set_bit(&mut self, register: X, bit: u8) {
+        debug_assert!(bit < 64, "a register has 64 bits");
         self.encode(Form::new(Width::W64, &[0x0f, 0xba]), 5, register.into());
         self.bytes.push(bit);
     }
@@ -407,6 +425,10 @@ impl Asm {
     }
 
     fn leads_to(&mut self, label: Label) {
+        debug_assert!(
+            self.spoiled || (label.0 as usize) < self.labels.len(),
+            "a jump leads to a label of this code"
+        );
         let at = self.narrow(self.bytes.len());
         self.fixups.push((at, label));
         self.imm32(0);

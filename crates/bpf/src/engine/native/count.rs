@@ -19,18 +19,20 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of an image; `in_line` says of an operation that calls a helper that the code answers it itself.
+    /// The counts of an image; `in_line` says of an operation that calls a helper that the code answers it itself.
     ///
     /// # Errors
     /// A way is longer than can be counted.
     pub(super) fn new(code: &Code, in_line: impl Fn(usize) -> bool) -> Result<Counts, TooLong> {
         let begins = beginnings(code, in_line);
         let mut counts = Counts { longest: vec![0; begins.len()], begins };
+        debug_assert_eq!(counts.longest.len(), code.ops.len(), "each operation has a count");
         for (pc, op) in code.ops.iter().enumerate().rev() {
             let next = if goes_on(op) { counts.along(pc + 1) } else { 0 };
             let rest = op.target().map_or(next, |target| next.max(counts.along(target)));
             counts.longest[pc] = rest.checked_add(1).ok_or(TooLong)?;
         }
+        debug_assert!(counts.longest.iter().all(|count| *count > 0), "an operation counts itself");
         Ok(counts)
     }
 
@@ -46,6 +48,7 @@ impl Counts {
 
     /// What a step from operation `pc` to `to` gives back.
     pub(super) fn given_back(&self, pc: usize, to: usize) -> u32 {
+        debug_assert!(self.along(to) <= self.ahead(pc), "no way ahead is longer than the longest");
         self.ahead(pc) - self.along(to)
     }
 
@@ -58,7 +61,7 @@ impl Counts {
     }
 }
 
-/// Whether an operation can go on to the next one.
+/// Whether an operation can fall through to the next one.
 pub(super) fn goes_on(op: &Op) -> bool {
     !matches!(op.code, OpCode::Exit | OpCode::Ja)
 }
@@ -66,6 +69,10 @@ pub(super) fn goes_on(op: &Op) -> bool {
 /// The operations at which regions begin.
 fn beginnings(code: &Code, in_line: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut begins = vec![false; code.ops.len() + 1];
+    debug_assert!(
+        code.ranges().all(|(first, _)| first < code.ops.len()),
+        "a function begins at an operation"
+    );
     for (first, _) in code.ranges() {
         begins[first] = true;
     }
@@ -80,7 +87,7 @@ fn beginnings(code: &Code, in_line: impl Fn(usize) -> bool) -> Vec<bool> {
         match op.target() {
             Some(target) if target <= pc => {
                 begins[target] = true;
-                // Behind a jump to the next pass from the middle of a loop the pass goes on.
+                // The pass continues behind a jump to the next pass from the middle of a loop.
                 begins[pc + 1] |= loops[target] == Some(pc);
             }
             Some(target) => begins[target] |= around.last().is_some_and(|end| target > *end),

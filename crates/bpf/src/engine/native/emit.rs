@@ -29,7 +29,7 @@ use std::mem::offset_of;
 /// where those keep them.
 pub(super) const REGS: [X; 11] =
     [X::Rax, X::Rdi, X::Rsi, X::Rdx, X::Rcx, X::R8, X::Rbx, X::R13, X::R14, X::R15, X::Rbp];
-/// Those that the machine's convention keeps over calls, besides the frame pointer's.
+/// The registers that the machine's convention keeps over calls, besides the frame pointer's.
 const KEPT: std::ops::RangeInclusive<usize> = 6..=9;
 pub(super) const RUN: X = X::R12;
 pub(super) const MEMORY: X = X::R9;
@@ -44,7 +44,7 @@ const PERMS_BEFORE: i32 = displacement(PERM_BYTES);
 /// The number of pages.
 const PAGES: i32 = displacement(PAGE_COUNT);
 
-/// The same numbers as operands of instructions.
+/// These numbers as operands of instructions.
 const FRAME_SIZE_IMM: i32 = displacement(FRAME_SIZE as usize);
 const MAY_GOTO_LIMIT_IMM: i32 = displacement(MAY_GOTO_LIMIT as usize);
 const PAGE_SIZE_IMM: i32 = displacement(PAGE_SIZE as usize);
@@ -158,6 +158,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
         }
         emitter.finish_rare()?;
     }
+    debug_assert_eq!(entries.len(), code.ranges().count(), "each function has a way in");
     let entries = entries.into_iter().map(|entry| emitter.asm.offset(entry)).collect();
     let ahead = (0..ops.len()).map(|pc| emitter.counts.ahead(pc)).collect();
     Ok(Emitted { bytes: emitter.asm.finish()?, entries, ahead })
@@ -167,6 +168,7 @@ pub(super) fn compile(code: &Code, most: usize) -> Result<Emitted, TooLong> {
 fn pages_of(arrays: Option<&Arrays>) -> Vec<(u64, u64)> {
     let pages = |array: &ArrayPlace| {
         let end = array.base + array.stride * u64::from(array.entries);
+        debug_assert!(array.base.is_multiple_of(PAGE_SIZE), "an array begins at a page");
         (array.base / PAGE_SIZE, end.div_ceil(PAGE_SIZE))
     };
     let mut found: Vec<_> = arrays.into_iter().flat_map(|arrays| arrays.values().map(pages)).collect();
@@ -206,7 +208,7 @@ fn answer(ops: &[Op], arrays: Option<&Arrays>, plan: &Plan, pc: usize) -> Option
 }
 
 /// The operations at which stretches begin that are entered nowhere else: entries, targets of jumps, and what follows an
-/// operation that never goes on to it or during which the host may take pages away.
+/// operation that never falls through to it or during which the host may take pages away.
 fn heads(code: &Code) -> Vec<bool> {
     let mut heads = vec![false; code.ops.len() + 1];
     for (first, _) in code.ranges() {
@@ -251,6 +253,7 @@ impl Emitter<'_> {
     /// The host's way into a function, like any function of the host: r1 to r5 are where they belong, the run is in the
     /// sixth argument's register. Registers that the program may read before it sets them are 0.
     fn way_in(&mut self, first: usize, count: usize) -> Label {
+        debug_assert!(count > 0, "a function has operations");
         let ops = &self.ops[first..first + count];
         let calls = ops.iter().any(|op| matches!(op.code, OpCode::CallLocal | OpCode::CallReg));
         let live = self.live.before(first);
@@ -262,6 +265,7 @@ impl Emitter<'_> {
             // The stack's alignment.
             pushed.push(X::Rax);
         }
+        debug_assert!(!pushed.len().is_multiple_of(2), "the stack is aligned where the host is called");
         let asm = &mut self.asm;
         let here = asm.here();
         pushed.iter().for_each(|register| asm.push(*register));
@@ -284,6 +288,7 @@ impl Emitter<'_> {
     /// Counts the region that begins at operation `pc`, if one does.
     fn begin_region(&mut self, pc: usize) {
         let Some(taken) = self.counts.taken(pc) else { return };
+        debug_assert!(taken > 0, "a region counts its operations");
         let count: i32 = self.asm.narrow(taken);
         let from = self.asm.label();
         self.asm.alu_imm(Width::W64, Alu::Sub, run(offset_of!(Vm<'static>, left)), count);
@@ -372,6 +377,7 @@ impl Emitter<'_> {
 
     /// Gives `count` instructions back and leaves the rest of the function to the interpreter.
     fn interpret_from(&mut self, pc: usize, count: i32) {
+        debug_assert!(pc < self.ops.len() && count >= 0, "the interpreter continues at an operation");
         self.asm.alu_imm(Width::W64, Alu::Add, run(offset_of!(Vm<'static>, left)), count);
         self.name_operation(pc);
         self.asm.jump(self.stubs.interpret);
@@ -379,6 +385,7 @@ impl Emitter<'_> {
 
     /// Puts the operation's index where the host's functions find it.
     pub(super) fn name_operation(&mut self, pc: usize) {
+        debug_assert!(pc < self.ops.len(), "the operation is one of the image");
         let index: i32 = self.asm.narrow(pc);
         self.asm.store_imm(4, run(offset_of!(Vm<'static>, at)), index);
     }
@@ -418,6 +425,7 @@ impl Emitter<'_> {
             // The stack's alignment.
             kept.push(FRAME_POINTER);
         }
+        debug_assert!(!kept.len().is_multiple_of(2), "the stack is aligned in the callee");
         let asm = &mut self.asm;
         asm.load(8, false, TEMP, frame);
         asm.cmp_mem(TEMP, span(offset_of!(Span, frames_end)));
@@ -476,6 +484,7 @@ impl Emitter<'_> {
     /// Sets r0 to the address of an element, or to NULL.
     fn look_up(&mut self, element: Element) {
         let Element { key, base, entries, stride, cpu_stride } = element;
+        debug_assert!(entries > 0 && stride > 0, "an array has elements, and they have bytes");
         let (r0, asm) = (x(Reg::R0), &mut self.asm);
         let (from, back) = (asm.label(), asm.label());
         asm.load(4, false, r0, Mem { base: MEMORY, index: Some(FRAME_POINTER), disp: key });

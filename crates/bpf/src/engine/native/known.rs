@@ -49,6 +49,7 @@ pub(super) struct Fact {
 impl Fact {
     /// Whether it says all that `other` says.
     pub(super) fn covers(&self, other: &Fact) -> bool {
+        debug_assert!(other.from < other.to, "a fact is about bytes");
         let place = self.place == other.place && self.from <= other.from && other.to <= self.to;
         place && self.reads >= other.reads && self.writes >= other.writes
     }
@@ -78,6 +79,7 @@ impl Facts {
 
     /// Adds what has been checked, up to [`MOST_FACTS`].
     pub(super) fn add(&mut self, fact: Fact) {
+        debug_assert!(fact.reads || fact.writes, "a fact allows reads or writes");
         if self.0.len() < MOST_FACTS && !self.covers(&fact) {
             self.0.push(fact);
         }
@@ -262,6 +264,7 @@ impl Ranges {
             let own = &mut nodes[leaves + pc];
             (own.sets, own.takes_pages) = (sets(op), takes_pages(op));
             if let Some(target) = op.target() {
+                debug_assert!(target < ops.len(), "a jump leads to an operation");
                 let led_to = &mut nodes[leaves + target];
                 led_to.entered = led_to.entered.min(pc as u32);
                 if target <= pc {
@@ -277,6 +280,7 @@ impl Ranges {
 
     /// The effects of operations `from` to before `end`.
     fn of(&self, from: usize, end: usize) -> Effects {
+        debug_assert!(from <= end && end <= self.leaves, "the range lies in the code");
         let (mut from, mut end, mut found) = (from + self.leaves, end + self.leaves, Effects::default());
         while from < end {
             if from & 1 == 1 {
@@ -301,6 +305,7 @@ impl Ranges {
     /// middle, so that a pass may begin with anything.
     pub(super) fn loop_body(&self, pc: usize) -> Option<Effects> {
         let end = self.nodes[self.leaves + pc].end;
+        debug_assert!(end as usize > pc, "a loop ends behind its head");
         let (body, middle) = (self.of(pc, end as usize), self.of(pc + 1, end as usize));
         (body.end == end && middle.entered as usize >= pc).then_some(body)
     }

@@ -50,6 +50,7 @@ impl Emitter<'_> {
         if self.line_shift == NO_LINES || self.plan.has_line(pc) {
             return;
         }
+        debug_assert!(self.line_shift >= WORD_SHIFT, "a line has a word at least");
         let shift = self.line_shift - WORD_SHIFT;
         let asm = &mut self.asm;
         let view = |member| span(offset_of!(Span, lines) + member);
@@ -97,5 +98,6 @@ impl Emitter<'_> {
 pub(super) unsafe extern "sysv64" fn missed(vm: *mut Vm<'_>, word: u64, write: u64) {
     // SAFETY: the run's code waits for us, and `enter`, which has lent `vm`, waits for that.
     let vm = unsafe { &mut *vm };
+    debug_assert!(write <= 1, "the flag is 0 or 1");
     vm.mem.line_missed(word, write != 0, vm.at);
 }

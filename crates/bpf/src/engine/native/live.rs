@@ -28,7 +28,7 @@ fn bit(register: Reg) -> Set {
 }
 
 impl Live {
-    /// Those of an image.
+    /// The live registers of an image.
     pub(super) fn new(code: &Code) -> Live {
         let mut live = Live { before: vec![0; code.ops.len()], at_exit: R0 };
         if (0..PASSES).all(|_| live.pass(code)) {
@@ -69,8 +69,9 @@ impl Live {
         }
     }
 
-    /// The live registers behind an operation that goes on to the next one.
+    /// The live registers behind an operation that falls through to the next one.
     pub(super) fn after(&self, pc: usize) -> Set {
+        debug_assert!(pc < self.before.len(), "the operation is one of the image");
         self.before.get(pc + 1).copied().unwrap_or(ALL)
     }
 

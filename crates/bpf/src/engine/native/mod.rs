@@ -106,8 +106,8 @@ type Enter = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) -> 
 /// A function that compiled code calls for the operation [`Vm`]'s `at`.
 type CallOut = unsafe extern "sysv64" fn(*mut Vm<'_>) -> u32;
 
-/// The same for calls, of the operation's helper or kernel function: r1 to r5 are where the machine's convention has
-/// them.
+/// A function that compiled code calls in the place of the operation's helper or kernel function: r1 to r5 are where the
+/// machine's convention has them.
 type HostCall = unsafe extern "sysv64" fn(u64, u64, u64, u64, u64, *mut Vm<'_>) -> Answer;
 
 /// Helpers that schedulers call most: map look-up, clock, number of the CPU, lock, unlock, task storage. Each has a function
@@ -144,11 +144,11 @@ enum Stopped {
 pub(super) struct Span {
     /// The number of the helper or kernel function that is called.
     number: u32,
-    /// Where the interpreter goes on after [`INTERPRET`].
+    /// Where the interpreter continues after [`INTERPRET`].
     resume_at: u32,
     /// The CPU that the program runs on.
     cpu: u32,
-    /// Helpers that the code has answered itself since the host was told.
+    /// Helpers that the code has answered itself and not yet reported to the host.
     answered: u64,
     /// The guest's memory; its pages' permissions are before it.
     map: *mut u8,
@@ -254,7 +254,7 @@ impl Native {
         Native::within(code, MACHINE_CODE_BYTES.most_len())
     }
 
-    /// The same to at most `most` bytes.
+    /// Compiles an image to at most `most` bytes.
     fn within(code: &Code, most: usize) -> Result<Native, NotCompiled> {
         let emitted = emit::compile(code, most).map_err(|TooLong| NotCompiled::TooLong)?;
         let text = Text::new(&emitted.bytes).map_err(|error| NotCompiled::Forbidden(error.to_string()))?;
@@ -416,6 +416,7 @@ unsafe fn call_out<H: Host>(
 #[cold]
 #[inline(never)]
 fn stop(vm: &mut Vm<'_>, why: Stopped) -> Answer {
+    debug_assert!(vm.span.stopped.is_none(), "a run stops once");
     vm.span.stopped = Some(why);
     Answer { r0: 0, status: u64::from(STOPPED) }
 }
@@ -582,6 +583,7 @@ unsafe extern "sysv64" fn rest<H: Host>(vm: *mut Vm<'_>) -> u32 {
         // The code has given back what it had counted from here on.
         lend::<H>(vm, 0, |regs, vm, host| {
             let frames_used = vm.mem.frames_used;
+            debug_assert!(frames_used > 0, "a program that runs has a frame");
             interpret::run(vm, regs, vm.at as usize, frames_used - 1, host)?;
             // The frame is the code's, which gives it back.
             vm.mem.frames_used = frames_used;

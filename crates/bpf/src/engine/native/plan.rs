@@ -1,13 +1,13 @@
 //! Which accesses need a check of their own: those by one pointer are checked together where that can be.
 //!
-//! A stretch is code that is entered at its head only: it goes on over conditional jumps that are not taken, and ends before
+//! A stretch is code that is entered at its head only: it continues over conditional jumps that are not taken, and ends before
 //! the targets of jumps and behind calls that could take a page away. Accesses
 //! whose addresses differ by constants from one another form a group; the first of them (the lead) checks the bytes from
 //! the lowest to the highest, and the others go straight to memory. So do accesses of later stretches to what every way to
 //! them has checked ([`Facts`]), and so that there are more of these, a lead checks what is read later by the same pointer too. Where the check of a lead fails, control goes to a copy of the stretch in which each access
 //! is checked alone; from there, what relies on that check is left to the interpreter.
 //!
-//! What is told here is relied on: an access that goes without a check lies in what its lead has checked, whatever the
+//! The compiler relies on this plan: an access that goes without a check lies in what its lead has checked, whatever the
 //! program's registers held.
 
 use super::LOOKUP;
@@ -50,7 +50,7 @@ pub(super) struct Group {
     pub(super) writes: bool,
     /// The address is known, and all bytes lie in one page.
     pub(super) constant: bool,
-    /// They begin less than [`MOST_BEYOND`] above an address of the guest, so that their page has a permission byte.
+    /// The accesses begin less than [`MOST_BEYOND`] above an address of the guest, so that their page has a permission byte.
     pub(super) bounded: bool,
     /// The first lead of the stretch, and the operation behind it.
     pub(super) first: usize,
@@ -81,9 +81,10 @@ pub(super) struct Lookup {
 }
 
 impl Plan {
-    /// Those of an image; `heads` are the operations at which stretches begin.
+    /// The checks of an image; `heads` are the operations at which stretches begin.
     pub(super) fn new(code: &Code, heads: &[bool]) -> Plan {
         let count = code.ops.len();
+        debug_assert_eq!(heads.len(), count, "each operation begins a stretch or not");
         let plan = Plan {
             checks: vec![Check::Single; count],
             has_line: vec![false; count],
@@ -137,9 +138,15 @@ impl Plan {
         extent: Option<(i64, i64)>,
         end: usize,
     ) -> Option<(usize, Fact)> {
+        debug_assert!(!members.is_empty(), "a group has a lead");
         let lead = members[0];
+        debug_assert!(
+            members.is_sorted_by_key(|access| access.pc),
+            "the lead is the first access of its group"
+        );
         let own = members.iter().map(|access| (access.at, access.at + access.size));
         let (low, high) = own.chain(extent).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+        debug_assert!(low < high, "a group covers bytes");
         let constant = place.0 == Origin::Number;
         let from = if constant { low } else { low - lead.distance };
         let (Ok(from), Ok(len)) = (i32::try_from(from), i32::try_from(high - low)) else { return None };
@@ -189,6 +196,7 @@ impl Walk {
     /// The function ends before operation `end`: decides on the checks of its stretches.
     fn check(&mut self, end: usize, line_shift: u8) {
         let (stretches, extents) = (std::mem::take(&mut self.stretches), std::mem::take(&mut self.extents));
+        debug_assert!(stretches.is_sorted_by_key(|stretch| stretch.head), "stretches follow one another");
         let mut checker = Checker { plan: &mut self.plan, extents, pending: BTreeMap::new() };
         let mut before = Facts::default();
         for (number, stretch) in stretches.iter().enumerate() {
@@ -202,6 +210,7 @@ impl Walk {
 
     /// A stretch begins at operation `pc`, perhaps behind the one before it, perhaps as a function.
     fn begin(&mut self, pc: usize, entry: bool, falls: bool) {
+        debug_assert!(self.stretches.last().is_none_or(|last| last.head < pc), "stretches begin in order");
         let before = falls.then_some(self.values);
         let jumped = self.pending.remove(&pc);
         let mut values = match (before, jumped) {
@@ -229,6 +238,7 @@ impl Walk {
 
     fn operation(&mut self, pc: usize, op: &Op) {
         let stretch = self.stretches.last_mut().expect("code begins with a head");
+        debug_assert!(stretch.head <= pc, "an operation lies in the last stretch");
         match access(&self.values, pc, op) {
             Some(Found::OwnFrame) => {
                 self.plan.checks[pc] = Check::Done;
@@ -250,6 +260,7 @@ impl Walk {
             self.plan.lookups.insert(pc, lookup);
         }
         if let Some(target) = op.target().filter(|target| *target > pc) {
+            debug_assert!(target < self.lost.len(), "a jump leads to an operation");
             if let Some(pending) = self.pending.get_mut(&target) {
                 pending.meet(&self.values, &mut self.origins);
             } else if self.pending.len() < MOST_PENDING {
@@ -291,6 +302,7 @@ impl Checker<'_> {
     /// Forms the groups of a stretch that ends before operation `end`, where `before` has been checked by what falls into it;
     /// what has been checked at its end.
     fn stretch(&mut self, stretch: &Stretch, end: usize, before: Facts) -> Facts {
+        debug_assert!(stretch.head < end, "a stretch has operations");
         let begun = self.begun(stretch, before);
         self.plan.relies[stretch.head] = !begun.is_empty();
         let mut groups: BTreeMap<Place, Vec<Access>> = BTreeMap::new();
@@ -395,18 +407,19 @@ struct Stretch {
     head: usize,
     /// Something can be known where it begins.
     known: bool,
-    /// The operation before it goes on to it.
+    /// The operation before it falls through to it.
     falls: bool,
     accesses: Vec<(Place, Access)>,
     /// Jumps forward: the operation, and its target.
     jumps: Vec<(usize, usize)>,
-    /// It ends with a call that could take pages away.
+    /// The stretch ends with a call that could take pages away.
     takes_pages: bool,
 }
 
 /// The access that an operation makes.
 fn access(values: &Values, pc: usize, op: &Op) -> Option<Found> {
     let (base, size, reads, writes) = form(op)?;
+    debug_assert!(matches!(size, 1 | 2 | 4 | 8), "an access is of 1, 2, 4 or 8 bytes");
     let Value { origin, distance } = values.of(base);
     let at = distance.checked_add(i64::from(op.off))?;
     let access = Access { pc, at, size, distance, reads, writes };

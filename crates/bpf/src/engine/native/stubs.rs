@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 /// Where stubs begin.
 pub(super) struct Stubs {
-    /// Does one operation in the host and goes on behind the call.
+    /// Does one operation in the host and continues behind the call.
     pub(super) step: Label,
     /// Call the helper or kernel function whose number the run has.
     pub(super) helper: CallStub,
@@ -49,6 +49,7 @@ pub(super) fn behind(base: X, offset: usize) -> Mem {
 
 /// Saves registers where the host finds them.
 fn save(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    debug_assert!(*registers.end() < REGS.len(), "the guest has these registers");
     asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
     for register in registers {
         asm.store(8, behind(TEMP, 8 * register), REGS[register]);
@@ -56,6 +57,7 @@ fn save(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
 }
 
 fn restore(asm: &mut Asm, registers: std::ops::RangeInclusive<usize>) {
+    debug_assert!(*registers.end() < REGS.len(), "the guest has these registers");
     asm.load(8, false, TEMP, span(offset_of!(Span, regs)));
     for register in registers {
         asm.load(8, false, REGS[register], behind(TEMP, 8 * register));
@@ -93,7 +95,11 @@ fn call_stub(asm: &mut Asm, stopped: Label, function: usize, keeps: bool) -> Lab
 
 /// The code that all functions share.
 pub(super) fn stubs(asm: &mut Asm, follows_lines: bool, direct: &[Option<u8>]) -> Stubs {
-    // Something stopped the run: all of the program's frames end, and its way in goes on behind its call.
+    debug_assert!(
+        direct.iter().flatten().all(|slot| usize::from(*slot) < DIRECT_KFUNCS),
+        "a direct kernel function has a slot"
+    );
+    // Something stopped the run: all of the program's frames end, and its way in continues behind its call.
     let stopped = asm.here();
     asm.load(8, false, X::Rsp, span(offset_of!(Span, stack)));
     asm.alu_imm(Width::W64, Alu::Sub, X::Rsp, 8);
@@ -125,7 +131,7 @@ pub(super) fn stubs(asm: &mut Asm, follows_lines: bool, direct: &[Option<u8>]) -
     asm.bind(otherwise);
     asm.alu_imm(Width::W32, Alu::Cmp, X::Rax, 1);
     asm.jump_if(If::Equal, stopped);
-    // The step used up what was left: the place to go on at is in the span, the return address goes.
+    // The step used up what was left: the place to continue at is in the span, and the return address is dropped.
     asm.load(4, false, TEMP, span(offset_of!(Span, resume_at)));
     asm.store(4, run(offset_of!(Vm<'static>, at)), TEMP);
     asm.pop(X::Rcx);

@@ -154,7 +154,7 @@ impl Host for Counting {
                 vm.lock_taken();
                 Ok(0)
             }
-            // All that has been answered so far is told before any other call.
+            // The code reports all its own answers so far before any other call.
             _ => Ok(self.called + self.in_line),
         }
     }

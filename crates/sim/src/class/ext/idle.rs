@@ -20,6 +20,7 @@ fn or_busy(found: Option<CpuId>) -> i32 {
 
 /// The lowest CPU of both sets that is `>= from`, among the first `words` words.
 fn next_of(a: &CpuMask, b: &CpuMask, words: usize, from: usize) -> Option<CpuId> {
+    debug_assert!(words <= a.words().len(), "a mask has the words");
     let (a, b) = (a.words(), b.words());
     let mut mask = !0u64 << (from % 64);
     for index in from / 64..words {
@@ -221,6 +222,7 @@ impl Kernel {
     /// `update_builtin_idle()`.
     pub(crate) fn idle_update(&mut self, cpu: CpuId, idle: bool) {
         let node = self.idle_node_of(cpu);
+        debug_assert!(node < self.scx.idle_cpus.cpu.len(), "the node has a mask");
         let idle = idle && self.is_online(cpu);
         let masks = &mut self.scx.idle_cpus;
         if idle {
@@ -257,7 +259,7 @@ impl Kernel {
         was
     }
 
-    /// `cpumask_any_distribute()`, which goes on where the last pick on this CPU ended.
+    /// `cpumask_any_distribute()`, which continues where the last pick on this CPU ended.
     pub fn any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
         let online = self.online;
         self.distribute(mask, &online)
@@ -271,6 +273,7 @@ impl Kernel {
         let from = entry.distribute_prev as usize + 1;
         let found = next_of(a, b, words, from).or_else(|| next_of(a, b, words, 0))?;
         entry.distribute_prev = found.0;
+        debug_assert!(found.index() < self.cpus.len(), "the CPU is one of the machine");
         Some(found)
     }
 

@@ -46,6 +46,7 @@ impl Kernel {
     pub fn destroy_dsq(&mut self, id: DsqId) -> bool {
         let Some(ix) = self.user_dsq(id) else { return false };
         let nr = self.dsq(ix).nr;
+        debug_assert!(self.dsqs[ix.0 as usize].local.is_none(), "programs destroy queues of their own only");
         if nr > 0 {
             let message = format!("attempting to destroy in-use dsq {:#018x} (nr={nr})", id.0);
             self.error(ExitKind::Error, message);
@@ -115,6 +116,7 @@ impl Kernel {
             vtime: None,
         };
         self.dsq_mut(ix).cursors += 1;
+        debug_assert!((ix.0 as usize) < self.dsqs.len(), "the queue was made");
         let free = self.cursors.iter().position(|cursor| cursor.dsq.is_none());
         let index = free.unwrap_or_else(|| {
             self.cursors.push(cursor);
@@ -132,6 +134,7 @@ impl Kernel {
     /// `bpf_iter_scx_dsq_destroy()`.
     pub fn dsq_iter_destroy(&mut self, iter: DsqIter) {
         if let Some(ix) = self.cursors[iter.0 as usize].dsq.take() {
+            debug_assert!(self.dsq(ix).cursors > 0, "a queue counts its cursors");
             self.dsq_mut(ix).cursors -= 1;
         }
     }
@@ -282,6 +285,7 @@ impl Kernel {
 
     /// `scx_bpf_dispatch_nr_slots()`.
     pub fn dispatch_nr_slots(&self) -> u32 {
+        debug_assert!(self.scx.buffer.len() <= self.scx.max_batch as usize, "the buffer has its slots");
         self.scx.max_batch - self.scx.buffer.len() as u32
     }
 
@@ -303,6 +307,7 @@ impl Kernel {
             return false;
         };
         let moved = self.consume(cpu, ix, flags);
+        debug_assert!(self.scx.buffer.is_empty(), "the buffer was flushed");
         self.scx.nr_dispatched += u32::from(moved);
         moved
     }
@@ -511,5 +516,6 @@ pub(crate) fn cut_message(mut message: String) -> String {
         end -= 1;
     }
     message.truncate(end);
+    debug_assert!(message.len() < SCX_EXIT_MSG_LEN, "the text fits with its zero");
     message
 }

@@ -37,8 +37,9 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
 /// Enabling.
 impl<S: SchedExt> Sim<S> {
     /// Loads the scheduler (`scx_root_enable_workfn()`), before the first task exists or among those that are there. After a
-    /// failure its exit is claimed and the run goes on under the fair class.
+    /// failure its exit is claimed and the run continues under the fair class.
     pub(crate) fn load(&mut self) {
+        debug_assert!(!self.k.scx.loaded, "a scheduler is loaded once at a time");
         let Some(ops) = &self.ops else { return };
         let info = ops.info().clone();
         let scx = &mut self.k.scx;
@@ -370,7 +371,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The waiting tasks are queued anew, those that wait longest last, as the bypass begins or ends.
+    /// The waiting tasks are queued again, those that wait longest last, as the bypass begins or ends.
     fn requeue_waiting(&mut self) {
         let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
         let mut waiting: Vec<_> = self
@@ -475,6 +476,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The scheduler is gone: nothing of it is called or found any more.
     fn forget(&mut self) {
+        debug_assert!(self.k.scx.loaded, "only what was loaded is forgotten");
         let spent = self.k.ctx.now.since(self.k.scx.bypass_since);
         let scx = &mut self.k.scx;
         scx.events.bypass_duration += spent.0;

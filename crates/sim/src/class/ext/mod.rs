@@ -66,6 +66,7 @@ impl<S: SchedExt> Sim<S> {
     /// `set_task_runnable()`: the wait for a CPU begins.
     #[inline(always)]
     fn ext_set_runnable(&mut self, task: TaskId) -> &mut Task {
+        debug_assert!(self.k.task(task).class == SchedClass::Ext, "the task is one of sched_ext");
         let now = self.k.ctx.now;
         self.k.scx.runnable_seq += 1;
         let seq = self.k.scx.runnable_seq;
@@ -314,7 +315,7 @@ impl<S: SchedExt> Sim<S> {
         task.is_some_and(|task| self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0)
     }
 
-    /// The task is queued and has time left: it may go on.
+    /// The task is queued and has time left: it may keep running.
     fn has_slice(&self, task: Option<TaskId>) -> bool {
         task.is_some_and(|task| {
             let scx = &self.k.task(task).scx;

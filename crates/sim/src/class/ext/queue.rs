@@ -30,7 +30,7 @@ impl Task {
         self.scx.on_priq = by_vtime;
     }
 
-    /// Its flags on a queue; true if the scheduler's custody ends with that.
+    /// Sets the task's flags on a queue; true if the scheduler's custody ends with that.
     #[inline(always)]
     fn flag_queued(&mut self, custody: Custody) -> bool {
         let was = self.scx.flags;
@@ -57,6 +57,7 @@ impl Dsq {
     /// Links `task`, whose place in the order is behind `after`, or at the head without.
     #[inline(always)]
     fn link(&mut self, ix: DsqIx, tasks: &mut TaskTable<Task>, task: TaskId, after: Option<TaskId>) {
+        debug_assert!(after != Some(task), "a task does not follow itself");
         let next = match after {
             Some(after) => tasks.living_mut(after).scx.dsq_next.replace(task),
             None => self.head.replace(task),
@@ -86,6 +87,10 @@ impl Dsq {
         }
         assert!(self.nr > 0, "a queue with a linked task is not empty");
         self.nr -= 1;
+        debug_assert!(
+            self.nr > 0 || self.head.is_none() && self.tail.is_none(),
+            "an empty queue has no ends"
+        );
     }
 }
 
@@ -107,9 +112,9 @@ pub(crate) struct Insert {
 /// What a queue makes of the tasks on it.
 #[derive(Clone, Copy, Debug)]
 struct Custody {
-    /// They stay in the scheduler's custody.
+    /// The task stays in the scheduler's custody.
     keeps: bool,
-    /// This one must run at once.
+    /// The task must run at once.
     immed: bool,
 }
 
@@ -348,6 +353,7 @@ impl Kernel {
     #[inline(never)]
     fn dequeue_from(&mut self, ix: DsqIx, task: TaskId) {
         self.dsq_lock(ix);
+        debug_assert!(self.task(task).scx.dsq == Some(ix), "the task is on that queue");
         self.unlink(task);
         self.dsq_unlock(ix);
     }
@@ -462,6 +468,7 @@ impl Kernel {
         target.nr_running += 1;
         target.scx_nr_running += 1;
         self.set_task_cpu(task, cpu);
+        debug_assert!(self.task(task).cpu == cpu, "the task belongs to its new CPU");
     }
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task

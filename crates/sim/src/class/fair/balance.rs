@@ -161,6 +161,7 @@ impl Kernel {
 
     /// `get_sd_balance_interval()` in ticks.
     fn balance_interval(&self, level: usize, cpu: CpuId, busy: bool) -> u64 {
+        debug_assert!(level < self.balancing.attempts.len(), "the machine has the level");
         let ms = self.balancing.attempts[level][cpu.index()].interval * if busy { BUSY_FACTOR } else { 1 };
         let hz = u64::from(self.machine.hz);
         let ticks = (ms * hz).div_ceil(1000) - u64::from(busy);
@@ -196,6 +197,7 @@ impl Kernel {
 
     /// `update_sg_lb_stats()`.
     fn group_of(&mut self, cpus: &[CpuId], level: &Level, doing: Doing) -> Group {
+        debug_assert!(!cpus.is_empty(), "a group has a CPU");
         let mut group = Group {
             load: 0,
             util: 0,

@@ -65,10 +65,12 @@ pub(crate) fn levels(machine: &Machine, online: &CpuMask) -> Vec<Level> {
         });
         below = parts;
     }
+    debug_assert!(levels.iter().all(|level| !level.domains.is_empty()), "a level has a domain");
     levels
 }
 
 fn index(parts: &[Vec<CpuId>], cpus: usize) -> Vec<u32> {
+    debug_assert!(parts.iter().all(|part| !part.is_empty()), "a domain has a CPU");
     let mut of = vec![0; cpus];
     for (number, part) in (0..).zip(parts) {
         part.iter().for_each(|cpu| of[cpu.index()] = number);
@@ -77,6 +79,7 @@ fn index(parts: &[Vec<CpuId>], cpus: usize) -> Vec<u32> {
 }
 
 fn domain(cpus: &[CpuId], below: &[Vec<CpuId>]) -> Domain {
+    debug_assert!(!cpus.is_empty(), "a domain has a CPU");
     let groups = below.iter().filter(|group| group.first().is_some_and(|cpu| cpus.contains(cpu)));
     Domain { cpus: cpus.to_vec(), groups: groups.cloned().collect() }
 }

@@ -63,14 +63,14 @@ impl Kernel {
         }
     }
 
-    /// The same for what has so much left.
+    /// The timer starts for an entity that has so much left.
     pub(crate) fn hrtick_note_span(&mut self, cpu: CpuId, left: DurationNs) {
         if self.machine.kernel.hrtick {
             self.cpus[cpu.index()].hrtick.noted = Some(left.max(SHORTEST));
         }
     }
 
-    /// The running task goes on for so long after a tick.
+    /// The running task keeps the CPU for so long after a tick.
     pub(crate) fn hrtick_again(&mut self, cpu: CpuId, left: DurationNs) {
         if self.machine.kernel.hrtick {
             self.hrtick_arm(cpu, left.max(SHORTEST));
@@ -93,6 +93,7 @@ impl Kernel {
     }
 
     fn hrtick_arm(&mut self, cpu: CpuId, delay: DurationNs) {
+        debug_assert!(delay >= SHORTEST, "the timer is not armed for less than its shortest span");
         let at = self.ctx.now + delay;
         let timer = &mut self.cpus[cpu.index()].hrtick;
         if timer.at.is_some_and(|armed| armed.0.abs_diff(at.0) <= NEAR) {
@@ -110,7 +111,7 @@ impl<S: SchedExt> Sim<S> {
     /// The timer fires: a tick of the running class, which for the fair one is the end of the request.
     #[inline(never)]
     pub(crate) fn hrtick(&mut self, cpu: CpuId, time: TimeNs) {
-        // While it waited for the end of a kernel path, it may have been cancelled or armed anew.
+        // While it waited for the end of a kernel path, it may have been cancelled or armed again.
         let is_stale = self.k.cpu(cpu).hrtick.at.is_none_or(|at| at > time);
         if is_stale || self.postponed(cpu, time, Event::HrTick { cpu }) {
             return;

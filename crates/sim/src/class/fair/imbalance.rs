@@ -204,7 +204,7 @@ mod tests {
         };
         // Of the average that both come to.
         assert_eq!(told(Doing::Work, 3, 7), "Some(Load(2048))");
-        // 17 % is what a difference has to be.
+        // A difference must be at least 17 %.
         assert_eq!(told(Doing::Work, 7, 8), "None");
         assert_eq!(told(Doing::Work, 1, 2), "None", "an idle CPU sees to that");
         assert_eq!(told(Doing::Nothing, 0, 2), "Some(Tasks(1))");

@@ -42,7 +42,7 @@ pub(crate) struct FairEntity {
     queued: bool,
     /// The task sleeps, the entity is still queued (`sched_delayed`).
     delayed: bool,
-    /// The deadline is relative: the entity goes on elsewhere with what is left of its request (`rel_deadline`).
+    /// The deadline is relative: the entity continues elsewhere with what is left of its request (`rel_deadline`).
     relative: bool,
     /// How much it wants of a CPU.
     pub(crate) averages: Averages,
@@ -72,6 +72,7 @@ impl FairEntity {
 
     /// `rescale_entity()`: the same lag, and what is left of the request, for another weight.
     fn rescale(&mut self, weight: u64) {
+        debug_assert!(weight > 0, "an entity has a weight");
         if self.weight != 0 && self.weight != weight {
             let scale = |span: i64| (i128::from(span) * i128::from(self.weight) / i128::from(weight)) as i64;
             (self.vlag, self.deadline) =
@@ -97,7 +98,7 @@ pub(crate) struct FairRq {
     pub(crate) nr: u32,
     /// Delayed ones among them.
     pub(crate) delayed: u32,
-    /// Those with a slice of their own.
+    /// Queued entities with a slice of their own.
     custom: u32,
     /// Of the entities that are here or went to sleep here.
     pub(crate) averages: Averages,
@@ -106,6 +107,7 @@ pub(crate) struct FairRq {
 impl FairRq {
     /// The average `V`, rounded down.
     fn average(&self) -> i64 {
+        debug_assert!(self.sum_weight > 0 || self.nr == 0, "queued entities have weight");
         if self.sum_weight == 0 {
             return self.floor;
         }
@@ -114,6 +116,7 @@ impl FairRq {
 
     /// The average of the others, rounded down: from there on the running entity is not eligible (`ineligible_vruntime()`).
     fn average_without(&self, entity: &FairEntity) -> i64 {
+        debug_assert!(self.sum_weight >= entity.weight, "the entity is one of the sum");
         let weight = i128::from(self.sum_weight - entity.weight);
         let others = self.sum_weighted - i128::from(entity.vruntime) * i128::from(entity.weight);
         if weight == 0 { entity.vruntime } else { others.div_euclid(weight) as i64 }
@@ -124,6 +127,7 @@ impl FairRq {
     }
 
     fn add(&mut self, vruntime: i64, weight: u64) {
+        debug_assert!(weight > 0, "an entity has a weight");
         self.sum_weighted += i128::from(vruntime) * i128::from(weight);
         self.sum_weight += weight;
         self.nr += 1;
@@ -140,6 +144,10 @@ impl FairRq {
     fn order_insert(&mut self, deadline: i64, task: TaskId) {
         let at = self.order.partition_point(|&(other, _)| other <= deadline);
         self.order.insert(at, (deadline, task));
+        debug_assert!(
+            self.order.is_sorted_by_key(|&(deadline, _)| deadline),
+            "the order is one of deadlines"
+        );
     }
 
     fn order_remove(&mut self, deadline: i64, task: TaskId) {
@@ -148,7 +156,7 @@ impl FairRq {
         self.order.remove(from + at.expect("a waiting entity is in the order"));
     }
 
-    /// What has been going on here, as long as nothing has changed.
+    /// Accounts for the state up to now, as long as nothing has changed.
     pub(crate) fn since(&self) -> Since {
         let runnable = u64::from(self.runnable());
         Since { load: self.sum_weight, runnable, running: self.curr.is_some() }
@@ -167,6 +175,7 @@ impl FairRq {
 
 /// `calc_delta_fair()`: real to virtual time, rounding down.
 fn scaled(ns: u64, weight: u64) -> i64 {
+    debug_assert!(weight > 0, "an entity has a weight");
     if weight == NICE_0_LOAD { ns as i64 } else { (ns * NICE_0_LOAD / weight) as i64 }
 }
 
@@ -306,6 +315,7 @@ impl Kernel {
 
     fn fair_remove(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) {
         let (rq, entity) = self.fair_parts(cpu, task);
+        debug_assert!(entity.queued, "an entity that leaves is queued");
         entity.queued = false;
         rq.custom -= u32::from(entity.custom_slice.is_some());
         if rq.curr == Some(task) {
@@ -326,6 +336,7 @@ impl Kernel {
         let limit = self.lag_limit(cpu, task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let (average, limit) = (rq.average(), scaled(limit, entity.weight));
+        debug_assert!(limit >= 0, "a limit of lag is not negative");
         let mut lag = (average - entity.vruntime).clamp(-limit, limit);
         if entity.delayed {
             lag = lag.max(entity.vlag).min(0);
@@ -372,6 +383,7 @@ impl Kernel {
         let (rq, entity) = self.fair_parts(cpu, task);
         let vdelta = scaled(delta, entity.weight);
         entity.vruntime += vdelta;
+        debug_assert!(vdelta >= 0, "virtual time does not go back");
         rq.sum_weighted += i128::from(vdelta) * i128::from(entity.weight);
         let unprotected = entity.vruntime >= entity.protected_until;
         let used_up = entity.vruntime >= entity.deadline;
@@ -452,7 +464,7 @@ impl Kernel {
         entity.deadline.min(end)
     }
 
-    /// The entity stops running; it goes on waiting when it is still queued.
+    /// The entity stops running; it waits further if it is still queued.
     #[inline(never)]
     pub(crate) fn fair_put_prev(&mut self, cpu: CpuId, task: TaskId) {
         if !self.task(task).fair.queued {

@@ -35,7 +35,7 @@ fn decayed(sum: u64, periods: u64) -> u64 {
     ((u128::from(halved) * u128::from(DECAY[(periods % 32) as usize])) >> 32) as u64
 }
 
-/// What has been going on since the last update.
+/// The state since the last update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Since {
     /// Weight on the queue; of an entity 1 or 0.
@@ -84,6 +84,7 @@ impl Averages {
             return;
         }
         self.updated += us << 10;
+        debug_assert!(self.within < SCALE, "a part of a period is shorter than the period");
         let since = if since.load == 0 { Since { runnable: 0, running: false, ..since } } else { since };
         if self.accumulate(us, since) {
             let divider = self.divider();
@@ -116,6 +117,7 @@ impl Averages {
     /// `attach_entity_load_avg()`: the entity with this weight counts in the averages of the queue from now on.
     pub(crate) fn attach(&mut self, queue: &mut Averages, weight: u64) {
         (self.updated, self.within) = (queue.updated, queue.within);
+        debug_assert!(weight > 0, "an entity has a weight");
         let divider = queue.divider();
         self.load_sum = self.load * divider / weight;
         (self.runnable_sum, self.util_sum) = (self.runnable * divider, self.util * divider);
@@ -129,6 +131,7 @@ impl Averages {
 
     /// `detach_entity_load_avg()`: it does not any more. Sums are at least what the averages say, against rounding.
     pub(crate) fn detach(&self, queue: &mut Averages, weight: u64) {
+        debug_assert!(weight > 0, "an entity has a weight");
         let least = SUM_MAX - SCALE;
         queue.load = queue.load.saturating_sub(self.load);
         queue.load_sum = queue.load_sum.saturating_sub(self.load_sum * weight).max(queue.load * least);

@@ -14,7 +14,7 @@ impl Kernel {
         queue.averages.update(now, since, 1);
     }
 
-    /// Those of an entity that counts there, and of the queue.
+    /// The averages of an entity that counts there, and of the queue.
     pub(crate) fn track(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now.0;
         let running = self.cpus[cpu.index()].fair.curr == Some(task);

@@ -46,9 +46,9 @@ pub enum Writer {
 /// A member of `task_struct` that the kernel keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Its path in C.
+    /// The member's path in C.
     pub path: &'static str,
-    /// Its distance from the start, in bytes.
+    /// The member's distance from the start, in bytes.
     pub offset: usize,
     /// Bytes.
     pub size: usize,
@@ -139,11 +139,11 @@ pub struct Seen {
     pub nvcsw: u64,
     /// Involuntary switches.
     pub nivcsw: u64,
-    /// Its nice value.
+    /// The task's nice value.
     pub nice: Nice,
     /// The weight that the fair class keeps for it (`se.load`, unscaled): that of the last time that it was not sched_ext's.
     pub se_weight: u32,
-    /// Its scheduling policy.
+    /// The task's scheduling policy.
     pub policy: Policy,
     /// The CPUs it may use.
     pub cpus_allowed: Arc<CpuMask>,
@@ -260,6 +260,7 @@ impl Task {
     /// Where it is in its life.
     #[inline(always)]
     pub(crate) fn set_state(&mut self, state: RunState) {
+        debug_assert!(self.state != RunState::Dead || state == RunState::Dead, "the dead stay dead");
         self.seen.state = state;
         self.view.record.set(STATE, state.bits());
         if state == RunState::Dead {
@@ -275,9 +276,10 @@ impl Task {
         self.show_on_rq();
     }
 
-    /// It is about to be on a run queue: programs see that when its class has put it there.
+    /// The task is about to be on a run queue: programs see that when its class has put it there.
     #[inline(always)]
     pub(crate) fn begin_activation(&mut self) {
+        debug_assert!(!self.seen.on_rq, "a task is activated once");
         self.seen.on_rq = true;
     }
 
@@ -304,6 +306,7 @@ impl Task {
     /// `ttwu_do_wakeup()`.
     #[inline(always)]
     pub(crate) fn set_woken(&mut self) {
+        debug_assert!(self.state != RunState::Dead, "the dead are not woken");
         self.set_state(RunState::Runnable);
         self.view.record.set(IS_BLOCKED, 0);
     }
@@ -323,6 +326,7 @@ impl Task {
     /// The CPU that it belongs to.
     #[inline(always)]
     pub(crate) fn set_cpu(&mut self, cpu: CpuId) {
+        debug_assert!((cpu.0 as usize) < MAX_CPUS, "the CPU is one of the machine");
         self.seen.cpu = cpu;
         let record = &self.view.record;
         record.set(CPU, cpu.0);
@@ -376,6 +380,7 @@ impl Task {
     /// `ops.enqueue()` is about to get it, under the next number.
     #[inline(always)]
     pub(crate) fn begin_hand_over(&mut self) {
+        debug_assert_eq!(self.scx.ops_state, OpsState::None, "a task is handed over once");
         self.scx.seen.ops_qseq = self.scx.ops_qseq.wrapping_add(1).max(1);
         self.set_ops_state(OpsState::Queueing);
     }
@@ -394,7 +399,7 @@ impl Task {
         self.view.record.set(RUNNABLE_AT, (time + self.view.uptime).0 / self.view.jiffy);
     }
 
-    /// It waits for a CPU under this number, or with 0 no longer.
+    /// The task waits for a CPU under this number, or with 0 no longer.
     #[inline(always)]
     pub(crate) fn set_runnable_seq(&mut self, seq: u64) {
         self.scx.seen.runnable_seq = seq;
@@ -407,7 +412,7 @@ impl Task {
         self.view.record.set(RUNNABLE_CPU, cpu);
     }
 
-    /// Its nice value. Programs see its priorities when [`Task::show_priority`] is called: `set_user_nice()` gives the class
+    /// Sets the task's nice value. Programs see its priorities when [`Task::show_priority`] is called: `set_user_nice()` gives the class
     /// the weight before them.
     pub(crate) fn begin_nice(&mut self, nice: Nice) {
         self.seen.nice = nice;
@@ -430,7 +435,7 @@ impl Task {
         self.view.record.set(LOAD_INV_WEIGHT, ((1u64 << 32) / u64::from(weight.max(1))) as u32);
     }
 
-    /// Its policy.
+    /// Sets the task's policy.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.seen.policy = policy;
         self.set_load();
@@ -455,6 +460,7 @@ impl Task {
 
     /// The CPUs that it may use.
     pub(crate) fn set_cpus_allowed(&mut self, mask: Arc<CpuMask>) {
+        debug_assert!(mask.count() > 0, "a task may use a CPU");
         self.seen.nr_cpus_allowed = mask.count() as u32;
         self.seen.cpus_allowed = mask;
         show_cpus(&self.view.record, &self.seen.cpus_allowed);

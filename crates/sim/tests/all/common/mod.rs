@@ -250,7 +250,7 @@ pub fn program(build: impl FnOnce(ProgramBuilder) -> ProgramBuilder) -> Program 
     build(ProgramBuilder::new()).build().unwrap()
 }
 
-/// Tasks that compute for ever, one for each policy.
+/// Tasks that compute without end, one for each policy.
 pub fn hogs(policies: &[Policy], end: DurationNs) -> Scenario {
     let mut scenario = Scenario::empty("hogs", End::After(end));
     scenario.programs = vec![program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(ms(1)))))];
@@ -262,7 +262,7 @@ pub fn hogs(policies: &[Policy], end: DurationNs) -> Scenario {
     scenario
 }
 
-/// `hogs` tasks that compute for ever and `sleepers` that run and sleep.
+/// `hogs` tasks that compute without end and `sleepers` that run and sleep.
 pub fn mixed(hogs: u32, sleepers: u32, end: DurationNs) -> Scenario {
     let mut scenario = Scenario::empty("mixed", End::After(end));
     scenario.programs = vec![

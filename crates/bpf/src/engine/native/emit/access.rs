@@ -76,6 +76,7 @@ impl Emitter<'_> {
         body: impl FnOnce(&mut Self, Mem),
     ) -> Option<(Label, Label)> {
         let off = self.ops[pc].off;
+        debug_assert!(matches!(size, 1 | 2 | 4 | 8), "an access is of 1, 2, 4 or 8 bytes");
         let own_frame = -FRAME_SIZE_IMM..=-i32::from(size);
         if x(base) == FRAME_POINTER && own_frame.contains(&off) {
             // r10 is never written, and the frame below it always there.
@@ -115,6 +116,7 @@ impl Emitter<'_> {
     fn check_group(&mut self, pc: usize, base: Reg, group: Group) {
         let copy = self.copy_of(pc, group);
         let Group { from, len, reads, writes, bounded, .. } = group;
+        debug_assert!(len > 0, "a group covers bytes");
         let need = Needs { reads, writes };
         match group.constant {
             true => self.check_known_page(need, from / PAGE_SIZE_IMM, copy),
@@ -124,6 +126,7 @@ impl Emitter<'_> {
 
     /// Checks that the page of this number has the permissions that are needed; an array's can be read.
     fn check_known_page(&mut self, need: Needs, page: i32, otherwise: Label) {
+        debug_assert!((0..PAGES).contains(&page), "a known page lies in the guest");
         let number = u64::from(page.unsigned_abs());
         let before = self.readable.partition_point(|(first, _)| *first <= number);
         let readable = before > 0 && number < self.readable[before - 1].1;
@@ -133,6 +136,7 @@ impl Emitter<'_> {
     /// Checks bytes, at most a page of them: the page in which they begin says in one byte what can be done with it and the
     /// next one.
     fn check_bytes(&mut self, base: Reg, bytes: Bytes, need: Needs, otherwise: Label) {
+        debug_assert!(bytes.len > 0, "a check is of bytes");
         let page_shift: u8 = self.asm.narrow(PAGE_SIZE.trailing_zeros());
         let asm = &mut self.asm;
         asm.lea(TEMP2, Mem { base: x(base), index: None, disp: bytes.from });
@@ -155,6 +159,7 @@ impl Emitter<'_> {
 
     /// Checks the bytes of one access, which goes straight to memory where it is aligned.
     fn check_aligned(&mut self, base: Reg, off: i32, size: u8, need: Needs, otherwise: Label) {
+        debug_assert!(size.is_power_of_two(), "a rotation finds addresses that are not aligned");
         // The page's number is what is left of the address without the place in the page. Where that is not aligned, bits
         // come round and make it too large: what is aligned does not leave its page, and the rest is rare.
         let asm = &mut self.asm;
@@ -172,6 +177,7 @@ impl Emitter<'_> {
 
     /// Checks bytes of which at most those in the first page can be accessed; the page's number is in [`TEMP2`].
     pub(super) fn check_last_page(&mut self, base: Reg, bytes: Bytes, need: Needs, otherwise: Label) {
+        debug_assert!(bytes.len <= PAGE_SIZE_IMM, "the bytes end in the next page at the latest");
         let asm = &mut self.asm;
         asm.lea(TEMP, Mem { base: x(base), index: None, disp: bytes.from });
         asm.alu_imm(Width::W32, Alu::And, TEMP, PAGE_SIZE_IMM - 1);
@@ -195,6 +201,7 @@ impl Emitter<'_> {
 
     /// The label of the copy of a lead. The copy of a stretch begins with its first lead.
     fn copy_of(&mut self, pc: usize, group: Group) -> Label {
+        debug_assert!((group.first..group.end).contains(&pc), "a lead lies in its stretch");
         let label = self.asm.label();
         if pc == group.first {
             self.rare.push(Rare::Copy { first: pc, end: group.end });
@@ -205,6 +212,10 @@ impl Emitter<'_> {
 
     /// The operations from `first` to before `end` once more, each access checked alone.
     pub(super) fn copy(&mut self, first: usize, end: usize) {
+        debug_assert!(
+            first < end && end <= self.ops.len() && !self.copying,
+            "one stretch is copied at a time"
+        );
         self.copying = true;
         self.constants = [None; REGS.len()];
         for pc in first..end {
