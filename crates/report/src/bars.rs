@@ -5,10 +5,11 @@
 //! sockets, ...). Of a run with several families the widest bar counts. Schedulers are pooled: few workloads were measured under
 //! each one. The bar of a change between two schedulers is made of pairs of cells of one workload, whose errors are alike in part.
 
-use crate::comparison::{Comparison, Verdict, cell_of, distinct};
+use crate::cells::{cell_of, distinct};
+use crate::comparison::{Comparison, Verdict};
 use crate::fidelity::{Fidelity, FidelityCell};
 use crate::format::number;
-use crate::table::unit_text;
+use crate::format::unit_text;
 use schedlab_base::{Metric, counted};
 use schedlab_trace::{Backend, RunRecord, Validation};
 use std::collections::{BTreeMap, BTreeSet};

@@ -458,7 +458,7 @@ mod tests {
             migrations: 0,
         };
         let run = |shares: [f64; 2]| {
-            let mut run = crate::comparison::tests::run("o1", 1, 1.0);
+            let mut run = crate::made_up::run("o1", 1, 1.0);
             run.tasks = vec![task("hog/0", shares[0]), task("other", 0.1), task("hog/1", shares[1])];
             run
         };

@@ -1,7 +1,8 @@
 //! Runs and comparisons as JSON and back. The form is `result_file.rs`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
-use crate::comparison::{Cell, Comparison, Sample, Trust, Verdict, scheduler_label};
+use crate::cells::{Cell, scheduler_label};
+use crate::comparison::{Comparison, Sample, Verdict};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
 use crate::names::visible_json;
@@ -11,6 +12,7 @@ use crate::ranking::Ranked;
 use crate::result_file::{
     Buckets, Compared, Exit, Figure, File, Header, JsonTask, Run, Samples, Side, Table, Workload,
 };
+use crate::trust::Trust;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
@@ -468,7 +470,8 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{compare, tests::run};
+    use crate::comparison::compare;
+    use crate::made_up::run;
     use crate::ranking::ranking;
     use schedlab_stats::Level;
 

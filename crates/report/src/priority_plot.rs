@@ -140,7 +140,7 @@ fn time_axis(svg: &mut String, scale: &Scale, top: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::{TaskId, TimeNs};
     use schedlab_trace::Priorities;
 

@@ -4,7 +4,7 @@
 use super::latency::{place, schedulers};
 use super::plot::{Axis, Course, Plot, Point, Series, told};
 use super::table;
-use crate::comparison::scheduler_label;
+use crate::cells::scheduler_label;
 use crate::format::number;
 use schedlab_base::{DurationNs, counted};
 use schedlab_trace::{Distribution, RunRecord};
@@ -126,7 +126,7 @@ fn marks(distribution: &Distribution) -> Vec<(&'static str, DurationNs, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::{distribution, run};
+    use crate::made_up::{distribution, run};
 
     #[test]
     fn distributions_of_all_runs_together_are_plotted() {

@@ -2,8 +2,8 @@
 
 use super::distribution::{distributions, us};
 use super::plot::{Axis, Plot, Point, Series, told};
-use crate::comparison::scheduler_label;
-use crate::table::workload_text;
+use crate::cells::scheduler_label;
+use crate::workload_names::workload_text;
 use schedlab_base::{DurationNs, counted};
 use schedlab_trace::RunRecord;
 
@@ -138,7 +138,7 @@ fn cost(runs: &[&RunRecord]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::{Better, Metric};
 
     fn with(scheduler: &str, metrics: &[(&str, f64)]) -> RunRecord {

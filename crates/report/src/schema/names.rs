@@ -1,9 +1,10 @@
 //! The words that a field of a result file can have, for the schema: of the types that are written, so that none is forgotten.
 
-use crate::comparison::{Trust, Verdict};
+use crate::comparison::Verdict;
 use crate::goals::GoalVerdict;
 use crate::json::better_name;
 use crate::kernel_verdicts::Outcome;
+use crate::trust::Trust;
 use schedlab_base::{Better, Relation};
 use schedlab_trace::waits::{ConfidenceFrom, Mechanism};
 use schedlab_trace::{Backend, ExitKind, Standing, WaitScope, WarningKind};
