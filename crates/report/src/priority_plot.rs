@@ -1,6 +1,6 @@
 //! The picture of how the priorities of a run's tasks went: an SVG that stands alone or in a page.
 
-use crate::html::step;
+use crate::html::plot::step;
 use crate::names::{escape, label};
 use schedlab_base::DurationNs;
 use schedlab_trace::{PriorityCourse, RunRecord};

@@ -16,6 +16,7 @@ mod output;
 mod raw;
 pub mod sched_ext;
 mod settings;
+mod text;
 mod turns;
 mod uevents;
 mod verifier;

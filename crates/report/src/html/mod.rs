@@ -7,14 +7,13 @@ mod distribution;
 mod fidelity;
 mod growth;
 mod latency;
-mod plot;
+pub(crate) mod plot;
 mod reproduction;
 mod runs;
 mod timeline;
 mod verdicts;
 
 pub use fidelity::fidelity_html;
-pub(crate) use plot::step;
 
 use crate::cells::{first_runs, scheduler_label};
 use crate::goals::{GOAL_COLUMNS, GOAL_NUMBERS, goal_rows};

@@ -2,8 +2,7 @@
 
 use crate::comparison::Verdict;
 use crate::goals::GoalVerdict;
-use crate::json::better_name;
-use crate::kernel_verdicts::Outcome;
+use crate::json_words::better_name;
 use crate::trust::Trust;
 use schedlab_base::{Better, Relation};
 use schedlab_trace::waits::{ConfidenceFrom, Mechanism};
@@ -45,10 +44,6 @@ pub(crate) fn betters() -> Names {
 
 pub(crate) fn relations() -> Names {
     Relation::ALL.map(Relation::sign).into()
-}
-
-pub(crate) fn outcomes() -> Names {
-    Outcome::ALL.map(|(_, name)| name).into()
 }
 
 /// A regular expression of the verdicts of comparisons, with the marks of their standings.
