@@ -60,15 +60,7 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
         timeline: None,
         waits: None,
         loader_output: "loaded\nattached\n".into(),
-        printed: Printed {
-            lines: vec![PrintedLine {
-                time: TimeNs(1_500),
-                cpu: CpuId(1),
-                task: "client/0".into(),
-                text: "enqueue 7".into(),
-            }],
-            left_out: 2,
-        },
+        printed: printed(),
         callbacks: vec![CallbackCost {
             name: "enqueue".into(),
             calls: 4,
@@ -81,6 +73,19 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
             columns: vec!["pid".into()],
             rows: vec![vec!["7".into()]],
         }],
+    }
+}
+
+/// Made-up lines of a scheduler.
+fn printed() -> Printed {
+    Printed {
+        lines: vec![PrintedLine {
+            time: TimeNs(1_500),
+            cpu: CpuId(1),
+            task: "client/0".into(),
+            text: "enqueue 7".into(),
+        }],
+        left_out: 2,
     }
 }
 
